@@ -130,6 +130,22 @@ _FORMS: dict[str, _OperatorForm] = {
     "HARD_SWISH": _OperatorForm("HardSwishOptions", {}, 1, 1),
     "QUANTIZE": _OperatorForm("QuantizeOptions", {}, 1, 2),
     "DEQUANTIZE": _OperatorForm("DequantizeOptions", {}, 2, 2),
+    "ABS": _OperatorForm("AbsOptions", {}),
+    "COS": _OperatorForm("CosOptions", {}),
+    "ELU": _OperatorForm("", {}, 1, 1),
+    "EXP": _OperatorForm("ExpOptions", {}),
+    "GELU": _OperatorForm("GeluOptions", {"approximate": False}),
+    "LOG": _OperatorForm("", {}),
+    "LOG_SOFTMAX": _OperatorForm("LogSoftmaxOptions", {}),
+    "PRELU": _OperatorForm("", {}, 1, 1),
+    "RELU_0_TO_1": _OperatorForm("", {}, 1, 1),
+    "ROUND": _OperatorForm("", {}),
+    "RSQRT": _OperatorForm("", {}),
+    "SIGN": _OperatorForm("", {}),
+    "SIN": _OperatorForm("", {}),
+    "SQRT": _OperatorForm("", {}),
+    "SQUARE": _OperatorForm("SquareOptions", {}),
+    "SQUARED_DIFFERENCE": _OperatorForm("SquaredDifferenceOptions", {}),
     # What arithmetic of shapes is written with.
     "SHAPE": _OperatorForm("ShapeOptions", {"out_type": "INT32"}, 1, 1),
     "RANK": _OperatorForm("RankOptions", {}, 1, 1),
@@ -169,13 +185,13 @@ _FORMS: dict[str, _OperatorForm] = {
     "BROADCAST_TO": _OperatorForm("BroadcastToOptions", {}, 3, 3),
     "SPLIT_V": _OperatorForm("SplitVOptions", {"num_splits": 1}),
     "GATHER": _OperatorForm("GatherOptions", {"axis": 0, "batch_dims": 0}),
-    "EMBEDDING_LOOKUP": _OperatorForm("", {}, 1, 1),
     "REVERSE_V2": _OperatorForm("ReverseV2Options", {}),
     "DEPTH_TO_SPACE": _OperatorForm("DepthToSpaceOptions", {"block_size": 1}, 1, 1),
     "SPACE_TO_DEPTH": _OperatorForm("SpaceToDepthOptions", {"block_size": 1}, 1, 2),
     "SPACE_TO_BATCH_ND": _OperatorForm("SpaceToBatchNDOptions", {}),
     "BATCH_TO_SPACE_ND": _OperatorForm("BatchToSpaceNDOptions", {}),
     "MIRROR_PAD": _OperatorForm("MirrorPadOptions", {"mode": "REFLECT"}),
+    "EMBEDDING_LOOKUP": _OperatorForm("", {}, 1, 1),
     "RESIZE_NEAREST_NEIGHBOR": _OperatorForm("ResizeNearestNeighborOptions", _RESIZE),
     "RESIZE_BILINEAR": _OperatorForm("ResizeBilinearOptions", _RESIZE),
     "TRANSPOSE_CONV": _OperatorForm(
@@ -185,8 +201,6 @@ _FORMS: dict[str, _OperatorForm] = {
         "BatchMatMulOptions", {"adj_x": False, "adj_y": False, "asymmetric_quantize_inputs": False}
     ),
     # Not operators that Bytewright compiles: they make the models that it must refuse.
-    "ABS": _OperatorForm("AbsOptions", {}),
-    "EXP": _OperatorForm("ExpOptions", {}),
     "ARG_MAX": _OperatorForm("ArgMaxOptions", {}),
 }
 

@@ -11,7 +11,7 @@ import pytest
 
 from bytewright.bundle.write import write_bundle
 from bytewright.execute.run import run_bundle
-from bytewright.ops.elementwise import Sigmoid
+from bytewright.ops.float_functions import Sigmoid
 from bytewright.pipeline import compile_model
 from bytewright.target import load_target
 from support.reference import run_litert

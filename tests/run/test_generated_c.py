@@ -18,6 +18,7 @@ from bytewright.codegen.writer import OWNERSHIP
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.description import read_bundle
 from bytewright.execute.run import run_batch
+from bytewright.ir.scalar_functions import MATH_FUNCTIONS
 from bytewright.pipeline import compile_model
 from bytewright.target.model import Target
 from bytewright.target.options import Overrides, apply_overrides, parse_pool_option, parse_provider_option
@@ -46,7 +47,7 @@ COMPILERS = {
     "arm": ("arm-none-eabi-gcc", "-O2", "-mcpu=cortex-m55", "-mthumb", "-mfloat-abi=hard"),
 }
 SANITIZED = BuildOptions(flags=("-O0",), sanitize=True)
-LIBRARY = {"memcpy", "memset", "memmove", "memcmp", "expf", "tanhf", "roundf", "sqrtf", "floorf"}
+LIBRARY = {"memcpy", "memset", "memmove", "memcmp", *(f.name for f in MATH_FUNCTIONS)}
 ARM_LIBRARY = re.compile(r"__aeabi_\w+")
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from hypothesis.strategies import DrawFn, SearchStrategy
 from numpy.typing import NDArray
 
-from support import random_moves
+from support import random_elements, random_moves
 from tflite_writer import OPTIONAL, ModelBuilder
 
 DTYPES = ("int8", "float32")
@@ -34,6 +34,8 @@ class RandomModel:
         description: What it is, in one line, for a failing test's message.
         input_shapes, dtype: Of its inputs, in order.
         indices: Of the inputs that are int32 and count elements, by position: how many there are.
+        dtypes: Their types, where these are not one.
+        domain: What float inputs are: "any", "positive" or "not zero".
     """
 
     content: bytes
@@ -41,22 +43,31 @@ class RandomModel:
     input_shapes: tuple[tuple[int, ...], ...]
     dtype: str
     indices: Mapping[int, int] = field(default_factory=dict[int, int])
+    dtypes: tuple[str, ...] = ()
+    domain: str = "any"
 
     def inputs(self, seed: int) -> list[NDArray[Any]]:
         """Inputs for one run: random for most seeds, all the same extreme for the first two."""
         generator = np.random.default_rng(seed)
+        dtypes = self.dtypes or (self.dtype,) * len(self.input_shapes)
         return [
             generator.integers(0, self.indices[position], shape).astype(np.int32)
             if position in self.indices
-            else _array(generator, shape, self.dtype, seed)
-            for position, shape in enumerate(self.input_shapes)
+            else _array(generator, shape, dtype, seed, self.domain)
+            for position, (shape, dtype) in enumerate(zip(self.input_shapes, dtypes, strict=True))
         ]
 
     def __repr__(self) -> str:
         return f"RandomModel({self.description})"
 
 
-def _array(generator: np.random.Generator, shape: tuple[int, ...], dtype: str, seed: int) -> NDArray[Any]:
+def _array(
+    generator: np.random.Generator, shape: tuple[int, ...], dtype: str, seed: int, domain: str
+) -> NDArray[Any]:
+    if dtype == "bool":
+        return (
+            np.full(shape, bool(seed)) if seed in (0, 1) else generator.integers(0, 2, shape).astype(np.bool_)
+        )
     if dtype == "int8":
         if seed in (0, 1):
             return np.full(shape, -128 if seed == 0 else 127, dtype=np.int8)
@@ -65,7 +76,10 @@ def _array(generator: np.random.Generator, shape: tuple[int, ...], dtype: str, s
         return generator.integers(0, 256, shape).astype(np.uint8)
     if dtype == "int32":
         return generator.integers(-(1 << 31), 1 << 31, shape).astype(np.int32)
-    return (generator.integers(-64, 65, shape) / 8).astype(np.float32)
+    values = (generator.integers(-64, 65, shape) / 8).astype(np.float32)
+    if domain == "positive":
+        return np.abs(values) + np.float32(0.125)
+    return np.where(values == 0, np.float32(0.25), values) if domain == "not zero" else values
 
 
 class Draft:
@@ -79,6 +93,8 @@ class Draft:
         self.inputs: list[int] = []
         self.input_shapes: list[tuple[int, ...]] = []
         self.generator = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+        self.dtypes: list[str] = []
+        self.domain = "any"
         self.facts: list[str] = []
         self.indices: dict[int, int] = {}
 
@@ -107,15 +123,19 @@ class Draft:
         zero_point = affine[1] + (128 if dtype == "uint8" else 0)
         return self.builder.tensor(name, shape, dtype, scale=affine[0], zero_point=zero_point)
 
-    def input(self, shape: Sequence[int], affine: tuple[float, int] | None) -> int:
-        index = self.tensor(f"input_{len(self.inputs)}", shape, affine)
+    def input(self, shape: Sequence[int], affine: tuple[float, int] | None, dtype: str = "") -> int:
+        """An input of the draft's type, or of another that is not quantised."""
+        name = f"input_{len(self.inputs)}"
+        index = self.builder.tensor(name, shape, dtype) if dtype else self.tensor(name, shape, affine)
         self.inputs.append(index)
         self.input_shapes.append(tuple(shape))
+        self.dtypes.append(dtype or self.dtype)
         return index
 
     def index_input(self, shape: Sequence[int], count: int) -> int:
         """An input that counts elements of an axis of this extent."""
         self.indices[len(self.inputs)] = count
+        self.dtypes.append("int32")
         index = self.builder.tensor(f"input_{len(self.inputs)}", shape, "int32")
         self.inputs.append(index)
         self.input_shapes.append(tuple(shape))
@@ -136,7 +156,8 @@ class Draft:
         text = ", ".join(f"{key}={value}" for key, value in facts.items())
         content = self.builder.build(self.inputs, outputs)
         description = f"{self.kind} {self.dtype} {text}"
-        return RandomModel(content, description, tuple(self.input_shapes), self.dtype, self.indices)
+        shapes, dtypes = tuple(self.input_shapes), tuple(self.dtypes)
+        return RandomModel(content, description, shapes, self.dtype, self.indices, dtypes, self.domain)
 
 
 def _shape(draft: Draft, rank: int, maximum: int = 6) -> tuple[int, ...]:
@@ -629,6 +650,7 @@ def _transpose(draft: Draft) -> RandomModel:
 
 
 _MAKERS: dict[str, Callable[[Draft], RandomModel]] = {
+    **random_elements.MAKERS,
     "ADD": _binary,
     "AVERAGE_POOL_2D": _pool,
     "BATCH_TO_SPACE_ND": random_moves.space_and_batch,
@@ -676,21 +698,28 @@ _MAKERS: dict[str, Callable[[Draft], RandomModel]] = {
     "UNPACK": random_moves.unpack,
     "TRANSPOSE_CONV": _transposed,
 }
-OPERATORS = tuple(_MAKERS)
-_FORMS = {
+OPERATORS = tuple(sorted(_MAKERS))
+_TYPES = {
+    **dict.fromkeys(OPERATORS, DTYPES),
+    **dict.fromkeys(random_moves.OF_ANY_TYPE, (*DTYPES, "int32")),
+    **random_elements.TYPES,
     "DEQUANTIZE": ("int8", "uint8"),
     "EMBEDDING_LOOKUP": ("float32",),
     "QUANTIZE": (*DTYPES, "uint8"),
 }
-CASES = tuple(
-    (kind, dtype)
-    for kind in OPERATORS
-    for dtype in _FORMS.get(kind, (*DTYPES, "int32") if kind in random_moves.OF_ANY_TYPE else DTYPES)
-)
+CASES = tuple((kind, dtype) for kind in OPERATORS for dtype in _TYPES[kind])
 """Every operator with every element type of its inputs that it takes."""
-_NOT_IN_TFLM = {"RELU_N1_TO_1", "SPACE_TO_BATCH_ND", "TILE"}
-TFLM_OPERATORS = tuple(kind for kind, dtype in CASES if dtype == "int8" and kind not in _NOT_IN_TFLM)
-"""Those of int8 that TensorFlow Lite Micro has; of SPACE_TO_BATCH_ND it never sets what it pads with."""
+_NOT_IN_TFLM = {
+    *((kind, dtype) for kind in random_moves.OF_ANY_TYPE for dtype in ("int32",)),
+    *((kind, dtype) for kind in ("SPACE_TO_BATCH_ND", "TILE") for dtype in DTYPES),
+    ("RELU_N1_TO_1", "int8"),
+    ("EMBEDDING_LOOKUP", "float32"),
+    ("DEQUANTIZE", "uint8"),
+    ("QUANTIZE", "uint8"),
+    *random_elements.NOT_IN_TFLM,
+}
+TFLM_CASES = tuple(case for case in CASES if case not in _NOT_IN_TFLM)
+"""Those that TensorFlow Lite Micro has; of SPACE_TO_BATCH_ND it never sets what it pads with."""
 
 
 def operator_models(kind: str, dtype: str) -> SearchStrategy[RandomModel]:

@@ -53,6 +53,7 @@ def pack(draft: Draft) -> RandomModel:
     if draft.draw(st.booleans()):
         sources[-1] = sources[0]
         draft.inputs, draft.input_shapes = draft.inputs[: max(1, count - 1)], [shape] * max(1, count - 1)
+        draft.dtypes = draft.dtypes[: max(1, count - 1)]
     output = draft.output((*shape[:axis], count, *shape[axis:]), affine)
     stated = _signed(draft, axis, len(shape) + 1)
     draft.builder.operator(draft.kind, sources, [output], values_count=count, axis=stated)

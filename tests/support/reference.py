@@ -21,8 +21,14 @@ def _content(model: Model) -> bytes:
     return model if isinstance(model, bytes) else model.read_bytes()
 
 
+NOT_IN_BUILTIN_REF = {"CEIL", "ELU", "ROUND", "SUM"}
+"""Operators that the reference resolver lacks, or whose int8 kernel there gives garbage (SUM, in LiteRT 2.3)."""
+
+
 class LiteRt:
     """LiteRT's reference kernels (`BUILTIN_REF`), one thread, no delegate.
+
+    Of a model with an operator of `NOT_IN_BUILTIN_REF` its default kernels, without delegates, are the witness.
 
     `run` takes the inputs in the model's order. Where a shape differs from the model's (another batch), the
     input is resized. With `keep_all_tensors` every tensor of the last run can be read by name or index.
@@ -31,10 +37,15 @@ class LiteRt:
     def __init__(self, model: Model, *, keep_all_tensors: bool = False) -> None:
         from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
+        content = _content(model)
+        is_there = NOT_IN_BUILTIN_REF.isdisjoint(_operators(content))
+        types = OpResolverType
         self._interpreter: Any = Interpreter(
-            model_content=_content(model),
+            model_content=content,
             num_threads=1,
-            experimental_op_resolver_type=OpResolverType.BUILTIN_REF,
+            experimental_op_resolver_type=types.BUILTIN_REF
+            if is_there
+            else types.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
             experimental_preserve_all_tensors=keep_all_tensors,
         )
         self._interpreter.allocate_tensors()
@@ -94,6 +105,16 @@ def _subgraph(content: bytes) -> Any:
     import tflite
 
     return tflite.Model.GetRootAs(content, 0).Subgraphs(0)
+
+
+def _operators(content: bytes) -> set[str]:
+    """The kinds of a model's operators."""
+    import tflite
+
+    names = {number: name for name, number in vars(tflite.BuiltinOperator).items() if name.isupper()}
+    model = tflite.Model.GetRootAs(content, 0)
+    codes = [model.OperatorCodes(index) for index in range(model.OperatorCodesLength())]
+    return {names.get(max(code.BuiltinCode(), code.DeprecatedBuiltinCode()), "") for code in codes}
 
 
 def run_litert(model: Model, inputs: Sequence[Array], *, tensors: Sequence[str] | None = None) -> list[Array]:

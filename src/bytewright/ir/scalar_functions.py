@@ -13,14 +13,19 @@ from bytewright.ir.types import DType
 I32, I64, F32, F64 = DType.I32, DType.I64, DType.F32, DType.F64
 
 
-def _of_math(name: str) -> ScalarFunction:
-    return ScalarFunction(name, (Var("x", F32),), F32)
+def _of_math(name: str, parameters: str = "x") -> ScalarFunction:
+    return ScalarFunction(name, tuple(Var(parameter, F32) for parameter in parameters), F32)
 
 
 EXP, TANH, SQRT = _of_math("expf"), _of_math("tanhf"), _of_math("sqrtf")
-ROUND, FLOOR, RINT = _of_math("roundf"), _of_math("floorf"), _of_math("rintf")
-FMA = ScalarFunction("fmaf", tuple(Var(name, F32) for name in ("x", "y", "z")), F32)
-MATH_FUNCTIONS = (EXP, TANH, SQRT, ROUND, FLOOR, RINT, FMA)
+ROUND, FLOOR, RINT, CEIL = _of_math("roundf"), _of_math("floorf"), _of_math("rintf"), _of_math("ceilf")
+ABS, LOG, EXPM1, ERFC = _of_math("fabsf"), _of_math("logf"), _of_math("expm1f"), _of_math("erfcf")
+SIN, COS = _of_math("sinf"), _of_math("cosf")
+POW, FMA = _of_math("powf", "xy"), _of_math("fmaf", "xyz")
+MATH_FUNCTIONS = (
+    *(EXP, TANH, SQRT, ROUND, FLOOR, RINT, CEIL, ABS),
+    *(LOG, EXPM1, ERFC, SIN, COS, POW, FMA),
+)
 
 # Names a step on the way to a result.
 _Let = Callable[[str, Expr], Var]

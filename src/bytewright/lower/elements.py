@@ -12,10 +12,26 @@ import numpy as np
 
 from bytewright import ir
 from bytewright.ir.builder import load
-from bytewright.ir.expr import equal
-from bytewright.ir.scalar_functions import EXP, ROUND, TANH
+from bytewright.ir.expr import both, either, equal
+from bytewright.ir.scalar_functions import (
+    ABS,
+    CEIL,
+    COS,
+    ERFC,
+    EXP,
+    EXPM1,
+    FLOOR,
+    LOG,
+    POW,
+    RINT,
+    ROUND,
+    SIN,
+    SQRT,
+    TANH,
+)
 from bytewright.lower.point import Point
-from bytewright.lower.requantise import real_rescaled, rescaled
+from bytewright.lower.requantise import float_rescaled, real_rescaled, rescaled
+from bytewright.lower.rescale import double_round, fixed_scale
 from bytewright.lower.scalar import Scalar, clamped, require_i32
 from bytewright.ops.elementwise import (
     Add,
@@ -23,22 +39,48 @@ from bytewright.ops.elementwise import (
     Equal,
     Greater,
     GreaterEqual,
+    LogicalAnd,
+    LogicalNot,
+    LogicalOr,
+    Maximum,
+    Minimum,
     Mul,
+    Pow,
     Recentre,
-    Sigmoid,
+    Select,
     Sub,
     Table,
-    Tanh,
     TflDequantize,
-    TflHardSwish,
-    TflLeakyRelu,
+    TflDiv,
+    TflPrelu,
     TflQuantize,
 )
-from bytewright.ops.rescale import Rescale, TflRealRescale
+from bytewright.ops.float_functions import (
+    Abs,
+    Ceil,
+    Cos,
+    Exp,
+    Floor,
+    Log,
+    Negate,
+    Rsqrt,
+    Sigmoid,
+    Sin,
+    Tanh,
+    TflElu,
+    TflGelu,
+    TflHardSwish,
+    TflLeakyRelu,
+    TflRound,
+    TflSign,
+    TflSqrt,
+)
+from bytewright.ops.rescale import Rescale, TflFloatRescale, TflRealRescale
 
 I32, F32 = ir.DType.I32, ir.DType.F32
 # As in LiteRT: below, a float LOGISTIC is exp(x), which is 1e-4 more at most.
 LOGISTIC_IS_EXP_BELOW = -9.0
+_SQRT_HALF, _SQRT_2_OVER_PI = float(np.float32(np.sqrt(0.5))), float(np.float32(np.sqrt(2 / np.pi)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,15 +112,45 @@ def _of_two(combine: Callable[[Any, Any], Any]) -> ElementRule:
     return ElementRule(write, num_operands=2)
 
 
-def _comparison(compare: Callable[[Any, Any], Any]) -> ElementRule:
-    """The rule of a truth value of two operands."""
+def _extremum(combine: Callable[[Any, Any], Any]) -> ElementRule:
+    """The rule of one of two operands; the second is the first of `combine`, which keeps it where it must."""
+    return _of_two(lambda first, second: combine(second, first))
+
+
+def _maximum(left: Any, right: Any) -> Any:
+    return ir.maximum(left, right) if isinstance(left, ir.Expr) else max(left, right)
+
+
+def _minimum(left: Any, right: Any) -> Any:
+    return ir.minimum(left, right) if isinstance(left, ir.Expr) else min(left, right)
+
+
+def _of_one(function: Callable[[ir.Expr], ir.Expr]) -> ElementRule:
+    """The rule of a function of a float that reads it once."""
+
+    def write(at: Point, operation: ir.Operation) -> Scalar:
+        del operation
+        return Scalar(function(at.operands[0].expr))
+
+    return ElementRule(write)
+
+
+def _unbounded(compute: Callable[[Any, Any], Any]) -> ElementRule:
+    """The rule of a float or a truth value of two operands, of which no bounds are known."""
 
     def write(at: Point, operation: ir.Operation) -> Scalar:
         del operation
         first, second = at.operands
-        return Scalar(compare(first.expr, second.expr))
+        return Scalar(compute(first.expr, second.expr))
 
     return ElementRule(write, num_operands=2)
+
+
+def _select(at: Point, operation: Select) -> Scalar:
+    del operation
+    condition, first, second = at.operands
+    low, high = min(first.low, second.low), max(first.high, second.high)
+    return Scalar(ir.select(condition.expr, first.expr, second.expr), low, high)
 
 
 def _clamp(at: Point, operation: Clamp) -> Scalar:
@@ -111,9 +183,27 @@ def _sigmoid(at: Point, operation: Sigmoid) -> Scalar:
     return Scalar(ir.select(bound < LOGISTIC_IS_EXP_BELOW, decay, quotient))
 
 
-def _tanh(at: Point, operation: Tanh) -> Scalar:
+def _elu(at: Point, operation: TflElu) -> Scalar:
     del operation
-    return Scalar(TANH(at.operands[0].expr))
+    bound = at.body.let("value", at.operands[0].expr)
+    return Scalar(ir.select(bound < 0.0, EXPM1(bound), bound))
+
+
+def _gelu(at: Point, operation: TflGelu) -> Scalar:
+    bound = at.body.let("value", at.operands[0].expr)
+    half = bound * 0.5
+    if not operation.is_approximate:
+        return Scalar(half * ERFC(bound * -_SQRT_HALF))
+    cube = bound * float(np.float32(0.044715)) * bound * bound
+    return Scalar(half * (TANH((bound + cube) * _SQRT_2_OVER_PI) + 1.0))
+
+
+def _sign(at: Point, operation: TflSign) -> Scalar:
+    """What is not a number stays so, and zero keeps its sign."""
+    del operation
+    bound = at.body.let("value", at.operands[0].expr)
+    one, minus_one = ir.const(1.0, F32), ir.const(-1.0, F32)
+    return Scalar(ir.select(bound > 0.0, one, ir.select(bound < 0.0, minus_one, bound)))
 
 
 def _hard_swish(at: Point, operation: TflHardSwish) -> Scalar:
@@ -125,6 +215,30 @@ def _hard_swish(at: Point, operation: TflHardSwish) -> Scalar:
 def _leaky_relu(at: Point, operation: TflLeakyRelu) -> Scalar:
     bound = at.body.let("value", at.operands[0].expr)
     return Scalar(ir.select(bound > 0.0, bound, bound * float(np.float32(operation.alpha))))
+
+
+def _prelu(at: Point, operation: TflPrelu) -> Scalar:
+    """Of i8, the sum of two terms of which one is zero."""
+    value, slope = at.operands
+    bound = at.body.let("value", value.expr)
+    if at.is_float:
+        return Scalar(ir.select(bound >= 0.0, bound, bound * slope.expr))
+    low, high = value.low - operation.input_zero_point, value.high - operation.input_zero_point
+    centred = bound - operation.input_zero_point
+    positive = Scalar(ir.maximum(centred, 0), max(low, 0), max(high, 0))
+    above = double_round(positive, fixed_scale(*operation.above), at.node.where)
+    slopes = [bound - operation.slope_zero_point for bound in (slope.low, slope.high)]
+    corners = [factor * extent for factor in slopes for extent in (min(low, 0), min(high, 0))]
+    product = ir.minimum(centred, 0) * (slope.expr - operation.slope_zero_point)
+    product = at.body.let("product", product)
+    below = double_round(
+        Scalar(product, min(corners), max(corners)), fixed_scale(*operation.below), at.node.where
+    )
+    ends = (above.low + below.low, above.high + below.high)
+    require_i32(ends[0] - 128, ends[1] + 128, "the result", at.node.where)
+    zero_point = operation.output_zero_point
+    total = above.expr + at.body.let("below", below.expr) + zero_point
+    return clamped(Scalar(total, ends[0] + zero_point, ends[1] + zero_point), *ir.DType.I8.bounds)
 
 
 def _quantized(at: Point, operation: TflQuantize) -> Scalar:
@@ -144,21 +258,45 @@ def _dequantized(at: Point, operation: TflDequantize) -> Scalar:
 
 
 ELEMENTS: dict[type[ir.Operation], ElementRule] = {
+    Abs: _of_one(ABS),
     Add: _of_two(operator.add),
+    Ceil: _of_one(CEIL),
     Clamp: ElementRule(_clamp),
-    Equal: _comparison(equal),
-    Greater: _comparison(operator.gt),
-    GreaterEqual: _comparison(operator.ge),
+    Cos: _of_one(COS),
+    Equal: _unbounded(equal),
+    Exp: _of_one(EXP),
+    Floor: _of_one(FLOOR),
+    Greater: _unbounded(operator.gt),
+    GreaterEqual: _unbounded(operator.ge),
+    Log: _of_one(LOG),
+    LogicalAnd: _unbounded(both),
+    LogicalNot: _of_one(lambda x: equal(x, ir.FALSE)),
+    LogicalOr: _unbounded(either),
+    Maximum: _extremum(_maximum),
+    Minimum: _extremum(_minimum),
     Mul: _of_two(operator.mul),
+    Negate: _of_one(lambda x: x * -1.0),
+    Pow: _unbounded(POW),
     Recentre: ElementRule(_recentred),
     Rescale: ElementRule(rescaled),
+    Rsqrt: _of_one(lambda x: ir.const(1.0, F32) / SQRT(x)),
+    Select: ElementRule(_select, num_operands=3),
     Sigmoid: ElementRule(_sigmoid),
+    Sin: _of_one(SIN),
     Sub: _of_two(operator.sub),
     Table: ElementRule(_table),
-    Tanh: ElementRule(_tanh),
+    Tanh: _of_one(TANH),
     TflDequantize: ElementRule(_dequantized),
+    TflDiv: _unbounded(operator.truediv),
+    TflElu: ElementRule(_elu),
+    TflFloatRescale: ElementRule(float_rescaled),
+    TflGelu: ElementRule(_gelu),
     TflHardSwish: ElementRule(_hard_swish),
     TflLeakyRelu: ElementRule(_leaky_relu),
+    TflPrelu: ElementRule(_prelu, num_operands=2),
     TflQuantize: ElementRule(_quantized),
     TflRealRescale: ElementRule(real_rescaled),
+    TflRound: _of_one(RINT),
+    TflSign: ElementRule(_sign),
+    TflSqrt: _of_one(SQRT),
 }

@@ -6,7 +6,7 @@ import numpy as np
 
 from bytewright import ir
 from bytewright.ir.builder import load
-from bytewright.ir.scalar_functions import FLOAT_ROUND, FLOAT_ROUND_SIGNED, REAL_ROUND
+from bytewright.ir.scalar_functions import FLOAT_ROUND, FLOAT_ROUND_SIGNED, REAL_ROUND, ROUND
 from bytewright.lower.point import Point
 from bytewright.lower.rescale import ScaleOperands, double_round, linear, single_round, split_exponents
 from bytewright.lower.scalar import ChannelBounds, Scalar, clamped, in_32_bits, require_i32
@@ -14,7 +14,7 @@ from bytewright.ops.arithmetic.fit import LinearRescale, fit_linear
 from bytewright.ops.arithmetic.fit_float import FloatRescale, fit_float
 from bytewright.ops.arithmetic.numerics import Rounding
 from bytewright.ops.arithmetic.rescale import real_round
-from bytewright.ops.rescale import Rescale, TflRealRescale
+from bytewright.ops.rescale import Rescale, TflFloatRescale, TflRealRescale
 
 I32 = ir.DType.I32
 
@@ -65,6 +65,51 @@ def real_rescaled(at: Point, operation: TflRealRescale) -> Scalar:
     shift = _per_channel(at, "shift", np.array([fit.shift for fit in fits]), ir.DType.I8)
     scaled = linear(value, multiplier, addend, shift, min(bounds), max(bounds))
     return _saturated(_named(at, scaled), operation)
+
+
+def float_rescaled(at: Point, operation: TflFloatRescale) -> Scalar:
+    """Float32 arithmetic as integers: an equal linear form for every sum that can occur, or else in double.
+
+    Not in float32: a compiler may make one multiply-add of the two steps, which rounds once.
+    """
+    (value,) = at.operands
+    zero_point = operation.output_zero_point
+    outputs = tuple(bound - zero_point for bound in ir.DType.I8.bounds)
+    fit = _fit_float_rescale(operation, (value.low, value.high), (outputs[0], outputs[1]))
+    if fit is None:
+        scaled = _float_rescaled_in_double(value, operation, (outputs[0] - 1, outputs[1] + 1))
+    else:
+        ends = [(bound * fit.multiplier + fit.addend) >> fit.shift for bound in (value.low, value.high)]
+        numbers = (ir.const(fit.multiplier), ir.const(fit.addend, ir.DType.I64), ir.const(fit.shift))
+        scaled = linear(value, *numbers, ends[0], ends[1])
+    scaled = _named(at, scaled)
+    return clamped(
+        Scalar(scaled.expr + zero_point, scaled.low + zero_point, scaled.high + zero_point),
+        *ir.DType.I8.bounds,
+    )
+
+
+# A kernel's text stores several elements of one layer.
+@lru_cache(maxsize=1 << 8)
+def _fit_float_rescale(
+    operation: TflFloatRescale, sums: tuple[int, int], outputs: tuple[int, int]
+) -> LinearRescale | None:
+    """The linear form, if there is one with a multiplier of 32 bits that stays within 32 bits."""
+    fit = fit_linear(operation.rounded, sums, outputs)
+    if fit is None or fit.multiplier >= 2**31:
+        return None
+    ends = [(bound * fit.multiplier + fit.addend) >> fit.shift for bound in sums]
+    return fit if in_32_bits(min(ends) - 128, max(ends) + 128) else None
+
+
+def _float_rescaled_in_double(value: Scalar, operation: TflFloatRescale, limits: tuple[int, int]) -> Scalar:
+    """Each step in double, where it is as good as exact, then rounded to float32: as if it had been computed so."""
+    f32, f64 = ir.DType.F32, ir.DType.F64
+    product = ir.cast(ir.cast(value.expr, f32), f64) * operation.scale
+    total = ir.cast(ir.cast(product, f32), f64) + operation.addend
+    rounded = ROUND(ir.cast(total, f32))
+    limited = ir.clamp(rounded, float(limits[0]), float(limits[1]))
+    return Scalar(ir.cast(limited, I32), *limits)
 
 
 def _rescaled_in_float(at: Point, operation: Rescale | TflRealRescale, value: Scalar) -> Scalar | None:

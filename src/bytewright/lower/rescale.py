@@ -42,6 +42,19 @@ class ScaleOperands:
     ratio: float
 
 
+def fixed_scale(multiplier: int, exponent: int) -> ScaleOperands:
+    """The operands of one factor `multiplier * 2^(exponent - 31)` for all channels."""
+    shift = max(-exponent, 0)
+    return ScaleOperands(
+        multiplier=ir.const(multiplier),
+        shift=ir.const(shift),
+        left=ir.const(1 << exponent) if exponent > 0 else None,
+        shifts=frozenset({shift}),
+        left_bits=max(exponent, 0),
+        ratio=multiplier / 2.0 ** (31 + shift),
+    )
+
+
 def double_round(value: Scalar, scale: ScaleOperands, where: Where) -> Scalar:
     """Saturating rounding doubling high multiply, then division by 2^shift rounding half away from zero.
 

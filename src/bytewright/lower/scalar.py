@@ -61,6 +61,13 @@ def in_32_bits(low: int, high: int) -> bool:
     return low >= -(2**31) and high < 2**31
 
 
+def highest(dtype: ir.DType) -> ir.Const:
+    """What a minimum starts from, likewise."""
+    if dtype.is_integer:
+        return ir.const(dtype.bounds[1], ir.DType.I32)
+    return ir.const(float(np.finfo(np.float32).max), dtype)
+
+
 def require_i32(low: int, high: int, what: str, where: Where) -> None:
     """Refuses a sum whose bounds leave 32 bits.
 

@@ -1,4 +1,4 @@
-"""Element by element: arithmetic with broadcasting, clamps, tables, activations, and the border to floats.
+"""Element by element: arithmetic with broadcasting, comparisons, clamps, tables, and the border to floats.
 
 Unary operators on i8 other than a clamp are a `Table`: 256 values computed at import.
 """
@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bytewright import ir
+from bytewright.ops.arithmetic.multiplier import Multiplier
+from bytewright.ops.arithmetic.rescale import double_round
 from bytewright.ops.arithmetic.tables import dequantize, quantize_float
-from bytewright.ops.checks import broadcast, only, require, require_count, require_dtype
-from bytewright.ops.result import in_32_bits, shaped_like
+from bytewright.ops.checks import ARITHMETIC, broadcast, only, require, require_count, require_dtype
+from bytewright.ops.result import in_32_bits, saturate, shaped_like
 
 _OF_BYTES = (ir.DType.I8, ir.DType.U8)
 _SUMS = (ir.DType.I32, ir.DType.F32)
@@ -43,21 +44,23 @@ class Clamp(ir.Operation):
 
 
 class _OfTwo(ir.Operation):
-    """Abstract: a function of two operands on i32 or f32, with numpy's broadcasting.
+    """Abstract: a function of two operands of one type, with numpy's broadcasting.
 
     Attributes:
+        dtypes: What the operands may be.
         result_dtype: Of the result; None for the type that both operands have.
     """
 
     __slots__ = ()
     function: ClassVar[np.ufunc]
+    dtypes: ClassVar[tuple[ir.DType, ...]] = _SUMS
     result_dtype: ClassVar[ir.DType | None] = None
 
     def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """The broadcast shape."""
         require_count(inputs, 2)
         first, second = inputs
-        require_dtype(first, _SUMS, "the first operand")
+        require_dtype(first, self.dtypes, "the first operand")
         require_dtype(second, (first.dtype,), "the second operand")
         return (ir.TensorType(broadcast(first.shape, second.shape), self.result_dtype or first.dtype),)
 
@@ -101,6 +104,62 @@ class Mul(_Arithmetic):
     function: ClassVar[np.ufunc] = np.multiply
 
 
+class _Extremum(_OfTwo):
+    """Abstract: one of two operands, the second where neither is beyond the other, as with what is not a number."""
+
+    __slots__ = ()
+    dtypes: ClassVar[tuple[ir.DType, ...]] = (ir.DType.I8, *_SUMS)
+
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
+        """Exact."""
+        first, second = inputs
+        return (np.asarray(np.where(self.function(first, second), first, second), first.dtype),)
+
+
+@dataclass(frozen=True, slots=True)
+class Maximum(_Extremum):
+    """x where x > y, else y."""
+
+    name: ClassVar[str] = "maximum"
+    function: ClassVar[np.ufunc] = np.greater
+
+
+@dataclass(frozen=True, slots=True)
+class Minimum(_Extremum):
+    """x where x < y, else y."""
+
+    name: ClassVar[str] = "minimum"
+    function: ClassVar[np.ufunc] = np.less
+
+
+class _OfTwoFloats(_OfTwo):
+    """Abstract: the operands are f32."""
+
+    __slots__ = ()
+    dtypes: ClassVar[tuple[ir.DType, ...]] = (ir.DType.F32,)
+
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
+        """In float64, then rounded."""
+        first, second = (operand.astype(np.float64) for operand in inputs)
+        return (np.asarray(self.function(first, second), np.float32),)
+
+
+@dataclass(frozen=True, slots=True)
+class TflDiv(_OfTwoFloats):
+    """x / y."""
+
+    name: ClassVar[str] = "tfl_div"
+    function: ClassVar[np.ufunc] = np.divide
+
+
+@dataclass(frozen=True, slots=True)
+class Pow(_OfTwoFloats):
+    """x to the power of y."""
+
+    name: ClassVar[str] = "pow"
+    function: ClassVar[np.ufunc] = np.power
+
+
 class _Comparison(_OfTwo):
     """Abstract: the result is a truth value."""
 
@@ -131,10 +190,70 @@ class GreaterEqual(_Comparison):
 
 @dataclass(frozen=True, slots=True)
 class Equal(_Comparison):
-    """x == y."""
+    """x == y, of truth values too."""
 
     name: ClassVar[str] = "equal"
     function: ClassVar[np.ufunc] = np.equal
+    dtypes: ClassVar[tuple[ir.DType, ...]] = (*_SUMS, ir.DType.BOOL)
+
+
+class _Connective(_Comparison):
+    """Abstract: the operands are truth values."""
+
+    __slots__ = ()
+    dtypes: ClassVar[tuple[ir.DType, ...]] = (ir.DType.BOOL,)
+
+
+@dataclass(frozen=True, slots=True)
+class LogicalAnd(_Connective):
+    """Whether both are true."""
+
+    name: ClassVar[str] = "logical_and"
+    function: ClassVar[np.ufunc] = np.logical_and
+
+
+@dataclass(frozen=True, slots=True)
+class LogicalOr(_Connective):
+    """Whether one is true."""
+
+    name: ClassVar[str] = "logical_or"
+    function: ClassVar[np.ufunc] = np.logical_or
+
+
+@dataclass(frozen=True, slots=True)
+class LogicalNot(ir.Operation):
+    """Whether it is not true."""
+
+    name: ClassVar[str] = "logical_not"
+
+    def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
+        """The operand's type."""
+        return (ir.TensorType(only(inputs, ir.DType.BOOL).shape, ir.DType.BOOL),)
+
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
+        """Exact."""
+        return shaped_like(inputs[0], np.logical_not(inputs[0]))
+
+
+@dataclass(frozen=True, slots=True)
+class Select(ir.Operation):
+    """condition bool, x, y of one type -> x where the condition is true, else y, with numpy's broadcasting."""
+
+    name: ClassVar[str] = "select"
+    operand_names: ClassVar[tuple[str, ...]] = ("condition", "if_true", "if_false")
+
+    def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
+        """The broadcast shape."""
+        require_count(inputs, 3)
+        condition, first, second = inputs
+        require_dtype(condition, (ir.DType.BOOL,), "the condition")
+        require_dtype(second, (first.dtype,), "the second choice")
+        shape = broadcast(condition.shape, broadcast(first.shape, second.shape))
+        return (ir.TensorType(shape, first.dtype),)
+
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
+        """Exact."""
+        return (np.asarray(np.where(*inputs), inputs[1].dtype),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,70 +275,6 @@ class Table(ir.Operation):
         """Exact."""
         x, table = inputs
         return shaped_like(x, table[x.astype(np.int64) + 128])
-
-
-class _OfFloat(ir.Operation):
-    """Abstract: a function of one operand on f32."""
-
-    __slots__ = ()
-
-    def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
-        """The operand's type."""
-        return (ir.TensorType(only(inputs, ir.DType.F32).shape, ir.DType.F32),)
-
-    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
-        """In float64, then rounded."""
-        return shaped_like(inputs[0], self.of(inputs[0].astype(np.float64)).astype(np.float32))
-
-    def of(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The function itself."""
-        raise NotImplementedError
-
-
-@dataclass(frozen=True, slots=True)
-class Sigmoid(_OfFloat):
-    """1 / (1 + exp(-x))."""
-
-    name: ClassVar[str] = "sigmoid"
-
-    def of(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
-        """tanh(x/2)/2 + 1/2 would lose the small values; the quotient with exp(-|x|) never overflows."""
-        small = np.exp(-np.abs(x))
-        return np.where(x >= 0, 1.0, small) / (1.0 + small)
-
-
-@dataclass(frozen=True, slots=True)
-class Tanh(_OfFloat):
-    """tanh(x)."""
-
-    name: ClassVar[str] = "tanh"
-
-    def of(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
-        """As numpy has it."""
-        return np.tanh(x)
-
-
-@dataclass(frozen=True, slots=True)
-class TflHardSwish(_OfFloat):
-    """x * min(max(x + 3, 0), 6) / 6."""
-
-    name: ClassVar[str] = "tfl_hard_swish"
-
-    def of(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Without a rounding before the last."""
-        return x * np.clip(x + 3.0, 0.0, 6.0) / 6.0
-
-
-@dataclass(frozen=True, slots=True)
-class TflLeakyRelu(_OfFloat):
-    """x where x > 0, else alpha * x; alpha is a float32 value."""
-
-    name: ClassVar[str] = "tfl_leaky_relu"
-    alpha: float
-
-    def of(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
-        """A product of two float32 values is exact in float64."""
-        return np.where(x > 0, x, x * np.float64(np.float32(self.alpha)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,20 +335,71 @@ class Recentre(ir.Operation):
         return (np.asarray(x.astype(np.int16) + offset, self.dtype.numpy),)
 
 
+@dataclass(frozen=True, slots=True)
+class TflPrelu(ir.Operation):
+    """x, slope of one type, i8 or f32 -> x where it is not below zero, else x * slope, with numpy's broadcasting.
+
+    i8: saturate(double_round(x - input_zero_point, above) + output_zero_point), or where the difference is below zero
+    saturate(double_round((x - input_zero_point) * (slope - slope_zero_point), below) + output_zero_point).
+
+    Attributes:
+        input_zero_point, slope_zero_point, output_zero_point: i8 only.
+        above, below: Multiplier and exponent; i8 only.
+    """
+
+    name: ClassVar[str] = "tfl_prelu"
+    operand_names: ClassVar[tuple[str, ...]] = ("input", "slope")
+    input_zero_point: int = 0
+    slope_zero_point: int = 0
+    output_zero_point: int = 0
+    above: tuple[int, int] = (0, 0)
+    below: tuple[int, int] = (0, 0)
+
+    def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
+        """The input's shape."""
+        require_count(inputs, 2)
+        operand, slope = inputs
+        require_dtype(operand, ARITHMETIC, "the input")
+        require_dtype(slope, (operand.dtype,), "the slope")
+        fits = broadcast(operand.shape, slope.shape) == operand.shape
+        require(fits, f"the slope [{ir.format_shape(slope.shape)}] leaves [{ir.format_shape(operand.shape)}]")
+        return (ir.TensorType(operand.shape, operand.dtype),)
+
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
+        """Exact for i8; one float32 product."""
+        x, slope = inputs
+        if x.dtype == np.float32:
+            return shaped_like(x, np.where(np.greater_equal(x, 0), x, np.multiply(x, slope)))
+        centred = x.astype(np.int64) - self.input_zero_point
+        product = np.minimum(centred, 0) * (slope.astype(np.int64) - self.slope_zero_point)
+        above, below = Multiplier(*self.above), Multiplier(*self.below)
+        scaled = np.where(
+            centred >= 0,
+            double_round(np.maximum(centred, 0), above.multiplier, above.left_shift, above.right_shift),
+            double_round(product, below.multiplier, below.left_shift, below.right_shift),
+        )
+        return shaped_like(x, saturate(scaled + self.output_zero_point, ir.DType.I8))
+
+
 OPERATIONS = (
     Add,
     Clamp,
     Equal,
     Greater,
     GreaterEqual,
+    LogicalAnd,
+    LogicalNot,
+    LogicalOr,
+    Maximum,
+    Minimum,
     Mul,
+    Pow,
     Recentre,
-    Sigmoid,
+    Select,
     Sub,
     Table,
-    Tanh,
     TflDequantize,
-    TflHardSwish,
-    TflLeakyRelu,
+    TflDiv,
+    TflPrelu,
     TflQuantize,
 )

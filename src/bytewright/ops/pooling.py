@@ -10,7 +10,7 @@ from bytewright import ir
 from bytewright.ops.arithmetic.multiplier import Multiplier
 from bytewright.ops.arithmetic.rescale import double_round
 from bytewright.ops.checks import ARITHMETIC, only, require, require_dtype, require_rank
-from bytewright.ops.result import saturate
+from bytewright.ops.result import in_32_bits, saturate
 from bytewright.ops.window import Padding, Pair, window_shape, windows
 
 
@@ -75,25 +75,16 @@ class TflAveragePool2d(_Pool):
 
 
 @dataclass(frozen=True, slots=True)
-class TflMean(ir.Operation):
-    """Mean over axes, i8 or f32.
-
-    i8: saturate(double_round((sum(x) - input_zero_point * n) * multiplier * 2^(exponent - 31)) + output_zero_point)
-    for n reduced elements; the division by n is in multiplier and exponent.
+class _Reduction(ir.Operation):
+    """Abstract: one value of all elements along some axes.
 
     Attributes:
         axes: Reduced axes, ascending, not negative.
         keep_dims: True if reduced axes stay with extent 1.
-        input_zero_point, output_zero_point, multiplier, exponent: i8 only.
     """
 
-    name: ClassVar[str] = "tfl_mean"
     axes: tuple[int, ...]
     keep_dims: bool
-    input_zero_point: int = 0
-    output_zero_point: int = 0
-    multiplier: int = 0
-    exponent: int = 0
 
     def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """The shape without the reduced axes, or with extents 1 there."""
@@ -104,11 +95,77 @@ class TflMean(ir.Operation):
         fixed = all(isinstance(operand.shape[axis], int) for axis in self.axes)
         require(
             fixed,
-            f"a mean over axes {self.axes} of [{ir.format_shape(operand.shape)}] is over an open extent",
+            f"a reduction over axes {self.axes} of [{ir.format_shape(operand.shape)}] is over an open extent",
         )
         shape = [1 if axis in self.axes else extent for axis, extent in enumerate(operand.shape)]
         kept = [extent for axis, extent in enumerate(shape) if self.keep_dims or axis not in self.axes]
-        return (ir.TensorType(tuple(kept), operand.dtype),)
+        return (ir.TensorType(tuple(kept), self.result_dtype(operand.dtype)),)
+
+    def result_dtype(self, dtype: ir.DType) -> ir.DType:
+        """Of what type results are for operands of a type."""
+        return dtype
+
+    def reduced(self, function: np.ufunc, x: ir.Array) -> ir.Array:
+        """The elements along the axes, two by two."""
+        return np.asarray(function.reduce(x, axis=self.axes, keepdims=self.keep_dims))
+
+
+@dataclass(frozen=True, slots=True)
+class ReduceMax(_Reduction):
+    """Greatest value along axes, i8 or f32."""
+
+    name: ClassVar[str] = "reduce_max"
+
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
+        """Exact."""
+        return (self.reduced(np.maximum, inputs[0]),)
+
+
+@dataclass(frozen=True, slots=True)
+class ReduceMin(_Reduction):
+    """Least value along axes, i8 or f32."""
+
+    name: ClassVar[str] = "reduce_min"
+
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
+        """Exact."""
+        return (self.reduced(np.minimum, inputs[0]),)
+
+
+@dataclass(frozen=True, slots=True)
+class ReduceSum(_Reduction):
+    """Sum over axes: of i8 the raw values, in i32; of f32 in f32."""
+
+    name: ClassVar[str] = "reduce_sum"
+
+    def result_dtype(self, dtype: ir.DType) -> ir.DType:
+        """Wider for integers."""
+        return ir.DType.I32 if dtype.is_integer else dtype
+
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
+        """Exact for i8; float64 then rounded for f32."""
+        (x,) = inputs
+        if x.dtype == np.float32:
+            return (self.reduced(np.add, x.astype(np.float64)).astype(np.float32),)
+        return (in_32_bits(self.reduced(np.add, x.astype(np.int64)), "a sum does not fit 32 bits"),)
+
+
+@dataclass(frozen=True, slots=True)
+class TflMean(_Reduction):
+    """Mean over axes, i8 or f32.
+
+    i8: saturate(double_round((sum(x) - input_zero_point * n) * multiplier * 2^(exponent - 31)) + output_zero_point)
+    for n reduced elements; the division by n is in multiplier and exponent.
+
+    Attributes:
+        input_zero_point, output_zero_point, multiplier, exponent: i8 only.
+    """
+
+    name: ClassVar[str] = "tfl_mean"
+    input_zero_point: int = 0
+    output_zero_point: int = 0
+    multiplier: int = 0
+    exponent: int = 0
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """Exact for i8; float64 then rounded for f32."""
@@ -124,4 +181,4 @@ class TflMean(ir.Operation):
         return (np.asarray(saturate(scaled + self.output_zero_point, ir.DType.I8)),)
 
 
-OPERATIONS = (MaxPool2d, TflAveragePool2d, TflMean)
+OPERATIONS = (MaxPool2d, ReduceMax, ReduceMin, ReduceSum, TflAveragePool2d, TflMean)

@@ -8,8 +8,8 @@ import numpy as np
 from bytewright import ir
 from bytewright.diagnostics import InternalError
 from bytewright.ops.arithmetic.numerics import Rounding
-from bytewright.ops.arithmetic.rescale import double_round, real_round, single_round
-from bytewright.ops.checks import require, require_count, require_dtype
+from bytewright.ops.arithmetic.rescale import Int64, double_round, real_round, single_round
+from bytewright.ops.checks import only, require, require_count, require_dtype
 from bytewright.ops.result import in_32_bits, saturate, shaped_like
 
 
@@ -90,6 +90,37 @@ class TflRealRescale(ir.Operation):
         return shaped_like(operand, saturate(scaled + self.output_zero_point, self.dtype))
 
 
+@dataclass(frozen=True, slots=True)
+class TflFloatRescale(ir.Operation):
+    """x i32 -> i8: y = saturate(round_half_away(float32(float32(float32(x) * scale) + addend)) + output_zero_point).
+
+    What LiteRT does with the sum of an int8 SUM. It never falls as x rises.
+
+    Attributes:
+        scale, addend: float32 values; the scale is positive.
+    """
+
+    name: ClassVar[str] = "tfl_float_rescale"
+    scale: float
+    addend: float
+    output_zero_point: int
+
+    def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
+        """The operand's shape in i8."""
+        require(self.scale > 0, f"scale {self.scale} is not positive")
+        return (ir.TensorType(only(inputs, ir.DType.I32).shape, ir.DType.I8),)
+
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
+        """Exact: a float32 product, a float32 sum, and one rounding."""
+        (x,) = inputs
+        return shaped_like(x, saturate(self.rounded(x) + self.output_zero_point, ir.DType.I8))
+
+    def rounded(self, x: ir.Array) -> Int64:
+        """Before the zero point: i64."""
+        scaled = x.astype(np.float32) * np.float32(self.scale)
+        return real_round(scaled + np.float32(self.addend), 1.0)
+
+
 def _check_channels(operand: ir.TensorType, parameter: ir.TensorType, role: str) -> None:
     """The parameter has one value, or one for each of the operand's channels."""
     channels = operand.shape[-1] if operand.shape else 1
@@ -99,4 +130,4 @@ def _check_channels(operand: ir.TensorType, parameter: ir.TensorType, role: str)
     )
 
 
-OPERATIONS = (Rescale, TflRealRescale)
+OPERATIONS = (Rescale, TflFloatRescale, TflRealRescale)

@@ -1,4 +1,4 @@
-"""TFLite's softmax over the last axis: fixed point on i8, floats on f32."""
+"""TFLite's softmax and its logarithm over the last axis: fixed point on i8, floats on f32."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -6,12 +6,28 @@ from typing import ClassVar
 import numpy as np
 
 from bytewright import ir
-from bytewright.ops.arithmetic.softmax import MAXIMUM_DEPTH, softmax_int8
+from bytewright.ops.arithmetic.softmax import MAXIMUM_DEPTH, log_softmax_int8, softmax_int8
 from bytewright.ops.checks import ARITHMETIC, only, require
 
 
+class _OfRows(ir.Operation):
+    """Abstract: a function of the rows along the last axis, i8 -> i8 in fixed point, or f32 -> f32."""
+
+    __slots__ = ()
+
+    def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
+        """The operand's type."""
+        operand = only(inputs, *ARITHMETIC)
+        require(len(operand.shape) >= 1, "the input is a scalar")
+        require(isinstance(operand.shape[-1], int), "the last axis is of open extent")
+        depth = operand.fixed_shape[-1]
+        allowed = operand.dtype is ir.DType.F32 or depth <= MAXIMUM_DEPTH
+        require(allowed, f"a row of {depth} values; fixed point holds the sum of {MAXIMUM_DEPTH}")
+        return (ir.TensorType(operand.shape, operand.dtype),)
+
+
 @dataclass(frozen=True, slots=True)
-class TflSoftmax(ir.Operation):
+class TflSoftmax(_OfRows):
     """softmax(beta * x) over the last axis, i8 -> i8 with scale 1/256 and zero point -128, or f32 -> f32.
 
     Attributes:
@@ -25,16 +41,6 @@ class TflSoftmax(ir.Operation):
     left_shift: int = 0
     difference_min: int = 0
 
-    def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
-        """The operand's type."""
-        operand = only(inputs, *ARITHMETIC)
-        require(len(operand.shape) >= 1, "the input is a scalar")
-        require(isinstance(operand.shape[-1], int), "the last axis is of open extent")
-        depth = operand.fixed_shape[-1]
-        allowed = operand.dtype is ir.DType.F32 or depth <= MAXIMUM_DEPTH
-        require(allowed, f"a row of {depth} values; fixed point holds the sum of {MAXIMUM_DEPTH}")
-        return (ir.TensorType(operand.shape, operand.dtype),)
-
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """Exact for i8; float64 then rounded for f32."""
         (x,) = inputs
@@ -46,4 +52,31 @@ class TflSoftmax(ir.Operation):
         return (softmax_int8(x, self.multiplier, self.left_shift, self.difference_min),)
 
 
-OPERATIONS = (TflSoftmax,)
+@dataclass(frozen=True, slots=True)
+class TflLogSoftmax(_OfRows):
+    """log(softmax(x)) over the last axis, i8 -> i8 with scale 1/16 and zero point 127, or f32 -> f32.
+
+    Attributes:
+        multiplier, left_shift, difference_min, back_multiplier, back_shift: The prepared integers of
+            `arithmetic.softmax`; used on i8 only.
+    """
+
+    name: ClassVar[str] = "tfl_log_softmax"
+    multiplier: int = 0
+    left_shift: int = 0
+    difference_min: int = 0
+    back_multiplier: int = 0
+    back_shift: int = 0
+
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
+        """Exact for i8; float64 then rounded for f32."""
+        (x,) = inputs
+        if x.dtype == np.float32:
+            difference = (x - x.max(axis=-1, keepdims=True)).astype(np.float64)
+            total = np.exp(difference).sum(axis=-1, keepdims=True)
+            return ((difference - np.log(total)).astype(np.float32),)
+        steps = (self.multiplier, self.left_shift, self.difference_min, self.back_multiplier, self.back_shift)
+        return (log_softmax_int8(x, *steps),)
+
+
+OPERATIONS = (TflLogSoftmax, TflSoftmax)

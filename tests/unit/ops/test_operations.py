@@ -23,27 +23,52 @@ from bytewright.ops.elementwise import (
     Equal,
     Greater,
     GreaterEqual,
+    LogicalAnd,
+    LogicalNot,
+    LogicalOr,
+    Maximum,
+    Minimum,
     Mul,
+    Pow,
     Recentre,
-    Sigmoid,
+    Select,
     Sub,
     Table,
-    Tanh,
     TflDequantize,
-    TflHardSwish,
-    TflLeakyRelu,
+    TflDiv,
+    TflPrelu,
     TflQuantize,
 )
 from bytewright.ops.ethos_u import EthosU
+from bytewright.ops.float_functions import (
+    Abs,
+    Ceil,
+    Cos,
+    Exp,
+    Floor,
+    Log,
+    Negate,
+    Rsqrt,
+    Sigmoid,
+    Sin,
+    Tanh,
+    TflElu,
+    TflGelu,
+    TflHardSwish,
+    TflLeakyRelu,
+    TflRound,
+    TflSign,
+    TflSqrt,
+)
 from bytewright.ops.matmul import TflBatchMatMul
 from bytewright.ops.placement import DeviceCopy, OnDevice
-from bytewright.ops.pooling import MaxPool2d, TflAveragePool2d, TflMean
+from bytewright.ops.pooling import MaxPool2d, ReduceMax, ReduceMin, ReduceSum, TflAveragePool2d, TflMean
 from bytewright.ops.registry import OPERATIONS
-from bytewright.ops.rescale import Rescale, TflRealRescale
+from bytewright.ops.rescale import Rescale, TflFloatRescale, TflRealRescale
 from bytewright.ops.resize import TflResizeBilinear, TflResizeNearest
-from bytewright.ops.softmax import TflSoftmax
+from bytewright.ops.softmax import TflLogSoftmax, TflSoftmax
 
-I8, I32, F32, F64 = DType.I8, DType.I32, DType.F32, DType.F64
+I8, I32, F32, F64, BOOL = DType.I8, DType.I32, DType.F32, DType.F64, DType.BOOL
 NO_PADDING = (0, 0, 0, 0)
 CONVOLUTION = {"stride": (1, 1), "padding": NO_PADDING, "dilation": (1, 1)}
 
@@ -389,7 +414,37 @@ WITHOUT_AXES: tuple[tuple[Operation, tuple[Array, ...], Any], ...] = (
     (Greater(), (typed(5, I32), typed(4, I32)), True),
     (GreaterEqual(), (typed(4, I32), typed(5, I32)), False),
     (Equal(), (typed(4, F32), typed(4, F32)), True),
+    (Maximum(), (typed(4, I8), typed(5, I8)), 5),
+    (Maximum(), (typed(4, F32), typed(5, F32)), 5),
+    (Minimum(), (typed(4, I32), typed(5, I32)), 4),
+    (TflDiv(), (typed(3, F32), typed(4, F32)), 0.75),
+    (Pow(), (typed(3, F32), typed(4, F32)), 81),
+    (LogicalAnd(), (typed(True, BOOL), typed(False, BOOL)), False),
+    (LogicalOr(), (typed(True, BOOL), typed(False, BOOL)), True),
+    (LogicalNot(), (typed(True, BOOL),), False),
+    (Equal(), (typed(True, BOOL), typed(False, BOOL)), False),
+    (Select(), (typed(True, BOOL), typed(4, I8), typed(5, I8)), 4),
+    (Select(), (typed(False, BOOL), typed(4, F32), typed(5, F32)), 5),
+    (TflPrelu(), (typed(-4, F32), typed(0.25, F32)), -1),
+    (TflPrelu(0, 0, 3, (1 << 30, 0), (1 << 30, 0)), (typed(-4, I8), typed(5, I8)), -7),
+    (TflPrelu(0, 0, 3, (1 << 30, 0), (1 << 30, 0)), (typed(4, I8), typed(5, I8)), 5),
     (Table(), (typed(3, I8), typed(np.arange(-128, 128), I8)), 3),
+    (Abs(), (typed(-3, F32),), 3),
+    (Ceil(), (typed(-1.5, F32),), -1),
+    (Cos(), (typed(0, F32),), 1),
+    (Exp(), (typed(0, F32),), 1),
+    (Floor(), (typed(-1.5, F32),), -2),
+    (Log(), (typed(1, F32),), 0),
+    (Negate(), (typed(3, F32),), -3),
+    (Rsqrt(), (typed(4, F32),), 0.5),
+    (Sin(), (typed(0, F32),), 0),
+    (TflElu(), (typed(-1e9, F32),), -1),
+    (TflElu(), (typed(3, F32),), 3),
+    (TflGelu(False), (typed(9, F32),), 9),
+    (TflGelu(True), (typed(-9, F32),), 0),
+    (TflRound(), (typed(2.5, F32),), 2),
+    (TflSign(), (typed(-7, F32),), -1),
+    (TflSqrt(), (typed(9, F32),), 3),
     (Sigmoid(), (typed(0, F32),), 0.5),
     (Tanh(), (typed(0, F32),), 0),
     (TflHardSwish(), (typed(3, F32),), 3),
@@ -401,6 +456,15 @@ WITHOUT_AXES: tuple[tuple[Operation, tuple[Array, ...], Any], ...] = (
     (TflMean((), True), (typed(7, F32),), 7),
     (TflMean((0,), False, 0, 0, 1 << 30, 0), (typed([7, 9], I8),), 8),
     (TflMean((0,), False), (typed([7, 9], F32),), 8),
+    (ReduceMax((), False), (typed(7, I8),), 7),
+    (ReduceMax((0,), False), (typed([7, 9, 8], F32),), 9),
+    (ReduceMin((0,), False), (typed([7, 9, -8], I8),), -8),
+    (ReduceSum((), False), (typed(7, I8),), 7),
+    (ReduceSum((0,), False), (typed([100, 100, -8], I8),), 192),
+    (ReduceSum((0,), False), (typed([0.5, 0.25], F32),), 0.75),
+    (TflFloatRescale(0.5, 0.5, 3), (typed(4, I32),), 6),
+    (TflFloatRescale(0.5, -0.5, 3), (typed(-4, I32),), 0),
+    (TflFloatRescale(100.0, 0.0, 3), (typed(4, I32),), 127),
     (Pad((), (), 0), (typed(7, I8),), 7),
     (Reshape(()), (typed([[7]], I8),), 7),
     (Reshape(()), (typed(7, I8),), 7),
@@ -437,6 +501,7 @@ def test_every_operator_without_axes_is_tried() -> None:
         (MaxPool2d((1, 1), (1, 1), NO_PADDING), 1),
         (TflAveragePool2d((1, 1), (1, 1), NO_PADDING), 1),
         (TflSoftmax(1.0), 1),
+        (TflLogSoftmax(), 1),
         (Concat(0), 2),
     )
     assert tried | {operation.name for operation, _ in needing_axes} == {

@@ -9,7 +9,7 @@ import pytest
 from arithmetic_models import meaning
 
 from bytewright.ops.arithmetic.numerics import Numerics
-from bytewright.ops.elementwise import Sigmoid
+from bytewright.ops.float_functions import Sigmoid
 from support.reference import run_litert
 from tflite_writer import ModelBuilder
 

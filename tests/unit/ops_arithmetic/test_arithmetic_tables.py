@@ -92,6 +92,44 @@ def test_tanh_of_litert_takes_any_output() -> None:
         check("TANH", source, target, Numerics.LITERT_REF)
 
 
+@pytest.mark.parametrize("operator", ["NEG", "EXP", "LOG", "GELU", "RELU_0_TO_1", "SQRT"])
+def test_functions_that_litert_alone_has(operator: str) -> None:
+    for (scale, zero_point), target in quantizations(9, 12):
+        least = 2.0**-5 if operator == "EXP" else scale  # exponentials beyond 2^31 are undefined
+        # A root of what is below its zero point ends the run.
+        source = (min(scale, least), -128 if operator == "SQRT" else zero_point)
+        check(operator, source, target, Numerics.LITERT_REF)
+
+
+@pytest.mark.parametrize("numerics", BOTH)
+@pytest.mark.parametrize("operator", ["ABS", "ELU", "RSQRT"])
+def test_functions_that_both_have(operator: str, numerics: Numerics) -> None:
+    for source, target in quantizations(10, 12):
+        check(operator, (source[0], -128) if operator == "RSQRT" else source, target, numerics)
+
+
+def test_gelu_by_its_approximation() -> None:
+    for source, target in quantizations(11, 12):
+        model = elementwise("GELU", [1, 256], [source], target, approximate=True)
+        found, actual = (by(Numerics.LITERT_REF, model, ALL_INT8[None]) for by in (meaning, run))
+        np.testing.assert_array_equal(found, actual, f"{source} {target}")
+
+
+def test_roots_of_what_is_below_zero() -> None:
+    """By hand: where the references end the run."""
+    for operator, wanted in (("SQRT", [7, 7, 7, 9]), ("RSQRT", [127, 127, 127, 9])):
+        model = elementwise(operator, [1, 256], [(0.25, 3)], (0.25, 7) if operator == "SQRT" else (1.0, 7))
+        found = meaning(Numerics.LITERT_REF, model, ALL_INT8[None])[0]
+        assert found[[0, 130, 131, 132]].tolist() == wanted, operator  # sqrt(1/4) is 2 steps of 1/4
+
+
+def test_an_exponential_beyond_32_bits_saturates() -> None:
+    model = elementwise("EXP", [1, 256], [(1.0, -128)], (0.01, 0))
+    found = meaning(Numerics.LITERT_REF, model, ALL_INT8[None])[0]
+    assert found[:2].tolist() == [100, 127]
+    assert set(found[1:].tolist()) == {127}
+
+
 def test_the_sets_differ() -> None:
     """The comparisons can fail: for some quantisation the two sets' tables are not the same."""
     for operator, target in (

@@ -69,7 +69,7 @@ def rescale_accumulator(
     factors = [convolution_scale(source.scale, scale, target.scale) for scale in weight_scales]
     if convolution_rounding(at.operator.kind, at.numerics) is Rounding.REAL_ROUND:
         greatest = round_half_away(float((reach * np.array(factors)).max()))
-        _require_sum(at, -greatest, greatest, target.zero_point)
+        require_sum(at, -greatest, greatest, target.zero_point)
         scale = at.constant("scale", np.array(factors, dtype=np.float64), ir.DType.F64)
         operation = TflRealRescale(target.zero_point, ir.DType.I8)
         rescaled = at.emit(operation, (accumulator, scale), "rescaled")
@@ -100,11 +100,11 @@ def checked_multiplier(at: Conversion, multiplier: Multiplier, reach: int, zero_
         )
     # DOUBLE_ROUND never falls, so what the ends of the range become are the ends of what it all becomes.
     least, greatest = double_round([-reach, reach], multiplier.multiplier, bits, multiplier.right_shift)
-    _require_sum(at, int(least), int(greatest), zero_point)
+    require_sum(at, int(least), int(greatest), zero_point)
     return multiplier
 
 
-def _require_sum(at: Conversion, least: int, greatest: int, zero_point: int) -> None:
+def require_sum(at: Conversion, least: int, greatest: int, zero_point: int) -> None:
     """Scaled accumulators of this range fit 32 bits together with the zero point."""
     if least + zero_point < INT32_MIN or greatest + zero_point > INT32_MAX:
         reach = max(-least, greatest)
@@ -148,14 +148,15 @@ def clamp_activation(at: Conversion, value: str, activation: str, target: Affine
     return at.emit(Clamp(low, high), (value,), "clamped")
 
 
-def clamp_float(at: Conversion, value: str, activation: str) -> str:
+def clamp_float(at: Conversion, value: str, activation: str, *, is_infinite: bool = False) -> str:
     """The fused activation of a float32 result.
 
     The reference has no infinite bounds. That costs two comparisons a value, and no result of finite numbers that is
-    not an overflow differs, so it is done where the model itself has numbers that are infinite or none.
+    not an overflow differs, so it is done where the model itself has numbers that are infinite or none, and where
+    finite numbers make infinite ones (`is_infinite`).
     """
     low, high = ACTIVATIONS[activation]
-    if at.graph.has_infinities:
+    if is_infinite or at.graph.has_infinities:
         low, high = max(low, -_MAX_F32), min(high, _MAX_F32)
     elif activation == "NONE":
         return value

@@ -1,4 +1,7 @@
-"""Unary operators and SOFTMAX. On int8 a unary operator is a table of 256 values, or a clamp where it is one."""
+"""Unary operators, SOFTMAX and LOG_SOFTMAX.
+
+On int8 a unary operator is a table of 256 values, or a clamp where it is one.
+"""
 
 from functools import partial
 from math import isfinite
@@ -9,30 +12,39 @@ from bytewright import ir
 from bytewright.frontends.tflite.conversion import Conversion, Operand
 from bytewright.ops.arithmetic import tables
 from bytewright.ops.arithmetic.multiplier import ACTIVATIONS, INT8_MAX, INT8_MIN
-from bytewright.ops.arithmetic.numerics import Numerics
-from bytewright.ops.arithmetic.softmax import prepare_softmax, softmax_output_is_valid
+from bytewright.ops.arithmetic.softmax import (
+    log_softmax_output_is_valid,
+    prepare_log_softmax,
+    prepare_softmax,
+    softmax_output_is_valid,
+)
 from bytewright.ops.arithmetic.tables import Int8Function, int8_table
-from bytewright.ops.elementwise import Clamp, Table, TflLeakyRelu
-from bytewright.ops.softmax import TflSoftmax
+from bytewright.ops.elementwise import Clamp, Table
+from bytewright.ops.float_functions import TflGelu, TflLeakyRelu
+from bytewright.ops.softmax import TflLogSoftmax, TflSoftmax
 
 
-def convert_unary(at: Conversion, operation: ir.Operation, int8: Int8Function) -> None:
-    """A function of one operand: an operator on float32, and what it is on int8."""
+def convert_unary(at: Conversion, operation: ir.Operation, int8: Int8Function | None = None) -> None:
+    """A function of one operand: an operator on float32, and what it is on int8, if there it is anything."""
     at.require_counts((1,))
     source = at.activation_operand(0, "input")
     at.require_same_dtype(source)
-    if source.is_float:
+    if int8 is None or source.is_float:
         at.define(at.emit(operation, (at.value_of(source),), "result"))
     else:
         at.define(emit_table(at, source, int8))
 
 
 def convert_relu(at: Conversion) -> None:
-    """RELU, RELU6, RELU_N1_TO_1."""
+    """RELU, RELU6, RELU_N1_TO_1, RELU_0_TO_1."""
     kind = at.operator.kind
-    absent = kind == "RELU_N1_TO_1" and at.numerics is Numerics.TFLM
-    at.require(not absent, "TensorFlow Lite Micro does not have it, so there is nothing to be exact to")
     convert_unary(at, Clamp(*ACTIVATIONS[kind]), partial(tables.relu, kind))
+
+
+def convert_gelu(at: Conversion) -> None:
+    """GELU, as it is defined or by its approximation."""
+    is_approximate = at.options.boolean(0)
+    convert_unary(at, TflGelu(is_approximate), partial(tables.gelu, is_approximate))
 
 
 def convert_leaky_relu(at: Conversion) -> None:
@@ -70,4 +82,17 @@ def convert_softmax(at: Conversion) -> None:
     at.require(is_valid, "an int8 result has scale 1/256 and zero point -128")
     at.require(beta > 0, f"beta {beta} is not positive")
     operation = TflSoftmax(beta, *prepare_softmax(at.affine(source.tensor).scale, beta))
+    at.define(at.emit(operation, (at.value_of(source),), "result"))
+
+
+def convert_log_softmax(at: Conversion) -> None:
+    """LOG_SOFTMAX over the last axis."""
+    at.require_counts((1,))
+    source = at.activation_operand(0, "input")
+    at.require_same_dtype(source)
+    operation = TflLogSoftmax()
+    if not source.is_float:
+        is_valid = log_softmax_output_is_valid(*at.affine(at.output_tensor()))
+        at.require(is_valid, "an int8 result has scale 1/16 and zero point 127")
+        operation = TflLogSoftmax(*prepare_log_softmax(at.affine(source.tensor).scale))
     at.define(at.emit(operation, (at.value_of(source),), "result"))

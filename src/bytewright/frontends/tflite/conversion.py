@@ -237,6 +237,13 @@ class Conversion:
             self.fail(f"the {role} is {operand.tensor.element_type}", code="BW105", tensor=operand.tensor)
         return operand
 
+    def truth_operand(self, position: int, role: str) -> Operand:
+        """An operand that must be a truth value."""
+        operand = self.operand(position, role)
+        if operand.dtype is not ir.DType.BOOL:
+            self.fail(f"the {role} is {operand.tensor.element_type}", code="BW105", tensor=operand.tensor)
+        return operand
+
     def constant_operand(self, position: int, role: str) -> tuple[Operand, NDArray[np.generic]]:
         """An operand whose values must be known, and the same for every batch; and the values."""
         return self.operand(position, role), self.fixed_operand(position, role)

@@ -1,4 +1,7 @@
-"""ADD, SUB and MUL, with broadcasting and fused activations."""
+"""Operators of two operands and more, with broadcasting: arithmetic, greatest and least values, slopes, choices.
+
+Operators with fused activations are the first ones. What int8 needs is written in rescales and int32 arithmetic.
+"""
 
 import operator
 from collections.abc import Callable
@@ -13,9 +16,17 @@ from bytewright.frontends.tflite.accumulator import (
 )
 from bytewright.frontends.tflite.conversion import Conversion, Operand
 from bytewright.frontends.tflite.options import fused_activation
-from bytewright.ops.arithmetic.factors import LEFT_SHIFT, prepare_product, prepare_sum
+from bytewright.ops.arithmetic.factors import (
+    DIFFERENCE_LEFT_SHIFT,
+    LEFT_SHIFT,
+    prepare_prelu,
+    prepare_product,
+    prepare_squared_difference,
+    prepare_sum,
+)
 from bytewright.ops.arithmetic.multiplier import INT8_MAX, INT8_MIN, Multiplier
 from bytewright.ops.arithmetic.rescale import double_round
+from bytewright.ops.elementwise import Maximum, Minimum, Mul, Sub, TflDiv, TflPrelu
 
 _IDENTITY = Multiplier(1 << 30, 1)
 """A rescale by this changes nothing but the zero point."""
@@ -53,11 +64,8 @@ def convert_binary(
     at: Conversion, operation: ir.Operation, int8: Callable[[Conversion, float, float, float], _Form]
 ) -> None:
     """An operator of two operands with a fused activation; its form on int8 depends on the scales."""
-    at.require_counts((2,))
     activation = fused_activation(at, 0)
-    first = at.activation_operand(0, "first operand")
-    second = at.activation_operand(1, "second operand")
-    at.require_same_dtype(first, second)
+    first, second = _two_operands(at)
     if first.is_float:
         operands = (at.value_of(first, "first"), at.value_of(second, "second"))
         at.define(clamp_float(at, at.emit(operation, operands, "unclamped"), activation))
@@ -83,3 +91,82 @@ def _widened(
     value = at.value_of(operand, role)
     widened = rescale(at, value, [factor], zero_point, 0, ir.DType.I32, f"{role}_widened", left_shift)
     return widened, int(abs(scaled).max())
+
+
+def convert_squared_difference(at: Conversion) -> None:
+    """SQUARED_DIFFERENCE: of int8 at a common scale with 7 more bits."""
+    first, second = _two_operands(at)
+    if first.is_float:
+        difference = at.emit(
+            Sub(), (at.value_of(first, "first"), at.value_of(second, "second")), "difference"
+        )
+        at.define(at.emit(Mul(), (difference, difference), "square"))
+        return
+    one, two, target = at.affine(first.tensor), at.affine(second.tensor), at.affine(at.output_tensor())
+    *factors, factor = prepare_squared_difference(one.scale, two.scale, target.scale)
+    left, left_reach = _widened(at, first, factors[0], DIFFERENCE_LEFT_SHIFT, "first")
+    right, right_reach = _widened(at, second, factors[1], DIFFERENCE_LEFT_SHIFT, "second")
+    difference = at.emit(Sub(), (left, right), "difference")
+    square = at.emit(Mul(), (difference, difference), "square")
+    factor = checked_multiplier(at, factor, (left_reach + right_reach) ** 2, target.zero_point)
+    at.define(rescale(at, square, [factor], 0, target.zero_point, ir.DType.I8, "rescaled"))
+
+
+def convert_square(at: Conversion) -> None:
+    """SQUARE of floats."""
+    at.require_counts((1,))
+    source = at.activation_operand(0, "input")
+    at.require_same_dtype(source)
+    value = at.value_of(source)
+    at.define(at.emit(Mul(), (value, value), "square"))
+
+
+def convert_div(at: Conversion) -> None:
+    """DIV of floats. An infinite quotient becomes the greatest float, as in the references."""
+    activation = fused_activation(at, 0)
+    first, second = _two_operands(at)
+    operands = (at.value_of(first, "first"), at.value_of(second, "second"))
+    quotient = at.emit(TflDiv(), operands, "unclamped")
+    at.define(clamp_float(at, quotient, activation, is_infinite=True))
+
+
+def convert_extremum(at: Conversion, operation: Maximum | Minimum) -> None:
+    """MAXIMUM and MINIMUM: of int8 of raw values, whatever the quantisations."""
+    first, second = _two_operands(at)
+    operands = (at.value_of(first, "first"), at.value_of(second, "second"))
+    at.define(at.emit(operation, operands, "result"))
+
+
+def convert_float_binary(at: Conversion, operation: ir.Operation) -> None:
+    """A function of two floats, without a fused activation."""
+    first, second = _two_operands(at)
+    operands = (at.value_of(first, "first"), at.value_of(second, "second"))
+    at.define(at.emit(operation, operands, "result"))
+
+
+def convert_prelu(at: Conversion) -> None:
+    """PRELU: of int8, two rescales, of what is above zero and of what is below times the slope."""
+    source, slope = _two_operands(at, "input", "slope")
+    operation = TflPrelu()
+    if not source.is_float:
+        own, alpha, target = at.affine(source.tensor), at.affine(slope.tensor), at.affine(at.output_tensor())
+        above, below = prepare_prelu(own.scale, alpha.scale, target.scale, at.numerics)
+        low, high = INT8_MIN - own.zero_point, INT8_MAX - own.zero_point
+        slopes = max(alpha.zero_point - INT8_MIN, INT8_MAX - alpha.zero_point)
+        above = checked_multiplier(at, above, high, target.zero_point)
+        below = checked_multiplier(at, below, -low * slopes, target.zero_point)
+        operation = TflPrelu(
+            *(own.zero_point, alpha.zero_point, target.zero_point),
+            *((factor.multiplier, factor.exponent) for factor in (above, below)),
+        )
+    at.define(at.emit(operation, (at.value_of(source), at.value_of(slope, "slope")), "result"))
+
+
+def _two_operands(
+    at: Conversion, first: str = "first operand", second: str = "second operand"
+) -> tuple[Operand, Operand]:
+    """Both operands, of the result's type."""
+    at.require_counts((2,))
+    operands = at.activation_operand(0, first), at.activation_operand(1, second)
+    at.require_same_dtype(*operands)
+    return operands

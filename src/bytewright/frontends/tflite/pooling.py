@@ -1,15 +1,12 @@
-"""AVERAGE_POOL_2D, MAX_POOL_2D and MEAN."""
+"""AVERAGE_POOL_2D and MAX_POOL_2D."""
 
-from math import prod
-
-from bytewright.frontends.tflite.accumulator import checked_multiplier, clamp_activation, clamp_float
+from bytewright.frontends.tflite.accumulator import clamp_activation, clamp_float
 from bytewright.frontends.tflite.conversion import Conversion, Operand
 from bytewright.frontends.tflite.options import pool_options
 from bytewright.frontends.tflite.windows import spatial_padding
-from bytewright.ops.arithmetic.factors import prepare_mean
-from bytewright.ops.arithmetic.multiplier import INT8_MAX, INT8_MIN, INT32_MAX, Affine
+from bytewright.ops.arithmetic.multiplier import INT32_MAX, Affine
 from bytewright.ops.arithmetic.numerics import Numerics
-from bytewright.ops.pooling import MaxPool2d, TflAveragePool2d, TflMean
+from bytewright.ops.pooling import MaxPool2d, TflAveragePool2d
 
 _SCALE_TOLERANCE = 1e-6
 
@@ -49,25 +46,3 @@ def _require_one_quantization(at: Conversion, source: Affine, target: Affine) ->
             close and source.zero_point == target.zero_point,
             f"the input has {source}, the output {target}; they must be equal",
         )
-
-
-def convert_mean(at: Conversion) -> None:
-    """MEAN over constant axes, which may count from the end and repeat."""
-    at.require_counts((2,))
-    keep = at.options.boolean(0)
-    source = at.activation_operand(0, "input")
-    at.require_same_dtype(source)
-    axes = at.axes(at.integers_operand(1, "axes"), len(source.shape))
-    if source.is_float:
-        at.define(at.emit(TflMean(axes, keep), (at.value_of(source),), "mean"))
-        return
-    count = prod(source.shape[axis] for axis in axes)
-    at.require(count >= 1, "nothing is reduced")
-    if count * 256 > INT32_MAX:
-        at.fail(f"the sum over {count} elements can leave 32 bits", code="BW110")
-    scale, zero_point = at.affine(source.tensor)
-    target = at.affine(at.output_tensor())
-    reach = count * max(zero_point - INT8_MIN, INT8_MAX - zero_point)
-    factor = checked_multiplier(at, prepare_mean(scale, target.scale, count), reach, target.zero_point)
-    operation = TflMean(axes, keep, zero_point, target.zero_point, factor.multiplier, factor.exponent)
-    at.define(at.emit(operation, (at.value_of(source),), "mean"))

@@ -9,10 +9,10 @@ from bytewright.frontends.tflite.shape_arithmetic import FOLDED, KnownAtImport, 
 from bytewright.frontends.tflite.table import ADVICE, CONTROL_FLOW, OPERATORS
 
 MOST_PLACES = 10
-_RUN_TIME_TYPES = ("INT8", "FLOAT32")
+_RUN_TIME_TYPES = ("INT8", "FLOAT32", "BOOL")
 # Of outputs that are constant.
 _BORDER_TYPES = (*_RUN_TIME_TYPES, "INT32", "INT64")
-_KNOWN_TYPES = (*_BORDER_TYPES, "BOOL")
+_KNOWN_TYPES = _BORDER_TYPES
 _ALL_OPERATORS = "`bytewright ops` lists the operators that are supported"
 _SHAPES_ALONE = "it is computed at import where only shapes and constants come to it, and not otherwise"
 _INTEGERS = ("INT8", "UINT8", "INT16", "INT4", "INT2", "UINT4")
@@ -132,9 +132,9 @@ def _check_hybrid(whole: _Survey) -> None:
 
 
 def _check_types(whole: _Survey) -> None:
-    """int8 and float32 at run time, int32 where it is moved or counts elements, uint8 at the border.
+    """int8, float32 and truth values at run time, int32 where it is moved or counts elements, uint8 at the border.
 
-    Constants may be int32, int64 and bool, too.
+    Constants may be int32 and int64, too.
     """
     model, moved = whole.model, _moved_integers(whole.model)
     reported, never_uint8 = _reported(whole), _never_uint8(whole)

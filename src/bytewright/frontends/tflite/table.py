@@ -1,12 +1,14 @@
 """The TFLite operators: one row for each that Bytewright compiles, and advice on others."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 
 from bytewright.frontends.registry import SupportedOperator
 from bytewright.frontends.tflite.activation import (
+    convert_gelu,
     convert_leaky_relu,
+    convert_log_softmax,
     convert_relu,
     convert_softmax,
     convert_unary,
@@ -19,7 +21,18 @@ from bytewright.frontends.tflite.convolution import (
     convert_fully_connected,
     convert_transpose_conv,
 )
-from bytewright.frontends.tflite.elementwise import convert_binary, product_form, sum_form
+from bytewright.frontends.tflite.elementwise import (
+    convert_binary,
+    convert_div,
+    convert_extremum,
+    convert_float_binary,
+    convert_prelu,
+    convert_square,
+    convert_squared_difference,
+    product_form,
+    sum_form,
+)
+from bytewright.frontends.tflite.logic import convert_comparison, convert_logical, convert_select
 from bytewright.frontends.tflite.matmul import convert_batch_matmul
 from bytewright.frontends.tflite.moves import (
     convert_broadcast_to,
@@ -34,8 +47,10 @@ from bytewright.frontends.tflite.moves import (
     convert_tile,
     convert_unpack,
 )
-from bytewright.frontends.tflite.pooling import convert_mean, convert_pool
+from bytewright.frontends.tflite.pooling import convert_pool
 from bytewright.frontends.tflite.quantization import convert_dequantize, convert_quantize
+from bytewright.frontends.tflite.reduction import convert_extremum as convert_reduced_extremum
+from bytewright.frontends.tflite.reduction import convert_mean, convert_sum
 from bytewright.frontends.tflite.resize import convert_resize
 from bytewright.frontends.tflite.shape import (
     convert_concatenation,
@@ -49,8 +64,27 @@ from bytewright.frontends.tflite.shape import (
 )
 from bytewright.frontends.tflite.strided_slice import convert_strided_slice
 from bytewright.ops.arithmetic import tables
-from bytewright.ops.elementwise import Add, Mul, Sigmoid, Sub, Tanh, TflHardSwish
-from bytewright.ops.pooling import MaxPool2d, TflAveragePool2d
+from bytewright.ops.arithmetic.numerics import Numerics
+from bytewright.ops.elementwise import Add, LogicalAnd, LogicalNot, LogicalOr, Maximum, Minimum, Mul, Pow, Sub
+from bytewright.ops.float_functions import (
+    Abs,
+    Ceil,
+    Cos,
+    Exp,
+    Floor,
+    Log,
+    Negate,
+    Rsqrt,
+    Sigmoid,
+    Sin,
+    Tanh,
+    TflElu,
+    TflHardSwish,
+    TflRound,
+    TflSign,
+    TflSqrt,
+)
+from bytewright.ops.pooling import MaxPool2d, ReduceMax, ReduceMin, TflAveragePool2d
 from bytewright.ops.resize import TflResizeBilinear, TflResizeNearest
 from bytewright.target.isa.ethos_u import DECODED_PRODUCTS
 
@@ -70,6 +104,7 @@ class TfliteOperator:
         scale_cost_ms: What each scale of its weights costs besides.
         has_weights: Its second operand is weights, which must not be integers under float activations.
         input_at: The position of the operand that is multiplied with them.
+        absent: The element types for which a set of kernels has none, by set.
     """
 
     convert: Callable[[Conversion], None]
@@ -82,6 +117,7 @@ class TfliteOperator:
     scale_cost_ms: float = 0.0
     has_weights: bool = False
     input_at: int = 0
+    absent: Mapping[Numerics, tuple[str, ...]] = field(default_factory=dict[Numerics, tuple[str, ...]])
 
 
 def _convert_ethos_u(conversion: Conversion) -> None:
@@ -94,11 +130,18 @@ def _convert_ethos_u(conversion: Conversion) -> None:
 _CLAMPS = "fused activation: none, RELU, RELU6, RELU_N1_TO_1"
 _WEIGHTS = "constant weights, per tensor or per channel, zero point 0"
 _MOVED = ("int8", "float32", "int32")
+_FLOAT = ("float32",)
+_BOTH = ("int8", "float32")
+_NOT_IN_TFLM = {Numerics.TFLM: _BOTH}
+_FLOAT_ALONE = dict.fromkeys(Numerics, ("int8",))
+_FLOAT_IN_TFLM = {Numerics.TFLM: ("int8",)}
+_OF_BELOW_ONE = "int8: scales below 1"
 _POOLS = f"tflm: input and output quantised alike; {_CLAMPS}"
 
 _RESIZED = "constant size; align_corners or half_pixel_centers, or neither"
 
 OPERATORS: dict[str, TfliteOperator] = {
+    "ABS": TfliteOperator(partial(convert_unary, operation=Abs(), int8=tables.absolute), int8_cost_ms=0.4),
     "ADD": TfliteOperator(
         partial(convert_binary, operation=Add(), int8=sum_form),
         "AddOptions",
@@ -122,6 +165,7 @@ OPERATORS: dict[str, TfliteOperator] = {
         types=_MOVED,
     ),
     "BROADCAST_TO": TfliteOperator(convert_broadcast_to, limits="constant shape", cost_ms=1.5, types=_MOVED),
+    "CEIL": TfliteOperator(partial(convert_unary, operation=Ceil()), types=_FLOAT, absent=_FLOAT_ALONE),
     "CONCATENATION": TfliteOperator(
         convert_concatenation,
         "ConcatenationOptions",
@@ -132,6 +176,7 @@ OPERATORS: dict[str, TfliteOperator] = {
     "CONV_2D": TfliteOperator(
         convert_conv2d, "Conv2DOptions", f"{_WEIGHTS}; {_CLAMPS}", cost_ms=2.5, has_weights=True
     ),
+    "COS": TfliteOperator(partial(convert_unary, operation=Cos()), types=_FLOAT, absent=_FLOAT_ALONE),
     "CUSTOM 'ethos-u'": TfliteOperator(
         _convert_ethos_u, limits=f"made by Vela for {DECODED_PRODUCTS}; tflm", types=("int8",), cost_ms=5.0
     ),
@@ -146,6 +191,10 @@ OPERATORS: dict[str, TfliteOperator] = {
         limits="to float32; constants also per channel (not with tflm)",
         types=("int8", "uint8"),
     ),
+    "DIV": TfliteOperator(
+        convert_div, "DivOptions", f"broadcasting; {_CLAMPS}", types=_FLOAT, absent=_FLOAT_ALONE, cost_ms=0.3
+    ),
+    "ELU": TfliteOperator(partial(convert_unary, operation=TflElu(), int8=tables.elu), int8_cost_ms=5.0),
     "EMBEDDING_LOOKUP": TfliteOperator(
         convert_embedding_lookup,
         limits="float32 rows; indices int32, or constant; one that is outside means the nearest",
@@ -153,7 +202,20 @@ OPERATORS: dict[str, TfliteOperator] = {
         indices=0,
         cost_ms=1.5,
     ),
+    "EQUAL": TfliteOperator(
+        convert_comparison,
+        limits=f"broadcasting; {_OF_BELOW_ONE}",
+        types=(*_BOTH, "bool"),
+        int8_cost_ms=1.0,
+    ),
+    "EXP": TfliteOperator(
+        partial(convert_unary, operation=Exp(), int8=tables.exponential),
+        limits="tflm: float32 alone",
+        int8_cost_ms=5.0,
+        absent=_FLOAT_IN_TFLM,
+    ),
     "EXPAND_DIMS": TfliteOperator(convert_expand_dims, limits="constant axis", types=_MOVED),
+    "FLOOR": TfliteOperator(partial(convert_unary, operation=Floor()), types=_FLOAT, absent=_FLOAT_ALONE),
     "FULLY_CONNECTED": TfliteOperator(
         convert_fully_connected,
         "FullyConnectedOptions",
@@ -170,21 +232,60 @@ OPERATORS: dict[str, TfliteOperator] = {
         indices=1,
         cost_ms=1.5,
     ),
+    "GELU": TfliteOperator(
+        convert_gelu,
+        "GeluOptions",
+        "as defined, or approximated by tanh; not with tflm",
+        int8_cost_ms=5.0,
+        absent=_NOT_IN_TFLM,
+    ),
+    "GREATER": TfliteOperator(convert_comparison, limits=f"broadcasting; {_OF_BELOW_ONE}", int8_cost_ms=1.0),
+    "GREATER_EQUAL": TfliteOperator(
+        convert_comparison, limits=f"broadcasting; {_OF_BELOW_ONE}", int8_cost_ms=1.0
+    ),
     "HARD_SWISH": TfliteOperator(
         partial(convert_unary, operation=TflHardSwish(), int8=tables.hard_swish),
         limits="int8: input scale at most 128 times the output's",
         int8_cost_ms=0.6,
     ),
     "LEAKY_RELU": TfliteOperator(convert_leaky_relu, "LeakyReluOptions", int8_cost_ms=0.4),
+    "LESS": TfliteOperator(convert_comparison, limits=f"broadcasting; {_OF_BELOW_ONE}", int8_cost_ms=1.0),
+    "LESS_EQUAL": TfliteOperator(
+        convert_comparison, limits=f"broadcasting; {_OF_BELOW_ONE}", int8_cost_ms=1.0
+    ),
+    "LOG": TfliteOperator(
+        partial(convert_unary, operation=Log(), int8=tables.logarithm),
+        limits="tflm: float32 alone",
+        int8_cost_ms=5.0,
+        absent=_FLOAT_IN_TFLM,
+    ),
+    "LOGICAL_AND": TfliteOperator(
+        partial(convert_logical, operation=LogicalAnd()), limits="broadcasting", types=("bool",)
+    ),
+    "LOGICAL_NOT": TfliteOperator(partial(convert_logical, operation=LogicalNot(), count=1), types=("bool",)),
+    "LOGICAL_OR": TfliteOperator(
+        partial(convert_logical, operation=LogicalOr()), limits="broadcasting", types=("bool",)
+    ),
     "LOGISTIC": TfliteOperator(
         partial(convert_unary, operation=Sigmoid(), int8=tables.logistic),
         limits="int8: output scale 1/256 with any zero point (litert-ref), zero point -128 with any scale (tflm)",
         int8_cost_ms=5.0,
     ),
+    "LOG_SOFTMAX": TfliteOperator(
+        convert_log_softmax,
+        limits="last axis; int8: output scale 1/16, zero point 127, at most 4095 values a row",
+        cost_ms=2.5,
+    ),
+    "MAXIMUM": TfliteOperator(
+        partial(convert_extremum, operation=Maximum()), limits="broadcasting; int8: of raw values"
+    ),
     "MAX_POOL_2D": TfliteOperator(
         partial(convert_pool, kind=MaxPool2d), "Pool2DOptions", _POOLS, cost_ms=2.0
     ),
     "MEAN": TfliteOperator(convert_mean, "ReducerOptions", "constant axes", cost_ms=2.0),
+    "MINIMUM": TfliteOperator(
+        partial(convert_extremum, operation=Minimum()), limits="broadcasting; int8: of raw values"
+    ),
     "MIRROR_PAD": TfliteOperator(
         convert_mirror_pad,
         "MirrorPadOptions",
@@ -198,6 +299,17 @@ OPERATORS: dict[str, TfliteOperator] = {
         f"broadcasting; {_CLAMPS}",
         int8_cost_ms=1.2,
     ),
+    "NEG": TfliteOperator(
+        partial(convert_unary, operation=Negate(), int8=tables.negate),
+        limits="int8: of raw values; tflm: float32 alone",
+        absent=_FLOAT_IN_TFLM,
+    ),
+    "NOT_EQUAL": TfliteOperator(
+        convert_comparison,
+        limits=f"broadcasting; {_OF_BELOW_ONE}",
+        types=(*_BOTH, "bool"),
+        int8_cost_ms=1.0,
+    ),
     "PACK": TfliteOperator(
         convert_pack, "PackOptions", "operands quantised as the result is", cost_ms=1.5, types=_MOVED
     ),
@@ -207,14 +319,34 @@ OPERATORS: dict[str, TfliteOperator] = {
         limits="constant paddings and value; int8: value quantised as the result is",
         cost_ms=1.5,
     ),
+    "POW": TfliteOperator(
+        partial(convert_float_binary, operation=Pow()),
+        limits="broadcasting; not with tflm",
+        types=_FLOAT,
+        absent=_NOT_IN_TFLM,
+    ),
+    "PRELU": TfliteOperator(convert_prelu, limits="a slope that broadcasts to the input", int8_cost_ms=2.0),
     "QUANTIZE": TfliteOperator(
         convert_quantize,
         limits="to int8 or uint8; to uint8 from int8 alone with tflm",
         types=("int8", "uint8", "float32"),
     ),
+    "REDUCE_MAX": TfliteOperator(
+        partial(convert_reduced_extremum, kind=ReduceMax),
+        "ReducerOptions",
+        "constant axes; int8: input and output quantised alike",
+        cost_ms=2.0,
+    ),
+    "REDUCE_MIN": TfliteOperator(
+        partial(convert_reduced_extremum, kind=ReduceMin),
+        "ReducerOptions",
+        "constant axes; int8: input and output quantised alike",
+        cost_ms=2.0,
+    ),
     "RELU": TfliteOperator(convert_relu),
     "RELU6": TfliteOperator(convert_relu),
-    "RELU_N1_TO_1": TfliteOperator(convert_relu, limits="not with tflm"),
+    "RELU_0_TO_1": TfliteOperator(convert_relu, limits="not with tflm", absent=_NOT_IN_TFLM),
+    "RELU_N1_TO_1": TfliteOperator(convert_relu, limits="not with tflm", absent=_NOT_IN_TFLM),
     "RESHAPE": TfliteOperator(convert_reshape, "ReshapeOptions", "constant shape", types=_MOVED),
     "RESIZE_BILINEAR": TfliteOperator(
         partial(convert_resize, kind=TflResizeBilinear), "ResizeBilinearOptions", _RESIZED, cost_ms=2.0
@@ -225,6 +357,23 @@ OPERATORS: dict[str, TfliteOperator] = {
     "REVERSE_V2": TfliteOperator(
         convert_reverse, "ReverseV2Options", "constant axes", cost_ms=1.5, types=_MOVED
     ),
+    "ROUND": TfliteOperator(partial(convert_unary, operation=TflRound()), types=_FLOAT, absent=_FLOAT_ALONE),
+    "RSQRT": TfliteOperator(
+        partial(convert_unary, operation=Rsqrt(), int8=tables.reciprocal_square_root), int8_cost_ms=10.0
+    ),
+    "SELECT": TfliteOperator(
+        convert_select,
+        limits="choices of one shape; a condition of theirs, of their first axis, or of one element; not with tflm",
+        types=(*_BOTH, "bool"),
+        absent={Numerics.TFLM: (*_BOTH, "bool")},
+    ),
+    "SELECT_V2": TfliteOperator(
+        convert_select, limits="broadcasting; tflm: not bool", types=(*_BOTH, "bool")
+    ),
+    "SIGN": TfliteOperator(
+        partial(convert_unary, operation=TflSign()), limits="not with tflm", types=_FLOAT, absent=_NOT_IN_TFLM
+    ),
+    "SIN": TfliteOperator(partial(convert_unary, operation=Sin()), types=_FLOAT, absent=_FLOAT_ALONE),
     "SLICE": TfliteOperator(convert_slice, limits="constant begin and size", cost_ms=1.5, types=_MOVED),
     "SOFTMAX": TfliteOperator(
         convert_softmax,
@@ -245,6 +394,15 @@ OPERATORS: dict[str, TfliteOperator] = {
     "SPLIT_V": TfliteOperator(
         convert_split_v, "SplitVOptions", "constant sizes and axis", cost_ms=1.5, types=_MOVED
     ),
+    "SQRT": TfliteOperator(
+        partial(convert_unary, operation=TflSqrt(), int8=tables.square_root),
+        limits="tflm: float32 alone",
+        absent=_FLOAT_IN_TFLM,
+    ),
+    "SQUARE": TfliteOperator(convert_square, types=_FLOAT, absent=_FLOAT_ALONE),
+    "SQUARED_DIFFERENCE": TfliteOperator(
+        convert_squared_difference, limits="broadcasting; int8: a rescale below 1", int8_cost_ms=1.4
+    ),
     "SQUEEZE": TfliteOperator(convert_squeeze, "SqueezeOptions", types=_MOVED),
     "STRIDED_SLICE": TfliteOperator(
         convert_strided_slice,
@@ -259,6 +417,7 @@ OPERATORS: dict[str, TfliteOperator] = {
         f"broadcasting; {_CLAMPS}",
         int8_cost_ms=1.4,
     ),
+    "SUM": TfliteOperator(convert_sum, "ReducerOptions", "constant axes", cost_ms=2.0),
     "TANH": TfliteOperator(
         partial(convert_unary, operation=Tanh(), int8=tables.tanh),
         limits="tflm: the result is taken to have scale 1/128 and zero point 0, as its kernel does",
@@ -305,13 +464,6 @@ ADVICE: dict[str, str] = {
     "TOPK_V2": _AFTER,
     "NON_MAX_SUPPRESSION_V4": _AFTER,
     "NON_MAX_SUPPRESSION_V5": _AFTER,
-    "SUM": "replace it by MEAN, and MUL by the number of values",
-    "SQUARE": "replace it by MUL of the value with itself",
-    "SQUARED_DIFFERENCE": "replace it by SUB, and MUL of the result with itself",
-    "NEG": "replace it by MUL with -1",
-    "DIV": "replace a division by a constant by MUL with its reciprocal",
-    "PRELU": "replace it by LEAKY_RELU, if all slopes are one",
-    "REDUCE_MAX": "replace a maximum over height and width by MAX_POOL_2D",
     "FAKE_QUANT": "convert the model with a representative data set, or without quantisation",
     "CAST": "let the model's inputs and outputs have the types that it computes with",
 }

@@ -199,6 +199,49 @@ def rt_rintf(value: float) -> float:
     return math.copysign(float(round(value)), value) if math.isfinite(value) else value
 
 
+def rt_ceilf(value: float) -> float:
+    """C's `ceilf`."""
+    return -rt_floorf(-value)
+
+
+def rt_fabsf(value: float) -> float:
+    """C's `fabsf`."""
+    return abs(value)
+
+
+def rt_logf(value: float) -> float:
+    """C's `logf`; this and those below are computed in double and rounded once."""
+    if value == 0:
+        return -math.inf
+    return rt_f32(math.log(value)) if value > 0 else math.nan
+
+
+def rt_expm1f(value: float) -> float:
+    """C's `expm1f`."""
+    return rt_f32(math.expm1(value)) if value < 100 else value * math.inf
+
+
+def rt_erfcf(value: float) -> float:
+    """C's `erfcf`."""
+    return rt_f32(math.erfc(value))
+
+
+def rt_sinf(value: float) -> float:
+    """C's `sinf`."""
+    return rt_f32(math.sin(value)) if math.isfinite(value) else math.nan
+
+
+def rt_cosf(value: float) -> float:
+    """C's `cosf`."""
+    return rt_f32(math.cos(value)) if math.isfinite(value) else math.nan
+
+
+def rt_powf(left: float, right: float) -> float:
+    """C's `powf`, as numpy has it."""
+    with np.errstate(all="ignore"):
+        return rt_f32(float(np.float64(left) ** np.float64(right)))
+
+
 def rt_fmaf(left: float, right: float, addend: float) -> float:
     """C's `fmaf`: the product of two float32 is exact in double, and their sum is rounded once.
 

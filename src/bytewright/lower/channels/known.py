@@ -23,7 +23,7 @@ from bytewright.ops.convolution import Conv2d, DepthwiseConv2d
 from bytewright.ops.data import Concat, Gather, Identity, Pad, Reshape, Slice, Tile, Transpose
 from bytewright.ops.elementwise import Clamp, TflDequantize, TflQuantize
 from bytewright.ops.placement import DeviceCopy
-from bytewright.ops.pooling import MaxPool2d, TflAveragePool2d, TflMean
+from bytewright.ops.pooling import MaxPool2d, ReduceMax, ReduceMin, ReduceSum, TflAveragePool2d, TflMean
 
 Mask = NDArray[np.bool_]
 
@@ -225,21 +225,22 @@ def _padded(at: _At) -> Known | None:
 
 
 def _pooled(at: _At) -> Known | None:
-    """What a window of equal values gives; of floats, a mean of zeros."""
+    """What a window of equal values gives; of floats, a mean or sum of zeros."""
     known = at.operands[0]
     if known is None:
         return None
-    if at.result.dtype is ir.DType.F32 and not isinstance(at.node.operation, MaxPool2d):
+    operation = at.node.operation
+    if at.result.dtype is ir.DType.F32 and not isinstance(operation, MaxPool2d | ReduceMax | ReduceMin):
         return Known(known.is_constant & (known.values == 0), known.values)
-    if not isinstance(at.node.operation, TflMean):
+    if not isinstance(operation, TflMean | ReduceSum):
         return known
-    axes = at.node.operation.axes
+    axes = operation.axes
     chosen = np.flatnonzero(known.is_constant)
     extents = at.types[0].fixed_shape[:-1]
     whole = tuple(extent if axis in axes else 1 for axis, extent in enumerate(extents))
-    (means,) = at.node.operation.evaluate((np.broadcast_to(known.values[chosen], (*whole, chosen.size)),))
+    (reduced,) = operation.evaluate((np.broadcast_to(known.values[chosen], (*whole, chosen.size)),))
     values = np.zeros(known.values.size, at.result.dtype.numpy)
-    values[chosen] = means.reshape(-1)
+    values[chosen] = reduced.reshape(-1)
     return Known(known.is_constant, values)
 
 
@@ -255,6 +256,9 @@ _RULES: dict[type[ir.Operation], Callable[[Any], Known | None]] = {
     Identity: _moved,
     MaxPool2d: _pooled,
     Pad: _padded,
+    ReduceMax: _pooled,
+    ReduceMin: _pooled,
+    ReduceSum: _pooled,
     Reshape: _moved,
     Slice: _moved,
     TflAveragePool2d: _pooled,

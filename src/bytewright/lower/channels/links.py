@@ -17,8 +17,9 @@ from bytewright.lower.elements import ELEMENTS
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d
 from bytewright.ops.data import Concat, Gather, Identity, Pad, Reshape, Slice, Tile, Transpose
 from bytewright.ops.placement import DeviceCopy
-from bytewright.ops.pooling import MaxPool2d, TflAveragePool2d, TflMean
+from bytewright.ops.pooling import MaxPool2d, ReduceMax, ReduceMin, ReduceSum, TflAveragePool2d, TflMean
 
+Reduction = ReduceMax | ReduceMin | ReduceSum | TflMean
 Indices = NDArray[np.intp]
 Shapes = tuple[tuple[ir.Extent, ...], ...]
 
@@ -91,7 +92,7 @@ def _depthwise(operation: DepthwiseConv2d, operands: Shapes, result: tuple[ir.Ex
     return (Link(0, given // (count // channels), given),)
 
 
-def _mean(operation: TflMean, operands: Shapes, result: tuple[ir.Extent, ...]) -> Links | None:
+def _reduced(operation: Reduction, operands: Shapes, result: tuple[ir.Extent, ...]) -> Links | None:
     return None if len(operands[0]) - 1 in operation.axes else _one(operation, operands, result)
 
 
@@ -155,10 +156,13 @@ _RULES: dict[type[ir.Operation], Callable[[Any, Shapes, tuple[ir.Extent, ...]], 
     Identity: _one,
     MaxPool2d: _one,
     Pad: _pad,
+    ReduceMax: _reduced,
+    ReduceMin: _reduced,
+    ReduceSum: _reduced,
     Reshape: _reshape,
     Slice: _slice,
     TflAveragePool2d: _one,
-    TflMean: _mean,
+    TflMean: _reduced,
     Tile: _tile,
     Transpose: _transpose,
 }

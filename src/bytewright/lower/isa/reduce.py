@@ -10,11 +10,14 @@ from bytewright.lower.isa.registers import RegisterReducer
 from bytewright.lower.isa.vector_unit import VectorUnit
 from bytewright.lower.kernels.context import Template
 from bytewright.lower.kernels.depthwise import lower_depthwise_by_blocks
-from bytewright.lower.kernels.pooling import accumulator_type, lower_mean, lower_pool
+from bytewright.lower.kernels.pooling import lower_pool
+from bytewright.lower.kernels.reduction import Reduction, lower_reduction
+from bytewright.lower.kernels.side_by_side import accumulator_type
 from bytewright.ops.convolution import DepthwiseConv2d
-from bytewright.ops.pooling import MaxPool2d, TflAveragePool2d, TflMean
+from bytewright.ops.pooling import MaxPool2d, ReduceMax, ReduceMin, ReduceSum, TflAveragePool2d, TflMean
 
-_ADD, _MUL, _MAX = ir.BinaryOperator.ADD, ir.BinaryOperator.MUL, ir.BinaryOperator.MAX
+_ADD, _MUL = ir.BinaryOperator.ADD, ir.BinaryOperator.MUL
+_MAX, _MIN = ir.BinaryOperator.MAX, ir.BinaryOperator.MIN
 # Vectors of a full block: several where a turn of the window's loops would do little more than count.
 _OF_POOLS, _OF_DEPTHWISE = 4, 1
 
@@ -33,10 +36,14 @@ def with_reductions(name: str, unit: VectorUnit, templates: Templates) -> Templa
 def _reductions(name: str, unit: VectorUnit) -> Templates:
     pools, depthwise = RegisterReducer(unit, _OF_POOLS), RegisterReducer(unit, _OF_DEPTHWISE)
     pool = partial(lower_pool, reducer=pools)
+    over_axes = partial(lower_reduction, reducer=pools)
     return {
         MaxPool2d: (IsaTemplate(f"{name}.pool2d", pool, _declines(unit, _MAX)),),
         TflAveragePool2d: (IsaTemplate(f"{name}.pool2d", pool, _declines(unit, _ADD)),),
-        TflMean: (IsaTemplate(f"{name}.mean", partial(lower_mean, reducer=pools), _mean_declines(unit)),),
+        ReduceMax: (IsaTemplate(f"{name}.reduce", over_axes, _axes_decline(unit, _MAX)),),
+        ReduceMin: (IsaTemplate(f"{name}.reduce", over_axes, _axes_decline(unit, _MIN)),),
+        ReduceSum: (IsaTemplate(f"{name}.reduce", over_axes, _axes_decline(unit, _ADD)),),
+        TflMean: (IsaTemplate(f"{name}.mean", over_axes, _axes_decline(unit, _ADD)),),
         DepthwiseConv2d: (
             IsaTemplate(
                 f"{name}.depthwise_lanes",
@@ -47,11 +54,11 @@ def _reductions(name: str, unit: VectorUnit) -> Templates:
     }
 
 
-def _mean_declines(unit: VectorUnit) -> Decline:
-    def why(template: Template, operation: TflMean) -> str | None:
+def _axes_decline(unit: VectorUnit, operator: ir.BinaryOperator) -> Decline:
+    def why(template: Template, operation: Reduction) -> str | None:
         if len(template.type(0).shape) - 1 in operation.axes:
             return "it is over the last axis"
-        return _declines(unit, _ADD)(template, operation)
+        return _declines(unit, operator)(template, operation)
 
     return why
 

@@ -196,3 +196,13 @@ def accumulated(num_channels: int, are_several: bool) -> str:
     """Says of blocks of output channels that they are accumulated."""
     what = "1 output channel" if num_channels == 1 else f"{num_channels} output channels"
     return f"{what} at a time: accumulate, then scale and store each" if are_several else f"accumulate {what}"
+
+
+def reduced(num_channels: int, are_several: bool) -> str:
+    """Says of blocks of channels that they are reduced."""
+    what = "1 channel" if num_channels == 1 else f"{num_channels} channels"
+    return (
+        f"{what} at a time: reduce the window, then store"
+        if are_several
+        else f"{what}: reduce the window, then store"
+    )

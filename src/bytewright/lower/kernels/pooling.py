@@ -1,29 +1,19 @@
-"""Pools and means: reductions over a window or over axes, a few channels side by side."""
+"""Pools: reductions over a window, a few channels side by side."""
 
-from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import partial
-from math import prod
 
 from bytewright import ir
 from bytewright.ir.builder import load
 from bytewright.ir.scalar_functions import DIVIDE_ROUND
-from bytewright.lower.kernels.context import Pixel, Template, channel_blocks, loops, named, pixels
+from bytewright.lower.kernels.context import Pixel, Template, channel_blocks, named, pixels, reduced
 from bytewright.lower.kernels.side_by_side import ArrayReducer, Reducer
 from bytewright.lower.kernels.window import Axis, Window, window_of
-from bytewright.lower.point import Coordinates
 from bytewright.lower.rescale import ScaleOperands, double_round
-from bytewright.lower.scalar import Scalar, clamped, element, lowest, require_i32
-from bytewright.ops.pooling import MaxPool2d, TflAveragePool2d, TflMean
+from bytewright.lower.scalar import Scalar, element, lowest, require_i32
+from bytewright.ops.pooling import MaxPool2d, TflAveragePool2d
 
-I32 = ir.DType.I32
 ARRAYS = ArrayReducer()
-
-
-def accumulator_type(dtype: ir.DType) -> ir.DType:
-    """Of what type results are kept for elements of a type."""
-    return I32 if dtype.is_integer else dtype
 
 
 def lower_pool(
@@ -46,18 +36,8 @@ def lower_pool(
     require_i32(-128 * window.num_taps, 127 * window.num_taps, "the sum of a window", template.anchor.where)
     pool = _Pool(template, window, template.input(0), isinstance(operation, MaxPool2d), reducer)
     with pixels(template) as pixel:
-        for first, num_channels in channel_blocks(template.body, channels, reducer.most_channels, _reduced):
+        for first, num_channels in channel_blocks(template.body, channels, reducer.most_channels, reduced):
             pool.write_block(pixel, first, num_channels)
-
-
-def _reduced(num_channels: int, are_several: bool) -> str:
-    """Says of blocks of channels that they are reduced."""
-    what = "1 channel" if num_channels == 1 else f"{num_channels} channels"
-    return (
-        f"{what} at a time: reduce the window, then store"
-        if are_several
-        else f"{what}: reduce the window, then store"
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,83 +126,3 @@ def _taps_inside(axis: Axis, position: ir.Expr) -> ir.Expr:
         return ir.const(axis.kernel)
     first = position * axis.stride - axis.pad_before
     return ir.minimum(first + axis.kernel, axis.size) - ir.maximum(first, 0)
-
-
-def lower_mean(template: Template, operation: TflMean, reducer: Reducer | None = None) -> None:
-    """Writes the kernel of a mean over axes; with a reducer, of blocks of what lies side by side along the last one.
-
-    For i8: DOUBLE_ROUND of the sum less its zero points, plus the output's zero point.
-    """
-    input_shape = template.type(0).shape
-    axes = range(len(input_shape))
-    kept = [axis for axis in axes if axis not in operation.axes]
-    if reducer is not None:
-        kept.remove(axes[-1])
-    with loops(template.kernel, input_shape, kept, by_rows=operation.keep_dims) as outer:
-        own = tuple(outer.get(axis, ir.const(0)) for axis in axes if operation.keep_dims or axis in outer)
-        if reducer is None:
-            _mean_of_one(template, operation, outer, own)
-        else:
-            _mean_of_blocks(template, operation, outer, own[:-1] if operation.keep_dims else own, reducer)
-
-
-def _mean_of_one(
-    template: Template, operation: TflMean, outer: Mapping[int, ir.Expr], own: Coordinates
-) -> None:
-    """One element of the result, at coordinates of its own and of the input."""
-    source, input_shape = template.input(0), template.type(0).shape
-    total = template.body.scalar("total", accumulator_type(source.dtype), 0)
-    with loops(template.kernel, input_shape, operation.axes, by_rows=False) as inner:
-        indices = {**outer, **inner}
-        value = element(load(source, *(indices[axis] for axis in range(len(input_shape))))).expr
-        template.body.add_to(total, (), value)
-    template.epilogue.store(own, _mean(template, operation, load(total)))
-
-
-def _mean_of_blocks(
-    template: Template,
-    operation: TflMean,
-    outer: Mapping[int, ir.Expr],
-    own: Coordinates,
-    reducer: Reducer,
-) -> None:
-    """All that lies along the last axis, where all other coordinates are given."""
-    source, input_shape = template.input(0), template.type(0).shape
-    *others, last = range(len(input_shape))
-    start = ir.const(0, accumulator_type(source.dtype))
-    num_all = template.type(0).fixed_shape[last]
-    for first, num_channels in channel_blocks(template.body, num_all, reducer.most_channels, _reduced):
-        results = reducer.begin(template, num_channels, start.dtype, lambda _: start)
-        with loops(template.kernel, input_shape, operation.axes, by_rows=False) as inner:
-            indices = {**outer, **inner}
-            here = (*(indices[axis] for axis in others), first)
-            results.update(partial(_plus_element, source, here))
-        results.store(own, first, lambda total, _: _mean(template, operation, total))
-
-
-def _plus_element(source: ir.Buffer, position: Coordinates, total: ir.Expr, channel: ir.Expr) -> ir.Expr:
-    """A sum and the element so many channels after a position."""
-    *outer, first = position
-    return total + element(load(source, *outer, first + channel)).expr
-
-
-def _mean(template: Template, operation: TflMean, total: ir.Expr) -> Scalar:
-    num_reduced = prod(template.type(0).fixed_shape[axis] for axis in operation.axes)
-    if not total.dtype.is_integer:
-        return Scalar(total / float(num_reduced))
-    shift = operation.input_zero_point * num_reduced
-    low, high = -128 * num_reduced - shift, 127 * num_reduced - shift
-    require_i32(low, high, "the sum of a mean", template.anchor.where)
-    scale = ScaleOperands(
-        multiplier=ir.const(operation.multiplier),
-        shift=ir.const(max(-operation.exponent, 0)),
-        left=ir.const(1 << operation.exponent) if operation.exponent > 0 else None,
-        shifts=frozenset({max(-operation.exponent, 0)}),
-        left_bits=max(operation.exponent, 0),
-        ratio=operation.multiplier / 2.0 ** (31 + max(-operation.exponent, 0)),
-    )
-    scaled = double_round(Scalar(total - shift, low, high), scale, template.anchor.where)
-    zero_point = operation.output_zero_point
-    return clamped(
-        Scalar(scaled.expr + zero_point, scaled.low + zero_point, scaled.high + zero_point), -128, 127
-    )

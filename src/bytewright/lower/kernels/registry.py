@@ -17,8 +17,10 @@ from bytewright.lower.kernels.data import (
     lower_transpose,
 )
 from bytewright.lower.kernels.depthwise import lower_depthwise_conv2d
+from bytewright.lower.kernels.log_softmax import lower_log_softmax
 from bytewright.lower.kernels.matmul import lower_batch_matmul
-from bytewright.lower.kernels.pooling import lower_mean, lower_pool
+from bytewright.lower.kernels.pooling import lower_pool
+from bytewright.lower.kernels.reduction import lower_reduction
 from bytewright.lower.kernels.resize import lower_resize_bilinear, lower_resize_nearest
 from bytewright.lower.kernels.softmax import lower_softmax
 from bytewright.lower.kernels.transpose_conv2d import lower_transpose_conv2d
@@ -26,9 +28,9 @@ from bytewright.ops.convolution import Conv2d, DepthwiseConv2d, GroupedConv2d, T
 from bytewright.ops.data import Concat, Gather, Identity, Pad, Slice, Tile, Transpose
 from bytewright.ops.matmul import TflBatchMatMul
 from bytewright.ops.placement import DeviceCopy
-from bytewright.ops.pooling import MaxPool2d, TflAveragePool2d, TflMean
+from bytewright.ops.pooling import MaxPool2d, ReduceMax, ReduceMin, ReduceSum, TflAveragePool2d, TflMean
 from bytewright.ops.resize import TflResizeBilinear, TflResizeNearest
-from bytewright.ops.softmax import TflSoftmax
+from bytewright.ops.softmax import TflLogSoftmax, TflSoftmax
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +56,17 @@ TEMPLATES: dict[type[ir.Operation], Anchor] = {
     Identity: Anchor(lower_identity),
     MaxPool2d: Anchor(lower_pool),
     Pad: Anchor(lower_pad),
+    ReduceMax: Anchor(lower_reduction),
+    ReduceMin: Anchor(lower_reduction),
+    ReduceSum: Anchor(lower_reduction),
     Slice: Anchor(lower_slice),
     TflAveragePool2d: Anchor(lower_pool),
     TflBatchMatMul: Anchor(lower_batch_matmul),
-    TflMean: Anchor(lower_mean),
     Tile: Anchor(lower_tile),
     TflResizeBilinear: Anchor(lower_resize_bilinear),
     TflResizeNearest: Anchor(lower_resize_nearest),
+    TflLogSoftmax: Anchor(lower_log_softmax, takes_epilogue=False),
+    TflMean: Anchor(lower_reduction),
     TflSoftmax: Anchor(lower_softmax, takes_epilogue=False),
     Transpose: Anchor(lower_transpose),
     TransposeConv2d: Anchor(lower_transpose_conv2d),

@@ -23,7 +23,7 @@ from bytewright.ops.arithmetic.fixedpoint import (
     exp_on_negative_values,
 )
 from bytewright.ops.arithmetic.rescale import high_multiply
-from bytewright.ops.softmax import TflSoftmax
+from bytewright.ops.softmax import TflLogSoftmax, TflSoftmax
 
 I8, I32, I64, F32 = ir.DType.I8, ir.DType.I32, ir.DType.I64, ir.DType.F32
 INTEGER_BITS_OF_DIFFERENCE = 5
@@ -40,11 +40,11 @@ def lower_softmax(template: Template, operation: TflSoftmax) -> None:
     source = template.input(0)
     write = _write_fixed if source.dtype.is_integer else _write_float
     with loops(template.kernel, shape, range(len(shape) - 1)) as outer:
-        write(_Row(template, source, tuple(outer.values()), depth), operation)
+        write(Row(template, source, tuple(outer.values()), depth), operation)
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class Row:
     """The elements of one row: `depth` of them, at the indices `outer` and their own."""
 
     template: Template
@@ -83,7 +83,7 @@ class _Row:
         return load(greatest)
 
 
-def _write_float(row: _Row, operation: TflSoftmax) -> None:
+def _write_float(row: Row, operation: TflSoftmax) -> None:
     body = row.body
     beta = ir.const(float(np.float32(operation.beta)), F32)
     greatest = row.greatest()
@@ -96,23 +96,18 @@ def _write_float(row: _Row, operation: TflSoftmax) -> None:
         row.store(c, row.result(c) / load(total))
 
 
-def exponential_table(operation: TflSoftmax) -> np.ndarray:
+def exponential_table(operation: TflSoftmax | TflLogSoftmax) -> np.ndarray:
     """Exp of every difference 0, -1, ... in Q0.31, as far as differences count: i32[at most 256]."""
     differences = np.arange(min(-operation.difference_min + 1, NUM_DISTANCES), dtype=np.int64)
     scaled = high_multiply(-differences << operation.left_shift, operation.multiplier)
     return exp_on_negative_values(scaled, INTEGER_BITS_OF_DIFFERENCE)
 
 
-def _write_fixed(row: _Row, operation: TflSoftmax) -> None:
+def _write_fixed(row: Row, operation: TflSoftmax) -> None:
     body = row.body
     table = row.template.kernel.constant("exponentials", exponential_table(operation), I32)
     greatest = row.greatest()
-    total = body.scalar("total", I32, 0)
-    body.note("the sum of exponentials, with 12 integer bits")
-    with _counted_elements(row, greatest, table) as (_, exponential):
-        # Exponentials are not negative, so rounding half away from zero is rounding half up.
-        body.add_to(total, (), ((exponential >> (INTEGER_BITS_OF_SUM - 1)) + 1) >> 1)
-    reciprocal, shift = _reciprocal(body, load(total))
+    reciprocal, shift = _reciprocal(body, sum_of_exponentials(row, greatest, table))
     body.note("elements too far from the greatest are 0; the others are shares of the sum")
     with row.elements() as c:
         row.store(c, -128)
@@ -122,9 +117,19 @@ def _write_fixed(row: _Row, operation: TflSoftmax) -> None:
         row.store(c, ir.cast(ir.minimum(rounded - 128, 127), I8))
 
 
+def sum_of_exponentials(row: Row, greatest: ir.Expr, table: ir.Buffer) -> ir.Expr:
+    """Over the elements that take part, with 12 integer bits: I32."""
+    total = row.body.scalar("total", I32, 0)
+    row.body.note("the sum of exponentials, with 12 integer bits")
+    with _counted_elements(row, greatest, table) as (_, exponential):
+        # Exponentials are not negative, so rounding half away from zero is rounding half up.
+        row.body.add_to(total, (), ((exponential >> (INTEGER_BITS_OF_SUM - 1)) + 1) >> 1)
+    return load(total)
+
+
 @contextmanager
 def _counted_elements(
-    row: _Row, greatest: ir.Expr, table: ir.Buffer
+    row: Row, greatest: ir.Expr, table: ir.Buffer
 ) -> Generator[tuple[ir.Expr, ir.Expr], None, None]:
     """A loop over the elements that take part; yields the index and the exponential of each."""
     num_entries = ir.num_elements(table)
@@ -147,7 +152,12 @@ def _reciprocal(body: BodyBuilder, total: ir.Expr) -> tuple[ir.Expr, ir.Expr]:
     with body.for_("bit", 0, MAX_LEADING_ZEROS), body.if_(load(normalised) < 2**31):
         body.store(normalised, (), load(normalised) * 2)
         body.add_to(shift, (), -1)
-    half = body.let("half", load(normalised) >> 1)
+    reciprocal = reciprocal_of_half(body, body.let("half", load(normalised) >> 1))
+    return reciprocal, body.let("bits", load(shift))
+
+
+def reciprocal_of_half(body: BodyBuilder, half: ir.Expr) -> ir.Expr:
+    """1 / (2 half) in Q0.31 for a half in [1/2, 1], in I64."""
     estimate = body.scalar("estimate", I64, MULTIPLY_Q31(half, MINUS_THIRTY_TWO_OVER_SEVENTEEN))
     body.add_to(estimate, (), FORTY_EIGHT_OVER_SEVENTEEN)
     body.note("its reciprocal, by Newton's method")
@@ -155,7 +165,7 @@ def _reciprocal(body: BodyBuilder, total: ir.Expr) -> tuple[ir.Expr, ir.Expr]:
         error = body.let("error", 2**29 - MULTIPLY_Q31(half, load(estimate)))
         correction = body.let("correction", MULTIPLY_Q31(load(estimate), error) * 4)
         body.add_to(estimate, (), _saturated(correction))
-    return body.let("reciprocal", _saturated(load(estimate) * 2)), body.let("bits", load(shift))
+    return body.let("reciprocal", _saturated(load(estimate) * 2))
 
 
 def _saturated(value: ir.Expr) -> ir.Expr:

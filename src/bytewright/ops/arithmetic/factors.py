@@ -1,7 +1,11 @@
-"""The factors of ADD, SUB, MUL and MEAN on int8. Each is refused where the references' rescale overflows 32 bits."""
+"""The factors of ADD, SUB, MUL, SQUARED_DIFFERENCE, PRELU, comparisons and MEAN on int8.
+
+Each is refused where the references' rescale overflows 32 bits.
+"""
 
 from bytewright.ops.arithmetic.multiplier import (
     Multiplier,
+    UnsupportedQuantizationError,
     quantize_multiplier,
     require_left_shift,
     single,
@@ -12,6 +16,10 @@ from bytewright.ops.arithmetic.numerics import Numerics
 
 LEFT_SHIFT = 20
 """Bits the inputs of ADD and SUB gain before they meet: an int8 difference stays below 2**28."""
+DIFFERENCE_LEFT_SHIFT = 7
+"""Bits the inputs of SQUARED_DIFFERENCE gain: the square of a difference stays below 2**30."""
+COMPARISON_LEFT_SHIFT = 8
+"""Bits the operands of a comparison gain."""
 
 
 def prepare_sum(
@@ -64,6 +72,60 @@ def prepare_batch_matmul(first: float, second: float, output: float, numerics: N
     return quantize_multiplier(product / scale_out)
 
 
+def prepare_squared_difference(
+    first: float, second: float, output: float
+) -> tuple[Multiplier, Multiplier, Multiplier]:
+    """Of both inputs and of the output of a SQUARED_DIFFERENCE; the two numerics sets agree.
+
+    As for a SUB with 7 more bits, whose result is squared: with m = 2*max(s1, s2), in double, the output's factor is
+    m*m/(2**14 * s_out).
+
+    Raises:
+        UnsupportedQuantizationError: That is not below 1, where the references end the program.
+    """
+    scale1, scale2, scale_out = single(first), single(second), single(output)
+    twice_maximum = 2.0 * max(scale1, scale2)
+    factor = twice_maximum * twice_maximum / ((1 << 2 * DIFFERENCE_LEFT_SHIFT) * scale_out)
+    factors = (scale1 / twice_maximum, scale2 / twice_maximum, factor)
+    require_below_one("SQUARED_DIFFERENCE", "the inputs' scales are too large for the output's", *factors)
+    return quantize_multiplier(factors[0]), quantize_multiplier(factors[1]), quantize_multiplier(factor)
+
+
+def require_below_one(operator: str, reason: str, *factors: float) -> None:
+    """Raise UnsupportedQuantizationError unless all factors are: the references end the program at others.
+
+    One that rounds to 1 has an exponent above 0.
+    """
+    if any(quantize_multiplier(factor).exponent > 0 for factor in factors):
+        raise UnsupportedQuantizationError(f"{operator}: {reason}; the rescale is not below 1")
+
+
+def prepare_comparison(scale: float, operator: str) -> Multiplier:
+    """Of an operand of an int8 comparison, which is compared as `rescale((x - zero) << 8, scale)`, DOUBLE_ROUND.
+
+    Raises:
+        UnsupportedQuantizationError: The scale is not below 1, where the references end the program.
+    """
+    require_below_one(operator, f"an operand has scale {scale}", single(scale))
+    return quantize_multiplier(single(scale))
+
+
+def prepare_prelu(
+    source: float, slope: float, output: float, numerics: Numerics
+) -> tuple[Multiplier, Multiplier]:
+    """Of a PRELU: what is not below zero is scaled by s_in/s_out, products with slopes by s_in*s_slope/s_out.
+
+    `tflm` computes both in double, `litert-ref` in float32 with a rounding after each operation.
+    """
+    scale_in, scale_slope, scale_out = single(source), single(slope), single(output)
+    if numerics is Numerics.LITERT_REF:
+        product = single_product(scale_in, scale_slope)
+        factors = single_quotient(scale_in, scale_out), single_quotient(product, scale_out)
+    else:
+        factors = scale_in / scale_out, scale_in * scale_slope / scale_out
+    return quantize_multiplier(factors[0]), quantize_multiplier(factors[1])
+
+
 def prepare_mean(input_scale: float, output_scale: float, count: int) -> Multiplier:
     """Of a MEAN over `count` values per output: `clamp(rescale(sum(x - zero), factor) + output zero)`, DOUBLE_ROUND.
 
@@ -79,3 +141,15 @@ def prepare_mean(input_scale: float, output_scale: float, count: int) -> Multipl
     factor = Multiplier((scale.multiplier << shift) // count, scale.exponent - shift)
     require_left_shift(factor, 255 * count, "MEAN")
     return factor
+
+
+def prepare_float_sum(
+    input_scale: float, input_zero_point: int, output_scale: float, count: int
+) -> tuple[float, float]:
+    """Scale and addend of a SUM over `count` values in LiteRT: `round(sum(x)*scale + addend) + zero`, in float32.
+
+    The scale is s_in/s_out, the addend -zero*scale*count, each operation rounded. (`tflm` has DOUBLE_ROUND.)
+    """
+    scale = single_quotient(single(input_scale), single(output_scale))
+    addend = single_product(single_product(float(-input_zero_point), scale), float(count))
+    return scale, addend

@@ -1,9 +1,11 @@
-"""gemmlowp's fixed-point exp, logistic and tanh, which the references use for int8.
+"""gemmlowp's fixed-point exp, logistic, tanh, a logarithm and a root, as the references have them for int8.
 
 A raw int32 in format Qi.(31-i) stands for `raw / 2**(31-i)`. The sequences of operations below are those of
 gemmlowp's `fixedpoint.h` and give the same bits; each is plain 32-bit integer work apart from the 64-bit product
 in `high_multiply`, so C99 does it without floating point.
 """
+
+from functools import cache
 
 import numpy as np
 
@@ -20,6 +22,20 @@ FORTY_EIGHT_OVER_SEVENTEEN = 1515870810
 """48/17 in Q2.29: with the next one, the linear first guess of a reciprocal on [1/2, 1]."""
 MINUS_THIRTY_TWO_OVER_SEVENTEEN = -1010580540
 """-32/17 in Q2.29."""
+LOG_2 = 1488522236
+"""log(2) in Q0.31."""
+SQRT_HALF = 1518500250
+"""The square root of 1/2 in Q0.31."""
+FOURTH_ROOT_OF_HALF = 1805811301
+"""(1/2)**(1/4) in Q0.31."""
+LOG_NUMERATOR = 117049297
+"""11/240 * 2**(1/4) in Q0.31: with the next three, the logarithm as a quotient of polynomials."""
+LOG_DENOMINATOR_SQUARE = 127690142
+"""1/20 * 2**(1/4) in Q0.31."""
+LOG_DENOMINATOR_CONSTANT = 1057819769
+"""2**(3/4) - 2**(1/4) in Q0.31."""
+LOG_DENOMINATOR_LINEAR = 638450708
+"""1/4 * 2**(1/4) in Q0.31."""
 
 
 def _saturating_shift_left(values: Int64, bits: int) -> Int64:
@@ -80,3 +96,51 @@ def tanh(values: Int64) -> Int64:
     decay = exp_on_negative_values(-np.abs(values), 5)
     magnitude = _saturating_shift_left(reciprocal_of_mean_with_one(decay) - (1 << 29), 2)
     return np.where(values < 0, -magnitude, np.where(values == 0, 0, magnitude))
+
+
+def num_leading_zeros(values: Int64) -> Int64:
+    """Of positive 32-bit numbers."""
+    # frexp's exponent is the bit length, exactly.
+    return 32 - np.frexp(values.astype(np.float64))[1].astype(np.int64)
+
+
+def log_of_one_and_more(values: Int64) -> Int64:
+    """The natural logarithm of values from 1 on in Q12.19, as Q5.26.
+
+    A power of two, once as it is and once times sqrt(1/2), is taken out, so that what remains lies around 2**(-1/4);
+    the logarithm of that is a quotient of polynomials. The sum is kept in Q6.25 until the end.
+    """
+    headroom = num_leading_zeros(values) - 1
+    times_root = _saturating_shift_left(high_multiply(values << headroom, SQRT_HALF), 1)
+    power = (12 - (headroom + 1) << 25) + (1 << 23)
+    other_headroom = num_leading_zeros(high_multiply(values, SQRT_HALF)) - 1
+    other = np.clip(values << other_headroom, INT32_MIN, INT32_MAX)
+    other_power = (12 - other_headroom << 25) - (1 << 23)
+    rest, power = np.minimum(times_root, other), np.maximum(power, other_power)
+    middle = (rest + FOURTH_ROOT_OF_HALF + 1) // 2
+    twice = (rest - FOURTH_ROOT_OF_HALF) * 2
+    square = high_multiply(twice, twice)
+    numerator = high_multiply(twice, rest) + high_multiply(high_multiply(twice, square), LOG_NUMERATOR)
+    inner = LOG_DENOMINATOR_CONSTANT + twice + high_multiply(LOG_DENOMINATOR_SQUARE, square)
+    denominator = high_multiply(middle, inner) + high_multiply(LOG_DENOMINATOR_LINEAR, twice)
+    quotient = high_multiply(rounding_shift_right(numerator, 6), one_over_one_plus(denominator))
+    return _saturating_shift_left(high_multiply(power, LOG_2) + quotient, 1)
+
+
+@cache
+def inverse_square_root(value: int) -> tuple[int, int]:
+    """1/sqrt of an integer from 1 to 255 as a multiplier and exponent, which stand for `multiplier * 2**(e - 31)`.
+
+    Five Newton steps in Q3.28 from the guess 1, on the value shifted by pairs of bits into [1/2, 2).
+    """
+    if value == 1:
+        return INT32_MAX, 0
+    pairs = (31 - value.bit_length()) // 2 - 1
+    scaled = np.array(value << (2 * pairs) >> 1, np.int64)
+    half = rounding_shift_right(scaled, 1)
+    x = np.array(1 << 28, np.int64)
+    for _ in range(5):
+        cube = _saturating_shift_left(high_multiply(high_multiply(x, x), x), 6)
+        x = _saturating_shift_left(high_multiply(3 << 27, x) - high_multiply(half, cube), 3)
+    multiplier, right_shift = int(high_multiply(x, SQRT_HALF)), 11 - pairs
+    return (multiplier, -right_shift) if right_shift >= 0 else (multiplier << -right_shift, 0)

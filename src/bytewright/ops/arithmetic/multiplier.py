@@ -23,8 +23,9 @@ ACTIVATIONS = {
     "RELU": (0.0, math.inf),
     "RELU_N1_TO_1": (-1.0, 1.0),
     "RELU6": (0.0, 6.0),
+    "RELU_0_TO_1": (0.0, 1.0),
 }
-"""The fused activations that are clamps: the least and the greatest real value of each."""
+"""The activations that are clamps, fused or alone: the least and the greatest real value of each."""
 
 
 class UnsupportedQuantizationError(ValueError):

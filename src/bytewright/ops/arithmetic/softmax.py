@@ -1,4 +1,4 @@
-"""SOFTMAX int8: one integer algorithm for both numerics sets.
+"""SOFTMAX and LOG_SOFTMAX int8: one integer algorithm of each for both numerics sets.
 
 Measured: `ai-edge-litert` 2.3.0 and TensorFlow Lite Micro both use gemmlowp's fixed point, also where a
 table of float32 exponentials gives another result.
@@ -10,20 +10,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bytewright.ops.arithmetic.fixedpoint import exp_on_negative_values, one_over_one_plus
+from bytewright.ops.arithmetic.fixedpoint import (
+    exp_on_negative_values,
+    log_of_one_and_more,
+    num_leading_zeros,
+    one_over_one_plus,
+)
 from bytewright.ops.arithmetic.multiplier import (
     INT8_MAX,
     INT8_MIN,
     INT32_MAX,
+    INT32_MIN,
     UnsupportedQuantizationError,
     quantize_multiplier,
     single,
 )
 from bytewright.ops.arithmetic.numerics import Numerics
-from bytewright.ops.arithmetic.rescale import high_multiply, rounding_shift_right
+from bytewright.ops.arithmetic.rescale import Int64, double_round, high_multiply, rounding_shift_right
 
 OUTPUT_SCALE = 1.0 / 256
 OUTPUT_ZERO_POINT = -128
+LOG_OUTPUT_SCALE = 16.0 / 256
+LOG_OUTPUT_ZERO_POINT = 127
 
 _DIFFERENCE_INTEGER_BITS = 5
 _SUM_INTEGER_BITS = 12
@@ -73,17 +81,69 @@ def softmax_int8(
     Values with d < difference_min take no part and give -128. The shift n is above 31 for a sum of 512 or more;
     the result is then 0 before the offset.
     """
+    counts, scaled = _scaled_differences(values, multiplier, left_shift, difference_min)
+    exponentials = exp_on_negative_values(scaled, _DIFFERENCE_INTEGER_BITS)
+    total = _sum_of_exponentials(counts, exponentials)
+    leading_zeros = num_leading_zeros(total)  # of at least 1.0 = 2**19 - 1
+    reciprocal = one_over_one_plus((total << leading_zeros) - (1 << 31))
+    shift = _SUM_INTEGER_BITS - leading_zeros + 31 - 8
+    shares = rounding_shift_right(high_multiply(reciprocal, exponentials), shift)
+    clipped = np.clip(shares + INT8_MIN, INT8_MIN, INT8_MAX)
+    return np.where(counts, clipped, INT8_MIN).astype(np.int8)
+
+
+def _scaled_differences(
+    values: NDArray[Any], multiplier: int, left_shift: int, difference_min: int
+) -> tuple[NDArray[np.bool_], Int64]:
+    """Which values of a row take part, and the differences of these from its greatest, in Q5.26; 0 of the others."""
     raw = np.asarray(values, np.int64)
     difference = raw - raw.max(axis=-1, keepdims=True)
     counts = difference >= difference_min
-    shifted = np.where(counts, difference, 0) << left_shift
-    exponentials = exp_on_negative_values(high_multiply(shifted, multiplier), _DIFFERENCE_INTEGER_BITS)
+    return counts, high_multiply(np.where(counts, difference, 0) << left_shift, multiplier)
+
+
+def _sum_of_exponentials(counts: NDArray[np.bool_], exponentials: Int64) -> Int64:
+    """The sum over each row in Q12.19 of exponentials in Q0.31."""
     terms = np.where(counts, rounding_shift_right(exponentials, _SUM_INTEGER_BITS), 0)
-    total = terms.sum(axis=-1, keepdims=True)
-    # frexp's exponent is the bit length, exactly; the sum is at least 1.0 = 2**19 - 1.
-    leading_zeros = 32 - np.frexp(total.astype(np.float64))[1].astype(np.int64)
-    reciprocal = one_over_one_plus((total << leading_zeros) - (1 << 31))
-    shift = _SUM_INTEGER_BITS - leading_zeros + 31 - 8
-    scaled = rounding_shift_right(high_multiply(reciprocal, exponentials), shift)
-    clipped = np.clip(scaled + INT8_MIN, INT8_MIN, INT8_MAX)
-    return np.where(counts, clipped, INT8_MIN).astype(np.int8)
+    return terms.sum(axis=-1, keepdims=True)
+
+
+def log_softmax_output_is_valid(scale: float, zero_point: int) -> bool:
+    """Whether the references take this quantisation of an int8 LOG_SOFTMAX's output: 1/16 and 127."""
+    return single(scale) == LOG_OUTPUT_SCALE and zero_point == LOG_OUTPUT_ZERO_POINT
+
+
+def prepare_log_softmax(input_scale: float) -> tuple[int, int, int, int, int]:
+    """Multiplier, left shift and least difference as of a SOFTMAX; multiplier and right shift of the way back.
+
+    The way back, from Q5.26 to steps of the input, is `2**(31 - left_shift) / multiplier` in double: it bounds which
+    values are not -128.
+    """
+    multiplier, left_shift, difference_min = prepare_softmax(input_scale, 1.0)
+    back = quantize_multiplier((1 << (31 - left_shift)) / multiplier)
+    return multiplier, left_shift, difference_min, back.multiplier, back.right_shift
+
+
+def log_softmax_int8(
+    values: NDArray[Any],
+    multiplier: int,
+    left_shift: int,
+    difference_min: int,
+    back_multiplier: int,
+    back_shift: int,
+) -> NDArray[np.int8]:
+    """LOG_SOFTMAX along the last axis of an int8 array.
+
+    The sum of exponentials is that of SOFTMAX. With its logarithm l in Q5.26, and the scaled difference d, an output is
+    `round((d - l) / 2**22)` + 127; where d is too far down it is -128.
+    """
+    counts, scaled = _scaled_differences(values, multiplier, left_shift, difference_min)
+    exponentials = exp_on_negative_values(scaled, _DIFFERENCE_INTEGER_BITS)
+    logarithm = log_of_one_and_more(_sum_of_exponentials(counts, exponentials))
+    least = double_round(logarithm + INT32_MIN, back_multiplier, 0, back_shift)
+    raw = np.asarray(values, np.int64)
+    is_near = raw - raw.max(axis=-1, keepdims=True) > np.maximum(difference_min - 1, least)
+    result = (
+        rounding_shift_right(scaled - logarithm, 31 - _DIFFERENCE_INTEGER_BITS - 4) + LOG_OUTPUT_ZERO_POINT
+    )
+    return np.where(is_near, np.clip(result, INT8_MIN, INT8_MAX), INT8_MIN).astype(np.int8)

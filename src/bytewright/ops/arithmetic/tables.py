@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytewright.ops.arithmetic import fixedpoint
-from bytewright.ops.arithmetic.exact import exp_single, tanh_single
+from bytewright.ops.arithmetic.exact import erfc_single, exp_single, expm1_single, log_single, tanh_single
 from bytewright.ops.arithmetic.multiplier import (
     INT8_MAX,
     INT8_MIN,
@@ -32,6 +32,12 @@ Table = NDArray[np.int8]
 _INPUTS: Int64 = np.arange(INT8_MIN, INT8_MAX + 1, dtype=np.int64)
 
 
+_FAR = 2.0**40
+_ROOT_BITS = 20
+"""Fractional bits of the integer roots of RSQRT."""
+_SQRT_HALF = single(math.sqrt(0.5))
+_SQRT_2_OVER_PI = single(math.sqrt(2 / math.pi))
+_GELU_CUBIC = single(0.044715)
 Int8Function = Callable[[Affine, Affine, Numerics], Int64]
 """The outputs of all inputs before they are limited to int8, from the quantisations of input and output."""
 
@@ -69,13 +75,22 @@ def _factor(numerics: Numerics, source_scale: float, target_scale: float) -> Mul
 
 
 def _float_table(function: Callable[[float], float], source: Affine, target: Affine) -> Int64:
-    """LiteRT's float32 table: `round(f(s_in*(x - zero)) * (1/s_out)) + zero`, each operation in float32."""
+    """A float32 table: `round(f(s_in*(x - zero)) * (1/s_out)) + zero`, each operation in float32.
+
+    What goes beyond 32 bits, which is undefined in the references, is as good as infinite here.
+    """
     inverse = single_quotient(1.0, target.scale)
     values: list[int] = []
     for value in range(INT8_MIN, INT8_MAX + 1):
         result = function(single_product(source.scale, float(value - source.zero_point)))
-        values.append(round_half_away(single_product(result, inverse)) + target.zero_point)
+        scaled = single_product(result, inverse)
+        values.append(round_half_away(max(-_FAR, min(scaled, _FAR))) + target.zero_point)
     return np.array(values, np.int64)
+
+
+def _real(source: Affine) -> NDArray[np.float32]:
+    """What the inputs stand for, each one float32 product."""
+    return np.float32(source.scale) * (_INPUTS - source.zero_point).astype(np.float32)
 
 
 def _logistic_single(x: float) -> float:
@@ -136,8 +151,95 @@ def leaky_relu(alpha: float, source: Affine, target: Affine, numerics: Numerics)
     return np.where(centred >= 0, above, below) + target.zero_point
 
 
+def negate(source: Affine, target: Affine, numerics: Numerics) -> Int64:
+    """NEG: the raw value negated, -128 to itself, whatever the quantisations."""
+    del source, target, numerics
+    return np.where(_INPUTS == INT8_MIN, INT8_MIN, -_INPUTS)
+
+
+def absolute(source: Affine, target: Affine, numerics: Numerics) -> Int64:
+    """ABS: a rescale of the magnitude; none at all between equal scales."""
+    magnitude = np.abs(_INPUTS - source.zero_point)
+    if source.scale == target.scale:
+        return magnitude + target.zero_point
+    return _rescale(magnitude, _factor(numerics, source.scale, target.scale)) + target.zero_point
+
+
+def square_root(source: Affine, target: Affine, numerics: Numerics) -> Int64:
+    """SQRT: `trunc(sqrt(s_in*(x - zero)) / s_out) + zero` in float32.
+
+    A value below zero ends the reference's run; here it is zero.
+    """
+    del numerics
+    roots = np.sqrt(np.maximum(_real(source), np.float32(0)))
+    return np.trunc(roots / np.float32(target.scale)).astype(np.int64) + target.zero_point
+
+
+def reciprocal_square_root(source: Affine, target: Affine, numerics: Numerics) -> Int64:
+    """RSQRT: 1/sqrt of the integer x - zero in fixed point, then a rescale by 1/(sqrt(s_in)*s_out).
+
+    Zero gives 127. A value below zero ends the references' run; here it is as zero.
+    """
+    if numerics is Numerics.LITERT_REF:
+        root = float(np.sqrt(np.float32(source.scale)))
+        factor = quantize_multiplier(1.0 / single_product(root, target.scale))
+    else:
+        factor = quantize_multiplier(1.0 / (math.sqrt(source.scale) * target.scale))
+    shift = factor.exponent - _ROOT_BITS
+    # A root is below 2**20: 1 << 20 times a multiplier below 1.
+    if shift < -31 or shift > 31 - _ROOT_BITS:
+        raise UnsupportedQuantizationError("RSQRT's output scale does not fit the input's: 32 bits overflow")
+    values = np.full(256, INT8_MAX, np.int64)
+    for index, value in enumerate(_INPUTS - source.zero_point):
+        if value > 0:
+            multiplier, exponent = fixedpoint.inverse_square_root(int(value))
+            bits = exponent + _ROOT_BITS
+            root = double_round(1, multiplier, max(bits, 0), max(-bits, 0))
+            scaled = double_round(root, factor.multiplier, max(shift, 0), max(-shift, 0))
+            values[index] = int(scaled) + target.zero_point
+    return values
+
+
+def exponential(source: Affine, target: Affine, numerics: Numerics) -> Int64:
+    """EXP."""
+    del numerics
+    return _float_table(exp_single, source, target)
+
+
+def logarithm(source: Affine, target: Affine, numerics: Numerics) -> Int64:
+    """LOG: of what is not positive, the least output."""
+    del numerics
+    least = single_product(float(INT8_MIN - target.zero_point), target.scale)
+    return _float_table(lambda x: log_single(x) if x > 0 else least, source, target)
+
+
+def elu(source: Affine, target: Affine, numerics: Numerics) -> Int64:
+    """ELU: `expm1(x)` below zero in LiteRT; in TensorFlow Lite Micro `exp(x) - 1`, of the rounded exponential."""
+
+    def below(x: float) -> float:
+        return expm1_single(x) if numerics is Numerics.LITERT_REF else single(exp_single(x) - 1.0)
+
+    return _float_table(lambda x: below(x) if x < 0 else x, source, target)
+
+
+def gelu(is_approximate: bool, source: Affine, target: Affine, numerics: Numerics) -> Int64:
+    """GELU: `x/2 * erfc(-x/sqrt(2))`, or the approximation by tanh, each operation in float32."""
+    del numerics
+    return _float_table(_gelu_by_tanh if is_approximate else _gelu, source, target)
+
+
+def _gelu(x: float) -> float:
+    return single_product(single_product(0.5, x), erfc_single(single_product(x, -_SQRT_HALF)))
+
+
+def _gelu_by_tanh(x: float) -> float:
+    cube = single_product(single_product(single_product(_GELU_CUBIC, x), x), x)
+    gate = tanh_single(single_product(_SQRT_2_OVER_PI, single(x + cube)))
+    return single_product(single_product(0.5, x), single(1.0 + gate))
+
+
 def relu(operator: str, source: Affine, target: Affine, numerics: Numerics) -> Int64:
-    """RELU, RELU6, RELU_N1_TO_1: a rescale and a clamp.
+    """RELU, RELU6, RELU_N1_TO_1, RELU_0_TO_1: a rescale and a clamp.
 
     RELU6 of `tflm` clamps the raw input and takes no notice of the output's scale.
     """

@@ -15,6 +15,9 @@ def _aeabi(names: str) -> tuple[str, ...]:
 
 _MEMORY = ("memcpy", "memmove", "memset", "memcmp")
 _MATH = ("expf", "tanhf", "sqrtf", "roundf", "floorf")
+_ROUNDING = ("ceilf", "rintf", "fabsf")
+_FUNCTIONS = ("logf", "expm1f", "erfcf", "powf", "fmaf")
+_TRIGONOMETRY = ("sinf", "cosf")  # with arrays for arguments of thousands of turns
 _AEABI_MEMORY = _aeabi(
     "memcpy memcpy4 memcpy8 memmove memmove4 memmove8 memset memset4 memset8 memclr memclr4 memclr8"
 )
@@ -24,7 +27,10 @@ _AEABI_FLOATS = _aeabi(
     "dadd dsub drsub dmul ddiv dcmpeq dcmplt dcmple dcmpge dcmpgt dcmpun d2f d2iz d2uiz d2lz d2ulz i2d ui2d l2d ul2d"
 )
 _SWITCHES = tuple(f"__gnu_thumb1_case_{kind}" for kind in ("sqi", "uqi", "shi", "uhi", "si"))
-_GROUPS = (_MEMORY, _AEABI_MEMORY, _AEABI_INTEGERS, _AEABI_FLOATS, _MATH, _SWITCHES)
+_GROUPS = (
+    *(_MEMORY, _AEABI_MEMORY, _AEABI_INTEGERS, _AEABI_FLOATS, _MATH, _SWITCHES),
+    *(_ROUNDING, _FUNCTIONS, _TRIGONOMETRY),
+)
 
 
 def _rounded(*sizes: int) -> LibraryStacks:
@@ -34,16 +40,22 @@ def _rounded(*sizes: int) -> LibraryStacks:
 
 
 # Armv6-M and Armv8-M baseline have few registers and no division, the others are alike.
-BASELINE = _rounded(40, 40, 112, 112, 128, 24)
-MAINLINE = _rounded(32, 32, 64, 64, 96, 24)
+BASELINE = _rounded(40, 40, 112, 112, 128, 24, 96, 192, 640)
+MAINLINE = _rounded(32, 32, 64, 64, 96, 24, 96, 160, 640)
 WITH_FLOATS = LibraryStacks(
     "newlib-3.3",
     "newlib 3.3 and libgcc 12.2",
     tuple(
         zip(
-            (*_MEMORY, *_AEABI_MEMORY, *_AEABI_INTEGERS[:2], *_MATH),
+            (
+                *(*_MEMORY, *_AEABI_MEMORY, *_AEABI_INTEGERS[:2], *_MATH),
+                *(*_ROUNDING, *_FUNCTIONS, *_TRIGONOMETRY),
+            ),
             # clang calls the second group where gcc calls the first.
-            (*(0, 16, 16, 16), *(*(0, 0, 0), *(16,) * 9), *(52, 52, 24, 32, 16, 0, 0)),
+            (
+                *(*(0, 16, 16, 16), *(*(0, 0, 0), *(16,) * 9), *(52, 52, 24, 32, 16, 0, 0)),
+                *(*(0, 8, 0), *(28, 16, 56, 88, 40), *(480, 480)),
+            ),
             strict=True,
         )
     ),

@@ -1,0 +1,94 @@
+"""Comparisons, truth values, and choices by them."""
+
+from dataclasses import dataclass
+
+from bytewright import ir
+from bytewright.frontends.tflite.accumulator import rescale
+from bytewright.frontends.tflite.conversion import Conversion, Operand
+from bytewright.ops.arithmetic.factors import COMPARISON_LEFT_SHIFT, prepare_comparison
+from bytewright.ops.elementwise import Equal, Greater, GreaterEqual, LogicalAnd, LogicalNot, LogicalOr, Select
+
+_COMPARED = (ir.DType.I8, ir.DType.F32, ir.DType.I32)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A comparison as one of the graph's.
+
+    Attributes:
+        is_turned: True if the operands change places.
+        is_negated: True if the result is not what the operation gives.
+    """
+
+    operation: Greater | GreaterEqual | Equal
+    is_turned: bool = False
+    is_negated: bool = False
+
+
+COMPARISONS = {
+    "EQUAL": Comparison(Equal()),
+    "GREATER": Comparison(Greater()),
+    "GREATER_EQUAL": Comparison(GreaterEqual()),
+    "LESS": Comparison(Greater(), is_turned=True),
+    "LESS_EQUAL": Comparison(GreaterEqual(), is_turned=True),
+    "NOT_EQUAL": Comparison(Equal(), is_negated=True),
+}
+
+
+def convert_comparison(at: Conversion) -> None:
+    """The six comparisons: of int8, each operand at its own scale with 8 more bits; equality of truth values too."""
+    at.require_counts((2,))
+    form = COMPARISONS[at.operator.kind]
+    allowed = (*_COMPARED, ir.DType.BOOL) if isinstance(form.operation, Equal) else _COMPARED
+    operands = at.operand(0, "first operand"), at.operand(1, "second operand")
+    for operand, role in zip(operands, ("first operand", "second operand"), strict=True):
+        if operand.dtype not in allowed:
+            at.fail(f"the {role} is {operand.tensor.element_type}", code="BW105", tensor=operand.tensor)
+    same = operands[0].dtype is operands[1].dtype
+    at.require(same, f"operands have different types: {', '.join(o.tensor.element_type for o in operands)}")
+    values = [
+        _compared(at, operand, role) for operand, role in zip(operands, ("first", "second"), strict=True)
+    ]
+    if form.is_turned:
+        values.reverse()
+    result = at.emit(form.operation, values, "compared")
+    at.define(at.emit(LogicalNot(), (result,), "negated") if form.is_negated else result)
+
+
+def _compared(at: Conversion, operand: Operand, role: str) -> str:
+    """What is compared of an operand."""
+    value = at.value_of(operand, role)
+    if operand.dtype is not ir.DType.I8:
+        return value
+    scale, zero_point = at.affine(operand.tensor)
+    factor = prepare_comparison(scale, at.operator.kind)
+    return rescale(at, value, [factor], zero_point, 0, ir.DType.I32, f"{role}_widened", COMPARISON_LEFT_SHIFT)
+
+
+def convert_logical(at: Conversion, operation: LogicalAnd | LogicalNot | LogicalOr, count: int = 2) -> None:
+    """An operator on truth values."""
+    at.require_counts((count,))
+    roles = ("first", "second")[:count]
+    operands = [at.value_of(at.truth_operand(i, f"{role} operand"), role) for i, role in enumerate(roles)]
+    at.define(at.emit(operation, operands, "result"))
+
+
+def convert_select(at: Conversion) -> None:
+    """SELECT and SELECT_V2: raw values, whatever the quantisations.
+
+    In SELECT a condition with one axis chooses whole elements of the first axis, and the choices have one shape.
+    """
+    at.require_counts((3,))
+    condition = at.truth_operand(0, "condition")
+    first, second = at.operand(1, "first choice"), at.operand(2, "second choice")
+    at.require_same_dtype(first, second)
+    value = at.value_of(condition, "condition")
+    if at.operator.kind == "SELECT":
+        at.require(
+            first.shape == second.shape,
+            f"the choices have shapes {list(first.shape)} and {list(second.shape)}, which must be equal",
+        )
+        if condition.shape != first.shape and len(condition.shape) == 1 and first.shape:
+            value = at.reshape(value, (*condition.shape, *(1,) * (len(first.shape) - 1)), "condition")
+    choices = (at.value_of(first, "first"), at.value_of(second, "second"))
+    at.define(at.emit(Select(), (value, *choices), "chosen"))

@@ -1,0 +1,87 @@
+"""MEAN, SUM, REDUCE_MAX and REDUCE_MIN, over constant axes, which may count from the end and repeat."""
+
+from math import prod
+
+from bytewright import ir
+from bytewright.frontends.tflite.accumulator import checked_multiplier, require_sum, rescale
+from bytewright.frontends.tflite.conversion import Conversion, Operand
+from bytewright.ops.arithmetic.factors import prepare_float_sum, prepare_mean
+from bytewright.ops.arithmetic.multiplier import (
+    INT8_MAX,
+    INT8_MIN,
+    INT32_MAX,
+    quantize_multiplier,
+    round_half_away,
+)
+from bytewright.ops.arithmetic.numerics import Numerics
+from bytewright.ops.pooling import ReduceMax, ReduceMin, ReduceSum, TflMean
+from bytewright.ops.rescale import TflFloatRescale
+
+
+def convert_mean(at: Conversion) -> None:
+    """MEAN."""
+    source, axes, keep = _operands(at)
+    if source.is_float:
+        at.define(at.emit(TflMean(axes, keep), (at.value_of(source),), "mean"))
+        return
+    count = _num_reduced(at, source, axes)
+    target = at.affine(at.output_tensor())
+    zero_point = at.affine(source.tensor).zero_point
+    factor = prepare_mean(at.affine(source.tensor).scale, target.scale, count)
+    factor = checked_multiplier(at, factor, _reach(count, zero_point), target.zero_point)
+    operation = TflMean(axes, keep, zero_point, target.zero_point, factor.multiplier, factor.exponent)
+    at.define(at.emit(operation, (at.value_of(source),), "mean"))
+
+
+def convert_sum(at: Conversion) -> None:
+    """SUM: of int8, a rescale of the sum, in float32 by LiteRT, by a factor in double by TensorFlow Lite Micro."""
+    source, axes, keep = _operands(at)
+    total = at.emit(ReduceSum(axes, keep), (at.value_of(source),), "sum")
+    if source.is_float:
+        at.define(total)
+        return
+    count = _num_reduced(at, source, axes)
+    own, target = at.affine(source.tensor), at.affine(at.output_tensor())
+    reach = _reach(count, own.zero_point)
+    if at.numerics is Numerics.LITERT_REF:
+        scale, addend = prepare_float_sum(own.scale, own.zero_point, target.scale, count)
+        greatest = round_half_away(reach * scale + 1)
+        require_sum(at, -greatest, greatest, target.zero_point)
+        at.define(at.emit(TflFloatRescale(scale, addend, target.zero_point), (total,), "rescaled"))
+        return
+    factor = checked_multiplier(at, quantize_multiplier(own.scale / target.scale), reach, target.zero_point)
+    zero_points = own.zero_point * count
+    at.define(rescale(at, total, [factor], zero_points, target.zero_point, ir.DType.I8, "rescaled"))
+
+
+def convert_extremum(at: Conversion, kind: type[ReduceMax | ReduceMin]) -> None:
+    """REDUCE_MAX and REDUCE_MIN, of raw values: the references refuse two quantisations."""
+    source, axes, keep = _operands(at)
+    _num_reduced(at, source, axes)
+    if not source.is_float:
+        own, target = at.affine(source.tensor), at.affine(at.output_tensor())
+        at.require(own == target, f"the input has {own}, the output {target}; they must be equal")
+    at.define(at.emit(kind(axes, keep), (at.value_of(source),), "extremum"))
+
+
+def _operands(at: Conversion) -> tuple[Operand, tuple[int, ...], bool]:
+    """The input, the axes in ascending order, and whether they stay."""
+    at.require_counts((2,))
+    keep = at.options.boolean(0)
+    source = at.activation_operand(0, "input")
+    at.require_same_dtype(source)
+    return source, at.axes(at.integers_operand(1, "axes"), len(source.shape)), keep
+
+
+def _num_reduced(at: Conversion, source: Operand, axes: tuple[int, ...]) -> int:
+    """How many elements one result is of; 32 bits hold the sum of as many bytes."""
+    count = prod(source.shape[axis] for axis in axes)
+    at.require(count >= 1, "nothing is reduced")
+    if not source.is_float and count * 256 > INT32_MAX:
+        at.fail(f"the sum over {count} elements can leave 32 bits", code="BW110")
+    return count
+
+
+def _reach(count: int, zero_point: int) -> int:
+    """The greatest magnitude of a sum without its zero points."""
+    return count * max(zero_point - INT8_MIN, INT8_MAX - zero_point)

@@ -1,0 +1,143 @@
+"""Means, sums, greatest and least values over axes: reductions of whole axes, a few channels side by side."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from math import prod
+from operator import add
+from typing import assert_never
+
+from bytewright import ir
+from bytewright.ir.builder import load
+from bytewright.lower.kernels.context import Template, channel_blocks, loops, reduced
+from bytewright.lower.kernels.side_by_side import Reducer, accumulator_type
+from bytewright.lower.point import Coordinates
+from bytewright.lower.rescale import double_round, fixed_scale
+from bytewright.lower.scalar import Scalar, clamped, element, highest, lowest, require_i32
+from bytewright.ops.pooling import ReduceMax, ReduceMin, ReduceSum, TflMean
+
+Reduction = ReduceMax | ReduceMin | ReduceSum | TflMean
+
+
+@dataclass(frozen=True, slots=True)
+class _Reduced:
+    """What a reduction does with elements.
+
+    Attributes:
+        hint: What to call a result.
+        start: What a result is at first.
+        combine: The result so far and an element make the next one.
+        finish: The anchor's element, of the result of all.
+    """
+
+    hint: str
+    start: ir.Const
+    combine: Callable[[ir.Expr, ir.Expr], ir.Expr]
+    finish: Callable[[ir.Expr], Scalar]
+
+
+def _reduction(template: Template, operation: Reduction) -> _Reduced:
+    dtype = template.type(0).dtype
+    zero = ir.const(0, accumulator_type(dtype))
+    match operation:
+        case ReduceMax():
+            return _Reduced("greatest", lowest(dtype), ir.maximum, _extremum)
+        case ReduceMin():
+            return _Reduced("least", highest(dtype), ir.minimum, _extremum)
+        case ReduceSum():
+            return _Reduced("total", zero, add, partial(_sum, template, operation))
+        case TflMean():
+            return _Reduced("total", zero, add, partial(_mean, template, operation))
+        case _:
+            assert_never(operation)
+
+
+def lower_reduction(template: Template, operation: Reduction, reducer: Reducer | None = None) -> None:
+    """Writes the kernel of a reduction over axes; with a reducer, blocks of what is side by side along the last one."""
+    input_shape = template.type(0).shape
+    axes = range(len(input_shape))
+    kept = [axis for axis in axes if axis not in operation.axes]
+    if reducer is not None:
+        kept.remove(axes[-1])
+    how = _reduction(template, operation)
+    with loops(template.kernel, input_shape, kept, by_rows=operation.keep_dims) as outer:
+        own = tuple(outer.get(axis, ir.const(0)) for axis in axes if operation.keep_dims or axis in outer)
+        if reducer is None:
+            _one(template, operation, how, outer, own)
+        else:
+            own = own[:-1] if operation.keep_dims else own
+            _blocks(template, operation, how, outer, own, reducer)
+
+
+def _one(
+    template: Template, operation: Reduction, how: _Reduced, outer: Mapping[int, ir.Expr], own: Coordinates
+) -> None:
+    """One element of the result, at coordinates of its own and of the input."""
+    source, input_shape = template.input(0), template.type(0).shape
+    result = template.body.scalar(how.hint, how.start.dtype, how.start)
+    with loops(template.kernel, input_shape, operation.axes, by_rows=False) as inner:
+        indices = {**outer, **inner}
+        value = element(load(source, *(indices[axis] for axis in range(len(input_shape))))).expr
+        template.body.store(result, (), how.combine(load(result), value))
+    template.epilogue.store(own, how.finish(load(result)))
+
+
+def _blocks(
+    template: Template,
+    operation: Reduction,
+    how: _Reduced,
+    outer: Mapping[int, ir.Expr],
+    own: Coordinates,
+    reducer: Reducer,
+) -> None:
+    """All that lies along the last axis, where all other coordinates are given."""
+    source, input_shape = template.input(0), template.type(0).shape
+    *others, last = range(len(input_shape))
+    num_all = template.type(0).fixed_shape[last]
+    for first, num_channels in channel_blocks(template.body, num_all, reducer.most_channels, reduced):
+        results = reducer.begin(template, num_channels, how.start.dtype, lambda _: how.start)
+        with loops(template.kernel, input_shape, operation.axes, by_rows=False) as inner:
+            indices = {**outer, **inner}
+            here = (*(indices[axis] for axis in others), first)
+            results.update(partial(_with_element, how, source, here))
+        results.store(own, first, lambda result, _: how.finish(result))
+
+
+def _with_element(
+    how: _Reduced, source: ir.Buffer, position: Coordinates, old: ir.Expr, channel: ir.Expr
+) -> ir.Expr:
+    """A result and the element so many channels after a position."""
+    *outer, first = position
+    return how.combine(old, element(load(source, *outer, first + channel)).expr)
+
+
+def _extremum(result: ir.Expr) -> Scalar:
+    return Scalar(result, *ir.DType.I8.bounds) if result.dtype.is_integer else Scalar(result)
+
+
+def _num_reduced(template: Template, operation: Reduction) -> int:
+    return prod(template.type(0).fixed_shape[axis] for axis in operation.axes)
+
+
+def _sum(template: Template, operation: ReduceSum, total: ir.Expr) -> Scalar:
+    if not total.dtype.is_integer:
+        return Scalar(total)
+    low, high = (bound * _num_reduced(template, operation) for bound in ir.DType.I8.bounds)
+    require_i32(low, high, "the sum", template.anchor.where)
+    return Scalar(total, low, high)
+
+
+def _mean(template: Template, operation: TflMean, total: ir.Expr) -> Scalar:
+    """For i8: DOUBLE_ROUND of the sum less its zero points, plus the output's zero point."""
+    num_reduced = _num_reduced(template, operation)
+    if not total.dtype.is_integer:
+        return Scalar(total / float(num_reduced))
+    shift = operation.input_zero_point * num_reduced
+    low, high = -128 * num_reduced - shift, 127 * num_reduced - shift
+    require_i32(low, high, "the sum of a mean", template.anchor.where)
+    scale = fixed_scale(operation.multiplier, operation.exponent)
+    scaled = double_round(Scalar(total - shift, low, high), scale, template.anchor.where)
+    zero_point = operation.output_zero_point
+    return clamped(
+        Scalar(scaled.expr + zero_point, scaled.low + zero_point, scaled.high + zero_point), -128, 127
+    )

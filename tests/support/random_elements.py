@@ -1,0 +1,200 @@
+"""Makers of random models for `random_models`: functions of elements, comparisons, choices, and reductions.
+
+Each takes a draft and the kind of operator that it says. What a reference has no result for is not drawn: roots and
+logarithms of what is below zero, quotients by zero, exponentials beyond 32 bits.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import hypothesis.strategies as st
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from support.random_models import Draft, RandomModel
+
+Shape = tuple[int, ...]
+INT8_AND_FLOAT = ("int8", "float32")
+FLOAT = ("float32",)
+BOOL = ("bool",)
+# What TensorFlow Lite Micro has no kernel for.
+NOT_IN_TFLM = frozenset(
+    {
+        *((kind, "int8") for kind in ("EXP", "LOG", "NEG", "SQRT")),
+        *((kind, dtype) for kind in ("GELU", "RELU_0_TO_1") for dtype in INT8_AND_FLOAT),
+        *(("SELECT", dtype) for dtype in (*INT8_AND_FLOAT, "bool")),
+        *(("POW", "float32"), ("SIGN", "float32"), ("SELECT_V2", "bool")),
+    }
+)
+
+
+def _any_shape(draft: Draft, low: int = 1, high: int = 4, maximum: int = 6) -> Shape:
+    rank = draft.draw(st.integers(low, high))
+    return tuple(draft.draw(st.integers(1, maximum)) for _ in range(rank))
+
+
+def _unary(draft: Draft) -> RandomModel:
+    """A function of one element."""
+    shape = _any_shape(draft)
+    source, target = draft.affine(), draft.affine()
+    if draft.kind == "EXP":
+        source = (min(source[0], 2.0**-5), source[1])
+    if draft.kind in ("SQRT", "RSQRT"):
+        source = (source[0], -128)
+    if draft.kind in ("SQRT", "RSQRT", "LOG"):
+        draft.domain = "positive"
+    options = {"approximate": draft.draw(st.booleans())} if draft.kind == "GELU" else {}
+    x, y = draft.input(shape, source), draft.output(shape, target)
+    draft.builder.operator(draft.kind, [x], [y], **options)
+    return draft.finish([y], x=shape, quantisation=(source, target), **options)
+
+
+def _constant(draft: Draft, shape: Shape) -> NDArray[Any]:
+    if draft.dtype == "bool":
+        return draft.generator.integers(0, 2, shape).astype(np.bool_)
+    values = draft.weights(shape)
+    if draft.domain == "positive":
+        values = np.abs(values) + np.float32(0.125)
+    elif draft.domain == "not zero":
+        values = np.where(values == 0, np.float32(0.25), values)
+    return values
+
+
+def _two_shapes(draft: Draft, form: str) -> tuple[Shape, Shape]:
+    """Shapes that broadcast."""
+    draw = draft.draw
+    shape = _any_shape(draft)
+    if form == "broadcast":
+        first = tuple(1 if draw(st.booleans()) else extent for extent in shape)
+        second = tuple(
+            extent if one == 1 or draw(st.booleans()) else 1 for extent, one in zip(shape, first, strict=True)
+        )
+        return first, second[draw(st.integers(0, len(shape) - 1)) :]
+    return shape, (1,) if form == "scalar" else shape
+
+
+def _binary(draft: Draft) -> RandomModel:
+    """A function of two elements: inputs, an input and a constant on either side, or one input twice."""
+    draw = draft.draw
+    is_comparison = draft.kind.split("_")[0] in ("EQUAL", "NOT", "GREATER", "LESS")
+    if draft.kind in ("DIV", "POW"):
+        draft.domain = "not zero" if draft.kind == "DIV" else "positive"
+    form = draw(st.sampled_from(["same", "same", "broadcast", "constant", "scalar", "twice"]))
+    first_shape, second_shape = _two_shapes(draft, form)
+    shape = tuple(np.broadcast_shapes(first_shape, second_shape))
+    one, two, target = _quantisations(draft, is_comparison)
+    first = draft.input(first_shape, one)
+    if form == "twice":
+        second = first
+    elif form in ("constant", "scalar"):
+        keywords = {"scale": two[0], "zero_point": two[1]} if draft.is_int8 else {}
+        second = draft.builder.constant("second", _constant(draft, second_shape), **keywords)
+    else:
+        second = draft.input(second_shape, two)
+    operands = [second, first] if draw(st.booleans()) else [first, second]
+    is_truth = is_comparison or draft.dtype == "bool"
+    y = draft.builder.tensor("output", shape, "bool") if is_truth else draft.output(shape, target)
+    activations = st.sampled_from(("NONE", "RELU", "RELU6", "RELU_N1_TO_1"))
+    options = {"activation": draw(activations)} if draft.kind == "DIV" else {}
+    draft.builder.operator(draft.kind, operands, [y], **options)
+    facts = {"form": form, "a": first_shape, "b": second_shape, **options}
+    return draft.finish([y], **facts, quantisation=(one, two, target))
+
+
+def _quantisations(draft: Draft, is_comparison: bool) -> list[tuple[float, int]]:
+    """Of two operands and a result that the references take: comparisons want scales below 1."""
+    one, two, target = draft.affine(), draft.affine(), draft.affine()
+    if is_comparison:
+        one, two = ((min(scale, 0.99), zero_point) for scale, zero_point in (one, two))
+        two = one if draft.draw(st.booleans()) else two
+    if draft.kind == "SQUARED_DIFFERENCE":
+        least = (2 * max(one[0], two[0])) ** 2 / 2**13
+        target = (float(np.float32(max(target[0], least))), target[1])
+    return [one, two, target]
+
+
+def _prelu(draft: Draft) -> RandomModel:
+    """Slopes for each channel, as Keras shares them, for each element, or one for all."""
+    shape = _any_shape(draft, 2, 4)
+    kept = draft.draw(st.integers(0, len(shape) - 1))
+    slopes = shape[kept:] if draft.draw(st.booleans()) else (*(1,) * (len(shape) - 1 - kept), *shape[-1:])
+    source, alpha, target = draft.affine(), draft.affine(), draft.affine()
+    keywords = {"scale": alpha[0], "zero_point": alpha[1]} if draft.is_int8 else {}
+    x, y = draft.input(shape, source), draft.output(shape, target)
+    slope = draft.builder.constant("slope", draft.weights(slopes), **keywords)
+    draft.builder.operator(draft.kind, [x, slope], [y])
+    return draft.finish([y], x=shape, slopes=slopes, quantisation=(source, alpha, target))
+
+
+def _logical_not(draft: Draft) -> RandomModel:
+    shape = _any_shape(draft)
+    x, y = draft.input(shape, None), draft.output(shape, None)
+    draft.builder.operator(draft.kind, [x], [y])
+    return draft.finish([y], x=shape)
+
+
+def _select(draft: Draft) -> RandomModel:
+    """SELECT by a condition of the choices' shape, of their first axis, or alone; SELECT_V2 with broadcasting."""
+    draw = draft.draw
+    shape = _any_shape(draft)
+    conditions, others = [shape, shape[:1], ()], (shape, shape)
+    if draft.kind == "SELECT_V2":
+        conditions = [tuple(1 if draw(st.booleans()) else extent for extent in shape), shape]
+        others = shape, tuple(1 if draw(st.booleans()) else extent for extent in shape)
+    affine = draft.affine()
+    condition = draft.input(draw(st.sampled_from(conditions)), None, dtype="bool")
+    first, second = (draft.input(other, affine) for other in others)
+    y = draft.output(shape, affine)
+    draft.builder.operator(draft.kind, [condition, first, second], [y])
+    return draft.finish([y], shapes=draft.input_shapes)
+
+
+def _reduction(draft: Draft) -> RandomModel:
+    """Over some axes, which may count from the end; a sum's scale grows with what it is of."""
+    draw = draft.draw
+    shape = _any_shape(draft, 2, 4)
+    rank = len(shape)
+    axes = draw(st.lists(st.integers(0, rank - 1), min_size=1, max_size=rank - 1, unique=True))
+    keep = draw(st.booleans())
+    reduced = [1 if axis in axes else extent for axis, extent in enumerate(shape)]
+    result = reduced if keep else [extent for axis, extent in enumerate(shape) if axis not in axes]
+    signed = [axis - rank if draw(st.booleans()) else axis for axis in axes]
+    source = target = draft.affine()
+    if draft.kind == "SUM":
+        count = prod(shape[axis] for axis in axes)
+        wide = float(np.float32(source[0] * count * draw(st.floats(0.1, 2.0))))
+        target = (wide if draw(st.booleans()) else draft.affine()[0], draft.affine()[1])
+    x, y = draft.input(shape, source), draft.output(result, target)
+    draft.builder.operator(draft.kind, [x, draft.integers("axes", signed)], [y], keep_dims=keep)
+    return draft.finish([y], x=shape, axes=signed, keep=keep, quantisation=(source, target))
+
+
+def _log_softmax(draft: Draft) -> RandomModel:
+    shape = _any_shape(draft, 1, 4, 9)
+    affine = draft.affine()
+    x, y = draft.input(shape, affine), draft.output(shape, (1.0 / 16, 127))
+    draft.builder.operator(draft.kind, [x], [y])
+    return draft.finish([y], x=shape, quantisation=affine)
+
+
+MAKERS = {
+    **dict.fromkeys(("ABS", "ELU", "EXP", "GELU", "LOG", "NEG", "RELU_0_TO_1", "RSQRT", "SQRT"), _unary),
+    **dict.fromkeys(("CEIL", "COS", "FLOOR", "ROUND", "SIGN", "SIN", "SQUARE"), _unary),
+    **dict.fromkeys(("EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL", "NOT_EQUAL"), _binary),
+    **dict.fromkeys(("DIV", "MAXIMUM", "MINIMUM", "POW", "SQUARED_DIFFERENCE"), _binary),
+    **dict.fromkeys(("LOGICAL_AND", "LOGICAL_OR"), _binary),
+    **dict.fromkeys(("REDUCE_MAX", "REDUCE_MIN", "SUM"), _reduction),
+    **dict.fromkeys(("SELECT", "SELECT_V2"), _select),
+    "LOGICAL_NOT": _logical_not,
+    "LOG_SOFTMAX": _log_softmax,
+    "PRELU": _prelu,
+}
+TYPES = {
+    **dict.fromkeys(MAKERS, INT8_AND_FLOAT),
+    **dict.fromkeys(("CEIL", "COS", "DIV", "FLOOR", "POW", "ROUND", "SIGN", "SIN", "SQUARE"), FLOAT),
+    **dict.fromkeys(("LOGICAL_AND", "LOGICAL_NOT", "LOGICAL_OR"), BOOL),
+    **dict.fromkeys(("EQUAL", "NOT_EQUAL", "SELECT", "SELECT_V2"), (*INT8_AND_FLOAT, "bool")),
+}
