@@ -288,7 +288,18 @@ def initial_state(draft: Draft) -> int:
     return draft.node("ADD", draft.x, doubled, dtype="float32")
 
 
-MODELS = {each.__name__: each for each in (flattened, tensordot, initial_state)}
+def sliced_to_the_batch(draft: Draft) -> int:
+    """`x[:batch, 1:, :3]` with the batch as a number, as SLICE and as STRIDED_SLICE."""
+    batch = draft.node("GATHER", draft.shape(), draft.constant([0]))
+    size = draft.node("CONCATENATION", batch, draft.constant([5, 3]))
+    end = draft.node("CONCATENATION", batch, draft.constant([6, 3]))
+    begin = draft.constant([0, 1, 0])
+    first = draft.node("SLICE", draft.x, begin, size, dtype="float32")
+    second = draft.node("STRIDED_SLICE", draft.x, begin, end, draft.constant([1, 1, 1]), dtype="float32")
+    return draft.node("MUL", first, second, dtype="float32")
+
+
+MODELS = {each.__name__: each for each in (flattened, tensordot, initial_state, sliced_to_the_batch)}
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -330,6 +341,14 @@ def batch_behind(draft: Draft) -> int:
     return draft.node("RESHAPE", draft.x, shape, dtype="float32")
 
 
+def sliced_without_a_sample(draft: Draft) -> int:
+    batch = draft.node("GATHER", draft.shape(), draft.constant([0]))
+    end = draft.node("SUB", batch, draft.constant([0]))
+    return draft.node(
+        "STRIDED_SLICE", draft.x, draft.constant([-1]), end, draft.constant([1]), dtype="float32"
+    )
+
+
 def counted_up(draft: Draft) -> int:
     size = draft.node("REDUCE_MIN", draft.shape(), draft.constant([0]))
     steps = draft.node("RANGE", draft.constant(0), size, draft.constant(1))
@@ -343,7 +362,15 @@ def sum_over_the_batch(draft: Draft) -> int:
 
 
 @pytest.mark.parametrize(
-    "build", [scaled_by_the_batch, reshaped_by_its_square, batch_behind, counted_up, sum_over_the_batch]
+    "build",
+    [
+        scaled_by_the_batch,
+        reshaped_by_its_square,
+        batch_behind,
+        sliced_without_a_sample,
+        counted_up,
+        sum_over_the_batch,
+    ],
 )
 def test_what_holds_for_one_batch_alone_is_refused_for_more(build: Callable[[Draft], int]) -> None:
     """The numbers of one sample must not stand in a model for several."""
