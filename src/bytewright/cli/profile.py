@@ -18,6 +18,7 @@ from bytewright.cli.what_runs import (
     inputs_in_order,
     inputs_of,
     seed_option,
+    signature_option,
     sources_option,
 )
 from bytewright.cli.write_files import write_files
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     help="Inferences to run. Shown is the one with the median time; in QEMU the last.  [default: 31; in QEMU 2]",
 )
 @click.option("--cflags", default="-O2", show_default=True, help="How the application compiles.")
+@signature_option
 @sources_option
 @compiler_option
 @click.option(
@@ -56,6 +58,7 @@ def profile(
     on: str,
     repeat: int | None,
     cflags: str,
+    signature: str | None,
     sources: tuple[Path, ...],
     compiler: str | None,
     trace: Path | None,
@@ -79,7 +82,7 @@ def profile(
         raise click.BadParameter(f"{cflags!r} is no command line: {error}", param_hint="--cflags") from error
     given = inputs_of(input_files, seed)
     place = cast("Machine", on)
-    with bundle_of(source, on) as directory, shown_progress(f"profiling {source.name} on {on}"):
+    with bundle_of(source, on, signature) as directory, shown_progress(f"profiling {source.name} on {on}"):
         inputs = inputs_in_order(read_bundle(directory).plan, given)
         found = profile_bundle(directory, inputs, seed=seed, on=place, repeat=repeat, options=options)
     if trace is not None:

@@ -20,6 +20,7 @@ from bytewright.cli.what_runs import (
     inputs_in_order,
     inputs_of,
     seed_option,
+    signature_option,
     sources_option,
 )
 from bytewright.cli.write_files import write_files
@@ -59,6 +60,7 @@ _MOST_REPETITIONS = 1_000_000
     metavar="N",
     help="Inferences to run and time.  [default: 1]",
 )
+@signature_option
 @sources_option
 @compiler_option
 @click.option(
@@ -74,6 +76,7 @@ def run(
     seed: int | None,
     on: str,
     repeat: int,
+    signature: str | None,
     sources: tuple[Path, ...],
     compiler: str | None,
     paranoid: bool,
@@ -90,7 +93,7 @@ def run(
     from bytewright.execute.run import run_bundle
 
     given = inputs_of(input_files, seed)
-    with bundle_of(source, on) as directory:
+    with bundle_of(source, on, signature) as directory:
         bundle = read_bundle(directory)
         inputs = inputs_in_order(bundle.plan, given)
         output_paths = _output_paths(bundle, output_files)

@@ -34,6 +34,9 @@ seed_option = click.option(
     metavar="N",
     help="Seed of random input, which is used if no input is given.  [default: 0]",
 )
+signature_option = click.option(
+    "--signature", metavar="NAME", help="Of a MODEL with several signatures: the one to compile."
+)
 sources_option = click.option(
     "--source",
     "sources",
@@ -50,19 +53,23 @@ compiler_option = click.option(
 
 
 @contextmanager
-def bundle_of(source: Path, on: str) -> Generator[Path, None, None]:
-    """The folder itself, or a temporary one that the model was compiled into."""
+def bundle_of(source: Path, on: str, signature: str | None) -> Generator[Path, None, None]:
+    """The folder itself, or a temporary one that the model was compiled into, or the one of its signatures."""
     if source.is_dir():
+        if signature is not None:
+            raise click.UsageError("--signature is for a model: a bundle is compiled from one already")
         yield source
         return
     from bytewright.bundle.write import write_bundle
     from bytewright.execute.tools import build_folder
+    from bytewright.options import Options
     from bytewright.pipeline import compile_model
     from bytewright.target import load_target
 
     with build_folder() as folder:
         with shown_progress(f"compiling {source.name}") as progress:
-            compiled = compile_model(source, load_target(_TARGETS[on]), progress=progress)
+            options = Options(signature=signature)
+            compiled = compile_model(source, load_target(_TARGETS[on]), options, progress=progress)
             write_bundle(compiled.files, folder / "bundle")
         yield folder / "bundle"
 

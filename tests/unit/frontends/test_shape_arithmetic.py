@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -288,7 +290,18 @@ def initial_state(draft: Draft) -> int:
     return draft.node("ADD", draft.x, doubled, dtype="float32")
 
 
-MODELS = {each.__name__: each for each in (flattened, tensordot, initial_state)}
+def sliced_to_the_batch(draft: Draft) -> int:
+    """`x[:batch, 1:, :3]` with the batch as a number, as SLICE and as STRIDED_SLICE."""
+    batch = draft.node("GATHER", draft.shape(), draft.constant([0]))
+    size = draft.node("CONCATENATION", batch, draft.constant([5, 3]))
+    end = draft.node("CONCATENATION", batch, draft.constant([6, 3]))
+    begin = draft.constant([0, 1, 0])
+    first = draft.node("SLICE", draft.x, begin, size, dtype="float32")
+    second = draft.node("STRIDED_SLICE", draft.x, begin, end, draft.constant([1, 1, 1]), dtype="float32")
+    return draft.node("MUL", first, second, dtype="float32")
+
+
+MODELS = {each.__name__: each for each in (flattened, tensordot, initial_state, sliced_to_the_batch)}
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -330,6 +343,14 @@ def batch_behind(draft: Draft) -> int:
     return draft.node("RESHAPE", draft.x, shape, dtype="float32")
 
 
+def sliced_without_a_sample(draft: Draft) -> int:
+    batch = draft.node("GATHER", draft.shape(), draft.constant([0]))
+    end = draft.node("SUB", batch, draft.constant([0]))
+    return draft.node(
+        "STRIDED_SLICE", draft.x, draft.constant([-1]), end, draft.constant([1]), dtype="float32"
+    )
+
+
 def counted_up(draft: Draft) -> int:
     size = draft.node("REDUCE_MIN", draft.shape(), draft.constant([0]))
     steps = draft.node("RANGE", draft.constant(0), size, draft.constant(1))
@@ -343,7 +364,15 @@ def sum_over_the_batch(draft: Draft) -> int:
 
 
 @pytest.mark.parametrize(
-    "build", [scaled_by_the_batch, reshaped_by_its_square, batch_behind, counted_up, sum_over_the_batch]
+    "build",
+    [
+        scaled_by_the_batch,
+        reshaped_by_its_square,
+        batch_behind,
+        sliced_without_a_sample,
+        counted_up,
+        sum_over_the_batch,
+    ],
 )
 def test_what_holds_for_one_batch_alone_is_refused_for_more(build: Callable[[Draft], int]) -> None:
     """The numbers of one sample must not stand in a model for several."""
@@ -362,6 +391,89 @@ def test_the_same_compile_for_one_sample(build: Callable[[Draft], int]) -> None:
     (result,) = module.graph.results
     found = evaluate_function(module.graph, module.constants, (x,))[result]
     np.testing.assert_array_equal(found, LiteRt(content).run(x)[0])
+
+
+def drawn(seed: int) -> bytes:
+    """Random arithmetic on the shape, and a use of its result: a factor, a shape to fill, or one to reshape to."""
+    generator = np.random.default_rng(seed)
+    draft = Draft()
+    lists = [draft.shape()]
+    numbers = [draft.node("GATHER", lists[0], draft.constant(axis)) for axis in (0, 0, 2)]
+
+    def number() -> int:
+        own = draft.constant(int(generator.integers(1, 7)))
+        return own if generator.integers(4) == 0 else numbers[generator.integers(len(numbers))]
+
+    for _ in range(generator.integers(1, 7)):
+        kind = str(
+            generator.choice(
+                ["ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM", "FLOOR_DIV", "PACK", "REDUCE", "CHOOSE"]
+            )
+        )
+        if kind == "PACK":
+            lists.append(draft.node("PACK", number(), number(), values_count=2))
+        elif kind == "REDUCE":
+            kind = str(generator.choice(["REDUCE_PROD", "SUM", "REDUCE_MAX", "REDUCE_MIN"]))
+            numbers.append(draft.node(kind, lists[-1], draft.constant([0])))
+        elif kind == "CHOOSE":
+            kind = str(generator.choice(["LESS", "EQUAL", "GREATER_EQUAL"]))
+            condition = draft.node(kind, number(), number(), dtype="bool")
+            numbers.append(draft.node("SELECT_V2", condition, number(), number()))
+        else:
+            divisor = draft.constant(int(generator.integers(1, 4)))
+            numbers.append(draft.node(kind, number(), divisor if kind == "FLOOR_DIV" else number()))
+    match seed % 3:
+        case 0:
+            used = draft.node("CAST", numbers[-1], dtype="float32")
+            result = draft.node("MUL", draft.x, used, dtype="float32")
+        case 1:
+            shape = draft.node("PACK", number(), draft.constant(6), draft.constant(4), values_count=3)
+            used = draft.node("FILL", shape, draft.constant(0.5, "float32"), dtype="float32")
+            result = draft.node("ADD", draft.x, used, dtype="float32")
+        case _:
+            shape = draft.node("PACK", numbers[0], number(), draft.constant(-1), values_count=3)
+            result = draft.node("RESHAPE", draft.x, shape, dtype="float32")
+    return draft.builder.build([draft.x], [result])
+
+
+def test_random_arithmetic_is_right_for_every_batch_or_refused() -> None:
+    counts = {"equal": 0, "BW107": 0, "BW111": 0}
+    for seed in range(900 if os.environ.get("BYTEWRIGHT_TESTS") == "thorough" else 45):
+        content = drawn(seed)
+        for batch_max in (None, 3):
+            try:
+                module = import_content(content, "model.tflite", batch_max=batch_max)
+                module = module if batch_max is None else open_batch(module, batch_max)
+            except CompileError as error:
+                counts[error.diagnostics[0].code] += 1
+                continue
+            for batch in range(1, (batch_max or 1) + 1):
+                x = (integers((batch, *IMAGE[1:]), seed=batch) / 8).astype(np.float32)
+                found = evaluate_function(module.graph, module.constants, (x,))[module.graph.results[0]]
+                np.testing.assert_array_equal(found, LiteRt(content).run(x)[0], err_msg=f"seed {seed}")
+                counts["equal"] += 1
+    assert counts["equal"] > 2 * counts["BW111"] > 0, counts
+
+
+def test_damaged_files_are_refused_or_read() -> None:
+    generator = np.random.default_rng(5)
+    for build in GROUPS.values():
+        draft = Draft()
+        build(draft)
+        content = draft.build()
+        for _ in range(40):
+            damaged = bytearray(content)
+            for position in generator.integers(0, len(content), 3):
+                damaged[position] = int(generator.choice([0, 1, 127, 128, 255]))
+            with contextlib.suppress(CompileError):
+                import_content(bytes(damaged), "model.tflite", batch_max=3)
+
+
+def test_a_long_reduction_is_refused_before_it_is_computed() -> None:
+    draft = Draft()
+    long = draft.node("TILE", draft.constant([1, 2]), draft.constant([1 << 20]))
+    total = draft.node("SUM", long, draft.constant([0]))
+    assert "too long" in refused(draft, [total, draft.x])[0].message
 
 
 def test_the_same_operators_on_activations_are_refused_once() -> None:

@@ -125,6 +125,15 @@ def test_a_signature_that_is_missing_or_unknown_is_refused_with_the_names() -> N
     assert (none.code, none.help) == ("BW204", "leave out --signature")
 
 
+def test_help_that_names_a_signature_works_for_a_run_as_well(tmp_path: Path) -> None:
+    path = tmp_path / "m.tflite"
+    path.write_bytes(several())
+    refusal = CliRunner().invoke(bytewright, ["run", str(path)])
+    assert refusal.exit_code == 1
+    assert "help: --signature sum\n" in refusal.stderr
+    assert CliRunner().invoke(bytewright, ["run", str(path), "--signature", "sum"]).exit_code == 0
+
+
 def test_a_text_has_no_signatures(tmp_path: Path) -> None:
     path = tmp_path / "m.bw"
     path.write_text("module m\n")

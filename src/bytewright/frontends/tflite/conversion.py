@@ -283,6 +283,24 @@ class Conversion:
             )
         return extents, growth
 
+    def ends_operand(
+        self, position: int, role: str, source: int, begin: Sequence[int], stride: Sequence[int]
+    ) -> tuple[int, ...]:
+        """Constant positions along the axes of an operand: where slices of it end, or how long they are.
+
+        The first may be the batch, where all samples of the operand at `source` are taken in order.
+        """
+        ends, growth = self.extents_operand(position, role)
+        if any(growth):
+            whole = (growth[:1], tuple(begin[:1]), tuple(stride[:1])) == (
+                self.extent_growth(source)[:1],
+                (0,),
+                (1,),
+            )
+            if not whole:
+                self.refuse_batch(f"the {role} {list(ends)} depends on the batch, and is not all samples")
+        return ends
+
     def extent_growth(self, position: int) -> tuple[int, ...]:
         """What an operand's extents grow by with each sample: the first, of all that depends on an input."""
         operand = self.operand(position, "input")

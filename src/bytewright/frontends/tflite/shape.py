@@ -147,8 +147,8 @@ def convert_slice(at: Conversion) -> None:
     at.require_counts((3,))
     source = at.operand(0, "input")
     begin = at.integers_operand(1, "begin")
-    stated = at.integers_operand(2, "size")
     rank = len(source.shape)
+    stated = at.ends_operand(2, "size", 0, begin, (1,) * rank)
     at.require(
         len(begin) == rank == len(stated), f"begin {list(begin)} and size {list(stated)} for rank {rank}"
     )

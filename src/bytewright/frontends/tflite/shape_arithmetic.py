@@ -22,6 +22,8 @@ from bytewright.frontends.tflite.known import Known, fixed, moved
 from bytewright.frontends.tflite.model import ModelRecord
 from bytewright.frontends.tflite.options import fused_activation
 
+# What one step of a reduction costs, beside its elements: each is a call of numpy.
+_MOVES_A_STEP = 1024
 _NUMBERS = (ir.DType.I32, ir.DType.I64, ir.DType.F32)
 _INTEGERS = (ir.DType.I32, ir.DType.I64)
 
@@ -329,10 +331,10 @@ def _reduce(at: Conversion, combine: Callable[[Known, Known], Known], start: int
     source = _numbers(at, 0, "input", (ir.DType.BOOL,) if is_logical else _INTEGERS)
     array = source.array
     axes = at.axes(at.integers_operand(1, "axes"), array.ndim)
-    at.charge(array.size)
     kept = tuple(axis for axis in range(array.ndim) if axis not in axes)
     shape = tuple(array.shape[axis] for axis in kept)
     count = prod(array.shape[axis] for axis in axes)
+    at.charge(array.size + count * _MOVES_A_STEP)
     rows = moved(partial(_rows, axes=(*axes, *kept), shape=(count, *shape)), source)
     parts = [Known(rows.array[i], rows.growth[i]) for i in range(count)]
     if start is not None:

@@ -36,7 +36,8 @@ def convert_strided_slice(at: Conversion) -> None:
     stated = [at.options.integer(slot) for slot in range(5)]
     end_is_size = at.options.boolean(5)
     source = at.operand(0, "input")
-    ranges = [at.integers_operand(i + 1, role) for i, role in enumerate(("begin", "end", "strides"))]
+    begin, strides = at.integers_operand(1, "begin"), at.integers_operand(3, "strides")
+    ranges = [begin, at.ends_operand(2, "end", 0, begin, strides), strides]
     positions = len(ranges[0])
     at.require(len(set(map(len, ranges))) == 1, "begin, end and strides differ in length")
     at.require(0 not in ranges[2], "a stride is 0")
