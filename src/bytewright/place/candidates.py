@@ -92,7 +92,7 @@ def check_memory_of_caller(
         return
     raise compile_error(
         "BW301",
-        f"the application can have {side} '{live.buffer.name}' in no memory that {' and '.join(map(repr, devices))} "
+        f"the application can have {side.value} '{live.buffer.name}' in no memory that {' and '.join(map(repr, devices))} "
         "reach",
         notes=(
             *dict.fromkeys(touch.reason for touch in live.touches if touch.device != device),
