@@ -220,6 +220,9 @@ def test_what_a_device_without_coherence_touches_shares_no_line() -> None:
     odd = odd.replace("buffer<35xi16>   ", "buffer<35xi16>").replace("tensor<32", "tensor<35")
     odd = odd.replace("allocate padded : buffer<35xi16>", "allocate padded : buffer<38xi16>")
     plan = compiled(odd, LINES).plan
+    # In a step of the entry's own device, what it writes may lie over what dies there.
+    in_place = {(pair.source, pair.output) for step in plan.steps for pair in step.overlaps}
+    assert in_place == {("filtered", "shifted")}
     of_core1 = [b for b in plan.buffers_in("shared") if "core1" in b.devices]
     assert {b.name for b in of_core1} == {"lent", "filtered", "shifted", "narrow"}
     for buffer in of_core1:
@@ -228,6 +231,7 @@ def test_what_a_device_without_coherence_touches_shares_no_line() -> None:
         assert 0 <= buffer.extent_bytes - buffer.size_bytes < 32
         for other in plan.buffers_in("shared"):
             apart = buffer.live[1] <= other.live[0] or other.live[1] <= buffer.live[0]  # type: ignore[index]
+            apart = apart or {(buffer.name, other.name), (other.name, buffer.name)} & in_place
             first, second = buffer.place.offset or 0, other.place.offset or 0
             assert other is buffer or apart or first + buffer.extent_bytes <= second or second + 1 <= first
     assert faults_of_plan(plan) == []

@@ -86,18 +86,19 @@ def test_a_bundle_of_each_releases_file_verifies_and_equals_tflm(
 
 
 @pytest.mark.parametrize(
-    ("accelerator", "mode", "options"), [(U55, SHARED, SEPARATE), (U65, DEDICATED, SEPARATE)]
+    ("accelerator", "mode", "io"), [(U55, SHARED, Io.CALLER), (U65, DEDICATED, Io.WORKSPACE)]
 )
-def test_a_bundle_of_separate_regions_verifies(
-    accelerator: str, mode: str, options: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_a_bundle_of_separate_regions_verifies(accelerator: str, mode: str, io: Io, tmp_path: Path) -> None:
     """`check` said of the scratch, which is the job's own, that no step had written what the job reads there."""
-    content = vela(tiny_network(), accelerator, mode, *options)
-    directory = npu_bundle(tmp_path, content, accelerator, Io.WORKSPACE)
+    directory = npu_bundle(tmp_path, vela(tiny_network(), accelerator, mode, *SEPARATE), accelerator, io)
     assert_all_agree(directory, tiny_network(), tiny_inputs(4))
     (step,) = (step for step in check_bundle(directory).plan.steps if step.device == "npu")
     assert step.scratch
     assert not set(step.scratch) & {*step.reads, *step.writes}
+    header = (directory / "include" / "m.h").read_text()
+    assert ("in memory sram or isram" in header) is (
+        io is Io.CALLER
+    )  # where the NPU reaches what the CPU does
 
 
 @pytest.mark.parametrize("accelerator", [U55])

@@ -230,7 +230,8 @@ def broken_rules(machine: Machine, program: Program, document: Mapping[str, Any]
         for buffer in inside:
             line = max((machine.core(d).line_in(memory) for d in touched.get(buffer["name"], ())), default=0)
             if line:
-                faults += _line_faults(buffer, line, pools[pool], inside)
+                beside = [b for b in inside if not _is_in_place(machine, program, buffer["name"], b["name"])]
+                faults += _line_faults(buffer, line, pools[pool], beside)
     return faults
 
 
@@ -251,6 +252,20 @@ def _single_faults(
             yield f"{buffer['name']} may go where {core.name} does not reach"
         if offset % core.touch or pools[pool]["alignment"] % core.touch or buffer["alignment"] % core.touch:
             yield f"{buffer['name']} at {pool}+{offset} is not aligned for {core.name}"
+
+
+def _is_in_place(machine: Machine, program: Program, first: str, second: str) -> bool:
+    """Whether two buffers meet in one call alone, which reads the one for the last time and makes the other.
+
+    Their lines are one device's at a time if the call is of the entry's device, or no other device touches them.
+    """
+    for source, output in ((first, second), (second, first)):
+        made = [number for number, call in enumerate(program.calls) if call.to == output]
+        read = [number for number, call in enumerate(program.calls) if source in call.sources]
+        if len(made) == 1 and read and max(read) == made[0]:
+            touching = {c.device for c in program.calls if {first, second} & {*c.sources, c.to}}
+            return program.calls[made[0]].device == machine.cores[0].name or len(touching) == 1
+    return False
 
 
 def _line_faults(

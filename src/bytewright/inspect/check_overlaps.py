@@ -29,7 +29,7 @@ def faults_of_overlaps(plan: Plan) -> Iterator[str]:
                 yield f"{what}, which is no buffer that it only reads"
             elif pair.output not in step.writes or pair.output in (*step.reads, *step.scratch):
                 yield f"{what}, and does not only write it"
-            elif not _may_share_lines(plan, pair):
+            elif step.device != plan.device.name and not _may_share_lines(plan, pair):
                 yield f"{what}, and not one device alone touches the cache lines that they have to themselves"
             elif not _meet_in(plan, step, pair):
                 yield f"{what}, and they coexist in other steps too"

@@ -92,8 +92,8 @@ def check_memory_of_caller(
         return
     raise compile_error(
         "BW301",
-        f"the application can have {side} '{live.buffer.name}' in no memory that {' and '.join(map(repr, devices))} "
-        "reach",
+        f"the application can have {side.value} '{live.buffer.name}' in no memory that "
+        f"{' and '.join(map(repr, devices))} reach",
         notes=(
             *dict.fromkeys(touch.reason for touch in live.touches if touch.device != device),
             *(listing(f"'{name}' reaches", target.device(name).reached_memories) for name in devices),

@@ -32,7 +32,7 @@ class CopyKernels:
 
     def __init__(self, module: ir.Module, target: Target, io: ir.Io) -> None:
         self.module, self.target, self.io = module, target, io
-        self.pools = Pools(target)
+        self.pools, self.told = Pools(target), Pools(target, is_told=True)
         self.names = {function.name for function in (*module.kernels, *module.entries)}
         self.entries = {entry.name for entry in module.entries}
         self.constants = {constant.buffer.name for constant in module.constant_buffers}
@@ -69,9 +69,10 @@ class CopyKernels:
         if function.name not in self.entries:
             return self.target.device(function.device)
         places = [self._places(function, name, scope) for name, scope in ends]
-        for device in makers(self.target):
-            if all(self.pools.of_device(device.name) & each for each in places):
-                return device
+        for pools in (self.pools, self.told):
+            for device in makers(self.target):
+                if all(pools.of_device(device.name) & each for each in places):
+                    return device
         raise compile_error(
             "BW703",
             f"'{use.piece.buffer.name}' is needed in {use.parameter.scope}, and no device can copy it there",

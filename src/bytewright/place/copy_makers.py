@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from bytewright import ir
@@ -95,7 +95,20 @@ class CopyMakers:
             (
                 f"it is on device '{homes.on[copy.source]}', in {sides[0]}; the copy would be in {sides[1]}",
                 *(() if reason is None else (reason,)),
+                *self._out_of_reach(copy),
                 *(listing(f"'{device.name}' reaches", device.reached_memories) for device in target.devices),
             ),
             "a device of the target that reaches both memories",
         )
+
+    def _out_of_reach(self, copy: Copy) -> Iterator[str]:
+        """Which memories of the application's keep devices from a copy that reach its other end."""
+        homes, target = self.homes, self.homes.program.target
+        for end, other in ((copy.source, copy.home), (copy.home, copy.source)):
+            if homes.pools.names(homes.homes.of(end)):
+                continue
+            for device in makers(target, None):
+                if homes.homes.admits(other, homes.pools.of_device(device.name)):
+                    missing = [m for m in target.default_device.reached_memories if not device.reaches(m)]
+                    where = " or ".join(f"'{name}'" for name in missing)
+                    yield f"the application may have it in memory {where}, which '{device.name}' does not reach"

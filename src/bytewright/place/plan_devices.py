@@ -5,10 +5,12 @@ what devices take by themselves (`choose_devices`); the rest is on the target's 
 is lent and what is copied (`settle`). Annotations are gone afterwards, and doing it again changes nothing.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from bytewright import ir
 from bytewright.c_names import unique_name
+from bytewright.diagnostics import CompileError
 from bytewright.ir.where import Where
 from bytewright.ops.placement import DeviceCopy, OnDevice
 from bytewright.options import On
@@ -47,8 +49,19 @@ def plan_devices(
     devices.spread(devices.edges(Tie.PLAIN, Tie.FIXED, Tie.FREE))
     choose_devices(program, devices, io)
     check_devices(program, devices)
-    settled = settle(program, devices, io)
-    return _Writer(program, settled).module()
+    return _Writer(program, _settled(program, devices, io)).module()
+
+
+def _settled(program: Program, devices: Devices, io: ir.Io) -> Settled:
+    """Places with copies from wherever the application has memory, or, where nobody can make these, from some of it."""
+    try:
+        return settle(program, devices, io)
+    except CompileError as error:
+        if io is ir.Io.WORKSPACE or {each.code for each in error.diagnostics} != {"BW703"}:
+            raise
+        with suppress(CompileError):
+            return settle(program, devices, io, is_told=True)
+        raise
 
 
 @dataclass(slots=True)

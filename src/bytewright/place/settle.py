@@ -47,7 +47,7 @@ class Settled:
     made: dict[int, Copy] = field(default_factory=dict[int, Copy])
 
 
-def settle(program: Program, devices: Devices, io: ir.Io) -> Settled:
+def settle(program: Program, devices: Devices, io: ir.Io, *, is_told: bool = False) -> Settled:
     """Decides what is lent and what is copied.
 
     Raises:
@@ -57,7 +57,7 @@ def settle(program: Program, devices: Devices, io: ir.Io) -> Settled:
     keys, erased = StructuralKeys(program, devices), frozenset[int]()
     while True:
         collector = Collector()
-        homes = ItemHomes(program, devices, io, Pools(program.target), collector, erased)
+        homes = ItemHomes(program, devices, io, Pools(program.target, is_told=is_told), collector, erased)
         settling = _Settling(homes, keys)
         found = settling.run()
         if not found:

@@ -8,7 +8,8 @@ Sizes are those of buffers with the rest of their last cache line, where they ha
 Offsets count from the pool's start, which the caller or the linker aligns; no more is known of it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from bytewright import ir
 from bytewright.diagnostics import CompileError, Diagnostic, InternalError, compile_error
@@ -31,7 +32,8 @@ def build_workspace_problem(
     """Every allocation of the entry, kernels' scratch included, with the candidates that it carries.
 
     What is requested at run time lies in its arena, which has all of its traffic. What `overlaps` names may share
-    bytes as its kernels allow.
+    bytes as its kernels allow. An input that is only copied to a block of another device, or an output that is only
+    copied from one, costs nothing where it may be a part of the block's bytes.
     """
     traffic = _traffic(module)
     for request in (live.allocation for live in timeline.buffers):
@@ -39,8 +41,14 @@ def build_workspace_problem(
             _refuse_offset(request)
             own = traffic.get(request.buffer.name, Traffic())
             traffic[request.storage.arena] = traffic.get(request.storage.arena, Traffic()) + own
+    overlaps, free = tuple(overlaps), dict[str, tuple[str, ...]]()
+    for name, block in _copied_to_blocks(timeline, overlaps):
+        free[name] = block.storage.candidates or ()
     buffers = tuple(
-        _buffer(allocation, ir.extent_bytes(live.buffer), (live.lower, live.upper), traffic, target)
+        _without_cost(
+            _buffer(allocation, ir.extent_bytes(live.buffer), (live.lower, live.upper), traffic, target),
+            free.get(live.buffer.name, ()),
+        )
         for live, allocation in planned_buffers(timeline, target)
     )
     return _problem(buffers, _workspace_pools(target), tuple(overlap.contract for overlap in overlaps))
@@ -53,6 +61,31 @@ def limit_workspace(problem: plan.Problem, target: Target) -> plan.Problem:
 
 def _workspace_pools(target: Target) -> tuple[plan.Pool, ...]:
     return tuple(plan.Pool(pool.name, target.capacity_bytes(pool)) for pool in target.workspace_pools)
+
+
+def _copied_to_blocks(timeline: Timeline, overlaps: tuple[Overlap, ...]) -> Iterator[tuple[str, ir.Allocate]]:
+    """Inputs and outputs that the entry's device alone touches, in one step, and what other devices have of them."""
+    live, steps = {found.buffer.name: found for found in timeline.buffers}, timeline.steps_touching()
+    for overlap in overlaps:
+        for name, other in ((overlap.source, overlap.output), (overlap.output, overlap.source)):
+            allocation, block = live[name].allocation, live[other].allocation
+            devices = [{touch.device for touch in live[each].touches} for each in (name, other)]
+            is_copied = steps[name] == (overlap.step, overlap.step) and devices[0] < devices[1]
+            if (
+                allocation is not None
+                and allocation.storage.border is not None
+                and block is not None
+                and is_copied
+            ):
+                yield name, block
+
+
+def _without_cost(buffer: plan.Buffer, pools: tuple[str, ...]) -> plan.Buffer:
+    """A buffer that costs nothing in some pools."""
+    if not pools:
+        return buffer
+    priced = (replace(each, cost=0) if each.pool in pools else each for each in buffer.candidates)
+    return replace(buffer, candidates=tuple(priced))
 
 
 def _buffer(

@@ -8,8 +8,9 @@ one way can be taken, though: where several inputs of a step die, that with the 
 Left out, and kept apart: inputs and outputs of the model while the application may touch them, which is before the
 first step and after the last; what an opaque function or a device without code of ours touches, since nothing is
 known of its order; what has cache lines of its own, since lines are cleaned and dropped as a whole, unless one device
-alone touches both; what is requested at run time; and pairs of different types that C may assume to be apart, none of
-which consists of characters. Of a step with very many inputs that die, the largest ones count.
+alone touches both or the step is the entry's own; what is requested at run time; and pairs of different types that C
+may assume to be apart, none of which consists of characters. Of a step with very many inputs that die, the largest
+ones count.
 """
 
 from collections.abc import Hashable, Iterator, Mapping
@@ -124,7 +125,7 @@ def _of_step(
         for output in outputs
         if live[source].upper > live[output].lower
         and _may_alias(own[source], own[output])
-        and _may_share_lines(live[source], live[output])
+        and _may_share_lines(live[source], live[output], kernel.device == target.default_device_name)
     }
     found = [Overlap(step.index, *pair, distances) for pair, distances in ways.items() if distances]
     found = found if len(found) == 1 else _in_one_way(found, live)
@@ -159,9 +160,13 @@ def _is_born_in(step: Step, output: LiveBuffer, passed: _Passed) -> bool:
     )
 
 
-def _may_share_lines(source: LiveBuffer, output: LiveBuffer) -> bool:
-    """Whether no cache line that both had would be another device's as well: it is written back as a whole."""
-    if not (source.buffer.line_bytes or output.buffer.line_bytes):
+def _may_share_lines(source: LiveBuffer, output: LiveBuffer, is_on_entry: bool) -> bool:
+    """Whether a cache line that both had is written back and dropped by one device at a time.
+
+    A step of the entry's device is no job: what it reads was dropped from the cache before, and what it writes is
+    written back after it, when nobody needs the other one any more. A driver may do both for a job in any order.
+    """
+    if is_on_entry or not (source.buffer.line_bytes or output.buffer.line_bytes):
         return True
     return len({touch.device for live in (source, output) for touch in live.touches}) == 1
 

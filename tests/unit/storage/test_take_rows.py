@@ -172,7 +172,9 @@ def test_a_device_that_takes_part() -> None:
         bytewright.compile(DIGITS, target="mps2-an521", on=["DEPTHWISE_CONV_2D=core1"], io="rows")
     (diagnostic,) = caught.value.diagnostics
     assert diagnostic.code == "BW210"
-    assert diagnostic.message.endswith("device 'core1' takes part, and is given the input by address")
+    assert diagnostic.message.endswith(
+        "device 'core1' takes part, and would have to be in use from the first row to the last"
+    )
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,13 @@ it, as long as a pool is left; where none is, a `device_copy` is missing. That i
 it true with as few copies as it can, and the verifier looks whether it is.
 
 An input or output of the model without a scope is the application's, who may have it wherever the default device
-reaches; with a scope it is planned like any other value.
+reaches; with a scope it is planned like any other value. Where no device could copy it from all of these memories, the
+application is told which of them are left.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from bytewright.ir.graph import ControlOperation, CopyOperation, Function, Node
@@ -27,8 +28,9 @@ from bytewright.target.model import Device, Target
 class Pools:
     """Sets of places of a target, as bits: its pools for tensors, its tags, and memory of the application."""
 
-    def __init__(self, target: Target) -> None:
-        self.target = target
+    def __init__(self, target: Target, *, is_told: bool = False) -> None:
+        """Takes the application to be told which of its memories are left, or to have them all."""
+        self.target, self.is_told = target, is_told
         workspaces = target.workspace_pools
         names = (*(pool.name for pool in workspaces), *(tag.name for tag in target.scope_tags))
         self._bits = {name: 1 << index for index, name in enumerate(dict.fromkeys(names))}
@@ -43,9 +45,11 @@ class Pools:
             is_reached = device.name in pool.devices if pool.devices else device.reaches(pool.memory)
             reached |= self._bits[pool.name] if is_reached else 0
         of_caller = self.target.default_device.reached_memories
-        if all(map(device.reaches, of_caller)):
+        writable = [name for name in of_caller if self.target.memory(name).is_writable]
+        is_partly_reached = self.is_told and any(map(device.reaches, writable))
+        if is_partly_reached or all(map(device.reaches, of_caller)):
             reached |= self.input
-        if all(device.reaches(name) for name in of_caller if self.target.memory(name).is_writable):
+        if is_partly_reached or all(map(device.reaches, writable)):
             reached |= self.output
         return reached
 
@@ -157,13 +161,14 @@ def passed(node: Node, callee: Function) -> tuple[str, ...]:
 
 def missing_copies(module: Module, target: Target) -> Iterator[tuple[Function, object, str]]:
     """What does not reach what it needs in a graph whose values all have devices: function, node and a sentence."""
-    return _Check(module, Pools(target)).faults()
+    return _Check(module, Pools(target), Pools(target, is_told=True)).faults()
 
 
 @dataclass(slots=True)
 class _Check:
     module: Module
     pools: Pools
+    told: Pools
     homes: Homes = field(init=False)
     items: dict[str, int] = field(default_factory=dict[str, int])
     known: dict[str, VirtualDevice] = field(default_factory=dict[str, VirtualDevice])
@@ -245,9 +250,23 @@ class _Check:
         for name in touched:
             if name not in self.items or name in hopeless or not self.homes.of(self.items[name]):
                 continue
+            places = reach
             if not self.homes.admits(self.items[name], reach):
-                yield self._missing(f"'{operation.name}' on device '{device}'", name)
-            self.homes.narrow(self.items[name], reach)
+                copied = touched if isinstance(operation, CopyOperation) else (name,)
+                places = 0 if self._can_be_copied(copied, reach) else self.told.of_device(device)
+                if not self.homes.admits(self.items[name], places):
+                    yield self._missing(f"'{operation.name}' on device '{device}'", name)
+            self.homes.narrow(self.items[name], places or reach)
+
+    def _can_be_copied(self, names: Iterable[str], reach: int) -> bool:
+        """Whether a device could copy a value to what is reached, or between two, wherever the application has it.
+
+        Where none could, the application is told where it may have it: what touches it there says so.
+        """
+        ends = [self.homes.of(self.items[name]) for name in names if name in self.items]
+        ends = ends if len(ends) > 1 else [*ends, reach & self.pools.planned]
+        reaches = [self.pools.of_device(device.name) for device in self.pools.target.devices]
+        return any(all(end & places for end in ends) for places in reaches)
 
     def _missing(self, who: str, name: str) -> str:
         left = self.homes.of(self.items[name])

@@ -1,0 +1,127 @@
+"""What one device has alone takes no more memory than on the CPU: rows, and outputs over inputs that die.
+
+`core1` of mps2-an521 has instructions that core 0 lacks, whose kernels take scratch; so it is compared with a core 0 of
+the same kind. BYTEWRIGHT_TESTS=thorough compares the models as well.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bytewright.bundle.write import write_bundle
+from bytewright.diagnostics import CompileError
+from bytewright.execute.build import BuildOptions
+from bytewright.execute.run import run_bundle
+from bytewright.inspect.check import check_bundle
+from bytewright.ir.border import Io
+from bytewright.ops.arithmetic.numerics import Numerics
+from bytewright.options import Options, Rows, parse_on_option
+from bytewright.pipeline import compile_model
+from bytewright.record.plan import Plan
+from bytewright.target import Target, load_text
+from bytewright.target.registry import load_target
+from support.ethos_u import U55, needs_vela, npu_bundle
+from support.reference import LiteRt
+from support.shared_models import RESNET8, VWW, model_path
+
+THOROUGH = os.environ.get("BYTEWRIGHT_TESTS") == "thorough"
+DATA = Path(__file__).resolve().parents[1] / "data"
+DIGITS = Path(__file__).resolve().parents[2] / "examples" / "digits" / "digits.tflite"
+TARGETS = Path(__file__).resolve().parents[2] / "src" / "bytewright" / "target" / "builtin"
+BOARD = (TARGETS / "mps2-an521.toml").read_text()
+EQUAL_CORES = BOARD.replace("cortex-m33+nodsp", "cortex-m33").replace('"mps2-an521"', '"equal"')
+ON_CORE1 = (parse_on_option("*=core1"),)
+
+
+def not_coherent() -> Target:
+    """Where core 1 has a cache of its own."""
+    seen = BOARD.replace("base = 0x20010000 }", "base = 0x20010000, coherent = false }")
+    return load_text(
+        seen.replace("touch-alignment = 32 ", "cache-line = 32\ntouch-alignment = 32 "), "board.toml"
+    )
+
+
+def workspace_bytes(path: Path, target: Target, io: Io, *, on_core1: bool) -> int:
+    plan = compile_model(path, target, Options(io=io, on=ON_CORE1 if on_core1 else ())).plan
+    return sum(pool.used_bytes for pool in plan.workspaces)
+
+
+def assert_no_more_than_on_the_cpu(path: Path) -> None:
+    """With inputs and outputs in the workspace, where none is copied."""
+    equal = load_text(EQUAL_CORES, "equal.toml")
+    on_cpu = workspace_bytes(path, equal, Io.WORKSPACE, on_core1=False)
+    on_core1 = workspace_bytes(path, load_target("mps2-an521"), Io.WORKSPACE, on_core1=True)
+    assert on_core1 <= 1.02 * on_cpu
+
+
+def test_the_second_core_needs_what_the_first_one_does() -> None:
+    """It was 60 % more: each tensor was whole there, and none lay over another."""
+    assert_no_more_than_on_the_cpu(DIGITS)
+
+
+@pytest.mark.parametrize("name", [VWW, RESNET8] if THOROUGH else [])
+def test_models_on_the_second_core_need_what_they_do_on_the_first_one(name: str) -> None:
+    assert_no_more_than_on_the_cpu(model_path(name))
+
+
+@pytest.mark.parametrize("is_coherent", [True, False])
+def test_rows_on_a_device_are_right_and_verify(is_coherent: bool, tmp_path: Path) -> None:
+    """The input is copied row by row as well; each turn of the loop hands one row over."""
+    target = load_target("mps2-an521") if is_coherent else not_coherent()
+    options = Options(on=ON_CORE1, rows=Rows.MAX)
+    write_bundle(compile_model(DIGITS, target, options).files, tmp_path / "b")
+    plan: Plan = check_bundle(tmp_path / "b").plan
+    rings = [buffer for buffer in plan.buffers.values() if buffer.ring is not None]
+    assert any("core1" in buffer.devices and "cpu" in buffer.devices for buffer in rings)
+    assert any(buffer.devices == ("core1",) for buffer in rings)
+    assert any(step.overlaps for step in plan.steps if step.device == "core1")
+    assert is_coherent is not any(buffer.line_bytes for buffer in rings)
+    x = np.random.default_rng(3).integers(-128, 128, (1, 8, 8, 1), dtype=np.int8)
+    (y,) = run_bundle(tmp_path / "b", [x], options=BuildOptions(flags=("-O1",))).outputs
+    assert np.array_equal(y, LiteRt(DIGITS).run(x)[0])
+
+
+@pytest.mark.parametrize(
+    ("file", "before", "after", "what"),
+    [
+        ("digits.c", r"call = \{0u, \{", "call = {0u, {1 + ", ", step 1 asks for rows '"),
+        (
+            "digits_core1_kernels.c",
+            r"max_i32\(row_begin, 0\)",
+            "max_i32(row_begin, -1)",
+            "does not leave out rows",
+        ),
+        ("digits_core1_kernels.c", r" % \d+", " % 77", "otherwise than in the"),
+    ],
+)
+def test_other_rows_in_a_job_are_noticed(
+    file: str, before: str, after: str, what: str, tmp_path: Path
+) -> None:
+    options = Options(on=ON_CORE1, rows=Rows.MAX)
+    write_bundle(compile_model(DIGITS, load_target("mps2-an521"), options).files, tmp_path / "b")
+    path = tmp_path / "b" / "src" / file
+    changed, count = re.subn(before, after, path.read_text())
+    assert count
+    path.write_text(changed)
+    with pytest.raises(CompileError, match="BW402") as error:
+        check_bundle(tmp_path / "b")
+    assert any(what in note for found in error.value.diagnostics for note in found.notes)
+
+
+@needs_vela
+@pytest.mark.parametrize("file", ["5.2_ethos-u55-128_shared_sram", "3.11_ethos-u55-128_shared_sram"])
+def test_what_is_copied_to_the_block_of_an_npu_lies_in_it(file: str, tmp_path: Path) -> None:
+    """With `--io workspace` input and output had buffers of their own beside their places in the scratch."""
+    content = (DATA / "vela" / f"{file}.tflite").read_bytes()
+    used: dict[Io, int] = {}
+    for io in (Io.CALLER, Io.WORKSPACE):
+        (tmp_path / io.value).mkdir()
+        plan = check_bundle(npu_bundle(tmp_path / io.value, content, U55, io)).plan
+        used[io] = sum(pool.used_bytes for pool in plan.workspaces)
+    assert used[Io.WORKSPACE] == used[Io.CALLER]
+    assert Numerics.TFLM.value == plan.numerics
