@@ -41,6 +41,7 @@ SANITIZED = BuildOptions(flags=("-O1",), sanitize=True, compiler="gcc")
 TOLERANCE = 1e-5
 # Operators of which some draws mix samples, and so have no open batch.
 MIXING = {
+    "BATCH_MATMUL",
     "CONCATENATION",
     "MEAN",
     "PAD",

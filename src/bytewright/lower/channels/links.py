@@ -18,6 +18,7 @@ from bytewright.ops.convolution import Conv2d, DepthwiseConv2d
 from bytewright.ops.data import Concat, Identity, Pad, Reshape, Slice, Transpose
 from bytewright.ops.placement import DeviceCopy
 from bytewright.ops.pooling import MaxPool2d, TflAveragePool2d, TflMean
+from bytewright.ops.resize import TflResizeBilinear, TflResizeNearest
 
 Indices = NDArray[np.intp]
 Shapes = tuple[tuple[ir.Extent, ...], ...]
@@ -149,5 +150,7 @@ _RULES: dict[type[ir.Operation], Callable[[Any, Shapes, tuple[ir.Extent, ...]], 
     Slice: _slice,
     TflAveragePool2d: _one,
     TflMean: _mean,
+    TflResizeBilinear: _one,
+    TflResizeNearest: _one,
     Transpose: _transpose,
 }
