@@ -46,6 +46,7 @@ TOLERANCE = 1e-5
 MIXING = {
     "BATCH_TO_SPACE_ND",
     "BROADCAST_TO",
+    "BATCH_MATMUL",
     "CONCATENATION",
     "GATHER",
     "MEAN",

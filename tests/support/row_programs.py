@@ -72,6 +72,17 @@ class RowText:
             f"if 0 <= {r} && {r} < {self.rows[source]} {{ {_add(f'in{operand}[0, {r}, c]')} }} }}"
         )
 
+    def risen(self, source: str, operand: int, divisor: int, taps: int, first: int, *, kept: bool) -> str:
+        """That `divisor` rows need the same window; where it is kept inside, the border stands for what is beyond."""
+        k, r, last = f"k{operand}", f"r{operand}", self.rows[source] - 1
+        if kept:
+            row, inside = f"min(max(y + {k} * {divisor} + {first}, 0) / {divisor}, {last})", ""
+        else:
+            row, inside = f"(y + {first + 3}) / {divisor} + {k} - 1", f"if 0 <= {r} && {r} <= {last} "
+        added = _add(f"in{operand}[0, {r}, c]")
+        added = f"{{ {added} }}" if inside else added
+        return f"for {k} : i32 in 0 .. {taps} {{ let {r} : i32 = {row} {inside}{added} }}"
+
     def whole(self, source: str, operand: int) -> str:
         """That every row needs all of it."""
         return (
@@ -98,8 +109,11 @@ def _add(term: str) -> str:
     return f"sum[] = (sum[] * 3 + {term}) % 1009"
 
 
-def row_program(seed: int, num_steps: int = 6, *, odd: bool = True) -> RowText:
-    """A program drawn from a seed; without `odd` things, every step reads windows of rows."""
+def row_program(seed: int, num_steps: int = 6, *, odd: bool = True, rises: bool = False) -> RowText:
+    """A program drawn from a seed; without `odd` things, every step reads windows of rows.
+
+    Where it `rises`, some steps make two or three rows where they read one.
+    """
     generator = np.random.default_rng(seed)
 
     def between(low: int, high: int) -> int:
@@ -118,7 +132,10 @@ def row_program(seed: int, num_steps: int = 6, *, odd: bool = True) -> RowText:
         if chance(0.4):
             sources.append(tensors[between(0, len(tensors) - 1)])
         stride = 1 if chance(0.7) else between(2, 3)
+        rising = between(2, 3) if rises and chance(0.4) and program.rows[sources[0]] < 15 else 1
+        stride = 1 if rising > 1 else stride
         rows = max(1, -(-program.rows[sources[0]] // stride) + (between(-1, 1) if chance(0.3) else 0))
+        rows = max(1, rows * rising + between(-1, 1)) if rising > 1 else rows
         name = f"t{number}"
         if not last and odd and chance(0.06) and len(tensors) > 1:  # once more, over what others read before
             name = tensors[between(1, len(tensors) - 1)]
@@ -132,6 +149,13 @@ def row_program(seed: int, num_steps: int = 6, *, odd: bool = True) -> RowText:
             if odd and chance(0.1):
                 reads.append(program.whole(source, operand))
             else:
+                if rising > 1 and (operand == 0 or chance(0.4)):
+                    reads.append(
+                        program.risen(
+                            source, operand, rising, between(1, 3), between(-3, 2), kept=chance(0.5)
+                        )
+                    )
+                    continue
                 pace = stride if operand == 0 or chance(0.7) else 1
                 dilation, taps = between(1, 2), between(1, 3)
                 reads.append(program.window(source, operand, pace, taps, dilation, between(-2, 1)))

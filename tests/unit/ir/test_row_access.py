@@ -208,6 +208,15 @@ ACCEPTED = {
         ),
         None,
     ),
+    "a table in which data chooses": (
+        kernel(
+            f"{PLAIN} for c : i32 in 0 .. 4 {{ let at : i32 = max(min(input[0, y + 1, c], 3), 0)"
+            "  output[0, y, c] = table[at] + table[max(min(input[0, y, c], 3), 0)] } }",
+            rest="table : buffer<4xi32> r,",
+            shape="1x7x4",
+        ),
+        RowWindow(1, 0, 1),
+    ),
     "a row that a number in memory chooses": (
         kernel(
             f"{PLAIN} for c : i32 in 0 .. 4 {{ output[0, y, c] = input[0, table[c], c] }} }}",
@@ -275,6 +284,10 @@ REFUSED = {
     ),
     "a row that the data of another limits": kernel(
         f"{PLAIN} for c : i32 in 0 .. 4 {{ output[0, y, c] = input[0, min(y / 2, input[0, 0, c]), c] }} }}"
+    ),
+    "a row that data and the row choose": kernel(
+        f"{PLAIN} for c : i32 in 0 .. 4 {{ output[0, y, c] = input[0, y + table[c], c] }} }}",
+        rest="table : buffer<4xi32> r,",
     ),
     "the same slot for every third row": kernel(
         f"{PLAIN} for c : i32 in 0 .. 4 {{ output[0, y, c] = input[0, y % 3, c] }} }}"

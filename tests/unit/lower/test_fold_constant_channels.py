@@ -16,12 +16,14 @@ from bytewright.ir.verify.stages import Stage, verify
 from bytewright.lower.fold_constant_channels import fold_constant_channels
 from bytewright.lower.fold_pad import fold_pad
 from bytewright.lower.inline_calls import inline_calls
-from bytewright.ops.convolution import Conv2d, DepthwiseConv2d
+from bytewright.ops.convolution import Conv2d, DepthwiseConv2d, TransposeConv2d
 from bytewright.ops.data import Concat, Gather, Identity, Pad, Reshape, Slice, Tile, Transpose
 from bytewright.ops.elementwise import Add, Clamp, Mul, Sub, Table, TflDequantize, TflQuantize
+from bytewright.ops.matmul import TflBatchMatMul
 from bytewright.ops.pooling import MaxPool2d, TflAveragePool2d, TflMean
 from bytewright.ops.registry import OPERATIONS
 from bytewright.ops.rescale import TflRealRescale
+from bytewright.ops.resize import TflResizeBilinear, TflResizeNearest
 from bytewright.ops.softmax import TflSoftmax
 from bytewright.place.plan_devices import plan_devices
 from bytewright.target import Target, load_text
@@ -199,6 +201,8 @@ STEPS: dict[str, Step] = {
     "tile": _one(Tile((1, 2, 1, 1))),
     "gather": _gathered,
     "reshape": _one(Reshape((1, 10, 2, 5))),
+    "nearest resize": _one(TflResizeNearest((9, 3), True)),
+    "bilinear resize": _one(TflResizeBilinear((9, 3), False, True)),
 }
 
 
@@ -529,12 +533,21 @@ def test_inputs_and_results_keep_their_shapes() -> None:
 
 @pytest.mark.parametrize(
     "operation",
-    [TflSoftmax(1.0, 1 << 30, 10, -100), TflMean((3,), True, 0, 0, 1 << 30, 0), Transpose((0, 1, 3, 2))],
-    ids=["softmax", "mean over channels", "transpose"],
+    [
+        TflSoftmax(1.0, 1 << 30, 10, -100),
+        TflMean((3,), True, 0, 0, 1 << 30, 0),
+        Transpose((0, 1, 3, 2)),
+        TransposeConv2d((2, 2), PLAIN, 3),
+        TflBatchMatMul(False, True),
+    ],
+    ids=["softmax", "mean over channels", "transpose", "transposed convolution", "product"],
 )
 def test_what_mixes_channels_reads_all_of_them(operation: Any) -> None:
     draft = started()
-    draft.node("v", operation, "y")
+    draft.constant("w2", weights(2, 1, 1, 5), I8)
+    draft.constant("b2", [1000, -2000], I32)
+    others = {TransposeConv2d: ("w2", "b2"), TflBatchMatMul: ("y",)}
+    draft.node("v", operation, "y", *others.get(type(operation), ()))
     module = placed(draft.module("v"))
     assert fold_constant_channels(module, EVERY_WIDTH) is module
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 
 import pytest
@@ -12,6 +13,8 @@ from bytewright.storage.rows.segment import Segment, segment_of
 from bytewright.storage.rows.steps import read_rows
 from support.ir_program import read_module
 from support.row_programs import RowText, results, row_program
+
+THOROUGH = 10 if os.environ.get("BYTEWRIGHT_TESTS") == "thorough" else 1
 
 
 @pytest.mark.parametrize("odd", [False, True])
@@ -28,6 +31,22 @@ def test_any_segment_computes_the_same(odd: bool) -> None:
                     found[segment.num_steps] += 1
     assert sum(found.values()) > 60
     assert sum(found[size] for size in (4, 5, 6)) > 8
+
+
+def test_segments_with_steps_that_rise_compute_the_same() -> None:
+    """All of up to five steps; some of them make two or three rows of one, with borders inside or beyond."""
+    rising = 0
+    for seed in range(200, 200 + 40 * THOROUGH):
+        module = row_program(seed, odd=seed % 4 == 0, rises=True).module
+        program, wanted = read_rows(module), results(module)
+        for first in range(program.num_steps):
+            for end in range(first + 2, min(program.num_steps, first + 5) + 1):
+                segment = segment_of(program, first, end)
+                if segment is not None and len(set(segment.schedule.rates)) > 1:
+                    assert results(fuse_rows(module, [segment])) == wanted, (seed, first, end)
+                    windows = [w for n in range(first, end) for w in program.steps[n].reads.values()]
+                    rising += any(window.divisor > 1 for window in windows)
+    assert rising > 40
 
 
 def test_several_segments_compute_the_same() -> None:

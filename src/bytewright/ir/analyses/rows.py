@@ -17,7 +17,7 @@ from bytewright import ir
 from bytewright.ir.analyses.affine import Definitions, Form, Quotient
 from bytewright.ir.analyses.ranges import Range
 from bytewright.ir.remember import remembered
-from bytewright.ir.walk import evaluated, regions
+from bytewright.ir.walk import evaluated, operands, regions
 
 ROW_BEGIN, ROW_END = "row_begin", "row_end"
 
@@ -241,8 +241,7 @@ class _Reader:
         """The axis whose index moves with the row, and that index; no axis if there is none, or rows are in parts."""
         moving: list[tuple[int, Quotient]] = []
         for axis, index in enumerate(indices):
-            form = self.definitions.form(index)
-            if self.row not in (self.definitions.variables_of(index) if form is None else dict(form.terms)):
+            if self.row not in self._numbers_of(index):
                 continue
             quotient = self.definitions.quotient(index, self._ranges_in_row())
             if quotient is None:
@@ -253,6 +252,17 @@ class _Reader:
         if not moving or prod(map(ir.upper_bound, buffer.shape[: moving[0][0]])) != 1:
             return None, Quotient(Form(0))
         return moving[0]
+
+    def _numbers_of(self, index: ir.Expr) -> set[str]:
+        """The variables that an index is computed from, without those of the places of data that it depends on."""
+        form = self.definitions.form(index)
+        if form is not None:
+            return {name for name, _ in form.terms}
+        if isinstance(index, ir.Load):
+            return set()
+        if isinstance(index, ir.Var):
+            return self._numbers_of(self.definitions.values[index.name])
+        return {name for operand in operands(index) for name in self._numbers_of(operand)}
 
     def _ranges_in_row(self) -> Mapping[str, Range]:
         """With that of the row, which its output has."""

@@ -24,6 +24,7 @@ from bytewright.ops.data import Concat, Gather, Identity, Pad, Reshape, Slice, T
 from bytewright.ops.elementwise import Clamp, TflDequantize, TflQuantize
 from bytewright.ops.placement import DeviceCopy
 from bytewright.ops.pooling import MaxPool2d, ReduceMax, ReduceMin, ReduceSum, TflAveragePool2d, TflMean
+from bytewright.ops.resize import TflResizeBilinear, TflResizeNearest
 
 Mask = NDArray[np.bool_]
 
@@ -225,7 +226,7 @@ def _padded(at: _At) -> Known | None:
 
 
 def _pooled(at: _At) -> Known | None:
-    """What a window of equal values gives; of floats, a mean or sum of zeros."""
+    """What a window of equal values gives, or a mean of some; of floats, a mean or sum of zeros."""
     known = at.operands[0]
     if known is None:
         return None
@@ -263,6 +264,8 @@ _RULES: dict[type[ir.Operation], Callable[[Any], Known | None]] = {
     Slice: _moved,
     TflAveragePool2d: _pooled,
     TflMean: _pooled,
+    TflResizeBilinear: _pooled,
+    TflResizeNearest: _moved,
     Tile: _moved,
     Transpose: _moved,
 }

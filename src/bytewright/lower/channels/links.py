@@ -18,6 +18,7 @@ from bytewright.ops.convolution import Conv2d, DepthwiseConv2d
 from bytewright.ops.data import Concat, Gather, Identity, Pad, Reshape, Slice, Tile, Transpose
 from bytewright.ops.placement import DeviceCopy
 from bytewright.ops.pooling import MaxPool2d, ReduceMax, ReduceMin, ReduceSum, TflAveragePool2d, TflMean
+from bytewright.ops.resize import TflResizeBilinear, TflResizeNearest
 
 Reduction = ReduceMax | ReduceMin | ReduceSum | TflMean
 Indices = NDArray[np.intp]
@@ -163,6 +164,8 @@ _RULES: dict[type[ir.Operation], Callable[[Any, Shapes, tuple[ir.Extent, ...]], 
     Slice: _slice,
     TflAveragePool2d: _one,
     TflMean: _reduced,
+    TflResizeBilinear: _one,
+    TflResizeNearest: _one,
     Tile: _tile,
     Transpose: _transpose,
 }

@@ -1,0 +1,95 @@
+"""Resizes and products of matrices, int8: measured against both references, at ties and at all positions."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bytewright.ops.arithmetic.factors import prepare_batch_matmul
+from bytewright.ops.arithmetic.multiplier import Multiplier, quantize_multiplier
+from bytewright.ops.arithmetic.numerics import Numerics
+from bytewright.ops.arithmetic.rescale import double_round
+from bytewright.ops.resize import TflResizeBilinear, TflResizeNearest
+from support.reference import LiteRt, TfLiteMicro
+from tflite_writer import ModelBuilder
+
+THOROUGH = 10 if os.environ.get("BYTEWRIGHT_TESTS") == "thorough" else 1
+REFERENCES = {Numerics.LITERT_REF: LiteRt, Numerics.TFLM: TfLiteMicro}
+MODES = ((False, False), (True, False), (False, True))
+
+
+def resized(
+    kind: str, shape: tuple[int, int], size: tuple[int, int], mode: tuple[bool, bool], dtype: str
+) -> bytes:
+    builder = ModelBuilder()
+    affine: dict[str, Any] = {"scale": 0.5, "zero_point": 3} if dtype == "int8" else {}
+    x = builder.tensor("x", (1, *shape, 1), dtype, **affine)
+    y = builder.tensor("y", (1, *size, 1), dtype, **affine)
+    options = {"align_corners": mode[0], "half_pixel_centers": mode[1]}
+    builder.operator(kind, [x, builder.constant("size", np.array(size, np.int32))], [y], **options)
+    return builder.build([x], [y])
+
+
+@pytest.mark.parametrize("numerics", Numerics)
+@pytest.mark.parametrize("mode", MODES)
+def test_resizes(mode: tuple[bool, bool], numerics: Numerics) -> None:
+    """Random bytes at all positions of sizes of up to 300; those that the reference cannot read are refused."""
+    generator = np.random.default_rng(5)
+    num_refused = 0
+    for _ in range(12 * THOROUGH):
+        height, out_height = (int(n) for n in generator.integers(1, 300, 2))
+        shape, size = (height, int(generator.integers(1, 9))), (out_height, int(generator.integers(1, 9)))
+        x = generator.integers(-128, 128, (1, *shape, 1)).astype(np.int8)
+        for kind, operation in (
+            ("RESIZE_NEAREST_NEIGHBOR", TflResizeNearest(size, *mode)),
+            ("RESIZE_BILINEAR", TflResizeBilinear(size, *mode)),
+        ):
+            try:
+                (own,) = operation.evaluate((x,))
+            except ValueError:
+                num_refused += 1
+                continue
+            (wanted,) = REFERENCES[numerics](resized(kind, shape, size, mode, "int8")).run(x)
+            assert (own == wanted).all(), (kind, shape, size)
+    assert num_refused <= 3 * THOROUGH
+
+
+def product_at_ties(scales: tuple[float, float, float]) -> bytes:
+    builder = ModelBuilder()
+    x = builder.tensor("x", (256, 1), "int8", scale=scales[0], zero_point=5)
+    w = builder.tensor("w", (1, 40), "int8", scale=scales[1], zero_point=-7)
+    y = builder.tensor("y", (256, 40), "int8", scale=scales[2], zero_point=2)
+    builder.operator("BATCH_MATMUL", [x, w], [y])
+    return builder.build([x, w], [y])
+
+
+def scaled(accumulators: np.ndarray, factor: Multiplier) -> np.ndarray:
+    rounded = double_round(accumulators, factor.multiplier, factor.left_shift, factor.right_shift)
+    return np.clip(rounded + 2, -128, 127)
+
+
+@pytest.mark.parametrize("numerics", Numerics)
+def test_products_of_matrices_at_ties(numerics: Numerics) -> None:
+    """Factors of 1/2, 3/4, 7/10 and the like: accumulators lie halfway, and the last bit of the factor decides."""
+    generator = np.random.default_rng(6)
+    x = np.arange(-128, 128).astype(np.int8).reshape(256, 1)
+    others = dict.fromkeys(Numerics, 0)
+    in_float = 0
+    for number in range(20 * THOROUGH):
+        first, second = (float(np.float32(value)) for value in generator.uniform(0.1, 2, 2))
+        ratio = [2, 4 / 3, 10 / 7, 10 / 9, 14 / 9, 6 / 5][number % 6]
+        scales = (first, second, float(np.float32(first * second * ratio)))
+        w = generator.integers(-20, 20, (1, 40)).astype(np.int8)
+        accumulators = (x.astype(np.int64) - 5) @ (w.astype(np.int64) + 7)
+        (wanted,) = REFERENCES[numerics](product_at_ties(scales)).run(x, w)
+        for other in Numerics:
+            own = scaled(accumulators, prepare_batch_matmul(*scales, other))
+            others[other] += int((own != wanted).sum())
+        single = np.float32(first) * np.float32(second) / np.float32(scales[2])
+        in_float += int((scaled(accumulators, quantize_multiplier(float(single))) != wanted).sum())
+    assert others.pop(numerics) == 0
+    assert all(others.values()), "the ties do not tell the sets apart"
+    assert in_float
