@@ -42,13 +42,19 @@ TOLERANCE = 1e-5
 # Operators of which some draws mix samples, and so have no open batch.
 MIXING = {
     "CONCATENATION",
+    "LOG_SOFTMAX",
     "MEAN",
     "PAD",
     "PADV2",
+    "REDUCE_MAX",
+    "REDUCE_MIN",
     "RESHAPE",
     "SLICE",
     "SQUEEZE",
+    "SELECT",
+    "SELECT_V2",
     "STRIDED_SLICE",
+    "SUM",
     "TRANSPOSE",
     "SOFTMAX",
 }
