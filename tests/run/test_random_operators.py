@@ -19,7 +19,7 @@ from bytewright.ops.arithmetic.numerics import Numerics
 from support import tiers
 from support.against_reference import assert_equals_reference, differences, drawn
 from support.many_models import SANITIZERS, compiler_is_there
-from support.random_models import CASES, TFLM_CASES, RandomModel, operator_models
+from support.random_models import CASES, TFLM_CASES, RandomModel, num_examples, operator_models
 from support.random_networks import random_convolution, random_network
 from support.tiers import turn
 from tflite_writer import ModelBuilder
@@ -33,7 +33,7 @@ FASTEST = ("-O3", "-march=native")
 @pytest.mark.parametrize(("kind", "dtype"), CASES)
 def test_operator(kind: str, dtype: str, tmp_path: Path) -> None:
     number = CASES.index((kind, dtype))
-    models = drawn(operator_models(kind, dtype), 6 * THOROUGH)
+    models = drawn(operator_models(kind, dtype), num_examples(kind, 6) * THOROUGH)
     target = TARGETS[number // 2 % 2]
     if THOROUGH > 1 or (number + turn()) % 4 == 0:
         assert_equals_reference(models, tmp_path, target=target, flags=SANITIZED, every=2)

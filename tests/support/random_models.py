@@ -722,6 +722,11 @@ TFLM_CASES = tuple(case for case in CASES if case not in _NOT_IN_TFLM)
 """Those that TensorFlow Lite Micro has; of SPACE_TO_BATCH_ND it never sets what it pads with."""
 
 
+def num_examples(kind: str, usual: int) -> int:
+    """How many models of a kind to try: fewer of those whose int8 forms other tests see on all pairs of inputs."""
+    return max(2, usual // 3) if kind in random_elements.MAKERS else usual
+
+
 def operator_models(kind: str, dtype: str) -> SearchStrategy[RandomModel]:
     """Models with one operator of a kind, on inputs of an element type."""
 

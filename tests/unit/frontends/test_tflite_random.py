@@ -9,14 +9,14 @@ from hypothesis import HealthCheck, given, settings
 from bytewright.frontends.tflite import import_content
 from bytewright.ops.arithmetic.numerics import Numerics
 from support.evaluation import evaluate_function
-from support.random_models import CASES, TFLM_CASES, RandomModel, operator_models
+from support.random_models import CASES, TFLM_CASES, RandomModel, num_examples, operator_models
 from support.reference import LiteRt, TfLiteMicro
 
 FLOAT_TOLERANCE = 1e-5
 SEEDS = (0, 1, 2, 3)
 # What else TensorFlow Lite Micro lacks is refused: test_tflite_errors.py.
 TFLM_INTEGERS = [case for case in TFLM_CASES if case[1] != "float32"]
-QUICK = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+QUICK = settings(deadline=None, suppress_health_check=list(HealthCheck), database=None)
 
 
 def assert_equals(model: RandomModel, reference: LiteRt | TfLiteMicro, numerics: Numerics) -> None:
@@ -39,7 +39,7 @@ def assert_equals(model: RandomModel, reference: LiteRt | TfLiteMicro, numerics:
 
 @pytest.mark.parametrize(("kind", "dtype"), CASES)
 def test_equals_litert(kind: str, dtype: str) -> None:
-    @QUICK
+    @settings(QUICK, max_examples=num_examples(kind, 25))
     @given(model=operator_models(kind, dtype))
     def check(model: RandomModel) -> None:
         assert_equals(model, LiteRt(model.content), Numerics.LITERT_REF)
@@ -49,7 +49,7 @@ def test_equals_litert(kind: str, dtype: str) -> None:
 
 @pytest.mark.parametrize(("kind", "dtype"), TFLM_INTEGERS)
 def test_equals_tflm(kind: str, dtype: str) -> None:
-    @QUICK
+    @settings(QUICK, max_examples=num_examples(kind, 25))
     @given(model=operator_models(kind, dtype))
     def check(model: RandomModel) -> None:
         assert_equals(model, TfLiteMicro(model.content), Numerics.TFLM)

@@ -21,7 +21,7 @@ from bytewright.place.plan_devices import plan_devices
 from bytewright.target.registry import load_target
 from support.lowering import TARGETS, Draft, assert_same_meaning, lowered, random_inputs, run_main
 from support.random_graphs import RandomGraph, graphs
-from support.random_models import CASES, RandomModel, operator_models
+from support.random_models import CASES, RandomModel, num_examples, operator_models
 from support.random_networks import random_network
 
 I8, I32, F32 = DType.I8, DType.I32, DType.F32
@@ -31,7 +31,12 @@ I8, I32, F32 = DType.I8, DType.I32, DType.F32
 def test_operators_keep_their_meaning(kind: str, dtype: str) -> None:
     target = TARGETS[CASES.index((kind, dtype)) % 2]
 
-    @settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+    @settings(
+        max_examples=num_examples(kind, 6),
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+        database=None,
+    )
     @given(model=operator_models(kind, dtype))
     def check(model: RandomModel) -> None:
         module = import_content(model.content, "random.tflite")
