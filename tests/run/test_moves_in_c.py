@@ -112,6 +112,23 @@ def keras_tcn(dtype: str = "int8") -> RandomModel:
     return writer.finish(story=f"tcn {dtype}")
 
 
+def test_an_up_sampling_of_keras(tmp_path: Path) -> None:
+    """Rows are repeated, and then columns, by TILE with reshapes between."""
+    models: list[RandomModel] = []
+    for dtype in ("int8", "float32"):
+        writer = Writer.of((1, 4, 3, 5), dtype)
+        steps = (("TILE", 2, 2, (1, 8, 3, 1, 5)), ("TILE", 3, 3, (1, 8, 9, 5)))
+        writer.add("EXPAND_DIMS", (1, 4, 1, 3, 5), writer.integers([2]))
+        for kind, axis, times, after in steps:
+            multiples = [times if number == axis else 1 for number in range(5)]
+            shape = tuple(extent * m for extent, m in zip(writer.shape, multiples, strict=True))
+            writer.add(kind, shape, writer.integers(multiples))
+            writer.add("RESHAPE", after, writer.integers(after), new_shape=after)
+        writer.convolution("CONV_2D", (3, 3), "SAME", (1, 1))
+        models.append(writer.finish(story=f"up-sampling {dtype}"))
+    assert_equals_reference(models, tmp_path, flags=SANITIZED)
+
+
 @pytest.mark.parametrize("dtype", ["int8", "float32"])
 def test_a_causal_network_of_keras_is_three_convolutions(dtype: str, tmp_path: Path) -> None:
     model = keras_tcn(dtype)
