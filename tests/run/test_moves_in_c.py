@@ -18,7 +18,7 @@ from bytewright.execute.build import BuildOptions
 from bytewright.execute.paranoid import run_paranoid
 from bytewright.execute.run import run_batch
 from bytewright.inspect.check import check_bundle
-from bytewright.options import Options
+from bytewright.options import Options, Rows
 from bytewright.pipeline import Compiled, compile_model
 from bytewright.target.registry import load_target
 from support.against_reference import assert_equals_reference
@@ -112,21 +112,27 @@ def keras_tcn(dtype: str = "int8") -> RandomModel:
     return writer.finish(story=f"tcn {dtype}")
 
 
-def test_an_up_sampling_of_keras(tmp_path: Path) -> None:
-    """Rows are repeated, and then columns, by TILE with reshapes between."""
-    models: list[RandomModel] = []
-    for dtype in ("int8", "float32"):
-        writer = Writer.of((1, 4, 3, 5), dtype)
-        steps = (("TILE", 2, 2, (1, 8, 3, 1, 5)), ("TILE", 3, 3, (1, 8, 9, 5)))
-        writer.add("EXPAND_DIMS", (1, 4, 1, 3, 5), writer.integers([2]))
-        for kind, axis, times, after in steps:
-            multiples = [times if number == axis else 1 for number in range(5)]
-            shape = tuple(extent * m for extent, m in zip(writer.shape, multiples, strict=True))
-            writer.add(kind, shape, writer.integers(multiples))
-            writer.add("RESHAPE", after, writer.integers(after), new_shape=after)
-        writer.convolution("CONV_2D", (3, 3), "SAME", (1, 1))
-        models.append(writer.finish(story=f"up-sampling {dtype}"))
-    assert_equals_reference(models, tmp_path, flags=SANITIZED)
+def up_sampling(dtype: str) -> RandomModel:
+    """Between two convolutions rows are repeated, and then columns, by TILE with reshapes, as Keras is exported."""
+    writer = Writer.of((1, 8, 6, 3), dtype)
+    writer.convolution("CONV_2D", (3, 3), "SAME", (1, 1))
+    depth = writer.shape[-1]
+    writer.add("EXPAND_DIMS", (1, 8, 1, 6, depth), writer.integers([2]))
+    for axis, times, after in ((2, 2, (1, 16, 6, 1, depth)), (3, 3, (1, 16, 18, depth))):
+        multiples = [times if number == axis else 1 for number in range(5)]
+        shape = tuple(extent * m for extent, m in zip(writer.shape, multiples, strict=True))
+        writer.add("TILE", shape, writer.integers(multiples))
+        writer.add("RESHAPE", after, writer.integers(after), new_shape=after)
+    writer.convolution("CONV_2D", (3, 3), "SAME", (1, 1))
+    return writer.finish(story=f"up-sampling {dtype}")
+
+
+def test_an_up_sampling_of_keras_goes_by_rows(tmp_path: Path) -> None:
+    assert_equals_reference([up_sampling("int8"), up_sampling("float32")], tmp_path, flags=SANITIZED)
+    made = compiled(up_sampling("int8"), tmp_path)
+    whole = compiled(up_sampling("int8"), tmp_path, rows=Rows.OFF)
+    assert len(operators(made)) == len(operators(whole)) == 3
+    assert 4 * workspace_bytes(made) < workspace_bytes(whole)
 
 
 @pytest.mark.parametrize("dtype", ["int8", "float32"])

@@ -11,6 +11,7 @@ import pytest
 from bytewright.frontends.tflite import import_content
 from bytewright.ir.module import Module
 from bytewright.ops.data import Gather, Reshape, Slice, Tile, Transpose
+from bytewright.ops.resize import TflResizeNearest
 from support.dilated_models import Writer
 from support.evaluation import evaluate_function
 from support.random_models import RandomModel
@@ -49,9 +50,21 @@ def test_an_up_sampling_of_rows_and_then_columns_is_one_repetition() -> None:
     reshape(writer, 1, 8, 3, 1, 5)
     tile(writer, 1, 1, 1, 3, 1)
     reshape(writer, 1, 8, 9, 5)
-    module = imported(writer.finish())
-    tiles = [node.operation for node in module.graph.nodes if not isinstance(node.operation, Reshape)]
-    assert tiles == [Tile((1, 1, 2, 1, 3, 1))]
+    resize, *views = operations(writer)
+    assert resize == TflResizeNearest((8, 9), half_pixel_centers=True)
+    assert all(isinstance(view, Reshape) for view in views)
+
+
+def test_rows_alone_and_other_axes() -> None:
+    writer = Writer.of((1, 4, 3, 5))
+    tile(writer, 1, 1, 2, 1)  # all columns, and once more all columns
+    assert operations(writer) == [Reshape((1, 4, 1, 15)), Tile((1, 1, 2, 1)), Reshape((1, 4, 6, 5))]
+    writer = Writer.of((1, 4, 3, 5))
+    tile(writer, 1, 1, 1, 3)  # all channels of a pixel, three times
+    assert operations(writer) == [Reshape((1, 12, 1, 5)), Tile((1, 1, 3, 1)), Reshape((1, 4, 3, 15))]
+    writer = Writer.of((1, 4, 1, 5))
+    tile(writer, 1, 1, 3, 1)
+    assert operations(writer) == [TflResizeNearest((4, 3), half_pixel_centers=True)]
 
 
 def test_times_that_a_reshape_cuts_through_stay_apart() -> None:
@@ -61,7 +74,7 @@ def test_times_that_a_reshape_cuts_through_stay_apart() -> None:
     reshape(writer, 3, 20)
     assert operations(writer)[-1] == Reshape((3, 20))
     tile(writer, 3, 1)
-    assert sum(isinstance(operation, Tile) for operation in operations(writer)) == 2
+    assert sum(isinstance(operation, Tile | TflResizeNearest) for operation in operations(writer)) == 2
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -85,7 +98,9 @@ def test_chains_of_repetitions(seed: int) -> None:
             tile(writer, *(int(m) for m in random.choice([1, 1, 2], len(writer.shape))))
             if prod(writer.shape) > 5000:
                 break
-        tiles = [operation for operation in operations(writer) if isinstance(operation, Tile)]
+        tiles = [
+            operation for operation in operations(writer) if isinstance(operation, Tile | TflResizeNearest)
+        ]
         merged += len(tiles) <= 1
     assert COUNT / 4 < merged < COUNT
 
