@@ -99,7 +99,7 @@ def convert_transpose_conv(at: Conversion) -> None:
     """TRANSPOSE_CONV: the result's shape, weights [OC,KH,KW,IC], input, and perhaps a bias."""
     options = transpose_options(at)
     at.require_counts((3, 4))
-    stated = at.integers_operand(0, "output shape")
+    stated, _ = at.extents_operand(0, "output shape")
     weights, array = at.constant_operand(1, "weights")
     source = at.activation_operand(2, "input")
     at.require(len(source.shape) == 4 and len(weights.shape) == 4, "input or weights do not have 4 axes")
