@@ -161,7 +161,7 @@ _FORMS: dict[str, _OperatorForm] = {
     "ZEROS_LIKE": _OperatorForm("ZerosLikeOptions", {}, 1, 1),
     "SELECT": _OperatorForm("SelectOptions", {}, 1, 1),
     "SELECT_V2": _OperatorForm("SelectV2Options", {}, 1, 1),
-    "DIV": _OperatorForm("DivOptions", _ACTIVATION, 1, 1),
+    "DIV": _OperatorForm("DivOptions", _ACTIVATION, 1, 2),
     "FLOOR_DIV": _OperatorForm("FloorDivOptions", {}, 1, 1),
     "FLOOR_MOD": _OperatorForm("FloorModOptions", {}, 1, 1),
     "POW": _OperatorForm("PowOptions", {}, 1, 1),

@@ -65,6 +65,9 @@ def assert_close(found: Array, wanted: Array, values: Array) -> None:
     assert not wrong.size, f"{wrong.size} of {values.size} differ: {shown}"
 
 
+OTHERS = ("EXP", "LOG", "ELU", "SQRT", "RSQRT", "SIN", "COS", "GELU", "ROUND", "SIGN")
+
+
 @pytest.mark.parametrize("kind", ["LOGISTIC", "TANH", "HARD_SWISH"])
 def test_functions_of_one_value(tmp_path: Path, kind: str) -> None:
     values = points()[None, :]
@@ -76,6 +79,21 @@ def test_functions_of_one_value(tmp_path: Path, kind: str) -> None:
             (found,) = Sigmoid().evaluate((values,))
         is_exact = ~(values < -9)
         assert_close(found[is_exact], wanted[is_exact], values[is_exact])
+
+
+def test_other_functions_of_one_value(tmp_path: Path) -> None:
+    """All in one model, which compiles once."""
+    values = points()[None, :]
+    builder = ModelBuilder()
+    x, *results = (builder.tensor(name, values.shape, "float32") for name in ("x", *OTHERS))
+    for kind, result in zip(OTHERS, results, strict=True):
+        builder.operator(kind, [x], [result])
+    content = builder.build([x], results)
+    (tmp_path / "m.tflite").write_bytes(content)
+    write_bundle(compile_model(tmp_path / "m.tflite", load_target("host")).files, tmp_path / "out")
+    found = run_bundle(tmp_path / "out", [values]).outputs
+    for own, wanted in zip(found, run_litert(content, [values]), strict=True):
+        assert_close(own, wanted, values)
 
 
 @pytest.mark.parametrize("beta", [1.0, 0.01, 30.0])

@@ -78,14 +78,15 @@ def with_constant(operator: str, values: Array, activation: str = "NONE") -> byt
     """An operator of an input and a constant, a scalar or one number a column."""
     builder = ModelBuilder()
     x, y = (builder.tensor(name, [1, 8], "float32") for name in "xy")
-    builder.operator(operator, [x, builder.constant("c", values)], [y], activation=activation)
+    options = {} if operator in ("MAXIMUM", "MINIMUM") else {"activation": activation}
+    builder.operator(operator, [x, builder.constant("c", values)], [y], **options)
     return builder.build([x], [y])
 
 
 SCALARS = [np.array([v], np.float32) for v in (np.inf, -np.inf, np.nan, -0.0)] + [SPECIAL.reshape(8)[::-1]]
 
 
-@pytest.mark.parametrize("operator", ["ADD", "SUB", "MUL"])
+@pytest.mark.parametrize("operator", ["ADD", "SUB", "MUL", "DIV", "MAXIMUM", "MINIMUM"])
 @pytest.mark.parametrize("values", SCALARS if THOROUGH else SCALARS[-2:], ids=str)
 def test_constants_of(operator: str, values: Array, tmp_path: Path) -> None:
     inputs = SPECIAL if not np.isfinite(values).all() else np.where(np.isfinite(SPECIAL), SPECIAL, 3)
@@ -123,6 +124,16 @@ def test_inputs_of(operator: str, tmp_path: Path) -> None:
     x, y = (builder.tensor(name, [1, 8], "float32") for name in "xy")
     builder.operator(operator, [x], [y])
     assert_as_litert(builder.build([x], [y]), tmp_path, SPECIAL)
+
+
+def test_inputs_of_many(tmp_path: Path) -> None:
+    """In one model, which compiles once."""
+    builder = ModelBuilder()
+    kinds = ("RELU_0_TO_1", "ABS", "CEIL", "ELU", "EXP", "FLOOR", "LOG", "NEG", "SQRT", "RSQRT")
+    x, *results = (builder.tensor(name, [1, 8], "float32") for name in ("x", *kinds))
+    for kind, result in zip(kinds, results, strict=True):
+        builder.operator(kind, [x], [result])
+    assert_as_litert(builder.build([x], results), tmp_path, SPECIAL)
 
 
 def test_weights_and_biases(tmp_path: Path) -> None:

@@ -104,6 +104,26 @@ def _binary(draft: Draft) -> RandomModel:
     return draft.finish([y], **facts, quantisation=(one, two, target))
 
 
+def _div(draft: Draft) -> RandomModel:
+    """Of int8, by constants that are not zero, with quotients so large that the references' shifts are defined."""
+    if not draft.is_int8:
+        return _binary(draft)
+    shape = _any_shape(draft)
+    divisors = shape[-1:] if draft.draw(st.booleans()) else (1,)
+    one, two, target = draft.affine(), draft.affine(), draft.affine()
+    least = one[0] / two[0] / 2.0 ** draft.draw(st.floats(6.1, 12))
+    target = (float(np.float32(least)), target[1])
+    values = draft.weights(divisors)
+    values = np.where(values == two[1], values ^ np.int8(1), values)
+    x = draft.input(shape, one)
+    divisor = draft.builder.constant("divisor", values, scale=two[0], zero_point=two[1])
+    y = draft.output(shape, target)
+    activation = draft.draw(st.sampled_from(("NONE", "RELU", "RELU6", "RELU_N1_TO_1")))
+    draft.builder.operator(draft.kind, [x, divisor], [y], activation=activation)
+    facts = {"x": shape, "divisors": divisors, "activation": activation}
+    return draft.finish([y], **facts, quantisation=(one, two, target))
+
+
 def _quantisations(draft: Draft, is_comparison: bool) -> list[tuple[float, int]]:
     """Of two operands and a result that the references take: comparisons want scales below 1."""
     one, two, target = draft.affine(), draft.affine(), draft.affine()
@@ -184,17 +204,18 @@ MAKERS = {
     **dict.fromkeys(("ABS", "ELU", "EXP", "GELU", "LOG", "NEG", "RELU_0_TO_1", "RSQRT", "SQRT"), _unary),
     **dict.fromkeys(("CEIL", "COS", "FLOOR", "ROUND", "SIGN", "SIN", "SQUARE"), _unary),
     **dict.fromkeys(("EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL", "NOT_EQUAL"), _binary),
-    **dict.fromkeys(("DIV", "MAXIMUM", "MINIMUM", "POW", "SQUARED_DIFFERENCE"), _binary),
+    **dict.fromkeys(("MAXIMUM", "MINIMUM", "POW", "SQUARED_DIFFERENCE"), _binary),
     **dict.fromkeys(("LOGICAL_AND", "LOGICAL_OR"), _binary),
     **dict.fromkeys(("REDUCE_MAX", "REDUCE_MIN", "SUM"), _reduction),
     **dict.fromkeys(("SELECT", "SELECT_V2"), _select),
+    "DIV": _div,
     "LOGICAL_NOT": _logical_not,
     "LOG_SOFTMAX": _log_softmax,
     "PRELU": _prelu,
 }
 TYPES = {
     **dict.fromkeys(MAKERS, INT8_AND_FLOAT),
-    **dict.fromkeys(("CEIL", "COS", "DIV", "FLOOR", "POW", "ROUND", "SIGN", "SIN", "SQUARE"), FLOAT),
+    **dict.fromkeys(("CEIL", "COS", "FLOOR", "POW", "ROUND", "SIGN", "SIN", "SQUARE"), FLOAT),
     **dict.fromkeys(("LOGICAL_AND", "LOGICAL_NOT", "LOGICAL_OR"), BOOL),
     **dict.fromkeys(("EQUAL", "NOT_EQUAL", "SELECT", "SELECT_V2"), (*INT8_AND_FLOAT, "bool")),
 }

@@ -17,11 +17,13 @@ from bytewright.ir.scalar_functions import (
     ABS,
     CEIL,
     COS,
+    DOUBLE_ROUND_WIDE,
     ERFC,
     EXP,
     EXPM1,
     FLOOR,
     LOG,
+    MULTIPLY_Q31,
     POW,
     RINT,
     ROUND,
@@ -33,6 +35,9 @@ from bytewright.lower.point import Point
 from bytewright.lower.requantise import float_rescaled, real_rescaled, rescaled
 from bytewright.lower.rescale import double_round, fixed_scale
 from bytewright.lower.scalar import Scalar, clamped, require_i32
+from bytewright.ops.arithmetic.division import LARGEST_SHIFT
+from bytewright.ops.arithmetic.division import headrooms as headrooms_of_bytes
+from bytewright.ops.arithmetic.division import reciprocals as reciprocals_of_bytes
 from bytewright.ops.elementwise import (
     Add,
     Clamp,
@@ -52,6 +57,7 @@ from bytewright.ops.elementwise import (
     Table,
     TflDequantize,
     TflDiv,
+    TflIntegerDiv,
     TflPrelu,
     TflQuantize,
 )
@@ -77,7 +83,7 @@ from bytewright.ops.float_functions import (
 )
 from bytewright.ops.rescale import Rescale, TflFloatRescale, TflRealRescale
 
-I32, F32 = ir.DType.I32, ir.DType.F32
+I32, I64, F32 = ir.DType.I32, ir.DType.I64, ir.DType.F32
 # As in LiteRT: below, a float LOGISTIC is exp(x), which is 1e-4 more at most.
 LOGISTIC_IS_EXP_BELOW = -9.0
 _SQRT_HALF, _SQRT_2_OVER_PI = float(np.float32(np.sqrt(0.5))), float(np.float32(np.sqrt(2 / np.pi)))
@@ -241,6 +247,30 @@ def _prelu(at: Point, operation: TflPrelu) -> Scalar:
     return clamped(Scalar(total, ends[0] + zero_point, ends[1] + zero_point), *ir.DType.I8.bounds)
 
 
+def _integer_div(at: Point, operation: TflIntegerDiv) -> Scalar:
+    """By tables of reciprocals and of leading sign bits, in 64 bits: a numerator gains up to 31."""
+    x, y = (operand.expr for operand in at.operands)
+    numerator = at.body.let("numerator", x - operation.first_zero_point)
+    divisor = at.body.let("divisor", y - operation.second_zero_point)
+    numerator = at.body.let("signed_numerator", ir.select(divisor < 0, 0 - numerator, numerator))
+    magnitude = at.body.let("magnitude", ir.maximum(ir.maximum(divisor, 0 - divisor), 1))
+    headrooms = at.kernel.constant("headrooms", headrooms_of_bytes(), ir.DType.I8)
+    reciprocals = at.kernel.constant("reciprocals", reciprocals_of_bytes(), I32)
+    place = ir.select(numerator < 0, -1 - numerator, numerator)
+    headroom = at.body.let("headroom", ir.cast(load(headrooms, place), I32))
+    power = ir.const(1, I64) << ir.cast(headroom, I64)
+    reciprocal = ir.cast(load(reciprocals, magnitude), I64)
+    unscaled = at.body.let(
+        "quotient", ir.cast(MULTIPLY_Q31(ir.cast(numerator, I64) * power, reciprocal), I32)
+    )
+    shift = headroom - ir.cast(load(headrooms, magnitude), I32) + (30 - operation.exponent)
+    shift = at.body.let("shift", shift)
+    scaled = DOUBLE_ROUND_WIDE(unscaled, operation.multiplier, ir.minimum(shift, LARGEST_SHIFT))
+    limited = ir.clamp(ir.select(shift > LARGEST_SHIFT, ir.const(0), scaled), -256, 255)
+    zero_point = operation.output_zero_point
+    return clamped(Scalar(limited + zero_point, -256 + zero_point, 255 + zero_point), *ir.DType.I8.bounds)
+
+
 def _quantized(at: Point, operation: TflQuantize) -> Scalar:
     """roundf(x / scale) + zero point, saturated in float first so that the conversion is defined.
 
@@ -292,6 +322,7 @@ ELEMENTS: dict[type[ir.Operation], ElementRule] = {
     TflFloatRescale: ElementRule(float_rescaled),
     TflGelu: ElementRule(_gelu),
     TflHardSwish: ElementRule(_hard_swish),
+    TflIntegerDiv: ElementRule(_integer_div, num_operands=2),
     TflLeakyRelu: ElementRule(_leaky_relu),
     TflPrelu: ElementRule(_prelu, num_operands=2),
     TflQuantize: ElementRule(_quantized),

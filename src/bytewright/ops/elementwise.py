@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from bytewright import ir
+from bytewright.ops.arithmetic.division import quotient
 from bytewright.ops.arithmetic.multiplier import Multiplier
 from bytewright.ops.arithmetic.rescale import double_round
 from bytewright.ops.arithmetic.tables import dequantize, quantize_float
@@ -150,6 +151,29 @@ class TflDiv(_OfTwoFloats):
 
     name: ClassVar[str] = "tfl_div"
     function: ClassVar[np.ufunc] = np.divide
+
+
+@dataclass(frozen=True, slots=True)
+class TflIntegerDiv(_OfTwo):
+    """x, y i8 -> i8: saturate(rounded quotient of x - first_zero_point and y - second_zero_point, scaled, + output's).
+
+    `arithmetic.division` has each step; the factor is multiplier * 2^(exponent - 31).
+    """
+
+    name: ClassVar[str] = "tfl_integer_div"
+    dtypes: ClassVar[tuple[ir.DType, ...]] = (ir.DType.I8,)
+    first_zero_point: int
+    second_zero_point: int
+    output_zero_point: int
+    multiplier: int
+    exponent: int
+
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
+        """Exact."""
+        first, second = (operand.astype(np.int64) for operand in inputs)
+        factor = Multiplier(self.multiplier, self.exponent)
+        found = quotient(first - self.first_zero_point, second - self.second_zero_point, factor)
+        return (np.asarray(saturate(found + self.output_zero_point, ir.DType.I8)),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -400,6 +424,7 @@ OPERATIONS = (
     Table,
     TflDequantize,
     TflDiv,
+    TflIntegerDiv,
     TflPrelu,
     TflQuantize,
 )

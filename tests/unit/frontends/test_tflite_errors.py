@@ -67,6 +67,42 @@ def convolution(**changes: Any) -> bytes:
     return builder.build([x], [y])
 
 
+def test_what_is_advised_where_a_library_lacks_an_operator() -> None:
+    for kind, numerics, text in (
+        ("EXP", Numerics.TFLM, "compile for --numerics litert-ref, or take the operator out"),
+        ("COS", Numerics.TFLM, "take the operator out of the model"),
+    ):
+        builder = ModelBuilder()
+        x, y = (builder.tensor(name, SHAPE, "int8", scale=0.5) for name in ("x", "y"))
+        builder.operator(kind, [x], [y])
+        content = builder.build([x], [y])
+        with pytest.raises(CompileError) as caught:
+            import_content(content, "model.tflite", numerics=numerics)
+        assert (caught.value.diagnostics[0].help or "").startswith(text)
+        if kind == "EXP":
+            assert import_content(content, "model.tflite").graph.nodes
+
+
+def test_reductions_of_raw_values_between_two_quantisations() -> None:
+    for kind in ("REDUCE_MAX", "REDUCE_MIN"):
+        builder = ModelBuilder()
+        x, y = (
+            builder.tensor("x", SHAPE, "int8", scale=0.5),
+            builder.tensor("y", (1, 4, 4), "int8", scale=0.25),
+        )
+        builder.operator(kind, [x, integers(builder, "axes", [3])], [y])
+        assert "they must be equal" in only(builder.build([x], [y])).message
+
+
+def test_truth_values_are_no_numbers() -> None:
+    builder = ModelBuilder()
+    x, t = builder.tensor("x", SHAPE, "float32"), builder.tensor("t", SHAPE, "bool")
+    y = builder.tensor("y", SHAPE, "bool")
+    builder.operator("GREATER", [x, x], [t])
+    builder.operator("LOGICAL_AND", [t, x], [y])
+    assert "second operand is FLOAT32" in only(builder.build([x], [y])).message
+
+
 # Files
 
 
@@ -336,10 +372,14 @@ def test_a_bias_scale_that_litert_refuses() -> None:
         ("SOFTMAX", ("int8", 1 / 256, -128), {"beta": -1.0}, Numerics.LITERT_REF, "not positive"),
         ("SOFTMAX", ("int8", 1 / 256, -128), {"beta": 1e-9}, Numerics.LITERT_REF, "flat softmax"),
         ("HARD_SWISH", ("int8", 0.0001, 0), {}, Numerics.LITERT_REF, "128 times"),
-        ("RELU_N1_TO_1", ("int8", 0.5, 0), {}, Numerics.TFLM, "does not have it"),
         ("PACK", ("int8", 0.25, 0), {}, Numerics.LITERT_REF, "quantised in another way"),
         ("UNPACK", ("int8", 0.5, 1), {}, Numerics.TFLM, "quantised in another way"),
         ("PACK", ("float32", None, 0), {}, Numerics.LITERT_REF, "different types"),
+        ("RELU_N1_TO_1", ("int8", 0.5, 0), {}, Numerics.TFLM, "does not have it,"),
+        ("EXP", ("int8", 0.5, 0), {}, Numerics.TFLM, "TensorFlow Lite Micro does not have it for int8"),
+        ("GELU", ("int8", 0.5, 0), {}, Numerics.TFLM, "TensorFlow Lite Micro does not have it,"),
+        ("COS", ("int8", 0.5, 0), {}, Numerics.LITERT_REF, "LiteRT does not have it for int8"),
+        ("LOG_SOFTMAX", ("int8", 0.5, 0), {}, Numerics.LITERT_REF, "1/16"),
         ("DEQUANTIZE", ("int8", 0.5, 0), {}, Numerics.LITERT_REF, "not FLOAT32"),
         ("RELU", ("float32", None, 0), {}, Numerics.LITERT_REF, "different types"),
     ],

@@ -36,6 +36,7 @@ from bytewright.ops.elementwise import (
     Table,
     TflDequantize,
     TflDiv,
+    TflIntegerDiv,
     TflPrelu,
     TflQuantize,
 )
@@ -418,6 +419,7 @@ WITHOUT_AXES: tuple[tuple[Operation, tuple[Array, ...], Any], ...] = (
     (Maximum(), (typed(4, F32), typed(5, F32)), 5),
     (Minimum(), (typed(4, I32), typed(5, I32)), 4),
     (TflDiv(), (typed(3, F32), typed(4, F32)), 0.75),
+    (TflIntegerDiv(1, 2, 3, 1 << 30, 1), (typed(81, I8), typed(10, I8)), 13),
     (Pow(), (typed(3, F32), typed(4, F32)), 81),
     (LogicalAnd(), (typed(True, BOOL), typed(False, BOOL)), False),
     (LogicalOr(), (typed(True, BOOL), typed(False, BOOL)), True),

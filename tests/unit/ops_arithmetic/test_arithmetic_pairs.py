@@ -58,6 +58,38 @@ def test_every_pair(operator: str) -> None:
             )
 
 
+@pytest.mark.parametrize("numerics", BOTH)
+def test_quotients(numerics: Numerics) -> None:
+    """Every pair but where the references shift by more than 31 bits, or divide by zero."""
+    generator = np.random.default_rng(9)
+    for trial in range(NUM_TRIALS):
+        scales = [single(2.0 ** generator.uniform(-7, 0)) for _ in range(2)]
+        scales.append(single(scales[0] / scales[1] * 2.0 ** generator.uniform(-9, 3)))
+        first, second, output = ((scale, int(generator.integers(-128, 128))) for scale in scales)
+        model = elementwise(
+            "DIV", SHAPE, [first, second], output, activation="RELU6" if trial % 2 else "NONE"
+        )
+        divisors = np.where(second[1] == SECOND, SECOND ^ np.int8(1), SECOND)
+        numerator = FIRST.astype(np.int64) - first[1]
+        divisor = divisors.astype(np.int64) - second[1]
+        signed = np.where(divisor < 0, -numerator, numerator)
+        lengths = [
+            np.frexp(n.astype(float))[1] for n in (np.where(signed < 0, -1 - signed, signed), np.abs(divisor))
+        ]
+        exponent = np.frexp(float(np.float32(scales[0]) / np.float32(single(scales[1] * scales[2]))))[1]
+        is_defined = lengths[1] - 1 + 31 - lengths[0] - exponent <= 31
+        assert np.mean(is_defined) > 0.1
+        found, actual = (by(numerics, model, FIRST, divisors) for by in (meaning, run))
+        np.testing.assert_array_equal(found[is_defined], actual[is_defined], f"{first} {second} {output}")
+
+
+def test_quotients_that_the_references_leave_undefined() -> None:
+    """By hand: 1/200 is 0, 100/0 is 100/1, and so is 0/0."""
+    model = elementwise("DIV", [1, 4], [(1.0, 0), (1.0, -100)], (1.0, 7))
+    first, second = (np.array([values], np.int8) for values in ([1, 100, 0, -30], [100, -100, -100, -97]))
+    assert meaning(Numerics.TFLM, model, first, second).tolist() == [[7, 107, 7, -3]]
+
+
 def test_prelu_where_single_and_double_factors_differ() -> None:
     """Output scales at which one product is a tie, until the sets have rounded three of them to different sides."""
     generator = np.random.default_rng(12)

@@ -16,6 +16,7 @@ from bytewright.frontends.tflite.accumulator import (
 )
 from bytewright.frontends.tflite.conversion import Conversion, Operand
 from bytewright.frontends.tflite.options import fused_activation
+from bytewright.ops.arithmetic.division import prepare_quotient
 from bytewright.ops.arithmetic.factors import (
     DIFFERENCE_LEFT_SHIFT,
     LEFT_SHIFT,
@@ -26,7 +27,7 @@ from bytewright.ops.arithmetic.factors import (
 )
 from bytewright.ops.arithmetic.multiplier import INT8_MAX, INT8_MIN, Multiplier
 from bytewright.ops.arithmetic.rescale import double_round
-from bytewright.ops.elementwise import Maximum, Minimum, Mul, Sub, TflDiv, TflPrelu
+from bytewright.ops.elementwise import Maximum, Minimum, Mul, Sub, TflDiv, TflIntegerDiv, TflPrelu
 
 _IDENTITY = Multiplier(1 << 30, 1)
 """A rescale by this changes nothing but the zero point."""
@@ -122,10 +123,17 @@ def convert_square(at: Conversion) -> None:
 
 
 def convert_div(at: Conversion) -> None:
-    """DIV of floats. An infinite quotient becomes the greatest float, as in the references."""
+    """DIV. An infinite quotient of floats becomes the greatest float, as in the references."""
     activation = fused_activation(at, 0)
     first, second = _two_operands(at)
     operands = (at.value_of(first, "first"), at.value_of(second, "second"))
+    if not first.is_float:
+        one, two, target = at.affine(first.tensor), at.affine(second.tensor), at.affine(at.output_tensor())
+        factor = prepare_quotient(one.scale, two.scale, target.scale)
+        zero_points = (one.zero_point, two.zero_point, target.zero_point)
+        operation = TflIntegerDiv(*zero_points, factor.multiplier, factor.exponent)
+        at.define(clamp_activation(at, at.emit(operation, operands, "unclamped"), activation, target))
+        return
     quotient = at.emit(TflDiv(), operands, "unclamped")
     at.define(clamp_float(at, quotient, activation, is_infinite=True))
 

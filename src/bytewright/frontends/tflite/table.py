@@ -192,7 +192,10 @@ OPERATORS: dict[str, TfliteOperator] = {
         types=("int8", "uint8"),
     ),
     "DIV": TfliteOperator(
-        convert_div, "DivOptions", f"broadcasting; {_CLAMPS}", types=_FLOAT, absent=_FLOAT_ALONE, cost_ms=0.3
+        convert_div,
+        "DivOptions",
+        f"broadcasting; {_CLAMPS}; int8: small quotients are zero, a divisor of zero is one step",
+        int8_cost_ms=1.0,
     ),
     "ELU": TfliteOperator(partial(convert_unary, operation=TflElu(), int8=tables.elu), int8_cost_ms=5.0),
     "EMBEDDING_LOOKUP": TfliteOperator(
