@@ -6,6 +6,7 @@ from os import PathLike
 from pathlib import Path
 
 from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.inspect.check_described import faults_of_references
 from bytewright.inspect.check_files import faults_of_files
 from bytewright.inspect.check_jobs import faults_of_jobs
 from bytewright.inspect.check_plan import faults_of_plan
@@ -52,7 +53,8 @@ def check_bundle(directory: str | PathLike[str]) -> Verdict:
         *_diagnostic(
             "BW402",
             f"the files of '{directory}' are not what its plan says",
-            faults_of_files(directory, document, plan),
+            # Which look up what the plan names.
+            [] if any(faults_of_references(plan)) else faults_of_files(directory, document, plan),
         ),
     ]
     if diagnostics:

@@ -2,9 +2,13 @@
 
 import hashlib
 import os
+import re
 from collections.abc import Iterator, Mapping
+from math import prod
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from bytewright import ir
 from bytewright.bundle_folder import digest_of, foreign_entries, is_inside
@@ -27,8 +31,8 @@ from bytewright.inspect.read_c import (
     read_offsets,
     read_requests,
 )
-from bytewright.record.names import ROW_MACROS, TENSOR_MACROS, Names, names_of
-from bytewright.record.plan import BufferRole, PlaceKind, Plan, PlannedPool
+from bytewright.record.names import CMAKE_FILE, ROW_MACROS, TENSOR_MACROS, Names, names_of
+from bytewright.record.plan import BufferRole, PlaceKind, Plan, PlannedPool, PlannedTensor
 from bytewright.record.plan_file import PLAN_FILE, hash_document, hash_files
 from bytewright.target.model import Role
 
@@ -41,6 +45,7 @@ def faults_of_files(directory: Path, document: Mapping[str, Any], plan: Plan) ->
         *_faults_of_list(directory, document, plan),
         *_faults_of_digests(directory, plan),
         *_faults_of_header(directory, plan, names),
+        *_faults_of_build(directory, plan),
         *_faults_of_source(directory, plan, names),
         *_faults_of_parameters(directory, plan, names),
     ]
@@ -115,6 +120,38 @@ def _faults_of_header(directory: Path, plan: Plan, names: Names) -> Iterator[str
                 sizes = zip(ROW_MACROS, (tensor.num_rows, tensor.row_bytes), strict=True)
                 expected |= {names.tensor(border, tensor, what): value for what, value in sizes}
     yield from _differences(path, expected, read_macros(header))
+    for border in ir.Border:
+        for tensor in plan.tensors(border):
+            for what, text in zip(TENSOR_MACROS[1:], _described(tensor), strict=True):
+                name = names.tensor(border, tensor, what)
+                stated = re.search(rf"^#define {name} (.*)$", header, re.MULTILINE)
+                if not _is_same(None if stated is None else stated[1], text):
+                    yield f"{path} states {name} {stated[1] if stated else 'not at all'}, the plan {text}"
+
+
+def _described(tensor: PlannedTensor) -> tuple[str | None, ...]:
+    """What the header says of an input or output: elements, rank, shape, scale and zero point; None for nothing."""
+    extents = f"{{{', '.join(map(str, tensor.shape))}}}" if tensor.shape else None
+    scale = None if tensor.scale is None else repr(tensor.scale)
+    zero_point = None if tensor.scale is None else f"({tensor.zero_point})"
+    return str(prod(tensor.shape)), str(len(tensor.shape)), extents, scale, zero_point
+
+
+def _is_same(stated: str | None, planned: str | None) -> bool:
+    """Whether two texts are the same, or numbers that floats of C are the same for."""
+    if stated == planned or stated is None or planned is None:
+        return stated == planned
+    try:
+        return np.float32(stated.rstrip("fF")) == np.float32(planned)
+    except ValueError:
+        return False
+
+
+def _faults_of_build(directory: Path, plan: Plan) -> Iterator[str]:
+    """The flags that the C is exact with."""
+    text, (standard, *flags) = _read_text(directory, CMAKE_FILE), plan.build.flags or ("",)
+    if standard != "-std=c99" or f" PRIVATE {' '.join(flags)})" not in text:
+        yield f"{CMAKE_FILE} does not have the flags of the plan: {' '.join(plan.build.flags)}"
 
 
 def _faults_of_source(directory: Path, plan: Plan, names: Names) -> Iterator[str]:

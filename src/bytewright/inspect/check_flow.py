@@ -39,6 +39,8 @@ def faults_of_branches(plan: Plan) -> Iterator[str]:
             or second != branch.otherwise[0]
         ):
             yield f"{_named(branch)} has {_arms(branch.then, branch.otherwise)}, which do not follow each other"
+        if branch.buffer is not None and branch.compared is not None:
+            yield f"{_named(branch)} is on numbers as well: ({branch.compared})"
     on_buffers = [branch for branch in plan.branches if branch.buffer is not None]
     stated = [(condition.buffer, _step_after(plan, condition.tick)) for condition in plan.conditions]
     if [(branch.buffer, branch.then[0]) for branch in on_buffers] != stated:

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from bytewright import ir
 from bytewright.diagnostics import CompileError
+from bytewright.inspect.check_described import faults_of_descriptions, faults_of_lives, faults_of_references
 from bytewright.inspect.check_device_memory import faults_of_device_memory
 from bytewright.inspect.check_devices import faults_of_devices
 from bytewright.inspect.check_flow import faults_of_branches
@@ -40,6 +41,7 @@ _BORDER = {
 def faults_of_plan(plan: Plan) -> list[str]:
     """Everything that is wrong with a plan, one sentence each; none if it verifies."""
     faults = [
+        *faults_of_references(plan),
         *_faults_of_steps(plan),
         *_faults_of_pools(plan),
         *_faults_of_buffers(plan),
@@ -52,7 +54,9 @@ def faults_of_plan(plan: Plan) -> list[str]:
     ]
     if not faults:  # otherwise the numbers below may not exist
         faults = [
+            *faults_of_descriptions(plan),
             *_faults_of_lifetimes(plan),
+            *faults_of_lives(plan),
             *_faults_of_loops(plan),
             *faults_of_overlaps(plan),
             *_faults_of_offsets(plan),
@@ -77,9 +81,6 @@ def _faults_of_steps(plan: Plan) -> Iterator[str]:
         tick = step.ticks[1]
         if plan.hardware.find_device(step.device) is None:
             yield f"step {step.index} runs on '{step.device}', which the target does not have"
-        for name in step.touched:
-            if name not in plan.buffers:
-                yield f"step {step.index} touches '{name}', which is no buffer of the plan"
         yield from _faults_of_ticks(step)
     yield from _faults_of_conditions(plan, branching - {tick + number for number in range(len(branching))})
 

@@ -279,7 +279,7 @@ def test_a_step_on_an_unknown_device_or_buffer_is_found(bundle: Path) -> None:
 
     text = plan_faults(bundle, change)
     assert "runs on 'gpu', which the target does not have" in text
-    assert "touches 'nothing', which is no buffer of the plan" in text
+    assert "names 'nothing', which is no buffer of the plan" in text
 
 
 def test_an_output_that_dies_early_is_found(bundle: Path) -> None:

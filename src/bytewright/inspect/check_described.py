@@ -1,0 +1,227 @@
+"""Whether plan.json says the same of a thing wherever it says something of it: sizes, names, devices, steps, pools.
+
+Nothing is taken for a size because it stands there: bytes follow from shape and type, those of a ring from its rows.
+Names stand for something; whatever is looked up by one later on exists. What only the compiler knows (when in a call
+its body needs a buffer, and how near two may come) stands once and is compared with nothing.
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator
+from math import prod
+
+from bytewright import ir
+from bytewright.ir.analyses.clock import outer_first
+from bytewright.ops.arithmetic.numerics import Numerics
+from bytewright.record.plan import BufferRole, PlaceKind, Plan, PlannedBuffer, PlannedTensor
+from bytewright.target.model import Role
+
+_IN_A_POOL = (PlaceKind.PLANNED, PlaceKind.CONSTANT, PlaceKind.ARENA)
+_OF_NOTHING = hashlib.sha256(b"").hexdigest()
+_NUMERICS = (*(numerics.value for numerics in Numerics), "ir")
+
+
+def faults_of_references(plan: Plan) -> Iterator[str]:
+    """Names of buffers and pools that stand for nothing."""
+    for where, name in _named_buffers(plan):
+        if name not in plan.buffers:
+            yield f"{where} names '{name}', which is no buffer of the plan"
+    for buffer in plan.buffers.values():
+        if buffer.place.kind in _IN_A_POOL and buffer.place.name not in plan.pools:
+            yield f"'{buffer.name}' is in pool '{buffer.place.name}', which the plan does not have"
+    for border in ir.Border:
+        for tensor in plan.tensors(border):
+            buffer = plan.buffers.get(tensor.buffer)
+            if buffer is not None and buffer.role.value != border.value:
+                yield f"{border.value} '{tensor.name}' is buffer '{buffer.name}', which is a {buffer.role}"
+
+
+def _named_buffers(plan: Plan) -> Iterator[tuple[str, str]]:
+    """Every place but a port that names a buffer; an input that no step touches is none."""
+    for step in plan.steps:
+        where = f"step {step.index}"
+        names = [*step.touched, *step.alive, *(span.buffer for span in step.spans)]
+        names += [name for pair in step.overlaps for name in (pair.source, pair.output)]
+        if step.rows is not None:
+            names += [step.rows.buffer, *(window.buffer for window in step.rows.windows)]
+        yield from ((where, name) for name in dict.fromkeys(names))
+    for loop in plan.loops:
+        yield from ((f"a loop of steps {loop.steps[0]} to {loop.steps[1]}", name) for name in loop.inside)
+    yield from (("a branch", condition.buffer) for condition in plan.conditions)
+    yield from (("a branch", branch.buffer) for branch in plan.branches if branch.buffer is not None)
+    for segment in plan.segments:
+        yield from (("a segment", name) for name in segment.rings)
+
+
+def faults_of_descriptions(plan: Plan) -> Iterator[str]:
+    """What is said twice, and otherwise."""
+    for buffer in plan.buffers.values():
+        yield from _faults_of_size(buffer)
+        yield from _faults_of_place(plan, buffer)
+        yield from _faults_of_use(plan, buffer)
+        yield from _faults_of_devices(plan, buffer)
+    for border in ir.Border:
+        for tensor in plan.tensors(border):
+            yield from _faults_of_tensor(plan, border, tensor)
+    yield from _faults_of_pools(plan)
+    for step in plan.steps:
+        for names in (step.reads, step.writes, step.scratch, tuple(step.operators)):
+            yield from (
+                f"step {step.index} names '{n}' {c} times" for n, c in Counter(names).items() if c > 1
+            )
+        if step.scratch and not set(step.scratch).isdisjoint((*step.reads, *step.writes)):
+            yield f"step {step.index} works in what it reads or writes besides"
+    if (plan.io is ir.Io.ROWS) != (plan.image is not None):
+        yield f"inputs are given as '{plan.io}', and {'one comes' if plan.image else 'none comes'} row by row"
+    if plan.target != plan.hardware.name:
+        yield f"the plan is for target '{plan.target}', and describes '{plan.hardware.name}'"
+    if plan.numerics not in _NUMERICS:
+        yield f"there are no numerics '{plan.numerics}'"
+
+
+def _faults_of_size(buffer: PlannedBuffer) -> Iterator[str]:
+    if buffer.shape is None or buffer.dtype is None:
+        yield f"'{buffer.name}' does not say its shape and type"
+        return
+    if not all(buffer.shape):
+        yield f"'{buffer.name}' has the shape {ir.format_shape(buffer.shape)}, and so no elements"
+    whole_bytes = prod(buffer.shape) * buffer.dtype.size_bytes
+    ring = buffer.ring
+    if ring is None and buffer.size_bytes != whole_bytes:
+        kind = f"{ir.format_shape(buffer.shape)}x{buffer.dtype.value}".removeprefix("x")
+        yield f"'{buffer.name}' has {buffer.size_bytes} B, its {kind} {whole_bytes} B"
+    if not buffer.alignment or buffer.alignment & (buffer.alignment - 1):
+        yield f"'{buffer.name}' is aligned to {buffer.alignment}, which is no power of two"
+    elif buffer.alignment % buffer.dtype.size_bytes:
+        yield f"'{buffer.name}' is aligned to {buffer.alignment}, its {buffer.dtype.value} to {buffer.dtype.size_bytes}"
+
+
+def _faults_of_place(plan: Plan, buffer: PlannedBuffer) -> Iterator[str]:
+    """What has no place in a pool has neither offset nor choice; what might be in pools, in those of its sort."""
+    if not buffer.has_offset and buffer.place.offset is not None:
+        yield f"'{buffer.name}' has the offset {buffer.place.offset}, and is in no pool"
+    if buffer.place.kind not in _IN_A_POOL:
+        if buffer.candidates:
+            yield f"'{buffer.name}' might be in pools, and is in none"
+        return
+    role = Role.PARAMETERS if buffer.place.kind is PlaceKind.CONSTANT else Role.WORKSPACE
+    wrong = [
+        name for name in buffer.candidates if name not in plan.pools or plan.pools[name].role is not role
+    ]
+    if wrong or len(set(buffer.candidates)) != len(buffer.candidates):
+        yield f"'{buffer.name}' might be in {', '.join(buffer.candidates)}, which are not pools for it, each once"
+
+
+def _faults_of_use(plan: Plan, buffer: PlannedBuffer) -> Iterator[str]:
+    """The steps and the role of a buffer are what the steps make of it."""
+    touching = [step.index for step in plan.steps if buffer.name in step.touched]
+    stated = (buffer.first_step, buffer.last_step)
+    if buffer.place.kind is PlaceKind.STACK:
+        if touching or stated != (None, None) or buffer.live is not None:
+            yield f"'{buffer.name}' is on a stack, and has steps or a lifetime"
+        return
+    if touching and stated != (touching[0], touching[-1]):
+        touched = f"steps {touching[0]} to {touching[-1]} touch it"
+        yield f"'{buffer.name}' is said to be of steps {stated[0]} to {stated[1]}, and {touched}"
+    elif not touching and not all(n is not None and 0 <= n <= max(len(plan.steps) - 1, 0) for n in stated):
+        yield f"'{buffer.name}' is said to be of steps {stated[0]} to {stated[1]}, which do not exist"
+    if buffer.role is BufferRole.PARAMETER and buffer.live != (0, plan.num_ticks):
+        yield f"parameter '{buffer.name}' does not live from the start to the end"
+    works = any(buffer.name in step.scratch for step in plan.steps)
+    passes = any(buffer.name in (*step.reads, *step.writes) for step in plan.steps)
+    if (buffer.role is BufferRole.TENSOR and works) or (buffer.role is BufferRole.SCRATCH and passes):
+        yield f"{buffer.role} '{buffer.name}' is not used as one"
+
+
+def faults_of_lives(plan: Plan) -> Iterator[str]:
+    """Lifetimes in workspaces are those that steps, branches and loops make of them, and no longer."""
+    needed: dict[str, tuple[int, int]] = {}
+
+    def need(name: str, lower: int, upper: int) -> None:
+        first, last = needed.get(name, (lower, upper))
+        needed[name] = (min(first, lower), max(last, upper))
+
+    for step in plan.steps:
+        for name, interval in step.alive.items():
+            need(name, *interval)
+    for condition in plan.conditions:
+        need(condition.buffer, condition.tick, condition.tick + 1)
+    exist = [loop for loop in plan.loops if 0 <= loop.steps[0] <= loop.steps[1] < len(plan.steps)]
+    for loop in reversed(outer_first(exist)):
+        lower, upper = _ticks_of(plan, loop.steps)
+        for name, (first, last) in list(needed.items()):
+            if name not in loop.inside and first < upper and lower < last:
+                need(name, lower, upper)
+    for buffer in plan.buffers.values():
+        if buffer.role is BufferRole.INPUT:
+            need(buffer.name, 0, 1)
+        elif buffer.role is BufferRole.OUTPUT:
+            need(buffer.name, max(plan.num_ticks, 1) - 1, max(plan.num_ticks, 1))
+        live = needed.get(buffer.name)
+        if buffer.live is not None and buffer.role is not BufferRole.PARAMETER and buffer.live != live:
+            yield f"'{buffer.name}' lives from {buffer.live[0]} to {buffer.live[1]}, and is needed otherwise"
+
+
+def _ticks_of(plan: Plan, steps: tuple[int, int]) -> tuple[int, int]:
+    """From the first tick of a loop's body to the last: branches in it that stand before its first step, too."""
+    first, last = plan.steps[steps[0]].ticks[0], plan.steps[steps[1]].ticks[1]
+    inside = [
+        c.tick
+        for c in plan.conditions
+        if c.loop is not None and steps[0] <= c.loop[0] <= c.loop[1] <= steps[1]
+    ]
+    return min([first, *inside]), max([last, *(tick + 1 for tick in inside)])
+
+
+def _faults_of_devices(plan: Plan, buffer: PlannedBuffer) -> Iterator[str]:
+    """Devices that touch a buffer are said to; others only where the application's functions decide that."""
+    touching = {step.device for step in plan.steps if buffer.name in step.touched}
+    touching |= {condition.device for condition in plan.conditions if condition.buffer == buffer.name}
+    if buffer.role in (BufferRole.INPUT, BufferRole.OUTPUT):
+        touching.add(plan.device.name)
+    opaque = any(buffer.name in step.touched and step.kernel in plan.externals for step in plan.steps)
+    if buffer.place.kind is PlaceKind.STACK:
+        having = (d for d in plan.hardware.devices if buffer.place.name in [c.name for c in d.contexts])
+        touching = {device.name for device in having} or {buffer.place.name}
+    missing = sorted(touching - set(buffer.devices))
+    more = sorted(set(buffer.devices) - touching)
+    if len(set(buffer.devices)) != len(buffer.devices):
+        yield f"'{buffer.name}' names a device twice"
+    yield from (f"device '{name}' touches '{buffer.name}', which does not say so" for name in missing)
+    known = [name for name in more if plan.hardware.find_device(name) is not None]
+    if len(known) != len(more) or (more and not opaque):
+        yield f"'{buffer.name}' is said to be touched by {', '.join(more)}, on which no step touches it"
+
+
+def _faults_of_tensor(plan: Plan, border: ir.Border, tensor: PlannedTensor) -> Iterator[str]:
+    what = f"{border.value} '{tensor.name}'"
+    if tensor.size_bytes != prod(tensor.shape) * tensor.dtype.size_bytes or not all(tensor.shape):
+        yield f"{what} has {tensor.size_bytes} B, its shape is {ir.format_shape(tensor.shape)}"
+    largest = {symbol.name: symbol.upper for symbol in plan.symbols}
+    extents = tuple(largest.get(e) if isinstance(e, str) else e for e in tensor.extents)
+    if extents != tensor.shape:
+        yield f"{what} has the shape {ir.format_shape(tensor.shape)}, its extents are {list(tensor.extents)}"
+    if (tensor.scale is None) != (tensor.zero_point is None):
+        yield f"{what} has a scale or a zero point, and not both"
+    if tensor.num_rows and (tensor.num_rows not in tensor.shape or tensor.size_bytes % tensor.num_rows):
+        yield f"{what} of shape {ir.format_shape(tensor.shape)} does not come in {tensor.num_rows} rows"
+    buffer = plan.buffers.get(tensor.buffer)
+    if buffer is not None and (buffer.shape, buffer.dtype) != (tensor.shape, tensor.dtype):
+        yield f"{what} and its buffer '{buffer.name}' have other shapes or types"
+
+
+def _faults_of_pools(plan: Plan) -> Iterator[str]:
+    """What a pool says of its memory is what the target says."""
+    for pool in plan.pools.values():
+        known = plan.hardware.find_pool(pool.name)
+        if known is None:
+            continue  # which is refused already
+        memory = plan.hardware.memory_of(known)
+        if (pool.read_cost, pool.write_cost) != (memory.read_cost, memory.write_cost):
+            yield f"pool '{pool.name}' has other costs than memory '{memory.name}' of the target"
+        if pool.section != plan.hardware.section_of(known):
+            yield f"pool '{pool.name}' is in section '{pool.section}', not in the target's"
+        if (pool.sha256 is not None) != (pool.role is Role.PARAMETERS):
+            yield f"pool '{pool.name}' is for parameters and has no digest, or has one and is not"
+        if pool.sha256 is not None and not pool.used_bytes and pool.sha256 != _OF_NOTHING:
+            yield f"pool '{pool.name}' is empty, and its digest is of something"

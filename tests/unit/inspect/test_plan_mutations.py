@@ -1,0 +1,216 @@
+"""Every place of plan.json, changed and with all hashes made anew: `check` notices it, with a code, never a traceback.
+
+What it does not notice is listed, each with the reason. Six kinds of bundles are gone through; a default run takes a
+sample of each that differs by the day, `BYTEWRIGHT_TESTS=thorough` every change of every place.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bytewright.bundle.write import write_bundle
+from bytewright.diagnostics import CompileError
+from bytewright.inspect.check import check_bundle
+from bytewright.record.plan import Plan
+from bytewright.record.plan_file import plan_of
+from support.plan_bundles import BUNDLES
+from support.plan_mutations import Mutation, mutations, write_consistently
+
+THOROUGH = os.environ.get("BYTEWRIGHT_TESTS") == "thorough"
+SAMPLE = 70
+TODAY = datetime.now(tz=UTC).timetuple().tm_yday
+KERNEL = "follows from the kernel's body, which only the compiler has; the offsets keep to what is stated"
+ORIGIN = "where the model comes from; nothing in the bundle depends on it"
+PEOPLE = "a text or a figure for people"
+TARGET = "the target as it was described: nothing else in the bundle says it once more"
+# Patterns of places that say what nothing else in the bundle says.
+TRUSTED = {
+    r"model_files.*": ORIGIN,
+    r"options.*": ORIGIN,
+    r"narrowed.*": PEOPLE,
+    r"build\.bytewright": ORIGIN,
+    r"numerics": "which reference the results equal: it is not seen in the C",
+    r"externals.*": "a name that no step calls changes nothing",
+    r"target_description.*": TARGET,
+    r"(inputs|outputs)\[\]\.name": PEOPLE,
+    r"symbols.*": "a smaller least extent admits less; the largest is what sizes are of",
+    r"plain_workspace_bytes": PEOPLE,
+    r"segments\[\]\.(alive|plain_alive)_bytes": PEOPLE,
+    r"buffers": "their order means nothing",
+    r"buffers\[\]": "an array on the stack is named nowhere else",
+    r"segments(\[\])?": "loops say what happens; a segment says that it was the compiler's idea",
+    r"buffers\[\]\.(tensor|reason|scale|zero_point|shape_before.*|parts.*)": PEOPLE,
+    r"buffers\[\]\.name": "an array on the stack is named nowhere else",
+    r"buffers\[\]\.scope": "of what is in no pool",
+    r"buffers\[\]\.dtype": "another type of the same size: what C calls it, its compiler checks",
+    r"buffers\[\]\.shape.*": "another shape of as many bytes",
+    r"buffers\[\]\.alignment": "an alignment that the offset keeps",
+    r"buffers\[\]\.devices": "their order means nothing",
+    r"buffers\[\]\.candidates.*": "pools where it might have gone as well",
+    r"buffers\[\]\.size_bytes": "of an array on the stack that is shorter than its path's",
+    r"buffers\[\]\.place.*": "an array on the stack of another context of the device",
+    r"pools": "their order means nothing",
+    r"pools\[\]\.lower_bound_bytes": "any bound below the top is one",
+    r"pools\[\]\.optimal": "it says that the two are equal",
+    r"stack\..*": "figures that `check --stack` compares with the compiler's",
+    r"steps\[\]\.(operators.*|template|remarks.*)": PEOPLE,
+    r"steps\[\]\.(reads|writes|scratch)": "their order means nothing",
+    r"steps\[\]\.alive\..*": KERNEL,
+    r"steps\[\]\.overlaps.*": KERNEL,
+    r"steps\[\]\.runs_down": KERNEL,
+    r"steps\[\]\.rows\.windows.*": KERNEL,
+    r"steps\[\]\.(is_packed|num_packed_arguments)": "how the C passes arguments, which are compared",
+    r"loops": "two loops of the same steps",
+    r"loops\[\]\.(variable|inside.*)": "the name of a number that nothing depends on; a list's order",
+    r"devices": "their order means nothing",
+}
+
+
+def reason_for(mutation: Mutation) -> str | None:
+    return next((why for at, why in TRUSTED.items() if re.fullmatch(at, mutation.pattern)), None)
+
+
+def understood(document: dict[str, Any]) -> Plan | None:
+    """The plan of a document, if it is one."""
+    try:
+        return plan_of(document)
+    except (ValueError, CompileError):
+        return None
+
+
+@pytest.mark.parametrize("kind", BUNDLES)
+def test_what_is_changed_is_noticed(tmp_path: Path, kind: str) -> None:
+    files = dict(BUNDLES[kind]().files)
+    document = json.loads(files["plan.json"])
+    found = list(mutations(document))
+    if not THOROUGH:
+        found = random.Random(TODAY).sample(found, SAMPLE)
+    write_bundle(files, tmp_path / "b")
+    check_bundle(tmp_path / "b")
+    plan, unnoticed = plan_of(document), list[str]()
+    for mutation in found:
+        changed = mutation.applied(document)
+        if understood(changed) == plan:
+            continue  # what is left out is what it was: nothing has changed
+        write_consistently(tmp_path / "b", files, changed)
+        codes = codes_of(tmp_path / "b")
+        if not codes and reason_for(mutation) is not None:
+            continue
+        if not codes or not codes <= {"BW207", "BW401", "BW402"}:
+            unnoticed.append(f"{mutation}: {codes}")
+    assert unnoticed == []
+
+
+def codes_of(folder: Path) -> set[str]:
+    """What `check` has against a bundle."""
+    try:
+        check_bundle(folder)
+    except CompileError as error:
+        return {diagnostic.code for diagnostic in error.diagnostics}
+    return set()
+
+
+Change = Callable[[dict[str, Any]], None]
+
+
+def buffer(document: dict[str, Any], name: str) -> dict[str, Any]:
+    return next(b for b in document["buffers"] if b["name"] == name)
+
+
+def step(document: dict[str, Any], member: str) -> dict[str, Any]:
+    return next(s for s in document["steps"] if s.get(member))
+
+
+def shrunk(document: dict[str, Any]) -> None:
+    """A tensor of no bytes under another one."""
+    inner = buffer(document, "conv2d_0/out")
+    inner["size_bytes"] = 0
+    inner["place"]["offset"] = 0
+
+
+FORGED: dict[str, tuple[str, Change, str]] = {
+    "a tensor without bytes": ("plain", shrunk, "'conv2d_0/out' has 0 B, its "),
+    "a ring of fewer bytes": (
+        "rows",
+        lambda d: buffer(d, "depthwise_conv2d_1/out").update(size_bytes=100),
+        "ring 'depthwise_conv2d_1/out' of 3 rows of 56 B has 100 B",
+    ),
+    "an input of fewer bytes": (
+        "plain",
+        lambda d: d["inputs"][0].update(size_bytes=1),
+        "input 'image' of 1 B is buffer 'image', which is",
+    ),
+    "an overlap over nothing": (
+        "plain",
+        lambda d: step(d, "overlaps")["overlaps"][0].update(source="nobody"),
+        "names 'nobody', which is no buffer of the plan",
+    ),
+    "an overlap of nothing": (
+        "plain",
+        lambda d: step(d, "overlaps")["overlaps"][0].update(output="nobody"),
+        "names 'nobody', which is no buffer of the plan",
+    ),
+    "a pool of another name": (
+        "plain",
+        lambda d: d["pools"][0].update(name="rams"),
+        "is in pool 'ram', which the plan does not have",
+    ),
+    "a pool less": (
+        "plain",
+        lambda d: d["pools"].pop(0),
+        "is in pool 'ram', which the plan does not have",
+    ),
+    "an input that is planned": (
+        "plain",
+        lambda d: d["buffers"][0]["place"].update(kind="planned"),
+        "'image' is in pool 'image', which the plan does not have",
+    ),
+    "a loop of steps that are not there": (
+        "rows",
+        lambda d: d["loops"][0].update(steps=[0, 64]),
+        "a loop has the steps 0 to 64, which do not exist",
+    ),
+    "a lifetime that is longer than needed": (
+        "plain",
+        lambda d: buffer(d, "conv2d_0/out").update(live=[0, 20]),
+        "'conv2d_0/out' lives from 0 to 20, and is needed otherwise",
+    ),
+    "a device that touches nothing": (
+        "pinned",
+        lambda d: buffer(d, "conv2d_0/out").update(devices=[]),
+        "touches 'conv2d_0/out', which does not say so",
+    ),
+    "another scale": (
+        "plain",
+        lambda d: d["inputs"][0].update(scale=0.75),
+        "states DIGITS_INPUT_IMAGE_SCALE",
+    ),
+    "other flags": (
+        "plain",
+        lambda d: d["build"]["flags"].pop(),
+        "CMakeLists.txt does not have the flags of the plan",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_forged_plans_are_refused(tmp_path: Path, name: str) -> None:
+    kind, change, sentence = FORGED[name]
+    files = dict(BUNDLES[kind]().files)
+    document = json.loads(files["plan.json"])
+    change(document)
+    write_bundle(files, tmp_path / "b")
+    write_consistently(tmp_path / "b", files, document)
+    with pytest.raises(CompileError) as caught:
+        check_bundle(tmp_path / "b")
+    notes = [note for d in caught.value.diagnostics for note in d.notes]
+    assert any(sentence in note for note in notes), notes
