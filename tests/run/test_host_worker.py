@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -51,8 +52,9 @@ def refusal(directory: Path, **options: object) -> Diagnostic:
     """The one diagnostic of a run, the same in this process and as a program."""
     found: list[Diagnostic] = []
     for sanitize in (False, True):
+        build = replace(host_build(sanitize=sanitize), **options)  # type: ignore[arg-type]
         with pytest.raises(CompileError) as caught:
-            run_bundle(directory, [X], options=BuildOptions(sanitize=sanitize, **options))  # type: ignore[arg-type]
+            run_bundle(directory, [X], options=build)
         (diagnostic,) = caught.value.diagnostics
         found.append(diagnostic)
     assert [(f.code, f.message) for f in found[:1]] == [(f.code, f.message) for f in found[1:]]

@@ -29,7 +29,7 @@ from bytewright.record.plan import Plan
 from bytewright.record.plan_file import read_plan
 from bytewright.target.registry import load_target
 from support import shared_models as models
-from support.compilers import QUICK, UNOPTIMISED
+from support.compilers import UNOPTIMISED
 from support.corrupt_plan import alive_at_once, move_buffer, overlapping_pair
 
 DIGITS = Path(__file__).resolve().parents[2] / "examples" / "digits" / "digits.tflite"
@@ -48,7 +48,7 @@ def digits_in(folder: Path, rows: Rows) -> Path:
 
 def violation(folder: Path) -> Diagnostic:
     with pytest.raises(CompileError) as caught:
-        run_paranoid(folder, options=QUICK)
+        run_paranoid(folder, options=UNOPTIMISED)
     (diagnostic,) = caught.value.diagnostics
     assert diagnostic.code == "BW404"
     assert diagnostic.exit_code == 4
@@ -86,7 +86,7 @@ def test_every_model_keeps_to_its_plan(name: str) -> None:
 @pytest.mark.parametrize("rows", list(Rows))
 def test_the_digits_example_keeps_to_its_plan(rows: Rows, tmp_path: Path) -> None:
     folder = digits_in(tmp_path / "bundle", rows)
-    assert run_paranoid(folder, seed=3, options=QUICK).num_steps == len(read_plan(folder).steps)
+    assert run_paranoid(folder, seed=3, options=UNOPTIMISED).num_steps == len(read_plan(folder).steps)
 
 
 def test_the_command(digits: Path) -> None:
@@ -107,7 +107,7 @@ def test_inputs_and_outputs_in_the_workspace(tmp_path: Path) -> None:
     write_bundle(
         compile_model(DIGITS, load_target("host"), Options(io=Io.WORKSPACE)).files, tmp_path / "bundle"
     )
-    run = run_paranoid(tmp_path / "bundle", seed=3, options=QUICK)
+    run = run_paranoid(tmp_path / "bundle", seed=3, options=UNOPTIMISED)
     assert run.result.outputs[0].any()
 
 
@@ -115,7 +115,7 @@ def test_a_workspace_of_the_bundle_itself(tmp_path: Path) -> None:
     target = models.target_with(models.HOST, "ram=generated")
     write_bundle(compile_model(DIGITS, target).files, tmp_path / "bundle")
     assert (
-        run_paranoid(tmp_path / "bundle", options=QUICK).watched_bytes
+        run_paranoid(tmp_path / "bundle", options=UNOPTIMISED).watched_bytes
         == read_plan(tmp_path / "bundle").workspace_bytes
     )
 
@@ -292,7 +292,7 @@ def test_a_lifetime_that_ends_too_early_is_caught(digits: Path, tmp_path: Path) 
     (same / "plan.json").write_text(json.dumps(document), encoding="utf-8")
     inputs = [np.arange(np.prod(t.shape)).reshape(t.shape).astype(np.int8) for t in plan.inputs]
     with pytest.raises(CompileError, match="depends on bytes that the plan calls dead"):
-        run_paranoid(same, inputs, options=QUICK)
+        run_paranoid(same, inputs, options=UNOPTIMISED)
 
 
 def test_tables_say_what_lives(digits: Path) -> None:
