@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from bytewright.bundle.write import write_bundle
@@ -21,7 +22,9 @@ from bytewright.target.registry import load_target
 from support.against_reference import assert_equals_reference
 from support.head_models import RISES, head_model
 from support.many_models import SANITIZERS
+from support.random_models import RandomModel
 from support.spatial_networks import spatial_model
+from tflite_writer import ModelBuilder
 
 THOROUGH = 10 if os.environ.get("BYTEWRIGHT_TESTS") == "thorough" else 1
 SANITIZED = ("-O0", *SANITIZERS)
@@ -120,3 +123,17 @@ def test_the_plan_says_which_rows_a_resize_reads(tmp_path: Path) -> None:
     windows = [w for step in plan.steps if step.rows for w in step.rows.windows if w.divisor > 1]
     assert [(w.stride, w.first, w.last, w.divisor) for w in windows] == [(1, 0, 1, 2)]
     assert [list(w.rows(row)) for w in windows for row in (0, 1, 10, 11)] == [[0], [0, 1], [5], [5]]
+
+
+def test_positions_that_are_no_line_are_a_table(tmp_path: Path) -> None:
+    """Of so many columns, float32's scale is off by more than a line can be."""
+    builder = ModelBuilder()
+    x, y = builder.tensor("x", (1, 1, 33_863, 1), "float32"), builder.tensor("y", (1, 1, 7027, 1), "float32")
+    size = builder.constant("size", np.array([1, 7027], np.int32))
+    builder.operator("RESIZE_BILINEAR", [x, size], [y])
+    model = RandomModel(builder.build([x], [y]), "a long row", ((1, 1, 33_863, 1),), "float32")
+    path = tmp_path / "m.tflite"
+    path.write_bytes(model.content)
+    plan = compile_model(path, HOST, Options()).plan
+    assert [name for name in plan.buffers if "source_index" in name]
+    assert_equals_reference([model], tmp_path, flags=SANITIZED)
