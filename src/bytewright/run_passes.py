@@ -146,10 +146,14 @@ class Runner:
         return self.answer(verified, name, self.target, changed, previous)
 
     def find(
-        self, find: Callable[Concatenate[ir.Module, _Rest], _Found], module: ir.Module, *rest: _Rest.args
+        self,
+        find: Callable[Concatenate[ir.Module, _Rest], _Found],
+        module: ir.Module,
+        *rest: _Rest.args,
+        **named: _Rest.kwargs,
     ) -> _Found:
         """What an analysis finds out about a module, remembered as passes are."""
-        return self.answer(partial(find, module, *rest), find, module, *rest)
+        return self.answer(partial(find, module, *rest, **named), find, module, *rest, *named.items())
 
     def answer(self, find: Callable[[], _Found], *question: object) -> _Found:
         """What somebody finds out, which depends on the question alone, remembered as passes are."""
