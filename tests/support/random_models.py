@@ -232,7 +232,7 @@ def _channel_scales(
     return [float(np.float32(scale)) for scale in scales], float(np.float32(output))
 
 
-def _fine_weights(draft: _Draft, weights: NDArray[Any], taps: int) -> NDArray[Any]:
+def _fine_weights(draft: Draft, weights: NDArray[Any], taps: int) -> NDArray[Any]:
     """Of -1, 0 and 1, about four of a channel not 0, so that accumulators stay within some int8 of the zero point."""
     kept = draft.generator.random(weights.shape) < min(1.0, 4 / taps)
     return np.where(kept, np.where(weights < 0, -1, 1), 0).astype(np.int8)
