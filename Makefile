@@ -64,6 +64,10 @@ bench-memory: setup  ## Measure memory beside its bounds, and what it costs: ins
 bench-rows: setup  ## Measure what layers by rows cost: host time, instructions, code
 	@$(VENV)/python benchmarks/rows.py
 
+.PHONY: faults
+faults: setup  ## Put faults into a copy of the sources, one at a time: a test must find each (FAULTS='words of names')
+	@$(VENV)/python tools/faults.py $(FAULTS)
+
 .PHONY: format
 format: setup  ## Format the Python code and sort its imports
 	@$(VENV)/ruff check --quiet --select I --fix .

@@ -354,7 +354,8 @@ def test_s15_explain_says_why_and_check_proves_it_again() -> None:
     text = "\n".join(explanation_lines(plan, explain(plan, "b")))
     assert "in kernel 'm_outer', kernel 'm_inner' of device 'npu' touches it" in text
     assert "device 'npu', which touches it, may not use this pool" in text
-    assert faults_of_plan(plan) == []
+    # No bundle has such a plan (BW720): no step is of the inner kernel's device, and `check` says just that.
+    assert {fault.split(", on which ")[1] for fault in faults_of_plan(plan)} == {"no step touches it"}
     assert {step["device"] for step in document["steps"]} == {"cpu"}
     by_name = {buffer["name"]: buffer for buffer in document["buffers"]}
     assert by_name["b"]["devices"] == ["cpu", "npu"]

@@ -2,8 +2,9 @@
 
 `operator_models(kind, dtype)` draws a `RandomModel`; every one of them is a file that both references accept and
 whose arithmetic is defined (no overflow of 32 bits). Quantisations are drawn in several tempers: typical ones,
-powers of two (every second accumulator is a tie), factors above one, and factors so small that everything
-becomes the zero point. Floats are small multiples of 1/8, so that sums are exact in any order and a difference
+powers of two (every second accumulator is a tie), factors above one, factors so small that everything
+becomes the zero point, and fine ones, with which one unit of an accumulator is about one of the output.
+Floats are small multiples of 1/8, so that sums are exact in any order and a difference
 is a mistake, not a rounding.
 """
 
@@ -24,6 +25,7 @@ from tflite_writer import OPTIONAL, ModelBuilder
 
 DTYPES = ("int8", "float32")
 ACTIVATIONS = ("NONE", "RELU", "RELU6", "RELU_N1_TO_1")
+FINE = "fine"  # a temper of quantisations
 
 
 @dataclass(frozen=True)
@@ -209,7 +211,7 @@ def _channel_scales(
     """Weight scales and an output scale; `reach` is what accumulators typically come to."""
     draw = draft.draw
     count = draw(st.sampled_from([1, channels]))
-    temper = draw(st.sampled_from(["typical", "typical", "power of two", "large", "tiny"]))
+    temper = draw(st.sampled_from(["typical", "typical", "power of two", "large", "tiny", FINE, FINE, FINE]))
     if temper == "power of two":
         scales = [2.0 ** draw(st.integers(-9, -3)) for _ in range(count)]
         output = input_scale * scales[0] * 2.0 ** draw(st.integers(1, 12))
@@ -219,11 +221,21 @@ def _channel_scales(
     elif temper == "tiny":
         scales = [2.0 ** draw(st.integers(-44, -24)) for _ in range(count)]
         output = input_scale
+    elif temper == FINE:
+        first = float(draw(st.floats(2.0**-8, 2.0**-5, width=32)))
+        scales = [first * draw(st.sampled_from([1.0, 1.0, 0.8, 1.25])) for _ in range(count)]
+        output = input_scale * first * draw(st.floats(1, 2))
     else:
         scales = [float(draw(st.floats(2.0**-10, 2.0**-4, width=32))) for _ in range(count)]
         output = input_scale * scales[0] * max(reach, 1.0) / draw(st.floats(10, 100))
     draft.facts.append(temper)
     return [float(np.float32(scale)) for scale in scales], float(np.float32(output))
+
+
+def _fine_weights(draft: Draft, weights: NDArray[Any], taps: int) -> NDArray[Any]:
+    """Of -1, 0 and 1, about four of a channel not 0, so that accumulators stay within some int8 of the zero point."""
+    kept = draft.generator.random(weights.shape) < min(1.0, 4 / taps)
+    return np.where(kept, np.where(weights < 0, -1, 1), 0).astype(np.int8)
 
 
 def _weighted(
@@ -246,13 +258,18 @@ def _weighted(
     if draft.is_int8:
         affine = draft.affine()
         scales, output_scale = _channel_scales(draft, channels, affine[0], 70 * 70 * float(np.sqrt(taps)))
+        is_fine = FINE in draft.facts
+        has_bias = has_bias or is_fine
+        weights = _fine_weights(draft, weights, taps) if is_fine else weights
         source = draft.input(source_shape, affine)
         weights_index = builder.constant("weights", weights, scale=scales, quantized_dimension=axis)
         if has_bias:
-            bias = draft.generator.integers(-(1 << 14), 1 << 14, channels).astype(np.int32)
+            most = 1 << (5 if is_fine else 14)
+            bias = draft.generator.integers(-most, most, channels).astype(np.int32)
             bias_scales = [affine[0] * scale for scale in scales]
             bias_index = builder.constant("bias", bias, scale=bias_scales)
-        output = draft.output(output_shape, (output_scale, draft.affine()[1]))
+        zero_point = draw(st.integers(-64, 64)) if is_fine else draft.affine()[1]
+        output = draft.output(output_shape, (output_scale, zero_point))
     else:
         source = draft.input(source_shape, None)
         weights_index = builder.constant("weights", weights)

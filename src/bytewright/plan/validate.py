@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from enum import Enum
 from itertools import islice
 
-from bytewright.plan.problem import LIMIT_BYTES, Buffer, Pool, Problem
+from bytewright.plan.problem import Buffer, Pool, Problem
 from bytewright.plan.solution import Placement
 
 # After so many pairs that are too near each other the rest is not looked for.
 MAX_PAIRS = 1000
+# No address is as large: any two of them can be added in 64 bits, with a sign.
+END_OF_ADDRESSES = 1 << 62
 
 
 class Reason(Enum):
@@ -83,7 +85,7 @@ def _faults_alone(pool: Pool | None, buffer: Buffer, offset: int) -> Iterator[Re
     if pool.capacity_bytes is not None and offset + buffer.size_bytes > pool.capacity_bytes:
         yield Reason.PAST_CAPACITY
     address = pool.base_address + offset
-    if address + buffer.size_bytes >= LIMIT_BYTES:
+    if address + buffer.size_bytes >= END_OF_ADDRESSES:
         yield Reason.PAST_ADDRESSES
     if address % buffer.alignment != 0 or address % pool.alignment != 0:
         yield Reason.MISALIGNED

@@ -131,7 +131,7 @@ def body(text: str) -> str:
         ("y[0] = 1.5:i16", "2:8", "1.5 is no i16", None),
         ("y[0] = 300:i8", "2:8", "300 is no i8, which is -128 to 127", None),
         ("y[0] = 2147483648", "2:8", "2147483648 is no i32", None),
-        ("y[0] = sinf(f)", "2:8", "'sinf' of 1 operands does not exist", "there are expf, tanhf"),
+        ("y[0] = cbrtf(f)", "2:8", "'cbrtf' of 1 operands does not exist", "there are expf, tanhf"),
         ("let in : i32 = 1", "2:5", "'in' is a word of the language", 'as a name, write "in"'),
         ("for i : i32 in 0 .. 4 {", "1:86", "this block does not end", "close it with '}'"),
         ("allocate a : buffer<4xi8, scope=1>", "2:27", "expected a scope in quotes", None),

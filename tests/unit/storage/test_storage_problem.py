@@ -15,6 +15,7 @@ from bytewright.ir.scope import STACK, WORKSPACE, Scope, pool_scope
 from bytewright.ir.storage import Storage
 from bytewright.place.attach_candidates import attach_candidates
 from bytewright.plan.solve import solve
+from bytewright.storage.apply_solution import apply_solution
 from bytewright.storage.build_problem import build_parameter_problem, build_workspace_problem
 from bytewright.target.load import load_text
 from bytewright.target.model import Target
@@ -249,6 +250,20 @@ def test_parameters_that_never_overlap_are_noalias() -> None:
         places["t1/out"].offset,
     )
     assert noalias(kernel) == {frozenset(pair) for pair in (("source", "scratch0"), ("result", "scratch0"))}
+
+
+@pytest.mark.parametrize("side", [-1, 1])
+@pytest.mark.parametrize(("distance", "is_apart"), [(SIZE, True), (SIZE - 1, False), (0, False)])
+def test_one_common_byte_is_an_overlap(distance: int, is_apart: bool, side: int) -> None:
+    """Whatever the planner was asked: the places decide what a compiler is told."""
+    trial = planned(chain("m", [reverse_kernel("k", SIZE, num_scratch=0)] * 3, SIZE), target()).trial
+    offsets = {"t0/out": 1024, "t1/out": 1024 + side * distance}
+    moved = tuple(
+        replace(placement, pool="slow", offset=offsets[placement.buffer])
+        for placement in trial.workspace.placements
+    )
+    result = apply_solution(trial.module, replace(trial.workspace, placements=moved), trial.parameters)
+    assert noalias(result.kernels[0]) == ({frozenset(("source", "result"))} if is_apart else set())
 
 
 def test_a_kernel_that_is_called_in_place_once_loses_restrict_for_all() -> None:

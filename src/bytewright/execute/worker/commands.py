@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bytewright.execute.build import (
+    CHECKED_CODE_FLAGS,
     LANGUAGE_FLAGS,
     BuildOptions,
     application_sources,
@@ -22,7 +23,7 @@ from bytewright.execute.worker.streams import require_stream_model
 from bytewright.record.plan import DeviceKind, PlannedDevice
 
 # The address sanitizer has uses of its own for the addresses that a device may not have.
-_SANITIZER_FLAGS = ("-fsanitize=undefined", "-fno-sanitize-recover=all", "-g")
+_SANITIZER_FLAGS = ("-fsanitize=undefined", *CHECKED_CODE_FLAGS)
 
 
 def build_workers(bundle: Bundle, folder: Path, options: BuildOptions) -> dict[str, tuple[str, ...]]:

@@ -47,7 +47,7 @@ TRUSTED = {
     r"segments\[\]\.(alive|plain_alive)_bytes": PEOPLE,
     r"buffers": "their order means nothing",
     r"buffers\[\]": "an array on the stack is named nowhere else",
-    r"segments(\[\])?": "loops say what happens; a segment says that it was the compiler's idea",
+    r"segments(\[\](\.rings)?)?": "loops say what happens; a segment says that it was the compiler's idea",
     r"buffers\[\]\.(tensor|reason|scale|zero_point|shape_before.*|parts.*)": PEOPLE,
     r"buffers\[\]\.name": "an array on the stack is named nowhere else",
     r"buffers\[\]\.scope": "of what is in no pool",
