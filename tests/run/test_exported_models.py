@@ -1,0 +1,101 @@
+"""Models as exporters write them, and such that people run today, compile and give the outputs that lie beside them.
+
+The files are data beside the project: Keras networks by TensorFlow's converter, PyTorch networks by litert-torch, and
+models from public repositories. Expected outputs were made with LiteRT's reference kernels; of models that come without,
+LiteRT makes them here. What is refused is listed, by reason.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from bytewright.diagnostics import CompileError
+from bytewright.pipeline import compile_model
+from bytewright.target.registry import load_target
+from support.against_reference import assert_equals_reference, differences
+from support.many_models import Job, build
+from support.model_files import EXPORTS, ZOO, ModelFile, model_files
+from support.tiers import some
+
+Array = NDArray[Any]
+
+FORMS = ("i8", "i8f", "float", "open", "u8io", "f16")
+STATE = "BW104"  # operators that keep something between runs, or loops: UNIDIRECTIONAL_SEQUENCE_LSTM, WHILE, VAR_HANDLE
+REFUSED = {
+    **{f"keras/{net}_{form}": STATE for net in ("legacy_lstm", "legacy_bilstm") for form in FORMS},
+    **{f"keras/{net}_{form}": STATE for net in ("legacy_gru", "legacy_lstmst") for form in ("float", "open")},
+    "zoo/mww_choo": STATE,
+    "zoo/mww_hey_jarvis_v2": STATE,
+    "litert_torch/convnext_i8": "BW103",  # scales that do not match its channels: LiteRT refuses it, too
+}
+
+
+def exported() -> list[ModelFile]:
+    """The files whose activations are int8 or float32 and whose weights are of the same type."""
+    keras = [file for form in FORMS for file in model_files(EXPORTS / "keras", f"*_{form}")]
+    torch = [file for form in ("i8", "float") for file in model_files(EXPORTS / "litert_torch", f"*_{form}")]
+    return [*keras, *torch, *model_files(ZOO)]
+
+
+def name_of(file: ModelFile) -> str:
+    return f"{file.path.parent.name}/{file.path.stem}"
+
+
+FILES = exported()
+
+
+def samples(file: ModelFile) -> tuple[list[list[Array]], list[list[Array]]]:
+    """Inputs and outputs of each sample, in the order of the file."""
+    with np.load(file.path.with_suffix(".npz")) as arrays:
+        names = list(arrays)
+        inputs = [arrays[name] for name in names if name.startswith("x")]
+        outputs = [arrays[name] for name in names if name.startswith("y")]
+    count = len(inputs[0])
+    return [[a[n] for a in inputs] for n in range(count)], [[a[n] for a in outputs] for n in range(count)]
+
+
+def in_order_of(ports: Sequence[dict[str, Any]], arrays: Sequence[Array]) -> list[Array]:
+    """The arrays beside a file, which may be sorted by name, in the order of its ports, by their shapes."""
+    rest, found = list(arrays), list[Array]()
+    for port in ports:
+        index = next(k for k, a in enumerate(rest) if math.prod(a.shape) == math.prod(port["shape"]))
+        found.append(rest.pop(index).reshape(port["shape"]))
+    return found
+
+
+@pytest.mark.skipif(not FILES, reason="the data that is not part of the project is missing: ../shared/models")
+def test_what_is_refused_is_refused_for_its_reason() -> None:
+    """Every row of the list is a file, and says why."""
+    by_name = {name_of(file): file for file in FILES}
+    missing = [name for name in REFUSED if name not in by_name]
+    assert missing == []
+    for name in some(list(REFUSED), every=4):
+        with pytest.raises(CompileError) as caught:
+            compile_model(by_name[name].path, load_target("host"))
+        assert {diagnostic.code for diagnostic in caught.value.diagnostics} == {REFUSED[name]}, name
+
+
+COMPILED = [file for file in FILES if name_of(file) not in REFUSED]
+
+
+@pytest.mark.parametrize("file", some(COMPILED, every=5), ids=name_of)
+def test_outputs_equal_those_beside_the_file(file: ModelFile, tmp_path: Path) -> None:
+    if file.path.parent == ZOO:
+        assert_equals_reference([file], tmp_path)
+        return
+    path = tmp_path / "m0.tflite"
+    path.write_bytes(file.content)
+    compiled = compile_model(path, load_target("host"))
+    inputs, outputs = samples(file)
+    batch = [in_order_of(compiled.document["inputs"], sample) for sample in inputs]
+    (results,) = build([Job(compiled.files, compiled.document, batch)], tmp_path / "build", ("-O1",)).run()
+    for found, beside in zip(results, outputs, strict=True):
+        wanted = in_order_of(compiled.document["outputs"], beside)
+        assert differences(found, wanted) == []
