@@ -17,7 +17,7 @@ from bytewright import ir
 from bytewright.diagnostics import compile_error
 from bytewright.frontends.open_batch import WITHOUT_BATCH
 from bytewright.frontends.tflite.flatbuffer import DamagedError, File, Table
-from bytewright.frontends.tflite.known import UNKNOWN, Growth, Known
+from bytewright.frontends.tflite.known import UNKNOWN, Growth, Known, no_growth
 from bytewright.frontends.tflite.model import ABSENT, ModelRecord, OperatorRecord, TensorRecord
 from bytewright.ir.where import Where
 from bytewright.ops.arithmetic.multiplier import Affine
@@ -257,7 +257,7 @@ class Conversion:
         if name in self.graph.batched:
             self.refuse_batch(f"how many values the {role} has depends on the batch")
         array = operand.data.array
-        return Known(array, self.graph.growths.get(name, np.zeros(array.shape, np.int64)))
+        return Known(array, self.graph.growths.get(name, no_growth(array.shape)))
 
     def fixed_operand(self, position: int, role: str) -> NDArray[Any]:
         """The values of an operand that must be known, and the same for every batch."""
@@ -485,7 +485,7 @@ class Conversion:
             return None
         if not isinstance(operation, Concat | Reshape | Slice | Transpose):
             return np.full(result.fixed_shape, UNKNOWN)
-        moved = [growths.get(name, np.zeros(self.type_of(name).fixed_shape, np.int64)) for name in inputs]
+        moved = [growths.get(name, no_growth(self.type_of(name).fixed_shape)) for name in inputs]
         return operation.evaluate(tuple(moved))[0].astype(np.int64)
 
     def _is_batched(self, operation: ir.Operation, inputs: Sequence[str], result: ir.TensorType) -> bool:

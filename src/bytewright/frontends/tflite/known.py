@@ -44,7 +44,12 @@ class Known:
 
 def fixed(array: NDArray[Any]) -> Known:
     """Values that are the same for every batch."""
-    return Known(array, np.zeros(array.shape, np.int64))
+    return Known(array, no_growth(array.shape))
+
+
+def no_growth(shape: tuple[int, ...]) -> Growth:
+    """That of values which do not depend on the batch: one zero for all, as weights are many."""
+    return np.broadcast_to(np.int64(0), shape)
 
 
 def moved(move: Callable[..., NDArray[Any]], *operands: Known) -> Known:

@@ -409,11 +409,19 @@ class _Function:
                 case ir.For():
                     every = self.every_turn(statement, ranges)
                     if every is not None:
+                        may_not_run = self.may_have_no_turn(statement, ranges)
+                        self.guarded += may_not_run
                         self.check_inside(statement.body, every)
+                        self.guarded -= may_not_run
                 case ir.If():
                     self.check_sides(statement, ranges)
                 case _:
                     pass
+
+    def may_have_no_turn(self, loop: ir.For, ranges: Ranges) -> bool:
+        """Whether a loop may end where it begins, as far as numbers between which its ends lie can tell."""
+        begin, end = (self.definitions.range_of(bound, ranges) for bound in (loop.begin, loop.end))
+        return begin is not None and end is not None and begin[1] >= end[0]
 
     def check_sides(self, statement: ir.If, ranges: Ranges) -> None:
         names = self.definitions.variables_of(statement.condition)
