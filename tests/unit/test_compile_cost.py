@@ -41,7 +41,7 @@ SIZES = {
     "layers": 8,
     "residual": 16,
     "pools": 8,
-    "additions of the input": 30,
+    "additions of the input": 45,
     "doublings": 150,
     "element-wise chain": 150,
     "one output stated often": 16,

@@ -15,6 +15,7 @@ import pytest
 from bytewright import pipeline
 from bytewright.cli.compile import compile_command
 from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.ir.border import Border
 from bytewright.ir.module import Module
 from bytewright.ir.prim import PrimFunc
 from bytewright.ir.scope import GLOBAL, LOCAL, STACK, WORKSPACE, Scope, pool_scope
@@ -175,15 +176,15 @@ def test_a_pool_that_is_lent_to_one_device_is_lent_to_the_other_too() -> None:
     assert pool_of(planned(module, edited, ("--io", "workspace")), "t0/out") == "own"
 
 
-def test_outputs_that_another_device_writes_lie_in_a_workspace() -> None:
-    """The application may have its arrays where that device does not reach."""
+def test_outputs_that_another_device_writes_need_no_workspace() -> None:
+    """The application is told where its arrays may be (`test_caller_memories.py`); a workspace would do as well."""
     file = TWO_DEVICES.replace(
         "[[parameters]]", '[[workspace]]\nname = "common"\nmemory = "shared"\n[[parameters]]'
     )
     module = reversing(WORKSPACE, 8, device="npu")
-    error = refusal(module, file)
-    assert help_lines(str(error)) == ["--io workspace"]
-    assert pool_of(planned(module, file, with_help((), str(error))), "y") == "common"
+    plan = planned(module, file).plan
+    assert plan.caller_memories(Border.OUTPUT, plan.outputs[0]) == ("shared",)
+    assert pool_of(planned(module, file, ("--io", "workspace")), "y") == "common"
 
 
 def test_a_scope_that_names_no_pool_gets_one() -> None:
