@@ -1,8 +1,8 @@
 """Models as exporters write them, and such that people run today, compile and give the outputs that lie beside them.
 
 The files are data beside the project: Keras networks by TensorFlow's converter, PyTorch networks by litert-torch, and
-models from public repositories. Expected outputs were made with LiteRT's reference kernels; of models that come without,
-LiteRT makes them here. What is refused is listed, by reason.
+models from public repositories. Expected outputs were made with LiteRT's reference kernels; of models that come without
+any, LiteRT makes them here. What is refused is listed, by reason.
 """
 
 from __future__ import annotations
@@ -26,10 +26,15 @@ from support.tiers import some
 
 Array = NDArray[Any]
 
-FORMS = ("i8", "i8f", "float", "open", "u8io", "f16")
+FORMS = ("i8", "i8f", "float", "open", "u8io")
+# Those of `ae` come from LiteRT's default kernels, as the reference ones have no ELU: their int8 fully connected layers
+# round in another way, so that an output may be a step off.
+BY_OTHER_KERNELS = {"keras/ae_i8": 1.0, "keras/ae_i8f": 0.01, "keras/ae_u8io": 1.0}
+TYPES = "BW105"  # arithmetic of int32 at run time
 STATE = "BW104"  # operators that keep something between runs, or loops: UNIDIRECTIONAL_SEQUENCE_LSTM, WHILE, VAR_HANDLE
 REFUSED = {
     **{f"keras/{net}_{form}": STATE for net in ("legacy_lstm", "legacy_bilstm") for form in FORMS},
+    **{f"keras/embed_{form}": TYPES for form in FORMS},
     **{f"keras/{net}_{form}": STATE for net in ("legacy_gru", "legacy_lstmst") for form in ("float", "open")},
     "zoo/mww_choo": STATE,
     "zoo/mww_hey_jarvis_v2": STATE,
@@ -98,4 +103,10 @@ def test_outputs_equal_those_beside_the_file(file: ModelFile, tmp_path: Path) ->
     (results,) = build([Job(compiled.files, compiled.document, batch)], tmp_path / "build", ("-O1",)).run()
     for found, beside in zip(results, outputs, strict=True):
         wanted = in_order_of(compiled.document["outputs"], beside)
-        assert differences(found, wanted) == []
+        step = BY_OTHER_KERNELS.get(name_of(file))
+        if step is None:
+            assert differences(found, wanted) == []
+        else:
+            np.testing.assert_allclose(
+                found[0].astype(np.float64), wanted[0].astype(np.float64), atol=step, rtol=0
+            )
