@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import tflite
 
 from bytewright.diagnostics import CompileError
 from bytewright.ethos_u import weights
@@ -128,12 +129,23 @@ ON_THE_NPU = [
 ]
 
 
+def is_grouped(content: bytes) -> bool:
+    """Whether a model's one operator is a convolution whose weights have fewer input channels than its input."""
+    graph = tflite.Model.GetRootAs(content, 0).Subgraphs(0)
+    if graph.Operators(0).BuiltinOptionsType() != tflite.BuiltinOptions.Conv2DOptions:
+        return False
+    source, weights = (graph.Tensors(graph.Operators(0).Inputs(position)) for position in (0, 1))
+    return source.Shape(3) != weights.Shape(3)
+
+
 @needs_vela
 @pytest.mark.parametrize("accelerator", [U55, U65, "ethos-u65-512"] if THOROUGH else [U55])
 @pytest.mark.parametrize("kind", ON_THE_NPU)
 def test_an_operator_on_the_npu_equals_its_reference(kind: str, accelerator: str) -> None:
     num_compared = 0
     for model in drawn(operator_models(kind, "int8"), 12 if THOROUGH else 3):
+        if is_grouped(model.content):
+            continue  # Vela 5.2 leaves the padding of such convolutions out of the stream
         content = vela(model.content, accelerator, SHARED)
         operators = vela_operators(content)
         if not operators or num_operators(content) != 1:
