@@ -30,6 +30,9 @@ FORMS = ("i8", "i8f", "float", "open", "u8io")
 # Those of `ae` come from LiteRT's default kernels, as the reference ones have no ELU: their int8 fully connected layers
 # round in another way, so that an output may be a step off.
 BY_OTHER_KERNELS = {"keras/ae_i8": 1.0, "keras/ae_i8f": 0.01, "keras/ae_u8io": 1.0}
+# The results beside these come from the same default kernels, for want of TILE's version 3; the reference kernels do
+# the same as of version 2, and are asked here.
+ASKED_HERE = {f"keras/unet_{form}" for form in ("i8", "i8f", "u8io")}
 TYPES = "BW105"  # arithmetic of int32 at run time
 STATE = "BW104"  # operators that keep something between runs, or loops: UNIDIRECTIONAL_SEQUENCE_LSTM, WHILE, VAR_HANDLE
 REFUSED = {
@@ -92,7 +95,7 @@ COMPILED = [file for file in FILES if name_of(file) not in REFUSED]
 
 @pytest.mark.parametrize("file", some(COMPILED, every=5), ids=name_of)
 def test_outputs_equal_those_beside_the_file(file: ModelFile, tmp_path: Path) -> None:
-    if file.path.parent == ZOO:
+    if file.path.parent == ZOO or name_of(file) in ASKED_HERE:
         assert_equals_reference([file], tmp_path)
         return
     path = tmp_path / "m0.tflite"
