@@ -5,7 +5,6 @@ Floats call what newlib has of <math.h>.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import numpy as np
@@ -20,10 +19,11 @@ from support.against_reference import differences
 from support.random_mixtures import random_mixture, random_reduction_of
 from support.random_models import RandomModel
 from support.reference import LiteRt
+from support.tiers import THOROUGH
 from tflite_writer import ModelBuilder
 
 pytestmark = pytest.mark.board
-COUNT = 12 if os.environ.get("BYTEWRIGHT_TESTS") == "thorough" else 1
+COUNT = 12 if THOROUGH else 1
 
 
 def compiled(model: RandomModel, folder: Path, target: str) -> bytewright.CompiledModel:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import numpy as np
@@ -21,10 +20,11 @@ from support.c_program import WARNINGS
 from support.compilers import host_build
 from support.parsing import parse_module
 from support.random_entries import expected
+from support.tiers import THOROUGH
 
 pytestmark = [pytest.mark.run, pytest.mark.slow]
 
-SEEDS = range(300) if os.environ.get("BYTEWRIGHT_TESTS") == "thorough" else range(3)
+SEEDS = range(300) if THOROUGH else range(3)
 
 
 def compiled(text: str, io: Io) -> Compiled | None:

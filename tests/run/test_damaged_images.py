@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import struct
 import subprocess
@@ -13,9 +12,10 @@ import pytest
 
 from bytewright.diagnostics import CompileError
 from bytewright.inspect.read_elf import read_image
+from support.tiers import THOROUGH
 
 pytest.importorskip("elftools")
-NUM_IMAGES = 3000 if os.environ.get("BYTEWRIGHT_TESTS") == "thorough" else 150
+NUM_IMAGES = 3000 if THOROUGH else 150
 
 
 @pytest.fixture(scope="module")

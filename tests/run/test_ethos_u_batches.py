@@ -6,7 +6,6 @@ A softmax of random inputs is mostly one class, so the models are run without it
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import numpy as np
@@ -16,9 +15,10 @@ from bytewright.execute.run import run_batch
 from support.ethos_u import ADD_ON_CPU, ONLY, SHARED, U55, U65, needs_vela, npu_bundle, vela, vela_operators
 from support.reference import TfLiteMicro
 from support.shared_models import INT8, RESNET8, WITH_SOFTMAX, model_content, random_inputs
+from support.tiers import THOROUGH
 
 pytestmark = needs_vela
-NUM_INPUTS = 100 if os.environ.get("BYTEWRIGHT_TESTS") == "thorough" else 2
+NUM_INPUTS = 100 if THOROUGH else 2
 
 
 def assert_batch_equals_tflm(name: str, folder: Path, accelerator: str, mode: str, *options: str) -> None:

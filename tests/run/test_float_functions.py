@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +14,14 @@ from bytewright.ops.float_functions import Sigmoid
 from bytewright.pipeline import compile_model
 from bytewright.target import load_target
 from support.reference import run_litert
+from support.tiers import THOROUGH
 from tflite_writer import ModelBuilder
 
 pytestmark = pytest.mark.run
 
 RELATIVE = 1e-5
 SMALLEST = float(np.finfo(np.float32).smallest_subnormal)
-NUM_POINTS = 200_000 if os.environ.get("BYTEWRIGHT_TESTS") == "thorough" else 20_000
+NUM_POINTS = 200_000 if THOROUGH else 20_000
 Array = np.ndarray[Any, Any]
 
 

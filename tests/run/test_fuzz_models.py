@@ -6,7 +6,6 @@ replaced by extreme numbers, with pieces moved. They are compiled in a process w
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -15,11 +14,12 @@ import numpy as np
 import pytest
 
 from support.random_networks import random_convolution, random_network
+from support.tiers import THOROUGH
 
 PROJECT_ROOT = Path(__file__).resolve().parents[2]
 SECONDS_A_FILE = 2.0
 MEBIBYTES = 512
-NUM_FILES = 1500 if os.environ.get("BYTEWRIGHT_TESTS") == "thorough" else 150
+NUM_FILES = 1500 if THOROUGH else 150
 EXTREMES = (0, 1, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0xFFFFFFFE, 0x10000, 0x40000000)
 
 

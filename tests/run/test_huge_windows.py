@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import numpy as np
@@ -15,9 +14,9 @@ from bytewright.execute.run import run_bundle
 from bytewright.pipeline import compile_model
 from bytewright.target.registry import load_target
 from support.reference import LiteRt
+from support.tiers import THOROUGH
 from tflite_writer import ModelBuilder
 
-THOROUGH = os.environ.get("BYTEWRIGHT_TESTS") == "thorough"
 SANITIZED = BuildOptions(flags=("-O0",), sanitize=True)
 LARGEST = 2**15 - 1
 Pair = tuple[int, int]

@@ -19,6 +19,7 @@ from bytewright.bundle.write import write_bundle
 from bytewright.cli.write_files import write_files
 from support.bundle_files import sealed, with_folders
 from support.interrupted import FAIL_ONCE, FULL, KILL, Outcome, Tree, interruptions, run_interrupted
+from support.tiers import THOROUGH
 
 OLD = sealed({"include/m.h": b"old\n" * 9, "src/m.c": b"old source\n", "src/deep/gone.c": b"gone\n"})
 NEW = sealed({"include/m.h": b"new\n" * 9, "src/m.c": b"new source\n", "runtime/more.c": b"more\n"})
@@ -37,9 +38,7 @@ ALL = [(scene, mode) for scene in SCENES for mode in MODES]
 SAMPLE = [("new", "kill"), ("alone", "kill"), ("shared", "kill"), ("alone", "full"), ("shared", "full")]
 
 
-@pytest.mark.parametrize(
-    ("scene", "mode"), ALL if os.environ.get("BYTEWRIGHT_TESTS") == "thorough" else SAMPLE
-)
+@pytest.mark.parametrize(("scene", "mode"), ALL if THOROUGH else SAMPLE)
 def test_one_of_the_two_bundles_is_whole_whatever_call_is_the_last(
     tmp_path: Path, scene: str, mode: str
 ) -> None:

@@ -6,7 +6,6 @@ a row that is read later; the first inference gets all rows at once, the second 
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -16,13 +15,14 @@ from bytewright.ir.border import Io
 from bytewright.options import Options, Rows
 from bytewright.pipeline import compile_model
 from bytewright.target import load_target
+from support import tiers
 from support.against_reference import assert_equals_reference
 from support.many_models import SANITIZERS
 from support.random_models import RandomModel
 from support.row_models import Layer, chain
 from support.spatial_networks import spatial_model
 
-THOROUGH = 10 if os.environ.get("BYTEWRIGHT_TESTS") == "thorough" else 1
+THOROUGH = 10 if tiers.THOROUGH else 1
 SANITIZED = ("-O0", *SANITIZERS)
 
 

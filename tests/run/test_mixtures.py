@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -14,8 +13,9 @@ from support.against_reference import assert_equals_reference
 from support.many_models import SANITIZERS
 from support.random_mixtures import random_mixture, random_reduction_of
 from support.random_models import RandomModel
+from support.tiers import THOROUGH
 
-SCALE = 20 if os.environ.get("BYTEWRIGHT_TESTS") == "thorough" else 1
+SCALE = 20 if THOROUGH else 1
 REDUCTIONS = ("REDUCE_MAX", "REDUCE_MIN", "SUM")
 
 

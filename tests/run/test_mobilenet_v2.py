@@ -6,7 +6,6 @@ The reference is LiteRT. Bytes are compared behind the last layer and before its
 from __future__ import annotations
 
 import hashlib
-import os
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
@@ -26,6 +25,7 @@ from bytewright.target.registry import load_target
 from mobilenet_v2 import divisible_by_8, mobilenet_v2, random_image
 from support.reference import LiteRt
 from support.shared_models import without_softmax
+from support.tiers import THOROUGH
 
 SMALL, LARGE = ("0.35", 144), ("1.0", 224)
 # Of the files: numpy's generator and integer sums are the same on every machine.
@@ -35,7 +35,6 @@ _WEIGHTED = (
     tflite.BuiltinOperator.DEPTHWISE_CONV_2D,
     tflite.BuiltinOperator.FULLY_CONNECTED,
 )
-THOROUGH = os.environ.get("BYTEWRIGHT_TESTS") == "thorough"
 IMAGE_SEEDS = (1, 2)
 
 

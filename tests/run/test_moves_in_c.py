@@ -5,7 +5,6 @@ BYTEWRIGHT_TESTS=thorough takes ten times as many.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from bytewright.inspect.check import check_bundle
 from bytewright.options import Options, Rows
 from bytewright.pipeline import Compiled, compile_model
 from bytewright.target.registry import load_target
+from support import tiers
 from support.against_reference import assert_equals_reference
 from support.dilated_models import FORMS, Writer, dilated_model
 from support.many_models import SANITIZERS
@@ -30,7 +30,7 @@ from support.random_models import RandomModel
 from support.reference import LiteRt
 
 pytestmark = pytest.mark.run
-THOROUGH = 10 if os.environ.get("BYTEWRIGHT_TESTS") == "thorough" else 1
+THOROUGH = 10 if tiers.THOROUGH else 1
 SANITIZED = ("-O1", *SANITIZERS)
 # Of every kind of instruction set, with its own templates of convolutions; elsewhere C does what they say.
 TARGETS = ("host", "mps3-an547", "mps2-an386", "aarch64", "x86-64-v3", "x86-64-v4-vnni")

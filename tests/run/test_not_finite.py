@@ -5,7 +5,6 @@ What is compared is every value, the sign of zeros included; one NaN is as good 
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import numpy as np
@@ -20,10 +19,10 @@ from bytewright.pipeline import compile_model
 from bytewright.target.registry import load_target
 from support.c_program import LANGUAGE, WARNINGS, run_command
 from support.reference import LiteRt
+from support.tiers import THOROUGH
 from tflite_writer import ModelBuilder
 
 Array = NDArray[np.float32]
-THOROUGH = os.environ.get("BYTEWRIGHT_TESTS") == "thorough"
 SPECIAL = np.array([[1.5, -2.0, 0.0, -0.0, np.inf, -np.inf, np.nan, 1e-42]], np.float32)
 SANITIZED = BuildOptions(flags=("-O0",), sanitize=True)
 

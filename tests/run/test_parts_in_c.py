@@ -5,7 +5,6 @@ BYTEWRIGHT_TESTS=thorough takes ten times as many networks.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -18,6 +17,7 @@ from bytewright.ir.border import Io
 from bytewright.options import Options
 from bytewright.pipeline import Compiled, compile_model
 from bytewright.target.registry import load_target
+from support import tiers
 from support.against_reference import assert_equals_reference
 from support.compilers import QUICK
 from support.many_models import SANITIZERS
@@ -25,7 +25,7 @@ from support.part_models import branches, detector, padded, random_parts
 from support.random_models import RandomModel
 from support.tiers import some
 
-THOROUGH = 10 if os.environ.get("BYTEWRIGHT_TESTS") == "thorough" else 1
+THOROUGH = 10 if tiers.THOROUGH else 1
 SANITIZED = ("-O0", *SANITIZERS)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import numpy as np
@@ -21,11 +20,12 @@ from support.c_program import WARNINGS
 from support.compilers import host_build
 from support.ir_program import expected_outputs, read_module
 from support.random_entries import expected, random_entry
+from support.tiers import THOROUGH
 
 pytestmark = [pytest.mark.run, pytest.mark.slow]
 
 REQUESTS = apply_overrides(load_target("host"), Overrides(use_backend_alloc_workspace=True))
-SEEDS = range(300) if os.environ.get("BYTEWRIGHT_TESTS") == "thorough" else range(4)
+SEEDS = range(300) if THOROUGH else range(4)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

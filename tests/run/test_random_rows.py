@@ -8,7 +8,6 @@ watch.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -32,8 +31,8 @@ from support.parsing import parse_module
 from support.random_programs import random_arguments
 from support.random_rows import RandomRowProgram, without_rings
 from support.senseless import SENSELESS
+from support.tiers import THOROUGH
 
-THOROUGH = os.environ.get("BYTEWRIGHT_TESTS") == "thorough"
 PART = 40  # programs of one test, and in one executable
 TODAY = 10_000 + PART * (datetime.now(tz=UTC).timetuple().tm_yday)
 FIRST = range(0, 2000, PART) if THOROUGH else (TODAY,)

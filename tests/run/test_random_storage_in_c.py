@@ -5,7 +5,6 @@ Different compilers and levels, because what is at stake is what they may conclu
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import numpy as np
@@ -21,11 +20,12 @@ from bytewright.target.options import Overrides, apply_overrides
 from bytewright.target.registry import load_target
 from support.ir_program import expected_outputs, read_module
 from support.random_storage import ir_text, random_program
+from support.tiers import THOROUGH
 
 pytestmark = [pytest.mark.run, pytest.mark.slow]
 
 NO_STACK = apply_overrides(load_target("host"), Overrides(max_stack_alloca_size=0))
-SEEDS = range(400) if os.environ.get("BYTEWRIGHT_TESTS") == "thorough" else (3, 24, 46)
+SEEDS = range(400) if THOROUGH else (3, 24, 46)
 OPTIONS = [BuildOptions(flags=("-O3",)), BuildOptions(flags=("-O0",), sanitize=True)]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +21,7 @@ from bytewright.pipeline import Compiled, compile_model
 from bytewright.target.model import Target
 from bytewright.target.options import Overrides, apply_overrides, parse_resize_option
 from bytewright.target.registry import load_target
+from support import tiers
 from support.against_reference import assert_equals_reference, differences
 from support.compilers import QUICK_COMPILER, QUICK_FLAGS
 from support.digits_bundle import DIGITS
@@ -31,7 +31,7 @@ from support.row_programs import row_program
 from support.spatial_networks import spatial_model
 from support.tiers import some
 
-THOROUGH = 10 if os.environ.get("BYTEWRIGHT_TESTS") == "thorough" else 1
+THOROUGH = 10 if tiers.THOROUGH else 1
 SANITIZED = ("-O0", *SANITIZERS)
 SANITIZED_BUILD = BuildOptions(flags=("-O0",), sanitize=True, compiler="gcc")
 HOST, BOARD = load_target("host"), load_target("mps3-an547")

@@ -6,7 +6,6 @@ the same kind. BYTEWRIGHT_TESTS=thorough compares the models as well.
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 
@@ -28,8 +27,8 @@ from bytewright.target.registry import load_target
 from support.ethos_u import U55, needs_vela, npu_bundle
 from support.reference import LiteRt
 from support.shared_models import RESNET8, VWW, model_path
+from support.tiers import THOROUGH
 
-THOROUGH = os.environ.get("BYTEWRIGHT_TESTS") == "thorough"
 DATA = Path(__file__).resolve().parents[1] / "data"
 DIGITS = Path(__file__).resolve().parents[2] / "examples" / "digits" / "digits.tflite"
 TARGETS = Path(__file__).resolve().parents[2] / "src" / "bytewright" / "target" / "builtin"

@@ -5,7 +5,6 @@ BYTEWRIGHT_TESTS=thorough takes ten times as many.
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from pathlib import Path
 
@@ -13,12 +12,13 @@ import numpy as np
 import pytest
 
 from bytewright.ir.border import Io
+from support import tiers
 from support.against_reference import assert_equals_reference
 from support.many_models import SANITIZERS
 from support.reference import LiteRt
 from support.spatial_networks import SpatialNetwork, spatial_model, spatial_network
 
-THOROUGH = 10 if os.environ.get("BYTEWRIGHT_TESTS") == "thorough" else 1
+THOROUGH = 10 if tiers.THOROUGH else 1
 SANITIZED = ("-O0", *SANITIZERS)
 FASTEST = ("-O3", "-march=native")
 

@@ -6,7 +6,6 @@ needed. BYTEWRIGHT_TESTS=thorough compiles the four int8 models by each release 
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import numpy as np
@@ -30,12 +29,12 @@ from support.ethos_u import (
 )
 from support.reference import TfLiteMicro
 from support.shared_models import INT8, RESNET8, model_content, random_inputs
+from support.tiers import THOROUGH
 from vela_files import COMPILERS, FILES, Compiler, file_name, modes_of, tiny_network
 from vela_files import U55 as ALL_U55
 from vela_files import U65 as ALL_U65
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "vela"
-THOROUGH = os.environ.get("BYTEWRIGHT_TESTS") == "thorough"
 CASES = [(compiler, *file) for compiler in COMPILERS for file in FILES]
 Images = list[list[NDArray[np.int8]]]
 

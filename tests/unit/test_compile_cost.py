@@ -5,7 +5,6 @@ Counts do not depend on the machine. `BYTEWRIGHT_TESTS=thorough` goes on to size
 
 from __future__ import annotations
 
-import os
 import sys
 import tempfile
 import time
@@ -33,9 +32,9 @@ from bytewright.target.registry import load_target
 from support.costly_models import FAMILIES, additions_of_input, doublings, elementwise_chain
 from support.ir_program import read_module
 from support.nested_calls import called_in_two_loops, called_twice, in_turn
+from support.tiers import THOROUGH
 from tflite_writer import OPTIONAL, ModelBuilder
 
-THOROUGH = os.environ.get("BYTEWRIGHT_TESTS") == "thorough"
 # The smallest of three sizes, each the double of the one before.
 SIZES = {
     "layers": 8,

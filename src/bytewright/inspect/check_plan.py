@@ -242,8 +242,8 @@ def _faults_of_lifetimes(plan: Plan) -> Iterator[str]:
         while conditions and conditions[-1].tick < step.ticks[0]:
             yield from _faults_of_branch(plan, conditions.pop(), written)
         for name in step.reads:
-            is_made = name in written or name in step.writes or name in _made_by_rows_around(plan, step.index)
-            if not is_made:
+            is_made = name in written or name in step.writes
+            if not is_made and name not in _made_by_rows_around(plan, step.index):
                 yield f"step {step.index} reads '{name}', which no step before it has written"
         written.update(step.writes)
         for name, (lower, upper) in step.alive.items():

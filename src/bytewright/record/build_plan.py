@@ -427,8 +427,7 @@ def _numbers(entry: ir.PrimFunc) -> Definitions:
 
 def _scalars(kernel: ir.PrimFunc, call: ir.Call, numbers: Definitions) -> tuple[int | str | None, ...]:
     """The numbers that a job hands to its kernel."""
-    forms = (numbers.form(argument) for _, argument in scalar_arguments(kernel, call))
-    return tuple(None if form is None else form.written for form in forms)
+    return tuple(numbers.written(argument) for _, argument in scalar_arguments(kernel, call))
 
 
 def _spans(

@@ -46,12 +46,6 @@ class PlannedWindow:
     last: Signed
     divisor: int = 1
 
-    def rows(self, row: int) -> range:
-        """Those that one row needs, and that the tensor has."""
-        first, last = ((self.stride * row + offset) // self.divisor for offset in (self.first, self.last))
-        begin = max(first, 0)
-        return range(begin, max(begin, min(last + 1, self.num_rows)))
-
 
 @dataclass(frozen=True, slots=True)
 class PlannedRows:

@@ -13,9 +13,10 @@ from click.testing import CliRunner, Result
 
 from bytewright.cli.main import bytewright
 from bytewright.execute.tensors import array_from_npy
+from support import tiers
 from support.digits_bundle import DIGITS, write_digits
 
-THOROUGH = 20 if os.environ.get("BYTEWRIGHT_TESTS") == "thorough" else 1
+THOROUGH = 20 if tiers.THOROUGH else 1
 
 
 def invoke(*arguments: object) -> Result:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -46,8 +45,9 @@ from support.ethos_u import (
 )
 from support.reference import TfLiteMicro
 from support.shared_models import AD01, INT8, KWS, RESNET8, model_path
+from support.tiers import THOROUGH
 
-NUM_INPUTS = 100 if os.environ.get("BYTEWRIGHT_TESTS") == "thorough" else 2
+NUM_INPUTS = 100 if THOROUGH else 2
 
 
 def target(accelerator: str) -> Target:

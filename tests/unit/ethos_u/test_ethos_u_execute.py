@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from dataclasses import replace
 from typing import Any
@@ -48,8 +47,8 @@ from support.ethos_u import (
 from support.random_models import operator_models
 from support.reference import LiteRt, TfLiteMicro
 from support.shared_models import INT8, KWS, RESNET8, WITH_SOFTMAX, model_path, without_softmax
+from support.tiers import THOROUGH
 
-THOROUGH = os.environ.get("BYTEWRIGHT_TESTS") == "thorough"
 NUM_INPUTS = 100 if THOROUGH else 3
 
 

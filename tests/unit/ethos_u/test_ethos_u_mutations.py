@@ -6,7 +6,6 @@ BYTEWRIGHT_TESTS=thorough takes 500 of each model.
 from __future__ import annotations
 
 import importlib
-import os
 
 import numpy as np
 import pytest
@@ -18,9 +17,10 @@ from bytewright.frontends.tflite.importer import import_content
 from bytewright.ops.arithmetic.numerics import Numerics
 from support.ethos_u import SHARED, U55, VelaOperator, needs_vela, vela, vela_operators
 from support.shared_models import AD01, KWS, RESNET8, model_path
+from support.tiers import THOROUGH
 
 pytestmark = needs_vela
-NUM_FILES = 500 if os.environ.get("BYTEWRIGHT_TESTS") == "thorough" else 25
+NUM_FILES = 500 if THOROUGH else 25
 KNOWN = {"BW740", "BW741", "BW742", "BW743", "BW744"}
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -21,6 +20,7 @@ from bytewright.frontends.tflite.known import UNKNOWN, Known
 from bytewright.frontends.tflite.shape_arithmetic import FOLDED
 from support.evaluation import evaluate_function
 from support.reference import LiteRt
+from support.tiers import THOROUGH
 from tflite_writer import ModelBuilder
 
 Array = NDArray[Any]
@@ -438,7 +438,7 @@ def drawn(seed: int) -> bytes:
 
 def test_random_arithmetic_is_right_for_every_batch_or_refused() -> None:
     counts = {"equal": 0, "BW107": 0, "BW111": 0}
-    for seed in range(900 if os.environ.get("BYTEWRIGHT_TESTS") == "thorough" else 45):
+    for seed in range(900 if THOROUGH else 45):
         content = drawn(seed)
         for batch_max in (None, 3):
             try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import re
 from pathlib import Path
@@ -13,9 +12,10 @@ from bytewright.diagnostics import CompileError
 from bytewright.pipeline import compile_model
 from bytewright.target.registry import load_target
 from support.ir_text import SMALL, write_small
+from support.tiers import THOROUGH
 
 HOST = load_target("host")
-NUM_TEXTS = 3000 if os.environ.get("BYTEWRIGHT_TESTS") == "thorough" else 60
+NUM_TEXTS = 3000 if THOROUGH else 60
 # Words that are put in the place of others.
 WORDS = re.findall(
     r"\S+",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import Any
 
@@ -18,8 +17,9 @@ from support.dilated_models import FORMS, Writer, dilated_model
 from support.evaluation import evaluate_function
 from support.random_models import RandomModel
 from support.reference import LiteRt, TfLiteMicro
+from support.tiers import THOROUGH
 
-COUNT = 400 if os.environ.get("BYTEWRIGHT_TESTS") == "thorough" else 25
+COUNT = 400 if THOROUGH else 25
 
 
 def imported(model: RandomModel) -> Module:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from math import prod
 
 import numpy as np
@@ -16,8 +15,9 @@ from support.dilated_models import Writer
 from support.evaluation import evaluate_function
 from support.random_models import RandomModel
 from support.reference import LiteRt
+from support.tiers import THOROUGH
 
-COUNT = 500 if os.environ.get("BYTEWRIGHT_TESTS") == "thorough" else 40
+COUNT = 500 if THOROUGH else 40
 
 
 def imported(model: RandomModel) -> Module:

@@ -6,7 +6,6 @@ pointer. `BYTEWRIGHT_TESTS=thorough` takes 60 networks for each target, otherwis
 
 from __future__ import annotations
 
-import os
 import shutil
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,8 +21,8 @@ from bytewright.target.registry import load_target
 from support.digits_bundle import change_file
 from support.line_networks import line_network
 from support.shared_models import MODELS
+from support.tiers import THOROUGH
 
-THOROUGH = os.environ.get("BYTEWRIGHT_TESTS") == "thorough"
 TARGETS = ("mps3-an547", "mps2-an386", "x86-64-v3", "x86-64-v4-vnni", "host", "aarch64")
 KNOWN = {"mps3-an547": (4,), "mps2-an386": (4,), "x86-64-v3": (3, 4), "x86-64-v4-vnni": (4,)}  # were refused
 TODAY = datetime.now(tz=UTC).timetuple().tm_yday

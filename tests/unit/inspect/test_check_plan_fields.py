@@ -7,7 +7,6 @@ sample of each that differs by the day, `BYTEWRIGHT_TESTS=thorough` every change
 from __future__ import annotations
 
 import json
-import os
 import random
 import re
 from collections.abc import Callable
@@ -24,8 +23,8 @@ from bytewright.record.plan import Plan
 from bytewright.record.plan_file import plan_of
 from support.plan_bundles import BUNDLES
 from support.plan_mutations import Mutation, mutations, write_consistently
+from support.tiers import THOROUGH
 
-THOROUGH = os.environ.get("BYTEWRIGHT_TESTS") == "thorough"
 SAMPLE = 70
 TODAY = datetime.now(tz=UTC).timetuple().tm_yday
 KERNEL = "follows from the kernel's body, which only the compiler has; the offsets keep to what is stated"

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
 import pytest
 from arithmetic_models import ALL_INT8, BOTH, Quantization, elementwise, meaning, run, single
 
 from bytewright.diagnostics import CompileError
 from bytewright.ops.arithmetic.numerics import Numerics
+from support.tiers import THOROUGH
 from tflite_writer import ModelBuilder
 
 FIRST, SECOND = np.repeat(ALL_INT8, 256)[None], np.tile(ALL_INT8, 256)[None]
 SHAPE = [1, 65536]
-NUM_TRIALS = 40 if os.environ.get("BYTEWRIGHT_TESTS") == "thorough" else 5
+NUM_TRIALS = 40 if THOROUGH else 5
 COMPARISONS = ("EQUAL", "NOT_EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
@@ -13,10 +12,11 @@ from bytewright.ops.arithmetic.multiplier import Multiplier, quantize_multiplier
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.arithmetic.rescale import double_round
 from bytewright.ops.resize import TflResizeBilinear, TflResizeNearest
+from support import tiers
 from support.reference import LiteRt, TfLiteMicro
 from tflite_writer import ModelBuilder
 
-THOROUGH = 10 if os.environ.get("BYTEWRIGHT_TESTS") == "thorough" else 1
+THOROUGH = 10 if tiers.THOROUGH else 1
 REFERENCES = {Numerics.LITERT_REF: LiteRt, Numerics.TFLM: TfLiteMicro}
 MODES = ((False, False), (True, False), (False, True))
 

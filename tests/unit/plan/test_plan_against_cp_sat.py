@@ -5,18 +5,16 @@ The default run takes a sample; BYTEWRIGHT_TESTS=thorough takes all.
 
 from __future__ import annotations
 
-import os
-
 import pytest
 from plan_reference import solve_with_cp_sat, varied_problem
 
 from bytewright.plan.request import DEFAULT_NODE_BUDGET, work_budget
 from bytewright.plan.solution import Status
 from bytewright.plan.solve import solve
+from support.tiers import THOROUGH
 
 BATCH = 500
 NUM_PROBLEMS = 20_000
-IS_THOROUGH = os.environ.get("BYTEWRIGHT_TESTS") == "thorough"
 SAMPLE = 5  # of each batch
 # What CP-SAT may spend on one problem, in its own unit of work (a second on an idle machine).
 EFFORT = 0.5
@@ -28,7 +26,7 @@ OVERRUN = 100_000
 def test_status_and_optimum_agree(start: int) -> None:
     pytest.importorskip("ortools")
     num_proved = 0
-    seeds = range(start, start + BATCH) if IS_THOROUGH else range(start, start + BATCH, BATCH // SAMPLE)
+    seeds = range(start, start + BATCH) if THOROUGH else range(start, start + BATCH, BATCH // SAMPLE)
     for seed in seeds:
         problem = varied_problem(seed)
         solution = solve(problem)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from random import Random
 
 import pytest
@@ -15,8 +14,8 @@ from bytewright.plan.request import Goal
 from bytewright.plan.solution import Status
 from bytewright.plan.solve import solve
 from bytewright.plan.validate import validate
+from support.tiers import THOROUGH
 
-IS_THOROUGH = os.environ.get("BYTEWRIGHT_TESTS") == "thorough"
 SOLVERS = ["auto", "exact", "first_fit", "hill_climb"]
 
 
@@ -113,7 +112,7 @@ def test_a_contract_that_alignment_makes_void_is_none():
 def test_bounds_with_contracts_and_alignments_are_never_above_the_optimum(first_seed):
     """Every pair may have a contract, sizes are odd, alignments mixed."""
     pytest.importorskip("ortools")
-    for seed in range(first_seed, first_seed + (300 if IS_THOROUGH else 12)):
+    for seed in range(first_seed, first_seed + (300 if THOROUGH else 12)):
         rng = Random(seed)
         buffers = tuple(
             Buffer(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from types import FrameType
 
@@ -14,11 +13,11 @@ from bytewright.plan.request import DEFAULT_NODE_BUDGET, Goal, work_budget
 from bytewright.plan.solution import Status
 from bytewright.plan.solve import solve
 from bytewright.plan.validate import validate
+from support.tiers import THOROUGH
 
 SOLVERS = ["auto", "exact", "first_fit", "hill_climb"]
 BUDGETS = [0, 1, 2, 10, 1000]
-IS_THOROUGH = os.environ.get("BYTEWRIGHT_TESTS") == "thorough"
-NUM_PROBLEMS = 4000 if IS_THOROUGH else 400
+NUM_PROBLEMS = 4000 if THOROUGH else 400
 # What the last question may go beyond the budget, and what proving a conflict may cost in the end.
 OVERRUN = 2_000_000
 
@@ -85,7 +84,7 @@ def solve_watched(problem: Problem, solver: str, budget: int, goal: Goal) -> Non
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_no_budget_is_exceeded(solver: str, budget: int) -> None:
     first = BUDGETS.index(budget) * 7
-    for seed in range(first, first + NUM_PROBLEMS, 1 if IS_THOROUGH else 5):
+    for seed in range(first, first + NUM_PROBLEMS, 1 if THOROUGH else 5):
         goal = Goal.DECIDE if seed % 2 else Goal.MINIMISE
         solve_watched(varied_problem(100_000 + seed), solver, budget, goal)
 

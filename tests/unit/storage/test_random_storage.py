@@ -5,7 +5,6 @@ What the smallest is comes from `support/random_storage.py`, which runs the prog
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -25,9 +24,10 @@ from bytewright.target.options import Overrides, apply_overrides
 from bytewright.target.registry import load_target
 from support.ir_program import expected_outputs, read_module
 from support.random_storage import Program, ir_text, least_workspace, random_program
+from support.tiers import THOROUGH
 
 NO_STACK = apply_overrides(load_target("host"), Overrides(max_stack_alloca_size=0))
-NUM_PROGRAMS = 5000 if os.environ.get("BYTEWRIGHT_TESTS") == "thorough" else 30
+NUM_PROGRAMS = 5000 if THOROUGH else 30
 
 
 def inputs_of(program: Program, module: Module, seed: int) -> list[np.ndarray]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 
 import pytest
@@ -11,10 +10,11 @@ from bytewright import ir
 from bytewright.storage.rows.fuse_rows import fuse_rows
 from bytewright.storage.rows.segment import Segment, segment_of
 from bytewright.storage.rows.steps import read_rows
+from support import tiers
 from support.ir_program import read_module
 from support.row_programs import RowText, results, row_program
 
-THOROUGH = 10 if os.environ.get("BYTEWRIGHT_TESTS") == "thorough" else 1
+THOROUGH = 10 if tiers.THOROUGH else 1
 
 
 @pytest.mark.parametrize("odd", [False, True])

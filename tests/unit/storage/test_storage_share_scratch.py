@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
@@ -23,9 +22,10 @@ from bytewright.target.registry import load_target
 from support.ir_program import expected_outputs, read_module
 from support.nested_calls import LENGTH, at_once, called_in_two_loops, called_twice, in_turn, of_many_sizes
 from support.random_storage import ir_text, least_workspace, random_program
+from support.tiers import THOROUGH
 
 HOST = load_target("host")
-NUM_PROGRAMS = 2000 if os.environ.get("BYTEWRIGHT_TESTS") == "thorough" else 90
+NUM_PROGRAMS = 2000 if THOROUGH else 90
 NUMPY_OF = {"i8": "int8", "i16": "int16", "i32": "int32"}
 PORT = '{} : buffer<8xi32, "global", align=4> {} activation'
 X_Y = f"{PORT.format('x', 'r')}, {PORT.format('y', 'w')}"

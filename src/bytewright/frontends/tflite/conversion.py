@@ -416,23 +416,34 @@ class Conversion:
 
     def emit(self, operation: ir.Operation, inputs: Sequence[str], role: str) -> str:
         """Adds a node with one result, or its value if all operands are constants; returns the name."""
-        types = tuple(self.type_of(name) for name in inputs)
-        try:
-            (result,) = operation.infer(types)
-        except ValueError as error:
-            self.fail(str(error))
+        types, result = self._inferred(operation, inputs)
         if any(extent < 1 for extent in result.fixed_shape):
             return self._empty(result, types, role)
         if not all(type_.num_elements for type_ in types):
             self.fail("an operand has no elements", help=WITHOUT_ELEMENTS)
         if inputs and all(self._data(name) is not None for name in inputs):
             return self._fold(operation, inputs, result, role)
-        if not self._growths(inputs).keys().isdisjoint(inputs):
+        if self._growths(inputs):
             self.refuse_batch("an operand that is constant depends on the batch")
-        name = self._unique(role)
-        self.nodes.append(ir.Node(operation, tuple(inputs), (ir.Value(name, result),), self.where()))
-        self.types[name] = result
-        return name
+        value = ir.Value(self._unique(role), result)
+        return self._add(ir.Node(operation, tuple(inputs), (value,), self.where()))
+
+    def _inferred(
+        self, operation: ir.Operation, inputs: Sequence[str]
+    ) -> tuple[tuple[ir.TensorType, ...], ir.TensorType]:
+        """The types of an operation's operands and of its one result."""
+        types = tuple(self.type_of(name) for name in inputs)
+        try:
+            (result,) = operation.infer(types)
+        except ValueError as error:
+            self.fail(str(error))
+        return types, result
+
+    def _add(self, node: ir.Node) -> str:
+        (value,) = node.outputs
+        self.nodes.append(node)
+        self.types[value.name] = value.type
+        return value.name
 
     def _empty(self, result: ir.TensorType, operands: tuple[ir.TensorType, ...], role: str) -> str:
         """A result without elements: known if it is of an operand without any; else a window does not fit."""
@@ -453,8 +464,8 @@ class Conversion:
 
     def _growths(self, names: Sequence[str]) -> dict[str, Growth]:
         """Of those constants that depend on the batch, how they grow."""
-        both = self.graph.growths | self.growths
-        return {name: both[name] for name in names if name in both}
+        found = ((name, self.growths.get(name, self.graph.growths.get(name))) for name in names)
+        return {name: growth for name, growth in found if growth is not None}
 
     def charge(self, work: int) -> None:
         """Takes multiplications and moves from the budget of what is computed at import."""
@@ -516,17 +527,11 @@ class Conversion:
 
     def emit_like(self, node: ir.Node, operation: ir.Operation, inputs: Sequence[str], role: str) -> str:
         """Adds another form of a node of the graph, which has its name, with a role, and its place in the model."""
-        try:
-            (result,) = operation.infer(tuple(self.type_of(name) for name in inputs))
-        except ValueError as error:
-            self.fail(str(error))
+        _, result = self._inferred(operation, inputs)
         name = f"{node.outputs[0].name}/{role}"
         name = name if name not in self.graph.types and name not in self.types else self._unique(role)
-        self.nodes.append(
-            replace(node, operation=operation, inputs=tuple(inputs), outputs=(ir.Value(name, result),))
-        )
-        self.types[name] = result
-        return name
+        value = ir.Value(name, result)
+        return self._add(replace(node, operation=operation, inputs=tuple(inputs), outputs=(value,)))
 
     def define(self, name: str, position: int = 0) -> None:
         """Makes a value the operator's result at `position`, after a look at what the file declares."""

@@ -13,9 +13,14 @@ from bytewright import ir
 from bytewright.frontends.tflite.conversion import Conversion, Operand
 from bytewright.frontends.tflite.flatbuffer import DamagedError
 from bytewright.frontends.tflite.model import schema_names
-from bytewright.frontends.tflite.shape import emit_joined, emit_slice, emit_transposed, one_integer
+from bytewright.frontends.tflite.shape import (
+    emit_joined,
+    emit_slice,
+    emit_transposed,
+    one_integer,
+    paddings_operand,
+)
 from bytewright.frontends.tflite.tiling import tiled
-from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.data import Gather
 
 # Elements of an axis that is mirrored: each has its number in a table.
@@ -105,8 +110,6 @@ def convert_split_v(at: Conversion) -> None:
 
 def convert_tile(at: Conversion) -> None:
     """TILE by constant multiples."""
-    if at.numerics is Numerics.TFLM:
-        at.fail("TensorFlow Lite Micro does not have it", help="compile for --numerics litert-ref")
     at.require_counts((2,))
     source = at.operand(0, "input")
     at.require_same_dtype(source)
@@ -204,10 +207,7 @@ def convert_mirror_pad(at: Conversion) -> None:
     at.require_counts((2,))
     source = at.operand(0, "input")
     at.require_same_dtype(source)
-    widths = at.integers_operand(1, "paddings")
-    rank = len(source.shape)
-    form = at.operand(1, "paddings").shape
-    at.require(form == (rank, 2), f"paddings of shape {list(form)} for {rank} axes")
+    widths = paddings_operand(at, source)
     modes, mode = schema_names("MirrorPadMode"), at.options.integer(0, "b")
     if mode not in modes:
         raise DamagedError(f"operator {at.operator.label} has the unknown mode {mode}")

@@ -16,14 +16,19 @@ def convert_pad(at: Conversion) -> None:
     at.require_counts((3,) if at.operator.kind == "PADV2" else (2,))
     source = at.activation_operand(0, "input")
     at.require_same_dtype(source)
-    widths = at.integers_operand(1, "paddings")
-    rank = len(source.shape)
-    form = at.operand(1, "paddings").shape
-    at.require(form == (rank, 2), f"paddings of shape {list(form)} for {rank} axes")
+    widths = paddings_operand(at, source)
     at.require(min(widths, default=0) >= 0, f"paddings {list(widths)} are negative")
     operation = Pad(widths[0::2], widths[1::2], _padding_value(at, source))
     name = at.value_of(source)
     at.define(name if not any(widths) else at.emit(operation, (name,), "padded"))
+
+
+def paddings_operand(at: Conversion, source: Operand) -> tuple[int, ...]:
+    """The second operand: how many elements go before and after each axis, in turn."""
+    widths = at.integers_operand(1, "paddings")
+    rank, form = len(source.shape), at.operand(1, "paddings").shape
+    at.require(form == (rank, 2), f"paddings of shape {list(form)} for {rank} axes")
+    return widths
 
 
 def _padding_value(at: Conversion, source: Operand) -> int | float:

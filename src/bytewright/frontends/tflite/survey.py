@@ -10,9 +10,7 @@ from bytewright.frontends.tflite.table import ADVICE, CONTROL_FLOW, OPERATORS
 
 MOST_PLACES = 10
 _RUN_TIME_TYPES = ("INT8", "FLOAT32", "BOOL")
-# Of outputs that are constant.
-_BORDER_TYPES = (*_RUN_TIME_TYPES, "INT32", "INT64")
-_KNOWN_TYPES = _BORDER_TYPES
+_KNOWN_TYPES = (*_RUN_TIME_TYPES, "INT32", "INT64")
 _ALL_OPERATORS = "`bytewright ops` lists the operators that are supported"
 _SHAPES_ALONE = "it is computed at import where only shapes and constants come to it, and not otherwise"
 _INTEGERS = ("INT8", "UINT8", "INT16", "INT4", "INT2", "UINT4")
@@ -157,9 +155,7 @@ def _check_types(whole: _Survey) -> None:
 
 def _allowed_types(whole: _Survey, index: int) -> tuple[str, ...]:
     """Element types that a tensor may have, but for uint8."""
-    if index not in whole.known.tensors:
-        return _RUN_TIME_TYPES
-    return _BORDER_TYPES if index in whole.model.outputs else _KNOWN_TYPES
+    return _KNOWN_TYPES if index in whole.known.tensors else _RUN_TIME_TYPES
 
 
 def _never_uint8(whole: _Survey) -> set[int]:

@@ -427,7 +427,11 @@ OPERATORS: dict[str, TfliteOperator] = {
         int8_cost_ms=5.0,
     ),
     "TILE": TfliteOperator(
-        convert_tile, limits="constant multiples; not with tflm", cost_ms=1.5, types=_MOVED
+        convert_tile,
+        limits="constant multiples; not with tflm",
+        cost_ms=1.5,
+        types=_MOVED,
+        absent={Numerics.TFLM: _MOVED},
     ),
     "TRANSPOSE": TfliteOperator(convert_transpose, limits="constant permutation", cost_ms=1.5, types=_MOVED),
     "TRANSPOSE_CONV": TfliteOperator(

@@ -230,7 +230,7 @@ class _Reader:
         inside = tuple(allocation.buffer.name for allocation in self.allocations[num_allocations:])
         if len(self.steps) > num_steps:
             steps = (num_steps, len(self.steps) - 1)
-            ends = (self._written(loop.begin), self._written(loop.end))
+            ends = (self.numbers.written(loop.begin), self.numbers.written(loop.end))
             self.loops.append(Loop(steps, inside, loop.variable.name, *ends))
             for number in range(num_conditions, len(self.conditions)):
                 if self.conditions[number].loop is None:  # of no loop inside this one
@@ -254,7 +254,7 @@ class _Reader:
     def _branch(self, branch: ir.If) -> None:
         """Both arms, one after the other."""
         first, number, buffer = len(self.steps), len(self.branches), condition_buffer(branch)
-        compared = self._compared(branch.condition) if buffer is None else None
+        compared = self.numbers.compared(branch.condition) if buffer is None else None
         name, none = None if buffer is None else buffer.name, (first, first)
         found = Branch(name, compared, none, none, self.num_loops)
         self.branches.append(found)  # in front of those inside
@@ -267,17 +267,6 @@ class _Reader:
             del self.branches[number]  # it chooses between nothing and nothing
         else:
             self.branches[number] = replace(found, then=(first, second), otherwise=(second, end))
-
-    def _written(self, expression: ir.Expr) -> int | str | None:
-        form = self.numbers.form(expression)
-        return None if form is None else form.written
-
-    def _compared(self, condition: ir.Expr) -> str | None:
-        """What a branch on numbers compares, as a comparison of sums."""
-        if not isinstance(condition, ir.Binary) or not condition.operator.is_comparison:
-            return None
-        sides = [self._written(side) for side in (condition.left, condition.right)]
-        return None if None in sides else f"{sides[0]} {condition.operator.value} {sides[1]}"
 
     def _call(self, call: ir.Call) -> None:
         kernel, clock = self.kernels.get(call.callee), self.clocks.get(call.callee)

@@ -55,8 +55,7 @@ def rows_of_call(kernel: ir.PrimFunc | None, call: ir.Call, numbers: Definitions
     if output is None:
         return None
     num_rows = ir.upper_bound(output.shape[access.axes[access.output]])
-    forms = [numbers.form(argument) for _, argument in scalar_arguments(kernel, call)]
-    begin, end = (None if form is None else form.written for form in forms)
+    begin, end = (numbers.written(argument) for _, argument in scalar_arguments(kernel, call))
     if (begin, end) == (0, num_rows) and output.rows is None:
         return None
     windows = tuple(
@@ -87,12 +86,12 @@ class _Reader:
                 case ir.For(variable=variable, body=body):
                     allocations = (s for s in walk_statements(body) if isinstance(s, ir.Allocate))
                     inside = tuple(allocation.buffer.name for allocation in allocations)
-                    ends = (self._written(statement.begin), self._written(statement.end))
+                    ends = (self.numbers.written(statement.begin), self.numbers.written(statement.end))
                     found.append(Turns(variable.name, *ends, inside, self.sequence(body)))
                 case ir.If():
                     then = self.sequence(statement.then)
                     otherwise = self.sequence(statement.otherwise or ir.Seq(()))
-                    found.append(Arms(self._compared(statement.condition), then, otherwise))
+                    found.append(Arms(self.numbers.compared(statement.condition), then, otherwise))
                 case ir.Let(variable=variable, value=value):
                     self.numbers.define(variable, value)
                 case ir.Allocate(buffer=buffer):
@@ -103,16 +102,6 @@ class _Reader:
                 case ir.Store() | ir.View():
                     pass  # which no entry has
         return tuple(found)
-
-    def _written(self, expression: ir.Expr) -> int | str | None:
-        form = self.numbers.form(expression)
-        return None if form is None else form.written
-
-    def _compared(self, condition: ir.Expr) -> str | None:
-        if not isinstance(condition, ir.Binary) or not condition.operator.is_comparison:
-            return None
-        left, right = self._written(condition.left), self._written(condition.right)
-        return None if left is None or right is None else f"{left} {condition.operator.value} {right}"
 
     def _step(self, call: ir.Call) -> Step:
         kernel, number = self.kernels.get(call.callee), len(self.calls)
