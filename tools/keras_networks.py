@@ -4,7 +4,7 @@
     build/keras/bin/python tools/keras_networks.py [NAME...]
 
 Each network has random weights and is small. It is converted with its batch open and with a batch of 1, in three
-forms: int8 all through, int8 with float inputs and outputs, and float32. The files go to tests/fixtures/keras as
+forms: int8 all through, int8 with float inputs and outputs, and float32. The files go to tests/data/keras as
 `NAME-FORM[-open].tflite`. TensorFlow is no dependency of the project; only this script needs it, and the tests
 compare with LiteRT on what is checked in.
 """
@@ -23,7 +23,7 @@ import numpy as np
 import tensorflow as tf
 from keras import Input, Model, layers
 
-FOLDER = Path(__file__).resolve().parent.parent / "tests" / "fixtures" / "keras"
+FOLDER = Path(__file__).resolve().parent.parent / "tests" / "data" / "keras"
 FORMS = ("int8", "int8_float_edges", "float32")
 SAMPLES = 24
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from support.against_reference import assert_equals_reference
-from support.model_files import FIXTURES, model_files
+from support.model_files import DATA, model_files
 
-FILES = model_files(FIXTURES / "keras")
+FILES = model_files(DATA / "keras")
 NETWORKS = sorted({file.description.split("-")[0] for file in FILES})
 
 

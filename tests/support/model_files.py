@@ -1,8 +1,4 @@
-"""Model files that other tools wrote, as the random models of the other tests: content, and inputs to run with.
-
-The reference is LiteRT's own kernels (`BUILTIN_REF`); where that set lacks an operator, or has it broken, the default
-kernels without delegates (`NOT_IN_REFERENCE_KERNELS`).
-"""
+"""Model files that other tools wrote, as the random models of the other tests: content, and inputs to run with."""
 
 from __future__ import annotations
 
@@ -16,10 +12,10 @@ import numpy as np
 from ai_edge_litert.interpreter import Interpreter
 from numpy.typing import NDArray
 
-PROJECT = Path(__file__).resolve().parents[2]
-FIXTURES = PROJECT / "tests" / "fixtures"
-EXPORTS = PROJECT.parent / "shared" / "models" / "exports"
-ZOO = PROJECT.parent / "shared" / "models" / "zoo"
+from support.shared_models import MODELS
+
+DATA = Path(__file__).resolve().parents[1] / "data"
+EXPORTS, ZOO = MODELS / "exports", MODELS / "zoo"
 
 
 @dataclass(frozen=True)
