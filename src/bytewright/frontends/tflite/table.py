@@ -431,7 +431,6 @@ OPERATORS: dict[str, TfliteOperator] = {
         limits="constant multiples; not with tflm",
         cost_ms=1.5,
         types=_MOVED,
-        absent={Numerics.TFLM: _MOVED},
     ),
     "TRANSPOSE": TfliteOperator(convert_transpose, limits="constant permutation", cost_ms=1.5, types=_MOVED),
     "TRANSPOSE_CONV": TfliteOperator(
