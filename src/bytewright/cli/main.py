@@ -5,6 +5,7 @@ A command's module is loaded when the command is: to load all of them takes as l
 
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import click
 
@@ -15,6 +16,8 @@ _EPILOG = (
     "Exit status: 0 fine; 1 the input is wrong; 2 option syntax; 3 it does not fit; 4 it does not verify; "
     "5 a tool failed; 70 a bug."
 )
+
+_HELP_OPTIONS: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
 
 
 def _compile() -> click.Command:
@@ -88,6 +91,7 @@ COMMANDS: dict[str, Callable[[], click.Command]] = {
 def load_command(name: str) -> click.Command:
     """The command of this name, which is one of COMMANDS, with the options that all commands have."""
     command = COMMANDS[name]()
+    command.context_settings.update(_HELP_OPTIONS)
     command.params.append(_debug_option())
     for inner in command.commands.values() if isinstance(command, click.Group) else ():
         inner.params.append(_debug_option())
@@ -123,7 +127,7 @@ def _debug_option() -> click.Option:
     name="bytewright",
     cls=Commands,
     epilog=_EPILOG,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings=_HELP_OPTIONS,
 )
 @click.version_option(__version__, prog_name="bytewright")
 def bytewright() -> None:

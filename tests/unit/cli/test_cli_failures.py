@@ -142,6 +142,8 @@ def test_each_command_explains_itself(command: str) -> None:
     assert result.exit_code == 0
     assert result.stdout.count("--debug") == 1
     assert load_command(command).name == command
+    # Whichever asks first decides which options show the help: click keeps them.
+    assert CliRunner().invoke(load_command(command), ["-h"]).exit_code == 0
 
 
 def test_no_command_and_an_unknown_one_are_usage_errors() -> None:

@@ -19,6 +19,7 @@ from bytewright.ir.text.reader import Constants
 from bytewright.ops.registry import OPERATIONS
 from support.digits_bundle import DIGITS
 from support.ir_text import SMALL, write_small
+from support.tiers import some
 
 BEFORE_STORAGE = (
     "import_tflite",
@@ -81,7 +82,7 @@ def test_a_printed_model_compiles_to_the_same_bytes(tmp_path: Path, options: tup
 
 @pytest.mark.slow
 @pytest.mark.parametrize("io", ["caller", "workspace"])
-def test_all_passes_are_printed_with_their_constants_in_one_file(tmp_path: Path, io: str) -> None:
+def test_passes_are_printed_with_their_constants_in_one_file(tmp_path: Path, io: str) -> None:
     printing = ("--io", io, "--print-after", f"all={tmp_path / 'all'}")
     succeed("compile", DIGITS, "-o", tmp_path / "direct", *printing)
     texts = sorted((tmp_path / "all").glob("*.bw"))
@@ -90,7 +91,7 @@ def test_all_passes_are_printed_with_their_constants_in_one_file(tmp_path: Path,
     assert list(dict.fromkeys(names)) == [name for name in PASSES if name in names]
     assert names.count("name_symbols") == 2
     assert len(names) >= 9
-    for text in texts[:-1]:
+    for text in some(texts[:-1], every=3, always=texts[:1]):
         moved = names.index("place_io") if "place_io" in names else len(names)
         options = ("--io", io) if texts.index(text) < moved else ()  # it is in the text afterwards
         succeed("compile", text, "-o", tmp_path / "again", *options)

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from plan_reference import random_problem
 from test_plan_mutations import SOURCES, load_core
 
-from bytewright.cli.plan import plan
+from bytewright.cli.main import load_command
 from bytewright.diagnostics import CompileError, Diagnostic, first_of
 from bytewright.plan import first_fit as first_fit_module
 from bytewright.plan import native
@@ -25,6 +25,8 @@ from bytewright.plan.problem import Buffer, Pool, Problem
 from bytewright.plan.solution import Placement, Status
 from bytewright.plan.solve import solve
 from bytewright.plan.validate import MAX_PAIRS, Reason, validate
+
+PLAN = load_command("plan")
 
 needs_native = pytest.mark.skipif(not native.AVAILABLE, reason="installed without a C compiler")
 
@@ -125,7 +127,7 @@ def test_fixed_buffers_are_compared_without_looking_at_every_pair() -> None:
 def test_the_first_twenty_faults_of_a_file_and_their_count(num_rows: int, tmp_path: Path) -> None:
     source = tmp_path / "bad.csv"
     source.write_text("id,lower,upper,size\n" + "".join(f"b{k},0,1,x\n" for k in range(num_rows)))
-    result = CliRunner().invoke(plan, [str(source)])
+    result = CliRunner().invoke(PLAN, [str(source)])
     assert isinstance(result.exception, CompileError)
     messages = [diagnostic.message for diagnostic in result.exception.diagnostics]
     assert len(messages) == min(num_rows, 21)
@@ -165,13 +167,13 @@ def test_the_help_of_plan_works_when_followed(name: str, solver: str, tmp_path: 
     source.write_text(text)
     for budget in ("1", "1000"):
         options = [str(source), "--solver", solver, "--budget", budget]
-        refused = CliRunner().invoke(plan, [*options, "--capacity", str(capacity)])
+        refused = CliRunner().invoke(PLAN, [*options, "--capacity", str(capacity)])
         assert isinstance(refused.exception, CompileError)
         advice = refused.exception.diagnostics[0].help
         if budget == "1" and solver == "exact" and not (advice or "").startswith("--"):
             continue  # within one node it finds nothing at all
         assert advice is not None
-        followed = CliRunner().invoke(plan, [*options, *advice.split()], catch_exceptions=False)
+        followed = CliRunner().invoke(PLAN, [*options, *advice.split()], catch_exceptions=False)
         assert followed.exit_code == 0
 
 

@@ -6,10 +6,12 @@ from xml.etree import ElementTree
 import pytest
 from click.testing import CliRunner
 
-from bytewright.cli.plan import plan
+from bytewright.cli.main import load_command
 from bytewright.diagnostics import CompileError
 from bytewright.plan.problem import Pool, Problem
 from bytewright.plan.table import read_buffers
+
+PLAN = load_command("plan")
 
 GOOD = "id,lower,upper,size\na,0,2,10\nb,1,3,20\n\nc,2,4,10\n"
 
@@ -52,7 +54,7 @@ def test_each_fault_has_line_and_column_and_leaves_no_file(tmp_path, text, where
     source = tmp_path / "buffers.csv"
     source.write_text(text)
     result = CliRunner().invoke(
-        plan, [str(source), "-o", str(tmp_path / "o.csv"), "--svg", str(tmp_path / "o.svg")]
+        PLAN, [str(source), "-o", str(tmp_path / "o.csv"), "--svg", str(tmp_path / "o.svg")]
     )
     assert isinstance(result.exception, CompileError)
     assert result.exception.exit_code == 1
@@ -85,7 +87,7 @@ def test_a_file_that_is_not_there(tmp_path):
 def test_offsets_come_back_beside_the_same_columns(tmp_path):
     source, output = tmp_path / "in.csv", tmp_path / "out.csv"
     source.write_text(GOOD)
-    result = CliRunner().invoke(plan, [str(source), "-o", str(output)], catch_exceptions=False)
+    result = CliRunner().invoke(PLAN, [str(source), "-o", str(output)], catch_exceptions=False)
     assert result.output == "3 buffers, 30 B: optimal (0 nodes)\n"
     lines = output.read_text().splitlines()
     assert lines[0] == "id,lower,upper,size,offset"
@@ -97,7 +99,7 @@ def test_offsets_come_back_beside_the_same_columns(tmp_path):
 def test_json_alone_on_standard_output(tmp_path):
     source = tmp_path / "in.csv"
     source.write_text(GOOD)
-    answer = json.loads(CliRunner().invoke(plan, [str(source), "--json"], catch_exceptions=False).stdout)
+    answer = json.loads(CliRunner().invoke(PLAN, [str(source), "--json"], catch_exceptions=False).stdout)
     assert (answer["status"], answer["top_bytes"], answer["lower_bound_bytes"]) == ("optimal", 30, 30)
     assert set(answer["offsets"]) == {"a", "b", "c"}
 
@@ -106,7 +108,7 @@ def test_what_does_not_fit_is_exit_3_and_json_says_which(tmp_path):
     source = tmp_path / "in.csv"
     source.write_text(GOOD)
     arguments = [str(source), "--capacity", "29", "--json", "-o", str(tmp_path / "o.csv")]
-    result = CliRunner().invoke(plan, arguments)
+    result = CliRunner().invoke(PLAN, arguments)
     assert isinstance(result.exception, CompileError)
     assert result.exception.exit_code == 3
     answer = json.loads(result.stdout)
@@ -121,15 +123,15 @@ def test_what_does_not_fit_is_exit_3_and_json_says_which(tmp_path):
 def test_capacity_decides(tmp_path):
     source = tmp_path / "in.csv"
     source.write_text("id,lower,upper,size,alignment\na,0,1,3,1\nb,0,1,4,8\n")
-    result = CliRunner().invoke(plan, [str(source), "--capacity", "12"], catch_exceptions=False)
+    result = CliRunner().invoke(PLAN, [str(source), "--capacity", "12"], catch_exceptions=False)
     assert result.output.startswith("2 buffers, ")
-    assert CliRunner().invoke(plan, [str(source), "--capacity", "-1"]).exit_code == 2
+    assert CliRunner().invoke(PLAN, [str(source), "--capacity", "-1"]).exit_code == 2
 
 
 def test_an_unknown_solver_lists_the_known_ones(tmp_path):
     source = tmp_path / "in.csv"
     source.write_text(GOOD)
-    result = CliRunner().invoke(plan, [str(source), "--solver", "best"])
+    result = CliRunner().invoke(PLAN, [str(source), "--solver", "best"])
     assert isinstance(result.exception, CompileError)
     assert "known: auto, exact, first_fit, hill_climb" in str(result.exception)
 
@@ -137,7 +139,7 @@ def test_an_unknown_solver_lists_the_known_ones(tmp_path):
 def test_the_drawing_has_a_rectangle_with_hover_text_for_each_buffer(tmp_path):
     source, drawing = tmp_path / "in.csv", tmp_path / "plan.svg"
     source.write_text(GOOD.replace("c,", "<c>,"))
-    CliRunner().invoke(plan, [str(source), "--svg", str(drawing)], catch_exceptions=False)
+    CliRunner().invoke(PLAN, [str(source), "--svg", str(drawing)], catch_exceptions=False)
     root = ElementTree.parse(drawing).getroot()
     name = "{http://www.w3.org/2000/svg}"
     titles = [title.text for title in root.iter(f"{name}title")]
@@ -158,7 +160,7 @@ def test_an_output_that_cannot_be_written_leaves_nothing(tmp_path):
     source = tmp_path / "in.csv"
     source.write_text(GOOD)
     arguments = [str(source), "-o", str(tmp_path / "o.csv"), "--svg", str(tmp_path / "none" / "o.svg")]
-    result = CliRunner().invoke(plan, arguments)
+    result = CliRunner().invoke(PLAN, arguments)
     assert isinstance(result.exception, CompileError)
     assert result.exception.diagnostics[0].code == "BW206"
     assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]

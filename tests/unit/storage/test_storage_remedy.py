@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from bytewright import pipeline
-from bytewright.cli.compile import compile_command
+from bytewright.cli.main import load_command
 from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.ir.border import Border
 from bytewright.ir.module import Module
@@ -59,7 +59,7 @@ SIZE = 1000
 
 def planned(module: Module, file: str, options: Sequence[str] = ()) -> Planned:
     """The module planned for a target file with options of the command line."""
-    values = compile_command.make_context("compile", ["model", "-o", "out", *options]).params
+    values = load_command("compile").make_context("compile", ["model", "-o", "out", *options]).params
     given = {name: value for name, value in values.items() if value is not None}
     return pipeline.plan_model(module, load_text(file, "board.toml"), options_of(given))
 

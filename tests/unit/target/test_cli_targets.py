@@ -3,13 +3,13 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from bytewright.cli.targets import targets
+from bytewright.cli.main import load_command
 from bytewright.diagnostics import CompileError
 from bytewright.target import BUILTIN_TARGETS, load_target, load_text
 
 
 def _output(*arguments: str) -> str:
-    result = CliRunner().invoke(targets, arguments)
+    result = CliRunner().invoke(load_command("targets"), arguments)
     assert result.exit_code == 0, result.output
     return result.output
 
@@ -39,6 +39,6 @@ def test_a_file_in_the_printed_form_is_a_target(tmp_path: Path) -> None:
 
 
 def test_an_unknown_target_is_left_to_the_main_command() -> None:
-    result = CliRunner().invoke(targets, ["nothing"])
+    result = CliRunner().invoke(load_command("targets"), ["nothing"])
     assert isinstance(result.exception, CompileError)
     assert result.exception.diagnostics[0].code == "BW203"
