@@ -511,7 +511,16 @@ def _quantize(draft: Draft) -> RandomModel:
 
 
 def _dequantize(draft: Draft) -> RandomModel:
+    """Of an input, or of a float16 constant, to which an input is added."""
     shape = _any_shape(draft)
+    if draft.dtype == "float16":
+        stored = draft.builder.constant("stored", draft.generator.normal(0, 4, shape).astype(np.float16))
+        wide = draft.builder.tensor("wide", shape, "float32")
+        draft.builder.operator(draft.kind, [stored], [wide], version=3)
+        source = draft.input(shape, None, dtype="float32")
+        output = draft.builder.tensor("output", shape, "float32")
+        draft.builder.operator("ADD", [wide, source], [output])
+        return draft.finish([output], x=shape)
     affine = draft.affine()
     source = draft.input(shape, affine)
     output = draft.builder.tensor("output", shape, "float32")
@@ -720,7 +729,7 @@ _TYPES = {
     **dict.fromkeys(OPERATORS, DTYPES),
     **dict.fromkeys(random_moves.OF_ANY_TYPE, (*DTYPES, "int32")),
     **random_elements.TYPES,
-    "DEQUANTIZE": ("int8", "uint8"),
+    "DEQUANTIZE": ("int8", "uint8", "float16"),
     "EMBEDDING_LOOKUP": ("float32",),
     "QUANTIZE": (*DTYPES, "uint8"),
 }
@@ -732,6 +741,7 @@ _NOT_IN_TFLM = {
     ("RELU_N1_TO_1", "int8"),
     ("EMBEDDING_LOOKUP", "float32"),
     ("DEQUANTIZE", "uint8"),
+    ("DEQUANTIZE", "float16"),
     ("QUANTIZE", "uint8"),
     *random_elements.NOT_IN_TFLM,
 }

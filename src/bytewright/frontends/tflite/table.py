@@ -188,8 +188,9 @@ OPERATORS: dict[str, TfliteOperator] = {
     ),
     "DEQUANTIZE": TfliteOperator(
         convert_dequantize,
-        limits="to float32; constants also per channel (not with tflm)",
-        types=("int8", "uint8"),
+        limits="to float32; constants also per channel, or of float16 (neither with tflm)",
+        types=("int8", "uint8", "float16"),
+        absent={Numerics.TFLM: ("float16",)},
     ),
     "DIV": TfliteOperator(
         convert_div,
