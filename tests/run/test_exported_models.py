@@ -33,11 +33,9 @@ BY_OTHER_KERNELS = {"keras/ae_i8": 1.0, "keras/ae_i8f": 0.01, "keras/ae_u8io": 1
 # The results beside these come from the same default kernels, for want of TILE's version 3; the reference kernels do
 # the same as of version 2, and are asked here.
 ASKED_HERE = {f"keras/unet_{form}" for form in ("i8", "i8f", "u8io")}
-TYPES = "BW105"  # arithmetic of int32 at run time
 STATE = "BW104"  # operators that keep something between runs, or loops: UNIDIRECTIONAL_SEQUENCE_LSTM, WHILE, VAR_HANDLE
 REFUSED = {
     **{f"keras/{net}_{form}": STATE for net in ("legacy_lstm", "legacy_bilstm") for form in FORMS},
-    **{f"keras/embed_{form}": TYPES for form in FORMS},
     **{f"keras/{net}_{form}": STATE for net in ("legacy_gru", "legacy_lstmst") for form in ("float", "open")},
     "zoo/mww_choo": STATE,
     "zoo/mww_hey_jarvis_v2": STATE,
