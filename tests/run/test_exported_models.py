@@ -17,6 +17,7 @@ import pytest
 from numpy.typing import NDArray
 
 from bytewright.diagnostics import CompileError
+from bytewright.frontends.tflite import import_tflite
 from bytewright.pipeline import compile_model
 from bytewright.target.registry import load_target
 from support.against_reference import assert_equals_reference, differences
@@ -86,6 +87,20 @@ def test_what_is_refused_is_refused_for_its_reason() -> None:
         with pytest.raises(CompileError) as caught:
             compile_model(by_name[name].path, load_target("host"))
         assert {diagnostic.code for diagnostic in caught.value.diagnostics} == {REFUSED[name]}, name
+
+
+@pytest.mark.skipif(not FILES, reason="the data that is not part of the project is missing: ../shared/models")
+def test_nothing_else_is_refused_at_import() -> None:
+    refused = {name_of(file) for file in FILES if is_refused(file)}
+    assert refused == set(REFUSED)
+
+
+def is_refused(file: ModelFile) -> bool:
+    try:
+        import_tflite(file.path)
+    except CompileError:
+        return True
+    return False
 
 
 COMPILED = [file for file in FILES if name_of(file) not in REFUSED]
