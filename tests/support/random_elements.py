@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 Shape = tuple[int, ...]
 INT8_AND_FLOAT = ("int8", "float32")
+NUMBERS = (*INT8_AND_FLOAT, "int32")
 FLOAT = ("float32",)
 BOOL = ("bool",)
 # What TensorFlow Lite Micro has no kernel for.
@@ -25,8 +26,9 @@ NOT_IN_TFLM = frozenset(
     {
         *((kind, "int8") for kind in ("EXP", "LOG", "NEG", "SQRT")),
         *((kind, dtype) for kind in ("GELU", "RELU_0_TO_1") for dtype in INT8_AND_FLOAT),
-        *(("SELECT", dtype) for dtype in (*INT8_AND_FLOAT, "bool")),
-        *(("POW", "float32"), ("SIGN", "float32"), ("SELECT_V2", "bool")),
+        *(("SELECT", dtype) for dtype in (*NUMBERS, "bool")),
+        *(("POW", "float32"), ("SIGN", "float32"), ("SELECT_V2", "bool"), ("SELECT_V2", "int32")),
+        *(("CAST", dtype) for dtype in (*NUMBERS, "uint8", "bool")),  # not to uint8
     }
 )
 
@@ -172,6 +174,16 @@ def _select(draft: Draft) -> RandomModel:
     return draft.finish([y], shapes=draft.input_shapes)
 
 
+def _cast(draft: Draft) -> RandomModel:
+    """To any of the types that are cast, of values of any quantisation."""
+    target = draft.draw(st.sampled_from(("int8", "float32", "int32", "uint8", "bool")))
+    shape = _any_shape(draft)
+    x = draft.input(shape, None)
+    y = draft.builder.tensor("output", shape, target)
+    draft.builder.operator(draft.kind, [x], [y])
+    return draft.finish([y], x=shape, target=target)
+
+
 def _reduction(draft: Draft) -> RandomModel:
     """Over some axes, which may count from the end; a sum's scale grows with what it is of."""
     draw = draft.draw
@@ -208,6 +220,7 @@ MAKERS = {
     **dict.fromkeys(("LOGICAL_AND", "LOGICAL_OR"), _binary),
     **dict.fromkeys(("REDUCE_MAX", "REDUCE_MIN", "SUM"), _reduction),
     **dict.fromkeys(("SELECT", "SELECT_V2"), _select),
+    "CAST": _cast,
     "DIV": _div,
     "LOGICAL_NOT": _logical_not,
     "LOG_SOFTMAX": _log_softmax,
@@ -217,5 +230,8 @@ TYPES = {
     **dict.fromkeys(MAKERS, INT8_AND_FLOAT),
     **dict.fromkeys(("CEIL", "COS", "FLOOR", "POW", "ROUND", "SIGN", "SIN", "SQUARE"), FLOAT),
     **dict.fromkeys(("LOGICAL_AND", "LOGICAL_NOT", "LOGICAL_OR"), BOOL),
-    **dict.fromkeys(("EQUAL", "NOT_EQUAL", "SELECT", "SELECT_V2"), (*INT8_AND_FLOAT, "bool")),
+    **dict.fromkeys(("GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL"), NUMBERS),
+    **dict.fromkeys(("MAXIMUM", "MINIMUM", "SQUARED_DIFFERENCE"), NUMBERS),
+    **dict.fromkeys(("EQUAL", "NOT_EQUAL", "SELECT", "SELECT_V2"), (*NUMBERS, "bool")),
+    "CAST": (*NUMBERS, "uint8", "bool"),
 }

@@ -25,6 +25,7 @@ from tflite_writer import OPTIONAL, ModelBuilder
 
 DTYPES = ("int8", "float32")
 ACTIVATIONS = ("NONE", "RELU", "RELU6", "RELU_N1_TO_1")
+_INT32 = np.iinfo(np.int32)
 FINE = "fine"  # a temper of quantisations
 
 
@@ -63,6 +64,13 @@ class RandomModel:
         return f"RandomModel({self.description})"
 
 
+def _integers(generator: np.random.Generator, shape: tuple[int, ...]) -> NDArray[np.int32]:
+    """Any int32, or small ones, of which some are equal."""
+    anything = generator.integers(_INT32.min, _INT32.max, shape, endpoint=True)
+    small = generator.integers(-3, 4, shape)
+    return np.where(generator.integers(0, 2, shape) == 0, anything, small).astype(np.int32)
+
+
 def _array(
     generator: np.random.Generator, shape: tuple[int, ...], dtype: str, seed: int, domain: str
 ) -> NDArray[Any]:
@@ -77,7 +85,9 @@ def _array(
     if dtype == "uint8":
         return generator.integers(0, 256, shape).astype(np.uint8)
     if dtype == "int32":
-        return generator.integers(-(1 << 31), 1 << 31, shape).astype(np.int32)
+        if seed in (0, 1):
+            return np.full(shape, _INT32.min if seed == 0 else _INT32.max, dtype=np.int32)
+        return _integers(generator, shape)
     values = (generator.integers(-64, 65, shape) / 8).astype(np.float32)
     if domain == "positive":
         return np.abs(values) + np.float32(0.125)
@@ -116,7 +126,7 @@ class Draft:
         return scale, zero_point
 
     def tensor(self, name: str, shape: Sequence[int], affine: tuple[float, int] | None) -> int:
-        if self.dtype == "float32" or affine is None:
+        if self.dtype in ("float32", "int32") or affine is None:
             return self.builder.tensor(name, shape, self.dtype)
         return self.quantised(name, shape, self.dtype, affine)
 
@@ -152,6 +162,8 @@ class Draft:
     def weights(self, shape: Sequence[int]) -> NDArray[Any]:
         if self.is_int8:
             return self.generator.integers(-127, 128, shape).astype(np.int8)
+        if self.dtype == "int32":
+            return _integers(self.generator, tuple(shape))
         return (self.generator.integers(-16, 17, shape) / 8).astype(np.float32)
 
     def finish(self, outputs: Sequence[int], **facts: object) -> RandomModel:
@@ -511,7 +523,16 @@ def _quantize(draft: Draft) -> RandomModel:
 
 
 def _dequantize(draft: Draft) -> RandomModel:
+    """Of an input, or of a float16 constant, to which an input is added."""
     shape = _any_shape(draft)
+    if draft.dtype == "float16":
+        stored = draft.builder.constant("stored", draft.generator.normal(0, 4, shape).astype(np.float16))
+        wide = draft.builder.tensor("wide", shape, "float32")
+        draft.builder.operator(draft.kind, [stored], [wide], version=3)
+        source = draft.input(shape, None, dtype="float32")
+        output = draft.builder.tensor("output", shape, "float32")
+        draft.builder.operator("ADD", [wide, source], [output])
+        return draft.finish([output], x=shape)
     affine = draft.affine()
     source = draft.input(shape, affine)
     output = draft.builder.tensor("output", shape, "float32")
@@ -719,8 +740,9 @@ OPERATORS = tuple(sorted(_MAKERS))
 _TYPES = {
     **dict.fromkeys(OPERATORS, DTYPES),
     **dict.fromkeys(random_moves.OF_ANY_TYPE, (*DTYPES, "int32")),
+    **dict.fromkeys(("ADD", "MUL", "SUB"), (*DTYPES, "int32")),
     **random_elements.TYPES,
-    "DEQUANTIZE": ("int8", "uint8"),
+    "DEQUANTIZE": ("int8", "uint8", "float16"),
     "EMBEDDING_LOOKUP": ("float32",),
     "QUANTIZE": (*DTYPES, "uint8"),
 }
@@ -732,6 +754,8 @@ _NOT_IN_TFLM = {
     ("RELU_N1_TO_1", "int8"),
     ("EMBEDDING_LOOKUP", "float32"),
     ("DEQUANTIZE", "uint8"),
+    ("DEQUANTIZE", "float16"),
+    ("ADD", "int32"),  # with a fused activation, which it leaves out
     ("QUANTIZE", "uint8"),
     *random_elements.NOT_IN_TFLM,
 }

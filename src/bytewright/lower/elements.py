@@ -34,10 +34,11 @@ from bytewright.ir.scalar_functions import (
 from bytewright.lower.point import Point
 from bytewright.lower.requantise import float_rescaled, real_rescaled, rescaled
 from bytewright.lower.rescale import double_round, fixed_scale
-from bytewright.lower.scalar import Scalar, clamped, require_i32
+from bytewright.lower.scalar import Scalar, clamped, in_32_bits, require_i32
 from bytewright.ops.arithmetic.division import LARGEST_SHIFT
 from bytewright.ops.arithmetic.division import headrooms as headrooms_of_bytes
 from bytewright.ops.arithmetic.division import reciprocals as reciprocals_of_bytes
+from bytewright.ops.cast import TflCast
 from bytewright.ops.elementwise import (
     Add,
     Clamp,
@@ -60,6 +61,9 @@ from bytewright.ops.elementwise import (
     TflIntegerDiv,
     TflPrelu,
     TflQuantize,
+    WrappingAdd,
+    WrappingMul,
+    WrappingSub,
 )
 from bytewright.ops.float_functions import (
     Abs,
@@ -114,6 +118,21 @@ def _of_two(combine: Callable[[Any, Any], Any]) -> ElementRule:
         corners = [combine(x, y) for x in (first.low, first.high) for y in (second.low, second.high)]
         require_i32(min(corners), max(corners), "the result", at.node.where)
         return Scalar(result, min(corners), max(corners))
+
+    return ElementRule(write, num_operands=2)
+
+
+def _wrapping(combine: Callable[[Any, Any], Any]) -> ElementRule:
+    """The rule of `combine` modulo 2^32: in 64 bits, of which the lower half is taken, where 32 may not do."""
+
+    def write(at: Point, operation: ir.Operation) -> Scalar:
+        del operation
+        first, second = at.operands
+        corners = [combine(x, y) for x in (first.low, first.high) for y in (second.low, second.high)]
+        if in_32_bits(min(corners), max(corners)):
+            return Scalar(combine(first.expr, second.expr), min(corners), max(corners))
+        wide = combine(ir.cast(first.expr, I64), ir.cast(second.expr, I64))
+        return Scalar(ir.cast(wide, I32), *I32.bounds)
 
     return ElementRule(write, num_operands=2)
 
@@ -287,6 +306,39 @@ def _dequantized(at: Point, operation: TflDequantize) -> Scalar:
     return Scalar(ir.cast(at.operands[0].expr - operation.zero_point, F32) * operation.scale)
 
 
+def _cast(at: Point, operation: TflCast) -> Scalar:
+    """Integers as I32 in the bounds of their type, wrapped where they leave them; truth values as they are."""
+    x, dtype = at.operands[0], operation.dtype
+    is_truth = x.expr.dtype is ir.DType.BOOL
+    if dtype is ir.DType.BOOL:
+        return Scalar(equal(equal(x.expr, ir.const(0, x.expr.dtype)), ir.FALSE))
+    if dtype is F32:
+        one, zero = ir.const(1.0, F32), ir.const(0.0, F32)
+        return Scalar(ir.select(x.expr, one, zero) if is_truth else ir.cast(x.expr, F32))
+    if is_truth:
+        return Scalar(ir.select(x.expr, ir.const(1), ir.const(0)), 0, 1)
+    low, high = dtype.bounds
+    if at.is_float:
+        return Scalar(_truncated(at, x.expr, operation), low, high)
+    if low <= x.low and x.high <= high:
+        return x
+    return Scalar(ir.cast(ir.cast(x.expr, dtype), I32), low, high)
+
+
+def _truncated(at: Point, x: ir.Expr, operation: TflCast) -> ir.Expr:
+    """A float without what is behind its point; beyond the bounds of the type nothing is converted.
+
+    The lower of the two limits may be rounded to the least value, which then is taken as it is.
+    """
+    low, high = operation.dtype.bounds
+    bound = at.body.let("value", x)
+    above = ir.select(bound > float(low - 1), ir.cast(bound, I32), ir.const(low))
+    whole = ir.select(bound < float(high + 1), above, ir.const(high))
+    if operation.not_a_number == high:
+        return whole
+    return ir.select(equal(bound, bound), whole, ir.const(operation.not_a_number))
+
+
 ELEMENTS: dict[type[ir.Operation], ElementRule] = {
     Abs: _of_one(ABS),
     Add: _of_two(operator.add),
@@ -316,6 +368,7 @@ ELEMENTS: dict[type[ir.Operation], ElementRule] = {
     Sub: _of_two(operator.sub),
     Table: ElementRule(_table),
     Tanh: _of_one(TANH),
+    TflCast: ElementRule(_cast),
     TflDequantize: ElementRule(_dequantized),
     TflDiv: _unbounded(operator.truediv),
     TflElu: ElementRule(_elu),
@@ -330,4 +383,7 @@ ELEMENTS: dict[type[ir.Operation], ElementRule] = {
     TflRound: _of_one(RINT),
     TflSign: ElementRule(_sign),
     TflSqrt: _of_one(SQRT),
+    WrappingAdd: _wrapping(operator.add),
+    WrappingMul: _wrapping(operator.mul),
+    WrappingSub: _wrapping(operator.sub),
 }

@@ -105,6 +105,42 @@ class Mul(_Arithmetic):
     function: ClassVar[np.ufunc] = np.multiply
 
 
+class _Wrapping(_OfTwo):
+    """Abstract: on i32, modulo 2^32, as the references' machines compute what overflows."""
+
+    __slots__ = ()
+    dtypes: ClassVar[tuple[ir.DType, ...]] = (ir.DType.I32,)
+
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
+        """Exact: a sum or product of two fits 64 bits, of which the lower half is taken."""
+        first, second = (operand.astype(np.int64) for operand in inputs)
+        return (np.asarray(self.function(first, second)).astype(np.int32),)
+
+
+@dataclass(frozen=True, slots=True)
+class WrappingAdd(_Wrapping):
+    """x + y modulo 2^32."""
+
+    name: ClassVar[str] = "wrapping_add"
+    function: ClassVar[np.ufunc] = np.add
+
+
+@dataclass(frozen=True, slots=True)
+class WrappingSub(_Wrapping):
+    """x - y modulo 2^32."""
+
+    name: ClassVar[str] = "wrapping_sub"
+    function: ClassVar[np.ufunc] = np.subtract
+
+
+@dataclass(frozen=True, slots=True)
+class WrappingMul(_Wrapping):
+    """x * y modulo 2^32."""
+
+    name: ClassVar[str] = "wrapping_mul"
+    function: ClassVar[np.ufunc] = np.multiply
+
+
 class _Extremum(_OfTwo):
     """Abstract: one of two operands, the second where neither is beyond the other, as with what is not a number."""
 
@@ -427,4 +463,7 @@ OPERATIONS = (
     TflIntegerDiv,
     TflPrelu,
     TflQuantize,
+    WrappingAdd,
+    WrappingMul,
+    WrappingSub,
 )

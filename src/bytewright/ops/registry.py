@@ -2,6 +2,7 @@
 
 from bytewright import ir
 from bytewright.ops import (
+    cast,
     control,
     convolution,
     data,
@@ -19,6 +20,7 @@ from bytewright.ops import (
 OPERATIONS: dict[str, type[ir.Operation]] = {
     operation.name: operation
     for module in (
+        cast,
         control,
         convolution,
         data,

@@ -200,7 +200,7 @@ def test_integer_tensors_at_run_time_are_moved_or_refused_and_constant_ones_are_
     assert only(reshaped("int64").build([0], [1])).code == "BW105"
     builder = reshaped("int32")
     z = builder.tensor("z", (2, 2), "int32")
-    builder.operator("MUL", [1, 1], [z])
+    builder.operator("ABS", [1], [z])
     diagnostic = only(builder.build([0], [z]))
     assert diagnostic.code == "BW105"
     assert diagnostic.notes == ("tensor 1 ('y') is INT32", "tensor 3 ('z') is INT32")
@@ -212,6 +212,23 @@ def test_integer_tensors_at_run_time_are_moved_or_refused_and_constant_ones_are_
     builder.operator("CONCATENATION", parts, [joined], axis=0)
     builder.operator("RESHAPE", [x, joined], [y])
     assert import_content(builder.build([x], [y]), "model.tflite").outputs[0].type.shape == (2, 2)
+
+
+def test_what_tflm_has_no_kernel_for_on_integers_and_truth_values() -> None:
+    builder = ModelBuilder()
+    x, y = (builder.tensor(name, (4,), "int32") for name in "xy")
+    builder.operator("ADD", [x, x], [y], activation="RELU6")
+    content = builder.build([x], [y])
+    assert import_content(content, "model.tflite").graph.nodes
+    assert "leaves out the fused activation RELU6 on int32" in only(content, Numerics.TFLM).message
+    for dtype, text in (("bool", "for choices of bool"), ("int32", "does not have it for int32")):
+        builder = ModelBuilder()
+        condition, y = builder.tensor("c", (4,), "bool"), builder.tensor("y", (4,), dtype)
+        choices = [builder.tensor(name, (4,), dtype) for name in "ab"]
+        builder.operator("SELECT_V2", [condition, *choices], [y])
+        content = builder.build([condition, *choices], [y])
+        assert import_content(content, "model.tflite").graph.nodes
+        assert text in only(content, Numerics.TFLM).message
 
 
 def test_tensors_without_elements() -> None:

@@ -15,6 +15,7 @@ from bytewright.diagnostics import InternalError
 from bytewright.ir.graph import Array, ControlOperation, Operation
 from bytewright.ir.types import DType, TensorType
 from bytewright.ops.arithmetic.numerics import Rounding
+from bytewright.ops.cast import TflCast
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d, GroupedConv2d, TransposeConv2d
 from bytewright.ops.data import Concat, Gather, Identity, Pad, Reshape, Slice, Tile, Transpose
 from bytewright.ops.elementwise import (
@@ -39,6 +40,9 @@ from bytewright.ops.elementwise import (
     TflIntegerDiv,
     TflPrelu,
     TflQuantize,
+    WrappingAdd,
+    WrappingMul,
+    WrappingSub,
 )
 from bytewright.ops.ethos_u import EthosU
 from bytewright.ops.float_functions import (
@@ -412,6 +416,14 @@ WITHOUT_AXES: tuple[tuple[Operation, tuple[Array, ...], Any], ...] = (
     (Sub(), (typed(4, F32), typed(5, F32)), -1),
     (Mul(), (typed(4, I32), typed(5, I32)), 20),
     (Mul(), (typed(4, F32), typed(5, F32)), 20),
+    (WrappingAdd(), (typed(2**31 - 1, I32), typed(2, I32)), -(2**31) + 1),
+    (WrappingSub(), (typed(-(2**31), I32), typed(1, I32)), 2**31 - 1),
+    (WrappingMul(), (typed(65537, I32), typed(65537, I32)), 131073),
+    (TflCast(I8), (typed(-129, I32),), 127),
+    (TflCast(I32, 2**31 - 1), (typed(np.nan, F32),), 2**31 - 1),
+    (TflCast(I8), (typed(-200.5, F32),), -128),
+    (TflCast(F32), (typed(True, BOOL),), 1),
+    (TflCast(BOOL), (typed(0.5, F32),), True),
     (Greater(), (typed(5, I32), typed(4, I32)), True),
     (GreaterEqual(), (typed(4, I32), typed(5, I32)), False),
     (Equal(), (typed(4, F32), typed(4, F32)), True),

@@ -6,6 +6,7 @@ Operators with fused activations are the first ones. What int8 needs is written 
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import isfinite
 
 from bytewright import ir
 from bytewright.frontends.tflite.accumulator import (
@@ -25,9 +26,21 @@ from bytewright.ops.arithmetic.factors import (
     prepare_squared_difference,
     prepare_sum,
 )
-from bytewright.ops.arithmetic.multiplier import INT8_MAX, INT8_MIN, Multiplier
+from bytewright.ops.arithmetic.multiplier import ACTIVATIONS, INT8_MAX, INT8_MIN, Multiplier
+from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.arithmetic.rescale import double_round
-from bytewright.ops.elementwise import Maximum, Minimum, Mul, Sub, TflDiv, TflIntegerDiv, TflPrelu
+from bytewright.ops.elementwise import (
+    Clamp,
+    Maximum,
+    Minimum,
+    Mul,
+    Sub,
+    TflDiv,
+    TflIntegerDiv,
+    TflPrelu,
+    WrappingMul,
+    WrappingSub,
+)
 
 _IDENTITY = Multiplier(1 << 30, 1)
 """A rescale by this changes nothing but the zero point."""
@@ -62,11 +75,21 @@ def product_form(at: Conversion, first: float, second: float, output: float) -> 
 
 
 def convert_binary(
-    at: Conversion, operation: ir.Operation, int8: Callable[[Conversion, float, float, float], _Form]
+    at: Conversion,
+    operation: ir.Operation,
+    wrapping: ir.Operation,
+    int8: Callable[[Conversion, float, float, float], _Form],
 ) -> None:
-    """An operator of two operands with a fused activation; its form on int8 depends on the scales."""
+    """An operator of two operands with a fused activation; its form on int8 depends on the scales.
+
+    On int32 it is `wrapping`, as an application's numbers may be any.
+    """
     activation = fused_activation(at, 0)
-    first, second = _two_operands(at)
+    first, second = _two_operands(at, dtypes=(ir.DType.I32,))
+    if first.dtype is ir.DType.I32:
+        operands = (at.value_of(first, "first"), at.value_of(second, "second"))
+        at.define(_clamp_integer(at, at.emit(wrapping, operands, "unclamped"), activation))
+        return
     if first.is_float:
         operands = (at.value_of(first, "first"), at.value_of(second, "second"))
         at.define(clamp_float(at, at.emit(operation, operands, "unclamped"), activation))
@@ -80,6 +103,20 @@ def convert_binary(
     factor = checked_multiplier(at, form.output, reach, target.zero_point)
     rescaled = rescale(at, result, [factor], 0, target.zero_point, ir.DType.I8, "rescaled")
     at.define(clamp_activation(at, rescaled, activation, target))
+
+
+def _clamp_integer(at: Conversion, value: str, activation: str) -> str:
+    """The fused activation of an int32 result, to which the bounds apply as they are."""
+    if activation == "NONE":
+        return value
+    if at.operator.kind == "ADD" and at.numerics is Numerics.TFLM:
+        at.fail(
+            f"TensorFlow Lite Micro leaves out the fused activation {activation} on int32",
+            help="compile for --numerics litert-ref",
+        )
+    limits = zip(ACTIVATIONS[activation], ir.DType.I32.bounds, strict=True)
+    low, high = (int(limit) if isfinite(limit) else bound for limit, bound in limits)
+    return at.emit(Clamp(low, high), (value,), "clamped")
 
 
 def _widened(
@@ -96,12 +133,12 @@ def _widened(
 
 def convert_squared_difference(at: Conversion) -> None:
     """SQUARED_DIFFERENCE: of int8 at a common scale with 7 more bits."""
-    first, second = _two_operands(at)
-    if first.is_float:
-        difference = at.emit(
-            Sub(), (at.value_of(first, "first"), at.value_of(second, "second")), "difference"
-        )
-        at.define(at.emit(Mul(), (difference, difference), "square"))
+    first, second = _two_operands(at, dtypes=(ir.DType.I32,))
+    if first.dtype is not ir.DType.I8:
+        subtract, multiply = (Sub(), Mul()) if first.is_float else (WrappingSub(), WrappingMul())
+        operands = (at.value_of(first, "first"), at.value_of(second, "second"))
+        difference = at.emit(subtract, operands, "difference")
+        at.define(at.emit(multiply, (difference, difference), "square"))
         return
     one, two, target = at.affine(first.tensor), at.affine(second.tensor), at.affine(at.output_tensor())
     *factors, factor = prepare_squared_difference(one.scale, two.scale, target.scale)
@@ -140,7 +177,7 @@ def convert_div(at: Conversion) -> None:
 
 def convert_extremum(at: Conversion, operation: Maximum | Minimum) -> None:
     """MAXIMUM and MINIMUM: of int8 of raw values, whatever the quantisations."""
-    first, second = _two_operands(at)
+    first, second = _two_operands(at, dtypes=(ir.DType.I32,))
     operands = (at.value_of(first, "first"), at.value_of(second, "second"))
     at.define(at.emit(operation, operands, "result"))
 
@@ -171,10 +208,13 @@ def convert_prelu(at: Conversion) -> None:
 
 
 def _two_operands(
-    at: Conversion, first: str = "first operand", second: str = "second operand"
+    at: Conversion,
+    first: str = "first operand",
+    second: str = "second operand",
+    dtypes: tuple[ir.DType, ...] = (),
 ) -> tuple[Operand, Operand]:
-    """Both operands, of the result's type."""
+    """Both operands, of the result's type: int8, float32, or one of `dtypes`."""
     at.require_counts((2,))
-    operands = at.activation_operand(0, first), at.activation_operand(1, second)
+    operands = at.activation_operand(0, first, *dtypes), at.activation_operand(1, second, *dtypes)
     at.require_same_dtype(*operands)
     return operands

@@ -101,9 +101,12 @@ def import_content(
 
 
 def _has_infinities(model: ModelRecord) -> bool:
-    """Whether a float32 constant of the model is infinite or not a number."""
-    used = {t.buffer for t in model.tensors if t.element_type == "FLOAT32" and t.has_values}
-    return not all(np.isfinite(np.frombuffer(model.buffers[index], "<f4")).all() for index in used)
+    """Whether a float32 or float16 constant of the model is infinite or not a number."""
+    types = {"FLOAT32": "<f4", "FLOAT16": "<f2"}
+    used = {
+        (t.buffer, types[t.element_type]) for t in model.tensors if t.element_type in types and t.has_values
+    }
+    return not all(np.isfinite(np.frombuffer(model.buffers[index], kind)).all() for index, kind in used)
 
 
 def _parameters(graph: GraphBuilder, ports: tuple[PortName, ...]) -> tuple[ir.Value, ...]:

@@ -1,4 +1,4 @@
-"""QUANTIZE and DEQUANTIZE: between float32 and int8 or uint8, and between two quantisations of these."""
+"""QUANTIZE and DEQUANTIZE: between float32 and int8 or uint8, between two quantisations, of float16 constants."""
 
 import numpy as np
 
@@ -38,11 +38,14 @@ def convert_quantize(at: Conversion) -> None:
 
 
 def convert_dequantize(at: Conversion) -> None:
-    """DEQUANTIZE of int8 or uint8 to float32."""
+    """DEQUANTIZE of int8 or uint8 to float32, and of float16 constants, which are that already when they are read."""
     at.require_counts((1,))
     source = at.activation_operand(0, "input", ir.DType.U8)
-    at.require(not source.is_float, "the input is float32 already")
     at.require_result("FLOAT32")
+    if source.tensor.element_type == "FLOAT16":
+        at.define(at.value_of(source, "input"))
+        return
+    at.require(not source.is_float, "the input is float32 already")
     if len(source.tensor.quantization.scales) > 1:
         at.define(_dequantized_channels(at))
         return

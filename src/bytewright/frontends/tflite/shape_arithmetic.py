@@ -137,7 +137,7 @@ def _reverse(at: Conversion) -> None:
     _define(at, moved(partial(np.flip, axis=axes), source))
 
 
-def _cast(at: Conversion) -> None:
+def cast_known(at: Conversion) -> None:
     """CAST: floats lose what is behind the point; a number that the type does not have is refused."""
     at.require_counts((1,))
     source = at.known_operand(0, "input")
@@ -385,7 +385,7 @@ FOLDED: dict[str, FoldedOperator] = {
     "ABS": FoldedOperator(partial(_unary, function=np.abs)),
     "ADD": FoldedOperator(_integers_only(growing.added), "AddOptions"),
     "BROADCAST_TO": FoldedOperator(_broadcast_to),
-    "CAST": FoldedOperator(_cast),
+    "CAST": FoldedOperator(cast_known),
     "CEIL": FoldedOperator(partial(_unary, function=np.ceil, dtypes=_FLOATS)),
     "DIV": FoldedOperator(partial(_divide, by=growing.divided, divide=_truncated), "DivOptions"),
     "EQUAL": FoldedOperator(partial(_compare, function=np.equal)),

@@ -75,7 +75,9 @@ def _check_structure(whole: _Survey) -> None:
     if not model.inputs:
         notes.append("it has no input")
     used = _used_tensors(model, whole.supported)
-    notes.extend(f"{t.label} is a variable that survives between runs" for t in used if t.is_variable)
+    brought = {index for operator in whole.refused for index in operator.operands}
+    variables = (tensor for tensor in used if tensor.is_variable and tensor.index not in brought)
+    notes.extend(f"{tensor.label} is a variable that survives between runs" for tensor in variables)
     notes.extend(f"{tensor.label} is sparse" for tensor in used if tensor.is_sparse)
     whole.report(
         "BW107",
@@ -130,11 +132,11 @@ def _check_hybrid(whole: _Survey) -> None:
 
 
 def _check_types(whole: _Survey) -> None:
-    """int8, float32 and truth values at run time, int32 where it is moved or counts elements, uint8 at the border.
+    """int8, float32 and truth values at run time, int32 where operators take it, uint8 at the border.
 
-    Constants may be int32 and int64, too.
+    Constants may be int32 and int64, too, and float16 where they are dequantised.
     """
-    model, moved = whole.model, _moved_integers(whole.model)
+    model, integers, halves = whole.model, _taken_as(whole.model, "int32"), _float16_constants(whole.model)
     reported, never_uint8 = _reported(whole), _never_uint8(whole)
     wrong = [
         tensor
@@ -142,7 +144,8 @@ def _check_types(whole: _Survey) -> None:
         if tensor.index not in reported
         and tensor.element_type not in _allowed_types(whole, tensor.index)
         and (tensor.element_type != "UINT8" or tensor.index in never_uint8)
-        and (tensor.element_type != "INT32" or tensor.index not in moved)
+        and (tensor.element_type != "INT32" or tensor.index not in integers)
+        and (tensor.element_type != "FLOAT16" or tensor.index not in halves)
     ]
     notes = [f"{tensor.label} is {tensor.element_type}" for tensor in wrong]
     help_text = "quantise the model to int8 (per tensor or per channel), inputs and outputs too, or keep it in float32"
@@ -181,17 +184,23 @@ def _reported(whole: _Survey) -> set[int]:
     return reported
 
 
-def _moved_integers(model: ModelRecord) -> frozenset[int]:
-    """Tensors that may be int32 at run time: whatever touches them moves int32, or reads indices there."""
-    moved = set(range(len(model.tensors)))
+def _taken_as(model: ModelRecord, element_type: str) -> frozenset[int]:
+    """Tensors that may have an element type: whatever touches them takes it, or reads indices there."""
+    taken = set(range(len(model.tensors)))
     for operator in model.operators:
         row = OPERATORS.get(operator.kind)
-        if row is not None and "int32" not in row.types:
-            moved.difference_update(operator.outputs)
-            moved.difference_update(
+        if row is not None and element_type not in row.types:
+            taken.difference_update(operator.outputs)
+            taken.difference_update(
                 t for position, t in enumerate(operator.inputs) if position != row.indices
             )
-    return frozenset(moved)
+    return frozenset(taken)
+
+
+def _float16_constants(model: ModelRecord) -> set[int]:
+    """Constants that may be float16: operators alone have to do with them, and such as take it."""
+    constants = {tensor.index for tensor in model.tensors if tensor.has_values}
+    return constants & _taken_as(model, "float16") - {*model.outputs}
 
 
 def _check_shapes(whole: _Survey) -> None:

@@ -14,6 +14,7 @@ from bytewright.frontends.tflite.activation import (
     convert_unary,
 )
 from bytewright.frontends.tflite.batches import convert_batch_to_space, convert_space_to_batch
+from bytewright.frontends.tflite.cast import convert_cast
 from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.convolution import (
     convert_conv2d,
@@ -65,7 +66,20 @@ from bytewright.frontends.tflite.shape import (
 from bytewright.frontends.tflite.strided_slice import convert_strided_slice
 from bytewright.ops.arithmetic import tables
 from bytewright.ops.arithmetic.numerics import Numerics
-from bytewright.ops.elementwise import Add, LogicalAnd, LogicalNot, LogicalOr, Maximum, Minimum, Mul, Pow, Sub
+from bytewright.ops.elementwise import (
+    Add,
+    LogicalAnd,
+    LogicalNot,
+    LogicalOr,
+    Maximum,
+    Minimum,
+    Mul,
+    Pow,
+    Sub,
+    WrappingAdd,
+    WrappingMul,
+    WrappingSub,
+)
 from bytewright.ops.float_functions import (
     Abs,
     Ceil,
@@ -130,6 +144,7 @@ def _convert_ethos_u(conversion: Conversion) -> None:
 _CLAMPS = "fused activation: none, RELU, RELU6, RELU_N1_TO_1"
 _WEIGHTS = "constant weights, per tensor or per channel, zero point 0"
 _MOVED = ("int8", "float32", "int32")
+_NUMBERS = ("int8", "float32", "int32")
 _FLOAT = ("float32",)
 _BOTH = ("int8", "float32")
 _NOT_IN_TFLM = {Numerics.TFLM: _BOTH}
@@ -143,9 +158,10 @@ _RESIZED = "constant size; align_corners or half_pixel_centers, or neither"
 OPERATORS: dict[str, TfliteOperator] = {
     "ABS": TfliteOperator(partial(convert_unary, operation=Abs(), int8=tables.absolute), int8_cost_ms=0.4),
     "ADD": TfliteOperator(
-        partial(convert_binary, operation=Add(), int8=sum_form),
+        partial(convert_binary, operation=Add(), wrapping=WrappingAdd(), int8=sum_form),
         "AddOptions",
-        f"broadcasting; {_CLAMPS}",
+        f"broadcasting; {_CLAMPS}; int32: modulo 2^32, without a fused activation with tflm",
+        types=_NUMBERS,
         int8_cost_ms=1.4,
     ),
     "AVERAGE_POOL_2D": TfliteOperator(
@@ -165,6 +181,12 @@ OPERATORS: dict[str, TfliteOperator] = {
         types=_MOVED,
     ),
     "BROADCAST_TO": TfliteOperator(convert_broadcast_to, limits="constant shape", cost_ms=1.5, types=_MOVED),
+    "CAST": TfliteOperator(
+        convert_cast,
+        limits="raw values; integers wrap, floats are truncated and saturate; tflm: not uint8",
+        types=("int8", "float32", "int32", "uint8", "bool"),
+        absent={Numerics.TFLM: ("uint8",)},
+    ),
     "CEIL": TfliteOperator(partial(convert_unary, operation=Ceil()), types=_FLOAT, absent=_FLOAT_ALONE),
     "CONCATENATION": TfliteOperator(
         convert_concatenation,
@@ -188,8 +210,9 @@ OPERATORS: dict[str, TfliteOperator] = {
     ),
     "DEQUANTIZE": TfliteOperator(
         convert_dequantize,
-        limits="to float32; constants also per channel (not with tflm)",
-        types=("int8", "uint8"),
+        limits="to float32; constants also per channel, or of float16 (neither with tflm)",
+        types=("int8", "uint8", "float16"),
+        absent={Numerics.TFLM: ("float16",)},
     ),
     "DIV": TfliteOperator(
         convert_div,
@@ -208,7 +231,7 @@ OPERATORS: dict[str, TfliteOperator] = {
     "EQUAL": TfliteOperator(
         convert_comparison,
         limits=f"broadcasting; {_OF_BELOW_ONE}",
-        types=(*_BOTH, "bool"),
+        types=(*_NUMBERS, "bool"),
         int8_cost_ms=1.0,
     ),
     "EXP": TfliteOperator(
@@ -242,9 +265,11 @@ OPERATORS: dict[str, TfliteOperator] = {
         int8_cost_ms=5.0,
         absent=_NOT_IN_TFLM,
     ),
-    "GREATER": TfliteOperator(convert_comparison, limits=f"broadcasting; {_OF_BELOW_ONE}", int8_cost_ms=1.0),
+    "GREATER": TfliteOperator(
+        convert_comparison, limits=f"broadcasting; {_OF_BELOW_ONE}", types=_NUMBERS, int8_cost_ms=1.0
+    ),
     "GREATER_EQUAL": TfliteOperator(
-        convert_comparison, limits=f"broadcasting; {_OF_BELOW_ONE}", int8_cost_ms=1.0
+        convert_comparison, limits=f"broadcasting; {_OF_BELOW_ONE}", types=_NUMBERS, int8_cost_ms=1.0
     ),
     "HARD_SWISH": TfliteOperator(
         partial(convert_unary, operation=TflHardSwish(), int8=tables.hard_swish),
@@ -252,9 +277,11 @@ OPERATORS: dict[str, TfliteOperator] = {
         int8_cost_ms=0.6,
     ),
     "LEAKY_RELU": TfliteOperator(convert_leaky_relu, "LeakyReluOptions", int8_cost_ms=0.4),
-    "LESS": TfliteOperator(convert_comparison, limits=f"broadcasting; {_OF_BELOW_ONE}", int8_cost_ms=1.0),
+    "LESS": TfliteOperator(
+        convert_comparison, limits=f"broadcasting; {_OF_BELOW_ONE}", types=_NUMBERS, int8_cost_ms=1.0
+    ),
     "LESS_EQUAL": TfliteOperator(
-        convert_comparison, limits=f"broadcasting; {_OF_BELOW_ONE}", int8_cost_ms=1.0
+        convert_comparison, limits=f"broadcasting; {_OF_BELOW_ONE}", types=_NUMBERS, int8_cost_ms=1.0
     ),
     "LOG": TfliteOperator(
         partial(convert_unary, operation=Log(), int8=tables.logarithm),
@@ -280,14 +307,18 @@ OPERATORS: dict[str, TfliteOperator] = {
         cost_ms=2.5,
     ),
     "MAXIMUM": TfliteOperator(
-        partial(convert_extremum, operation=Maximum()), limits="broadcasting; int8: of raw values"
+        partial(convert_extremum, operation=Maximum()),
+        limits="broadcasting; int8: of raw values",
+        types=_NUMBERS,
     ),
     "MAX_POOL_2D": TfliteOperator(
         partial(convert_pool, kind=MaxPool2d), "Pool2DOptions", _POOLS, cost_ms=2.0
     ),
     "MEAN": TfliteOperator(convert_mean, "ReducerOptions", "constant axes", cost_ms=2.0),
     "MINIMUM": TfliteOperator(
-        partial(convert_extremum, operation=Minimum()), limits="broadcasting; int8: of raw values"
+        partial(convert_extremum, operation=Minimum()),
+        limits="broadcasting; int8: of raw values",
+        types=_NUMBERS,
     ),
     "MIRROR_PAD": TfliteOperator(
         convert_mirror_pad,
@@ -297,9 +328,10 @@ OPERATORS: dict[str, TfliteOperator] = {
         types=_MOVED,
     ),
     "MUL": TfliteOperator(
-        partial(convert_binary, operation=Mul(), int8=product_form),
+        partial(convert_binary, operation=Mul(), wrapping=WrappingMul(), int8=product_form),
         "MulOptions",
-        f"broadcasting; {_CLAMPS}",
+        f"broadcasting; {_CLAMPS}; int32: modulo 2^32",
+        types=_NUMBERS,
         int8_cost_ms=1.2,
     ),
     "NEG": TfliteOperator(
@@ -310,7 +342,7 @@ OPERATORS: dict[str, TfliteOperator] = {
     "NOT_EQUAL": TfliteOperator(
         convert_comparison,
         limits=f"broadcasting; {_OF_BELOW_ONE}",
-        types=(*_BOTH, "bool"),
+        types=(*_NUMBERS, "bool"),
         int8_cost_ms=1.0,
     ),
     "PACK": TfliteOperator(
@@ -367,11 +399,14 @@ OPERATORS: dict[str, TfliteOperator] = {
     "SELECT": TfliteOperator(
         convert_select,
         limits="choices of one shape; a condition of theirs, of their first axis, or of one element; not with tflm",
-        types=(*_BOTH, "bool"),
-        absent={Numerics.TFLM: (*_BOTH, "bool")},
+        types=(*_NUMBERS, "bool"),
+        absent={Numerics.TFLM: (*_NUMBERS, "bool")},
     ),
     "SELECT_V2": TfliteOperator(
-        convert_select, limits="broadcasting; tflm: not bool", types=(*_BOTH, "bool")
+        convert_select,
+        limits="broadcasting; tflm: int8 and float32 alone",
+        types=(*_NUMBERS, "bool"),
+        absent={Numerics.TFLM: ("int32",)},
     ),
     "SIGN": TfliteOperator(
         partial(convert_unary, operation=TflSign()), limits="not with tflm", types=_FLOAT, absent=_NOT_IN_TFLM
@@ -404,7 +439,10 @@ OPERATORS: dict[str, TfliteOperator] = {
     ),
     "SQUARE": TfliteOperator(convert_square, types=_FLOAT, absent=_FLOAT_ALONE),
     "SQUARED_DIFFERENCE": TfliteOperator(
-        convert_squared_difference, limits="broadcasting; int8: a rescale below 1", int8_cost_ms=1.4
+        convert_squared_difference,
+        limits="broadcasting; int8: a rescale below 1; int32: modulo 2^32",
+        types=_NUMBERS,
+        int8_cost_ms=1.4,
     ),
     "SQUEEZE": TfliteOperator(convert_squeeze, "SqueezeOptions", types=_MOVED),
     "STRIDED_SLICE": TfliteOperator(
@@ -415,9 +453,10 @@ OPERATORS: dict[str, TfliteOperator] = {
         types=_MOVED,
     ),
     "SUB": TfliteOperator(
-        partial(convert_binary, operation=Sub(), int8=sum_form),
+        partial(convert_binary, operation=Sub(), wrapping=WrappingSub(), int8=sum_form),
         "SubOptions",
-        f"broadcasting; {_CLAMPS}",
+        f"broadcasting; {_CLAMPS}; int32: modulo 2^32",
+        types=_NUMBERS,
         int8_cost_ms=1.4,
     ),
     "SUM": TfliteOperator(convert_sum, "ReducerOptions", "constant axes", cost_ms=2.0),
@@ -471,5 +510,4 @@ ADVICE: dict[str, str] = {
     "NON_MAX_SUPPRESSION_V4": _AFTER,
     "NON_MAX_SUPPRESSION_V5": _AFTER,
     "FAKE_QUANT": "convert the model with a representative data set, or without quantisation",
-    "CAST": "let the model's inputs and outputs have the types that it computes with",
 }

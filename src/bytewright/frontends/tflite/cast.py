@@ -1,0 +1,31 @@
+"""CAST: between element types, of raw values."""
+
+from bytewright.frontends.tflite.conversion import DTYPES, Conversion
+from bytewright.frontends.tflite.shape_arithmetic import cast_known
+from bytewright.ops.arithmetic.numerics import Numerics
+from bytewright.ops.cast import CASTS, TflCast
+
+
+def convert_cast(at: Conversion) -> None:
+    """CAST of an activation; of values that are known, at import, where int64 is possible too.
+
+    What is not a number becomes LiteRT's greatest integer, and zero in TensorFlow Lite Micro.
+    """
+    at.require_counts((1,))
+    source = at.operand(0, "input")
+    if source.data is not None:
+        cast_known(at)
+        return
+    result = at.output_tensor()
+    dtype = DTYPES.get(result.element_type)
+    for tensor, found in ((source.tensor, source.dtype), (result, dtype)):
+        if found not in CASTS:
+            at.fail(f"'{tensor.name}' is {tensor.element_type}", code="BW105", tensor=tensor)
+    assert dtype is not None  # of None there is no cast
+    value = at.value_of(source)
+    if dtype is source.dtype:
+        at.define(value)
+        return
+    saturates = source.is_float and dtype.is_integer and at.numerics is Numerics.LITERT_REF
+    operation = TflCast(dtype, dtype.bounds[1] if saturates else 0)
+    at.define(at.emit(operation, (value,), "result"))
