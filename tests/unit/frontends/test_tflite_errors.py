@@ -400,13 +400,39 @@ def test_pools_between_two_scales_are_for_litert_alone() -> None:
 
 def test_operands_that_must_be_constant() -> None:
     builder = ModelBuilder()
-    x, w = builder.tensor("x", (1, 4), "float32"), builder.tensor("w", (3, 4), "float32")
-    y = builder.tensor("y", (1, 3), "float32")
-    builder.operator("FULLY_CONNECTED", [x, w, -1], [y])
+    x, w = builder.tensor("x", (1, 2, 2, 4), "float32"), builder.tensor("w", (3, 1, 1, 4), "float32")
+    y = builder.tensor("y", (1, 2, 2, 3), "float32")
+    builder.operator("CONV_2D", [x, w], [y])
     diagnostic = only(builder.build([x, w], [y]))
     assert diagnostic.code == "BW107"
     assert "the weights must be constant" in diagnostic.message
-    assert diagnostic.where == "model.tflite, operator 0 (FULLY_CONNECTED), tensor 'w'"
+    assert diagnostic.where == "model.tflite, operator 0 (CONV_2D), tensor 'w'"
+
+
+def layer_of_computed_weights(biases: int, dtype: str = "int32", depth: int = 4) -> bytes:
+    builder = ModelBuilder()
+    affine = {"scale": 0.25, "zero_point": -128}
+    x, w = (
+        builder.tensor("x", (1, depth), "int8", **affine),
+        builder.tensor("w", (3, depth), "int8", **affine),
+    )
+    b, y = builder.constant("b", np.zeros(biases, dtype)), builder.tensor("y", (1, 3), "int8", **affine)
+    builder.operator("FULLY_CONNECTED", [x, w, b], [y])
+    return builder.build([x, w], [y])
+
+
+@pytest.mark.parametrize(
+    ("content", "code", "text"),
+    [
+        (layer_of_computed_weights(3, "float32"), "BW107", "the bias is FLOAT32"),
+        (layer_of_computed_weights(4), "BW107", "biases [4] for 3 channels"),
+        (layer_of_computed_weights(3, depth=40000), "BW110", "the sum of 40000 products can reach"),
+    ],
+)
+def test_layers_of_computed_weights(content: bytes, code: str, text: str) -> None:
+    diagnostic = only(content)
+    assert diagnostic.code == code
+    assert text in diagnostic.message
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,6 @@ from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.convolution import (
     convert_conv2d,
     convert_depthwise,
-    convert_fully_connected,
     convert_transpose_conv,
 )
 from bytewright.frontends.tflite.elementwise import (
@@ -33,7 +32,7 @@ from bytewright.frontends.tflite.elementwise import (
     sum_form,
 )
 from bytewright.frontends.tflite.logic import convert_comparison, convert_logical, convert_select
-from bytewright.frontends.tflite.matmul import convert_batch_matmul
+from bytewright.frontends.tflite.matmul import convert_batch_matmul, convert_fully_connected
 from bytewright.frontends.tflite.moves import (
     convert_broadcast_to,
     convert_depth_to_space,
@@ -222,7 +221,7 @@ OPERATORS: dict[str, TfliteOperator] = {
     "FULLY_CONNECTED": TfliteOperator(
         convert_fully_connected,
         "FullyConnectedOptions",
-        f"{_WEIGHTS}, not shuffled; {_CLAMPS}",
+        f"{_WEIGHTS}, or computed, with one scale; not shuffled; {_CLAMPS}",
         cost_ms=2.5,
         scale_cost_ms=0.7,  # each is fitted to double precision
         has_weights=True,
