@@ -182,6 +182,7 @@ _FORMS: dict[str, _OperatorForm] = {
     "PACK": _OperatorForm("PackOptions", {"values_count": 1, "axis": 0}),
     "UNPACK": _OperatorForm("UnpackOptions", {"num": 1, "axis": 0}),
     "TILE": _OperatorForm("TileOptions", {}, 1, 2),
+    "BROADCAST_ARGS": _OperatorForm("", {}, 1, 1),
     "BROADCAST_TO": _OperatorForm("BroadcastToOptions", {}, 3, 3),
     "SPLIT_V": _OperatorForm("SplitVOptions", {"num_splits": 1}),
     "GATHER": _OperatorForm("GatherOptions", {"axis": 0, "batch_dims": 0}),
