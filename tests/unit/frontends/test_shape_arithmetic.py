@@ -311,6 +311,14 @@ def broadcast_together(draft: Draft) -> int:
     return draft.node("MUL", draft.x, scale, dtype="float32")
 
 
+def broadcast_samples(draft: Draft) -> int:
+    """A row of each sample, to all rows of it."""
+    mean = draft.builder.tensor("mean", (1, 1, 4), "float32", shape_signature=(-1, 1, 4))
+    draft.builder.operator("MEAN", [draft.x, draft.constant([1])], [mean], keep_dims=True)
+    rows = draft.node("BROADCAST_TO", mean, draft.shape(), dtype="float32")
+    return draft.node("SUB", draft.x, rows, dtype="float32")
+
+
 def tiled_by_the_batch(draft: Draft) -> int:
     """A table of positions, or the token of a class, for each sample."""
     batch = draft.node("GATHER", draft.shape(), draft.constant([0]))
@@ -328,6 +336,7 @@ MODELS = {
         initial_state,
         sliced_to_the_batch,
         broadcast_together,
+        broadcast_samples,
         tiled_by_the_batch,
     )
 }
@@ -386,6 +395,12 @@ def counted_up(draft: Draft) -> int:
     return draft.node("ADD", draft.x, draft.node("CAST", steps, dtype="float32"), dtype="float32")
 
 
+def broadcast_beside_the_batch(draft: Draft) -> int:
+    batch = draft.node("GATHER", draft.shape(), draft.constant([0]))
+    more = draft.node("CONCATENATION", batch, draft.constant([1, 6, 4]))
+    return draft.node("BROADCAST_TO", draft.x, more, dtype="float32")
+
+
 def broadcast_with_the_batch(draft: Draft) -> int:
     together = draft.node("BROADCAST_ARGS", draft.shape(), draft.constant([2, 6, 4]))
     return draft.node("FILL", together, draft.constant(1.0, "float32"), dtype="float32")
@@ -405,6 +420,7 @@ def sum_over_the_batch(draft: Draft) -> int:
         batch_behind,
         sliced_without_a_sample,
         counted_up,
+        broadcast_beside_the_batch,
         broadcast_with_the_batch,
         sum_over_the_batch,
     ],
