@@ -126,6 +126,7 @@ _FORMS: dict[str, _OperatorForm] = {
     "RELU": _OperatorForm("", {}),
     "RELU6": _OperatorForm("", {}),
     "RELU_N1_TO_1": _OperatorForm("", {}, 1, 1),
+    "L2_NORMALIZATION": _OperatorForm("L2NormOptions", _ACTIVATION),
     "LEAKY_RELU": _OperatorForm("LeakyReluOptions", {"alpha": 0.0}),
     "HARD_SWISH": _OperatorForm("HardSwishOptions", {}, 1, 1),
     "QUANTIZE": _OperatorForm("QuantizeOptions", {}, 1, 2),

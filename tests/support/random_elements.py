@@ -192,7 +192,8 @@ def _reduction(draft: Draft) -> RandomModel:
     return draft.finish([y], x=shape, axes=signed, keep=keep, quantisation=(source, target))
 
 
-def _log_softmax(draft: Draft) -> RandomModel:
+def _rows(draft: Draft) -> RandomModel:
+    """LOG_SOFTMAX, with the quantisation that it has, and L2_NORMALIZATION."""
     shape = _any_shape(draft, 1, 4, 9)
     affine = draft.affine()
     x, y = draft.input(shape, affine), draft.output(shape, (1.0 / 16, 127))
@@ -210,12 +211,15 @@ MAKERS = {
     **dict.fromkeys(("SELECT", "SELECT_V2"), _select),
     "DIV": _div,
     "LOGICAL_NOT": _logical_not,
-    "LOG_SOFTMAX": _log_softmax,
+    "L2_NORMALIZATION": _rows,
+    "LOG_SOFTMAX": _rows,
     "PRELU": _prelu,
 }
 TYPES = {
     **dict.fromkeys(MAKERS, INT8_AND_FLOAT),
-    **dict.fromkeys(("CEIL", "COS", "FLOOR", "POW", "ROUND", "SIGN", "SIN", "SQUARE"), FLOAT),
+    **dict.fromkeys(
+        ("CEIL", "COS", "FLOOR", "L2_NORMALIZATION", "POW", "ROUND", "SIGN", "SIN", "SQUARE"), FLOAT
+    ),
     **dict.fromkeys(("LOGICAL_AND", "LOGICAL_NOT", "LOGICAL_OR"), BOOL),
     **dict.fromkeys(("EQUAL", "NOT_EQUAL", "SELECT", "SELECT_V2"), (*INT8_AND_FLOAT, "bool")),
 }

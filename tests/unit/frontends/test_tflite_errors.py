@@ -398,6 +398,27 @@ def test_pools_between_two_scales_are_for_litert_alone() -> None:
     assert "must be equal" in only(content, Numerics.TFLM).message
 
 
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        (unary("L2_NORMALIZATION"), "the input is int8, and float32 alone is supported"),
+        (
+            unary(
+                "L2_NORMALIZATION",
+                source=("float32", None, 0),
+                target=("float32", None, 0),
+                activation="RELU",
+            ),
+            "the fused activation RELU is not supported",
+        ),
+    ],
+)
+def test_norms(content: bytes, text: str) -> None:
+    diagnostic = only(content)
+    assert diagnostic.code == "BW107"
+    assert text in diagnostic.message
+
+
 def test_operands_that_must_be_constant() -> None:
     builder = ModelBuilder()
     x, w = builder.tensor("x", (1, 2, 2, 4), "float32"), builder.tensor("w", (3, 1, 1, 4), "float32")

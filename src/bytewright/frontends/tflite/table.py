@@ -49,7 +49,7 @@ from bytewright.frontends.tflite.moves import (
 from bytewright.frontends.tflite.pooling import convert_pool
 from bytewright.frontends.tflite.quantization import convert_dequantize, convert_quantize
 from bytewright.frontends.tflite.reduction import convert_extremum as convert_reduced_extremum
-from bytewright.frontends.tflite.reduction import convert_mean, convert_sum
+from bytewright.frontends.tflite.reduction import convert_l2_normalization, convert_mean, convert_sum
 from bytewright.frontends.tflite.resize import convert_resize
 from bytewright.frontends.tflite.shape import (
     convert_concatenation,
@@ -249,6 +249,9 @@ OPERATORS: dict[str, TfliteOperator] = {
         partial(convert_unary, operation=TflHardSwish(), int8=tables.hard_swish),
         limits="int8: input scale at most 128 times the output's",
         int8_cost_ms=0.6,
+    ),
+    "L2_NORMALIZATION": TfliteOperator(
+        convert_l2_normalization, "L2NormOptions", "last axis; no fused activation", types=_FLOAT, cost_ms=2.0
     ),
     "LEAKY_RELU": TfliteOperator(convert_leaky_relu, "LeakyReluOptions", int8_cost_ms=0.4),
     "LESS": TfliteOperator(convert_comparison, limits=f"broadcasting; {_OF_BELOW_ONE}", int8_cost_ms=1.0),
