@@ -541,6 +541,7 @@ def _quantize(draft: Draft) -> RandomModel:
 
 
 def _dequantize(draft: Draft) -> RandomModel:
+    """DEQUANTIZE and CAST, which makes nothing of a quantisation."""
     shape = _any_shape(draft)
     affine = draft.affine()
     source = draft.input(shape, affine)
@@ -703,6 +704,7 @@ _MAKERS: dict[str, Callable[[Draft], RandomModel]] = {
     "BATCH_TO_SPACE_ND": random_moves.space_and_batch,
     "BROADCAST_TO": random_moves.broadcast_to,
     "BATCH_MATMUL": _batch_matmul,
+    "CAST": _dequantize,
     "CONCATENATION": _concatenation,
     "CONV_2D": _convolution,
     "DEPTHWISE_CONV_2D": _convolution,
@@ -750,6 +752,7 @@ _TYPES = {
     **dict.fromkeys(OPERATORS, DTYPES),
     **dict.fromkeys(random_moves.OF_ANY_TYPE, (*DTYPES, "int32")),
     **random_elements.TYPES,
+    "CAST": ("int8", "uint8", "bool"),
     "DEQUANTIZE": ("int8", "uint8"),
     "EMBEDDING_LOOKUP": ("float32",),
     "QUANTIZE": (*DTYPES, "uint8"),
@@ -761,6 +764,7 @@ _NOT_IN_TFLM = {
     *((kind, dtype) for kind in ("SPACE_TO_BATCH_ND", "TILE") for dtype in DTYPES),
     ("RELU_N1_TO_1", "int8"),
     ("EMBEDDING_LOOKUP", "float32"),
+    ("CAST", "uint8"),
     ("DEQUANTIZE", "uint8"),
     ("QUANTIZE", "uint8"),
     *random_elements.NOT_IN_TFLM,

@@ -398,6 +398,21 @@ def test_pools_between_two_scales_are_for_litert_alone() -> None:
     assert "must be equal" in only(content, Numerics.TFLM).message
 
 
+def test_casts_of_other_types_are_refused_by_name() -> None:
+    diagnostic = only(unary("CAST", source=("float32", None, 0), target=("int8", 0.5, 0)))
+    assert diagnostic.code == "BW104"
+    assert "CAST" in diagnostic.message
+    assert "the types that it computes with" in str(diagnostic.help)
+    diagnostic = only(unary("CAST", source=("uint8", 0.5, 0), target=("float32", None, 0)), Numerics.TFLM)
+    assert "TensorFlow Lite Micro does not have it for uint8" in diagnostic.message
+
+
+def test_variables_are_to_become_constants() -> None:
+    diagnostic = only(unary("READ_VARIABLE"))
+    assert diagnostic.code == "BW104"
+    assert "from_keras_model" in str(diagnostic.help)
+
+
 @pytest.mark.parametrize(
     ("content", "text"),
     [

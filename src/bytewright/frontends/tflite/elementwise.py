@@ -7,6 +7,8 @@ import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 from bytewright import ir
 from bytewright.frontends.tflite.accumulator import (
     checked_multiplier,
@@ -28,7 +30,12 @@ from bytewright.ops.arithmetic.factors import (
 from bytewright.ops.arithmetic.multiplier import INT8_MAX, INT8_MIN, Multiplier
 from bytewright.ops.arithmetic.rescale import double_round
 from bytewright.ops.elementwise import Maximum, Minimum, Mul, Sub, TflDiv, TflIntegerDiv, TflPrelu
+from bytewright.ops.float_functions import TflSqrt
+from bytewright.ops.pooling import ReduceSum
 
+# What both references have of L2_NORMALIZATION.
+_LEAST_NORM = 1e-6
+_MOST_AXES_OF_ROWS = 4
 _IDENTITY = Multiplier(1 << 30, 1)
 """A rescale by this changes nothing but the zero point."""
 
@@ -168,6 +175,31 @@ def convert_prelu(at: Conversion) -> None:
             *((factor.multiplier, factor.exponent) for factor in (above, below)),
         )
     at.define(at.emit(operation, (at.value_of(source), at.value_of(slope, "slope")), "result"))
+
+
+def convert_l2_normalization(at: Conversion) -> None:
+    """L2_NORMALIZATION of float32: rows of the last axis, divided by their Euclidean norms, of 1e-6 at least."""
+    at.require_counts((1,))
+    activation = fused_activation(at, 0)
+    at.require(activation == "NONE", f"the fused activation {activation} is not supported")
+    source = at.activation_operand(0, "input")
+    at.require_same_dtype(source)
+    if not source.is_float:
+        at.fail(
+            "the input is int8, and float32 alone is supported",
+            help="leave it out of the model, and normalise its result in the application; or keep the model in float32",
+        )
+    rank = len(source.shape)
+    at.require(
+        1 <= rank <= _MOST_AXES_OF_ROWS, f"an input of {rank} axes; 1 to {_MOST_AXES_OF_ROWS} are supported"
+    )
+    value = at.value_of(source)
+    squares = at.emit(Mul(), (value, value), "squares")
+    total = at.emit(ReduceSum((rank - 1,), True), (squares,), "sum")
+    root = at.emit(TflSqrt(), (total,), "root")
+    least = at.constant("least", np.full((1,) * rank, _LEAST_NORM, np.float32), ir.DType.F32)
+    norm = at.emit(Maximum(), (root, least), "norm")
+    at.define(at.emit(TflDiv(), (value, norm), "normalised"))
 
 
 def _two_operands(

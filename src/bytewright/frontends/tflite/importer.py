@@ -165,7 +165,7 @@ def _convert(graph: GraphBuilder, operator: OperatorRecord) -> None:
     row, folded = OPERATORS.get(operator.kind), FOLDED.get(operator.kind)
     conversion = Conversion(graph, operator, row.options if row is not None else "")
     try:
-        if folded is not None and (row is None or _is_folded(conversion)):
+        if folded is not None and (row is None or _is_folded(conversion, row)):
             conversion.options_type = folded.options
             folded.compute(conversion)
         else:
@@ -194,10 +194,10 @@ def _require_kernel(at: Conversion, row: TfliteOperator) -> None:
         )
 
 
-def _is_folded(at: Conversion) -> bool:
+def _is_folded(at: Conversion, row: TfliteOperator) -> bool:
     """Whether an operator that has a converter is computed instead: on values that are known, but for int8 and float32.
 
-    These the converter computes, by its own arithmetic, which takes no shape that grows with the batch.
+    These the converter computes, by its own arithmetic, which takes no shape that grows with the batch, nor each type.
     """
     positions = filter(at.is_present, range(len(at.operator.inputs)))
     operands = [at.operand(position, "operand") for position in positions]
@@ -208,7 +208,7 @@ def _is_folded(at: Conversion) -> bool:
         and at.graph.values.get(operand.tensor.index) in at.graph.growths
         for operand in operands
     )
-    return grows or at.output_tensor().element_type not in ("INT8", "FLOAT32")
+    return grows or bool(row.pairs) or at.output_tensor().element_type not in ("INT8", "FLOAT32")
 
 
 def _results(graph: GraphBuilder, ports: tuple[PortName, ...]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""QUANTIZE and DEQUANTIZE: between float32 and int8 or uint8, and between two quantisations of these."""
+"""QUANTIZE, DEQUANTIZE and CAST: between float32 and int8 or uint8, and between two quantisations of these."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from bytewright.frontends.tflite.activation import emit_table
 from bytewright.frontends.tflite.conversion import Conversion, Operand
 from bytewright.ops.arithmetic import tables
 from bytewright.ops.arithmetic.numerics import Numerics
-from bytewright.ops.elementwise import Recentre, TflDequantize, TflQuantize
+from bytewright.ops.elementwise import Recentre, Select, TflDequantize, TflQuantize
 
 
 def convert_quantize(at: Conversion) -> None:
@@ -47,6 +47,21 @@ def convert_dequantize(at: Conversion) -> None:
         at.define(_dequantized_channels(at))
         return
     operation = TflDequantize(*at.affine(source.tensor))
+    at.define(at.emit(operation, (_signed(at, source),), "result"))
+
+
+def convert_cast(at: Conversion) -> None:
+    """CAST of raw int8 or uint8, or of truth values, to float32."""
+    at.require_counts((1,))
+    source = at.operand(0, "input")
+    at.require_result("FLOAT32")
+    if source.dtype is ir.DType.BOOL:
+        single = (1,) * len(source.shape)
+        one, zero = (at.constant("number", np.full(single, n, np.float32), ir.DType.F32) for n in (1.0, 0.0))
+        at.define(at.emit(Select(), (at.value_of(source), one, zero), "result"))
+        return
+    # As uint8 it is 128 more than as int8.
+    operation = TflDequantize(1.0, 0 if source.dtype is ir.DType.I8 else -128)
     at.define(at.emit(operation, (_signed(at, source),), "result"))
 
 

@@ -1,13 +1,10 @@
-"""MEAN, SUM, REDUCE_MAX and REDUCE_MIN over constant axes, which may count from the end and repeat; Euclidean norms."""
+"""MEAN, SUM, REDUCE_MAX and REDUCE_MIN, over constant axes, which may count from the end and repeat."""
 
 from math import prod
-
-import numpy as np
 
 from bytewright import ir
 from bytewright.frontends.tflite.accumulator import checked_multiplier, require_sum, rescale
 from bytewright.frontends.tflite.conversion import Conversion, Operand
-from bytewright.frontends.tflite.options import fused_activation
 from bytewright.ops.arithmetic.factors import prepare_float_sum, prepare_mean
 from bytewright.ops.arithmetic.multiplier import (
     INT8_MAX,
@@ -17,14 +14,8 @@ from bytewright.ops.arithmetic.multiplier import (
     round_half_away,
 )
 from bytewright.ops.arithmetic.numerics import Numerics
-from bytewright.ops.elementwise import Maximum, Mul, TflDiv
-from bytewright.ops.float_functions import TflSqrt
 from bytewright.ops.pooling import ReduceMax, ReduceMin, ReduceSum, TflMean
 from bytewright.ops.rescale import TflFloatRescale
-
-# What both references have of L2_NORMALIZATION.
-_LEAST_NORM = 1e-6
-_MOST_AXES_OF_ROWS = 4
 
 
 def convert_mean(at: Conversion) -> None:
@@ -71,31 +62,6 @@ def convert_extremum(at: Conversion, kind: type[ReduceMax | ReduceMin]) -> None:
         own, target = at.affine(source.tensor), at.affine(at.output_tensor())
         at.require(own == target, f"the input has {own}, the output {target}; they must be equal")
     at.define(at.emit(kind(axes, keep), (at.value_of(source),), "extremum"))
-
-
-def convert_l2_normalization(at: Conversion) -> None:
-    """L2_NORMALIZATION of float32: rows of the last axis, divided by their Euclidean norms, of 1e-6 at least."""
-    at.require_counts((1,))
-    activation = fused_activation(at, 0)
-    at.require(activation == "NONE", f"the fused activation {activation} is not supported")
-    source = at.activation_operand(0, "input")
-    at.require_same_dtype(source)
-    if not source.is_float:
-        at.fail(
-            "the input is int8, and float32 alone is supported",
-            help="leave it out of the model, and normalise its result in the application; or keep the model in float32",
-        )
-    rank = len(source.shape)
-    at.require(
-        1 <= rank <= _MOST_AXES_OF_ROWS, f"an input of {rank} axes; 1 to {_MOST_AXES_OF_ROWS} are supported"
-    )
-    value = at.value_of(source)
-    squares = at.emit(Mul(), (value, value), "squares")
-    total = at.emit(ReduceSum((rank - 1,), True), (squares,), "sum")
-    root = at.emit(TflSqrt(), (total,), "root")
-    least = at.constant("least", np.full((1,) * rank, _LEAST_NORM, np.float32), ir.DType.F32)
-    norm = at.emit(Maximum(), (root, least), "norm")
-    at.define(at.emit(TflDiv(), (value, norm), "normalised"))
 
 
 def _operands(at: Conversion) -> tuple[Operand, tuple[int, ...], bool]:

@@ -13,6 +13,7 @@ _RUN_TIME_TYPES = ("INT8", "FLOAT32", "BOOL")
 _KNOWN_TYPES = (*_RUN_TIME_TYPES, "INT32", "INT64")
 _ALL_OPERATORS = "`bytewright ops` lists the operators that are supported"
 _SHAPES_ALONE = "it is computed at import where only shapes and constants come to it, and not otherwise"
+_OTHER_TYPES = "let the model's inputs and outputs have the types that it computes with"
 _INTEGERS = ("INT8", "UINT8", "INT16", "INT4", "INT2", "UINT4")
 
 
@@ -49,7 +50,7 @@ def survey(model: ModelRecord, file_name: str) -> None:
     supported: list[OperatorRecord] = []
     refused: list[OperatorRecord] = []
     for operator in model.operators:
-        is_supported = operator.kind in OPERATORS or operator.index in known.operators
+        is_supported = _is_converted(model, operator) or operator.index in known.operators
         (supported if is_supported else refused).append(operator)
     whole = _Survey(model, file_name, supported, refused, known)
     _check_operators(whole)
@@ -58,6 +59,16 @@ def survey(model: ModelRecord, file_name: str) -> None:
     _check_types(whole)
     _check_shapes(whole)
     whole.found.stop_if_any()
+
+
+def _is_converted(model: ModelRecord, operator: OperatorRecord) -> bool:
+    """Whether there is a converter, and for these types, where it is for some alone."""
+    row = OPERATORS.get(operator.kind)
+    if row is None or not row.pairs:
+        return row is not None
+    ends = [tensors[0] for tensors in (operator.operands, operator.outputs) if tensors]
+    types = tuple(model.tensors[index].element_type for index in ends)
+    return len(types) < 2 or types in row.pairs
 
 
 def _check_structure(whole: _Survey) -> None:
@@ -98,7 +109,9 @@ def _check_operators(whole: _Survey) -> None:
 
 
 def _advice(kind: str) -> str | None:
-    """What can be done about an operator that is not supported."""
+    """What can be done about an operator that is not supported, or not for these types."""
+    if kind in OPERATORS:
+        return _OTHER_TYPES
     return ADVICE.get(kind) or (_SHAPES_ALONE if kind in FOLDED else None)
 
 

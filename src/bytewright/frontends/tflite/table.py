@@ -25,6 +25,7 @@ from bytewright.frontends.tflite.elementwise import (
     convert_div,
     convert_extremum,
     convert_float_binary,
+    convert_l2_normalization,
     convert_prelu,
     convert_square,
     convert_squared_difference,
@@ -47,9 +48,9 @@ from bytewright.frontends.tflite.moves import (
     convert_unpack,
 )
 from bytewright.frontends.tflite.pooling import convert_pool
-from bytewright.frontends.tflite.quantization import convert_dequantize, convert_quantize
+from bytewright.frontends.tflite.quantization import convert_cast, convert_dequantize, convert_quantize
 from bytewright.frontends.tflite.reduction import convert_extremum as convert_reduced_extremum
-from bytewright.frontends.tflite.reduction import convert_l2_normalization, convert_mean, convert_sum
+from bytewright.frontends.tflite.reduction import convert_mean, convert_sum
 from bytewright.frontends.tflite.resize import convert_resize
 from bytewright.frontends.tflite.shape import (
     convert_concatenation,
@@ -97,6 +98,7 @@ class TfliteOperator:
         options: The schema's name of its table of options; empty where none is read.
         limits: What is not supported, or asked for, in words.
         types: Element types of its activations.
+        pairs: Element types of operand and result that it exists for; empty where `types` says it all.
         indices: The position of an operand of int32, whatever those are.
         cost_ms: What compiling it costs, roughly, in milliseconds (`limits.py`).
         int8_cost_ms: The same for an int8 result, where that is another.
@@ -110,6 +112,7 @@ class TfliteOperator:
     options: str = ""
     limits: str = ""
     types: tuple[str, ...] = ("int8", "float32")
+    pairs: frozenset[tuple[str, str]] = frozenset()
     indices: int | None = None
     cost_ms: float = 0.15
     int8_cost_ms: float | None = None
@@ -164,6 +167,13 @@ OPERATORS: dict[str, TfliteOperator] = {
         types=_MOVED,
     ),
     "BROADCAST_TO": TfliteOperator(convert_broadcast_to, limits="constant shape", cost_ms=1.5, types=_MOVED),
+    "CAST": TfliteOperator(
+        convert_cast,
+        limits="to float32; tflm: not uint8",
+        types=("int8", "uint8", "bool"),
+        pairs=frozenset((source, "FLOAT32") for source in ("INT8", "UINT8", "BOOL")),
+        absent={Numerics.TFLM: ("uint8",)},
+    ),
     "CEIL": TfliteOperator(partial(convert_unary, operation=Ceil()), types=_FLOAT, absent=_FLOAT_ALONE),
     "CONCATENATION": TfliteOperator(
         convert_concatenation,
@@ -455,6 +465,9 @@ CONTROL_FLOW = ("IF", "WHILE", "CALL", "CALL_ONCE")
 _UNROLL = "build the layer with unroll=True and a fixed number of steps, so that it becomes layers that are supported"
 _BRANCH = "take the branch that is needed out of the model, and decide in the application"
 _AFTER = "leave it out of the model, and compute it in the application"
+_CONSTANTS = (
+    "convert from_keras_model, or from_saved_model what model.export wrote, and weights become constants"
+)
 
 # What can be done about operators that are not supported, where something can be done without another network.
 ADVICE: dict[str, str] = {
@@ -473,5 +486,6 @@ ADVICE: dict[str, str] = {
     "NON_MAX_SUPPRESSION_V4": _AFTER,
     "NON_MAX_SUPPRESSION_V5": _AFTER,
     "FAKE_QUANT": "convert the model with a representative data set, or without quantisation",
-    "CAST": "let the model's inputs and outputs have the types that it computes with",
+    "READ_VARIABLE": _CONSTANTS,
+    "VAR_HANDLE": _CONSTANTS,
 }
