@@ -277,5 +277,8 @@ def _computed(at: Conversion, layer: _Layer, image: str, operation: _Convolution
         return clamp_float(at, accumulator, activation)
     source, target = at.affine(layer.source.tensor), at.affine(at.output_tensor())
     reach = accumulator_reach(at, layer.taps, layer.bias_values.astype(np.int64), source.zero_point)
+    if (known := at.data_of(accumulator)) is not None:
+        # A recurrent layer's first state: whatever else it could have reached.
+        reach = np.abs(known.array.astype(np.int64)).reshape(-1, len(reach)).max(axis=0)
     scales = (source, layer.weight_scales, target)
     return rescale_accumulator(at, accumulator, reach, scales, activation)
