@@ -203,6 +203,7 @@ _FORMS: dict[str, _OperatorForm] = {
         "BatchMatMulOptions", {"adj_x": False, "adj_y": False, "asymmetric_quantize_inputs": False}
     ),
     # Not operators that Bytewright compiles: they make the models that it must refuse.
+    "ADD_N": _OperatorForm("AddNOptions", {}),
     "READ_VARIABLE": _OperatorForm("ReadVariableOptions", {}),
     "ARG_MAX": _OperatorForm("ArgMaxOptions", {}),
 }

@@ -201,6 +201,15 @@ def _rows(draft: Draft) -> RandomModel:
     return draft.finish([y], x=shape, quantisation=affine)
 
 
+def _add_n(draft: Draft) -> RandomModel:
+    shape = _any_shape(draft, 1, 4)
+    count = draft.draw(st.integers(2, 5))
+    operands = [draft.input(shape, None) for _ in range(count)]
+    y = draft.output(shape, None)
+    draft.builder.operator(draft.kind, operands, [y])
+    return draft.finish([y], x=shape, count=count)
+
+
 MAKERS = {
     **dict.fromkeys(("ABS", "ELU", "EXP", "GELU", "LOG", "NEG", "RELU_0_TO_1", "RSQRT", "SQRT"), _unary),
     **dict.fromkeys(("CEIL", "COS", "FLOOR", "ROUND", "SIGN", "SIN", "SQUARE"), _unary),
@@ -209,6 +218,7 @@ MAKERS = {
     **dict.fromkeys(("LOGICAL_AND", "LOGICAL_OR"), _binary),
     **dict.fromkeys(("REDUCE_MAX", "REDUCE_MIN", "SUM"), _reduction),
     **dict.fromkeys(("SELECT", "SELECT_V2"), _select),
+    "ADD_N": _add_n,
     "DIV": _div,
     "LOGICAL_NOT": _logical_not,
     "L2_NORMALIZATION": _rows,
@@ -218,7 +228,7 @@ MAKERS = {
 TYPES = {
     **dict.fromkeys(MAKERS, INT8_AND_FLOAT),
     **dict.fromkeys(
-        ("CEIL", "COS", "FLOOR", "L2_NORMALIZATION", "POW", "ROUND", "SIGN", "SIN", "SQUARE"), FLOAT
+        ("ADD_N", "CEIL", "COS", "FLOOR", "L2_NORMALIZATION", "POW", "ROUND", "SIGN", "SIN", "SQUARE"), FLOAT
     ),
     **dict.fromkeys(("LOGICAL_AND", "LOGICAL_NOT", "LOGICAL_OR"), BOOL),
     **dict.fromkeys(("EQUAL", "NOT_EQUAL", "SELECT", "SELECT_V2"), (*INT8_AND_FLOAT, "bool")),

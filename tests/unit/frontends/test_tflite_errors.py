@@ -416,6 +416,10 @@ def test_variables_are_to_become_constants() -> None:
 @pytest.mark.parametrize(
     ("content", "text"),
     [
+        (
+            unary("ADD_N", source=("float32", None, 0), target=("float32", None, 0)),
+            "1 operands, 2 are needed",
+        ),
         (unary("L2_NORMALIZATION"), "the input is int8, and float32 alone is supported"),
         (
             unary(
@@ -428,7 +432,7 @@ def test_variables_are_to_become_constants() -> None:
         ),
     ],
 )
-def test_norms(content: bytes, text: str) -> None:
+def test_sums_and_norms(content: bytes, text: str) -> None:
     diagnostic = only(content)
     assert diagnostic.code == "BW107"
     assert text in diagnostic.message

@@ -101,6 +101,21 @@ def _widened(
     return widened, int(abs(scaled).max())
 
 
+def convert_add_n(at: Conversion, operation: ir.Operation) -> None:
+    """ADD_N: float32 tensors of one shape, added one after the other."""
+    count = len(at.operator.inputs)
+    at.require(count >= 2, f"{count} operands, 2 are needed")
+    at.require_counts((count,))
+    operands = [at.activation_operand(position, "operand") for position in range(count)]
+    at.require_same_dtype(*operands)
+    shapes = {operand.shape for operand in operands}
+    at.require(len(shapes) == 1, f"operands of different shapes: {sorted(shapes)}")
+    total, *rest = (at.value_of(operand) for operand in operands)
+    for value in rest:
+        total = at.emit(operation, (total, value), "sum")
+    at.define(total)
+
+
 def convert_squared_difference(at: Conversion) -> None:
     """SQUARED_DIFFERENCE: of int8 at a common scale with 7 more bits."""
     first, second = _two_operands(at)

@@ -21,6 +21,7 @@ from bytewright.frontends.tflite.convolution import (
     convert_transpose_conv,
 )
 from bytewright.frontends.tflite.elementwise import (
+    convert_add_n,
     convert_binary,
     convert_div,
     convert_extremum,
@@ -150,6 +151,7 @@ OPERATORS: dict[str, TfliteOperator] = {
         f"broadcasting; {_CLAMPS}",
         int8_cost_ms=1.4,
     ),
+    "ADD_N": TfliteOperator(partial(convert_add_n, operation=Add()), types=_FLOAT),
     "AVERAGE_POOL_2D": TfliteOperator(
         partial(convert_pool, kind=TflAveragePool2d), "Pool2DOptions", _POOLS, cost_ms=2.0
     ),
