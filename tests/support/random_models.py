@@ -395,37 +395,7 @@ def _fully_connected(draft: Draft) -> RandomModel:
     keep = draw(st.booleans())
     output = (*leading, channels) if keep else (prod(leading), channels)
     options = {"keep_num_dims": keep}
-    if draw(st.integers(0, 3)) == 0:
-        return _computed_weights(draft, (*leading, depth), (channels, depth), output, options)
     return _weighted(draft, (*leading, depth), (channels, depth), output, channels, 0, True, options)
-
-
-def _computed_weights(
-    draft: Draft,
-    source_shape: tuple[int, ...],
-    weights_shape: tuple[int, int],
-    output_shape: tuple[int, ...],
-    options: dict[str, Any],
-) -> RandomModel:
-    """A FULLY_CONNECTED whose weights are an input, as TensorFlow 2.13 writes products of matrices."""
-    draw, builder = draft.draw, draft.builder
-    affines = draft.affine(), draft.affine()
-    operands = [
-        draft.input(shape, affine)
-        for shape, affine in zip((source_shape, weights_shape), affines, strict=True)
-    ]
-    channels, has_bias, product = weights_shape[0], draw(st.booleans()), affines[0][0] * affines[1][0]
-    if has_bias and draft.is_int8:
-        bias = draft.generator.integers(-(1 << 14), 1 << 14, channels).astype(np.int32)
-        operands.append(builder.constant("bias", bias, scale=product))
-    elif has_bias:
-        operands.append(builder.constant("bias", draft.weights((channels,))))
-    less = draw(st.one_of(st.sampled_from([2.0**power for power in (1, 6, 12)]), st.floats(2.0, 2.0**14)))
-    output = draft.output(output_shape, (float(np.float32(product * less)), draft.affine()[1]))
-    activation = draw(st.sampled_from(ACTIVATIONS))
-    builder.operator(draft.kind, operands, [output], activation=activation, **options)
-    facts = {**options, "x": source_shape, "w": weights_shape, "bias": has_bias, "activation": activation}
-    return draft.finish([output], **facts, computed=True, less=less)
 
 
 def _pool(draft: Draft) -> RandomModel:
