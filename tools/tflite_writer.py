@@ -126,6 +126,7 @@ _FORMS: dict[str, _OperatorForm] = {
     "RELU": _OperatorForm("", {}),
     "RELU6": _OperatorForm("", {}),
     "RELU_N1_TO_1": _OperatorForm("", {}, 1, 1),
+    "L2_NORMALIZATION": _OperatorForm("L2NormOptions", _ACTIVATION),
     "LEAKY_RELU": _OperatorForm("LeakyReluOptions", {"alpha": 0.0}),
     "HARD_SWISH": _OperatorForm("HardSwishOptions", {}, 1, 1),
     "QUANTIZE": _OperatorForm("QuantizeOptions", {}, 1, 2),
@@ -182,6 +183,7 @@ _FORMS: dict[str, _OperatorForm] = {
     "PACK": _OperatorForm("PackOptions", {"values_count": 1, "axis": 0}),
     "UNPACK": _OperatorForm("UnpackOptions", {"num": 1, "axis": 0}),
     "TILE": _OperatorForm("TileOptions", {}, 1, 2),
+    "BROADCAST_ARGS": _OperatorForm("", {}, 1, 1),
     "BROADCAST_TO": _OperatorForm("BroadcastToOptions", {}, 3, 3),
     "SPLIT_V": _OperatorForm("SplitVOptions", {"num_splits": 1}),
     "GATHER": _OperatorForm("GatherOptions", {"axis": 0, "batch_dims": 0}),
@@ -201,6 +203,8 @@ _FORMS: dict[str, _OperatorForm] = {
         "BatchMatMulOptions", {"adj_x": False, "adj_y": False, "asymmetric_quantize_inputs": False}
     ),
     # Not operators that Bytewright compiles: they make the models that it must refuse.
+    "ADD_N": _OperatorForm("AddNOptions", {}),
+    "READ_VARIABLE": _OperatorForm("ReadVariableOptions", {}),
     "ARG_MAX": _OperatorForm("ArgMaxOptions", {}),
 }
 

@@ -49,6 +49,7 @@ MIXING = {
     "BATCH_MATMUL",
     "CONCATENATION",
     "GATHER",
+    "L2_NORMALIZATION",
     "LOG_SOFTMAX",
     "MEAN",
     "MIRROR_PAD",

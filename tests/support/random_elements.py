@@ -204,12 +204,22 @@ def _reduction(draft: Draft) -> RandomModel:
     return draft.finish([y], x=shape, axes=signed, keep=keep, quantisation=(source, target))
 
 
-def _log_softmax(draft: Draft) -> RandomModel:
+def _rows(draft: Draft) -> RandomModel:
+    """LOG_SOFTMAX, with the quantisation that it has, and L2_NORMALIZATION."""
     shape = _any_shape(draft, 1, 4, 9)
     affine = draft.affine()
     x, y = draft.input(shape, affine), draft.output(shape, (1.0 / 16, 127))
     draft.builder.operator(draft.kind, [x], [y])
     return draft.finish([y], x=shape, quantisation=affine)
+
+
+def _add_n(draft: Draft) -> RandomModel:
+    shape = _any_shape(draft, 1, 4)
+    count = draft.draw(st.integers(2, 5))
+    operands = [draft.input(shape, None) for _ in range(count)]
+    y = draft.output(shape, None)
+    draft.builder.operator(draft.kind, operands, [y])
+    return draft.finish([y], x=shape, count=count)
 
 
 MAKERS = {
@@ -221,14 +231,18 @@ MAKERS = {
     **dict.fromkeys(("REDUCE_MAX", "REDUCE_MIN", "SUM"), _reduction),
     **dict.fromkeys(("SELECT", "SELECT_V2"), _select),
     "CAST": _cast,
+    "ADD_N": _add_n,
     "DIV": _div,
     "LOGICAL_NOT": _logical_not,
-    "LOG_SOFTMAX": _log_softmax,
+    "L2_NORMALIZATION": _rows,
+    "LOG_SOFTMAX": _rows,
     "PRELU": _prelu,
 }
 TYPES = {
     **dict.fromkeys(MAKERS, INT8_AND_FLOAT),
-    **dict.fromkeys(("CEIL", "COS", "FLOOR", "POW", "ROUND", "SIGN", "SIN", "SQUARE"), FLOAT),
+    **dict.fromkeys(
+        ("ADD_N", "CEIL", "COS", "FLOOR", "L2_NORMALIZATION", "POW", "ROUND", "SIGN", "SIN", "SQUARE"), FLOAT
+    ),
     **dict.fromkeys(("LOGICAL_AND", "LOGICAL_NOT", "LOGICAL_OR"), BOOL),
     **dict.fromkeys(("GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL"), NUMBERS),
     **dict.fromkeys(("MAXIMUM", "MINIMUM", "SQUARED_DIFFERENCE"), NUMBERS),

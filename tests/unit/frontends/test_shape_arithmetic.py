@@ -123,6 +123,8 @@ def moves(draft: Draft) -> None:
     draft.result("REVERSE_V2", table, draft.constant([-1]))
     draft.result("TILE", table, draft.constant([2, 3]))
     draft.result("BROADCAST_TO", draft.constant([[1], [2]]), draft.constant([3, 2, 2]))
+    draft.result("BROADCAST_ARGS", draft.constant([4, 1, 3]), draft.constant([2, 1]))
+    draft.result("BROADCAST_ARGS", draft.constant([5]), draft.constant([0, 2, 1, 5]))
     draft.result("FILL", draft.constant([2, 3]), draft.constant(5))
     draft.result("FILL", draft.constant([], "int32"), draft.constant(0.5, "float32"), dtype="float32")
     draft.result("ZEROS_LIKE", table)
@@ -301,7 +303,43 @@ def sliced_to_the_batch(draft: Draft) -> int:
     return draft.node("MUL", first, second, dtype="float32")
 
 
-MODELS = {each.__name__: each for each in (flattened, tensordot, initial_state, sliced_to_the_batch)}
+def broadcast_together(draft: Draft) -> int:
+    """Keras 2's GroupNormalization: a scale is broadcast to what its shape and the value's have together."""
+    together = draft.node("BROADCAST_ARGS", draft.shape(), draft.constant([1, 1, 4]))
+    scale = draft.constant(integers((1, 1, 4)) / 4, "float32")
+    scale = draft.node("BROADCAST_TO", scale, together, dtype="float32")
+    return draft.node("MUL", draft.x, scale, dtype="float32")
+
+
+def broadcast_samples(draft: Draft) -> int:
+    """A row of each sample, to all rows of it."""
+    mean = draft.builder.tensor("mean", (1, 1, 4), "float32", shape_signature=(-1, 1, 4))
+    draft.builder.operator("MEAN", [draft.x, draft.constant([1])], [mean], keep_dims=True)
+    rows = draft.node("BROADCAST_TO", mean, draft.shape(), dtype="float32")
+    return draft.node("SUB", draft.x, rows, dtype="float32")
+
+
+def tiled_by_the_batch(draft: Draft) -> int:
+    """A table of positions, or the token of a class, for each sample."""
+    batch = draft.node("GATHER", draft.shape(), draft.constant([0]))
+    multiples = draft.node("CONCATENATION", batch, draft.constant([2, 1]))
+    table = draft.constant(integers((1, 3, 4)) / 4, "float32")
+    table = draft.node("TILE", table, multiples, dtype="float32")
+    return draft.node("ADD", draft.x, table, dtype="float32")
+
+
+MODELS = {
+    each.__name__: each
+    for each in (
+        flattened,
+        tensordot,
+        initial_state,
+        sliced_to_the_batch,
+        broadcast_together,
+        broadcast_samples,
+        tiled_by_the_batch,
+    )
+}
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -357,6 +395,17 @@ def counted_up(draft: Draft) -> int:
     return draft.node("ADD", draft.x, draft.node("CAST", steps, dtype="float32"), dtype="float32")
 
 
+def broadcast_beside_the_batch(draft: Draft) -> int:
+    batch = draft.node("GATHER", draft.shape(), draft.constant([0]))
+    more = draft.node("CONCATENATION", batch, draft.constant([1, 6, 4]))
+    return draft.node("BROADCAST_TO", draft.x, more, dtype="float32")
+
+
+def broadcast_with_the_batch(draft: Draft) -> int:
+    together = draft.node("BROADCAST_ARGS", draft.shape(), draft.constant([2, 6, 4]))
+    return draft.node("FILL", together, draft.constant(1.0, "float32"), dtype="float32")
+
+
 def sum_over_the_batch(draft: Draft) -> int:
     state = draft.node("FILL", draft.shape(), draft.constant(1.0, "float32"), dtype="float32")
     mean = draft.node("MEAN", state, draft.constant([0]), dtype="float32")
@@ -371,6 +420,8 @@ def sum_over_the_batch(draft: Draft) -> int:
         batch_behind,
         sliced_without_a_sample,
         counted_up,
+        broadcast_beside_the_batch,
+        broadcast_with_the_batch,
         sum_over_the_batch,
     ],
 )

@@ -415,15 +415,79 @@ def test_pools_between_two_scales_are_for_litert_alone() -> None:
     assert "must be equal" in only(content, Numerics.TFLM).message
 
 
+def test_casts_of_other_types_are_refused_by_name() -> None:
+    diagnostic = only(unary("CAST", source=("int16", 0.5, 0), target=("float32", None, 0)))
+    assert diagnostic.code == "BW105"
+    diagnostic = only(unary("CAST", source=("uint8", 0.5, 0), target=("float32", None, 0)), Numerics.TFLM)
+    assert "TensorFlow Lite Micro does not have it for uint8" in diagnostic.message
+
+
+def test_variables_are_to_become_constants() -> None:
+    diagnostic = only(unary("READ_VARIABLE"))
+    assert diagnostic.code == "BW104"
+    assert "from_keras_model" in str(diagnostic.help)
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        (
+            unary("ADD_N", source=("float32", None, 0), target=("float32", None, 0)),
+            "1 operands, 2 are needed",
+        ),
+        (unary("L2_NORMALIZATION"), "the input is int8, and float32 alone is supported"),
+        (
+            unary(
+                "L2_NORMALIZATION",
+                source=("float32", None, 0),
+                target=("float32", None, 0),
+                activation="RELU",
+            ),
+            "the fused activation RELU is not supported",
+        ),
+    ],
+)
+def test_sums_and_norms(content: bytes, text: str) -> None:
+    diagnostic = only(content)
+    assert diagnostic.code == "BW107"
+    assert text in diagnostic.message
+
+
 def test_operands_that_must_be_constant() -> None:
     builder = ModelBuilder()
-    x, w = builder.tensor("x", (1, 4), "float32"), builder.tensor("w", (3, 4), "float32")
-    y = builder.tensor("y", (1, 3), "float32")
-    builder.operator("FULLY_CONNECTED", [x, w, -1], [y])
+    x, w = builder.tensor("x", (1, 2, 2, 4), "float32"), builder.tensor("w", (3, 1, 1, 4), "float32")
+    y = builder.tensor("y", (1, 2, 2, 3), "float32")
+    builder.operator("CONV_2D", [x, w], [y])
     diagnostic = only(builder.build([x, w], [y]))
     assert diagnostic.code == "BW107"
     assert "the weights must be constant" in diagnostic.message
-    assert diagnostic.where == "model.tflite, operator 0 (FULLY_CONNECTED), tensor 'w'"
+    assert diagnostic.where == "model.tflite, operator 0 (CONV_2D), tensor 'w'"
+
+
+def layer_of_computed_weights(biases: int, dtype: str = "int32", depth: int = 4) -> bytes:
+    builder = ModelBuilder()
+    affine = {"scale": 0.25, "zero_point": -128}
+    x, w = (
+        builder.tensor("x", (1, depth), "int8", **affine),
+        builder.tensor("w", (3, depth), "int8", **affine),
+    )
+    b, y = builder.constant("b", np.zeros(biases, dtype)), builder.tensor("y", (1, 3), "int8", **affine)
+    builder.operator("FULLY_CONNECTED", [x, w, b], [y])
+    return builder.build([x, w], [y])
+
+
+@pytest.mark.parametrize(
+    ("content", "code", "text"),
+    [
+        (layer_of_computed_weights(3, "float32"), "BW107", "the bias is FLOAT32"),
+        (layer_of_computed_weights(4), "BW107", "biases [4] for 3 channels"),
+        (layer_of_computed_weights(3, depth=40000), "BW110", "the sum of 40000 products can reach"),
+    ],
+)
+def test_layers_of_computed_weights(content: bytes, code: str, text: str) -> None:
+    diagnostic = only(content)
+    assert diagnostic.code == code
+    assert text in diagnostic.message
 
 
 @pytest.mark.parametrize(

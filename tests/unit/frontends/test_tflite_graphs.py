@@ -17,7 +17,7 @@ from bytewright.ops.data import Pad, Reshape, Transpose
 from bytewright.ops.elementwise import Clamp, Table
 from support.evaluation import evaluate_function
 from support.reference import LiteRt, run_tflm
-from tflite_writer import ModelBuilder
+from tflite_writer import OPTIONAL, ModelBuilder
 
 SHAPE = (1, 4, 4, 2)
 
@@ -302,3 +302,20 @@ def test_names_of_ports_are_lower_case_identifiers() -> None:
     _, module = build(builder, [x, z], [y])
     assert [port.name for port in module.inputs] == ["serving_default_input_1_0", "int_"]
     assert [port.name for port in module.outputs] == ["output_0_2nd_out"]
+
+
+@pytest.mark.parametrize("scale", [2.0**-6, 2.0**-140])
+def test_a_layer_of_constants_reaches_what_they_make(scale: float) -> None:
+    """A recurrent layer's first state is zero, and old quantisers give what comes of it the least of scales."""
+    builder = ModelBuilder()
+    state = builder.constant("state", np.full((1, 4), 3, np.int8), scale=0.5, zero_point=3)
+    weights = builder.constant("weights", np.full((2, 4), 100, np.int8), scale=0.5)
+    x = builder.tensor("x", (1, 2), "int8", scale=0.5, zero_point=0)
+    y = builder.tensor("y", (1, 2), "int8", scale=scale, zero_point=-7)
+    z = builder.tensor("z", (1, 4), "int8", scale=scale, zero_point=-7)
+    builder.operator("FULLY_CONNECTED", [state, weights, OPTIONAL], [y])
+    same = builder.tensor("same", (1, 2), "int8", scale=scale, zero_point=-7)
+    builder.operator("RESHAPE", [x, builder.constant("shape", np.array([1, 2], np.int32))], [same])
+    builder.operator("CONCATENATION", [y, same], [z], axis=1)
+    content, module = build(builder, [x], [z])
+    assert_like_litert(content, module, [np.array([[5, -6]], np.int8)])

@@ -430,7 +430,7 @@ class Conversion:
             return self._empty(result, types, role)
         if not all(type_.num_elements for type_ in types):
             self.fail("an operand has no elements", help=WITHOUT_ELEMENTS)
-        if inputs and all(self._data(name) is not None for name in inputs):
+        if inputs and all(self.data_of(name) is not None for name in inputs):
             return self._fold(operation, inputs, result, role)
         if self._growths(inputs):
             self.refuse_batch("an operand that is constant depends on the batch")
@@ -467,7 +467,7 @@ class Conversion:
             self.batched.add(name)
         return name
 
-    def _data(self, name: str) -> ir.TensorData | None:
+    def data_of(self, name: str) -> ir.TensorData | None:
         """Values of a constant of the graph or of this operator."""
         return self.constants.get(name) or self.graph.constants.get(name)
 
@@ -484,7 +484,7 @@ class Conversion:
 
     def _fold(self, operation: ir.Operation, inputs: Sequence[str], result: ir.TensorType, role: str) -> str:
         """Computes an operation on constants, within the budget."""
-        data = [item for item in map(self._data, inputs) if item is not None]
+        data = [item for item in map(self.data_of, inputs) if item is not None]
         work = result.num_elements * operation.work_per_element(tuple(item.type for item in data))
         self.charge(work + sum(item.type.num_elements for item in data))
         try:

@@ -134,13 +134,24 @@ def convert_transpose_conv(at: Conversion) -> None:
     at.define(_computed(at, layer, at.value_of(source), operation, options.activation))
 
 
-def convert_fully_connected(at: Conversion) -> None:
-    """FULLY_CONNECTED: weights [OC,K] become [OC,1,1,K]; all axes of the input but K are rows."""
+@dataclass(frozen=True, slots=True)
+class FullyConnectedForm:
+    """What a FULLY_CONNECTED makes of its input: rows of `depth` elements, and of each row `channels` results."""
+
+    activation: str
+    rows: int
+    depth: int
+    channels: int
+    result_shape: tuple[int, ...]
+
+
+def fully_connected_form(at: Conversion, source: Operand, weights: Operand) -> FullyConnectedForm:
+    """The form for weights [OC,K]: all axes of the input but K are rows."""
     activation = fused_activation(at, 0)
     at.require(at.options.integer(1, "b") == 0, "shuffled weights are not supported")
     keep_num_dims = at.options.boolean(2)
-    source, weights, array = _operands(at)
     at.require(len(weights.shape) == 2, f"weights {list(weights.shape)} do not have 2 axes")
+    at.require(weights.type.num_elements > 0, "the weights have no elements")
     channels, depth = weights.shape
     elements = prod(source.shape)
     at.require(elements % depth == 0, f"an input of {elements} elements does not fill rows of {depth}")
@@ -149,10 +160,17 @@ def convert_fully_connected(at: Conversion) -> None:
         at.require(fits, f"an input {list(source.shape)} does not keep its axes with rows of {depth}")
     rows = elements // depth
     result_shape = (*source.shape[:-1], channels) if keep_num_dims else (rows, channels)
-    layer = _layer(at, source, weights, array.reshape(channels, 1, 1, depth), array, axis=0)
-    image = at.reshape(at.value_of(source), (1, rows, 1, depth), "rows")
+    return FullyConnectedForm(activation, rows, depth, channels, result_shape)
+
+
+def convert_layer(at: Conversion) -> None:
+    """FULLY_CONNECTED with weights that are known: [OC,K] become [OC,1,1,K]."""
+    source, weights, array = _operands(at)
+    form = fully_connected_form(at, source, weights)
+    layer = _layer(at, source, weights, array.reshape(form.channels, 1, 1, form.depth), array, axis=0)
+    image = at.reshape(at.value_of(source), (1, form.rows, 1, form.depth), "rows")
     operation = Conv2d((1, 1), (0, 0, 0, 0), (1, 1), _input_zero_point(at, source))
-    at.define(at.reshape(_computed(at, layer, image, operation, activation), result_shape))
+    at.define(at.reshape(_computed(at, layer, image, operation, form.activation), form.result_shape))
 
 
 def product_with_matrix(at: Conversion, source: Operand, matrix: NDArray[Any], zero_point: int) -> str:
@@ -231,14 +249,14 @@ def _layer(
         at.require(values.size == channels, f"{values.size} biases for {channels} channels")
         bias_values = values.reshape(channels)
         if scales:
-            _check_bias_scale(at, source, scales, bias)
+            check_bias_scale(at, source, scales, bias)
     # Layers that share a tensor in the graph's layout share the constant.
     is_shared = array.shape == weights.shape
     value = at.value_of(weights, "weights") if is_shared else at.constant("weights", array, weights.dtype)
     return _Layer(source, value, taps, at.constant("bias", bias_values, bias_dtype), bias_values, scales)
 
 
-def _check_bias_scale(at: Conversion, source: Operand, scales: Sequence[float], bias: Operand) -> None:
+def check_bias_scale(at: Conversion, source: Operand, scales: Sequence[float], bias: Operand) -> None:
     """LiteRT refuses a FULLY_CONNECTED of one scale whose bias has another than input times weights.
 
     Other operators, and files without a bias scale, take the bias as it is.
@@ -259,5 +277,8 @@ def _computed(at: Conversion, layer: _Layer, image: str, operation: _Convolution
         return clamp_float(at, accumulator, activation)
     source, target = at.affine(layer.source.tensor), at.affine(at.output_tensor())
     reach = accumulator_reach(at, layer.taps, layer.bias_values.astype(np.int64), source.zero_point)
+    if (known := at.data_of(accumulator)) is not None:
+        # A recurrent layer's first state: whatever else it could have reached.
+        reach = np.abs(known.array.astype(np.int64)).reshape(-1, len(reach)).max(axis=0)
     scales = (source, layer.weight_scales, target)
     return rescale_accumulator(at, accumulator, reach, scales, activation)

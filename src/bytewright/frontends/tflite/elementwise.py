@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import isfinite
 
+import numpy as np
+
 from bytewright import ir
 from bytewright.frontends.tflite.accumulator import (
     checked_multiplier,
@@ -41,7 +43,12 @@ from bytewright.ops.elementwise import (
     WrappingMul,
     WrappingSub,
 )
+from bytewright.ops.float_functions import TflSqrt
+from bytewright.ops.pooling import ReduceSum
 
+# What both references have of L2_NORMALIZATION.
+_LEAST_NORM = 1e-6
+_MOST_AXES_OF_ROWS = 4
 _IDENTITY = Multiplier(1 << 30, 1)
 """A rescale by this changes nothing but the zero point."""
 
@@ -131,6 +138,21 @@ def _widened(
     return widened, int(abs(scaled).max())
 
 
+def convert_add_n(at: Conversion, operation: ir.Operation) -> None:
+    """ADD_N: float32 tensors of one shape, added one after the other."""
+    count = len(at.operator.inputs)
+    at.require(count >= 2, f"{count} operands, 2 are needed")
+    at.require_counts((count,))
+    operands = [at.activation_operand(position, "operand") for position in range(count)]
+    at.require_same_dtype(*operands)
+    shapes = {operand.shape for operand in operands}
+    at.require(len(shapes) == 1, f"operands of different shapes: {sorted(shapes)}")
+    total, *rest = (at.value_of(operand) for operand in operands)
+    for value in rest:
+        total = at.emit(operation, (total, value), "sum")
+    at.define(total)
+
+
 def convert_squared_difference(at: Conversion) -> None:
     """SQUARED_DIFFERENCE: of int8 at a common scale with 7 more bits."""
     first, second = _two_operands(at, dtypes=(ir.DType.I32,))
@@ -205,6 +227,31 @@ def convert_prelu(at: Conversion) -> None:
             *((factor.multiplier, factor.exponent) for factor in (above, below)),
         )
     at.define(at.emit(operation, (at.value_of(source), at.value_of(slope, "slope")), "result"))
+
+
+def convert_l2_normalization(at: Conversion) -> None:
+    """L2_NORMALIZATION of float32: rows of the last axis, divided by their Euclidean norms, of 1e-6 at least."""
+    at.require_counts((1,))
+    activation = fused_activation(at, 0)
+    at.require(activation == "NONE", f"the fused activation {activation} is not supported")
+    source = at.activation_operand(0, "input")
+    at.require_same_dtype(source)
+    if not source.is_float:
+        at.fail(
+            "the input is int8, and float32 alone is supported",
+            help="leave it out of the model, and normalise its result in the application; or keep the model in float32",
+        )
+    rank = len(source.shape)
+    at.require(
+        1 <= rank <= _MOST_AXES_OF_ROWS, f"an input of {rank} axes; 1 to {_MOST_AXES_OF_ROWS} are supported"
+    )
+    value = at.value_of(source)
+    squares = at.emit(Mul(), (value, value), "squares")
+    total = at.emit(ReduceSum((rank - 1,), True), (squares,), "sum")
+    root = at.emit(TflSqrt(), (total,), "root")
+    least = at.constant("least", np.full((1,) * rank, _LEAST_NORM, np.float32), ir.DType.F32)
+    norm = at.emit(Maximum(), (root, least), "norm")
+    at.define(at.emit(TflDiv(), (value, norm), "normalised"))
 
 
 def _two_operands(

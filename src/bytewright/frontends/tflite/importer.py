@@ -200,11 +200,18 @@ def _require_kernel(at: Conversion, row: TfliteOperator) -> None:
 def _is_folded(at: Conversion) -> bool:
     """Whether an operator that has a converter is computed instead: on values that are known, but for int8 and float32.
 
-    These the converter computes, by its own arithmetic.
+    These the converter computes, by its own arithmetic, which takes no shape that grows with the batch.
     """
     positions = filter(at.is_present, range(len(at.operator.inputs)))
-    are_known = all(at.operand(position, "operand").data is not None for position in positions)
-    return are_known and at.output_tensor().element_type not in ("INT8", "FLOAT32")
+    operands = [at.operand(position, "operand") for position in positions]
+    if any(operand.data is None for operand in operands):
+        return False
+    grows = any(
+        operand.dtype in (ir.DType.I32, ir.DType.I64)
+        and at.graph.values.get(operand.tensor.index) in at.graph.growths
+        for operand in operands
+    )
+    return grows or at.output_tensor().element_type not in ("INT8", "FLOAT32")
 
 
 def _results(graph: GraphBuilder, ports: tuple[PortName, ...]) -> tuple[str, ...]:

@@ -1,15 +1,30 @@
-"""BATCH_MATMUL: of two tensors that are computed, or of which one is constant."""
+"""BATCH_MATMUL, and FULLY_CONNECTED whose weights are computed, which is a product of the same kind.
+
+TensorFlow 2.13 writes every product of matrices in a model with a fixed batch so.
+"""
 
 from math import prod
 
 import numpy as np
 
 from bytewright import ir
-from bytewright.frontends.tflite.accumulator import accumulator_reach, checked_multiplier, rescale
+from bytewright.frontends.tflite.accumulator import (
+    accumulator_reach,
+    checked_multiplier,
+    clamp_float,
+    rescale,
+    rescale_accumulator,
+)
 from bytewright.frontends.tflite.conversion import Conversion, Operand
-from bytewright.frontends.tflite.convolution import product_with_matrix
+from bytewright.frontends.tflite.convolution import (
+    check_bias_scale,
+    convert_layer,
+    fully_connected_form,
+    product_with_matrix,
+)
 from bytewright.ops.arithmetic.factors import prepare_batch_matmul
 from bytewright.ops.arithmetic.multiplier import INT8_MAX, INT8_MIN, INT32_MAX
+from bytewright.ops.elementwise import Add
 from bytewright.ops.matmul import TflBatchMatMul
 
 # LiteRT takes no more.
@@ -40,6 +55,58 @@ def convert_batch_matmul(at: Conversion) -> None:
     at.define(rescale(at, accumulator, [multiplier], 0, target.zero_point, ir.DType.I8, "rescaled"))
 
 
+def convert_fully_connected(at: Conversion) -> None:
+    """FULLY_CONNECTED: a layer where the weights are known, else a product of two matrices that are computed."""
+    at.require_counts((2, 3))
+    source, weights = at.activation_operand(0, "input"), at.operand(1, "weights")
+    if weights.data is not None:
+        convert_layer(at)
+        return
+    at.require_same_dtype(source, weights)
+    form = fully_connected_form(at, source, weights)
+    bias = at.operand(2, "bias") if at.is_present(2) else None
+    if bias is not None:
+        at.require(bias.shape == (form.channels,), f"biases {list(bias.shape)} for {form.channels} channels")
+    rows = at.reshape(at.value_of(source), (form.rows, form.depth), "rows")
+    operands = (rows, at.value_of(weights))
+    if source.is_float:
+        result = at.emit(TflBatchMatMul(adjoint_second=True), operands, "product")
+        if bias is not None:
+            at.require(bias.is_float, f"the bias is {bias.tensor.element_type}")
+            result = at.emit(Add(), (result, at.value_of(bias, "bias")), "sum")
+        result = clamp_float(at, result, form.activation)
+    else:
+        result = _integer_product(at, operands, source, weights, bias, form.activation)
+    at.define(at.reshape(result, form.result_shape))
+
+
+def _integer_product(
+    at: Conversion,
+    operands: tuple[str, str],
+    source: Operand,
+    weights: Operand,
+    bias: Operand | None,
+    activation: str,
+) -> str:
+    """Rows times computed weights of int8, whose zero point counts, as both references have it; rescaled."""
+    left, right, target = (at.affine(each) for each in (source.tensor, weights.tensor, at.output_tensor()))
+    operation = TflBatchMatMul(
+        adjoint_second=True, first_zero_point=left.zero_point, second_zero_point=right.zero_point
+    )
+    greatest_bias = 0
+    accumulator = at.emit(operation, operands, "product")
+    if bias is not None:
+        at.require(bias.dtype is ir.DType.I32, f"the bias is {bias.tensor.element_type}")
+        check_bias_scale(at, source, (right.scale,), bias)
+        values = at.fixed_operand(2, "bias").astype(np.int64)
+        greatest_bias = int(np.abs(values).max(initial=0))
+    reach = _reach(at, operation, weights.shape[1], greatest_bias)
+    if bias is not None:
+        accumulator = at.emit(Add(), (accumulator, at.value_of(bias, "bias")), "sum")
+    scales = (left, (right.scale,), target)
+    return rescale_accumulator(at, accumulator, np.array([reach], np.int64), scales, activation)
+
+
 def _product(at: Conversion, operation: TflBatchMatMul, first: Operand, second: Operand) -> tuple[str, int]:
     """The product, and of integers the greatest magnitude that it can have."""
     is_weights = (
@@ -51,7 +118,7 @@ def _product(at: Conversion, operation: TflBatchMatMul, first: Operand, second: 
     )
     if is_weights:
         return _layer(at, operation, first, second)
-    reach = 0 if first.is_float else _reach(at, operation, first)
+    reach = 0 if first.is_float else _reach(at, operation, operation.depth(first.shape))
     return at.emit(operation, (at.value_of(first), at.value_of(second)), "product"), reach
 
 
@@ -78,14 +145,13 @@ def _inferred(
         at.fail(str(error))
 
 
-def _reach(at: Conversion, operation: TflBatchMatMul, first: Operand) -> int:
-    """The greatest magnitude of a sum of products.
+def _reach(at: Conversion, operation: TflBatchMatMul, depth: int, bias: int = 0) -> int:
+    """The greatest magnitude of a sum of so many products, and a bias.
 
     Raises:
         CompileError: BW110, it can leave 32 bits.
     """
-    depth = operation.depth(first.shape)
-    reach = depth * prod(
+    reach = bias + depth * prod(
         max(zero_point - INT8_MIN, INT8_MAX - zero_point)
         for zero_point in (operation.first_zero_point, operation.second_zero_point)
     )

@@ -125,12 +125,14 @@ def convert_tile(at: Conversion) -> None:
 
 
 def convert_broadcast_to(at: Conversion) -> None:
-    """BROADCAST_TO a constant shape."""
+    """BROADCAST_TO a constant shape, whose first extent may be the batch that the input has."""
     at.require_counts((2,))
     source = at.operand(0, "input")
     at.require_same_dtype(source)
-    shape = at.integers_operand(1, "shape")
+    shape, growth = at.extents_operand(1, "shape")
     missing = len(shape) - len(source.shape)
+    if any(growth) and (missing or growth[0] != at.extent_growth(0)[0]):
+        at.refuse_batch("the shape depends on the batch, and is not that of the input's samples")
     single = (*(1,) * missing, *source.shape)
     fits = missing >= 0 and all(own in (1, extent) for own, extent in zip(single, shape, strict=True))
     at.require(fits, f"a tensor {list(source.shape)} does not broadcast to {list(shape)}")

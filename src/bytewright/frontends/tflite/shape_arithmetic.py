@@ -184,6 +184,33 @@ def _broadcast_to(at: Conversion) -> None:
     _define_uniform(at, shape, growth, at.fixed_operand(0, "input"))
 
 
+def _broadcast_args(at: Conversion) -> None:
+    """BROADCAST_ARGS: the shape that values of two shapes have together. An extent of one gives way."""
+    at.require_counts((2,))
+    shapes = [_numbers(at, position, "shape", _INTEGERS) for position in (0, 1)]
+    at.require(all(shape.array.ndim == 1 for shape in shapes), "an operand is not a list of extents")
+    at.require(len({shape.array.dtype for shape in shapes}) == 1, "operands of different types")
+    rank = max(shape.array.size for shape in shapes)
+    first, second = (
+        [
+            *[(1, 0)] * (rank - shape.array.size),
+            *zip(shape.array.tolist(), shape.growth.tolist(), strict=True),
+        ]
+        for shape in shapes
+    )
+    joined: list[tuple[int, int]] = []
+    for one, other in zip(first, second, strict=True):
+        if one != other and (1, 0) not in (one, other):
+            at.require(
+                one[0] == other[0] or 1 in (one[0], other[0]), f"{one[0]} and {other[0]} do not broadcast"
+            )
+            if one[1] or other[1]:
+                at.refuse_batch("which shape two shapes have together depends on the batch")
+        joined.append(other if one == (1, 0) else one)
+    array = np.array([extent for extent, _ in joined], shapes[0].array.dtype)
+    _define(at, Known(array, np.array([growth for _, growth in joined], np.int64)))
+
+
 def _tile(at: Conversion) -> None:
     at.require_counts((2,))
     multiples, growth = at.extents_operand(1, "multiples")
@@ -384,6 +411,7 @@ _FLOATS = (ir.DType.F32,)
 FOLDED: dict[str, FoldedOperator] = {
     "ABS": FoldedOperator(partial(_unary, function=np.abs)),
     "ADD": FoldedOperator(_integers_only(growing.added), "AddOptions"),
+    "BROADCAST_ARGS": FoldedOperator(_broadcast_args),
     "BROADCAST_TO": FoldedOperator(_broadcast_to),
     "CAST": FoldedOperator(cast_known),
     "CEIL": FoldedOperator(partial(_unary, function=np.ceil, dtypes=_FLOATS)),

@@ -19,14 +19,15 @@ from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.convolution import (
     convert_conv2d,
     convert_depthwise,
-    convert_fully_connected,
     convert_transpose_conv,
 )
 from bytewright.frontends.tflite.elementwise import (
+    convert_add_n,
     convert_binary,
     convert_div,
     convert_extremum,
     convert_float_binary,
+    convert_l2_normalization,
     convert_prelu,
     convert_square,
     convert_squared_difference,
@@ -34,7 +35,7 @@ from bytewright.frontends.tflite.elementwise import (
     sum_form,
 )
 from bytewright.frontends.tflite.logic import convert_comparison, convert_logical, convert_select
-from bytewright.frontends.tflite.matmul import convert_batch_matmul
+from bytewright.frontends.tflite.matmul import convert_batch_matmul, convert_fully_connected
 from bytewright.frontends.tflite.moves import (
     convert_broadcast_to,
     convert_depth_to_space,
@@ -164,6 +165,7 @@ OPERATORS: dict[str, TfliteOperator] = {
         types=_NUMBERS,
         int8_cost_ms=1.4,
     ),
+    "ADD_N": TfliteOperator(partial(convert_add_n, operation=Add()), types=_FLOAT),
     "AVERAGE_POOL_2D": TfliteOperator(
         partial(convert_pool, kind=TflAveragePool2d), "Pool2DOptions", _POOLS, cost_ms=2.0
     ),
@@ -245,7 +247,7 @@ OPERATORS: dict[str, TfliteOperator] = {
     "FULLY_CONNECTED": TfliteOperator(
         convert_fully_connected,
         "FullyConnectedOptions",
-        f"{_WEIGHTS}, not shuffled; {_CLAMPS}",
+        f"{_WEIGHTS}, or computed, with one scale; not shuffled; {_CLAMPS}",
         cost_ms=2.5,
         scale_cost_ms=0.7,  # each is fitted to double precision
         has_weights=True,
@@ -275,6 +277,9 @@ OPERATORS: dict[str, TfliteOperator] = {
         partial(convert_unary, operation=TflHardSwish(), int8=tables.hard_swish),
         limits="int8: input scale at most 128 times the output's",
         int8_cost_ms=0.6,
+    ),
+    "L2_NORMALIZATION": TfliteOperator(
+        convert_l2_normalization, "L2NormOptions", "last axis; no fused activation", types=_FLOAT, cost_ms=2.0
     ),
     "LEAKY_RELU": TfliteOperator(convert_leaky_relu, "LeakyReluOptions", int8_cost_ms=0.4),
     "LESS": TfliteOperator(
@@ -492,6 +497,9 @@ CONTROL_FLOW = ("IF", "WHILE", "CALL", "CALL_ONCE")
 _UNROLL = "build the layer with unroll=True and a fixed number of steps, so that it becomes layers that are supported"
 _BRANCH = "take the branch that is needed out of the model, and decide in the application"
 _AFTER = "leave it out of the model, and compute it in the application"
+_CONSTANTS = (
+    "convert from_keras_model, or from_saved_model what model.export wrote, and weights become constants"
+)
 
 # What can be done about operators that are not supported, where something can be done without another network.
 ADVICE: dict[str, str] = {
@@ -510,4 +518,6 @@ ADVICE: dict[str, str] = {
     "NON_MAX_SUPPRESSION_V4": _AFTER,
     "NON_MAX_SUPPRESSION_V5": _AFTER,
     "FAKE_QUANT": "convert the model with a representative data set, or without quantisation",
+    "READ_VARIABLE": _CONSTANTS,
+    "VAR_HANDLE": _CONSTANTS,
 }
