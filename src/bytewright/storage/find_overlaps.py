@@ -3,7 +3,7 @@
 A pair has a contract where the two coexist in one step alone, in which a kernel of ours reads the one and writes the
 other: the distances are those of its body (`ir/analyses/overlap.py`), run upwards or downwards (`ir/downwards.py`).
 Which way a step runs is decided after planning (`choose_ways.py`), so a contract offers the nearer side of both. Only
-one way can be taken, though: where several inputs of a step die, one is chosen before: the way that serves what pins say
+one way can be taken, though: where several inputs of a step die, one is chosen before: that which serves what pins say
 of them, and of equals that in which they can share most.
 
 Left out, and kept apart: inputs and outputs of the model while the application may touch them, which is before the
@@ -243,7 +243,7 @@ def _distances(
 def _in_one_way(overlaps: list[Overlap], live: Mapping[str, LiveBuffer]) -> list[Overlap]:
     """The pairs of one step with the distances of one way alone.
 
-    It is the way that allows most of the distances that pins ask for, of these the one in which the pairs can share most,
+    It is that which allows most of the distances that pins ask for, of these the one in which pairs share most,
     and of equals upwards.
     """
 
