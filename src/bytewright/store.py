@@ -5,7 +5,8 @@ segments of steps that run together row by row. Whether they pay is for the plan
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from enum import Enum, auto
 from functools import partial
 
 from bytewright import ir
@@ -23,7 +24,7 @@ from bytewright.plan.solve import solve
 from bytewright.record.plan import PlannedPart
 from bytewright.remedy.describe_segments import describe_segments
 from bytewright.remedy.trial import Conditions, Trial
-from bytewright.run_passes import Runner
+from bytewright.run_passes import Known, Runner
 from bytewright.storage.build_problem import (
     build_parameter_problem,
     build_workspace_problem,
@@ -53,6 +54,28 @@ from bytewright.target.model import Target, without_limits
 MOST_TRIES = 12
 
 
+class _Cut(Enum):
+    """Which steps run together row by row.
+
+    NONE: None.
+    PEAK: Those of the cut that lowers the peak, where the plan needs less with them.
+    EVERYWHERE: Those of the cut that keeps the least everywhere.
+    """
+
+    NONE = auto()
+    PEAK = auto()
+    EVERYWHERE = auto()
+
+
+# What is tried for each way to ask. Sums of sizes choose segments, so the plan of one cut may need less than that of
+# another whose sum is smaller: `auto` has both cuts planned.
+_CUTS = {
+    Rows.OFF: (),
+    Rows.AUTO: (_Cut.PEAK, _Cut.EVERYWHERE),
+    Rows.MAX: (_Cut.EVERYWHERE,),
+}
+
+
 @dataclass(frozen=True, slots=True)
 class _Tried:
     """What came of some parts, with the segments that were best with them."""
@@ -72,7 +95,9 @@ def store_smallest(
 ) -> Trial:
     """As `store`, without copies of what can be a part, and with steps that run together row by row, as was asked.
 
-    Parts are taken where the workspaces need no more with them; segments where they need less, or as was asked.
+    Parts are taken where the workspaces need no more with them; segments where they need less, or as was asked. Each
+    kind of segments has its parts chosen for itself, so what is said of the plan without is what comes of asking for
+    it.
 
     Args:
         module: Lowered.
@@ -85,31 +110,54 @@ def store_smallest(
         CompileError: The conditions contradict each other or the module.
     """
     # Whoever is shown passes is shown those of the result alone.
-    search = _Search(module, replace(run, after_pass=None), conditions, is_program, node_budget)
-    best = search.best()
-    parts = search.planned(best.parts)
+    quiet = replace(run, after_pass=None, known=run.known or Known())
+    search = _Search(module, quiet, conditions, is_program, node_budget)
+    best, described = search.best()
+    described = replace(described, parts=search.planned(best.parts))
     if run.after_pass is None:
-        return replace(best.trial, parts=parts)
+        return described
     seen = replace(run, progress=None)
     changed = search.by_rows(search.with_parts(best.parts, seen), best.segments, seen)
     shown = store(changed, seen, conditions, node_budget=node_budget)
-    plain = best.trial.plain_workspace_bytes
-    return replace(shown, segments=best.trial.segments, plain_workspace_bytes=plain, parts=parts)
+    plain = described.plain_workspace_bytes
+    return replace(shown, segments=described.segments, plain_workspace_bytes=plain, parts=described.parts)
 
 
 @dataclass(slots=True)
 class _Search:
-    """One search; whoever follows progress is told of the first trial alone."""
+    """One search; whoever follows progress is told of the first trial alone.
+
+    Attributes:
+        trials: What came of parts and segments that were tried.
+    """
 
     module: ir.Module
     run: Runner
     conditions: Conditions
     is_program: bool
     node_budget: int
+    trials: dict[tuple[tuple[Part, ...], tuple[tuple[int, int], ...]], Trial] = field(
+        default_factory=dict[tuple[tuple[Part, ...], tuple[tuple[int, int], ...]], Trial]
+    )
 
-    def best(self) -> _Tried:
-        """The smallest of what is tried."""
-        best = self.tried(())
+    def best(self) -> tuple[_Tried, Trial]:
+        """The smallest of what is tried, the first of equals; and its trial with its segments described."""
+        takes_rows = self.conditions.options.io is ir.Io.ROWS
+        plain = self.smallest(_Cut.NONE)
+        found = [self.smallest(cut) for cut in _CUTS[self.conditions.options.rows]]
+        if self.conditions.options.rows is not Rows.MAX and not takes_rows:
+            found.insert(0, plain)
+        best = found[0]
+        for tried in found[1:]:
+            if tried.trial.is_smaller_than(best.trial):
+                best = tried
+        if self.conditions.options.rows is Rows.AUTO:
+            best = self.without_needless(best)
+        return best, self.described(best, plain.trial)
+
+    def smallest(self, cut: _Cut) -> _Tried:
+        """The smallest with segments of a kind, of the parts that are tried."""
+        best = self.tried((), cut)
         self.run = replace(self.run, progress=None)
         if best is None:
             raise refusal(self.module, "no layers at its front keep fewer rows than all")
@@ -118,12 +166,35 @@ class _Search:
             if not pending or not pending[-1]:
                 break
             own = pending.pop()
-            tried = self.tried((*best.parts, *own))
+            tried = self.tried((*best.parts, *own), cut)
             if tried is not None and not best.trial.is_smaller_than(tried.trial):
                 best = tried
             else:
                 pending.extend(_halves(own))
         return best
+
+    def without_needless(self, best: _Tried) -> _Tried:
+        """The same without segments whose steps have room one by one, if the plan needs no more then."""
+        alive = self.alive(best.parts)
+        takes_rows, size = self.conditions.options.io is ir.Io.ROWS, best.trial.workspace_bytes
+        kept = tuple(
+            segment
+            for segment in best.segments
+            if (takes_rows and segment.first == 0) or max(alive.peaks[segment.first : segment.end]) > size
+        )
+        if kept == best.segments:
+            return best
+        trial = self.trial(best.parts, kept)
+        return best if best.trial.is_smaller_than(trial) else _Tried(trial, best.parts, kept)
+
+    def described(self, best: _Tried, plain: Trial) -> Trial:
+        """The trial of the best with what is said of its segments, beside the plan without any."""
+        if not best.segments:
+            return best.trial
+        fused = self.by_rows(self.with_parts(best.parts, self.run), best.segments, self.run)
+        segments = describe_segments(best.trial, fused.main, best.segments, self.alive(best.parts))
+        plain_bytes = plain.workspace_bytes if plain.workspace.has_plan else None
+        return replace(best.trial, segments=segments, plain_workspace_bytes=plain_bytes)
 
     def parts(self) -> tuple[Part, ...]:
         """All that could be parts. The rows that the application hands over stay in a ring of their own."""
@@ -160,32 +231,43 @@ class _Search:
             return module
         return run(name_symbols, run(fuse_rows, module, segments), self.conditions.options.entry_form)
 
-    def tried(self, parts: tuple[Part, ...]) -> _Tried | None:
+    def trial(self, parts: tuple[Part, ...], segments: tuple[Segment, ...]) -> Trial:
+        """What comes of parts and segments, which is found out once."""
+        key = (parts, tuple((segment.first, segment.end) for segment in segments))
+        if key not in self.trials:
+            module = self.by_rows(self.with_parts(parts, self.run), segments, self.run)
+            self.trials[key] = store(module, self.run, self.conditions, node_budget=self.node_budget)
+        return self.trials[key]
+
+    def tried(self, parts: tuple[Part, ...], cut: _Cut) -> _Tried | None:
         """What comes of parts; None if rows have to be taken from the input, and no segment can take them."""
-        options = self.conditions.options
-        module = self.with_parts(parts, self.run)
-        trial = store(module, self.run, self.conditions, node_budget=self.node_budget)
-        if options.rows is Rows.OFF:
-            return _Tried(trial, parts, ())
-        takes_rows, quiet = options.io is ir.Io.ROWS, replace(self.run, progress=None)
-        cut = partial(_cut, module, trial)
-        alive, segments = self.run.answer(cut, _cut, module, trial.module, options.io, options.rows)
+        plain = _Tried(self.trial(parts, ()), parts, ())
+        if cut is _Cut.NONE:
+            return plain
+        takes_rows = self.conditions.options.io is ir.Io.ROWS
+        segments = self.segments(parts, everywhere=cut is _Cut.EVERYWHERE)
         if not segments:
-            return None if takes_rows else _Tried(trial, parts, ())
-        fused = self.by_rows(module, segments, quiet)
-        by_rows = store(fused, quiet, self.conditions, node_budget=self.node_budget)
-        if takes_rows or options.rows is Rows.MAX or by_rows.is_smaller_than(trial):
-            described = describe_segments(by_rows, fused.main, segments, trial, alive)
-            return _Tried(described, parts, segments)
-        return _Tried(trial, parts, ())
+            return None if takes_rows else plain
+        by_rows = _Tried(self.trial(parts, segments), parts, segments)
+        is_taken = takes_rows or cut is _Cut.EVERYWHERE or by_rows.trial.is_smaller_than(plain.trial)
+        return by_rows if is_taken else plain
+
+    def alive(self, parts: tuple[Part, ...]) -> Alive:
+        """What is alive while the module with parts runs, without segments; sizes of pools do not change it."""
+        module, trial = self.with_parts(parts, self.run), self.trial(parts, ())
+        find = partial(alive_of, module.main, trial.timeline, trial.workspace_problem)
+        return self.run.answer(find, alive_of, module, trial.module)
+
+    def segments(self, parts: tuple[Part, ...], *, everywhere: bool) -> tuple[Segment, ...]:
+        """Those of the cut that lowers the peak, or of the one everywhere; sizes of pools change neither."""
+        module, io = self.with_parts(parts, self.run), self.conditions.options.io
+        find = partial(_segments, module, self.alive(parts), io, everywhere)
+        return self.run.answer(find, _segments, module, self.trial(parts, ()).module, io, everywhere)
 
 
-def _cut(module: ir.Module, trial: Trial) -> tuple[Alive, tuple[Segment, ...]]:
-    """What is alive while the module runs, and its segments; sizes of pools change neither."""
-    options = trial.conditions.options
-    alive = alive_of(module.main, trial.timeline, trial.workspace_problem)
-    program = read_rows(module, taken_rows(module) if options.io is ir.Io.ROWS else None)
-    return alive, choose_segments(program, alive, everywhere=options.rows is Rows.MAX)
+def _segments(module: ir.Module, alive: Alive, io: ir.Io, everywhere: bool) -> tuple[Segment, ...]:
+    program = read_rows(module, taken_rows(module) if io is ir.Io.ROWS else None)
+    return choose_segments(program, alive, everywhere=everywhere)
 
 
 def _halves(parts: tuple[Part, ...]) -> Iterator[tuple[Part, ...]]:

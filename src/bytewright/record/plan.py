@@ -463,7 +463,7 @@ class Plan:
         branches: All branches of the entry, outer ones first, with the steps of their arms; a bundle without any does
             not say so.
         segments: Steps that run together row by row; a bundle without any does not say so.
-        plain_workspace_bytes: With segments: what the workspace would need without; None if there was no plan.
+        plain_workspace_bytes: With segments: what it would need with `--rows off`; None if there was no such plan.
         hardware: The target that the plan was made for.
         externals: Functions of the application that the steps call, or their kernels do.
         devices: Those besides the entry's that take part, by name, in the order of the application's structure.

@@ -196,20 +196,11 @@ class _Search:
         return (*at_caller, ir.Io.WORKSPACE) if is_refused else at_caller
 
     def other_rows(self, module: ir.Module) -> tuple[Rows, ...]:
-        """Other ways to run layers by rows, as far as they lead to other plans; what costs least first.
-
-        Tensors that stay whole are none: `auto` fits wherever they do.
-        """
-        steps = read_rows(module).steps
-        if not any(number + 1 in steps for number in steps):
+        """Another way to run layers by rows, if it leads to another plan: `auto`, which fits wherever others do."""
+        asked, steps = self.conditions.options.rows, read_rows(module).steps
+        if asked is Rows.AUTO or not any(number + 1 in steps for number in steps):
             return ()
-        asked = self.conditions.options.rows
-        other = Rows.AUTO if asked is Rows.MAX else Rows.MAX
-        if not self._differ(asked, other):
-            return ()
-        if asked is not Rows.OFF:
-            return (other,)
-        return (Rows.AUTO, Rows.MAX) if self._differ(Rows.AUTO, Rows.MAX) else (Rows.AUTO,)
+        return (Rows.AUTO,) if self._differ(asked, Rows.AUTO) else ()
 
     def _differ(self, one: Rows, other: Rows) -> bool:
         """Whether the planner is asked for something else; so too where neither comes as far as that."""

@@ -41,13 +41,12 @@ class Explanation:
 
 
 def explain(plan: Plan, name: str) -> Explanation:
-    """Explains the buffer of this name, or that of which it is a part.
+    """Explains the buffer of this name, or of the tensor that the model's file calls so, or of which it is a part.
 
     Raises:
         CompileError: BW204 if there is none, with the names that look like it.
     """
-    holders = (b for b in plan.buffers.values() if any(part.name == name for part in b.parts))
-    buffer = plan.buffers.get(name) or next(holders, None)
+    buffer = plan.buffers.get(name) or next((b for b in plan.buffers.values() if name in _held(b)), None)
     if buffer is None:
         raise CompileError(_unknown(plan, name))
     neighbours: tuple[PlannedBuffer, ...] = ()
@@ -57,14 +56,23 @@ def explain(plan: Plan, name: str) -> Explanation:
     return Explanation(buffer, _uses(plan, buffer), neighbours, _elsewhere(plan, buffer, neighbours))
 
 
+def _held(buffer: PlannedBuffer) -> list[str]:
+    """The names of its parts, and what the model's file calls it and them."""
+    tensors = (buffer.tensor, *(part.tensor for part in buffer.parts))
+    return [*(part.name for part in buffer.parts), *(tensor for tensor in tensors if tensor is not None)]
+
+
 def _unknown(plan: Plan, name: str) -> Diagnostic:
-    names = [*plan.buffers, *dict.fromkeys(step.kernel for step in plan.steps)]
+    held = (other for buffer in plan.buffers.values() for other in _held(buffer))
+    names = [*dict.fromkeys([*plan.buffers, *held]), *dict.fromkeys(step.kernel for step in plan.steps)]
     part_of = [candidate for candidate in names if name and name in candidate]
     close = list(dict.fromkeys([*difflib.get_close_matches(name, names, n=3), *part_of]))[:_MOST_SUGGESTIONS]
     return Diagnostic(
         "BW204",
         f"model '{plan.model}' has no buffer {name!r}",
-        notes=() if close else (f"it has {len(names)} buffers, such as {', '.join(map(repr, names[:3]))}",),
+        notes=()
+        if close
+        else (f"it has {len(plan.buffers)} buffers, such as {', '.join(map(repr, names[:3]))}",),
         help=did_you_mean(close) or "`bytewright report DIR --json` lists all buffers",
     )
 

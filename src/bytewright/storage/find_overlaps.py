@@ -3,7 +3,8 @@
 A pair has a contract where the two coexist in one step alone, in which a kernel of ours reads the one and writes the
 other: the distances are those of its body (`ir/analyses/overlap.py`), run upwards or downwards (`ir/downwards.py`).
 Which way a step runs is decided after planning (`choose_ways.py`), so a contract offers the nearer side of both. Only
-one way can be taken, though: where several inputs of a step die, that with the smaller distances is chosen before.
+one way can be taken, though: where several inputs of a step die, one is chosen before: that which serves what pins say
+of them, and of equals that in which they can share most.
 
 Left out, and kept apart: inputs and outputs of the model while the application may touch them, which is before the
 first step and after the last; what an opaque function or a device without code of ours touches, since nothing is
@@ -240,7 +241,34 @@ def _distances(
 
 
 def _in_one_way(overlaps: list[Overlap], live: Mapping[str, LiveBuffer]) -> list[Overlap]:
-    """The pairs of one step with the distances of one way alone, in which they can share most; upwards of equals."""
-    up, down = (sum(overlap.most_shared(way, live) for overlap in overlaps) for way in (Way.UP, Way.DOWN))
-    way = Way.DOWN if down > up else Way.UP
+    """The pairs of one step with the distances of one way alone.
+
+    It is that which allows most of the distances that pins ask for, of these the one in which pairs share most,
+    and of equals upwards.
+    """
+
+    def worth(way: Way) -> tuple[int, int]:
+        refused = sum(_is_pinned_against(overlap, way, live) for overlap in overlaps)
+        return -refused, sum(overlap.most_shared(way, live) for overlap in overlaps)
+
+    way = max(Way, key=worth)  # the first of equals
     return [replace(o, distances={way: o.distances[way]}) for o in overlaps if way in o.distances]
+
+
+def _is_pinned_against(overlap: Overlap, way: Way, live: Mapping[str, LiveBuffer]) -> bool:
+    """Whether both buffers have their places already, where the step cannot have them if it runs that way."""
+    source, output = live[overlap.source], live[overlap.output]
+    offsets = _pinned_offset(source, output), _pinned_offset(output, source)
+    if offsets[0] is None or offsets[1] is None:
+        return False
+    distance = offsets[1] - offsets[0]
+    is_apart = distance >= ir.size_bytes(source.buffer) or -distance >= ir.size_bytes(output.buffer)
+    return not is_apart and not overlap.allows(way, distance)
+
+
+def _pinned_offset(live: LiveBuffer, other: LiveBuffer) -> int | None:
+    """Where a buffer begins, if it is pinned to an offset of the only pool that it and another one can be in."""
+    storages = [each.allocation.storage for each in (live, other) if each.allocation is not None]
+    if len({storage.candidates for storage in storages}) != 1 or len(storages[0].candidates or ()) != 1:
+        return None
+    return storages[0].pinned_offset

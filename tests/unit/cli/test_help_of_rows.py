@@ -1,4 +1,4 @@
-"""Help that is `--rows auto`, `--rows max` or `--io rows`: followed, the compile succeeds, and LiteRT agrees.
+"""Help that is `--rows auto` or `--io rows`: followed, the compile succeeds, and LiteRT agrees.
 
 Sizes of the two models, in bytes of workspace on the small target, whose memories have not a byte that is not said:
 
@@ -215,14 +215,8 @@ HELPS: dict[str, tuple[RandomModel, tuple[int, int, int], tuple[str, ...], str]]
     "a tensor that is larger than each of two pools": (
         wide(),
         (900, 2508, 548),
-        ("--workspace", "fast=900", "--workspace", "ram=1956"),
-        "--rows max",
-    ),
-    "the same, whole": (
-        wide(),
-        (900, 2508, 548),
         ("--rows", "off", "--workspace", "fast=900", "--workspace", "ram=1956"),
-        "--rows max",
+        "--rows auto",
     ),
     "an image that is planned": (spatial(), (840, PUSH_STACK, PUSH_STACK), PLANNED, "--io rows"),
     "an image that is planned, and a stack for no function above the run": (
@@ -329,13 +323,19 @@ def test_no_other_rows_are_tried_of_layers_that_take_none(
     assert {conditions.options.io for conditions in tried} == {ir.Io.CALLER}  # nothing else needs less
 
 
-def test_max_is_dropped_where_it_is_what_auto_does(tmp_path: Path, tried: list[Conditions]) -> None:
-    assert refused(tmp_path, spatial(), target(400), ()).startswith(NO_OPTION)
-    found = [conditions for conditions in tried if conditions.options.rows is Rows.MAX]
-    assert len(found) == 1  # that shows it
-    tried.clear()
-    assert refused(tmp_path, spatial(), target(400), ("--rows", "off")).startswith(NO_OPTION)
-    assert len([c for c in tried if c.options.rows is Rows.MAX]) == 1
+def test_a_tensor_away_from_the_peak_is_a_ring_where_no_pool_has_room_for_it_whole(tmp_path: Path) -> None:
+    pools = ("--workspace", "fast=900", "--workspace", "ram=1956")
+    assert compiled(tmp_path, wide(), target(900, 2508, 548), pools).exit_code == 0
+    assert_right(tmp_path, wide())
+
+
+@pytest.mark.parametrize("rows", list(Rows))
+def test_nothing_but_auto_is_tried_for_what_was_asked(
+    rows: Rows, tmp_path: Path, tried: list[Conditions]
+) -> None:
+    """It fits wherever tensors that stay whole, or rows everywhere, do."""
+    assert refused(tmp_path, spatial(), target(400), ("--rows", rows.value)).startswith(NO_OPTION)
+    assert {conditions.options.rows for conditions in tried} == {rows, Rows.AUTO}
 
 
 def test_nothing_is_tried_twice_or_beyond_what_works(tmp_path: Path, tried: list[Conditions]) -> None:

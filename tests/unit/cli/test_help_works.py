@@ -174,7 +174,7 @@ KINDS: dict[str, tuple[tuple[str, ...], int, tuple[str, ...]]] = {
         (*BOARD, "--max-stack-size", "1100"),
         3,
         (
-            "error[BW302]: the stack of 'cpu' needs 530 B; its limit is 76 B: 454 B too few",
+            "needs 530 B; its limit is 1100 B, of which 1024 B are its reserve: 454 B too few",
             "worst path, arrays + allowance: main 0 B + 256 B -> digits_conv2d_0 18 B + 256 B",
         ),
     ),

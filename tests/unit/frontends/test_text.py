@@ -247,3 +247,11 @@ def test_what_holds_no_constants_is_refused(content: bytes, reason: str):
     (error,) = caught.value.diagnostics
     assert error.code == "BW101"
     assert reason in error.message
+
+
+def test_a_second_entry_is_refused_at_its_own_place(tmp_path: Path):
+    text = SMALL.rstrip() + "\n  entry other() on cpu {}\n"
+    (found,) = refused_text(tmp_path, text)
+    line = next(number for number, line in enumerate(text.split("\n"), 1) if "entry other" in line)
+    assert (found.code, found.where) == ("BW113", f"small.bw:{line}:9")
+    assert "one entry, not 2" in found.message

@@ -47,7 +47,7 @@ REFUSED: dict[str, tuple[str, str, str]] = {
     "shared": (
         text_of(inside='allocate s : buffer<8xi8, "shared">'),
         "BW113",
-        "'s': rank 'shared' does not exist on device 'cpu'",
+        "'s': rank 'shared' does not exist on device 'cpu', whose ranks are global, local",
     ),
     "local in the entry": (
         text_of('allocate l : buffer<8xi8, "local">'),

@@ -549,7 +549,9 @@ def test_constants_fill_their_buffers():
 
 def test_scopes_and_devices_exist_in_the_target():
     shared = kernel(Allocate(Buffer("b", (1,), I8), Storage(Scope(Rank.SHARED))))
-    assert texts(shared, target=TARGET) == ["'b': rank 'shared' does not exist on device 'cpu'"]
+    assert texts(shared, target=TARGET) == [
+        "'b': rank 'shared' does not exist on device 'cpu', whose ranks are global, local"
+    ]
     unknown = kernel(Allocate(Buffer("b", (1,), I8), Storage(pool_scope("lake"))))
     assert texts(unknown, target=TARGET) == []  # storage refuses it, with help
     assert texts(unknown, Stage.STORED, target=TARGET) == [

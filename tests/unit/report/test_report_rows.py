@@ -69,3 +69,12 @@ def test_a_comparison_says_which_tensors_became_rings() -> None:
     whole, by_rows = compiled_by_rows(rows=Rows.OFF).plan, row_plan()
     changes = {c["name"]: c["growth_bytes"] for c in comparison_document(compare(whole, by_rows))["buffers"]}
     assert changes["conv2d_0/out"] == 336 - 2016
+
+
+def test_a_buffer_is_known_by_what_the_models_file_calls_its_tensor() -> None:
+    plan = row_plan()
+    named = [buffer for buffer in plan.buffers.values() if buffer.tensor not in (None, *plan.buffers)]
+    assert named
+    for buffer in named:
+        assert buffer.tensor is not None
+        assert explain(plan, buffer.tensor).buffer.tensor == buffer.tensor

@@ -107,6 +107,9 @@ def test_the_limit_is_kept_to_the_byte_and_the_reserve_is_subtracted() -> None:
     tight = limited(need - 1)
     (diagnostic,) = stack_refusals(stack_uses(module, tight), module, tight)
     assert diagnostic.code == "BW302"
-    assert f"needs {use.size_bytes} B; its limit is {use.size_bytes - 1} B: 1 B too few" in diagnostic.message
+    assert (
+        f"needs {use.size_bytes} B; its limit is {need - 1} B, of which 1024 B are its reserve: 1 B"
+        in diagnostic.message
+    )
     assert "main 0 B" in diagnostic.notes[0]
     assert "k 100 B" in diagnostic.notes[0]

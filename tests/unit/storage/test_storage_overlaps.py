@@ -195,6 +195,55 @@ def test_one_byte_nearer_is_refused(offsets: tuple[int, int]) -> None:
     assert caught.value.diagnostics[0].code == "BW204"
 
 
+def difference_of_two() -> Module:
+    """An entry with half of the input and half of it from the end; then one less the other, which both die there."""
+    vector = f"buffer<{SIZE}xi8>"
+
+    def kernel(name: str, sources: str, value: str) -> str:
+        parameters = "".join(f"{source} : {vector} r, " for source in sources)
+        body = f"for i : i32 in 0 .. {SIZE} {{ d[i] = {value} }}"
+        return f"kernel {name}({parameters}d : {vector} w) on cpu {{ {body} }}"
+
+    kernels = [
+        kernel("half", "s", "i8(i32(s[i]) >> 1)"),
+        kernel("end", "s", f"i8(i32(s[{SIZE - 1} - i]) >> 1)"),
+        kernel("less", "pq", "i8(i32(p[i]) - i32(q[i]))"),
+        kernel("copy", "s", "s[i]"),
+    ]
+    tensors = " ".join(f"allocate {name} : {vector}" for name in "abc")
+    steps = "half(&x, &a)", "end(&x, &b)", "less(&a, &b, &c)", "copy(&c, &y)"
+    calls = " ".join(f"call_extern {step}" for step in steps)
+    entry = f"entry main(x : {vector} r, y : {vector} w) on cpu {{ {tensors} {calls} }}"
+    ports = f"input %x : tensor<{SIZE}xi8> output %y : tensor<{SIZE}xi8>"
+    return read_module(f"module m {ports} {' '.join(kernels)} {entry}")
+
+
+@pytest.mark.parametrize(
+    ("offsets", "runs_down"),
+    [
+        ((64, 128, 48), False),
+        ((64, 128, 80), True),  # only downwards
+        ((64, 128, 144), True),  # beside `b`, which is read there too
+        ((64, 32, 48), None),  # above the one and below the other: no way
+        ((64, 128, 200), False),
+        ((16, 16, 48), None),
+    ],
+)
+def test_pins_decide_the_way_of_a_step_with_two_inputs(
+    offsets: tuple[int, ...], runs_down: bool | None
+) -> None:
+    pins = tuple(Pin(name, "ram", offset=at) for name, at in zip("abc", offsets, strict=True))
+    if runs_down is None:
+        with pytest.raises(CompileError) as caught:
+            plan_model(difference_of_two(), HOST, Options(pins=pins))
+        assert {d.code for d in caught.value.diagnostics} == {"BW204"}
+        return
+    planned = plan_model(difference_of_two(), HOST, Options(pins=pins))
+    assert [step.runs_down for step in planned.plan.steps] == [False, False, runs_down, False]
+    expected = (X >> 1) - (X[::-1] >> 1)
+    assert (Evaluator(planned.module).run("main", {"x": X})["y"] == expected).all()
+
+
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 @pytest.mark.parametrize("offsets", [(BACK, 0), (0, AHEAD)])
 def test_compiled_c_keeps_the_order(tmp_path, compiler: str, offsets: tuple[int, int]) -> None:

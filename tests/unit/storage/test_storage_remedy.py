@@ -92,7 +92,8 @@ def test_a_stack_that_scopes_ask_for_by_name() -> None:
     need = 2 * 256 + 6000
     assert diagnostic.code == "BW302"
     assert diagnostic.message == (
-        f"the stack of 'cpu' needs {need} B; its limit is {4096 - 500} B: {need - 3596} B too few"
+        f"the stack of 'cpu' needs {need} B; its limit is 4096 B, "
+        f"of which 500 B are its reserve: {need - 3596} B too few"
     )
     assert diagnostic.notes == (
         "worst path, arrays + allowance: main 0 B + 256 B -> m_reverse 6000 B + 256 B",
@@ -133,7 +134,10 @@ def test_one_limit_is_enough_for_every_context() -> None:
     assert [use.size_bytes for use in result.trial.stack] == [2 * 256 + hand_overs + 2400, 712]
     file = file.replace('max-stack-size = "4KiB"', "max-stack-size = 3995")
     diagnostic = refusal(module, file, options).diagnostics[0]
-    assert diagnostic.message == "the stack of 'cpu' needs 3496 B; its limit is 3495 B: 1 B too few"
+    assert (
+        diagnostic.message
+        == "the stack of 'cpu' needs 3496 B; its limit is 3995 B, of which 500 B are its reserve: 1 B too few"
+    )
     assert diagnostic.notes == (
         f"worst path, arrays + allowance: main 0 B + 256 B + {hand_overs} B to hand work over"
         " -> m_near 2400 B + 256 B",

@@ -27,7 +27,7 @@ def check_text(parsed: ParsedModule, target: Target, file_name: str) -> Stage:
     """
     module = parsed.module
     stage = Stage.IMPORTED if module.functions else Stage.OPEN
-    violations = [Violation(None, module, text) for text in _faults_of_module(module)]
+    violations = [Violation(None, node, text) for node, text in _faults_of_module(module)]
     if not violations:
         violations = find_violations(module, stage, target)
     if not violations:
@@ -60,24 +60,27 @@ def _place(parsed: ParsedModule, node: object, file_name: str) -> str:
     return file_name if place is None else f"{file_name}:{place.line}:{place.column}"
 
 
-def _faults_of_module(module: ir.Module) -> list[str]:
-    faults: list[str] = []
+def _faults_of_module(module: ir.Module) -> list[tuple[object, str]]:
+    faults: list[tuple[object, str]] = []
     if module.name != model_name(module.name):
         meant = model_name(module.name)
-        faults.append(f"the module's name '{module.name}' is not a C identifier, such as '{meant}'")
+        faults.append((module, f"the module's name '{module.name}' is not a C identifier, such as '{meant}'"))
     if module.functions and module.entries:
-        faults.append("a module that is compiled has a graph function or an entry, not both")
-    if len(module.entries) > 1:
-        faults.append(f"a module that is compiled has one entry, not {len(module.entries)}")
-    if any(function.name == _MAIN for function in module.functions[:-1]):
-        last = module.functions[-1].name
         faults.append(
-            f"the model begins at the last graph function, '{last}', and '{_MAIN}' stands before it"
+            (module.entries[0], "a module that is compiled has a graph function or an entry, not both")
         )
+    if len(module.entries) > 1:
+        count = len(module.entries)
+        faults.append((module.entries[1], f"a module that is compiled has one entry, not {count}"))
+    if any(function.name == _MAIN for function in module.functions[:-1]):
+        last = module.functions[-1]
+        text = f"the model begins at the last graph function, '{last.name}', and '{_MAIN}' stands before it"
+        faults.append((last, text))
     if not module.functions and not module.entries:
-        faults.append("the module has neither an entry nor a graph function, so there is nothing to compile")
+        text = "the module has neither an entry nor a graph function, so there is nothing to compile"
+        faults.append((module, text))
     if module.state:
-        faults.append("state that survives between runs is not supported yet")
+        faults.append((module, "state that survives between runs is not supported yet"))
     return faults
 
 

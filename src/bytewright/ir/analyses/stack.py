@@ -94,9 +94,11 @@ def _refusal(use: StackUse, module: ir.Module, target: Target) -> Diagnostic:
             )
         else:
             steps.append(f"{name} {_external_bytes(name, module, target)} B")
+    reserve, limit = target.context(use.context).stack_reserve_bytes, use.limit_bytes or 0
+    kept = f", of which {reserve} B are its reserve" if reserve else ""
     return Diagnostic(
         "BW302",
-        f"the stack of '{use.context}' needs {use.size_bytes} B; its limit is {use.limit_bytes} B: "
+        f"the stack of '{use.context}' needs {use.size_bytes} B; its limit is {limit + reserve} B{kept}: "
         f"{use.excess_bytes} B too few",
         notes=(f"worst path, arrays + allowance: {' -> '.join(steps)}",),
     )

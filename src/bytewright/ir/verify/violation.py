@@ -126,7 +126,8 @@ class Context:
         known = self.target.find_device(device) if device is not None else None
         general = scope.rank is ir.Rank.GLOBAL and scope.tag in (ir.WORKSPACE_TAG, ir.STACK_TAG)
         if known is not None and scope.rank.value not in {rank.value for rank in known.ranks}:
-            yield f"{what}: rank '{scope.rank.value}' does not exist on device '{device}'"
+            ranks = ", ".join(rank.value for rank in known.ranks)
+            yield f"{what}: rank '{scope.rank.value}' does not exist on device '{device}', whose ranks are {ranks}"
         elif scope.tag is not None and not general:
             tag = self.target.scope_tag(scope.tag)
             if tag is not None and tag.lowering_pass is not None and self.rules.lowered_tags:
