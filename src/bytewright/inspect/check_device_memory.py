@@ -77,7 +77,7 @@ def _named_elsewhere(plan: Plan, names: Names, path: str, source: str, pool: Pla
     words = {*offsets, names.device_memory(pool), names.array(pool)}
     found = sorted(words & set(re.findall(r"\w+", used)))
     if re.search(rf"\bcontext->{pool.c_name}\b|(?<![\w.>]){names.base(pool)}\b", used):
-        found.append(names.base(pool))
+        found.append(pool.c_name)
     for word in found:
         yield f"{path} names {word} outside of spans, but '{plan.device.name}' does not reach pool '{pool.name}'"
 

@@ -1,4 +1,4 @@
-"""The kernels that copy between scopes, each once, on a device that reaches both ends."""
+"""The kernels that copy between scopes, each once, on devices that reach from one end to the other."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bytewright.c_names import unique_name
 from bytewright.diagnostics import compile_error
 from bytewright.ir.analyses.homes import Pools
 from bytewright.ir.copy import copy_kernel
-from bytewright.place.copy_makers import makers
+from bytewright.place.routes import Hop, Routes
 from bytewright.place.scope_uses import Use
 from bytewright.target.mistake import listing
 from bytewright.target.model import Device, Target
@@ -55,24 +55,31 @@ class CopyKernels:
             self.functions[key] = copy_kernel(name, copied, device.name, scopes, job)
         return self.functions[key]
 
-    def device(self, function: ir.PrimFunc, use: Use, ends: Iterable[tuple[str, ir.Scope | None]]) -> Device:
-        """The device that makes a copy in a function: its own, or one that the entry hands it to.
+    def route(
+        self,
+        function: ir.PrimFunc,
+        use: Use,
+        homes: Iterable[tuple[str, ir.Scope | None]],
+        scope: ir.Scope | None,
+    ) -> tuple[Hop, ...]:
+        """Who makes a copy in a function: its own device, or those that the entry hands it to, one after another.
 
         Args:
             function: Where it is made.
             use: What it is made for.
-            ends: The buffers that it reads and writes, and their scopes.
+            homes: The buffers that may be copied, and their scopes.
+            scope: Where the copy is to be.
 
         Raises:
-            CompileError: BW703 if no device reaches them.
+            CompileError: BW703 if no devices reach from one end to the other.
         """
         if function.name not in self.entries:
-            return self.target.device(function.device)
-        places = [self._places(function, name, scope) for name, scope in ends]
+            return (Hop(self.target.device(function.device)),)
         for pools in (self.pools, self.told):
-            for device in makers(self.target):
-                if all(pools.of_device(device.name) & each for each in places):
-                    return device
+            sources = tuple(self._places(function, name, home) for name, home in homes)
+            found = Routes(pools).find(sources, pools.of_scope(scope) or _ANYWHERE)
+            if found:
+                return found
         raise compile_error(
             "BW703",
             f"'{use.piece.buffer.name}' is needed in {use.parameter.scope}, and no device can copy it there",

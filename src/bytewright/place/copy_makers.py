@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from bytewright import ir
 from bytewright.diagnostics import compile_error
 from bytewright.place.item_homes import ItemHomes
+from bytewright.place.routes import makers
 from bytewright.place.structural_keys import StructuralKeys
 from bytewright.target.mistake import listing
-from bytewright.target.model import Device, Target
 
 
 @dataclass(slots=True)
@@ -30,12 +30,6 @@ class Copy:
     place: ir.VirtualDevice
     reason: str
     by: str = ""
-
-
-def makers(target: Target, wanted: str | None = None) -> tuple[Device, ...]:
-    """Who may make a copy, best first: who is wanted, the default device, others that run C, those that only copy."""
-    default = target.default_device_name
-    return tuple(sorted(target.devices, key=lambda d: (d.name != wanted, d.name != default, not d.runs_c)))
 
 
 @dataclass(slots=True)

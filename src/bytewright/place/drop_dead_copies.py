@@ -18,7 +18,8 @@ class Move:
     """A call that copies a piece of memory to another place, or back."""
 
     call: ir.Call
-    piece: Piece
+    source: Piece
+    destination: Piece
     is_back: bool
 
 
@@ -89,11 +90,11 @@ class DropDeadCopies:
     def _call(self, call: ir.Call, after: Read) -> tuple[ir.Statement | None, Read]:
         move = self.moves.get(id(call))
         if move is not None and move.is_back:
-            if not any(self.memory.may_overlap(piece, move.piece) for piece in after):
+            if not any(self.memory.may_overlap(piece, move.destination) for piece in after):
                 return None, after
-            return call, {piece: None for piece in after if piece != move.piece}
+            return call, {**{piece: None for piece in after if piece != move.destination}, move.source: None}
         if move is not None:
-            return call, {**after, move.piece: None}
+            return call, {**after, move.source: None}
         if call.callee not in self.kernels:
             return call, {**after, **{_whole(given.buffer): None for given in regions(call)}}
         uses = tuple(self.memory.uses(call, self.kernels))

@@ -19,6 +19,7 @@ from functools import partial
 from bytewright import ir
 from bytewright.diagnostics import Collector, compile_error
 from bytewright.ir.analyses.bind_symbols import Known, known_of
+from bytewright.ir.analyses.touch import TouchTable, touch_table
 from bytewright.ir.definitions import redefined, redefined_constants
 from bytewright.ir.verify.admit import place_in, refuse
 from bytewright.ir.verify.violation import Violation
@@ -26,6 +27,7 @@ from bytewright.ir.verify.written import fully_written, unwritten
 from bytewright.ir.walk import allocations, calls, definitions
 from bytewright.place.copy_kernels import CopyKernels
 from bytewright.place.flow_in import flow_in
+from bytewright.place.out_of_reach import Parted, Parting
 from bytewright.place.scope_copies import Needed, with_copies
 from bytewright.place.scope_uses import Memory, Pairs, Use, pairs_of
 from bytewright.target.model import Role, Target
@@ -43,10 +45,10 @@ def place_scopes(module: ir.Module, target: Target, io: ir.Io = ir.Io.CALLER) ->
     Raises:
         CompileError: BW703 and BW705, for what is asked and cannot be had.
     """
-    if _asks_nothing(module):
+    flow = _Flow(module, target, io, pairs_of(module), touch_table(module, target))
+    if _asks_nothing(module) and not flow.is_parted():
         return module
-    asked = _Flow(module, target, io, pairs_of(module)).run()
-    told = flow_in(asked)
+    told = flow_in(flow.run())
     return module if told == module else told
 
 
@@ -101,6 +103,10 @@ class _Place:
             raise ValueError("constants lie in parameter pools")
         return joined
 
+    def at(self, scope: ir.Scope, reason: str) -> _Place:
+        """The same at a place that the devices that touch it leave."""
+        return replace(self, scope=scope, by=reason, reasons=[f"place_scopes: {reason}"])
+
     def narrowed(self, storage: ir.Storage) -> ir.Storage:
         """The record of the definition, with what was asked and by whom."""
         return storage.narrowed(*self.reasons, scope=self.scope) if self.reasons else storage
@@ -112,13 +118,16 @@ class _Flow:
     target: Target
     io: ir.Io
     pairs: Mapping[str, Pairs]
+    table: TouchTable
     collector: Collector = field(default_factory=Collector)
     kernels: dict[str, Known] = field(default_factory=dict[str, Known])
     places: dict[str, dict[str, _Place]] = field(default_factory=dict[str, dict[str, _Place]])
     constants: dict[str, _Place] = field(default_factory=dict[str, _Place])
     reasons: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
+    has_one_device: bool = field(init=False)
 
     def __post_init__(self) -> None:
+        self.has_one_device = len({function.device for function in self.functions}) < 2
         for constant in self.module.constant_buffers:
             name, scope = constant.buffer.name, constant.scope
             by = f"constant '{name}' is defined in {scope or ir.GLOBAL}"
@@ -139,7 +148,26 @@ class _Flow:
         return any(entry.name == function.name for entry in self.module.entries)
 
     def memory(self, function: ir.PrimFunc) -> Memory:
-        return Memory(function, self.pairs.get(function.name, frozenset()), self.reasons)
+        """What its names stand for; of an entry, with what is asked for because devices do not reach it."""
+        memory = Memory(function, self.pairs.get(function.name, frozenset()), self.reasons)
+        memory.asked = self.parted(function, memory).copies
+        return memory
+
+    def parted(self, function: ir.PrimFunc, memory: Memory) -> Parted:
+        """Places for what devices touch that reach no pool together; nothing of kernels, whose callers give it."""
+        if not self.is_entry(function) or self.has_one_device:
+            return Parted({}, {})
+        found = Parting(function, memory, self.table, self.target, self.io)
+        return found.find(use for call in calls(function) for use in memory.uses(call, self.kernels))
+
+    def is_parted(self) -> bool:
+        """Whether any device is given what it does not reach."""
+        if self.has_one_device:
+            return False
+        self.kernels = {kernel.name: known_of(kernel) for kernel in self.module.kernels}
+        found = any(self.memory(entry).asked for entry in self.module.entries)
+        self.kernels = {}
+        return found
 
     # What is asked
 
@@ -147,6 +175,8 @@ class _Flow:
         """Narrows what a function defines, and constants, by what it calls."""
         own = self.places[function.name] = self.defined(function)
         memory = self.memory(function)
+        for name, (scope, reason) in self.parted(function, Memory(function)).homes.items():
+            own[name] = own[name].at(scope, reason)
         groups = [tuple(memory.uses(call, self.kernels)) for call in calls(function)]
         for use in sorted((use for group in groups for use in group), key=_rank):
             self.narrow(use, self.of(use, memory, own))

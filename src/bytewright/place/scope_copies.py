@@ -19,7 +19,7 @@ from bytewright.ir.walk import defined_names, named_buffers, names_in, regions, 
 from bytewright.place.copy_kernels import CopyKernels
 from bytewright.place.drop_dead_copies import DropDeadCopies, Move
 from bytewright.place.scope_uses import Memory, Piece, Use, Written
-from bytewright.target.model import Role
+from bytewright.target.model import Device, Role
 
 # By a call's identity and the number of an argument: what it is given elsewhere than it asks for.
 Needed = Mapping[tuple[int, int], Use]
@@ -33,6 +33,7 @@ class Copied:
     scope: ir.Scope | None
 
 
+_Stop = tuple[Piece, ir.Scope | None]  # a place that a value is copied from or to
 Live = dict[Copied, None]  # copies that hold what the memory holds, in order
 
 
@@ -81,6 +82,9 @@ class _Copying:
         default_factory=dict[Piece, list["ir.Scope | None"]]
     )
     first: dict[Copied, Use] = field(default_factory=dict[Copied, Use])  # what each copy is made for
+    between: dict[tuple[Copied, str], ir.Allocate] = field(
+        default_factory=dict[tuple[Copied, str], ir.Allocate]
+    )  # where a copy is on its way, by pool
     moves: dict[int, Move] = field(default_factory=dict[int, Move])
     calls: set[int] = field(default_factory=set[int])  # that are given copies, by identity
     num_threads: int = 0  # parallel loops around the present statement
@@ -95,7 +99,8 @@ class _Copying:
         written = replace(self.function, body=self.block(self.function.body, {}, {}))
         body = DropDeadCopies(self.memory, self.kernels, self.moves, self.full).run(written).body
         named = {buffer.name for buffer in named_buffers(body)}
-        used = (allocation for allocation in self.buffers.values() if allocation.buffer.name in named)
+        made = (*self.buffers.values(), *self.between.values())
+        used = (allocation for allocation in made if allocation.buffer.name in named)
         return replace(self.function, body=ir.Seq((*used, *body.statements)))
 
     def add_destination(self, use: Use) -> None:
@@ -197,7 +202,7 @@ class _Copying:
         yield replace(call, arguments=tuple(arguments))
         self.forget(live, call)
         for copied in backs:
-            yield self.move(copied, is_back=True)
+            yield from self.move(copied, is_back=True)
             self.overwrite(live, copied.piece)
             live[copied] = None
 
@@ -261,32 +266,38 @@ class _Copying:
     def fill(self, copied: Copied, live: Live) -> Iterator[ir.Statement]:
         """Makes a copy, if there is none that holds the value."""
         if copied not in live:
-            yield self.move(copied)
+            yield from self.move(copied)
             live[copied] = None
 
-    def move(self, copied: Copied, *, is_back: bool = False) -> ir.Call:
-        """The call that copies, from where a value is or back."""
+    def move(self, copied: Copied, *, is_back: bool = False) -> Iterator[ir.Call]:
+        """The calls that copy, from where a value is or back: one, or more where no device reaches both ends."""
         use, piece = self.first[copied], copied.piece
         if self.num_threads:
             raise self.refused(use, "a parallel loop has no copy of its own")
         if piece.is_told_by_data:
             raise self.refused(use, "what part of it is copied is read from memory")
-        roots = self.memory.of(piece.buffer.name)
-        scopes = tuple(dict.fromkeys(self.scopes[name] for name in roots))
+        homes = [(name, self.scopes[name]) for name in self.memory.of(piece.buffer.name)]
+        scopes = tuple(dict.fromkeys(scope for _, scope in homes))
         home = scopes[0] if len(scopes) == 1 else None if None in scopes else ir.GLOBAL
-        buffer = self.buffer(copied)
-        device = self.copies.device(
-            self.function, use, [*((name, self.scopes[name]) for name in roots), (buffer.name, copied.scope)]
-        )
-        ends = ((piece.region, home), (ir.Region(buffer), copied.scope))
-        (source, first), (destination, second) = reversed(ends) if is_back else ends
-        kernel = self.copies.between(piece.shape, piece.buffer.dtype, device, (first, second))
+        stops = [(piece, home)]
+        hops = self.copies.route(self.function, use, homes, copied.scope)
+        for hop in hops[:-1]:
+            assert hop.pool is not None
+            stops.append((_whole(self.on_the_way(copied, hop.pool)), ir.pool_scope(hop.pool)))
+        stops.append((_whole(self.buffer(copied)), copied.scope))
+        parts = list(zip(stops[:-1], stops[1:], (hop.device for hop in hops), strict=True))
+        for near, far, device in reversed(parts) if is_back else parts:
+            yield self.hop(*((far, near) if is_back else (near, far)), device, use, is_back=is_back)
+
+    def hop(self, source: _Stop, destination: _Stop, device: Device, use: Use, *, is_back: bool) -> ir.Call:
+        """The call of a device that copies between two places."""
+        (read, first), (written, second) = source, destination
+        kernel = self.copies.between(read.shape, read.buffer.dtype, device, (first, second))
         symbols = (p.variable for p in kernel.parameters if isinstance(p, ir.ScalarParameter))
         operators = tuple(f"{_COPY} for {operator}" for operator in use.call.operators) or (_COPY,)
-        call = ir.Call(
-            kernel.name, (source, destination, *symbols), operators=operators, where=use.call.where
-        )
-        self.moves[id(call)] = Move(call, piece, is_back)
+        regions = (read.region, written.region)
+        call = ir.Call(kernel.name, (*regions, *symbols), operators=operators, where=use.call.where)
+        self.moves[id(call)] = Move(call, read, written, is_back)
         return call
 
     def buffer(self, copied: Copied) -> ir.Buffer:
@@ -305,6 +316,17 @@ class _Copying:
             self.copies.buffers.add((self.function.name, name))
             self.buffers[copied] = ir.Allocate(buffer, ir.Storage(scope, provenance=(reason,)))
         return self.buffers[copied].buffer
+
+    def on_the_way(self, copied: Copied, pool: str) -> ir.Buffer:
+        """Where a copy is in a pool between its two ends."""
+        if (copied, pool) not in self.between:
+            made = self.buffer(copied)
+            buffer = replace(made, name=unique_name(f"{copied.piece.buffer.name}_through_{pool}", self.names))
+            reason = f"place_scopes: '{copied.piece.buffer.name}' on its way to '{made.name}': no device reaches both"
+            storage = ir.Storage(ir.pool_scope(pool), provenance=(reason,))
+            self.copies.buffers.add((self.function.name, buffer.name))
+            self.between[copied, pool] = ir.Allocate(buffer, storage)
+        return self.between[copied, pool].buffer
 
     def users(self, copied: Copied) -> Iterator[Use]:
         return (use for use in self.needed.values() if self.copy_of(use) == copied)
@@ -336,6 +358,10 @@ def _drop(live: Live, name: str) -> None:
     """Ends what is told by a name that ends, or is not defined yet."""
     for copied in [copied for copied in live if name in copied.piece.names]:
         del live[copied]
+
+
+def _whole(buffer: ir.Buffer) -> Piece:
+    return Piece(buffer, (), ir.storage_shape(buffer))
 
 
 def _has_turns(loop: ir.For) -> bool:

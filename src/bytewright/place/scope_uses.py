@@ -7,7 +7,7 @@ memory as far as names say so: through views, and through parameters that some c
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 
 from bytewright import ir
@@ -122,12 +122,16 @@ class Memory:
     Attributes:
         pairs: Parameters of it that may be one memory.
         reasons: Why parameters of kernels have scopes that others asked for.
+        asked: Scopes that single arguments are asked in, by the call's identity and their number; and why.
         roots: Of a view: what it may show, through other views. What is not here is its own.
     """
 
     function: ir.PrimFunc
     pairs: Pairs = frozenset()
     reasons: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, "Mapping[str, str]"])
+    asked: Mapping[tuple[int, int], tuple[ir.Scope, str]] = field(
+        default_factory=dict[tuple[int, int], "tuple[ir.Scope, str]"]
+    )
     known: Known = field(init=False)
     roots: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
 
@@ -167,8 +171,9 @@ class Memory:
             if isinstance(parameter, ir.BufferParameter) and isinstance(given, ir.Region):
                 needed = bound_extents(ir.storage_shape(parameter.buffer), binding)
                 because = self.reasons.get(call.callee, {}).get(parameter.name, "")
-                piece = _piece(given, needed)
-                yield Use(call, index, callee.function, parameter, piece, because)
+                scope, because = self.asked.get((id(call), index), (parameter.scope, because))
+                asking = parameter if scope == parameter.scope else replace(parameter, scope=scope)
+                yield Use(call, index, callee.function, asking, _piece(given, needed), because)
 
 
 def _piece(given: ir.Region, needed: tuple[ir.Extent, ...]) -> Piece:

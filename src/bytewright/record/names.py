@@ -267,10 +267,12 @@ class Names:
     def base(self, pool: PlannedPool) -> str:
         """The variable of the run function that holds a pool's base: its name, unless something else may have that.
 
-        Functions and arrays of the C begin with the model's name, but for a few that the file has for itself.
+        Functions and arrays of the C begin with the model's name, but for a few that the file has for itself. Where the
+        device of the entry does not reach a pool there is no such variable: then no other one has the name either.
         """
         name = pool.c_name
         is_taken = name in self._of_the_file or name in self._extents or name in self._of_devices
+        is_taken |= pool.obtained_by is not None
         is_taken |= name.startswith((REQUEST, "check_", f"{self.model}_")) or name.endswith(("_base", "_at"))
         return f"{name}_base" if is_taken else name
 

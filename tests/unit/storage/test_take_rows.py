@@ -173,7 +173,7 @@ def test_a_device_that_takes_part() -> None:
     (diagnostic,) = caught.value.diagnostics
     assert diagnostic.code == "BW210"
     assert diagnostic.message.endswith(
-        "device 'core1' takes part, and would have to be in use from the first row to the last"
+        "device 'core1' takes part, and devices are in use for a whole run, not row by row"
     )
 
 

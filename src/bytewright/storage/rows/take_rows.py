@@ -67,7 +67,7 @@ def _reasons(module: ir.Module) -> Iterator[str]:
         yield f"a run is given '{symbols[0]}', and works on several images at once"
     others = devices_of(module)
     if others:
-        yield f"device '{next(iter(others))}' takes part, and would have to be in use from the first row to the last"
+        yield f"device '{next(iter(others))}' takes part, and devices are in use for a whole run, not row by row"
     yield from _reasons_of_readers(module, read_rows(module), inputs[0].name)
 
 

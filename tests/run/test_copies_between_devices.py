@@ -1,0 +1,188 @@
+"""Programs of kernels whose devices have no memory together: what passes between them is copied, in one hop or in two.
+
+What is expected is computed by numpy alone.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from bytewright import ir
+from bytewright.bundle.write import write_bundle
+from bytewright.execute.paranoid import run_paranoid
+from bytewright.execute.run import run_bundle
+from bytewright.inspect.check import check_bundle
+from bytewright.options import Options
+from bytewright.pipeline import compile_model
+from bytewright.record.plan import Plan
+from bytewright.target import Target, load_text
+from support.parsing import parse_module
+
+Array = NDArray[np.int32]
+
+ONE_DMA = """
+[device.dma]
+isa = "dma"
+reach = ["ram", "flash", "first", "second", "between"]
+"""
+# Neither reaches what both cores have: a value goes through the memory of the CPU, or through one that is theirs.
+TWO_DMAS = """
+[device.dma]
+isa = "dma"
+reach = ["ram", "flash", "first"]
+[device.mover]
+isa = "dma"
+reach = ["ram", "flash", "second", "between"]
+"""
+THROUGH_THEIRS = """
+[device.dma]
+isa = "dma"
+reach = ["ram", "flash", "first", "between"]
+[device.mover]
+isa = "dma"
+reach = ["between", "second"]
+"""
+TARGET = """
+name = "apart"
+default-device = "cpu"
+[memory.ram]
+size = "64KiB"
+[memory.first]
+size = "64KiB"
+[memory.second]
+size = "64KiB"
+[memory.between]
+size = "64KiB"
+[memory.flash]
+size = "64KiB"
+access = "r"
+[device.cpu]
+isa = "host"
+reach = ["ram", "flash"]
+stack = "ram"
+[device.core1]
+isa = "host"
+reach = ["first", "flash"]
+stack = "first"
+max-stack-size = "4KiB"
+[device.core2]
+isa = "host"
+reach = ["second", "flash"]
+stack = "second"
+max-stack-size = "4KiB"
+{devices}
+[[workspace]]
+name = "ram"
+memory = "ram"
+[[workspace]]
+name = "first"
+memory = "first"
+[[workspace]]
+name = "second"
+memory = "second"
+[[workspace]]
+name = "between"
+memory = "between"
+[[parameters]]
+name = "flash"
+memory = "flash"
+"""
+PROGRAM = """
+module chain
+
+input %x : tensor<32xi32>
+output %y : tensor<32xi32>
+
+constant steps : buffer<32xi32> = data<32xi32> [{steps}]
+
+kernel chain_double(x : buffer<32xi32> r, y : buffer<32xi32> w) on core1 {{
+  for i : i32 in 0 .. 32 {{
+    y[i] = x[i] + x[i]
+  }}
+}}
+
+kernel chain_add(x : buffer<32xi32> r, by : buffer<32xi32> r parameter, y : buffer<32xi32> w) on core2 {{
+  for i : i32 in 0 .. 32 {{
+    y[i] = x[i] + by[i]
+  }}
+}}
+
+kernel chain_last(x : buffer<32xi32> r, s : buffer<32xi32> r, y : buffer<32xi32> w) on cpu {{
+  for i : i32 in 0 .. 32 {{
+    y[i] = x[i] - s[31 - i]
+  }}
+}}
+
+kernel chain_grow(t : buffer<32xi32> rw) on core2 {{
+  for i : i32 in 0 .. 32 {{
+    t[i] = t[i] * 3
+  }}
+}}
+
+entry main(x : buffer<32xi32> r, y : buffer<32xi32> w) on cpu {{
+  allocate s : buffer<32xi32>
+  allocate t : buffer<32xi32>
+  call_extern chain_double(&x, &s)
+  call_extern chain_add(&s, &steps, &t)
+{middle}  call_extern chain_last(&t, &s, &y)
+}}
+""".format(steps=", ".join(str(7 * i - 50) for i in range(32)), middle="{middle}")
+STEPS = 7 * np.arange(32, dtype=np.int32) - 50
+X = (np.arange(32, dtype=np.int32) * 9973) % 4001 - 1777
+CALL_OF_GROW = "call_extern chain_grow(&s)\n"
+# What stands between, and s and t as it leaves them.
+S, T = 2 * X, 2 * X + STEPS
+MIDDLES: dict[str, tuple[str, Array, Array]] = {
+    "chain": ("", S, T),
+    "written": (f"  {CALL_OF_GROW}", 3 * S, T),
+    "loop": (
+        f"  for turn : i32 in 0 .. 3 {{\n    {CALL_OF_GROW}    call_extern chain_add(&s, &steps, &t)\n  }}\n",
+        27 * S,
+        27 * S + STEPS,
+    ),
+    "turns": (
+        "  for turn : i32 in 0 .. 2 {\n    call_extern chain_double(&t, &s)\n"
+        "    call_extern chain_add(&s, &steps, &t)\n  }\n",
+        2 * (2 * T + STEPS),
+        2 * (2 * T + STEPS) + STEPS,
+    ),
+}
+TARGETS = {"one": ONE_DMA, "two": TWO_DMAS, "theirs": THROUGH_THEIRS}
+
+
+def target(devices: str) -> Target:
+    return load_text(TARGET.replace("{devices}", devices), "apart.toml")
+
+
+def expected(middle: str) -> Array:
+    _, s, t = MIDDLES[middle]
+    return t - s[::-1]
+
+
+def compiled(folder: Path, devices: str, middle: str, io: ir.Io) -> Path:
+    module = parse_module(PROGRAM.replace("{middle}", MIDDLES[middle][0]), {}, {})
+    write_bundle(compile_model(module, target(devices), Options(io=io)).files, folder / "b")
+    return folder / "b"
+
+
+@pytest.mark.parametrize("io", [ir.Io.CALLER, ir.Io.WORKSPACE])
+@pytest.mark.parametrize(
+    ("devices", "middle"),
+    [("one", "chain"), ("one", "loop"), ("two", "written"), ("two", "turns"), ("theirs", "chain")],
+)
+def test_what_another_device_makes_is_copied_by_jobs(
+    devices: str, middle: str, io: ir.Io, tmp_path: Path
+) -> None:
+    """It was BW301: 's' is touched by core1 and core2, which reach no pool together."""
+    directory = compiled(tmp_path, TARGETS[devices], middle, io)
+    plan: Plan = check_bundle(directory).plan
+    copying = {"one": {"dma"}, "two": {"dma", "mover"}, "theirs": {"dma", "mover"}}[devices]
+    assert {step.device for step in plan.steps} == {"cpu", "core1", "core2", *copying}
+    (y,) = run_bundle(directory, [X]).outputs
+    np.testing.assert_array_equal(y, expected(middle))
+    (y,) = run_paranoid(directory, [X]).result.outputs
+    np.testing.assert_array_equal(y, expected(middle))
