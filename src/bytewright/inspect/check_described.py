@@ -53,6 +53,13 @@ def _named_buffers(plan: Plan) -> Iterator[tuple[str, str]]:
         yield from (("a segment", name) for name in segment.rings)
 
 
+def faults_of_alignments(plan: Plan) -> Iterator[str]:
+    """Alignments that are none."""
+    for buffer in plan.buffers.values():
+        if buffer.alignment <= 0 or buffer.alignment & (buffer.alignment - 1):
+            yield f"'{buffer.name}' is aligned to {buffer.alignment}, which is no power of two"
+
+
 def faults_of_descriptions(plan: Plan) -> Iterator[str]:
     """What is said twice, and otherwise."""
     for buffer in plan.buffers.values():
@@ -90,9 +97,7 @@ def _faults_of_size(buffer: PlannedBuffer) -> Iterator[str]:
     if ring is None and buffer.size_bytes != whole_bytes:
         kind = f"{ir.format_shape(buffer.shape)}x{buffer.dtype.value}".removeprefix("x")
         yield f"'{buffer.name}' has {buffer.size_bytes} B, its {kind} {whole_bytes} B"
-    if not buffer.alignment or buffer.alignment & (buffer.alignment - 1):
-        yield f"'{buffer.name}' is aligned to {buffer.alignment}, which is no power of two"
-    elif buffer.alignment % buffer.dtype.size_bytes:
+    if buffer.alignment % buffer.dtype.size_bytes:
         yield f"'{buffer.name}' is aligned to {buffer.alignment}, its {buffer.dtype.value} to {buffer.dtype.size_bytes}"
 
 

@@ -9,7 +9,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from bytewright import ir
 from bytewright.diagnostics import CompileError
-from bytewright.inspect.check_described import faults_of_descriptions, faults_of_lives, faults_of_references
+from bytewright.inspect.check_described import (
+    faults_of_alignments,
+    faults_of_descriptions,
+    faults_of_lives,
+    faults_of_references,
+)
 from bytewright.inspect.check_device_memory import faults_of_device_memory
 from bytewright.inspect.check_devices import faults_of_devices
 from bytewright.inspect.check_flow import faults_of_branches
@@ -42,6 +47,7 @@ def faults_of_plan(plan: Plan) -> list[str]:
     """Everything that is wrong with a plan, one sentence each; none if it verifies."""
     faults = [
         *faults_of_references(plan),
+        *faults_of_alignments(plan),
         *_faults_of_steps(plan),
         *_faults_of_pools(plan),
         *_faults_of_buffers(plan),

@@ -143,6 +143,11 @@ FORGED: dict[str, tuple[str, Change, str]] = {
         lambda d: buffer(d, "depthwise_conv2d_1/out").update(size_bytes=100),
         "ring 'depthwise_conv2d_1/out' of 3 rows of 56 B has 100 B",
     ),
+    "an alignment of nothing": (
+        "pinned",
+        lambda d: buffer(d, "conv2d_0/out").update(alignment=0),
+        "'conv2d_0/out' is aligned to 0, which is no power of two",
+    ),
     "an input of fewer bytes": (
         "plain",
         lambda d: d["inputs"][0].update(size_bytes=1),
