@@ -47,7 +47,7 @@ from support.ethos_u import (
 from support.random_models import operator_models
 from support.reference import LiteRt, TfLiteMicro
 from support.shared_models import INT8, KWS, RESNET8, WITH_SOFTMAX, model_path, without_softmax
-from support.tiers import THOROUGH
+from support.tiers import THOROUGH, covering
 
 NUM_INPUTS = 100 if THOROUGH else 3
 
@@ -68,9 +68,7 @@ def assert_equals_tflm(content: bytes, accelerator: str, mode: str, *options: st
 
 
 @needs_vela
-@pytest.mark.parametrize("mode", [SHARED, ONLY])
-@pytest.mark.parametrize("accelerator", [U55, U65])
-@pytest.mark.parametrize("name", INT8)
+@pytest.mark.parametrize(("name", "accelerator", "mode"), covering(INT8, [U55, U65], [SHARED, ONLY]))
 def test_a_model_on_the_npu_equals_tflm(name: str, accelerator: str, mode: str) -> None:
     assert_equals_tflm(model_path(name).read_bytes(), accelerator, mode)
 
