@@ -163,6 +163,8 @@ def test_the_list_of_slow_tests_keeps_what_was_not_measured(tmp_path: Path) -> N
     path = tmp_path / "slow.txt"
     update({"a.py::one": 1.5, "a.py::two": 7.0, "b.py::three": 2.0, "b.py::four": 0.4}, path)
     assert read(path) == {"a.py::one": 1.5, "a.py::two": 7.0, "b.py::three": 2.0}
-    update({"a.py::one": 0.2, "a.py::five": 3.0}, path)
+    update({"tests/unit/a.py::quick": 0.2, "tests/unit/a.py::not": 0.4, "tests/run/a.py::quick": 0.4}, path)
+    assert [name for name in read(path) if name.startswith("tests/")] == ["tests/unit/a.py::not"]
+    update({"a.py::one": 0.2, "a.py::five": 3.0, "tests/unit/a.py::not": 0.1}, path)
     assert read(path) == {"a.py::five": 3.0, "b.py::three": 2.0}
     assert by_file(read(path).items()) == {"a.py": 3.0, "b.py": 2.0}
