@@ -30,7 +30,11 @@ SANITIZED = ("-O0", *SANITIZERS)
 FASTEST = ("-O3", "-march=native")
 
 
-@pytest.mark.parametrize(("kind", "dtype"), CASES)
+# All of int8, the form that is used, and of the others every second one.
+TODAY = some(CASES, every=2, always=[case for case in CASES if case[1] == "int8"])
+
+
+@pytest.mark.parametrize(("kind", "dtype"), TODAY)
 def test_operator(kind: str, dtype: str, tmp_path: Path) -> None:
     number = CASES.index((kind, dtype))
     models = drawn(operator_models(kind, dtype), num_examples(kind, 4) * THOROUGH)
