@@ -29,6 +29,7 @@ hypothesis.settings.register_profile(
 hypothesis.settings.register_profile(
     "thorough", deadline=None, database=None, print_blob=True, max_examples=2000
 )
+tiers.limit_waiting()
 hypothesis.settings.load_profile(os.environ.get("BYTEWRIGHT_TESTS", "deterministic"))
 
 

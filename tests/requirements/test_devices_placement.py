@@ -31,6 +31,7 @@ from bytewright.record.plan import Plan
 from support.parsing import parse_module
 from support.placed_graphs import values_of
 from support.three_devices import three_devices
+from support.tiers import THOROUGH
 
 T = "tensor<4xi8>"
 CLAMP = "{minimum=-5, maximum=5}"
@@ -492,11 +493,14 @@ def test_d9_ten_thousand_functions_that_call_each_other() -> None:
     assert {found[f"r{number}"] for number in range(9_999)} == {"npu"}
 
 
-@pytest.mark.parametrize("every", [100_000, 1000, 9])
-def test_d9_a_chain_of_a_hundred_thousand_operators(every: int) -> None:
-    """Measured at 5 to 7 s of processor time; 60 are allowed."""
+CHAIN = 100_000 if THOROUGH else 25_000
+
+
+@pytest.mark.parametrize("every", [CHAIN, 1000, 9])
+def test_d9_a_chain_of_many_operators(every: int) -> None:
+    """A hundred thousand take 5 to 7 s of processor time; 60 are allowed."""
     type_, nodes, last = TensorType((4,), DType.I8), list[Node](), "x"
-    for number in range(100_000):
+    for number in range(CHAIN):
         nodes.append(Node(Identity(), (last,), (Value(f"v{number}", type_),), NOWHERE))
         last = f"v{number}"
         if number % every == every - 1:
@@ -506,7 +510,7 @@ def test_d9_a_chain_of_a_hundred_thousand_operators(every: int) -> None:
     module = Module("m", (Function("main", (Value("x", type_),), tuple(nodes), (last,)),))
     begin = process_time()
     found = plan_devices(module, three_devices())
-    assert process_time() - begin < 60
+    assert process_time() - begin < 60 * CHAIN / 100_000
     assert all(value.type.place.device is not None for value in values_of(found.graph))
 
 

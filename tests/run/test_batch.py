@@ -133,6 +133,7 @@ def open_bundles(
     drafts: Sequence[RandomModel], folder: Path, *, io: Io = Io.CALLER
 ) -> list[tuple[RandomModel, Path]]:
     """Bundles of the models that have an open batch; each of the others must be refused for that."""
+    folder.mkdir(exist_ok=True)
     folders: list[tuple[RandomModel, Path]] = []
     refusals: list[str] = []
     for index, model in enumerate(drafts):
@@ -156,14 +157,17 @@ def assert_batches_equal_samples(model: RandomModel, folder: Path, options: Buil
         assert_same(outputs, joined(expected[part]))
 
 
-@pytest.mark.parametrize(("kind", "dtype"), CASES)
+@pytest.mark.parametrize(("kind", "dtype"), some(CASES, every=2))
 def test_operators_keep_samples_apart(kind: str, dtype: str, tmp_path: Path) -> None:
     single = (
         model
         for model in islice(draws(operator_models(kind, dtype)), 60)
         if all(shape[:1] == (1,) for shape in model.input_shapes)
     )
-    bundles = open_bundles(list(islice(single, 12 if kind in MIXING else 2)), tmp_path)
+    tried = islice(single, 12 if kind in MIXING else 2)
+    # The first one that has an open batch; whether there is any is what the others are for.
+    found = (open_bundles([model], tmp_path / str(number)) for number, model in enumerate(tried))
+    bundles = next(filter(None, found), [])
     assert bundles
     number = CASES.index((kind, dtype))
     options = SANITIZED if THOROUGH or (number + turn()) % 5 == 0 else QUICK
@@ -173,9 +177,9 @@ def test_operators_keep_samples_apart(kind: str, dtype: str, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("io", [Io.CALLER, Io.WORKSPACE])
 def test_networks_keep_samples_apart(io: Io, tmp_path: Path) -> None:
-    numbers = range(400, 412)
+    numbers = some(range(400, 424), every=4)
     bundles = open_bundles([random_network(number, "int8") for number in numbers], tmp_path, io=io)
-    assert len(bundles) >= 4
+    assert len(bundles) >= 2
     sanitized = some(range(len(bundles)))
     for index, (model, folder) in enumerate(bundles):
         assert_batches_equal_samples(model, folder, SANITIZED if index in sanitized else QUICK)

@@ -23,7 +23,7 @@ from build_reader import build_for_host, run_here, scores_of  # noqa: E402
 from recording import HARD, Events, Frame, demonstration, events, held_out, photograph, square_of  # noqa: E402
 
 MODEL = EXAMPLE / "reader.tflite"
-STRICT = ("-Werror", "-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+STRICT = ("-Werror", "-O0", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 MISSING = "dropped, error -16: lines are missing"
 TOO_LONG = "dropped, error -15: it had too many lines"
 ANEW = "dropped, the next one began before it ended"

@@ -15,7 +15,7 @@ from bytewright.execute.run import run_batch
 from support.ethos_u import ADD_ON_CPU, ONLY, SHARED, U55, U65, needs_vela, npu_bundle, vela, vela_operators
 from support.reference import TfLiteMicro
 from support.shared_models import INT8, RESNET8, WITH_SOFTMAX, model_content, random_inputs
-from support.tiers import THOROUGH
+from support.tiers import THOROUGH, covering
 
 pytestmark = needs_vela
 NUM_INPUTS = 100 if THOROUGH else 2
@@ -39,9 +39,7 @@ def assert_batch_equals_tflm(name: str, folder: Path, accelerator: str, mode: st
             assert len({right.tobytes() for right in expected}) > NUM_INPUTS // 4
 
 
-@pytest.mark.parametrize("mode", [SHARED, ONLY])
-@pytest.mark.parametrize("accelerator", [U55, U65])
-@pytest.mark.parametrize("name", INT8)
+@pytest.mark.parametrize(("name", "accelerator", "mode"), covering(INT8, [U55, U65], [SHARED, ONLY]))
 def test_a_bundle_equals_tflm(name: str, accelerator: str, mode: str, tmp_path: Path) -> None:
     assert_batch_equals_tflm(name, tmp_path, accelerator, mode)
 

@@ -148,7 +148,7 @@ def undefined(paths: dict[str, Path], nm: str) -> set[str]:
 
 @pytest.mark.parametrize(
     ("name", "target", "compiler"),
-    some(COMPILED, every=2),
+    some(COMPILED, every=4),
 )
 def test_objects_are_clean(name: str, target: str, compiler: str) -> None:
     """No warning is an error; nothing is global and mutable; memory and maths functions are all that is called."""

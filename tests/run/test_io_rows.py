@@ -21,6 +21,7 @@ from support.many_models import SANITIZERS
 from support.random_models import RandomModel
 from support.row_models import Layer, chain
 from support.spatial_networks import spatial_model
+from support.tiers import some
 
 THOROUGH = 10 if tiers.THOROUGH else 1
 SANITIZED = ("-O0", *SANITIZERS)
@@ -77,9 +78,9 @@ def test_chains(rows: Rows, tmp_path: Path) -> None:
 )
 def test_random_networks(first: int, dtype: str, target: str, rows: Rows, tmp_path: Path) -> None:
     options = Options(io=Io.ROWS, rows=rows)
-    models = [spatial_model(seed, dtype) for seed in range(first, first + 15 * THOROUGH)]
+    models = [spatial_model(seed, dtype) for seed in some(range(first, first + 15 * THOROUGH), 2)]
     taken = [model for model in models if takes_rows(model, target, options, tmp_path)]
-    assert len(taken) > 0.7 * len(models)
+    assert len(taken) > 0.5 * len(models)
     for begin in range(0, len(taken), 20):
         part, folder = taken[begin : begin + 20], tmp_path / str(begin)
         assert_equals_reference(

@@ -12,6 +12,7 @@ import pytest
 
 from support.against_reference import assert_equals_reference
 from support.model_files import DATA, model_files
+from support.tiers import some
 
 FILES = model_files(DATA / "keras")
 NETWORKS = sorted({file.description.split("-")[0] for file in FILES})
@@ -25,4 +26,4 @@ def test_all_networks_are_here_in_all_forms() -> None:
 @pytest.mark.parametrize("network", NETWORKS)
 def test_network(network: str, tmp_path: Path) -> None:
     files = [file for file in FILES if file.description.split("-")[0] == network]
-    assert_equals_reference(files, tmp_path)
+    assert_equals_reference(some(files, every=2), tmp_path)

@@ -46,7 +46,7 @@ OTHER_BUILDS = {
     "gcc-sanitized": BuildOptions(flags=("-O0",), sanitize=True, compiler="gcc"),
 }
 CLANG_SANITIZED = BuildOptions(flags=("-O0",), sanitize=True, compiler="clang")
-NUM_INPUTS = 100 if THOROUGH else 20
+NUM_INPUTS = 100 if THOROUGH else 10
 COMPILE_SECONDS = 5.0
 TOLERANCE = 1e-5
 VARIANTS = [

@@ -14,6 +14,7 @@ from bytewright.options import Options, Rows
 from bytewright.pipeline import compile_model
 from bytewright.target.registry import load_target
 from support import shared_models as models
+from support.tiers import some
 
 FLAGS = ("-O3", "-march=x86-64-v4", "-std=c99", "-ffp-contract=off", "-fno-strict-aliasing")
 
@@ -38,7 +39,7 @@ def shares(name: str, folder: Path) -> dict[str, float]:
 
 
 @pytest.mark.run
-@pytest.mark.parametrize("name", [models.KWS, models.VWW, models.RESNET8])
+@pytest.mark.parametrize("name", some([models.KWS, models.VWW, models.RESNET8], every=2, always=[models.KWS]))
 def test_kernels_that_overlap_have_vectors(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

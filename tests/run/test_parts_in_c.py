@@ -53,14 +53,15 @@ def used_bytes(compiled: Compiled) -> int:
 def test_networks_that_move_bytes(
     first: int, target: str, io: Io, flags: tuple[str, ...], tmp_path: Path
 ) -> None:
-    models = [detector(), branches(), padded(), *map(random_parts, range(first, first + 25 * THOROUGH))]
+    seeds = some(range(first, first + 25 * THOROUGH), every=2)
+    models = [detector(), branches(), padded(), *map(random_parts, seeds)]
     for begin in range(0, len(models), 28):
         part = models[begin : begin + 28]
         assert_equals_reference(part, tmp_path / str(begin), target=target, flags=flags, io=io, every=5)
 
 
 def test_no_plan_is_larger_for_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    models = [detector(), branches(), padded(), *map(random_parts, some(range(60 * THOROUGH), every=3))]
+    models = [detector(), branches(), padded(), *map(random_parts, some(range(60 * THOROUGH), every=5))]
     with_parts = [compiled(model, tmp_path) for model in models]
     monkeypatch.setattr(store, "find_parts", lambda *_: ())
     without = [compiled(model, tmp_path) for model in models]

@@ -55,7 +55,8 @@ SAVING = (60_003, 60_005, 60_008, 60_012)
 )
 def test_networks(first: int, dtype: str, target: str, options: Options, tmp_path: Path) -> None:
     count = 12
-    models = [spatial_model(seed, dtype, extents=(1, 24)) for seed in range(first, first + count * THOROUGH)]
+    seeds = some(range(first, first + count * THOROUGH), every=2)
+    models = [spatial_model(seed, dtype, extents=(1, 24)) for seed in seeds]
     for begin in range(0, len(models), count):
         part = models[begin : begin + count]
         folder = tmp_path / str(begin)
@@ -73,7 +74,7 @@ def test_programs_by_hand(rows: Rows, io: Io, tmp_path: Path) -> None:
     jobs: list[Job] = []
     wanted: list[list[bytes]] = []
     num_fused = 0
-    seeds = some(range(30 * THOROUGH), every=3)
+    seeds = some(range(30 * THOROUGH), every=5)
     for seed in seeds:
         program = row_program(seed, 8)
         module, path = program.module, tmp_path / f"m{seed}.bw"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +28,11 @@ pytestmark = pytest.mark.run
 TARGETS = ("x86-64-v3", "x86-64-v4-vnni", "aarch64", "native")
 
 
+@cache
+def digits_for(name: str) -> bytewright.CompiledModel:
+    return bytewright.compile(DIGITS, target=native_target().name if name == "native" else name)
+
+
 def runs_here(name: str) -> bool:
     isa = load_target(name).default_device.isa
     return not (this_machine().executes(isa) and this_machine().lacks(isa))
@@ -37,7 +43,7 @@ def runs_here(name: str) -> bool:
 def test_the_output_is_that_of_the_reference(name: str, compiler: str, tmp_path: Path) -> None:
     if not runs_here(name):
         pytest.skip(f"this machine does not run code for {name}")
-    folder = bytewright.compile(DIGITS, target=name).write(tmp_path / "digits")
+    folder = digits_for(name).write(tmp_path / "digits")
     reference = LiteRt(DIGITS)
     x = np.random.default_rng(3).integers(-128, 128, reference.inputs[0]["shape"], np.int8)
     for options in (
@@ -62,7 +68,7 @@ def test_the_plan_has_the_name_that_native_stands_for(tmp_path: Path) -> None:
 def test_code_for_the_processor_of_another_machine_is_refused(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    folder = bytewright.compile(DIGITS, target="x86-64-v4-vnni").write(tmp_path / "digits")
+    folder = digits_for("x86-64-v4-vnni").write(tmp_path / "digits")
     v3 = require_isa("x86-64-v3")
     monkeypatch.setattr(tools, "this_machine", lambda: Machine("x86_64", frozenset(v3.processor_flags)))
     result = CliRunner().invoke(command_line, ["run", str(folder)])

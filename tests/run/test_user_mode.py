@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from bytewright.target import load_target
 from support.digits_bundle import DIGITS
 from support.reference import LiteRt
 from support.shared_models import INT8, bundle, model_content, random_inputs
+from support.tiers import some
 from support.tiny_bundle import COUNT, expected_sum, write_tiny_bundle
 
 pytestmark = pytest.mark.run
@@ -34,8 +36,7 @@ def needs(target: str) -> None:
             pytest.skip(f"{program} is not installed")
 
 
-@pytest.mark.parametrize("compiler", ["gcc", "clang"])
-@pytest.mark.parametrize("target", PROGRAMS)
+@pytest.mark.parametrize(("target", "compiler"), some(product(PROGRAMS, ["gcc", "clang"]), every=2))
 def test_the_output_is_that_of_the_reference(target: str, compiler: str, tmp_path: Path) -> None:
     needs(target)
     folder = bytewright.compile(DIGITS, target=target).write(tmp_path / "digits")

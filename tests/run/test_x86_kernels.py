@@ -43,10 +43,10 @@ def flags_for(target: str) -> tuple[str, ...]:
 def models(dtype: str, first: int) -> list[RandomModel]:
     """Convolutions of hard shapes, fully connected layers, pools, means, and networks with residuals."""
     return [
-        *(random_convolution(number, dtype) for number in some(range(first, first + 12), every=2)),
-        *(random_reduction(number, dtype) for number in some(range(first, first + 12), every=2)),
-        *some(drawn(operator_models("FULLY_CONNECTED", dtype), 4, first), every=2),
-        *(random_network(number, dtype, size=8) for number in some(range(first, first + 4), every=2)),
+        *(random_convolution(number, dtype) for number in some(range(first, first + 12), every=4)),
+        *(random_reduction(number, dtype) for number in some(range(first, first + 12), every=4)),
+        *some(drawn(operator_models("FULLY_CONNECTED", dtype), 4, first), every=4),
+        *(random_network(number, dtype, size=8) for number in some(range(first, first + 4), every=4)),
     ]
 
 

@@ -16,6 +16,8 @@ Case = TypeVar("Case")
 
 THOROUGH = os.environ.get("BYTEWRIGHT_TESTS") == "thorough"
 TURN_VARIABLE = "BYTEWRIGHT_TESTS_TURN"
+LIMIT_VARIABLE = "PYTEST_TIMEOUT"
+MOST_WAITING_SECONDS = 3000 if THOROUGH else 300
 
 
 def turn() -> int:
@@ -24,6 +26,15 @@ def turn() -> int:
     The first who asks sets the variable, so that the processes of one run agree past midnight.
     """
     return int(os.environ.setdefault(TURN_VARIABLE, str(datetime.now(UTC).toordinal() % 1000)))
+
+
+def limit_waiting() -> None:
+    """Ends a test that hangs, in Python or waiting for a process, with a traceback (pytest-timeout reads the variable).
+
+    By the clock, and therefore generous: under load a test takes several times its processor time. Who has set
+    the variable keeps it.
+    """
+    os.environ.setdefault(LIMIT_VARIABLE, str(MOST_WAITING_SECONDS))
 
 
 def some(cases: Iterable[Case], every: int = 4, always: Sequence[Case] = ()) -> list[Case]:

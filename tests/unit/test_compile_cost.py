@@ -133,18 +133,18 @@ def calls_in_calls(count: int) -> Module:
 @pytest.mark.slow
 def test_calls_inside_calls_cost_no_depth() -> None:
     target = load_target("host")
-    costs = [cost_of(lambda n=n: compile_model(calls_in_calls(n), target)) for n in (40, 40, 80, 160)]
+    costs = [cost_of(lambda n=n: compile_model(calls_in_calls(n), target)) for n in (20, 20, 40, 80)]
     small, middle, large = costs[1:]
     assert large.num_calls - middle.num_calls <= 2.4 * (middle.num_calls - small.num_calls)
     assert large.depth == middle.depth
-    assert compile_model(calls_in_calls(2000), target).files
+    assert compile_model(calls_in_calls(1200), target).files
 
 
 @pytest.mark.parametrize(
     ("program", "smallest"),
     [
-        pytest.param(called_twice, 10, marks=pytest.mark.slow),
-        pytest.param(called_in_two_loops, 15, marks=pytest.mark.slow),
+        pytest.param(called_twice, 6, marks=pytest.mark.slow),
+        pytest.param(called_in_two_loops, 7, marks=pytest.mark.slow),
         pytest.param(in_turn, 40, marks=pytest.mark.slow),
     ],
 )

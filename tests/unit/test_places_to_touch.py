@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,7 @@ REWRITES = {
 }
 
 
+@cache
 def _index() -> tuple[dict[tuple[str, str], set[str]], dict[str, set[str]]]:
     """Which files import a name of a module, and in which a text stands, by their paths in the package."""
     imports: dict[tuple[str, str], set[str]] = defaultdict(set)
@@ -52,15 +54,12 @@ def _index() -> tuple[dict[tuple[str, str], set[str]], dict[str, set[str]]]:
     return imports, texts
 
 
-IMPORTS, TEXTS = _index()
-
-
 @pytest.mark.parametrize("name", sorted(OPERATIONS))
 def test_few_files_know_a_graph_operator(name: str) -> None:
     operation = OPERATIONS[name]
     own = operation.__module__.removeprefix("bytewright.").replace(".", "/") + ".py"
     # Nor do instruction sets need to know one: what they have no template for is written by the portable one.
-    known = IMPORTS[operation.__module__, operation.__name__] - REWRITES
+    known = _index()[0][operation.__module__, operation.__name__] - REWRITES
     users = {file for file in known if not file.startswith("lower/isa/")}
     assert len({own, *users}) <= (4 if operation in ELEMENTS else 5), users
     outside = {file for file in users if not file.startswith(("lower/", "frontends/"))}
@@ -75,7 +74,7 @@ def test_few_files_know_a_graph_operator(name: str) -> None:
 @pytest.mark.parametrize("kind", sorted(OPERATORS))
 def test_one_row_says_everything_of_a_tflite_operator(kind: str) -> None:
     """Other files name it where its arithmetic, or a message about it, is its own."""
-    named = TEXTS[kind]
+    named = _index()[1][kind]
     activations = {
         "frontends/tflite/options.py",
         "ops/arithmetic/multiplier.py",
@@ -90,12 +89,12 @@ def test_nobody_but_the_registry_knows_a_frontend() -> None:
     known = {"bytewright.frontends.registry", "bytewright.frontends.open_batch"}
     users = {
         file
-        for (module, _), files in IMPORTS.items()
+        for (module, _), files in _index()[0].items()
         if module.startswith("bytewright.frontends") and module not in known
         for file in files
     }
     assert {file for file in users if not file.startswith("frontends/")} == {"cli/print_after.py"}
-    named = {file for suffix in FRONTENDS for file in TEXTS[suffix]}
+    named = {file for suffix in FRONTENDS for file in _index()[1][suffix]}
     assert {file for file in named if not file.startswith("frontends/")} == set()
 
 
@@ -103,7 +102,7 @@ def test_folders_of_frontends_do_not_know_each_other() -> None:
     inside = PACKAGE / "frontends"
     folders = sorted(path.name for path in inside.iterdir() if (path / "__init__.py").is_file())
     assert "tflite" in folders
-    for (module, _), files in IMPORTS.items():
+    for (module, _), files in _index()[0].items():
         parts = module.split(".")
         if parts[:2] == ["bytewright", "frontends"] and parts[2:3] and parts[2] in folders:
             allowed = (f"frontends/{parts[2]}/", "frontends/registry.py", "cli/print_after.py")
@@ -124,7 +123,7 @@ def test_one_file_knows_the_folder_of_an_instruction_set() -> None:
     assert folders >= {"mve", "dsp", "neon", "x86"}
     for folder in folders:
         front = f"bytewright.lower.isa.{folder}"
-        users = {f for (module, _), files in IMPORTS.items() if module.startswith(front) for f in files}
+        users = {f for (module, _), files in _index()[0].items() if module.startswith(front) for f in files}
         outside = {file for file in users if not file.startswith(f"lower/isa/{folder}/")}
         assert outside == {"lower/isa/registry.py"}, (folder, outside)
 
@@ -132,5 +131,5 @@ def test_one_file_knows_the_folder_of_an_instruction_set() -> None:
 def test_an_instruction_is_named_in_its_folder_alone() -> None:
     for each in INSTRUCTION_SETS:
         for instruction in each.instructions:
-            files = TEXTS[instruction.name]
+            files = _index()[1][instruction.name]
             assert all(file.startswith("lower/isa/") for file in files), (instruction.name, files)

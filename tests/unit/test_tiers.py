@@ -13,7 +13,7 @@ import pytest
 
 from support import tiers
 from support.slow_tests import by_file, read, update
-from support.tiers import TURN_VARIABLE, covering, some
+from support.tiers import LIMIT_VARIABLE, TURN_VARIABLE, covering, some
 
 TESTS = Path(__file__).resolve().parent.parent
 CONFTEST = """
@@ -126,10 +126,45 @@ def test_the_thorough_tier_has_no_limit(tmp_path: Path) -> None:
     assert "1 failed, 3 passed" in said
 
 
+HANGING = """
+import subprocess, sys, threading
+def test_that_waits_for_a_process():
+    subprocess.run([sys.executable, "-c", "import time; time.sleep(100)"], check=True)
+def test_that_never_ends():
+    while True: pass
+def test_that_waits_for_a_thread():
+    threading.Event().wait()
+def test_that_comes_after():
+    pass
+"""
+
+
+def test_a_test_that_hangs_is_ended_with_a_traceback(tmp_path: Path) -> None:
+    """Each alone: the others of its worker still run."""
+    (tmp_path / "test_hanging.py").write_text(HANGING)
+    command = [sys.executable, "-m", "pytest", "-n", "1", "-q", "--rootdir", str(tmp_path), str(tmp_path)]
+    environment = {**os.environ, LIMIT_VARIABLE: "1"}
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 1
+    assert "3 failed, 1 passed" in done.stdout
+    for line in ("import time; time.sleep(100)", "while True: pass", "threading.Event().wait()"):
+        assert line in done.stdout
+    assert "Timeout (>1.0s)" in done.stdout
+
+
+def test_every_test_of_this_suite_has_such_a_limit(request: pytest.FixtureRequest) -> None:
+    assert request.config.pluginmanager.hasplugin("timeout")
+    assert 0 < float(os.environ[LIMIT_VARIABLE]) <= 3000
+
+
 def test_the_list_of_slow_tests_keeps_what_was_not_measured(tmp_path: Path) -> None:
     path = tmp_path / "slow.txt"
     update({"a.py::one": 1.5, "a.py::two": 7.0, "b.py::three": 2.0, "b.py::four": 0.4}, path)
     assert read(path) == {"a.py::one": 1.5, "a.py::two": 7.0, "b.py::three": 2.0}
-    update({"a.py::one": 0.2, "a.py::five": 3.0}, path)
+    update({"tests/unit/a.py::quick": 0.2, "tests/unit/a.py::not": 0.4, "tests/run/a.py::quick": 0.4}, path)
+    assert [name for name in read(path) if name.startswith("tests/")] == ["tests/unit/a.py::not"]
+    update({"a.py::one": 0.2, "a.py::five": 3.0, "tests/unit/a.py::not": 0.1}, path)
     assert read(path) == {"a.py::five": 3.0, "b.py::three": 2.0}
     assert by_file(read(path).items()) == {"a.py": 3.0, "b.py": 2.0}

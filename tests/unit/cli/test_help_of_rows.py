@@ -249,7 +249,7 @@ def test_the_help_makes_the_compile_succeed(kind: str, tmp_path: Path) -> None:
     assert_right(tmp_path, model)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in HELPS if "one byte too few" not in kind])
+@pytest.mark.parametrize("kind", some([kind for kind in HELPS if "one byte too few" not in kind], every=2))
 def test_one_byte_less_is_too_little(kind: str, tmp_path: Path) -> None:
     """In `fast`, or in its pool of a size."""
     model, (fast, ram, stack), options, advice = HELPS[kind]
@@ -430,7 +430,7 @@ def test_any_limit(rows: Rows, io: ir.Io, tmp_path: Path) -> None:
     border = max(BORDERS[io]) if rows is Rows.OFF else min(BORDERS[io])
     own = [(border - 1, PUSH_STACK), (border, PUSH_STACK)]
     statuses: dict[int, int] = {}
-    for fast, stack in dict.fromkeys((*own, *some(product(LIMITS, (RUN_STACK, PUSH_STACK))))):
+    for fast, stack in dict.fromkeys((*own, *some(product(LIMITS, (RUN_STACK, PUSH_STACK)), every=8))):
         file = target(fast, PUSH_STACK, stack)
         result = compiled(tmp_path, spatial(), file, options)
         statuses.setdefault(fast, result.exit_code)

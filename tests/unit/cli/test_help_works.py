@@ -607,7 +607,7 @@ def commands(draw: st.DrawFn) -> list[str]:
     ],
     is_example=True,
 )
-@settings(max_examples=300 if THOROUGH else 12)
+@settings(max_examples=300 if THOROUGH else 5)
 @given(
     ram=SIZES,
     fast=SIZES,

@@ -47,7 +47,7 @@ from support.ethos_u import (
 from support.random_models import operator_models
 from support.reference import LiteRt, TfLiteMicro
 from support.shared_models import INT8, KWS, RESNET8, WITH_SOFTMAX, model_path, without_softmax
-from support.tiers import THOROUGH
+from support.tiers import THOROUGH, covering, some
 
 NUM_INPUTS = 100 if THOROUGH else 3
 
@@ -68,9 +68,7 @@ def assert_equals_tflm(content: bytes, accelerator: str, mode: str, *options: st
 
 
 @needs_vela
-@pytest.mark.parametrize("mode", [SHARED, ONLY])
-@pytest.mark.parametrize("accelerator", [U55, U65])
-@pytest.mark.parametrize("name", INT8)
+@pytest.mark.parametrize(("name", "accelerator", "mode"), covering(INT8, [U55, U65], [SHARED, ONLY]))
 def test_a_model_on_the_npu_equals_tflm(name: str, accelerator: str, mode: str) -> None:
     assert_equals_tflm(model_path(name).read_bytes(), accelerator, mode)
 
@@ -83,7 +81,7 @@ def test_what_stands_before_the_softmax_equals_tflm(name: str, accelerator: str)
 
 
 @needs_vela
-@pytest.mark.parametrize("name", [KWS, RESNET8])
+@pytest.mark.parametrize("name", some([KWS, RESNET8], every=2))
 @pytest.mark.parametrize(
     ("accelerator", "mode", "options"),
     [
@@ -142,7 +140,7 @@ def is_grouped(content: bytes) -> bool:
 @pytest.mark.parametrize("kind", ON_THE_NPU)
 def test_an_operator_on_the_npu_equals_its_reference(kind: str, accelerator: str) -> None:
     num_compared = 0
-    for model in drawn(operator_models(kind, "int8"), 12 if THOROUGH else 3):
+    for model in drawn(operator_models(kind, "int8"), 12 if THOROUGH else 2):
         if is_grouped(model.content):
             continue  # Vela 5.2 leaves the padding of such convolutions out of the stream
         content = vela(model.content, accelerator, SHARED)

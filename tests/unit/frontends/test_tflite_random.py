@@ -39,7 +39,7 @@ def assert_equals(model: RandomModel, reference: LiteRt | TfLiteMicro, numerics:
 
 @pytest.mark.parametrize(("kind", "dtype"), CASES)
 def test_equals_litert(kind: str, dtype: str) -> None:
-    @settings(QUICK, max_examples=num_examples(kind, 25))
+    @settings(QUICK, max_examples=num_examples(kind, 15))
     @given(model=operator_models(kind, dtype))
     def check(model: RandomModel) -> None:
         assert_equals(model, LiteRt(model.content), Numerics.LITERT_REF)
@@ -49,7 +49,7 @@ def test_equals_litert(kind: str, dtype: str) -> None:
 
 @pytest.mark.parametrize(("kind", "dtype"), TFLM_INTEGERS)
 def test_equals_tflm(kind: str, dtype: str) -> None:
-    @settings(QUICK, max_examples=num_examples(kind, 25))
+    @settings(QUICK, max_examples=num_examples(kind, 15))
     @given(model=operator_models(kind, dtype))
     def check(model: RandomModel) -> None:
         assert_equals(model, TfLiteMicro(model.content), Numerics.TFLM)

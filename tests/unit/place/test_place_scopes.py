@@ -27,7 +27,7 @@ TARGET = pools()
 SEEDS = st.integers(0, 1 << 32)
 BORDERS = st.sampled_from((Io.CALLER, Io.WORKSPACE))
 FORMS = st.sampled_from((asking_program, reusing_program))
-FEW = settings(max_examples=25 if settings().max_examples < 1000 else 1000)
+FEW = settings(max_examples=12 if settings().max_examples < 1000 else 1000)
 Form = Callable[[int], tuple[str, str]]
 
 

@@ -13,6 +13,7 @@ from bytewright.storage.find_parts import Part, find_parts
 from bytewright.storage.take_parts import take_parts
 from bytewright.target.registry import load_target
 from support.ir_program import read_module
+from support.tiers import some
 
 HOST = load_target("host")
 
@@ -254,10 +255,11 @@ def random_program(seed: int) -> Module:
 def test_random_programs_stay_what_they_are() -> None:
     """With all parts, and with each alone."""
     num_parts = 0
-    for seed in range(400):
+    seeds = some(range(400), every=3)
+    for seed in seeds:
         module = random_program(seed)
         parts = find_parts(module, HOST)
         num_parts += len(parts)
-        for some in (parts, *((part,) for part in parts)):
-            assert_means_the_same(module, some)
-    assert num_parts > 400
+        for taken in (parts, *((part,) for part in parts)):
+            assert_means_the_same(module, taken)
+    assert num_parts > len(seeds)
