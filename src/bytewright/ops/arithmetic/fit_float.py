@@ -139,25 +139,45 @@ def _fit_ranges(
 def _steps(staircases: Staircases, low: Int64, high: Int64, ratio: NDArray[np.float64]) -> Int64:
     """For each level the first accumulator of each channel's range that reaches it; one past the range if none does.
 
-    Bisection, which begins around where the ratio says that they are.
+    Nearly all are where the ratio says that they are; bisection finds the others.
     """
     shape = (len(_LEVELS), len(low))
     lowest, past = np.broadcast_to(low, shape), np.broadcast_to(high + 1, shape)
     at_zero = staircases(np.clip(0, low, high)[None])[0].astype(np.int64)
     with np.errstate(divide="ignore", invalid="ignore"):
         guess = np.nan_to_num((_LEVELS - 0.5 - at_zero) / ratio, nan=0.0, posinf=0.0, neginf=0.0)
-    middle = np.clip(guess, -(2.0**40), 2.0**40).astype(np.int64)
-    below, reached = np.clip(middle - _GUESS, lowest - 1, past), np.clip(middle + _GUESS, lowest - 1, past)
+    likely = np.clip(np.ceil(np.clip(guess, -(2.0**40), 2.0**40)).astype(np.int64), lowest, past)
+    is_reached = _reaches(staircases, _LEVELS, likely, lowest, past)
+    is_before = ~_reaches(staircases, _LEVELS, likely - 1, lowest, past)
+    missed = ~(is_reached & is_before)
+    if not missed.any():
+        return likely
+    # What was missed in each channel, moved to its first rows.
+    rows = np.argsort(~missed, axis=0, kind="stable")[: missed.sum(axis=0).max()]
+    bounds = (lowest[: len(rows)], past[: len(rows)])
+    found = _bisected(staircases, _LEVELS[:, 0][rows], np.take_along_axis(likely, rows, axis=0), *bounds)
+    np.put_along_axis(likely, rows, found, axis=0)
+    return likely
 
-    def reaches(points: Int64) -> NDArray[np.bool_]:
-        inside = staircases(np.clip(points, lowest, past - 1)).astype(np.int64) >= _LEVELS
-        return np.where(points < lowest, False, np.where(points >= past, True, inside))
 
-    below = np.where(reaches(below), lowest - 1, below)
-    reached = np.where(reaches(reached), reached, past)
+def _reaches(
+    staircases: Staircases, levels: Int64, points: Int64, lowest: Int64, past: Int64
+) -> NDArray[np.bool_]:
+    """Whether a level is reached at a point; nothing is before a range, and everything past it."""
+    inside = staircases(np.clip(points, lowest, past - 1)).astype(np.int64) >= levels
+    return (inside | (points >= past)) & (points >= lowest)
+
+
+def _bisected(
+    staircases: Staircases, levels: Int64, likely: Int64, lowest: Int64, past: Int64
+) -> NDArray[np.int64]:
+    """The first accumulators that reach levels, from a window around where they are likely to be."""
+    below, reached = np.clip(likely - _GUESS, lowest - 1, past), np.clip(likely + _GUESS, lowest - 1, past)
+    below = np.where(_reaches(staircases, levels, below, lowest, past), lowest - 1, below)
+    reached = np.where(_reaches(staircases, levels, reached, lowest, past), reached, past)
     while np.any(reached - below > 1):
         middle = (below + reached) >> 1
-        is_reached = reaches(middle)
+        is_reached = _reaches(staircases, levels, middle, lowest, past)
         reached = np.where(is_reached, middle, reached)
         below = np.where(is_reached, below, middle)
     return reached
@@ -180,13 +200,18 @@ def _offsets(steps: Int64, low: Int64, high: Int64, scale: Float32) -> Float32:
         width = np.nan_to_num(most - least, nan=0.0)
     least = np.nan_to_num(least, nan=0.0, posinf=0.0, neginf=0.0)
     found = np.full(len(low), np.nan, np.float32)
+    pending = np.arange(len(low))
     for fraction in _FRACTIONS:
-        middle = least + width * fraction
+        middle = least[pending] + width[pending] * fraction
         offset = (np.rint(middle * 2.0**30) / 2.0**30).astype(np.float32)
-        rounds_up = np.rint((at + offset).astype(np.float32)) >= _LEVELS
-        stays_below = np.rint((before + offset).astype(np.float32)) < _LEVELS
-        is_equal = (rounds_up | ~is_reached).all(axis=0) & (stays_below | ~has_before).all(axis=0)
-        found = np.where(np.isnan(found) & is_equal & (np.abs(offset) < 2.0**20), offset, found)
+        rounds_up = np.rint((at[:, pending] + offset).astype(np.float32)) >= _LEVELS
+        stays_below = np.rint((before[:, pending] + offset).astype(np.float32)) < _LEVELS
+        is_equal = (rounds_up | ~is_reached[:, pending]).all(axis=0)
+        is_equal &= (stays_below | ~has_before[:, pending]).all(axis=0) & (np.abs(offset) < 2.0**20)
+        found[pending[is_equal]] = offset[is_equal]
+        pending = pending[~is_equal]
+        if not pending.size:
+            break
     return found
 
 
