@@ -23,6 +23,7 @@ from bytewright.ir.prim import (
     Store,
     View,
 )
+from bytewright.ir.remember import remembered
 from bytewright.ir.types import DType
 
 
@@ -106,21 +107,25 @@ def walk_statements(statement: Statement) -> Iterator[Statement]:
             pending.extend(reversed(blocks(node)))
 
 
+@remembered
 def allocations(function: PrimFunc) -> tuple[Allocate, ...]:
     """What a function allocates, in the order of the text."""
     return tuple(s for s in walk_statements(function.body) if isinstance(s, Allocate))
 
 
+@remembered
 def definitions(function: PrimFunc) -> tuple[BufferParameter | Allocate, ...]:
     """What a function is given, and what it allocates, in the order of the text."""
     return (*function.buffer_parameters, *allocations(function))
 
 
+@remembered
 def calls(function: PrimFunc) -> tuple[Call, ...]:
     """The calls of a function, in the order of the text."""
     return tuple(s for s in walk_statements(function.body) if isinstance(s, Call))
 
 
+@remembered
 def names_in(function: PrimFunc) -> tuple[str, ...]:
     """The names that a function defines: those of its parameters, then those of its statements."""
     names = [parameter.name for parameter in function.parameters]
@@ -223,6 +228,12 @@ def named_buffers(statement: Statement) -> Iterator[Buffer]:
         yield from loaded_buffers(inner)
         if isinstance(inner, Store):
             yield inner.buffer
+
+
+@remembered
+def used_buffers(function: PrimFunc) -> frozenset[Buffer]:
+    """All buffers that the body of a function shows or passes, reads and writes."""
+    return frozenset(named_buffers(function.body))
 
 
 def free_variables(statement: Statement) -> tuple[Var, ...]:
