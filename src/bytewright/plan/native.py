@@ -1,5 +1,6 @@
 """The C core, if it was built when the package was installed; the same answers come from Python otherwise."""
 
+import hashlib
 from array import array
 from collections.abc import Callable, Sequence
 from itertools import chain
@@ -21,6 +22,9 @@ AVAILABLE = _native is not None
 # The search recurses once for each buffer placed; beyond this many it is not tried, in either language.
 MAX_SEARCH_BUFFERS = 8000
 MOST_WORK = (1 << 63) - 1
+# Answers by question, the newest last: plans that are tried with other rows ask the same of the parameters.
+_known: dict[bytes, Answer] = {}
+_MOST_KNOWN = 256
 
 
 def search(
@@ -63,7 +67,7 @@ def _search_natively(
         instance.rooms,
         instance.levels,
     )
-    result, offsets, num_nodes, work = _native.search(
+    numbers = (
         instance.num_buffers,
         instance.num_sections,
         len(instance.orders),
@@ -72,13 +76,27 @@ def _search_natively(
         capacity,
         node_budget,
         work_budget,
-        poll,
-        arrays,
     )
-    found: array[int] = array("q")
-    if offsets is not None:
-        found.frombytes(offsets)
-    return Answer(Result(result), tuple(found), num_nodes, work)
+    key = _key_of(numbers, arrays)
+    answer = _known.pop(key, None)
+    if answer is None:
+        result, offsets, num_nodes, work = _native.search(*numbers, poll, arrays)
+        found: array[int] = array("q")
+        if offsets is not None:
+            found.frombytes(offsets)
+        answer = Answer(Result(result), tuple(found), num_nodes, work)
+        if len(_known) >= _MOST_KNOWN:
+            _known.pop(next(iter(_known)), None)
+    _known[key] = answer
+    return answer
+
+
+def _key_of(numbers: tuple[int, ...], arrays: "tuple[array[int], ...]") -> bytes:
+    """A digest of a question: of all that the answer depends on."""
+    digest = hashlib.blake2b(repr((numbers, [len(cells) for cells in arrays])).encode(), digest_size=32)
+    for cells in arrays:
+        digest.update(cells)
+    return digest.digest()
 
 
 class NativeFirstFit:
