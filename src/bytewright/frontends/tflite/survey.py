@@ -95,8 +95,17 @@ def _check_operators(whole: _Survey) -> None:
         "BW104",
         f"the model uses operators that are not supported: {', '.join(kinds)}",
         notes,
-        "; ".join((*(f"{kind}: {text}" for kind in kinds if (text := _advice(kind))), _ALL_OPERATORS)),
+        "; ".join((*_advices(kinds), _ALL_OPERATORS)),
     )
+
+
+def _advices(kinds: list[str]) -> list[str]:
+    """What can be done about each, said once for those about which the same can be done."""
+    by_text: dict[str, list[str]] = {}
+    for kind in kinds:
+        if text := _advice(kind):
+            by_text.setdefault(text, []).append(kind)
+    return [f"{', '.join(own)}: {text}" for text, own in by_text.items()]
 
 
 def _advice(kind: str) -> str | None:

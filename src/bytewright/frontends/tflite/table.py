@@ -490,8 +490,8 @@ SUPPORTED = tuple(SupportedOperator(name, row.types, row.limits) for name, row i
 CONTROL_FLOW = ("IF", "WHILE", "CALL", "CALL_ONCE")
 
 _UNROLL = "build the layer with unroll=True and a fixed number of steps, so that it becomes layers that are supported"
-_BRANCH = "take the branch that is needed out of the model, and decide in the application"
 _AFTER = "leave it out of the model, and compute it in the application"
+_STATE = "make what the layer keeps an input and an output of the model, and give the output back with the next run"
 
 # What can be done about operators that are not supported, where something can be done without another network.
 ADVICE: dict[str, str] = {
@@ -501,13 +501,16 @@ ADVICE: dict[str, str] = {
     "BIDIRECTIONAL_SEQUENCE_RNN": _UNROLL,
     "LSTM": _UNROLL,
     "RNN": _UNROLL,
-    "SVDF": "write it as a convolution over time, whose frames are the model's input",
-    "WHILE": "unroll the loop before the model is converted",
-    "IF": _BRANCH,
+    "SVDF": "write it as a convolution over features and a depthwise one over time, with the last frames as its input",
+    "WHILE": "build recurrent layers with unroll=True, and write other loops out, with a fixed number of steps",
+    "IF": "compute both branches, and choose between their results with tf.where",
     "ARG_MAX": _AFTER,
     "ARG_MIN": _AFTER,
     "TOPK_V2": _AFTER,
     "NON_MAX_SUPPRESSION_V4": _AFTER,
     "NON_MAX_SUPPRESSION_V5": _AFTER,
-    "FAKE_QUANT": "convert the model with a representative data set, or without quantisation",
+    "VAR_HANDLE": _STATE,
+    "READ_VARIABLE": _STATE,
+    "ASSIGN_VARIABLE": _STATE,
+    "FAKE_QUANT": "convert the network again with TensorFlow 2, which writes QUANTIZE and DEQUANTIZE in its place",
 }
