@@ -140,6 +140,70 @@ def suppression_v5(is_left_out: bool) -> Model:
     return detections(None) if is_left_out else detections(tf.raw_ops.NonMaxSuppressionV5, soft_nms_sigma=0.5)
 
 
+def l2_normalization(is_left_out: bool) -> Model:
+    return after_dense(tf.identity if is_left_out else lambda x: tf.nn.l2_normalize(x, -1))
+
+
+def where(is_left_out: bool) -> Model:
+    def above_the_least(x: Any) -> Any:
+        return x > tf.reduce_min(x)
+
+    return after_dense(above_the_least if is_left_out else lambda x: tf.where(above_the_least(x)))
+
+
+def over_rows(function: Callable[..., Any]) -> Model:
+    """A layer over three rows, and a function of its result."""
+    x = Input((3, 4), batch_size=1, name="x")
+    return Model(x, Function(function)(layers.Dense(4)(x)))
+
+
+def cumulative_sum(is_product: bool) -> Model:
+    sums = np.tril(np.ones((1, 3, 3), np.float32))
+    return over_rows((lambda x: tf.matmul(sums, x)) if is_product else lambda x: tf.cumsum(x, axis=1))
+
+
+def one_hot(is_gather: bool) -> Model:
+    token = Input((3,), batch_size=1, dtype="int32", name="token")
+    function = (lambda t: tf.gather(tf.eye(8), t)) if is_gather else lambda t: tf.one_hot(t, 8)
+    return Model(token, layers.Dense(2)(Function(function)(token)))
+
+
+def fill(is_sum: bool) -> Model:
+    return over_rows(
+        (lambda x: x[0, 0, 0] + tf.zeros((2, 3))) if is_sum else lambda x: tf.fill((2, 3), x[0, 0, 0])
+    )
+
+
+def floor_division(is_floor: bool) -> Model:
+    return over_rows((lambda x: tf.floor(x / 0.375)) if is_floor else lambda x: x // 0.375)
+
+
+def floor_remainder(is_floor: bool) -> Model:
+    return over_rows((lambda x: x - tf.floor(x / 0.375) * 0.375) if is_floor else lambda x: x % 0.375)
+
+
+def all_of(is_minimum: bool) -> Model:
+    def minimum(x: Any) -> Any:
+        return tf.reduce_min(tf.cast(x > -1.0, tf.float32), -1) > 0.5
+
+    return over_rows(minimum if is_minimum else lambda x: tf.reduce_all(x > -1.0, -1))
+
+
+def any_of(is_maximum: bool) -> Model:
+    def maximum(x: Any) -> Any:
+        return tf.reduce_max(tf.cast(x > 1.0, tf.float32), -1) > 0.5
+
+    return over_rows(maximum if is_maximum else lambda x: tf.reduce_any(x > 1.0, -1))
+
+
+def product(is_of_parts: bool) -> Model:
+    def of_parts(x: Any) -> Any:
+        first, second, third = tf.unstack(x, axis=1)
+        return first * second * third
+
+    return over_rows(of_parts if is_of_parts else lambda x: tf.reduce_prod(x, 1))
+
+
 class Average(layers.Layer):
     """A moving average, in a variable of the layer."""
 
@@ -237,7 +301,8 @@ def fake_quant_file(_: Model) -> bytes:
 Network = Callable[[bool], Any]
 NETWORKS: tuple[Network, ...] = (
     lstm, bidirectional_lstm, keras3_lstm, gru, rnn, loop, branch, arg_max, arg_min, top_k, suppression_v4,
-    suppression_v5, variable, fake_quant, frames,
+    suppression_v5, l2_normalization, where, cumulative_sum, one_hot, fill, floor_division, floor_remainder, all_of,
+    any_of, product, variable, fake_quant, frames,
 )  # fmt: skip
 WRITTEN: dict[str, Callable[[Model], bytes]] = {"fake_quant": fake_quant_file, "frames": svdf_file}
 

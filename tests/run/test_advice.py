@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from bytewright.diagnostics import CompileError
 from bytewright.frontends.tflite import import_tflite
+from bytewright.frontends.tflite.advice import ADVICE
 from bytewright.frontends.tflite.reader import read_model
-from bytewright.frontends.tflite.table import ADVICE
 from support.against_reference import assert_equals_reference
 from support.model_files import DATA, ModelFile
 
@@ -40,6 +40,16 @@ PAIRS: dict[str, tuple[str, ...]] = {
     "top_k": ("TOPK_V2",),
     "suppression_v4": ("NON_MAX_SUPPRESSION_V4",),
     "suppression_v5": ("NON_MAX_SUPPRESSION_V5",),
+    "l2_normalization": ("L2_NORMALIZATION",),
+    "where": ("WHERE",),
+    "cumulative_sum": ("CUMSUM",),
+    "one_hot": ("ONE_HOT",),
+    "fill": ("FILL",),
+    "floor_division": ("FLOOR_DIV",),
+    "floor_remainder": ("FLOOR_MOD",),
+    "all_of": ("REDUCE_ALL",),
+    "any_of": ("REDUCE_ANY",),
+    "product": ("REDUCE_PROD",),
     "variable": STATE,
     "fake_quant": ("FAKE_QUANT",),
     "frames": ("SVDF",),
@@ -111,7 +121,10 @@ class Running:
         return [np.array(self._interpreter.get_tensor(detail["index"])) for detail in details]
 
 
-SAME = ("lstm", "bidirectional_lstm", "keras3_lstm", "gru", "rnn", "loop", "branch")
+SAME = (
+    "lstm", "bidirectional_lstm", "keras3_lstm", "gru", "rnn", "loop", "branch", "cumulative_sum", "one_hot", "fill",
+    "floor_division", "floor_remainder", "all_of", "any_of", "product",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("network", SAME)
@@ -152,6 +165,8 @@ LEFT_OUT: dict[str, Callable[[Sequence[Array]], list[Array]]] = {
     "arg_min": lambda results: [np.argmin(results[0], axis=-1)],
     "top_k": largest_two,
     "suppression_v4": suppressed,
+    "l2_normalization": lambda results: [results[0] / np.linalg.norm(results[0], axis=-1, keepdims=True)],
+    "where": lambda results: [np.argwhere(results[0])],
 }
 
 

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.frontends.tflite.advice import ADVICE
 from bytewright.frontends.tflite.importer import import_content
 from bytewright.frontends.tflite.reader import read_model
 from bytewright.frontends.tflite.survey import survey
-from bytewright.frontends.tflite.table import ADVICE, OPERATORS
+from bytewright.frontends.tflite.table import OPERATORS
 from tflite_writer import ModelBuilder
 
 

@@ -4,9 +4,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from bytewright.diagnostics import Collector, Diagnostic
+from bytewright.frontends.tflite.advice import ADVICE
 from bytewright.frontends.tflite.model import ABSENT, ModelRecord, OperatorRecord, TensorRecord
 from bytewright.frontends.tflite.shape_arithmetic import FOLDED, KnownAtImport, known_at_import
-from bytewright.frontends.tflite.table import ADVICE, CONTROL_FLOW, OPERATORS
+from bytewright.frontends.tflite.table import CONTROL_FLOW, OPERATORS
 
 MOST_PLACES = 10
 _RUN_TIME_TYPES = ("INT8", "FLOAT32", "BOOL")

@@ -488,29 +488,3 @@ OPERATORS: dict[str, TfliteOperator] = {
 SUPPORTED = tuple(SupportedOperator(name, row.types, row.limits) for name, row in OPERATORS.items())
 
 CONTROL_FLOW = ("IF", "WHILE", "CALL", "CALL_ONCE")
-
-_UNROLL = "build the layer with unroll=True and a fixed number of steps, so that it becomes layers that are supported"
-_AFTER = "leave it out of the model, and compute it in the application"
-_STATE = "make what the layer keeps an input and an output of the model, and give the output back with the next run"
-
-# What can be done about operators that are not supported, where something can be done without another network.
-ADVICE: dict[str, str] = {
-    "UNIDIRECTIONAL_SEQUENCE_LSTM": _UNROLL,
-    "BIDIRECTIONAL_SEQUENCE_LSTM": _UNROLL,
-    "UNIDIRECTIONAL_SEQUENCE_RNN": _UNROLL,
-    "BIDIRECTIONAL_SEQUENCE_RNN": _UNROLL,
-    "LSTM": _UNROLL,
-    "RNN": _UNROLL,
-    "SVDF": "write it as a convolution over features and a depthwise one over time, with the last frames as its input",
-    "WHILE": "build recurrent layers with unroll=True, and write other loops out, with a fixed number of steps",
-    "IF": "compute both branches, and choose between their results with tf.where",
-    "ARG_MAX": _AFTER,
-    "ARG_MIN": _AFTER,
-    "TOPK_V2": _AFTER,
-    "NON_MAX_SUPPRESSION_V4": _AFTER,
-    "NON_MAX_SUPPRESSION_V5": _AFTER,
-    "VAR_HANDLE": _STATE,
-    "READ_VARIABLE": _STATE,
-    "ASSIGN_VARIABLE": _STATE,
-    "FAKE_QUANT": "convert the network again with TensorFlow 2, which writes QUANTIZE and DEQUANTIZE in its place",
-}
