@@ -111,7 +111,10 @@ def _advices(kinds: list[str]) -> list[str]:
 
 def _advice(kind: str) -> str | None:
     """What can be done about an operator that is not supported."""
-    return ADVICE.get(kind) or (_SHAPES_ALONE if kind in FOLDED else None)
+    own = ADVICE.get(kind)
+    if kind not in FOLDED:
+        return own
+    return f"{_SHAPES_ALONE}: {own}" if own else _SHAPES_ALONE
 
 
 def _hybrid_layers(model: ModelRecord) -> Iterator[tuple[OperatorRecord, TensorRecord]]:
