@@ -311,6 +311,8 @@ def pair(network: Network) -> tuple[bytes, bytes]:
     """The file that is refused, and the one that follows the advice."""
     models = []
     for is_followed in (False, True):
+        for library in (keras, tf_keras):
+            library.backend.clear_session()  # the names in a file do not depend on the files before it
         keras.utils.set_random_seed(1)
         model = network(is_followed)
         randomise(model) if isinstance(model, Model) else model.set_weights(weights_for(model))
