@@ -108,6 +108,10 @@ def truncated_model() -> None:
     import_tflite(Path("digits.tflite"))
 
 
+def kept_between_runs() -> None:
+    import_tflite(ROOT / "tests" / "data" / "advice" / "variable-refused.tflite")
+
+
 def too_many_operators() -> None:
     Path("pools.tflite").write_bytes(pools(12000))
     import_tflite(Path("pools.tflite"))
@@ -166,6 +170,7 @@ PROVOKED: dict[str, Callable[[], object]] = {
     "BW101": lambda: import_tflite(Path("kws.tflite")),
     "BW102": not_a_model,
     "BW103": truncated_model,
+    "BW104": kept_between_runs,
     "BW114": too_many_operators,
     "BW201": lambda: load_target("boards/mine.toml"),
     "BW202": misspelt_key,

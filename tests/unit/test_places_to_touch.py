@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from bytewright.frontends.registry import FRONTENDS
-from bytewright.frontends.tflite.table import ADVICE, OPERATORS
+from bytewright.frontends.tflite.advice import ADVICE
+from bytewright.frontends.tflite.table import OPERATORS
 from bytewright.lower.elements import ELEMENTS
 from bytewright.lower.isa.registry import INSTRUCTION_SETS
 from bytewright.lower.kernels.registry import TEMPLATES

@@ -92,8 +92,9 @@ def _search_natively(
 
 
 def _key_of(numbers: tuple[int, ...], arrays: "tuple[array[int], ...]") -> bytes:
-    """A digest of a question: of all that the answer depends on."""
-    digest = hashlib.blake2b(repr((numbers, [len(cells) for cells in arrays])).encode(), digest_size=32)
+    """A digest of a question: of all that the answer depends on, and of which core is asked."""
+    question = (id(_native), numbers, [len(cells) for cells in arrays])
+    digest = hashlib.blake2b(repr(question).encode(), digest_size=32)
     for cells in arrays:
         digest.update(cells)
     return digest.digest()

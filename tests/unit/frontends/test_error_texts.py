@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.frontends.tflite.advice import ADVICE
 from bytewright.frontends.tflite.importer import import_content
 from bytewright.frontends.tflite.reader import read_model
 from bytewright.frontends.tflite.survey import survey
-from bytewright.frontends.tflite.table import ADVICE, OPERATORS
+from bytewright.frontends.tflite.table import OPERATORS
 from tflite_writer import ModelBuilder
 
 
@@ -92,3 +93,18 @@ def test_advice_names_only_operators_that_are_supported() -> None:
     words = {word.strip(",.;") for text in ADVICE.values() for word in text.split()}
     operators = {word for word in words if word.isupper() and len(word) > 2}
     assert operators <= set(OPERATORS)
+
+
+def test_one_advice_about_several_operators_is_said_once() -> None:
+    model = read_model(chain("Mystery", 4), "m.tflite")
+    kinds = ("IF", "ARG_MIN", "ARG_MAX", "CUSTOM")
+    operators = tuple(
+        replace(operator, kind=kind) for operator, kind in zip(model.operators, kinds, strict=True)
+    )
+    with pytest.raises(CompileError) as caught:
+        survey(replace(model, operators=operators), "m.tflite")
+    (diagnostic,) = (found for found in caught.value.diagnostics if found.code == "BW104")
+    assert diagnostic.help == (
+        f"ARG_MAX, ARG_MIN: {ADVICE['ARG_MAX']}; IF: {ADVICE['IF']}; "
+        "`bytewright ops` lists the operators that are supported"
+    )

@@ -5,6 +5,7 @@ input's zero point from each value or folds it into the bias, no partial sum lea
 """
 
 from collections.abc import Sequence
+from math import isfinite
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +25,7 @@ from bytewright.ops.arithmetic.multiplier import (
     quantize_multiplier,
     round_half_away,
 )
-from bytewright.ops.arithmetic.numerics import Rounding, convolution_rounding
+from bytewright.ops.arithmetic.numerics import Numerics, Rounding, convolution_rounding
 from bytewright.ops.arithmetic.rescale import Int64, double_round
 from bytewright.ops.arithmetic.sums import sums_by_sign
 from bytewright.ops.elementwise import Clamp
@@ -145,6 +146,20 @@ def clamp_activation(at: Conversion, value: str, activation: str, target: Affine
     at.require(low <= high, f"the range of {activation} is empty with scale {target.scale}")
     if (low, high) == (INT8_MIN, INT8_MAX):
         return value
+    return at.emit(Clamp(low, high), (value,), "clamped")
+
+
+def clamp_integer(at: Conversion, value: str, activation: str) -> str:
+    """The fused activation of an int32 result, to which the bounds apply as they are."""
+    if activation == "NONE":
+        return value
+    if at.operator.kind == "ADD" and at.numerics is Numerics.TFLM:
+        at.fail(
+            f"TensorFlow Lite Micro leaves out the fused activation {activation} on int32",
+            help="compile for --numerics litert-ref",
+        )
+    limits = zip(ACTIVATIONS[activation], ir.DType.I32.bounds, strict=True)
+    low, high = (int(limit) if isfinite(limit) else bound for limit, bound in limits)
     return at.emit(Clamp(low, high), (value,), "clamped")
 
 

@@ -6,7 +6,6 @@ Operators with fused activations are the first ones. What int8 needs is written 
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import isfinite
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from bytewright.frontends.tflite.accumulator import (
     checked_multiplier,
     clamp_activation,
     clamp_float,
+    clamp_integer,
     rescale,
 )
 from bytewright.frontends.tflite.conversion import Conversion, Operand
@@ -28,11 +28,9 @@ from bytewright.ops.arithmetic.factors import (
     prepare_squared_difference,
     prepare_sum,
 )
-from bytewright.ops.arithmetic.multiplier import ACTIVATIONS, INT8_MAX, INT8_MIN, Multiplier
-from bytewright.ops.arithmetic.numerics import Numerics
+from bytewright.ops.arithmetic.multiplier import INT8_MAX, INT8_MIN, Multiplier
 from bytewright.ops.arithmetic.rescale import double_round
 from bytewright.ops.elementwise import (
-    Clamp,
     Maximum,
     Minimum,
     Mul,
@@ -95,7 +93,7 @@ def convert_binary(
     first, second = _two_operands(at, dtypes=(ir.DType.I32,))
     if first.dtype is ir.DType.I32:
         operands = (at.value_of(first, "first"), at.value_of(second, "second"))
-        at.define(_clamp_integer(at, at.emit(wrapping, operands, "unclamped"), activation))
+        at.define(clamp_integer(at, at.emit(wrapping, operands, "unclamped"), activation))
         return
     if first.is_float:
         operands = (at.value_of(first, "first"), at.value_of(second, "second"))
@@ -110,20 +108,6 @@ def convert_binary(
     factor = checked_multiplier(at, form.output, reach, target.zero_point)
     rescaled = rescale(at, result, [factor], 0, target.zero_point, ir.DType.I8, "rescaled")
     at.define(clamp_activation(at, rescaled, activation, target))
-
-
-def _clamp_integer(at: Conversion, value: str, activation: str) -> str:
-    """The fused activation of an int32 result, to which the bounds apply as they are."""
-    if activation == "NONE":
-        return value
-    if at.operator.kind == "ADD" and at.numerics is Numerics.TFLM:
-        at.fail(
-            f"TensorFlow Lite Micro leaves out the fused activation {activation} on int32",
-            help="compile for --numerics litert-ref",
-        )
-    limits = zip(ACTIVATIONS[activation], ir.DType.I32.bounds, strict=True)
-    low, high = (int(limit) if isfinite(limit) else bound for limit, bound in limits)
-    return at.emit(Clamp(low, high), (value,), "clamped")
 
 
 def _widened(

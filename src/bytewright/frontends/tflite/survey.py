@@ -4,9 +4,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from bytewright.diagnostics import Collector, Diagnostic
+from bytewright.frontends.tflite.advice import ADVICE
 from bytewright.frontends.tflite.model import ABSENT, ModelRecord, OperatorRecord, TensorRecord
 from bytewright.frontends.tflite.shape_arithmetic import FOLDED, KnownAtImport, known_at_import
-from bytewright.frontends.tflite.table import ADVICE, CONTROL_FLOW, OPERATORS
+from bytewright.frontends.tflite.table import CONTROL_FLOW, OPERATORS
 
 MOST_PLACES = 10
 _RUN_TIME_TYPES = ("INT8", "FLOAT32", "BOOL")
@@ -95,13 +96,25 @@ def _check_operators(whole: _Survey) -> None:
         "BW104",
         f"the model uses operators that are not supported: {', '.join(kinds)}",
         notes,
-        "; ".join((*(f"{kind}: {text}" for kind in kinds if (text := _advice(kind))), _ALL_OPERATORS)),
+        "; ".join((*_advices(kinds), _ALL_OPERATORS)),
     )
+
+
+def _advices(kinds: list[str]) -> list[str]:
+    """What can be done about each, said once for those about which the same can be done."""
+    by_text: dict[str, list[str]] = {}
+    for kind in kinds:
+        if text := _advice(kind):
+            by_text.setdefault(text, []).append(kind)
+    return [f"{', '.join(own)}: {text}" for text, own in by_text.items()]
 
 
 def _advice(kind: str) -> str | None:
     """What can be done about an operator that is not supported."""
-    return ADVICE.get(kind) or (_SHAPES_ALONE if kind in FOLDED else None)
+    own = ADVICE.get(kind)
+    if kind not in FOLDED:
+        return own
+    return f"{_SHAPES_ALONE}: {own}" if own else _SHAPES_ALONE
 
 
 def _hybrid_layers(model: ModelRecord) -> Iterator[tuple[OperatorRecord, TensorRecord]]:

@@ -493,31 +493,3 @@ OPERATORS: dict[str, TfliteOperator] = {
 SUPPORTED = tuple(SupportedOperator(name, row.types, row.limits) for name, row in OPERATORS.items())
 
 CONTROL_FLOW = ("IF", "WHILE", "CALL", "CALL_ONCE")
-
-_UNROLL = "build the layer with unroll=True and a fixed number of steps, so that it becomes layers that are supported"
-_BRANCH = "take the branch that is needed out of the model, and decide in the application"
-_AFTER = "leave it out of the model, and compute it in the application"
-_CONSTANTS = (
-    "convert from_keras_model, or from_saved_model what model.export wrote, and weights become constants"
-)
-
-# What can be done about operators that are not supported, where something can be done without another network.
-ADVICE: dict[str, str] = {
-    "UNIDIRECTIONAL_SEQUENCE_LSTM": _UNROLL,
-    "BIDIRECTIONAL_SEQUENCE_LSTM": _UNROLL,
-    "UNIDIRECTIONAL_SEQUENCE_RNN": _UNROLL,
-    "BIDIRECTIONAL_SEQUENCE_RNN": _UNROLL,
-    "LSTM": _UNROLL,
-    "RNN": _UNROLL,
-    "SVDF": "write it as a convolution over time, whose frames are the model's input",
-    "WHILE": "unroll the loop before the model is converted",
-    "IF": _BRANCH,
-    "ARG_MAX": _AFTER,
-    "ARG_MIN": _AFTER,
-    "TOPK_V2": _AFTER,
-    "NON_MAX_SUPPRESSION_V4": _AFTER,
-    "NON_MAX_SUPPRESSION_V5": _AFTER,
-    "FAKE_QUANT": "convert the model with a representative data set, or without quantisation",
-    "READ_VARIABLE": _CONSTANTS,
-    "VAR_HANDLE": _CONSTANTS,
-}

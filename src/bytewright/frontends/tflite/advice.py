@@ -1,0 +1,39 @@
+"""What BW104 advises about operators that are not supported; each advice is followed in tests/run/test_advice.py."""
+
+_UNROLL = "build the layer with unroll=True and a fixed number of steps, so that it becomes layers that are supported"
+_AFTER = "leave it out of the model, and compute it in the application"
+_STATE = (
+    "make what the layer keeps an input and an output of the model, and give the output back with the next run; "
+    "weights become constants if the model is converted from_keras_model, or from_saved_model after model.export"
+)
+
+# Operators to what can be done about them, where something can be done without another network.
+ADVICE: dict[str, str] = {
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": _UNROLL,
+    "BIDIRECTIONAL_SEQUENCE_LSTM": _UNROLL,
+    "UNIDIRECTIONAL_SEQUENCE_RNN": _UNROLL,
+    "BIDIRECTIONAL_SEQUENCE_RNN": _UNROLL,
+    "LSTM": _UNROLL,
+    "RNN": _UNROLL,
+    "SVDF": "write it as a convolution over features and a depthwise one over time, with the last frames as its input",
+    "WHILE": "build recurrent layers with unroll=True, and write other loops out, with a fixed number of steps",
+    "IF": "compute both branches, and choose between their results with tf.where",
+    "ARG_MAX": _AFTER,
+    "ARG_MIN": _AFTER,
+    "TOPK_V2": _AFTER,
+    "NON_MAX_SUPPRESSION_V4": _AFTER,
+    "NON_MAX_SUPPRESSION_V5": _AFTER,
+    "WHERE": _AFTER,
+    "VAR_HANDLE": _STATE,
+    "READ_VARIABLE": _STATE,
+    "ASSIGN_VARIABLE": _STATE,
+    "CUMSUM": "multiply by a triangular matrix of ones with tf.matmul",
+    "ONE_HOT": "take rows of tf.eye with tf.gather",
+    "FILL": "add the number to zeros of the shape",
+    "FLOOR_DIV": "on floats, write it as tf.floor(a / b)",
+    "FLOOR_MOD": "on floats, write it as a - tf.floor(a / b) * b",
+    "REDUCE_ALL": "write it as tf.reduce_min(tf.cast(x, tf.float32)) > 0.5",
+    "REDUCE_ANY": "write it as tf.reduce_max(tf.cast(x, tf.float32)) > 0.5",
+    "REDUCE_PROD": "multiply the parts that tf.unstack gives",
+    "FAKE_QUANT": "convert the network again with TensorFlow 2, which writes QUANTIZE and DEQUANTIZE in its place",
+}

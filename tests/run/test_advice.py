@@ -1,0 +1,203 @@
+"""What BW104 advises works: each network is refused with the advice, and with the advice followed it compiles.
+
+The files were written by `tools/advice_networks.py`, with TensorFlow's converter, in pairs of the same weights. LiteRT
+runs both, and says that what follows the advice is still the same network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from ai_edge_litert.interpreter import Interpreter, OpResolverType
+from numpy.typing import NDArray
+
+from bytewright.diagnostics import CompileError
+from bytewright.frontends.tflite import import_tflite
+from bytewright.frontends.tflite.advice import ADVICE
+from bytewright.frontends.tflite.reader import read_model
+from support.against_reference import assert_equals_reference
+from support.model_files import DATA, ModelFile
+
+Array = NDArray[Any]
+
+FOLDER = DATA / "advice"
+ALL_OPERATORS = "`bytewright ops` lists the operators that are supported"
+SHAPES_ALONE = "it is computed at import where only shapes and constants come to it, and not otherwise: "
+ALSO_OF_SHAPES = {"fill", "floor_division", "floor_remainder", "all_of", "any_of", "product"}
+STATE = ("ASSIGN_VARIABLE", "READ_VARIABLE", "VAR_HANDLE")
+PAIRS: dict[str, tuple[str, ...]] = {
+    "lstm": ("UNIDIRECTIONAL_SEQUENCE_LSTM",),
+    "bidirectional_lstm": ("UNIDIRECTIONAL_SEQUENCE_LSTM",),
+    "keras3_lstm": ("WHILE",),
+    "gru": ("WHILE",),
+    "rnn": ("WHILE",),
+    "loop": ("WHILE",),
+    "branch": ("IF",),
+    "arg_max": ("ARG_MAX",),
+    "arg_min": ("ARG_MIN",),
+    "top_k": ("TOPK_V2",),
+    "suppression_v4": ("NON_MAX_SUPPRESSION_V4",),
+    "suppression_v5": ("NON_MAX_SUPPRESSION_V5",),
+    "where": ("WHERE",),
+    "cumulative_sum": ("CUMSUM",),
+    "one_hot": ("ONE_HOT",),
+    "fill": ("FILL",),
+    "floor_division": ("FLOOR_DIV",),
+    "floor_remainder": ("FLOOR_MOD",),
+    "all_of": ("REDUCE_ALL",),
+    "any_of": ("REDUCE_ANY",),
+    "product": ("REDUCE_PROD",),
+    "variable": STATE,
+    "fake_quant": ("FAKE_QUANT",),
+    "frames": ("SVDF",),
+}
+"""The networks, and the operators that each is advised about."""
+
+_NO_CONVERTER = (
+    "no converter of TensorFlow 2 writes it: the layer becomes UNIDIRECTIONAL_SEQUENCE_LSTM or WHILE"
+)
+WITHOUT_A_PAIR = {
+    "BIDIRECTIONAL_SEQUENCE_LSTM": _NO_CONVERTER,
+    "UNIDIRECTIONAL_SEQUENCE_RNN": _NO_CONVERTER,
+    "BIDIRECTIONAL_SEQUENCE_RNN": _NO_CONVERTER,
+    "LSTM": _NO_CONVERTER,
+    "RNN": _NO_CONVERTER,
+}
+LAYERS_OF_THESE = {"lstm", "bidirectional_lstm", "rnn"}
+
+
+def refused(network: str) -> ModelFile:
+    return ModelFile(FOLDER / f"{network}-refused.tflite")
+
+
+def followed(network: str) -> ModelFile:
+    return ModelFile(FOLDER / f"{network}-followed.tflite")
+
+
+def test_every_advice_has_a_pair_or_a_reason() -> None:
+    with_a_pair = {kind for kinds in PAIRS.values() for kind in kinds}
+    assert with_a_pair | set(WITHOUT_A_PAIR) == set(ADVICE)
+    assert with_a_pair.isdisjoint(WITHOUT_A_PAIR)
+    assert set(PAIRS) >= LAYERS_OF_THESE, "the layers of those without a pair are followed all the same"
+    files = {path.name for path in FOLDER.iterdir()}
+    assert files == {f"{network}-{part}.tflite" for network in PAIRS for part in ("refused", "followed")}
+
+
+@pytest.mark.parametrize("network", PAIRS)
+def test_the_network_is_refused_with_the_advice(network: str) -> None:
+    with pytest.raises(CompileError) as caught:
+        import_tflite(refused(network).path)
+    (diagnostic,) = caught.value.diagnostics
+    kinds = PAIRS[network]
+    assert diagnostic.code == "BW104"
+    shapes = SHAPES_ALONE if network in ALSO_OF_SHAPES else ""
+    assert diagnostic.help == f"{', '.join(kinds)}: {shapes}{ADVICE[kinds[0]]}; {ALL_OPERATORS}"
+
+
+@pytest.mark.parametrize("network", PAIRS)
+def test_what_follows_the_advice_equals_the_reference(network: str, tmp_path: Path) -> None:
+    assert_equals_reference([followed(network)], tmp_path)
+
+
+class Running:
+    """A file in LiteRT, from its start, with the default kernels, as the reference ones have no loops.
+
+    What the file keeps stays from call to call.
+    """
+
+    def __init__(self, file: ModelFile) -> None:
+        kind = OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+        self._interpreter: Any = Interpreter(model_content=file.content, experimental_op_resolver_type=kind)
+        self._interpreter.allocate_tensors()
+
+    def __call__(self, *inputs: Array) -> list[Array]:
+        """Outputs, in the order of the file, for inputs in that order."""
+        for detail, array in zip(self._interpreter.get_input_details(), inputs, strict=True):
+            self._interpreter.set_tensor(detail["index"], array)
+        self._interpreter.invoke()
+        details = self._interpreter.get_output_details()
+        return [np.array(self._interpreter.get_tensor(detail["index"])) for detail in details]
+
+
+SAME = (
+    "lstm", "bidirectional_lstm", "keras3_lstm", "gru", "rnn", "loop", "branch", "cumulative_sum", "one_hot", "fill",
+    "floor_division", "floor_remainder", "all_of", "any_of", "product",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("network", SAME)
+def test_the_network_is_still_the_same(network: str) -> None:
+    """From its start in each run: in LiteRT, the operator of an LSTM goes on where it stopped."""
+    for seed in range(8):
+        before, after = Running(refused(network)), Running(followed(network))
+        inputs = followed(network).inputs(seed)
+        np.testing.assert_allclose(after(*inputs)[0], before(*inputs)[0], rtol=1e-5, atol=1e-6)
+
+
+def largest_two(results: Sequence[Array]) -> list[Array]:
+    order = np.argsort(-results[0])[:, :2]
+    return [order, np.take_along_axis(results[0], order, axis=1)]
+
+
+def overlap(a: Array, b: Array) -> float:
+    """What two boxes (y, x, y, x), corners in any order, have in common, as a part of both."""
+    corners = [(np.minimum(box[:2], box[2:]), np.maximum(box[:2], box[2:])) for box in (a, b)]
+    (low_a, high_a), (low_b, high_b) = corners
+    common = float(np.prod(np.maximum(np.minimum(high_a, high_b) - np.maximum(low_a, low_b), 0.0)))
+    return common / (float(np.prod(high_a - low_a)) + float(np.prod(high_b - low_b)) - common)
+
+
+def suppressed(results: Sequence[Array]) -> list[Array]:
+    """The count, and the places of at most three boxes that overlap by no more than half, the best first."""
+    scores, boxes = results
+    chosen: list[int] = []
+    for place in np.argsort(-scores):
+        is_free = all(overlap(boxes[place], boxes[other]) <= 0.5 for other in chosen)
+        if scores[place] > 0.1 and is_free and len(chosen) < 3:
+            chosen.append(int(place))
+    return [np.array(len(chosen)), np.array([*chosen, 0, 0, 0][:3])]
+
+
+LEFT_OUT: dict[str, Callable[[Sequence[Array]], list[Array]]] = {
+    "arg_max": lambda results: [np.argmax(results[0], axis=-1)],
+    "arg_min": lambda results: [np.argmin(results[0], axis=-1)],
+    "top_k": largest_two,
+    "suppression_v4": suppressed,
+    "where": lambda results: [np.argwhere(results[0])],
+}
+
+
+@pytest.mark.parametrize("network", LEFT_OUT)
+def test_the_application_can_compute_what_was_left_out(network: str) -> None:
+    before, after = Running(refused(network)), Running(followed(network))
+    for seed in range(8):
+        inputs = followed(network).inputs(seed)
+        for own, wanted in zip(LEFT_OUT[network](after(*inputs)), before(*inputs), strict=True):
+            np.testing.assert_allclose(own, wanted, rtol=1e-6)
+
+
+def test_state_given_back_is_state_that_was_kept() -> None:
+    before, after = Running(refused("variable")), Running(followed("variable"))
+    average = np.zeros((1, 4), np.float32)
+    for seed in range(6):
+        (x,) = refused("variable").inputs(seed)
+        (average,) = after(average, x)
+        np.testing.assert_allclose(average, before(x)[0], rtol=1e-5)
+
+
+def test_a_convolution_over_frames_is_the_svdf() -> None:
+    before, after = Running(refused("frames")), Running(followed("frames"))
+    frames = np.random.default_rng(3).normal(0, 1, (1, 9, 5)).astype(np.float32)
+    for time in range(9):
+        (result,) = before(frames[:, time])
+        if time >= 2:
+            np.testing.assert_allclose(result, after(frames[:, time - 2 : time + 1])[0], rtol=1e-5, atol=1e-6)
+
+
+def test_tensorflow_2_writes_roundings_as_quantize_and_dequantize() -> None:
+    model = read_model(followed("fake_quant").content, "followed.tflite")
+    assert [operator.kind for operator in model.operators] == ["FULLY_CONNECTED", "QUANTIZE", "DEQUANTIZE"]
