@@ -12,6 +12,7 @@ from bytewright.record.plan import PlaceKind, Plan, PlannedBuffer, PlannedPool
 from bytewright.report.by_memory import use_by_memory
 from bytewright.report.chart import chart
 from bytewright.report.compare import Change, compare
+from bytewright.report.console import drawing_width
 from bytewright.report.document import largest_first
 from bytewright.report.lanes import lane_lines, lanes
 from bytewright.report.memory import use_over_time, used_workspaces
@@ -57,7 +58,7 @@ def print_report(plan: Plan, console: Console) -> None:
 def print_charts(plan: Plan, console: Console) -> None:
     """One chart for each workspace pool that is used."""
     for pool in used_workspaces(plan):
-        lines = chart(use_over_time(plan, pool), console.width, console.options.ascii_only)
+        lines = chart(use_over_time(plan, pool), drawing_width(console), console.options.ascii_only)
         console.print()
         console.print("\n".join(lines), soft_wrap=True, markup=False)
 
@@ -85,7 +86,7 @@ def print_segments(plan: Plan, console: Console) -> None:
 
 def print_lanes(plan: Plan, console: Console) -> None:
     """Who runs when, and what is handed over; nothing for one device."""
-    drawn = lane_lines(plan, console.width, console.options.ascii_only)
+    drawn = lane_lines(plan, drawing_width(console), console.options.ascii_only)
     if drawn:
         console.print()
         console.print("\n".join(drawn), soft_wrap=True, markup=False)
