@@ -196,7 +196,7 @@ def stack_table(plan: Plan) -> Table:
 def largest_table(plan: Plan) -> Table:
     """The largest buffers, wherever they are."""
     shown = largest_first(plan)[:NUM_LARGEST]
-    title = f"Largest buffers ({len(shown)} of {len(plan.buffers)})"
+    title = f"Largest buffers ({len(shown)} of {plan.num_buffers_text})"
     by_rows = ("rows kept",) if plan.segments else ()
     rows = (
         (b.name, b.size_bytes, *(rows_text(b) for _ in by_rows), place_text(b), steps_text(b)) for b in shown
