@@ -115,6 +115,11 @@ def compile_model(
     """
     run = Runner(target, progress, after_pass)
     planned = plan_model(model, target, options, run)  # from a model to a place for every byte: below
+    return compile_planned(planned, options, run)
+
+
+def compile_planned(planned: Planned, options: Options, run: Runner) -> Compiled:
+    """The stages of `compile_model` from the plan on, with the same options and what carried out those before."""
     run.begin("codegen")  # C text
     admit_to_codegen(planned.module, planned.plan.hardware)
     names = names_of(planned.plan)

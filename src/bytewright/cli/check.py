@@ -72,7 +72,7 @@ def check(
         return
     click.echo(f"{plan.model}: verified, plan {plan.plan_hash[:12]}")
     click.echo(
-        f"  {verdict.num_buffers} buffers: in bounds, aligned, and no byte is shared but as a kernel allows"
+        f"  buffers, {plan.num_buffers_text}: in bounds, aligned, and no byte is shared but as a kernel allows"
     )
     click.echo(f"  {verdict.num_steps} steps: the C touches what the plan says, while it is alive")
     for pool in plan.device_workspaces:

@@ -4,10 +4,10 @@ from dataclasses import asdict
 
 import click
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
 from bytewright.cli.option_types import echo_json, json_option
+from bytewright.report.console import standard_output
 
 
 @click.command(short_help="List the operators that models may use.")
@@ -26,7 +26,7 @@ def ops(as_json: bool) -> None:
     table.add_column("limits")
     for operator in operators:
         table.add_row(operator.name, ", ".join(operator.types), operator.limits)
-    console = Console()
+    console = standard_output()
     console.print(table)
     folded = ", ".join(name for frontend in FRONTENDS.values() for name in frontend.folded())
     console.print(f"Computed by the compiler where only shapes and constants come to them: {folded}.")

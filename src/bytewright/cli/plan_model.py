@@ -65,7 +65,7 @@ def _text(plan: Plan) -> str:
     if not plan.buffers:
         return "\n".join(lines)
     width = max(len(name) for name in plan.buffers)
-    lines.append("buffers")
+    lines.append(f"buffers, {plan.num_buffers_text}")
     for buffer in plan.buffers.values():
         size = f"{buffer.size_bytes} B"
         alive = "" if buffer.live is None else f"ticks {buffer.live[0]}..{buffer.live[1]}"

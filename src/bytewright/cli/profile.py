@@ -70,7 +70,6 @@ def profile(
     the host a clock is read between the kernels. What is left is the run's own, and all lines make up the total.
     """
     from bytewright.execute.build import BuildOptions
-    from bytewright.execute.description import read_bundle
     from bytewright.execute.profile.document import profile_document
     from bytewright.execute.profile.measure import profile_bundle
     from bytewright.execute.profile.table import profile_text
@@ -82,8 +81,10 @@ def profile(
         raise click.BadParameter(f"{cflags!r} is no command line: {error}", param_hint="--cflags") from error
     given = inputs_of(input_files, seed)
     place = cast("Machine", on)
-    with bundle_of(source, on, signature) as directory, shown_progress(f"profiling {source.name} on {on}"):
-        inputs = inputs_in_order(read_bundle(directory).plan, given)
+    with (
+        bundle_of(source, on, signature, lambda plan: inputs_in_order(plan, given)) as (directory, inputs),
+        shown_progress(f"profiling {source.name} on {on}"),
+    ):
         found = profile_bundle(directory, inputs, seed=seed, on=place, repeat=repeat, options=options)
     if trace is not None:
         write_files(

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 from bytewright.cli.option_types import PATH, echo_json, json_option
 from bytewright.inspect.check import verified_plan
 from bytewright.report.compare import compare, comparison_document
+from bytewright.report.console import standard_output
 from bytewright.report.document import report_document
 from bytewright.report.tables import print_comparison, print_report
 
@@ -28,8 +28,8 @@ def report(directory: Path, new: Path | None, as_json: bool) -> None:
         if as_json:
             echo_json(comparison_document(compare(plan, newer)))
         else:
-            print_comparison(plan, newer, Console(highlight=False))
+            print_comparison(plan, newer, standard_output())
     elif as_json:
         echo_json(report_document(plan))
     else:
-        print_report(plan, Console(highlight=False))
+        print_report(plan, standard_output())

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from bytewright.execute.description import Bundle
     from bytewright.execute.result import RunResult
     from bytewright.execute.tensors import Array
+    from bytewright.record.plan import Plan
 
 _MOST_REPETITIONS = 1_000_000
 
@@ -93,10 +94,12 @@ def run(
     from bytewright.execute.run import run_bundle
 
     given = inputs_of(input_files, seed)
-    with bundle_of(source, on, signature) as directory:
+
+    def admit(plan: Plan) -> tuple[list[Array] | None, list[Path]]:
+        return inputs_in_order(plan, given), _output_paths(plan, output_files)
+
+    with bundle_of(source, on, signature, admit) as (directory, (inputs, output_paths)):
         bundle = read_bundle(directory)
-        inputs = inputs_in_order(bundle.plan, given)
-        output_paths = _output_paths(bundle, output_files)
         with shown_progress(f"running {source.name} on {on}"):
             place = cast("Literal['host', 'qemu']", on)
             options = BuildOptions(sources=sources, compiler=compiler)
@@ -120,7 +123,7 @@ def run(
         )
 
 
-def _output_paths(bundle: Bundle, files: Sequence[NamedFile]) -> list[Path]:
+def _output_paths(plan: Plan, files: Sequence[NamedFile]) -> list[Path]:
     """Where each output goes, in the model's order, if anywhere; before anything runs, so that a mistake costs no time.
 
     Raises:
@@ -128,13 +131,13 @@ def _output_paths(bundle: Bundle, files: Sequence[NamedFile]) -> list[Path]:
     """
     from bytewright.execute.by_name import in_order
 
-    own = [tensor.name for tensor in bundle.plan.outputs]
+    own = [tensor.name for tensor in plan.outputs]
     paths = in_order(own, [(file.name, file.path) for file in files], "output")
-    if files and len(files) != len(bundle.plan.outputs):
-        names = ", ".join(f"'{tensor.name}'" for tensor in bundle.plan.outputs)
+    if files and len(files) != len(plan.outputs):
+        names = ", ".join(f"'{tensor.name}'" for tensor in plan.outputs)
         raise compile_error(
             "BW205",
-            f"model '{bundle.plan.model}' has {len(bundle.plan.outputs)} outputs, {len(files)} files were named",
+            f"model '{plan.model}' has {len(plan.outputs)} outputs, {len(files)} files were named",
             notes=(f"in this order: {names}",),
         )
     return paths

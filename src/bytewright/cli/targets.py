@@ -7,12 +7,12 @@ from typing import Any
 
 import click
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
 from bytewright.cli.option_types import PATH, echo_json, parsed_by
 from bytewright.cli.write_files import write_files
 from bytewright.option import OptionSyntaxError
+from bytewright.report.console import standard_output
 from bytewright.target import (
     BUILTIN_TARGETS,
     Memory,
@@ -131,7 +131,7 @@ def _print_list(as_json: bool) -> None:
     if as_json:
         echo_json([dump(entry) for entry in builtin])
     else:
-        Console().print(_overview(builtin))
+        standard_output().print(_overview(builtin))
 
 
 def _overview(builtin: list[Target]) -> Table:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -17,6 +17,8 @@ from bytewright.input_file import read_input
 if TYPE_CHECKING:
     from bytewright.execute.tensors import Array
     from bytewright.record.plan import Plan
+
+_Admitted = TypeVar("_Admitted")
 
 _TARGETS = {"host": "host", "qemu": "mps3-an547"}
 
@@ -53,25 +55,44 @@ compiler_option = click.option(
 
 
 @contextmanager
-def bundle_of(source: Path, on: str, signature: str | None) -> Generator[Path, None, None]:
-    """The folder itself, or a temporary one that the model was compiled into, or the one of its signatures."""
+def bundle_of(
+    source: Path, on: str, signature: str | None, admit: Callable[[Plan], _Admitted]
+) -> Generator[tuple[Path, _Admitted], None, None]:
+    """The folder itself, or a temporary one that the model was compiled into, or the one of its signatures.
+
+    Args:
+        source: A bundle or a model.
+        on: "host" or "qemu".
+        signature: Of a model: the one to compile.
+        admit: Looks at what else was given, knowing the plan: before C is generated, let alone compiled. What it
+            returns comes beside the folder.
+
+    Raises:
+        CompileError: What `admit` raises, and what reading or compiling does.
+    """
     if source.is_dir():
         if signature is not None:
             raise click.UsageError("--signature is for a model: a bundle is compiled from one already")
-        yield source
+        from bytewright.execute.description import read_bundle
+
+        yield source, admit(read_bundle(source).plan)
         return
     from bytewright.bundle.write import write_bundle
     from bytewright.execute.tools import build_folder
     from bytewright.options import Options
-    from bytewright.pipeline import compile_model
+    from bytewright.pipeline import compile_planned, plan_model
+    from bytewright.run_passes import Runner
     from bytewright.target import load_target
 
     with build_folder() as folder:
         with shown_progress(f"compiling {source.name}") as progress:
             options = Options(signature=signature)
-            compiled = compile_model(source, load_target(_TARGETS[on]), options, progress=progress)
-            write_bundle(compiled.files, folder / "bundle")
-        yield folder / "bundle"
+            target = load_target(_TARGETS[on])
+            run = Runner(target, progress)
+            planned = plan_model(source, target, options, run)
+            admitted = admit(planned.plan)
+            write_bundle(compile_planned(planned, options, run).files, folder / "bundle")
+        yield folder / "bundle", admitted
 
 
 def inputs_of(files: Sequence[NamedFile], seed: int | None) -> list[tuple[str | None, Array]]:
@@ -87,14 +108,19 @@ def inputs_of(files: Sequence[NamedFile], seed: int | None) -> list[tuple[str | 
 
 
 def inputs_in_order(plan: Plan, given: list[tuple[str | None, Array]]) -> list[Array] | None:
-    """The inputs as the model has them; None where random input is used.
+    """The inputs as the model has them, of its shapes and types; None where random input is used.
 
     Raises:
         CompileError: BW205.
     """
     from bytewright.execute.by_name import in_order
+    from bytewright.execute.tensors import check_inputs
 
-    return in_order([tensor.name for tensor in plan.inputs], given, "input") or None
+    inputs = in_order([tensor.name for tensor in plan.inputs], given, "input")
+    if not inputs:
+        return None
+    check_inputs(plan, inputs)
+    return inputs
 
 
 def _read_array(path: Path) -> Array:

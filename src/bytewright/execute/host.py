@@ -220,6 +220,8 @@ def run_library(
     bundle: Bundle, batch: Sequence[Sequence[Array]], *, repeat: int = 1, options: BuildOptions | None = None
 ) -> BatchResult:
     """Builds the bundle as a library and runs all inferences of a batch in this process; errors as of `HostModel`."""
+    for inputs in batch:  # before the C compiler takes its time
+        check_inputs(bundle.plan, inputs)
     context = HostModel.build(bundle.directory, options).open()
     runs = [context.run(inputs, repeat) for inputs in batch]
     outputs = tuple(tuple(arrays) for arrays, _ in runs)

@@ -59,8 +59,7 @@ def check_bundle(directory: str | PathLike[str]) -> Verdict:
     ]
     if diagnostics:
         raise CompileError(diagnostics)
-    placed = [b for b in plan.buffers.values() if b.has_offset]
-    return Verdict(plan, len(placed), len(plan.steps), len(plan.files), plan.parameter_bytes)
+    return Verdict(plan, plan.num_buffers, len(plan.steps), len(plan.files), plan.parameter_bytes)
 
 
 def verified_plan(directory: str | PathLike[str]) -> Plan:

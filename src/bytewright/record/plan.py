@@ -625,6 +625,17 @@ class Plan:
         return tuple(buffer for buffer in self.buffers.values() if buffer.role is role)
 
     @property
+    def num_buffers(self) -> int:
+        """How many buffers have an offset in a pool: what every command means by a number of buffers."""
+        return sum(buffer.has_offset for buffer in self.buffers.values())
+
+    @property
+    def num_buffers_text(self) -> str:
+        """`146 in pools and 29 elsewhere`: on a stack, the caller's, or requested at run time."""
+        num_elsewhere = len(self.buffers) - self.num_buffers
+        return f"{self.num_buffers} in pools" + (f" and {num_elsewhere} elsewhere" if num_elsewhere else "")
+
+    @property
     def arenas(self) -> tuple[tuple[PlannedBuffer, PlannedPool], ...]:
         """What serves requests at run time, each with the pool that it is a part of, if there is such a pool."""
         found = self.buffers_of(BufferRole.ARENA)

@@ -25,6 +25,7 @@ def report_document(plan: Plan) -> dict[str, Any]:
         "memories": [{**asdict(use), "free_bytes": use.free_bytes} for use in use_by_memory(plan)],
         "stack": {context: encode(stack) for context, stack in plan.stack.items()},
         "segments": [{**encode(segment), "num_calls": calls_of(plan, segment)} for segment in plan.segments],
+        "num_buffers": plan.num_buffers,
         "buffers": [
             {**facts(buffer, *buffer_facts), "rows": rows_text(buffer)} for buffer in largest_first(plan)
         ],

@@ -72,7 +72,7 @@ def _unknown(plan: Plan, name: str) -> Diagnostic:
         f"model '{plan.model}' has no buffer {name!r}",
         notes=()
         if close
-        else (f"it has {len(plan.buffers)} buffers, such as {', '.join(map(repr, names[:3]))}",),
+        else (f"it has buffers, {plan.num_buffers_text}, such as {', '.join(map(repr, names[:3]))}",),
         help=did_you_mean(close) or "`bytewright report DIR --json` lists all buffers",
     )
 

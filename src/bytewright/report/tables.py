@@ -12,6 +12,7 @@ from bytewright.record.plan import PlaceKind, Plan, PlannedBuffer, PlannedPool
 from bytewright.report.by_memory import use_by_memory
 from bytewright.report.chart import chart
 from bytewright.report.compare import Change, compare
+from bytewright.report.console import drawing_width
 from bytewright.report.document import largest_first
 from bytewright.report.lanes import lane_lines, lanes
 from bytewright.report.memory import use_over_time, used_workspaces
@@ -57,7 +58,7 @@ def print_report(plan: Plan, console: Console) -> None:
 def print_charts(plan: Plan, console: Console) -> None:
     """One chart for each workspace pool that is used."""
     for pool in used_workspaces(plan):
-        lines = chart(use_over_time(plan, pool), console.width, console.options.ascii_only)
+        lines = chart(use_over_time(plan, pool), drawing_width(console), console.options.ascii_only)
         console.print()
         console.print("\n".join(lines), soft_wrap=True, markup=False)
 
@@ -85,7 +86,7 @@ def print_segments(plan: Plan, console: Console) -> None:
 
 def print_lanes(plan: Plan, console: Console) -> None:
     """Who runs when, and what is handed over; nothing for one device."""
-    drawn = lane_lines(plan, console.width, console.options.ascii_only)
+    drawn = lane_lines(plan, drawing_width(console), console.options.ascii_only)
     if drawn:
         console.print()
         console.print("\n".join(drawn), soft_wrap=True, markup=False)
@@ -195,7 +196,7 @@ def stack_table(plan: Plan) -> Table:
 def largest_table(plan: Plan) -> Table:
     """The largest buffers, wherever they are."""
     shown = largest_first(plan)[:NUM_LARGEST]
-    title = f"Largest buffers ({len(shown)} of {len(plan.buffers)})"
+    title = f"Largest buffers ({len(shown)} of {plan.num_buffers_text})"
     by_rows = ("rows kept",) if plan.segments else ()
     rows = (
         (b.name, b.size_bytes, *(rows_text(b) for _ in by_rows), place_text(b), steps_text(b)) for b in shown

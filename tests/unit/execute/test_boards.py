@@ -49,10 +49,20 @@ def test_a_target_without_a_board_is_refused_with_reasons() -> None:
     (diagnostic,) = caught.value.diagnostics
     assert diagnostic.code == "BW204"
     assert diagnostic.notes[0] == "mps3-an547: it has a cortex-m55, device 'cpu' is a host"
-    assert (
-        diagnostic.help
-        == "compile for one of them: --target mps3-an547 | mps2-an521 | mps2-an500 | mps2-an386"
-    )
+    assert diagnostic.help == "no board has the core of device 'cpu': run it on the host, --on host"
+
+
+@pytest.mark.parametrize("name", ["host", "generic-cortex-m", "corstone-300-u55", *sorted(BOARDS)])
+def test_help_names_boards_of_the_targets_core_alone(name: str) -> None:
+    nowhere = replace(load_target(name), name="mine")
+    memories = tuple(replace(memory, base=None) for memory in nowhere.memories)
+    with pytest.raises(CompileError) as caught:
+        board_for(replace(nowhere, memories=memories))
+    help_text = f"{caught.value.diagnostics[0].help}"
+    for board in BOARDS.values():
+        has_its_core = board.target.default_device.isa == nowhere.default_device.isa
+        assert (board.name in help_text) is has_its_core, board.name
+    assert ("--target" in help_text) is not ("--on host" in help_text)
 
 
 @pytest.mark.parametrize(

@@ -61,8 +61,17 @@ def board_for(target: Target) -> Board:
         "BW204",
         f"no board that QEMU emulates can run a bundle for target '{target.name}'",
         notes=tuple(f"{name}: {obstacle}" for name, obstacle in obstacles.items()),
-        help=f"compile for one of them: --target {' | '.join(BOARDS)}",
+        help=_other_ways(target),
     )
+
+
+def _other_ways(target: Target) -> str:
+    """What runs instead: boards with the target's core, or the host where no board has it."""
+    isa = target.default_device.isa
+    same = [name for name, board in BOARDS.items() if board.isa == isa]
+    if same:
+        return f"compile for a board with a {isa.name}: --target {' | '.join(same)}"
+    return f"no board has the core of device '{target.default_device.name}': run it on the host, --on host"
 
 
 def _obstacle(target: Target, board: Board) -> str | None:

@@ -74,7 +74,7 @@ def profile_bundle(
             raise compile_error(
                 "BW204",
                 f"steps are counted on boards, and a bundle for {isa.name} runs in QEMU's user mode",
-                help="profile it on the host, or compile it for a board: --target mps3-an547",
+                help="profile it on the host: --on host",
             )
         result = run_on_board(
             bundle, batch, repeat=repeat, options=options, timeout_seconds=timeout_seconds, by_step=True

@@ -1,0 +1,22 @@
+"""The console that tables are printed on: as wide as a terminal, or without a limit where a program reads.
+
+A table that is wrapped breaks its names, and a name in two pieces is found by no search.
+"""
+
+from rich.console import Console
+
+UNLIMITED_WIDTH = 1 << 16
+_DRAWING_WIDTH = 80
+
+
+def standard_output() -> Console:
+    """Standard output as it is now; a pipe or a file has `UNLIMITED_WIDTH`."""
+    console = Console(highlight=False)
+    if not console.file.isatty():  # colours may be forced on a pipe, which is none the wider for it
+        console.width = UNLIMITED_WIDTH
+    return console
+
+
+def drawing_width(console: Console) -> int:
+    """Characters in a line of a chart, which fills what there is."""
+    return _DRAWING_WIDTH if console.width >= UNLIMITED_WIDTH else console.width
