@@ -39,7 +39,7 @@ from tflite_writer import OPTIONAL, ModelBuilder
 SIZES = {
     "layers": 8,
     "residual": 16,
-    "pools": 8,
+    "pools": 24,  # below that, segments are shorter than they may be
     "additions of the input": 45,
     "doublings": 150,
     "element-wise chain": 150,

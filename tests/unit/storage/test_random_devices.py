@@ -14,6 +14,7 @@ from bytewright.diagnostics import CompileError
 from bytewright.inspect.check_plan import faults_of_plan
 from bytewright.ir.border import Io
 from bytewright.options import Options
+from bytewright.record.plan import Plan
 from bytewright.record.plan_file import document_of
 from bytewright.storage import join_alignments, own_lines, place_scratch
 from bytewright.target.load import load_text
@@ -40,13 +41,22 @@ def planned(case: Case) -> pipeline.Planned:
     return pipeline.plan_model(read_module(program.text()), load_text(machine.toml(), "random.toml"), options)
 
 
+def plan_with_copies(case: Case) -> Plan | None:
+    """The plan where devices that have no memory in common pass values on; None where nobody can copy them."""
+    try:
+        return planned(case).plan
+    except CompileError as error:
+        assert {diagnostic.code for diagnostic in error.diagnostics} <= {"BW301", "BW703"}
+        return None
+
+
 @given(cases())
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 def test_plans_for_several_devices_keep_the_rules(case: Case) -> None:
     machine, program, _ = case
     if has_no_home(machine, program):
-        with pytest.raises(CompileError, match="BW301"):
-            planned(case)
+        plan = plan_with_copies(case)
+        assert plan is None or (faults_of_plan(plan) == [] and len(plan.steps) > len(program.calls))
         return
     plan = planned(case).plan
     assert broken_rules(machine, program, document_of(plan)) == []
