@@ -49,6 +49,7 @@ def faults_of_plan(plan: Plan) -> list[str]:
         *faults_of_references(plan),
         *faults_of_alignments(plan),
         *_faults_of_steps(plan),
+        *_faults_of_loop_steps(plan),
         *_faults_of_pools(plan),
         *_faults_of_buffers(plan),
         *_faults_of_parts(plan),
@@ -293,13 +294,18 @@ def _faults_of_branch(plan: Plan, condition: Condition, written: Collection[str]
         yield f"a branch in tick {tick} is on '{buffer.name}', which is not alive then"
 
 
-def _faults_of_loops(plan: Plan) -> Iterator[str]:
-    """What a loop uses and does not make lives for all of its turns."""
+def _faults_of_loop_steps(plan: Plan) -> Iterator[str]:
+    """Loops are of steps that exist, one at least."""
     for loop in plan.loops:
         first, last = loop.steps
         if not 0 <= first <= last < len(plan.steps):
             yield f"a loop has the steps {first} to {last}, which do not exist"
-            continue
+
+
+def _faults_of_loops(plan: Plan) -> Iterator[str]:
+    """What a loop uses and does not make lives for all of its turns."""
+    for loop in plan.loops:
+        first, last = loop.steps
         steps, inside = plan.steps[first : last + 1], set(loop.inside)
         lower, upper = steps[0].ticks[0], steps[-1].ticks[1]
         names = [name for step in steps for name in step.touched]

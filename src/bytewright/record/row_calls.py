@@ -198,7 +198,7 @@ class _Builder:
             if is_here and not any(block is branch for block in around):
                 return branch
         for loop in self.loops:
-            is_here = loop.steps[0] == number and loop.steps[1] < end
+            is_here = loop.steps[0] == number <= loop.steps[1] < end
             if is_here and not any(block is loop for block in around):
                 return loop
         return None

@@ -148,6 +148,11 @@ FORGED: dict[str, tuple[str, Change, str]] = {
         lambda d: buffer(d, "conv2d_0/out").update(alignment=0),
         "'conv2d_0/out' is aligned to 0, which is no power of two",
     ),
+    "a loop that ends before it begins": (
+        "rows",
+        lambda d: d["loops"][0].update(steps=[1, 0]),
+        "a loop has the steps 1 to 0, which do not exist",
+    ),
     "an input of fewer bytes": (
         "plain",
         lambda d: d["inputs"][0].update(size_bytes=1),

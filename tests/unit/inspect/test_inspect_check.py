@@ -168,11 +168,17 @@ def test_what_a_loop_uses_lives_for_all_of_its_turns(bundle: Path) -> None:
 
 def test_what_is_born_in_a_loop_is_used_there_alone(bundle: Path) -> None:
     def turn(document: Document) -> None:
-        document["loops"] = [{"steps": [0, 0], "inside": ["conv2d_0/out"]}, {"steps": [5, 900], "inside": []}]
+        document["loops"] = [{"steps": [0, 0], "inside": ["conv2d_0/out"]}]
 
     faults = plan_faults(bundle, turn)
     assert "'conv2d_0/out' is born in the loop of steps 0 to 0, and touched outside of it" in faults
-    assert "a loop has the steps 5 to 900, which do not exist" in faults
+
+
+def test_a_loop_of_steps_that_do_not_exist_is_found(bundle: Path) -> None:
+    def turn(document: Document) -> None:
+        document["loops"] = [{"steps": [5, 900], "inside": []}]
+
+    assert "a loop has the steps 5 to 900, which do not exist" in plan_faults(bundle, turn)
 
 
 def test_a_place_outside_of_the_candidates_is_found(bundle: Path) -> None:
