@@ -54,7 +54,7 @@ from bytewright.target.model import Target, without_limits
 MOST_TRIES = 12
 
 
-class _Cut(Enum):
+class Cut(Enum):
     """Which steps run together row by row.
 
     NONE: None.
@@ -69,10 +69,10 @@ class _Cut(Enum):
 
 # What is tried for each way to ask. Sums of sizes choose segments, so the plan of one cut may need less than that of
 # another whose sum is smaller: `auto` has both cuts planned.
-_CUTS = {
+CUTS = {
     Rows.OFF: (),
-    Rows.AUTO: (_Cut.PEAK, _Cut.EVERYWHERE),
-    Rows.MAX: (_Cut.EVERYWHERE,),
+    Rows.AUTO: (Cut.PEAK, Cut.EVERYWHERE),
+    Rows.MAX: (Cut.EVERYWHERE,),
 }
 
 
@@ -143,8 +143,8 @@ class _Search:
     def best(self) -> tuple[_Tried, Trial]:
         """The smallest of what is tried, the first of equals; and its trial with its segments described."""
         takes_rows = self.conditions.options.io is ir.Io.ROWS
-        plain = self.smallest(_Cut.NONE)
-        found = [self.smallest(cut) for cut in _CUTS[self.conditions.options.rows]]
+        plain = self.smallest(Cut.NONE)
+        found = [self.smallest(cut) for cut in CUTS[self.conditions.options.rows]]
         if self.conditions.options.rows is not Rows.MAX and not takes_rows:
             found.insert(0, plain)
         best = found[0]
@@ -155,7 +155,7 @@ class _Search:
             best = self.without_needless(best)
         return best, self.described(best, plain.trial)
 
-    def smallest(self, cut: _Cut) -> _Tried:
+    def smallest(self, cut: Cut) -> _Tried:
         """The smallest with segments of a kind, of the parts that are tried."""
         best = self.tried((), cut)
         self.run = replace(self.run, progress=None)
@@ -239,17 +239,17 @@ class _Search:
             self.trials[key] = store(module, self.run, self.conditions, node_budget=self.node_budget)
         return self.trials[key]
 
-    def tried(self, parts: tuple[Part, ...], cut: _Cut) -> _Tried | None:
+    def tried(self, parts: tuple[Part, ...], cut: Cut) -> _Tried | None:
         """What comes of parts; None if rows have to be taken from the input, and no segment can take them."""
         plain = _Tried(self.trial(parts, ()), parts, ())
-        if cut is _Cut.NONE:
+        if cut is Cut.NONE:
             return plain
         takes_rows = self.conditions.options.io is ir.Io.ROWS
-        segments = self.segments(parts, everywhere=cut is _Cut.EVERYWHERE)
+        segments = self.segments(parts, everywhere=cut is Cut.EVERYWHERE)
         if not segments:
             return None if takes_rows else plain
         by_rows = _Tried(self.trial(parts, segments), parts, segments)
-        is_taken = takes_rows or cut is _Cut.EVERYWHERE or by_rows.trial.is_smaller_than(plain.trial)
+        is_taken = takes_rows or cut is Cut.EVERYWHERE or by_rows.trial.is_smaller_than(plain.trial)
         return by_rows if is_taken else plain
 
     def alive(self, parts: tuple[Part, ...]) -> Alive:

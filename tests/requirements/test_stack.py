@@ -549,7 +549,8 @@ def test_s13_the_smallest_budget_that_may_run_a_kernel_holds() -> None:
     assert [use.planned_bytes for use in moved] == [0, 0, 0]
     refused = place_scratch(on_two_devices(301, inner=STACK), target)
     (diagnostic,) = stack_refusals(stack_uses(refused, target), refused, target)
-    assert "the stack of 'dsp.thread1' needs 701 B; its limit is 700 B: 1 B too few" in diagnostic.message
+    limit = "its limit is 800 B, of which 100 B are its reserve: 1 B too few"
+    assert f"the stack of 'dsp.thread1' needs 701 B; {limit}" in diagnostic.message
     assert "m_dsp_execute 200 B -> m_inner 301 B + 200 B" in diagnostic.notes[0]
 
 

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from bytewright import store
 from bytewright.bundle.write import write_bundle
 from bytewright.diagnostics import CompileError
 from bytewright.inspect.check import check_bundle
 from bytewright.ir.border import Io
-from bytewright.options import Options
+from bytewright.options import Options, Rows
 from bytewright.pipeline import compile_model
 from bytewright.target.registry import load_target
 from support.digits_bundle import change_file
@@ -78,7 +79,11 @@ PUSHED = {
 
 
 @pytest.mark.parametrize("name", PUSHED)
-def test_c_that_takes_rows_otherwise_is_found(tmp_path: Path, name: str) -> None:
+def test_c_that_takes_rows_otherwise_is_found(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In loops three deep, which the cut that lowers the peak has, and not the smallest plan."""
+    monkeypatch.setattr(store, "CUTS", {Rows.AUTO: (store.Cut.PEAK,)})
     old, new, sentence = PUSHED[name]
     folder = pushed(row_model(), tmp_path / "m")
     change_file(folder, SOURCE, old, new)
