@@ -44,7 +44,7 @@ test-thorough: setup lint  ## Before a feature is called done: all cases of all 
 	@echo "make test-thorough: everything passed"
 
 .PHONY: check
-check: setup lint  ## Before each commit, a minute or two: lint, types, the quick unit and golden tests
+check: setup lint  ## Before each commit, two minutes: lint, types, the quick unit and golden tests
 	@$(call beside_types,$(PYTEST) -m "not slow" tests/unit tests/golden)
 	@echo "make check: passed"
 
