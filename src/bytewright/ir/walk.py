@@ -230,12 +230,6 @@ def named_buffers(statement: Statement) -> Iterator[Buffer]:
             yield inner.buffer
 
 
-@remembered
-def used_buffers(function: PrimFunc) -> frozenset[Buffer]:
-    """All buffers that the body of a function shows or passes, reads and writes."""
-    return frozenset(named_buffers(function.body))
-
-
 def free_variables(statement: Statement) -> tuple[Var, ...]:
     """Variables used in the statement and defined outside it. Names are unique in a function, so order decides."""
     defined = {s.variable for s in walk_statements(statement) if isinstance(s, For | Let)}

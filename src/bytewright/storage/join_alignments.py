@@ -25,7 +25,7 @@ from bytewright.ir.analyses.touch import (
 )
 from bytewright.ir.definitions import Definition, redefined, redefined_constants
 from bytewright.ir.rewrite import substitute_in_function
-from bytewright.ir.walk import allocations, free_buffers, regions, used_buffers, walk_statements
+from bytewright.ir.walk import allocations, free_buffers, regions, walk_statements
 from bytewright.target.model import Target
 
 _OFFSET_HELP = "in the program: use a part that begins at a multiple of the alignment, or ask for less"
@@ -48,7 +48,7 @@ def join_alignments(module: ir.Module, target: Target) -> ir.Module:
     changed_constants = {before: after for before, after in constants.items() if before != after}
 
     def joined(function: ir.PrimFunc) -> ir.PrimFunc:
-        used = used_buffers(function) if changed_constants else frozenset()
+        used = set(free_buffers(function.body)) if changed_constants else set[ir.Buffer]()
         changed = joining.changed[function.name] | {b: a for b, a in changed_constants.items() if b in used}
         if not changed:
             return function

@@ -91,13 +91,10 @@ def convert_binary(
     """
     activation = fused_activation(at, 0)
     first, second = _two_operands(at, dtypes=(ir.DType.I32,))
-    if first.dtype is ir.DType.I32:
+    if first.dtype is not ir.DType.I8:
+        compute, clamp = (operation, clamp_float) if first.is_float else (wrapping, clamp_integer)
         operands = (at.value_of(first, "first"), at.value_of(second, "second"))
-        at.define(clamp_integer(at, at.emit(wrapping, operands, "unclamped"), activation))
-        return
-    if first.is_float:
-        operands = (at.value_of(first, "first"), at.value_of(second, "second"))
-        at.define(clamp_float(at, at.emit(operation, operands, "unclamped"), activation))
+        at.define(clamp(at, at.emit(compute, operands, "unclamped"), activation))
         return
     one, two, target = at.affine(first.tensor), at.affine(second.tensor), at.affine(at.output_tensor())
     form = int8(at, one.scale, two.scale, target.scale)
