@@ -64,3 +64,22 @@ def test_python_solves_the_easiest_with_the_same_nodes_as_c():
         by_default.placements,
         by_default.statistics.nodes,
     )
+
+
+@needs_native
+def test_the_core_is_asked_the_same_once(monkeypatch):
+    class Core:
+        num_searches = 0
+        first_fit = staticmethod(native._native.first_fit)
+
+        def search(self, *question):
+            self.num_searches += 1
+            return core.search(*question)
+
+    core, asked = native._native, Core()
+    monkeypatch.setattr(native, "_native", asked)
+    problem = load_instance("A", CAPACITY)
+    found = solve(problem, goal=Goal.DECIDE)
+    num_searches = asked.num_searches
+    assert solve(problem, goal=Goal.DECIDE) == found
+    assert asked.num_searches == num_searches > 0
