@@ -210,6 +210,11 @@ def loaded_buffers(statement: Statement) -> tuple[Buffer, ...]:
     )
 
 
+def stored_buffers(statement: Statement) -> tuple[Buffer, ...]:
+    """The buffers that the statement itself writes an element of."""
+    return (statement.buffer,) if isinstance(statement, Store) else ()
+
+
 def condition_buffer(statement: Statement) -> Buffer | None:
     """The buffer of one truth value, by which alone a branch is chosen: all that an entry may read itself."""
     if not isinstance(statement, If) or not isinstance(statement.condition, Load):
@@ -226,8 +231,7 @@ def named_buffers(statement: Statement) -> Iterator[Buffer]:
     for inner in walk_statements(statement):
         yield from (region.buffer for region in regions(inner))
         yield from loaded_buffers(inner)
-        if isinstance(inner, Store):
-            yield inner.buffer
+        yield from stored_buffers(inner)
 
 
 def free_variables(statement: Statement) -> tuple[Var, ...]:
