@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytewright import ir
-from bytewright.ir.analyses.ranges import Range, combined_range
+from bytewright.ir.analyses.ranges import Intervals, Range, combined_range
 from bytewright.ir.walk import walk_expression
 
 Mask = NDArray[np.bool_]
@@ -243,6 +243,21 @@ class Definitions:
                 return None if left is None or right is None else _compared(condition.operator, left, right)
             case _:
                 return None
+
+
+@dataclass(slots=True)
+class Forms(Intervals):
+    """A domain: what names stand for, and the ranges of loop variables, with all turns of loops together."""
+
+    definitions: Definitions = field(default_factory=Definitions)
+
+    def range_of(self, expression: ir.Expr) -> Range | None:
+        """Between which values an integer expression lies, if that is known."""
+        return self.definitions.range_of(expression, self.ranges)
+
+    def define(self, let: ir.Let) -> None:
+        """A name stands for its value."""
+        self.definitions.define(let.variable, let.value)
 
 
 def _combined(

@@ -5,7 +5,7 @@ counts as that of the whole numbers: an overflow is an error of the program (doc
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from bytewright import ir
 from bytewright.ir.analyses.interpreter import Interpreter
@@ -24,7 +24,7 @@ class Intervals(Interpreter):
         ranges: Of the variables that are defined, by name.
     """
 
-    ranges: dict[str, Range]
+    ranges: dict[str, Range] = field(default_factory=dict[str, Range])
 
     def range_of(self, expression: ir.Expr) -> Range | None:
         """Between which values an expression lies; None if it is not known."""
