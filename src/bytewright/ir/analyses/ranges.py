@@ -30,11 +30,17 @@ class Intervals(Interpreter):
         """Between which values an expression lies; None if it is not known."""
         return range_of(expression, self.ranges)
 
+    def bind(self, loop: ir.For) -> tuple[Range, Range] | None:
+        """Learns what the variable is in all turns together; returns the ranges of the bounds, if they are known."""
+        begin, end = self.range_of(loop.begin), self.range_of(loop.end)
+        if begin is None or end is None:
+            return None
+        self.ranges[loop.variable.name] = begin[0], max(begin[0], end[1] - 1)
+        return begin, end
+
     def turns(self, loop: ir.For) -> Iterator[None]:
         """All turns together; the body of a loop without a turn counts, too."""
-        begin, end = self.range_of(loop.begin), self.range_of(loop.end)
-        if begin is not None and end is not None:
-            self.ranges[loop.variable.name] = begin[0], max(begin[0], end[1] - 1)
+        self.bind(loop)
         yield
 
     def define(self, let: ir.Let) -> None:

@@ -219,7 +219,8 @@ class _Reader(Forms):
     def turns(self, loop: ir.For) -> Iterator[None]:
         """One row for all, in the loop over rows; elsewhere all turns together."""
         if not self._is_of_bounds(loop):
-            yield from Forms.turns(self, loop)
+            self.bind(loop)
+            yield
             return
         if self.row is not None:
             raise _NotByRowsError

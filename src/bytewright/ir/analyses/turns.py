@@ -149,7 +149,8 @@ class _Reader(Forms):
     def turns(self, loop: ir.For) -> Iterator[None]:
         """All turns together; the bounds count where the body touches anything."""
         outside, self.touches = self.touches, False
-        yield from Forms.turns(self, loop)
+        self.bind(loop)
+        yield
         if self.touches:
             self.touching.add(id(loop))
             self._bounds(loop)
