@@ -292,3 +292,14 @@ def test_what_is_not_known_has_no_distance() -> None:
     assert distances(loop(ir.const(8), i, ir.LoopKind.PARALLEL)) is None
     external = ir.PrimFunc("k", parameters, ir.Seq(()), external=ir.External())
     assert distances(external) is None
+
+
+def test_a_bound_is_read_too() -> None:
+    """How often a loop turns that touches neither, a kernel may read of what it has written over."""
+    source, output, own = (ir.Buffer(name, (8,), I32, 4) for name in ("source", "output", "own"))
+    parameters = (ir.BufferParameter(source, ir.Access.READ), ir.BufferParameter(output, ir.Access.WRITE))
+    i, zero = ir.Var("i", I32), ir.const(0)
+    turns = ir.For(i, zero, ir.Load(source, (ir.const(7),)), ir.Seq((ir.Store(own, (zero,), i),)))
+    body = ir.Seq((ir.Allocate(own), ir.Store(output, (zero,), zero), turns))
+    given = {"source": Given(False), "output": Given(True)}
+    assert overlap_distances(ir.PrimFunc("k", parameters, body), given, {}, {}) is None

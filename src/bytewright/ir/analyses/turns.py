@@ -142,13 +142,12 @@ class _Reader(Forms):
     touching: set[int] = field(default_factory=set[int])
 
     def evaluate(self, statement: ir.Statement) -> None:
-        """Loads, but for those of a loop's bounds, which data decides then."""
-        if not isinstance(statement, ir.For):
-            self.touches |= self._loads(statement)
+        """Loads."""
+        self.touches |= self._loads(statement)
 
     def turns(self, loop: ir.For) -> Iterator[None]:
-        """All turns together; the bounds count where the body touches anything."""
-        outside, self.touches = self.touches, False
+        """All turns together; the bounds count where they or the body touch anything."""
+        outside, self.touches = self.touches, id(loop) in self.loading
         self.bind(loop)
         yield
         if self.touches:
