@@ -26,7 +26,7 @@ from bytewright.ir.analyses.spans import NOTHING, Reach, Span
 from bytewright.ir.analyses.turns import FEW_TURNS, TellingTurns, telling_turns
 from bytewright.ir.analyses.values import Numbers, evaluate
 from bytewright.ir.symbols import symbols_of
-from bytewright.ir.walk import evaluated, operands, regions, walk_expression, walk_statements
+from bytewright.ir.walk import evaluated, expressions, operands, regions, walk_expression, walk_statements
 
 # Combinations of turns that are looked at together, at most.
 MAX_TURNS = 1 << 20
@@ -171,6 +171,12 @@ class _Reader(Interpreter):
 
     # Statements
 
+    def evaluate(self, statement: ir.Statement) -> None:
+        """What is loaded is read before anything is written."""
+        if id(statement) in self.telling.loading:
+            for expression in expressions(statement):
+                self._then(self._loads(expression, self.mask))
+
     def turns(self, loop: ir.For) -> Iterator[None]:
         """The turns that tell, all of them at once."""
         if id(loop) not in self.telling.touching:
@@ -223,7 +229,6 @@ class _Reader(Interpreter):
 
     def arms(self, branch: ir.If) -> Iterator[ir.Seq]:
         """Each arm with the combinations in which it is taken, where there are any; both if data decides."""
-        self._then(self._loads(branch.condition, self.mask))
         outside, holds = self.mask, evaluate(branch.condition, self.values)
         for arm, side in ((branch.then, True), (branch.otherwise, False)):
             if arm is None:
@@ -236,14 +241,9 @@ class _Reader(Interpreter):
 
     def define(self, let: ir.Let) -> None:
         self.values[let.variable.name] = evaluate(let.value, self.values)
-        if self._is_loading(let):
-            self._then(self._loads(let.value, self.mask))
 
     def show(self, view: ir.View) -> None:
-        holds = None
-        if view.condition is not None:
-            self._then(self._loads(view.condition, self.mask))
-            holds = evaluate(view.condition, self.values)
+        holds = None if view.condition is None else evaluate(view.condition, self.values)
         found: list[_Place] = []
         for region, side in ((view.source, True), (view.otherwise, False)):
             if region is not None:
@@ -253,8 +253,6 @@ class _Reader(Interpreter):
             self.places[view.buffer.name] = found
 
     def store(self, store: ir.Store) -> None:
-        for expression in (*store.indices, store.value) if self._is_loading(store) else ():
-            self._then(self._loads(expression, self.mask))
         for place in self.places.get(store.buffer.name, ()):
             if not place.is_output:
                 raise _OpenError
@@ -262,9 +260,6 @@ class _Reader(Interpreter):
 
     def call(self, call: ir.Call) -> None:
         """The body of the callee, in the place of the call."""
-        for argument in call.arguments:
-            if isinstance(argument, ir.Expr):
-                self._then(self._loads(argument, self.mask))
         if not any(region.buffer.name in self.places for region in regions(call)):
             return
         callee = self.kernels.get(call.callee)
@@ -295,9 +290,6 @@ class _Reader(Interpreter):
             first = place.first_byte + index * region.buffer.dtype.size_bytes
             found.append(_Place(place.is_output, first, _both(place.mask, mask)))
         return found
-
-    def _is_loading(self, statement: ir.Statement) -> bool:
-        return id(statement) in self.telling.loading
 
     def _loads(self, expression: ir.Expr, mask: Mask) -> Span | None:
         """What an expression reads; of a choice, the side that is chosen."""

@@ -146,8 +146,8 @@ class _Reader(Forms):
         self.touches |= self._loads(statement)
 
     def turns(self, loop: ir.For) -> Iterator[None]:
-        """All turns together; the bounds count where they or the body touch anything."""
-        outside, self.touches = self.touches, id(loop) in self.loading
+        """All turns together; the bounds count where the body touches anything."""
+        outside, self.touches = self.touches, False
         self.bind(loop)
         yield
         if self.touches:
