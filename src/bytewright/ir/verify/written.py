@@ -13,15 +13,17 @@ data, or whose elements are not known, needs some element of the buffer to be wr
 A function that the module does not hold writes what it is given.
 """
 
+from __future__ import annotations
+
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import assert_never
 
 import numpy as np
 
 from bytewright import ir
 from bytewright.ir.analyses.affine import Form, Mask, Ranges, each_turn, num_turns
 from bytewright.ir.analyses.arguments import buffer_arguments, scalar_arguments
+from bytewright.ir.analyses.interpreter import Interpreter
 from bytewright.ir.symbols import symbols_of
 from bytewright.ir.verify.touched import UNKNOWN, Elements, Touch, choice_of
 from bytewright.ir.verify.violation import INVALID, UNWRITTEN, Violation
@@ -144,7 +146,7 @@ class _Program:
         if kernel.is_opaque:
             return _summary_of_opaque(kernel)
         function = _Function(self, kernel, key[1])
-        function.run(kernel.body, {})
+        function.run(kernel.body)
         names = {parameter.buffer.name for parameter in kernel.buffer_parameters}
         writes = {name: mask for name, mask in function.written.items() if name in names}
         return _Summary(function.needs, frozenset(function.reads), writes)
@@ -156,7 +158,7 @@ class _Program:
             if parameter.access is ir.Access.READ and parameter.buffer.name in entry.written:
                 entry.written[parameter.buffer.name][:] = True
         entry.needs.clear()  # there is no caller to write anything
-        entry.run(main.body, {})
+        entry.run(main.body)
         allocations = (s for s in main.body.statements if isinstance(s, ir.Allocate))
         for definition in (*main.buffer_parameters, *allocations):
             missing = ~entry.written.get(definition.buffer.name, np.ones(1, np.bool_))
@@ -180,11 +182,12 @@ def _summary_of_opaque(kernel: ir.PrimFunc) -> _Summary:
     return _Summary(read, frozenset(read), all_but(ir.Access.READ))
 
 
-class _Function:
+class _Function(Interpreter):
     """One function: what is written at the present statement, and what it needs of its caller."""
 
     def __init__(self, program: _Program, function: ir.PrimFunc, scalars: tuple[int | None, ...]) -> None:
         self.program, self.function = program, function
+        self.ranges: Ranges = {}
         self.elements = Elements()
         self.definitions = self.elements.definitions
         self.data: set[str] = set()  # variables that depend on what memory holds
@@ -199,7 +202,7 @@ class _Function:
         known = iter(scalars)
         for parameter in function.parameters:
             if isinstance(parameter, ir.BufferParameter):
-                self.define(parameter.buffer)
+                self.add(parameter.buffer)
                 is_given = (
                     parameter.access is not ir.Access.WRITE and parameter.role is not ir.ParameterRole.SCRATCH
                 )
@@ -210,7 +213,7 @@ class _Function:
                 if value is not None:
                     self.definitions.forms[parameter.variable.name] = Form(value)
 
-    def define(self, buffer: ir.Buffer) -> None:
+    def add(self, buffer: ir.Buffer) -> None:
         if ir.num_elements(buffer) <= MAX_ELEMENTS:
             self.written[buffer.name] = _nothing(buffer)
             self.written[buffer.name][:] = (self.function.name, buffer.name) in self.program.trusted
@@ -220,51 +223,64 @@ class _Function:
 
     # In order, every loop in its first turn, then what all of its turns write
 
-    def run(self, sequence: ir.Seq, ranges: Ranges) -> None:
-        for statement in sequence.statements:
-            self.statement(statement, ranges)
+    def evaluate(self, statement: ir.Statement) -> None:
+        self.check(statement, self.ranges)
 
-    def statement(self, statement: ir.Statement, ranges: Ranges) -> None:
-        self.check(statement, ranges)
-        match statement:
-            case ir.Seq():
-                self.run(statement, ranges)
-            case ir.For():
-                self.loop(statement, ranges)
-            case ir.If():
-                self.branch(statement, ranges)
-            case ir.Let():
-                self.definitions.define(statement.variable, statement.value)
-                if self.depends_on_data(statement.value):
-                    self.data.add(statement.variable.name)
-            case ir.Allocate():
-                self.define(statement.buffer)
-                if ir.border_of(statement) is ir.Border.INPUT and statement.buffer.name in self.written:
-                    self.written[statement.buffer.name][:] = True
-            case ir.View():
-                self.elements.views[statement.buffer.name] = statement
-            case ir.Store() | ir.Call():
-                self.write(statement, ranges, self.written)
-            case _:
-                assert_never(statement)
-
-    def loop(self, loop: ir.For, ranges: Ranges) -> None:
-        every = self.every_turn(loop, ranges)
+    def turns(self, loop: ir.For) -> Iterator[None]:
+        outside, every = self.ranges, self.every_turn(loop, self.ranges)
         if every is None:
             return
         name = loop.variable.name
         if not self.depth and self.is_passed_on(loop) and self.affords((name,), every):
             for turn in each_turn((name,), every):
-                self.run(loop.body, turn)
+                self.ranges = turn
+                yield
+            self.ranges = outside
             return
-        begin = self.definitions.range_of(loop.begin, ranges)
-        first = {loop.variable.name: begin} if begin is not None and begin[0] == begin[1] else {}
+        begin = self.definitions.range_of(loop.begin, outside)
+        self.ranges = {**outside, name: begin} if begin is not None and begin[0] == begin[1] else outside
         self.depth += 1
-        self.run(loop.body, {**ranges, **first})
+        yield
         self.depth -= 1
-        self.collect(loop.body, every, self.written)
+        self.ranges = outside
+        _EveryTurn(self, every, self.written).run(loop.body)
         if self.depth == 0:
-            self.check_inside(loop.body, every)
+            _Inside(self, every).run(loop.body)
+
+    def arms(self, branch: ir.If) -> Iterator[ir.Seq]:
+        sides = self.sides(branch, self.ranges)
+        if len(sides) == 1:
+            yield sides[0]
+            return
+        before = {name: mask.copy() for name, mask in self.written.items()}
+        self.guarded += 1
+        yield sides[0]
+        then, self.written = self.written, before
+        yield sides[1]
+        self.guarded -= 1
+        join = np.logical_and if self.depends_on_data(branch.condition) else np.logical_or
+        for name, mask in self.written.items():
+            if name in then:
+                join(mask, then[name], out=mask)
+
+    def define(self, let: ir.Let) -> None:
+        self.definitions.define(let.variable, let.value)
+        if self.depends_on_data(let.value):
+            self.data.add(let.variable.name)
+
+    def allocate(self, allocate: ir.Allocate) -> None:
+        self.add(allocate.buffer)
+        if ir.border_of(allocate) is ir.Border.INPUT and allocate.buffer.name in self.written:
+            self.written[allocate.buffer.name][:] = True
+
+    def show(self, view: ir.View) -> None:
+        self.elements.views[view.buffer.name] = view
+
+    def store(self, store: ir.Store) -> None:
+        self.write(store, self.ranges, self.written)
+
+    def call(self, call: ir.Call) -> None:
+        self.write(call, self.ranges, self.written)
 
     def is_passed_on(self, loop: ir.For) -> bool:
         """Whether the entry passes what counts a loop's turns to kernels as a number, so that each turn is another."""
@@ -304,73 +320,6 @@ class _Function:
         both = (statement.then, statement.otherwise or ir.Seq(()))
         return self.elements.possible(statement.condition, both, ranges)
 
-    def branch(self, statement: ir.If, ranges: Ranges) -> None:
-        sides = self.sides(statement, ranges)
-        if len(sides) == 1:
-            self.run(sides[0], ranges)
-            return
-        before = {name: mask.copy() for name, mask in self.written.items()}
-        self.guarded += 1
-        self.run(sides[0], ranges)
-        then, self.written = self.written, before
-        self.run(sides[1], ranges)
-        self.guarded -= 1
-        join = np.logical_and if self.depends_on_data(statement.condition) else np.logical_or
-        for name, mask in self.written.items():
-            if name in then:
-                join(mask, then[name], out=mask)
-
-    # What all turns write
-
-    def collect(self, sequence: ir.Seq, ranges: Ranges, into: dict[str, Mask]) -> None:
-        for statement in sequence.statements:
-            match statement:
-                case ir.Seq():
-                    self.collect(statement, ranges, into)
-                case ir.For():
-                    every = self.every_turn(statement, ranges)
-                    if every is not None:
-                        self.collect(statement.body, every, into)
-                case ir.If():
-                    self.collect_branch(statement, ranges, into)
-                case ir.Store() | ir.Call():
-                    self.write(statement, ranges, into)
-                case ir.Allocate() | ir.View() | ir.Let():
-                    pass
-                case _:
-                    assert_never(statement)
-
-    def collect_branch(self, statement: ir.If, ranges: Ranges, into: dict[str, Mask]) -> None:
-        sides = self.sides(statement, ranges)
-        if len(sides) == 1:
-            self.collect(sides[0], ranges, into)
-        elif not self.depends_on_data(statement.condition):
-            self.collect_turns(statement, ranges, into)
-        else:
-            written = [{name: np.zeros_like(mask) for name, mask in into.items()} for _ in sides]
-            for side, masks in zip(sides, written, strict=True):
-                self.collect(side, ranges, masks)
-            for name, mask in into.items():
-                np.logical_or(mask, written[0][name] & written[1][name], out=mask)
-
-    def collect_turns(self, statement: ir.If, ranges: Ranges, into: dict[str, Mask]) -> None:
-        """What a branch on loop variables writes: at most what either side does, and turn by turn if that is more."""
-        most = {name: mask.copy() for name, mask in into.items()}
-        for side in self.sides(statement, ranges):
-            self.collect(side, ranges, most)
-        if all(np.array_equal(mask, most[name]) for name, mask in into.items()):
-            return
-        names = self.definitions.variables_of(statement.condition)
-        count = num_turns(names, ranges)
-        cost = count * (sum(map(len, into.values())) + TURN_COST)
-        if count < 2 or cost > self.program.budget:
-            into.update(most)
-            return
-        self.program.budget -= cost
-        for turn in each_turn(names, ranges):
-            for side in self.sides(statement, turn):
-                self.collect(side, turn, into)
-
     def write(self, statement: ir.Store | ir.Call, ranges: Ranges, into: dict[str, Mask]) -> None:
         for touch in self.writes_of(statement, ranges):
             mask = into.get(touch.buffer.name)
@@ -398,40 +347,6 @@ class _Function:
         return self.program.summary(kernel, tuple(scalars))
 
     # Reads
-
-    def check_inside(self, sequence: ir.Seq, ranges: Ranges) -> None:
-        """Reads of all turns of an outermost loop, against what is written when it has ended."""
-        for statement in sequence.statements:
-            self.check(statement, ranges)
-            match statement:
-                case ir.Seq():
-                    self.check_inside(statement, ranges)
-                case ir.For():
-                    every = self.every_turn(statement, ranges)
-                    if every is not None:
-                        may_not_run = self.may_have_no_turn(statement, ranges)
-                        self.guarded += may_not_run
-                        self.check_inside(statement.body, every)
-                        self.guarded -= may_not_run
-                case ir.If():
-                    self.check_sides(statement, ranges)
-                case _:
-                    pass
-
-    def may_have_no_turn(self, loop: ir.For, ranges: Ranges) -> bool:
-        """Whether a loop may end where it begins, as far as numbers between which its ends lie can tell."""
-        begin, end = (self.definitions.range_of(bound, ranges) for bound in (loop.begin, loop.end))
-        return begin is not None and end is not None and begin[1] >= end[0]
-
-    def check_sides(self, statement: ir.If, ranges: Ranges) -> None:
-        names = self.definitions.variables_of(statement.condition)
-        is_open = len(self.sides(statement, ranges)) > 1 and not self.depends_on_data(statement.condition)
-        for turn in each_turn(names, ranges) if is_open and self.affords(names, ranges) else (ranges,):
-            sides = self.sides(statement, turn)
-            self.guarded += len(sides) > 1
-            for side in sides:
-                self.check_inside(side, turn)
-            self.guarded -= len(sides) > 1
 
     def check(self, statement: ir.Statement, ranges: Ranges) -> None:
         if isinstance(statement, ir.Call):
@@ -562,6 +477,104 @@ class _Function:
             isinstance(node, ir.Load) or getattr(node, "name", None) in self.data
             for node in walk_expression(expression)
         )
+
+
+@dataclass(slots=True)
+class _EveryTurn(Interpreter):
+    """What all turns of a loop write, or of several loops: their ranges are those of all turns together."""
+
+    function: _Function
+    ranges: Ranges
+    into: dict[str, Mask]
+
+    def turns(self, loop: ir.For) -> Iterator[None]:
+        every = self.function.every_turn(loop, self.ranges)
+        if every is not None:
+            outside, self.ranges = self.ranges, every
+            yield
+            self.ranges = outside
+
+    def arms(self, branch: ir.If) -> Iterator[ir.Seq]:
+        sides = self.function.sides(branch, self.ranges)
+        if len(sides) == 1:
+            yield sides[0]
+        elif not self.function.depends_on_data(branch.condition):
+            yield from self.turn_by_turn(branch)
+        else:
+            into, written = self.into, list[dict[str, Mask]]()
+            for side in sides:
+                self.into = {name: np.zeros_like(mask) for name, mask in into.items()}
+                yield side
+                written.append(self.into)
+            self.into = into
+            for name, mask in into.items():
+                np.logical_or(mask, written[0][name] & written[1][name], out=mask)
+
+    def turn_by_turn(self, branch: ir.If) -> Iterator[ir.Seq]:
+        """What a branch on loop variables writes: at most what either side does, and turn by turn if that is more."""
+        function, ranges, into = self.function, self.ranges, self.into
+        self.into = most = {name: mask.copy() for name, mask in into.items()}
+        yield from function.sides(branch, ranges)
+        self.into = into
+        if all(np.array_equal(mask, most[name]) for name, mask in into.items()):
+            return
+        names = function.definitions.variables_of(branch.condition)
+        count = num_turns(names, ranges)
+        cost = count * (sum(map(len, into.values())) + TURN_COST)
+        if count < 2 or cost > function.program.budget:
+            into.update(most)
+            return
+        function.program.budget -= cost
+        for turn in each_turn(names, ranges):
+            self.ranges = turn
+            yield from function.sides(branch, turn)
+        self.ranges = ranges
+
+    def store(self, store: ir.Store) -> None:
+        self.function.write(store, self.ranges, self.into)
+
+    def call(self, call: ir.Call) -> None:
+        self.function.write(call, self.ranges, self.into)
+
+
+@dataclass(slots=True)
+class _Inside(Interpreter):
+    """Reads of all turns of an outermost loop, against what is written when it has ended."""
+
+    function: _Function
+    ranges: Ranges
+
+    def evaluate(self, statement: ir.Statement) -> None:
+        self.function.check(statement, self.ranges)
+
+    def turns(self, loop: ir.For) -> Iterator[None]:
+        every = self.function.every_turn(loop, self.ranges)
+        if every is not None:
+            outside, may_not_run = self.ranges, self.may_have_no_turn(loop)
+            self.ranges = every
+            self.function.guarded += may_not_run
+            yield
+            self.function.guarded -= may_not_run
+            self.ranges = outside
+
+    def may_have_no_turn(self, loop: ir.For) -> bool:
+        """Whether a loop may end where it begins, as far as numbers between which its ends lie can tell."""
+        range_of = self.function.definitions.range_of
+        begin, end = (range_of(bound, self.ranges) for bound in (loop.begin, loop.end))
+        return begin is not None and end is not None and begin[1] >= end[0]
+
+    def arms(self, branch: ir.If) -> Iterator[ir.Seq]:
+        function, ranges = self.function, self.ranges
+        names = function.definitions.variables_of(branch.condition)
+        is_open = len(function.sides(branch, ranges)) > 1 and not function.depends_on_data(branch.condition)
+        each = each_turn(names, ranges) if is_open and function.affords(names, ranges) else (ranges,)
+        for turn in each:
+            self.ranges = turn
+            sides = function.sides(branch, turn)
+            function.guarded += len(sides) > 1
+            yield from sides
+            function.guarded -= len(sides) > 1
+        self.ranges = ranges
 
 
 def _variables(expression: ir.Expr) -> set[str]:
