@@ -231,11 +231,11 @@ def regions(statement: Statement) -> tuple[Region, ...]:
             assert_never(statement)
 
 
-def stored_buffers(statement: Statement) -> tuple[Buffer, ...]:
-    """The buffers that the statement itself writes to."""
+def stores(statement: Statement) -> tuple[Store, ...]:
+    """What the statement itself writes, one element each; what callees write is theirs."""
     match statement:
         case Store():
-            return (statement.buffer,)
+            return (statement,)
         case For() | If() | Let() | View() | Allocate() | Call() | Seq():
             return ()
         case _:

@@ -23,7 +23,7 @@ from bytewright.ir.prim import (
     defined_names,
     expressions,
     regions,
-    stored_buffers,
+    stores,
 )
 from bytewright.ir.remember import remembered
 from bytewright.ir.types import DType
@@ -142,6 +142,11 @@ def loaded_buffers(statement: Statement) -> tuple[Buffer, ...]:
         for node in walk_expression(expression)
         if isinstance(node, Load)
     )
+
+
+def stored_buffers(statement: Statement) -> tuple[Buffer, ...]:
+    """The buffers that the statement itself writes an element of, once for each."""
+    return tuple(store.buffer for store in stores(statement))
 
 
 def condition_buffer(statement: Statement) -> Buffer | None:

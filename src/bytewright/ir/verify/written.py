@@ -27,7 +27,15 @@ from bytewright.ir.analyses.interpreter import Interpreter
 from bytewright.ir.symbols import symbols_of
 from bytewright.ir.verify.touched import UNKNOWN, Elements, Touch, choice_of
 from bytewright.ir.verify.violation import INVALID, UNWRITTEN, Violation
-from bytewright.ir.walk import calls, evaluated, expressions, regions, walk_expression, walk_statements
+from bytewright.ir.walk import (
+    calls,
+    evaluated,
+    expressions,
+    regions,
+    stores,
+    walk_expression,
+    walk_statements,
+)
 
 MAX_ELEMENTS = 1 << 26  # of larger buffers elements are not told apart
 MAX_TURN_ELEMENTS = 1 << 26  # that are looked at, in all, where turns are looked at one by one
@@ -353,14 +361,14 @@ class _Function(Interpreter):
             self.check_parts(statement, ranges)
         for touch in self.reads_of(statement, ranges):
             self.check_read(statement, touch, ranges)
-        if isinstance(statement, ir.Store):
-            self.check_existence(statement, self.elements.at(statement.buffer, statement.indices), ranges)
+        for store in stores(statement):
+            self.check_existence(statement, self.elements.at(store.buffer, store.indices), ranges)
         if not self.guarded:
             self.check_rows(statement, ranges)
 
     def check_rows(self, statement: ir.Statement, ranges: Ranges) -> None:
         """Rows of rings that a statement always touches must exist: their slots do, whatever the row."""
-        touched = [(node.buffer, node.indices) for node in (statement,) if isinstance(node, ir.Store)]
+        touched = [(store.buffer, store.indices) for store in stores(statement)]
         touched += [
             (load.buffer, load.indices)
             for expression in expressions(statement)
