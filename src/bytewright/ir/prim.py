@@ -158,6 +158,9 @@ Statement = For | Allocate | View | Store | If | Let | Call | Seq
 
 # What a statement is made of: each kind has its row in these.
 
+# Kinds without blocks, for walks that ask this of every statement.
+LEAVES = frozenset((Allocate, View, Store, Let, Call))
+
 
 def blocks(statement: Statement) -> tuple[Seq, ...]:
     """The sequences directly inside a statement; a `Seq` is its own."""

@@ -9,6 +9,7 @@ from typing import cast as cast_type
 
 from bytewright.ir.expr import AnyExpr, Binary, Buffer, Cast, Const, Expr, Load, ScalarCall, Select, Var
 from bytewright.ir.prim import (
+    LEAVES,
     Allocate,
     BufferParameter,
     Call,
@@ -90,7 +91,7 @@ def walk_statements(statement: Statement) -> Iterator[Statement]:
         yield node
         if isinstance(node, Seq):
             pending.extend(reversed(node.statements))
-        else:
+        elif type(node) not in LEAVES:
             pending.extend(reversed(blocks(node)))
 
 
@@ -146,7 +147,8 @@ def loaded_buffers(statement: Statement) -> tuple[Buffer, ...]:
 
 def stored_buffers(statement: Statement) -> tuple[Buffer, ...]:
     """The buffers that the statement itself writes an element of, once for each."""
-    return tuple(store.buffer for store in stores(statement))
+    written = stores(statement)
+    return tuple(store.buffer for store in written) if written else ()
 
 
 def condition_buffer(statement: Statement) -> Buffer | None:
