@@ -153,12 +153,12 @@ class _Body(Intervals):
 
     def arms(self, branch: ir.If) -> Iterator[ir.Seq]:
         """Of each buffer the costlier arm."""
-        outside, most = self.total, Counter[tuple[str, ir.Access]]()
+        outside, found = self.total, list[_Bytes]()
         for arm in Intervals.arms(self, branch):
             self.total = Counter()
             yield arm
-            most |= self.total
-        outside.update(most)
+            found.append(self.total)
+        outside.update(found[0] | found[-1])
         self.total = outside
 
     def store(self, store: ir.Store) -> None:
