@@ -25,13 +25,13 @@ from bytewright.ir.analyses.affine import Form, Mask, Ranges, each_turn, num_tur
 from bytewright.ir.analyses.arguments import buffer_arguments, scalar_arguments
 from bytewright.ir.analyses.interpreter import Interpreter
 from bytewright.ir.symbols import symbols_of
+from bytewright.ir.verify.existence import missing_element, missing_rows, passed_parts
 from bytewright.ir.verify.touched import UNKNOWN, Elements, Touch, choice_of
 from bytewright.ir.verify.violation import INVALID, UNWRITTEN, Violation
 from bytewright.ir.walk import (
     calls,
     evaluated,
     expressions,
-    regions,
     stores,
     walk_expression,
     walk_statements,
@@ -357,48 +357,22 @@ class _Function(Interpreter):
     # Reads
 
     def check(self, statement: ir.Statement, ranges: Ranges) -> None:
-        if isinstance(statement, ir.Call):
-            self.check_parts(statement, ranges)
+        kernel = self.program.kernels.get(statement.callee) if isinstance(statement, ir.Call) else None
+        if isinstance(statement, ir.Call) and kernel is not None:
+            for part in passed_parts(self.elements, kernel, statement, ranges):
+                self.check_existence(statement, part, ranges)
         for touch in self.reads_of(statement, ranges):
             self.check_read(statement, touch, ranges)
         for store in stores(statement):
             self.check_existence(statement, self.elements.at(store.buffer, store.indices), ranges)
-        if not self.guarded:
-            self.check_rows(statement, ranges)
+        for text in () if self.guarded else missing_rows(self.elements, statement, ranges):
+            self.report(statement, text, INVALID)
 
-    def check_rows(self, statement: ir.Statement, ranges: Ranges) -> None:
-        """Rows of rings that a statement always touches must exist: their slots do, whatever the row."""
-        touched = [(store.buffer, store.indices) for store in stores(statement)]
-        touched += [
-            (load.buffer, load.indices)
-            for expression in expressions(statement)
-            for load, is_certain in self.elements.loads(expression, ranges)
-            if is_certain
-        ]
-        if isinstance(statement, ir.View) and statement.condition is None:
-            touched += [(region.buffer, region.indices) for region in regions(statement)]
-        for buffer, indices in touched:
-            if buffer.rows is None or not indices:
-                continue
-            form = self.definitions.form(indices[buffer.rows.axis])
-            known = None if form is None else form.range_in(ranges)
-            num_rows = ir.upper_bound(buffer.shape[buffer.rows.axis])
-            if known is not None and not 0 <= known[0] <= known[1] < num_rows:
-                row = known[0] if known[0] < 0 else known[1]
-                self.report(
-                    statement, f"row {row} of '{buffer.name}' does not exist; it has {num_rows}", INVALID
-                )
-
-    def check_parts(self, call: ir.Call, ranges: Ranges) -> None:
-        """What a call passes parts of has all elements of the parameters, whatever the callee does with them."""
-        kernel = self.program.kernels.get(call.callee)
-        if kernel is None:
-            return
-        for parameter, argument in buffer_arguments(kernel, call):
-            if argument.indices:
-                every = np.broadcast_to(np.True_, (ir.num_elements(parameter.buffer),))
-                for source in self.elements.sources(self.elements.passed(argument, every), ranges):
-                    self.check_existence(call, source, ranges)
+    def check_existence(self, statement: ir.Statement, touch: Touch, ranges: Ranges) -> None:
+        is_certain = touch.is_certain and not self.guarded
+        text = missing_element(self.elements, touch, ranges, is_certain=is_certain)
+        if text is not None:
+            self.report(statement, text, INVALID)
 
     def check_read(self, statement: ir.Statement, touch: Touch, ranges: Ranges) -> None:
         for source in self.elements.sources(touch, ranges):
@@ -429,28 +403,6 @@ class _Function(Interpreter):
             self.reads.add(name)
         else:
             self.require(statement, name, missing)
-
-    def check_existence(self, statement: ir.Statement, touch: Touch, ranges: Ranges) -> None:
-        """Elements that are known one by one must be those of the buffer, and of others one at least."""
-        runs = self.elements.runs(touch, ranges)
-        is_certain = touch.is_certain and not self.guarded
-        count = ir.num_elements(touch.buffer)
-        if runs is None or not is_certain:
-            known = self.definitions.range_of(touch.index, ranges)
-            may_not_happen = not is_certain and any(
-                isinstance(n, ir.Var) for n in walk_expression(touch.index)
-            )
-            if known is not None and not may_not_happen and (known[0] >= count or known[1] < 0):
-                self.report_missing(statement, touch.buffer, known[0] if known[0] >= count else known[1])
-            return
-        last = runs.last + (0 if touch.pattern.all() else int(np.flatnonzero(touch.pattern)[-1]))
-        outside = last if last >= count else runs.first
-        if not 0 <= outside < count:
-            self.report_missing(statement, touch.buffer, outside)
-
-    def report_missing(self, statement: ir.Statement, buffer: ir.Buffer, element: int) -> None:
-        text = f"element {element} of '{buffer.name}' does not exist; it has {ir.num_elements(buffer)}"
-        self.report(statement, text, INVALID)
 
     def reads_of(self, statement: ir.Statement, ranges: Ranges) -> Iterator[Touch]:
         yield from self.loads_of(statement, ranges)
