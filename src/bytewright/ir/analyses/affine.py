@@ -318,7 +318,7 @@ def num_turns(names: Iterable[str], ranges: Ranges) -> int:
     return prod(ranges[name][1] - ranges[name][0] + 1 for name in names if name in ranges)
 
 
-def each_turn(names: Iterable[str], ranges: Ranges) -> Iterator[Ranges]:
+def each_turn(names: Iterable[str], ranges: Ranges) -> Iterator[dict[str, Range]]:
     """The ranges with each of these combinations."""
     known = [name for name in names if name in ranges]
     for values in product(*(range(ranges[name][0], ranges[name][1] + 1) for name in known)):

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bytewright import ir
-from bytewright.ir.analyses.affine import Form, Mask, Ranges, each_turn, num_turns
+from bytewright.ir.analyses.affine import Form, Mask, each_turn, num_turns
 from bytewright.ir.analyses.arguments import buffer_arguments, scalar_arguments
 from bytewright.ir.analyses.interpreter import Interpreter
 from bytewright.ir.symbols import symbols_of
@@ -190,14 +190,12 @@ def _summary_of_opaque(kernel: ir.PrimFunc) -> _Summary:
     return _Summary(read, frozenset(read), all_but(ir.Access.READ))
 
 
-class _Function(Interpreter):
+class _Function(Elements):
     """One function: what is written at the present statement, and what it needs of its caller."""
 
     def __init__(self, program: _Program, function: ir.PrimFunc, scalars: tuple[int | None, ...]) -> None:
+        Elements.__init__(self)
         self.program, self.function = program, function
-        self.ranges: Ranges = {}
-        self.elements = Elements()
-        self.definitions = self.elements.definitions
         self.data: set[str] = set()  # variables that depend on what memory holds
         self.written: dict[str, Mask] = {}
         self.needs: dict[str, Mask] = {}
@@ -232,31 +230,48 @@ class _Function(Interpreter):
     # In order, every loop in its first turn, then what all of its turns write
 
     def evaluate(self, statement: ir.Statement) -> None:
-        self.check(statement, self.ranges)
+        self.check(statement)
 
     def turns(self, loop: ir.For) -> Iterator[None]:
-        outside, every = self.ranges, self.every_turn(loop, self.ranges)
-        if every is None:
-            return
-        name = loop.variable.name
-        if not self.depth and self.is_passed_on(loop) and self.affords((name,), every):
-            for turn in each_turn((name,), every):
-                self.ranges = turn
-                yield
-            self.ranges = outside
-            return
-        begin = self.definitions.range_of(loop.begin, outside)
-        self.ranges = {**outside, name: begin} if begin is not None and begin[0] == begin[1] else outside
-        self.depth += 1
+        name, outside, begin = loop.variable.name, self.ranges, self.range_of(loop.begin)
+        for _ in self.all_turns(loop):
+            if not self.depth and self.is_passed_on(loop) and self.affords((name,)):
+                yield from self.one_by_one((name,))
+                continue
+            every = self.ranges
+            is_known = begin is not None and begin[0] == begin[1]
+            self.ranges = {**outside, name: begin} if is_known else outside
+            self.depth += 1
+            yield
+            self.depth -= 1
+            self.ranges = every
+            _EveryTurn(self, self.written).run(loop.body)
+            if self.depth == 0:
+                _Inside(self).run(loop.body)
+
+    def all_turns(self, loop: ir.For) -> Iterator[None]:
+        """All turns of a loop together; none if it has no turn.
+
+        The variable has a range if its values are the same in every turn of the loops around it.
+        """
+        outside, begin, end = self.ranges, self.range_of(loop.begin), self.range_of(loop.end)
+        if begin is not None and end is not None and begin[0] == begin[1] and end[0] == end[1]:
+            if begin[0] >= end[0]:
+                return
+            self.ranges = {**outside, loop.variable.name: (begin[0], end[0] - 1)}
         yield
-        self.depth -= 1
         self.ranges = outside
-        _EveryTurn(self, every, self.written).run(loop.body)
-        if self.depth == 0:
-            _Inside(self, every).run(loop.body)
+
+    def one_by_one(self, names: Iterable[str]) -> Iterator[None]:
+        """Each combination of values of some variables."""
+        outside = self.ranges
+        for turn in each_turn(names, outside):
+            self.ranges = turn
+            yield
+        self.ranges = outside
 
     def arms(self, branch: ir.If) -> Iterator[ir.Seq]:
-        sides = self.sides(branch, self.ranges)
+        sides = self.sides(branch)
         if len(sides) == 1:
             yield sides[0]
             return
@@ -272,7 +287,7 @@ class _Function(Interpreter):
                 join(mask, then[name], out=mask)
 
     def define(self, let: ir.Let) -> None:
-        self.definitions.define(let.variable, let.value)
+        Elements.define(self, let)
         if self.depends_on_data(let.value):
             self.data.add(let.variable.name)
 
@@ -281,14 +296,11 @@ class _Function(Interpreter):
         if ir.border_of(allocate) is ir.Border.INPUT and allocate.buffer.name in self.written:
             self.written[allocate.buffer.name][:] = True
 
-    def show(self, view: ir.View) -> None:
-        self.elements.views[view.buffer.name] = view
-
     def store(self, store: ir.Store) -> None:
-        self.write(store, self.ranges, self.written)
+        self.write(store, self.written)
 
     def call(self, call: ir.Call) -> None:
-        self.write(call, self.ranges, self.written)
+        self.write(call, self.written)
 
     def is_passed_on(self, loop: ir.For) -> bool:
         """Whether the entry passes what counts a loop's turns to kernels as a number, so that each turn is another."""
@@ -304,83 +316,73 @@ class _Function(Interpreter):
                 return True
         return False
 
-    def affords(self, names: Iterable[str], ranges: Ranges) -> bool:
+    def affords(self, names: Iterable[str]) -> bool:
         """Takes what it costs to look at the turns of some variables one by one, if there is as much left."""
-        count = num_turns(names, ranges)
+        count = num_turns(names, self.ranges)
         cost = count * (sum(map(len, self.written.values())) + TURN_COST)
-        if cost > self.program.budget or not any(name in ranges for name in names):
+        if cost > self.program.budget or not any(name in self.ranges for name in names):
             return False
         self.program.budget -= cost
         return True
 
-    def every_turn(self, loop: ir.For, ranges: Ranges) -> Ranges | None:
-        """The ranges in all turns of a loop together, or None if it has no turn.
-
-        The variable is among them if its values are the same in every turn of the loops around it.
-        """
-        begin, end = (self.definitions.range_of(bound, ranges) for bound in (loop.begin, loop.end))
-        if begin is None or end is None or begin[0] != begin[1] or end[0] != end[1]:
-            return ranges
-        return {**ranges, loop.variable.name: (begin[0], end[0] - 1)} if begin[0] < end[0] else None
-
-    def sides(self, statement: ir.If, ranges: Ranges) -> tuple[ir.Seq, ...]:
+    def sides(self, statement: ir.If) -> tuple[ir.Seq, ...]:
         """The sides of a branch that may be taken."""
         both = (statement.then, statement.otherwise or ir.Seq(()))
-        return self.elements.possible(statement.condition, both, ranges)
+        return self.possible(statement.condition, both)
 
-    def write(self, statement: ir.Store | ir.Call, ranges: Ranges, into: dict[str, Mask]) -> None:
-        for touch in self.writes_of(statement, ranges):
+    def write(self, statement: ir.Store | ir.Call, into: dict[str, Mask]) -> None:
+        for touch in self.writes_of(statement):
             mask = into.get(touch.buffer.name)
             if mask is not None:
-                mask |= self.elements.reached(touch, len(mask), ranges)[0]
+                mask |= self.reached(touch, len(mask))[0]
 
-    def writes_of(self, statement: ir.Store | ir.Call, ranges: Ranges) -> Iterator[Touch]:
+    def writes_of(self, statement: ir.Store | ir.Call) -> Iterator[Touch]:
         if isinstance(statement, ir.Store):
-            yield self.elements.at(statement.buffer, statement.indices)
+            yield self.at(statement.buffer, statement.indices)
             return
         kernel = self.program.kernels.get(statement.callee)
         if kernel is None:
             regions = (argument for argument in statement.arguments if isinstance(argument, ir.Region))
             yield from (Touch(region.buffer, None, UNKNOWN) for region in regions)
             return
-        writes = self.summary(kernel, statement, ranges).writes
+        writes = self.summary(kernel, statement).writes
         for parameter, argument in buffer_arguments(kernel, statement):
             if parameter.access is not ir.Access.READ and parameter.buffer.name in writes:
-                yield self.elements.passed(argument, writes[parameter.buffer.name])
+                yield self.passed(argument, writes[parameter.buffer.name])
 
-    def summary(self, kernel: ir.PrimFunc, call: ir.Call, ranges: Ranges) -> _Summary:
+    def summary(self, kernel: ir.PrimFunc, call: ir.Call) -> _Summary:
         """What a kernel does at a call."""
-        known = (self.definitions.range_of(a, ranges) for _, a in scalar_arguments(kernel, call))
+        known = (self.range_of(a) for _, a in scalar_arguments(kernel, call))
         scalars = (r[0] if r is not None and r[0] == r[1] else None for r in known)
         return self.program.summary(kernel, tuple(scalars))
 
     # Reads
 
-    def check(self, statement: ir.Statement, ranges: Ranges) -> None:
+    def check(self, statement: ir.Statement) -> None:
         kernel = self.program.kernels.get(statement.callee) if isinstance(statement, ir.Call) else None
         if isinstance(statement, ir.Call) and kernel is not None:
-            for part in passed_parts(self.elements, kernel, statement, ranges):
-                self.check_existence(statement, part, ranges)
-        for touch in self.reads_of(statement, ranges):
-            self.check_read(statement, touch, ranges)
+            for part in passed_parts(self, kernel, statement):
+                self.check_existence(statement, part)
+        for touch in self.reads_of(statement):
+            self.check_read(statement, touch)
         for store in stores(statement):
-            self.check_existence(statement, self.elements.at(store.buffer, store.indices), ranges)
-        for text in () if self.guarded else missing_rows(self.elements, statement, ranges):
+            self.check_existence(statement, self.at(store.buffer, store.indices))
+        for text in () if self.guarded else missing_rows(self, statement):
             self.report(statement, text, INVALID)
 
-    def check_existence(self, statement: ir.Statement, touch: Touch, ranges: Ranges) -> None:
+    def check_existence(self, statement: ir.Statement, touch: Touch) -> None:
         is_certain = touch.is_certain and not self.guarded
-        text = missing_element(self.elements, touch, ranges, is_certain=is_certain)
+        text = missing_element(self, touch, is_certain=is_certain)
         if text is not None:
             self.report(statement, text, INVALID)
 
-    def check_read(self, statement: ir.Statement, touch: Touch, ranges: Ranges) -> None:
-        for source in self.elements.sources(touch, ranges):
-            self.check_existence(statement, source, ranges)
+    def check_read(self, statement: ir.Statement, touch: Touch) -> None:
+        for source in self.sources(touch):
+            self.check_existence(statement, source)
             mask = self.written.get(source.buffer.name)
             if mask is None:
                 continue  # a constant
-            reached, is_exact = self.elements.reached(source, len(mask), ranges)
+            reached, is_exact = self.reached(source, len(mask))
             missing = reached & ~mask
             if is_exact and source.is_certain and not self.guarded:
                 self.require(statement, source.buffer.name, missing)
@@ -404,28 +406,28 @@ class _Function(Interpreter):
         else:
             self.require(statement, name, missing)
 
-    def reads_of(self, statement: ir.Statement, ranges: Ranges) -> Iterator[Touch]:
-        yield from self.loads_of(statement, ranges)
+    def reads_of(self, statement: ir.Statement) -> Iterator[Touch]:
+        yield from self.loads_of(statement)
         kernel = self.program.kernels.get(statement.callee) if isinstance(statement, ir.Call) else None
         if not isinstance(statement, ir.Call) or kernel is None:
             return
-        summary = self.summary(kernel, statement, ranges)
+        summary = self.summary(kernel, statement)
         for parameter, argument in buffer_arguments(kernel, statement):
             needs = summary.needs.get(parameter.buffer.name)
             if needs is not None and needs.any():
-                yield self.elements.passed(argument, needs)
+                yield self.passed(argument, needs)
             elif parameter.buffer.name in summary.reads:
                 every = np.ones(ir.num_elements(parameter.buffer), np.bool_)
-                yield replace(self.elements.passed(argument, every), is_certain=False)
+                yield replace(self.passed(argument, every), is_certain=False)
 
-    def loads_of(self, statement: ir.Statement, ranges: Ranges) -> tuple[Touch, ...]:
+    def loads_of(self, statement: ir.Statement) -> tuple[Touch, ...]:
         """What the statement's own expressions load; the same at each time, unless one of them chooses."""
         if id(statement) in self.always:
             return self.always[id(statement)]
         found = tuple(
-            replace(self.elements.at(load.buffer, load.indices), is_certain=is_certain)
+            replace(self.at(load.buffer, load.indices), is_certain=is_certain)
             for expression in expressions(statement)
-            for load, is_certain in self.elements.loads(expression, ranges)
+            for load, is_certain in self.loads(expression)
         )
         if not any(map(choice_of, evaluated(statement))):
             self.always[id(statement)] = found
@@ -441,21 +443,16 @@ class _Function(Interpreter):
 
 @dataclass(slots=True)
 class _EveryTurn(Interpreter):
-    """What all turns of a loop write, or of several loops: their ranges are those of all turns together."""
+    """What all turns of a loop write, or of several loops."""
 
     function: _Function
-    ranges: Ranges
     into: dict[str, Mask]
 
     def turns(self, loop: ir.For) -> Iterator[None]:
-        every = self.function.every_turn(loop, self.ranges)
-        if every is not None:
-            outside, self.ranges = self.ranges, every
-            yield
-            self.ranges = outside
+        return self.function.all_turns(loop)
 
     def arms(self, branch: ir.If) -> Iterator[ir.Seq]:
-        sides = self.function.sides(branch, self.ranges)
+        sides = self.function.sides(branch)
         if len(sides) == 1:
             yield sides[0]
         elif not self.function.depends_on_data(branch.condition):
@@ -472,29 +469,27 @@ class _EveryTurn(Interpreter):
 
     def turn_by_turn(self, branch: ir.If) -> Iterator[ir.Seq]:
         """What a branch on loop variables writes: at most what either side does, and turn by turn if that is more."""
-        function, ranges, into = self.function, self.ranges, self.into
+        function, into = self.function, self.into
         self.into = most = {name: mask.copy() for name, mask in into.items()}
-        yield from function.sides(branch, ranges)
+        yield from function.sides(branch)
         self.into = into
         if all(np.array_equal(mask, most[name]) for name, mask in into.items()):
             return
         names = function.definitions.variables_of(branch.condition)
-        count = num_turns(names, ranges)
+        count = num_turns(names, function.ranges)
         cost = count * (sum(map(len, into.values())) + TURN_COST)
         if count < 2 or cost > function.program.budget:
             into.update(most)
             return
         function.program.budget -= cost
-        for turn in each_turn(names, ranges):
-            self.ranges = turn
-            yield from function.sides(branch, turn)
-        self.ranges = ranges
+        for _ in function.one_by_one(names):
+            yield from function.sides(branch)
 
     def store(self, store: ir.Store) -> None:
-        self.function.write(store, self.ranges, self.into)
+        self.function.write(store, self.into)
 
     def call(self, call: ir.Call) -> None:
-        self.function.write(call, self.ranges, self.into)
+        self.function.write(call, self.into)
 
 
 @dataclass(slots=True)
@@ -502,39 +497,30 @@ class _Inside(Interpreter):
     """Reads of all turns of an outermost loop, against what is written when it has ended."""
 
     function: _Function
-    ranges: Ranges
 
     def evaluate(self, statement: ir.Statement) -> None:
-        self.function.check(statement, self.ranges)
+        self.function.check(statement)
 
     def turns(self, loop: ir.For) -> Iterator[None]:
-        every = self.function.every_turn(loop, self.ranges)
-        if every is not None:
-            outside, may_not_run = self.ranges, self.may_have_no_turn(loop)
-            self.ranges = every
+        may_not_run = self.may_have_no_turn(loop)
+        for _ in self.function.all_turns(loop):
             self.function.guarded += may_not_run
             yield
             self.function.guarded -= may_not_run
-            self.ranges = outside
 
     def may_have_no_turn(self, loop: ir.For) -> bool:
         """Whether a loop may end where it begins, as far as numbers between which its ends lie can tell."""
-        range_of = self.function.definitions.range_of
-        begin, end = (range_of(bound, self.ranges) for bound in (loop.begin, loop.end))
+        begin, end = self.function.range_of(loop.begin), self.function.range_of(loop.end)
         return begin is not None and end is not None and begin[1] >= end[0]
 
     def arms(self, branch: ir.If) -> Iterator[ir.Seq]:
-        function, ranges = self.function, self.ranges
-        names = function.definitions.variables_of(branch.condition)
-        is_open = len(function.sides(branch, ranges)) > 1 and not function.depends_on_data(branch.condition)
-        each = each_turn(names, ranges) if is_open and function.affords(names, ranges) else (ranges,)
-        for turn in each:
-            self.ranges = turn
-            sides = function.sides(branch, turn)
+        function, names = self.function, self.function.definitions.variables_of(branch.condition)
+        is_open = len(function.sides(branch)) > 1 and not function.depends_on_data(branch.condition)
+        for _ in function.one_by_one(names if is_open and function.affords(names) else ()):
+            sides = function.sides(branch)
             function.guarded += len(sides) > 1
             yield from sides
             function.guarded -= len(sides) > 1
-        self.ranges = ranges
 
 
 def _variables(expression: ir.Expr) -> set[str]:
