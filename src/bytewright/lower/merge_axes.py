@@ -22,7 +22,9 @@ def merge_axes(group: Group, types: Types, constants: Constants) -> tuple[Types,
     broadcast along some of the axes, open extents, and constants with an entry for each channel keep them apart.
     """
     whole = types[group.output.name].shape
-    names = {name for node in group.elementwise for name in (node.outputs[0].name, *elementwise_operands(node))}
+    names = {
+        name for node in group.elementwise for name in (node.outputs[0].name, *elementwise_operands(node))
+    }
     shapes = {name: _padded(types[name].shape, len(whole)) for name in sorted(names)}
     first = _first_merged(group, constants, whole, shapes.values())
     if first >= len(whole) - 1:
@@ -32,7 +34,9 @@ def merge_axes(group: Group, types: Types, constants: Constants) -> tuple[Types,
         {**types, **{name: replace(types[name], shape=shape) for name, shape in merged.items()}},
         {
             **constants,
-            **{name: _reshaped(constants[name], shape) for name, shape in merged.items() if name in constants},
+            **{
+                name: _reshaped(constants[name], shape) for name, shape in merged.items() if name in constants
+            },
         },
     )
 
