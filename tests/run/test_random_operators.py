@@ -2,7 +2,7 @@
 
 Operators alone are drawn by hypothesis (`random_models`); large convolutions and networks come from seeds
 (`random_networks`). A fifth of the operators runs with
-sanitizers, another one each day. BYTEWRIGHT_TESTS=thorough takes ten times as many.
+sanitizers, another one each day. BYTEWRIGHT_TESTS=thorough takes four times as many.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from support.tiers import some, turn
 from tflite_writer import ModelBuilder
 
 TARGETS = ("host", "mps3-an547")
-THOROUGH = 10 if tiers.THOROUGH else 1
+THOROUGH = 4 if tiers.THOROUGH else 1
 SANITIZED = ("-O0", *SANITIZERS)
 FASTEST = ("-O3", "-march=native")
 
