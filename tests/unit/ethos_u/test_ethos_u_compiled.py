@@ -48,7 +48,7 @@ from support.reference import TfLiteMicro
 from support.shared_models import AD01, INT8, KWS, RESNET8, model_path
 from support.tiers import THOROUGH
 
-NUM_INPUTS = 100 if THOROUGH else 2
+NUM_INPUTS = 10 if THOROUGH else 2
 
 
 def target(accelerator: str) -> Target:

@@ -51,7 +51,7 @@ from support.reference import LiteRt, TfLiteMicro
 from support.shared_models import AD01, INT8, KWS, RESNET8, WITH_SOFTMAX, model_path, without_softmax
 from support.tiers import THOROUGH, covering, some
 
-NUM_INPUTS = 100 if THOROUGH else 3
+NUM_INPUTS = 25 if THOROUGH else 3
 
 
 def random_inputs(shape: tuple[int, ...], count: int) -> list[np.ndarray[Any, np.dtype[np.int8]]]:
