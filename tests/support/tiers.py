@@ -15,6 +15,8 @@ from typing import Any, TypeVar
 Case = TypeVar("Case")
 
 THOROUGH = os.environ.get("BYTEWRIGHT_TESTS") == "thorough"
+TIMES = 4 if THOROUGH else 1
+"""How many times as many random cases as by default: more of the same draw say little."""
 TURN_VARIABLE = "BYTEWRIGHT_TESTS_TURN"
 LIMIT_VARIABLE = "PYTEST_TIMEOUT"
 MOST_WAITING_SECONDS = 3000 if THOROUGH else 300
