@@ -73,9 +73,11 @@ def expression(text: str) -> c_ast.Node:
 
 def descend(node: c_ast.Node) -> Iterator[c_ast.Node]:
     """A node, and all that is in it, in the order of the text."""
-    yield node
-    for child in node:
-        yield from descend(child)
+    left = [node]
+    while left:
+        inner = left.pop()
+        yield inner
+        left += reversed(tuple(inner))
 
 
 def names_in(node: c_ast.Node) -> frozenset[str]:

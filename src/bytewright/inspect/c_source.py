@@ -18,7 +18,7 @@ from bytewright.c_names import KEYWORDS_OF_C
 # C's own lexical rules, and nothing of how a file is laid out.
 _QUOTED = r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\''
 _COMMENT = re.compile(rf"/\*.*?\*/|//[^\n]*|{_QUOTED}", re.DOTALL)
-_TOKEN = re.compile(rf"[A-Za-z_]\w*|\.?\d[\w.]*|->|{_QUOTED}|[^\s\w]")
+_TOKEN = re.compile(rf"[A-Za-z_]\w*|\.?\d[\w.]*|->|{_QUOTED}|[^\s\w]", re.ASCII)
 # Types of the headers that generated C includes. Others are known by where they stand.
 _TYPES = frozenset(
     {f"{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 32, 64)}
@@ -52,8 +52,7 @@ class CSource:
     def __init__(self, text: str, path: str = "") -> None:
         self._path = path
         self.comments: list[str] = []
-        text, self.directives = _without_directives(_COMMENT.sub(self._blank, text))
-        self._text = _without_attributes(text)
+        self._code, self.directives = _without_directives(_COMMENT.sub(self._blank, text))
         self.macros = dict(_macro(line) for line in self.directives if line.split()[:1] == ["define"])
         self._parsed: dict[str, c_ast.FuncDef | None] = {}
 
@@ -65,8 +64,17 @@ class CSource:
         return " " + "\n" * found[0].count("\n")
 
     @cached_property
+    def _text(self) -> str:
+        """All but comments, directives and attributes, which have white space in their places."""
+        return _without_attributes(self._code)
+
+    @cached_property
     def words(self) -> list[str]:
-        """Its tokens without those of attributes and directives."""
+        """Its tokens without those of attributes and directives.
+
+        Raises:
+            ParseError: An attribute does not end.
+        """
         return words_of(self._text)
 
     @cached_property
@@ -111,20 +119,16 @@ class CSource:
             ParseError: It is no C, or there are several of that name.
         """
         if name not in self._parsed:
-            self._parsed[name] = self._parse_function(name)
+            defined = self._functions.get(name, [])
+            if len(defined) > 1:
+                raise ParseError(f"{self._path}: {name} is defined {len(defined)} times")
+            functions = [
+                node for one in defined for node in self._parse(one) if isinstance(node, c_ast.FuncDef)
+            ]
+            for function in functions:
+                _tell_apart(function)
+            self._parsed[name] = functions[0] if functions else None
         return self._parsed[name]
-
-    def _parse_function(self, name: str) -> c_ast.FuncDef | None:
-        defined = self._functions.get(name, [])
-        if not defined:
-            return None
-        if len(defined) > 1:
-            raise ParseError(f"{self._path}: {name} is defined {len(defined)} times")
-        (function,) = self._parse(defined[0])
-        if not isinstance(function, c_ast.FuncDef):
-            raise ParseError(f"{self._path}: {name} is no function")
-        _tell_apart(function)
-        return function
 
     def _parse(self, definition: _Definition) -> list[c_ast.Node]:
         """The nodes that a definition is.

@@ -4,7 +4,9 @@ In C such a pool is a number. The proof is by its words: the number and the offs
 nowhere else, a span of it is made by one function, which gives it no address, and nobody reads the address of any span.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 
 from bytewright.inspect.c_nodes import spell
 from bytewright.inspect.c_source import CSource, words_of
@@ -52,13 +54,13 @@ def differences_of_device_memory(
     pools = plan.device_workspaces
     if not pools:
         return
-    words = _words_outside_of_spans(source, names)
     for pool in pools:
-        yield from _named_elsewhere(plan, names, path, words, pool)
+        yield from _named_elsewhere(plan, names, path, source, pool)
     maker = source.function("lend_in")
     expected = CSource(_definition(names)).function("lend_in")
     if maker is None or expected is None or spell(maker) != spell(expected):
         yield f"{path} does not make spans of devices' memories as it is generated, without an address"
+    words = _words(source)
     if any(_is_address_of_span(words[: end + 1]) for end, word in enumerate(words) if word == "base"):
         yield f"{path} reads the address of a span"
     for other, text in others.items():
@@ -71,36 +73,13 @@ def _words(source: CSource) -> list[str]:
     return [*source.words, *(word for line in source.directives for word in words_of(line))]
 
 
-def _words_outside_of_spans(source: CSource, names: Names) -> list[str]:
-    """Those outside of the definitions of offsets, and of what spans in devices' memories are made from."""
-    words, found = _words(source), list[str]()
-    position = 0
-    while position < len(words):
-        following = words[position + 1 : position + 3]
-        if words[position] == "lend_in" and following[:1] == ["("]:
-            position = _behind(words, position + 1)
-        elif words[position].startswith(names.offset_front) and _is_defined(words[position - 1], following):
-            position += 1
-        else:
-            found.append(words[position])
-            position += 1
-    return found
-
-
-def _is_defined(before: str, following: Sequence[str]) -> bool:
-    """Whether an offset's name is where it is defined, from the words around it."""
-    is_enumerator = before in {"{", ","} and following[:1] == ["="]
-    return (is_enumerator and following[1].isdecimal()) or before == "define"
-
-
-def _behind(words: Sequence[str], opening: int) -> int:
-    """Where what is in parentheses is over."""
+def _words_of_spans(words: Sequence[str]) -> Iterator[str]:
+    """Those that spans in devices' memories are made from."""
     depth = 0
-    for position in range(opening, len(words)):
-        depth += (words[position] == "(") - (words[position] == ")")
-        if not depth:
-            return position + 1
-    return len(words)
+    for before, word in pairwise(words):
+        if depth or before == "lend_in":
+            depth += (word == "(") - (word == ")")
+            yield word
 
 
 def _is_address_of_span(words: Sequence[str]) -> bool:
@@ -108,30 +87,27 @@ def _is_address_of_span(words: Sequence[str]) -> bool:
     begin = len(words) - 1
     while begin > 1 and words[begin - 1] in {".", "->"}:
         begin -= 2
-    match words[begin:]:
-        case [_]:
+    match words[begin::2]:  # without what is between them
+        case ["base"] | ["workspaces" | "parameters", _, "base"] | ["parameters", _, "to", "base"]:
             return False
-        case ["workspaces" | "parameters", "->", _, ".", "base"]:
-            return False
-        case ["parameters", "->", _, ".", "to", ".", "base"]:
-            return False
-        case ["context", "->", arena, ".", "base"]:
+        case ["context", arena, "base"]:
             return not arena.endswith("_arena")
         case _:
             return True
 
 
 def _named_elsewhere(
-    plan: Plan, names: Names, path: str, words: Sequence[str], pool: PlannedPool
+    plan: Plan, names: Names, path: str, source: CSource, pool: PlannedPool
 ) -> Iterator[str]:
-    """Words that stand for the pool."""
+    """Words that stand for the pool outside of the definitions of offsets, and of spans."""
+    words = _words(source)
+    left = Counter(words) - Counter([*source.enumerators, *source.macros, *_words_of_spans(words)])
     offsets = [names.argument(buffer) for buffer in plan.buffers_in(pool.name)]
-    found = sorted({*offsets, names.device_memory(pool), names.array(pool)} & set(words))
-    members = ["context", "->", pool.c_name]
+    found = sorted({*offsets, names.device_memory(pool), names.array(pool)} & left.keys())
     if any(
-        words[end - 2 : end + 1] == members
-        or (word == names.base(pool) and words[end - 1] not in {".", "->"})
-        for end, word in enumerate(words)
+        (before, arrow, word) == ("context", "->", pool.c_name)
+        or (word == names.base(pool) and arrow not in {".", "->"})
+        for before, arrow, word in zip(words, words[1:], words[2:], strict=False)
     ):
         found.append(pool.c_name)
     for word in found:

@@ -144,14 +144,17 @@ class _Kernel:
         self.constants: dict[str, c_ast.Node] = {}
         self.views: dict[str, c_ast.Node] = {}
         self._loops: list[tuple[c_ast.Node, c_ast.Node] | None] = []  # over rows: where each begins and ends
+        self._is_by_rows = False  # whether one of them goes from what is asked for to its end
         moving = {ROW_BEGIN, ROW_END}
         for node in descend(self.body):
             match node:
                 case c_ast.For():
                     loop = loop_of(node)
-                    if self._depends_on(ROW_BEGIN, node.init) or self._depends_on(ROW_END, node.cond):
+                    depends = self._depends_on(ROW_BEGIN, node.init), self._depends_on(ROW_END, node.cond)
+                    if any(depends):
                         self._loops.append(None if loop is None else loop[1:])
                         moving |= set() if loop is None else {loop[0]}
+                    self._is_by_rows |= all(depends)
                 case c_ast.Decl(name=name, init=c_ast.Node() as value, type=c_ast.PtrDecl(quals=quals)):
                     if "const" in quals:
                         self.views[name] = value
@@ -171,7 +174,7 @@ class _Kernel:
         """Whether the loops over rows keep to the rows of the output, if all calls ask for some of `asked`."""
         low, high = asked or _EVERYTHING
         given: dict[str, _Interval] = {ROW_BEGIN: (low, math.inf), ROW_END: (-math.inf, high)}
-        return bool(self._loops) and all(
+        return self._is_by_rows and all(
             ends is not None
             and self._interval(ends[0], given)[0] >= 0
             and self._interval(ends[1], given)[1] <= num_rows
