@@ -4,12 +4,12 @@ Numbers are read as sums, in the form in which plan.json has them: whatever else
 its parentheses, is how it is written and not what it is.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from pycparser import c_ast
 from pycparser.c_generator import CGenerator
 
-from bytewright.inspect.c_source import CSource
+from bytewright.inspect.c_source import CSource, descend
 from bytewright.ir.analyses.affine import Form
 
 _LIMITS = {"INT32_MIN": -(2**31), "INT64_MIN": -(2**63)}  # which C has no literals for
@@ -68,16 +68,8 @@ def expression(text: str) -> c_ast.Node:
     Raises:
         ParseError: It is none.
     """
-    return statement(f"return {text};").expr
-
-
-def descend(node: c_ast.Node) -> Iterator[c_ast.Node]:
-    """A node, and all that is in it, in the order of the text."""
-    left = [node]
-    while left:
-        inner = left.pop()
-        yield inner
-        left += reversed(tuple(inner))
+    _, (node,) = call_of(statement(f"f({text});"))
+    return node
 
 
 def names_in(node: c_ast.Node) -> frozenset[str]:

@@ -6,9 +6,9 @@ that are asked for are parsed.
 """
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from pycparser import c_ast
 from pycparser.c_parser import CParser, ParseError
@@ -153,12 +153,15 @@ class CSource:
         Raises:
             ParseError: An enumeration is no C.
         """
+        enumerations = (self._parse(one) for one in self._definitions if one.words[0] == "enum")
+        nodes = (inner for enumeration in enumerations for node in enumeration for inner in descend(node))
         found: dict[str, int] = {}
-        for definition in self._definitions:
-            for node in self._parse(definition) if definition.words[0] == "enum" else ():
-                for enumerator in node.type.values.enumerators if isinstance(node.type, c_ast.Enum) else ():
-                    if isinstance(enumerator.value, c_ast.Constant) and enumerator.value.value.isdecimal():
-                        found[enumerator.name] = int(enumerator.value.value)
+        for node in nodes:
+            match node:
+                case c_ast.Enumerator(name=name, value=c_ast.Constant(value=value)) if value.isdecimal():
+                    found[name] = int(value)
+                case _:
+                    pass
         return found
 
     def num_named(self, word: str, functions: Collection[str]) -> int:
@@ -174,6 +177,20 @@ class CSource:
             for name, (definition, *_) in self._functions.items()
             if definition.words[:2] == ["static", "inline"]
         )
+
+
+def children(node: c_ast.Node) -> tuple[c_ast.Node, ...]:
+    """The nodes of which a node is made."""
+    return tuple(cast("Iterable[c_ast.Node]", node))
+
+
+def descend(node: c_ast.Node) -> Iterator[c_ast.Node]:
+    """A node, and all that is in it, in the order of the text."""
+    left = [node]
+    while left:
+        inner = left.pop()
+        yield inner
+        left += reversed(children(inner))
 
 
 def words_of(text: str) -> list[str]:
@@ -266,7 +283,7 @@ def _tell_apart(function: c_ast.FuncDef) -> None:
         match node:
             case c_ast.Compound() | c_ast.For():
                 scopes.append({})
-                for child in node:
+                for child in children(node):
                     visit(child)
                 scopes.pop()
                 return
@@ -277,7 +294,9 @@ def _tell_apart(function: c_ast.FuncDef) -> None:
                 node.name = next((s[node.name] for s in reversed(scopes) if node.name in s), node.name)
             case c_ast.Decl(name=str()):
                 declare(node)
-        for child in node:
+            case _:
+                pass
+        for child in children(node):
             visit(child)
 
     visit(function)

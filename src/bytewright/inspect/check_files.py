@@ -16,8 +16,8 @@ from pycparser.c_parser import ParseError
 from bytewright import ir
 from bytewright.bundle_folder import digest_of, foreign_entries, is_inside
 from bytewright.input_file import read_input
-from bytewright.inspect.c_nodes import descend, most_bytes
-from bytewright.inspect.c_source import CSource, read_bytes, words_of
+from bytewright.inspect.c_nodes import most_bytes
+from bytewright.inspect.c_source import CSource, descend, read_bytes, words_of
 from bytewright.inspect.check_device_memory import differences_of_device_memory
 from bytewright.inspect.check_flow import differences_of_flow, numbers_of
 from bytewright.inspect.check_jobs import differences_of_hand_overs, differences_of_job

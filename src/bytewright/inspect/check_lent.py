@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pycparser import c_ast
 
 from bytewright import ir
-from bytewright.inspect.c_nodes import call_of, descend, most_bytes, spell, type_name
-from bytewright.inspect.c_source import CSource
+from bytewright.inspect.c_nodes import call_of, most_bytes, spell, type_name
+from bytewright.inspect.c_source import CSource, descend
 from bytewright.inspect.read_entry import flags_of
 from bytewright.record.names import Names
 from bytewright.record.plan import Plan, PlannedDevice

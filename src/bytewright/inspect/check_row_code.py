@@ -13,14 +13,13 @@ from pycparser import c_ast
 from bytewright.inspect.c_nodes import (
     call_of,
     constant_of,
-    descend,
     form_of,
     integer_of,
     loop_of,
     names_in,
     parameters_of,
 )
-from bytewright.inspect.c_source import CSource
+from bytewright.inspect.c_source import CSource, children, descend
 from bytewright.inspect.read_entry import CallText
 from bytewright.ir.analyses.affine import Form
 from bytewright.ir.analyses.rows import ROW_BEGIN, ROW_END
@@ -64,7 +63,9 @@ def differences_of_rows(
         file = names.kernels_source if device is None else names.device_source(device)
         kernel = kernel_of(file, step.kernel)
         arguments = _arguments(call, kernel)
-        forms = [form_of(node, known) for node in arguments if not _is_address(node, names)]
+        forms = [
+            form_of(node, known) for node in arguments if node is not None and not _is_image(node, names)
+        ]
         asked = [form.written for form in forms if form is not None]
         planned = [step.rows.begin, step.rows.end]
         if asked != planned:
@@ -82,9 +83,9 @@ def differences_of_rows(
         )
 
 
-def _is_address(node: c_ast.Node | None, names: Names) -> bool:
+def _is_image(node: c_ast.Node, names: Names) -> bool:
     """Whether it is the address of rows of the image; all others are no sums."""
-    return node is None or (isinstance(node, c_ast.ID) and node.name == ROWS and names.takes_rows)
+    return isinstance(node, c_ast.ID) and node.name == ROWS and names.takes_rows
 
 
 def _arguments(call: CallText, kernel: "_Kernel | None") -> list[c_ast.Node | None]:
@@ -253,26 +254,30 @@ class _Ring:
                     self._is_kept(argument, name in self._kernel.instructions) for argument in arguments
                 )
             case _:
-                return all(self._is_kept(child) for child in node)
+                return all(self._is_kept(child) for child in children(node))
 
-    def _is_slot(self, node: c_ast.Node) -> bool:
-        """Whether a number is something under the ring's modulo."""
-        is_modulo = isinstance(node, c_ast.BinaryOp) and node.op == "%"
-        return is_modulo and integer_of(node.right) == self._num_rows
+    def _under_modulo(self, node: c_ast.Node) -> c_ast.Node | None:
+        """What stands under the ring's modulo in a number that is its remainder; None for another number."""
+        match node:
+            case c_ast.BinaryOp(op="%", left=left, right=right) if integer_of(right) == self._num_rows:
+                return left
+            case _:
+                return None
 
     def _has_slot(self, node: c_ast.Node) -> bool:
         """Whether a row's slot stands somewhere in a number."""
-        if self._is_slot(node):
-            return self._moves(node.left)
+        row = self._under_modulo(node)
+        if row is not None:
+            return self._moves(row)
         if isinstance(node, c_ast.ID) and node.name in self._kernel.constants:
             return self._has_slot(self._kernel.constants[node.name])
-        return any(self._has_slot(child) for child in node)
+        return any(self._has_slot(child) for child in children(node))
 
     def _moves(self, node: c_ast.Node) -> bool:
         """Whether a number depends on the row, but for what stands under the modulo."""
-        if self._is_slot(node):
+        if self._under_modulo(node) is not None:
             return False
         if isinstance(node, c_ast.ID):
             constant = self._kernel.constants.get(node.name)
             return node.name in self._kernel.moving if constant is None else self._moves(constant)
-        return any(self._moves(child) for child in node)
+        return any(self._moves(child) for child in children(node))

@@ -9,17 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pycparser import c_ast
 
-from bytewright.inspect.c_nodes import (
-    descend,
-    expression,
-    form_of,
-    integer_of,
-    loop_of,
-    plain_name,
-    spell,
-    statement,
-)
-from bytewright.inspect.c_source import CSource
+from bytewright.inspect.c_nodes import expression, form_of, integer_of, loop_of, plain_name, spell, statement
+from bytewright.inspect.c_source import CSource, descend
 from bytewright.ir.analyses.affine import Form
 from bytewright.ir.analyses.clock import Branch, Loop, outer_first
 from bytewright.record.names import RUN_ROW, Names

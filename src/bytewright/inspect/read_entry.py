@@ -8,14 +8,13 @@ from pycparser import c_ast
 from bytewright.inspect.c_nodes import (
     call_of,
     constant_of,
-    descend,
     integer_of,
     loop_of,
     pointed_type,
     spell,
     type_name,
 )
-from bytewright.inspect.c_source import CSource
+from bytewright.inspect.c_source import CSource, descend
 from bytewright.ir.packed import PACKED_END
 from bytewright.record.names import REQUEST, ROWS, RUN_ROW, Names
 
@@ -184,9 +183,8 @@ def read_entry(source: CSource, names: Names, externals: Collection[str] = ()) -
 def read_place(node: c_ast.Node, names: Names) -> Place | None:
     """An address in a buffer; None for what is none."""
     index = None
-    match node:
-        case c_ast.BinaryOp(op="+", left=left, right=right) if _place(node, names) is None:
-            node, index = left, right
+    if isinstance(node, c_ast.BinaryOp) and node.op == "+" and _place(node, names) is None:
+        node, index = node.left, node.right
     element = None
     if isinstance(node, c_ast.Cast):
         element, node = pointed_type(node), node.expr
@@ -249,7 +247,7 @@ class _Reader:
         self.names, self.entry = names, Entry()
         self._externals = frozenset(externals)
         self._packed = {f"{names.model}_extern_{symbol}{PACKED_END}": symbol for symbol in externals}
-        self._arrays: dict[str, c_ast.Decl] = {}
+        self._variables: dict[str, c_ast.Decl] = {}
         self._values: list[
             tuple[int | None, str, c_ast.Node]
         ] = []  # of a packed call, since the one before it
@@ -261,12 +259,14 @@ class _Reader:
             case c_ast.Compound():
                 for item in node.block_items or ():
                     self.statement(item, num_loops)
-            case c_ast.For() | c_ast.While() | c_ast.DoWhile() | c_ast.Switch() | c_ast.Label():
-                self._loop(node, num_loops)
+            case c_ast.For(stmt=body) | c_ast.While(stmt=body) | c_ast.DoWhile(stmt=body):
+                self._loop(node, body, num_loops)
+            case c_ast.Switch(stmt=body) | c_ast.Label(stmt=body):  # run otherwise than once too
+                self._loop(node, body, num_loops)
             case c_ast.If():
                 self._branch(node, num_loops)
             case c_ast.Decl(name=name, init=c_ast.Node() as value):
-                self._arrays[name] = node
+                self._variables[name] = node
                 self.entry.constants |= [constant for constant in [constant_of(node)] if constant]
                 self._expression(value, None, name)
             case c_ast.Assignment(op="=", lvalue=target, rvalue=value):
@@ -275,9 +275,9 @@ class _Reader:
             case _:
                 self._expression(node, node)
 
-    def _loop(self, node: c_ast.Node, num_loops: int) -> None:
+    def _loop(self, node: c_ast.Node, body: c_ast.Node, num_loops: int) -> None:
         first, position = len(self.entry.calls), len(self.entry.loops)
-        self.statement(node.stmt, num_loops + 1)
+        self.statement(body, num_loops + 1)
         if len(self.entry.calls) > first:
             variable, *ends = loop_of(node) or ("",)
             steps = (first, len(self.entry.calls) - 1)
@@ -334,6 +334,8 @@ class _Reader:
                 c_ast.TernaryOp(cond=c_ast.BinaryOp(op="==", left=left)) | c_ast.BinaryOp(op="!=", left=left)
             ):
                 whole = left
+            case _:
+                pass
         for call in descend(node):
             match call_of(call):
                 case self.names.allocate, (_, pool, size, alignment):
@@ -394,24 +396,27 @@ class _Reader:
 
     def _job(self, given: Sequence[c_ast.Node]) -> JobText:
         """What a hand-over hands over."""
-        match given:
-            case device, code, code_bytes, c_ast.ID(name=array), num_spans:
-                spans = [read_span(node, self.names) for node in self._listed(array, self.names.span_type)]
-                constant = code.expr.name if isinstance(code, c_ast.UnaryOp) and code.op == "&" else None
-            case _:
-                return JobText("", c_ast.ID(""), c_ast.ID(""), None, None, (), (None,), "")
-        declared = self._arrays.get(constant)
-        call_type = None if declared is None else type_name(declared.type)
-        kernel, *scalars = self._listed(constant, call_type) or [None]
+        if len(given) != 5:
+            return JobText("", c_ast.ID(""), c_ast.ID(""), None, None, (), (None,), "")
+        device, code, code_bytes, array, num_spans = given
+        constant = code.expr if isinstance(code, c_ast.UnaryOp) and code.op == "&" else None
+        call_type, values = self._declared(constant)
+        scalars = (
+            values[1].exprs if len(values) == 2 and isinstance(values[1], c_ast.InitList) else values[1:]
+        )
+        span_type, spans = self._declared(array)
         return JobText(
             spell(device).removeprefix("&devices->"),
-            *(code, code_bytes, call_type, integer_of(kernel)),
-            tuple(scalars[0].exprs if scalars and isinstance(scalars[0], c_ast.InitList) else scalars),
-            *(tuple(spans), spell(num_spans)),
+            *(code, code_bytes, call_type, integer_of(values[0]) if values else None, tuple(scalars)),
+            tuple(read_span(node, self.names) for node in spans)
+            if span_type == self.names.span_type
+            else (None,),
+            spell(num_spans),
         )
 
-    def _listed(self, name: str, kind: str) -> list[c_ast.Node]:
-        """What a variable of a type is initialised with in braces."""
-        declared = self._arrays.get(name)
-        is_kind = declared is not None and type_name(declared.type) == kind
-        return list(declared.init.exprs) if is_kind and isinstance(declared.init, c_ast.InitList) else []
+    def _declared(self, node: c_ast.Node | None) -> tuple[str | None, Sequence[c_ast.Node]]:
+        """The type of a variable, and what it is initialised with in braces; None for what is none."""
+        declared = self._variables.get(node.name) if isinstance(node, c_ast.ID) else None
+        if declared is None or not isinstance(declared.init, c_ast.InitList):
+            return None, ()
+        return type_name(declared.type), declared.init.exprs
