@@ -14,7 +14,7 @@ from bytewright.inspect.c_nodes import (
     spell,
     type_name,
 )
-from bytewright.inspect.c_source import CSource, descend
+from bytewright.inspect.c_source import CSource, children, descend
 from bytewright.ir.packed import PACKED_END
 from bytewright.record.names import REQUEST, ROWS, RUN_ROW, Names
 
@@ -276,6 +276,9 @@ class _Reader:
                 self._expression(node, node)
 
     def _loop(self, node: c_ast.Node, body: c_ast.Node, num_loops: int) -> None:
+        for head in children(node):
+            if head is not body:
+                self._expression(head, None)
         first, position = len(self.entry.calls), len(self.entry.loops)
         self.statement(body, num_loops + 1)
         if len(self.entry.calls) > first:
