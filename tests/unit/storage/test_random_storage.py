@@ -28,7 +28,7 @@ from support.random_storage import Program, ir_text, least_workspace, random_pro
 from support.tiers import THOROUGH
 
 NO_STACK = apply_overrides(load_target("host"), Overrides(max_stack_alloca_size=0))
-NUM_PROGRAMS = 5000 if THOROUGH else 30
+NUM_PROGRAMS = 600 if THOROUGH else 30
 
 
 def inputs_of(program: Program, module: Module, seed: int) -> list[np.ndarray]:
