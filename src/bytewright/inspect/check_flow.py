@@ -28,6 +28,22 @@ def faults_of_branches(plan: Plan) -> Iterator[str]:
     stated = [(condition.buffer, _step_after(plan, condition.tick)) for condition in plan.conditions]
     if [(branch.buffer, branch.then[0]) for branch in on_buffers] != stated:
         yield f"{len(on_buffers)} branches are on buffers, and they are not the {len(stated)} conditions in order"
+    for branch, condition in zip(on_buffers, plan.conditions, strict=False):
+        around = _loop_around(plan, branch)
+        if branch.then[0] < branch.otherwise[1] and condition.loop != around:
+            yield f"{_named(branch)} is {_in_loop(around)}, its condition {_in_loop(condition.loop)}"
+
+
+def _loop_around(plan: Plan, branch: Branch) -> tuple[int, int] | None:
+    """The steps of the innermost loop that a branch with steps is in; loops inside its arms may have the same steps."""
+    first, last = branch.then[0], branch.otherwise[1] - 1
+    around = [loop.steps for loop in plan.loops if loop.steps[0] <= first and last <= loop.steps[1]]
+    outer = sorted(around, key=lambda steps: steps[0] - steps[1])[: branch.num_loops]
+    return outer[-1] if outer else None
+
+
+def _in_loop(steps: tuple[int, int] | None) -> str:
+    return "in no loop" if steps is None else f"in the loop of steps {steps[0]} to {steps[1]}"
 
 
 def _step_after(plan: Plan, tick: int) -> int:
