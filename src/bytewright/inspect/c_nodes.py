@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from pycparser import c_ast
 from pycparser.c_generator import CGenerator
+from pycparser.c_parser import ParseError
 
 from bytewright.inspect.c_source import CSource, descend
 from bytewright.ir.analyses.affine import Form
@@ -58,8 +59,10 @@ def statement(text: str) -> c_ast.Node:
         ParseError: It is none.
     """
     function = CSource(f"void f(void) {{ {text} }}").function("f")
-    assert function is not None
-    return function.body.block_items[0]
+    items = [] if function is None else function.body.block_items or []
+    if len(items) != 1:
+        raise ParseError(f"'{text}' is not one statement")
+    return items[0]
 
 
 def expression(text: str) -> c_ast.Node:
@@ -68,8 +71,11 @@ def expression(text: str) -> c_ast.Node:
     Raises:
         ParseError: It is none.
     """
-    _, (node,) = call_of(statement(f"f({text});"))
-    return node
+    match statement(f"return {text};"):
+        case c_ast.Return(expr=c_ast.Node() as node):
+            return node
+        case _:
+            raise ParseError(f"'{text}' is no expression")
 
 
 def names_in(node: c_ast.Node) -> frozenset[str]:

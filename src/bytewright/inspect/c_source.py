@@ -140,11 +140,11 @@ class CSource:
         types = sorted(_types(words))
         known = "".join(f"typedef int {name};" for name in types)
         line = self._text.count("\n", 0, begin) + 1
+        text = f'{known}\n#line {line} "{self._path}"\n{self._text[begin:end]}'
         try:
-            text = f'{known}\n#line {line} "{self._path}"\n{self._text[begin:end]}'
             return CParser().parse(text).ext[len(types) :]
-        except RecursionError:
-            raise ParseError(f"{self._place(begin)}: what begins here is nested too deeply") from None
+        except ParseError as error:
+            raise ParseError(f"{error}, in what begins in line {line}") from None
 
     @cached_property
     def enumerators(self) -> dict[str, int]:

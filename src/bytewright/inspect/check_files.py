@@ -153,7 +153,7 @@ def _faults_of_source(directory: Path, plan: Plan, names: Names) -> Iterator[str
     """Hash, offsets and calls of the entry."""
     try:
         yield from _differences_of_source(directory, plan, names)
-    except ParseError as error:
+    except (ParseError, RecursionError) as error:
         yield f"the C cannot be followed: {error}"
 
 

@@ -248,9 +248,8 @@ class _Reader:
         self._externals = frozenset(externals)
         self._packed = {f"{names.model}_extern_{symbol}{PACKED_END}": symbol for symbol in externals}
         self._variables: dict[str, c_ast.Decl] = {}
-        self._values: list[
-            tuple[int | None, str, c_ast.Node]
-        ] = []  # of a packed call, since the one before it
+        # Of a packed call, since the one before it.
+        self._values: list[tuple[int | None, str, c_ast.Node]] = []
         self._codes: list[tuple[int | None, str]] = []
 
     def statement(self, node: c_ast.Node, num_loops: int) -> None:
@@ -294,12 +293,9 @@ class _Reader:
                 self.statement(arm, num_loops)
             ends.append(len(self.entry.calls))
         first, second, end = ends
-        match node.cond:
-            case c_ast.BinaryOp(op="!=", left=c_ast.ID(name=name), right=c_ast.ID(name="NULL")):
-                is_granted = name.startswith(REQUEST)
-            case _:
-                is_granted = False
-        if not is_granted and (first < end or spell(node.cond).startswith("*")):
+        condition, *compared = spell(node.cond).split(" ")
+        is_granted = condition.startswith(REQUEST) and compared == ["!=", "NULL"]
+        if not is_granted and (first < end or condition.startswith("*")):
             branch = BranchText(node.cond, (first, second), (second, end), num_loops)
             self.entry.branches.insert(position, branch)
 
@@ -375,14 +371,13 @@ class _Reader:
         names, num = self.names, len(self._values)
         codes = [names.argument_code(_MEMBERS_OF_CODES.get(member, "")) for _, member, _ in self._values]
         arrays = [names.packed_arguments, names.packed_codes] if num else ["NULL", "NULL"]
-        is_generated = (
-            [index for index, *_ in self._values] == list(range(num))
-            and self._codes == list(enumerate(codes))
-            and [spell(node) for node in passed] == [*arrays, str(num), *["NULL"] * 3]
-        )
-        return (
-            [value for *_, value in self._values] if is_generated else []
-        )  # then it touches nothing of the plan
+        if (
+            [index for index, *_ in self._values] != list(range(num))
+            or self._codes != list(enumerate(codes))
+            or [spell(node) for node in passed] != [*arrays, str(num), *["NULL"] * 3]
+        ):
+            return []  # no call that was generated so; then it touches nothing that the plan says
+        return [value for *_, value in self._values]
 
     def _buffers_in(self, argument: c_ast.Node) -> Iterator[str]:
         """What an argument names of buffers."""
@@ -404,17 +399,15 @@ class _Reader:
         device, code, code_bytes, array, num_spans = given
         constant = code.expr if isinstance(code, c_ast.UnaryOp) and code.op == "&" else None
         call_type, values = self._declared(constant)
-        scalars = (
-            values[1].exprs if len(values) == 2 and isinstance(values[1], c_ast.InitList) else values[1:]
-        )
-        span_type, spans = self._declared(array)
+        kernel, scalars = values[:1], values[1:]
+        if len(scalars) == 1 and isinstance(scalars[0], c_ast.InitList):
+            scalars = scalars[0].exprs
+        span_type, lent = self._declared(array)
+        spans = [read_span(node, self.names) if span_type == self.names.span_type else None for node in lent]
         return JobText(
             spell(device).removeprefix("&devices->"),
-            *(code, code_bytes, call_type, integer_of(values[0]) if values else None, tuple(scalars)),
-            tuple(read_span(node, self.names) for node in spans)
-            if span_type == self.names.span_type
-            else (None,),
-            spell(num_spans),
+            *(code, code_bytes, call_type, integer_of(kernel[0]) if kernel else None, tuple(scalars)),
+            *(tuple(spans), spell(num_spans)),
         )
 
     def _declared(self, node: c_ast.Node | None) -> tuple[str | None, Sequence[c_ast.Node]]:

@@ -246,3 +246,10 @@ def test_a_function_that_is_there_twice_is_refused(tmp_path: Path) -> None:
     (folder / "src/rows.c").write_text(f"{front}#if 0\n{head}{body}#endif\n{head}{body}")
     with pytest.raises(CompileError, match="rows_run is defined 2 times"):
         check_bundle(folder)
+
+
+@pytest.mark.parametrize("deep", ["(" * 4000 + "row_begin" + ")" * 4000, " + ".join(["row_begin"] * 4000)])
+def test_c_that_is_nested_too_deeply_is_refused(deep: str, tmp_path: Path) -> None:
+    change = (KERNELS, "max_i32(row_begin, 0)", f"max_i32({deep}, 0)")
+    with pytest.raises(CompileError, match=r"the C cannot be followed: .*recursion"):
+        check_bundle(laid_out("rows", "as generated", tmp_path / "b", change))
