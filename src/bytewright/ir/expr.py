@@ -52,9 +52,18 @@ class Buffer:
     line_bytes: int = 0
     register: str = ""
 
+    # Buffers are hashed in great numbers, and few have both in common.
+    def __hash__(self) -> int:
+        return hash((self.name, self.shape))
+
 
 class BinaryOperator(Enum):
-    """Operators of two operands, by their spelling in printed IR and, but for min and max, in C."""
+    """Operators of two operands, by their spelling in printed IR and, but for min and max, in C.
+
+    Attributes:
+        is_comparison: True if the result is a truth value.
+        is_lazy: True if the right operand is evaluated only where the left one does not decide.
+    """
 
     ADD = "+"
     SUB = "-"
@@ -74,30 +83,11 @@ class BinaryOperator(Enum):
     LOGICAL_AND = "&&"
     LOGICAL_OR = "||"
 
+    def __init__(self, spelling: str) -> None:
+        self.is_lazy: bool = spelling in ("&&", "||")
+        self.is_comparison: bool = self.is_lazy or spelling in ("<", "<=", ">", ">=", "==")
+
     __hash__ = object.__hash__  # as that of `DType`
-
-    @property
-    def is_comparison(self) -> bool:
-        """True if the result is a truth value."""
-        return self in _COMPARISONS
-
-    @property
-    def is_lazy(self) -> bool:
-        """True if the right operand is evaluated only where the left one does not decide."""
-        return self in (BinaryOperator.LOGICAL_AND, BinaryOperator.LOGICAL_OR)
-
-
-_COMPARISONS = frozenset(
-    {
-        BinaryOperator.LT,
-        BinaryOperator.LE,
-        BinaryOperator.GT,
-        BinaryOperator.GE,
-        BinaryOperator.EQ,
-        BinaryOperator.LOGICAL_AND,
-        BinaryOperator.LOGICAL_OR,
-    }
-)
 
 
 def _infix(operator: BinaryOperator) -> Callable[[Expr, Expr | int | float], Expr]:

@@ -92,27 +92,26 @@ class Rewriting:
 
 def rewrite_expression(expression: Expr, rewriting: Rewriting) -> Expr:
     """The expression with the rewriting applied to every node."""
-
-    def inside(operand: Expr) -> Expr:
-        return rewrite_expression(operand, rewriting)
-
     node = as_any(expression)
     match node:
         case Const() | Var():
-            rebuilt: Expr = node
+            return rewriting.expression(node)
+        case Binary():
+            left, right = rewrite_expression(node.left, rewriting), rewrite_expression(node.right, rewriting)
+            rebuilt: Expr = binary(node.operator, left, right)
         case Load():
             rebuilt = Load(*_element(node, rewriting))
-        case Binary():
-            rebuilt = binary(node.operator, inside(node.left), inside(node.right))
         case Cast():
-            rebuilt = cast(inside(node.operand), node.dtype)
+            rebuilt = cast(rewrite_expression(node.operand, rewriting), node.dtype)
         case ScalarCall():
-            rebuilt = ScalarCall(node.function, tuple(inside(operand) for operand in node.operands))
+            given = tuple([rewrite_expression(operand, rewriting) for operand in node.operands])
+            rebuilt = ScalarCall(node.function, given)
         case Select():
-            condition = inside(node.condition)
+            condition = rewrite_expression(node.condition, rewriting)
             if isinstance(condition, Const):  # the other side may hold arithmetic that never runs
-                return inside(node.if_true if condition.value else node.if_false)
-            rebuilt = select(condition, inside(node.if_true), inside(node.if_false))
+                return rewrite_expression(node.if_true if condition.value else node.if_false, rewriting)
+            sides = (rewrite_expression(side, rewriting) for side in (node.if_true, node.if_false))
+            rebuilt = select(condition, *sides)
         case _:
             assert_never(node)
     return rewriting.expression(_kept(node, rebuilt))
@@ -120,7 +119,7 @@ def rewrite_expression(expression: Expr, rewriting: Rewriting) -> Expr:
 
 def _kept(node: _Node, rebuilt: _Node) -> _Node:
     """The node itself where the very same parts were rebuilt, so that what is remembered of it stays."""
-    if type(node) is not type(rebuilt):
+    if rebuilt is node or type(node) is not type(rebuilt):
         return rebuilt
     for name in node.__slots__:
         before, after = getattr(node, name), getattr(rebuilt, name)
@@ -137,7 +136,7 @@ def _are_same_items(before: object, after: object) -> bool:
 
 
 def _element(node: Load | Store | Region, rewriting: Rewriting) -> Element:
-    indices = tuple(rewrite_expression(index, rewriting) for index in node.indices)
+    indices = tuple([rewrite_expression(index, rewriting) for index in node.indices])
     return rewriting.element(rewriting.buffer(node.buffer), indices)
 
 
@@ -230,10 +229,12 @@ def _rebuild(statement: Statement, rewriting: Rewriting) -> Statement:
     match statement:
         case InstructionCall():
             arguments = tuple(
-                rewrite_region(item, rewriting) if isinstance(item, Region) else inside(item)
-                for item in statement.arguments
+                [
+                    rewrite_region(item, rewriting) if isinstance(item, Region) else inside(item)
+                    for item in statement.arguments
+                ]
             )
-            is_same = all(map(is_, arguments, statement.arguments))
+            is_same = _are_same_items(arguments, statement.arguments)
             return statement if is_same else instruction_call(statement.instruction, arguments)
         case Seq():
             return rewrite_sequence(statement, rewriting)
@@ -251,7 +252,8 @@ def _rebuild(statement: Statement, rewriting: Rewriting) -> Statement:
                 statement.note,
             )
         case Allocate():
-            return replace(statement, buffer=rewriting.buffer(statement.buffer))
+            buffer = rewriting.buffer(statement.buffer)
+            return statement if buffer is statement.buffer else replace(statement, buffer=buffer)
         case View():
             return _rebuild_view(statement, rewriting)
         case Store():
@@ -261,8 +263,12 @@ def _rebuild(statement: Statement, rewriting: Rewriting) -> Statement:
         case Let():
             return Let(_defined(statement.variable, rewriting), inside(statement.value))
         case Call():
-            arguments = tuple(_rewrite_argument(item, rewriting) for item in statement.arguments)
-            return replace(statement, arguments=arguments)
+            given = tuple([_rewrite_argument(item, rewriting) for item in statement.arguments])
+            return (
+                statement
+                if _are_same_items(given, statement.arguments)
+                else replace(statement, arguments=given)
+            )
         case _:
             assert_never(statement)
 

@@ -272,7 +272,7 @@ def _padding_bytes(function: ir.PrimFunc) -> int:
 
 def worst_arrays(function: ir.PrimFunc, moved: Collection[str] = ()) -> tuple[ir.Allocate, ...]:
     """The arrays of a function that exist at once and take the most bytes, where those named take none."""
-    return _worst_arrays(function.body, moved)[1]
+    return _worst_arrays(function.body, moved)[1] if allocations(function) else ()
 
 
 def _worst_arrays(statement: ir.Statement, moved: Collection[str]) -> tuple[int, tuple[ir.Allocate, ...]]:
@@ -287,7 +287,12 @@ def _worst_arrays(statement: ir.Statement, moved: Collection[str]) -> tuple[int,
 
 
 def _worst_of_sequence(sequence: ir.Seq, moved: Collection[str]) -> tuple[int, tuple[ir.Allocate, ...]]:
-    own = [_worst_arrays(s, moved) for s in sequence.statements if isinstance(s, ir.Allocate)]
-    nested = [_worst_arrays(s, moved) for s in sequence.statements if not isinstance(s, ir.Allocate)]
+    own: list[tuple[int, tuple[ir.Allocate, ...]]] = []
+    nested: list[tuple[int, tuple[ir.Allocate, ...]]] = []
+    for statement in sequence.statements:
+        if isinstance(statement, ir.Allocate):
+            own.append(_worst_arrays(statement, moved))
+        elif blocks(statement):
+            nested.append(_worst_arrays(statement, moved))
     together = [*own, max(nested, key=lambda worst: worst[0], default=(0, ()))]
     return sum(num for num, _ in together), tuple(array for _, arrays in together for array in arrays)
