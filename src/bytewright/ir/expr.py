@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import lru_cache
 from operator import add, and_, eq, floordiv, ge, gt, le, lshift, lt, mod, mul, rshift, sub
 
 from bytewright.diagnostics import InternalError
@@ -228,11 +229,17 @@ AnyExpr = Const | Var | Load | Binary | Cast | Select | ScalarCall
 def const(value: int | float, dtype: DType = DType.I32) -> Const:
     """A constant, checked to fit its type."""
     if dtype.is_integer:
-        low, high = dtype.bounds
-        if not low <= int(value) <= high:
-            raise InternalError(f"constant {value} does not fit {dtype.value}")
-        return Const(int(value), dtype)
+        return _whole(int(value), dtype)
     return Const(int(bool(value)) if dtype is DType.BOOL else float(value), dtype)
+
+
+@lru_cache(maxsize=1 << 14)
+def _whole(value: int, dtype: DType) -> Const:
+    """A whole number, which is the same node again where that is known: most are small and stand everywhere."""
+    low, high = dtype.bounds
+    if not low <= value <= high:
+        raise InternalError(f"constant {value} does not fit {dtype.value}")
+    return Const(value, dtype)
 
 
 TRUE = Const(1, DType.BOOL)

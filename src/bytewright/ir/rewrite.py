@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from operator import is_
 from typing import TypeVar, assert_never
-from typing import cast as cast_type
 
 from bytewright.c_names import unique_name
 from bytewright.diagnostics import InternalError
@@ -123,16 +122,15 @@ def _kept(node: _Node, rebuilt: _Node) -> _Node:
         return rebuilt
     for name in node.__slots__:
         before, after = getattr(node, name), getattr(rebuilt, name)
-        if before is not after and not _are_same_items(before, after):
+        if before is after:
+            continue
+        if not isinstance(before, tuple) or not isinstance(after, tuple) or not _are_same(before, after):
             return rebuilt
     return node
 
 
-def _are_same_items(before: object, after: object) -> bool:
-    if not isinstance(before, tuple) or not isinstance(after, tuple):
-        return False
-    items, others = cast_type(tuple[object, ...], before), cast_type(tuple[object, ...], after)
-    return len(items) == len(others) and all(map(is_, items, others))
+def _are_same(before: tuple[object, ...], after: tuple[object, ...]) -> bool:
+    return len(before) == len(after) and all(map(is_, before, after))
 
 
 def _element(node: Load | Store | Region, rewriting: Rewriting) -> Element:
@@ -142,7 +140,9 @@ def _element(node: Load | Store | Region, rewriting: Rewriting) -> Element:
 
 def rewrite_region(region: Region, rewriting: Rewriting) -> Region:
     """The region with the rewriting applied to its buffer and indices."""
-    return _kept(region, Region(*_element(region, rewriting)))
+    buffer, indices = _element(region, rewriting)
+    is_same = buffer is region.buffer and _are_same(indices, region.indices)
+    return region if is_same else Region(buffer, indices)
 
 
 def rewrite_sequence(sequence: Seq, rewriting: Rewriting) -> Seq:
@@ -234,7 +234,7 @@ def _rebuild(statement: Statement, rewriting: Rewriting) -> Statement:
                     for item in statement.arguments
                 ]
             )
-            is_same = _are_same_items(arguments, statement.arguments)
+            is_same = _are_same(arguments, statement.arguments)
             return statement if is_same else instruction_call(statement.instruction, arguments)
         case Seq():
             return rewrite_sequence(statement, rewriting)
@@ -264,11 +264,7 @@ def _rebuild(statement: Statement, rewriting: Rewriting) -> Statement:
             return Let(_defined(statement.variable, rewriting), inside(statement.value))
         case Call():
             given = tuple([_rewrite_argument(item, rewriting) for item in statement.arguments])
-            return (
-                statement
-                if _are_same_items(given, statement.arguments)
-                else replace(statement, arguments=given)
-            )
+            return statement if _are_same(given, statement.arguments) else replace(statement, arguments=given)
         case _:
             assert_never(statement)
 
