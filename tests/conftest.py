@@ -28,7 +28,7 @@ hypothesis.settings.register_profile(
     "deterministic", derandomize=True, deadline=None, database=None, print_blob=True
 )
 hypothesis.settings.register_profile(
-    "thorough", deadline=None, database=None, print_blob=True, max_examples=2000
+    "thorough", deadline=None, database=None, print_blob=True, max_examples=500
 )
 tiers.limit_waiting()
 # Compiles make much that lasts and few cycles, beside nine thousand tests: to look for cycles less often is quicker.

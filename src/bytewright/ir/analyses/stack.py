@@ -21,6 +21,7 @@ from bytewright.ir.analyses.hand_over import (
 )
 from bytewright.ir.backend import backend_functions
 from bytewright.ir.packed import most_packed_arguments, packed_bytes, packed_calls, packed_name
+from bytewright.ir.prim import LEAVES
 from bytewright.ir.walk import allocations, blocks, calls
 from bytewright.target.model import Device, ExecutionContext, Target
 
@@ -282,17 +283,14 @@ def _worst_arrays(statement: ir.Statement, moved: Collection[str]) -> tuple[int,
         if not is_array or not ir.is_on_stack(statement.scope):
             return 0, ()
         return 0 if statement.buffer.name in moved else ir.size_bytes(statement.buffer), (statement,)
+    if type(statement) in LEAVES:
+        return 0, ()
     inside = [_worst_of_sequence(block, moved) for block in blocks(statement)]
     return max(inside, key=lambda worst: worst[0], default=(0, ()))
 
 
 def _worst_of_sequence(sequence: ir.Seq, moved: Collection[str]) -> tuple[int, tuple[ir.Allocate, ...]]:
-    own: list[tuple[int, tuple[ir.Allocate, ...]]] = []
-    nested: list[tuple[int, tuple[ir.Allocate, ...]]] = []
-    for statement in sequence.statements:
-        if isinstance(statement, ir.Allocate):
-            own.append(_worst_arrays(statement, moved))
-        elif blocks(statement):
-            nested.append(_worst_arrays(statement, moved))
+    own = [_worst_arrays(s, moved) for s in sequence.statements if isinstance(s, ir.Allocate)]
+    nested = [_worst_arrays(s, moved) for s in sequence.statements if not isinstance(s, ir.Allocate)]
     together = [*own, max(nested, key=lambda worst: worst[0], default=(0, ()))]
     return sum(num for num, _ in together), tuple(array for _, arrays in together for array in arrays)
