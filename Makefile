@@ -10,6 +10,8 @@ JOBS ?= 2
 PYTEST := $(VENV)/python -m pytest -n $(JOBS) --dist worksteal
 # Otherwise pyright asks the network on each run whether there is a newer one than the lock file's.
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
+# Some machines tell Python to write no byte code; each worker then compiles all tests anew, in a run's first 11 s.
+unexport PYTHONDONTWRITEBYTECODE
 
 # Runs a command while the types are checked; what pyright says comes after, and both must pass.
 define beside_types

@@ -7,6 +7,7 @@ The level of a test is the folder it lies in (`unit`, `golden`, `run`, `board`, 
 from __future__ import annotations
 
 import difflib
+import gc
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -30,6 +31,8 @@ hypothesis.settings.register_profile(
     "thorough", deadline=None, database=None, print_blob=True, max_examples=500
 )
 tiers.limit_waiting()
+# Compiles make much that lasts and few cycles, beside nine thousand tests: to look for cycles less often is quicker.
+gc.set_threshold(100_000)
 hypothesis.settings.load_profile(os.environ.get("BYTEWRIGHT_TESTS", "deterministic"))
 
 
@@ -43,6 +46,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     tiers.turn()  # before the workers begin, which inherit it
     config.pluginmanager.register(suite_cost.SuiteCost(config), "suite_cost")
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()  # modules and tests stay: nobody needs to look through them again
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -6,6 +6,7 @@ everywhere, under sanitizers.
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,7 @@ from support.against_reference import assert_equals_reference, drawn
 from support.instruction_program import InstructionProgram
 from support.random_models import RandomModel, operator_models
 from support.random_networks import random_convolution, random_network, random_reduction
+from support.shared_models import new_folder
 from support.tiers import covering, some
 
 # A target whose processors have the set.
@@ -50,19 +52,30 @@ def models(dtype: str, first: int) -> list[RandomModel]:
     ]
 
 
+def instruction_program(set_name: str, seed: int) -> InstructionProgram:
+    """Each instruction of a set alone; the seed decides its inputs."""
+    (found,) = (each for each in SETS if each.name == set_name)
+    return InstructionProgram(found.instructions, found.operands, seed=seed)
+
+
+@cache
+def instruction_bundle(set_name: str) -> Path:
+    """The program compiled, which is the same for all seeds."""
+    folder = new_folder()
+    return bytewright.compile(instruction_program(set_name, 0).write(folder)).write(folder / "m")
+
+
 @pytest.mark.parametrize(
     ("instruction_set", "compiler", "level"),
     covering(SETS, COMPILERS, LEVELS),
     ids=lambda each: getattr(each, "name", each),
 )
-def test_each_instruction(tmp_path: Path, instruction_set, compiler: str, level: str) -> None:  # type: ignore[no-untyped-def]
+def test_each_instruction(instruction_set, compiler: str, level: str) -> None:  # type: ignore[no-untyped-def]
     flags = flags_for(TARGETS[instruction_set.name])
-    program = InstructionProgram(
-        instruction_set.instructions, instruction_set.operands, seed=LEVELS.index(level)
-    )
-    bytewright.compile(program.write(tmp_path)).write(tmp_path / "m")
+    program = instruction_program(instruction_set.name, LEVELS.index(level))
     options = BuildOptions(flags=(level, *flags), compiler=compiler)
-    found = run_bundle(tmp_path / "m", list(program.inputs.values()), options=options).outputs
+    bundle = instruction_bundle(instruction_set.name)
+    found = run_bundle(bundle, list(program.inputs.values()), options=options).outputs
     for name, output, expected in zip(program.outputs, found, program.evaluated(), strict=True):
         assert np.array_equal(output, expected), name
 

@@ -10,6 +10,7 @@ import struct
 import tempfile
 from functools import cache
 from pathlib import Path
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -120,7 +121,6 @@ def target_with(name: str, *providers: str) -> Target:
     return apply_overrides(load_target(name), overrides)
 
 
-@cache
 def compiled(
     name: str,
     target: Target,
@@ -129,11 +129,22 @@ def compiled(
     io: Io = Io.CALLER,
 ) -> Compiled:
     """A model compiled for a target."""
+    return _compiled(name, target, numerics, logits, io)[0]
+
+
+def compile_seconds(name: str, target: Target) -> float:
+    """The processor time that it took to compile a model for a target."""
+    return _compiled(name, target, Numerics.LITERT_REF, False, Io.CALLER)[1]
+
+
+@cache
+def _compiled(name: str, target: Target, numerics: Numerics, logits: bool, io: Io) -> tuple[Compiled, float]:
     path = model_path(name)
     if logits:
         path = new_folder() / f"{name}_logits.tflite"
         path.write_bytes(model_content(name, logits=True))
-    return compile_model(path, target, Options(numerics=numerics, io=io))
+    begin = process_time()
+    return compile_model(path, target, Options(numerics=numerics, io=io)), process_time() - begin
 
 
 @cache

@@ -65,15 +65,17 @@ def compiled(content: bytes) -> Compiled:
 def cost_of(compile_something: Callable[[], object]) -> Cost:
     num_calls = depth = deepest = 0
 
-    def watch(frame: FrameType, event: str, argument: object) -> None:
+    def watch(_frame: FrameType, event: str, _argument: object) -> None:
         nonlocal num_calls, depth, deepest
-        del frame, argument
         if event == "call":
+            num_calls += 1
             depth += 1
-            deepest = max(deepest, depth)
+            if depth > deepest:  # noqa: PLR1730  # for each of millions of calls
+                deepest = depth
         elif event == "return":
             depth -= 1
-        num_calls += event in ("call", "c_call")
+        elif event == "c_call":
+            num_calls += 1
 
     sys.setprofile(watch)
     try:
@@ -133,8 +135,10 @@ def calls_in_calls(count: int) -> Module:
 @pytest.mark.slow
 def test_calls_inside_calls_cost_no_depth() -> None:
     target = load_target("host")
-    costs = [cost_of(lambda n=n: compile_model(calls_in_calls(n), target)) for n in (20, 20, 40, 80)]
-    small, middle, large = costs[1:]
+    compile_model(calls_in_calls(20), target)
+    small, middle, large = (
+        cost_of(lambda n=n: compile_model(calls_in_calls(n), target)) for n in (20, 40, 80)
+    )
     assert large.num_calls - middle.num_calls <= 2.4 * (middle.num_calls - small.num_calls)
     assert large.depth == middle.depth
     assert compile_model(calls_in_calls(1200), target).files
@@ -152,9 +156,9 @@ def test_scratch_of_calls_inside_calls_costs_the_same_at_each_level(
     program: Callable[[int], str], smallest: int
 ) -> None:
     target = load_target("host")
-    modules = [read_module(program(smallest * factor)) for factor in (1, 1, 2, 4)]
-    costs = [cost_of(lambda m=m: compile_model(m, target)) for m in modules]
-    small, middle, large = costs[1:]
+    first, *modules = (read_module(program(smallest * factor)) for factor in (1, 1, 2, 4))
+    compile_model(first, target)
+    small, middle, large = (cost_of(lambda m=m: compile_model(m, target)) for m in modules)
     assert large.num_calls - middle.num_calls <= 2.4 * (middle.num_calls - small.num_calls)
     assert large.depth == middle.depth
 

@@ -23,7 +23,7 @@ def storage_shape(buffer: Buffer) -> tuple[Extent, ...]:
 
 def num_elements(buffer: Buffer) -> int:
     """Elements that the buffer occupies, with every symbolic extent at its upper bound."""
-    return prod(upper_bound(extent) for extent in storage_shape(buffer))
+    return prod([upper_bound(extent) for extent in storage_shape(buffer)])
 
 
 def size_bytes(buffer: Buffer) -> int:
@@ -57,7 +57,7 @@ def flat_index(buffer: Buffer, indices: tuple[Expr, ...]) -> Expr:
             f"buffer '{buffer.name}' has {len(buffer.shape)} axes, {len(indices)} indices given"
         )
     total: Expr = const(0)
-    dtype = DType.I64 if any(index.dtype is DType.I64 for index in indices) else DType.I32
+    dtype = DType.I64 if DType.I64 in [index.dtype for index in indices] else DType.I32
     for axis, (given, extent) in enumerate(zip(indices, storage_shape(buffer), strict=True)):
         index = cast(given, dtype)
         if buffer.rows is not None and axis == buffer.rows.axis:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import lru_cache
 from operator import add, and_, eq, floordiv, ge, gt, le, lshift, lt, mod, mul, rshift, sub
 
 from bytewright.diagnostics import InternalError
@@ -52,9 +53,18 @@ class Buffer:
     line_bytes: int = 0
     register: str = ""
 
+    # Buffers are hashed in great numbers, and few have both in common.
+    def __hash__(self) -> int:
+        return hash((self.name, self.shape))
+
 
 class BinaryOperator(Enum):
-    """Operators of two operands, by their spelling in printed IR and, but for min and max, in C."""
+    """Operators of two operands, by their spelling in printed IR and, but for min and max, in C.
+
+    Attributes:
+        is_comparison: True if the result is a truth value.
+        is_lazy: True if the right operand is evaluated only where the left one does not decide.
+    """
 
     ADD = "+"
     SUB = "-"
@@ -74,30 +84,11 @@ class BinaryOperator(Enum):
     LOGICAL_AND = "&&"
     LOGICAL_OR = "||"
 
+    def __init__(self, spelling: str) -> None:
+        self.is_lazy: bool = spelling in ("&&", "||")
+        self.is_comparison: bool = self.is_lazy or spelling in ("<", "<=", ">", ">=", "==")
+
     __hash__ = object.__hash__  # as that of `DType`
-
-    @property
-    def is_comparison(self) -> bool:
-        """True if the result is a truth value."""
-        return self in _COMPARISONS
-
-    @property
-    def is_lazy(self) -> bool:
-        """True if the right operand is evaluated only where the left one does not decide."""
-        return self in (BinaryOperator.LOGICAL_AND, BinaryOperator.LOGICAL_OR)
-
-
-_COMPARISONS = frozenset(
-    {
-        BinaryOperator.LT,
-        BinaryOperator.LE,
-        BinaryOperator.GT,
-        BinaryOperator.GE,
-        BinaryOperator.EQ,
-        BinaryOperator.LOGICAL_AND,
-        BinaryOperator.LOGICAL_OR,
-    }
-)
 
 
 def _infix(operator: BinaryOperator) -> Callable[[Expr, Expr | int | float], Expr]:
@@ -238,11 +229,17 @@ AnyExpr = Const | Var | Load | Binary | Cast | Select | ScalarCall
 def const(value: int | float, dtype: DType = DType.I32) -> Const:
     """A constant, checked to fit its type."""
     if dtype.is_integer:
-        low, high = dtype.bounds
-        if not low <= int(value) <= high:
-            raise InternalError(f"constant {value} does not fit {dtype.value}")
-        return Const(int(value), dtype)
+        return _whole(int(value), dtype)
     return Const(int(bool(value)) if dtype is DType.BOOL else float(value), dtype)
+
+
+@lru_cache(maxsize=1 << 14)
+def _whole(value: int, dtype: DType) -> Const:
+    """A whole number, which is the same node again where that is known: most are small and stand everywhere."""
+    low, high = dtype.bounds
+    if not low <= value <= high:
+        raise InternalError(f"constant {value} does not fit {dtype.value}")
+    return Const(value, dtype)
 
 
 TRUE = Const(1, DType.BOOL)

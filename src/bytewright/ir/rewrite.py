@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from operator import is_
 from typing import TypeVar, assert_never
-from typing import cast as cast_type
 
 from bytewright.c_names import unique_name
 from bytewright.diagnostics import InternalError
@@ -92,27 +91,26 @@ class Rewriting:
 
 def rewrite_expression(expression: Expr, rewriting: Rewriting) -> Expr:
     """The expression with the rewriting applied to every node."""
-
-    def inside(operand: Expr) -> Expr:
-        return rewrite_expression(operand, rewriting)
-
     node = as_any(expression)
     match node:
         case Const() | Var():
-            rebuilt: Expr = node
+            return rewriting.expression(node)
+        case Binary():
+            left, right = rewrite_expression(node.left, rewriting), rewrite_expression(node.right, rewriting)
+            rebuilt: Expr = binary(node.operator, left, right)
         case Load():
             rebuilt = Load(*_element(node, rewriting))
-        case Binary():
-            rebuilt = binary(node.operator, inside(node.left), inside(node.right))
         case Cast():
-            rebuilt = cast(inside(node.operand), node.dtype)
+            rebuilt = cast(rewrite_expression(node.operand, rewriting), node.dtype)
         case ScalarCall():
-            rebuilt = ScalarCall(node.function, tuple(inside(operand) for operand in node.operands))
+            given = tuple([rewrite_expression(operand, rewriting) for operand in node.operands])
+            rebuilt = ScalarCall(node.function, given)
         case Select():
-            condition = inside(node.condition)
+            condition = rewrite_expression(node.condition, rewriting)
             if isinstance(condition, Const):  # the other side may hold arithmetic that never runs
-                return inside(node.if_true if condition.value else node.if_false)
-            rebuilt = select(condition, inside(node.if_true), inside(node.if_false))
+                return rewrite_expression(node.if_true if condition.value else node.if_false, rewriting)
+            sides = (rewrite_expression(side, rewriting) for side in (node.if_true, node.if_false))
+            rebuilt = select(condition, *sides)
         case _:
             assert_never(node)
     return rewriting.expression(_kept(node, rebuilt))
@@ -120,30 +118,31 @@ def rewrite_expression(expression: Expr, rewriting: Rewriting) -> Expr:
 
 def _kept(node: _Node, rebuilt: _Node) -> _Node:
     """The node itself where the very same parts were rebuilt, so that what is remembered of it stays."""
-    if type(node) is not type(rebuilt):
+    if rebuilt is node or type(node) is not type(rebuilt):
         return rebuilt
     for name in node.__slots__:
         before, after = getattr(node, name), getattr(rebuilt, name)
-        if before is not after and not _are_same_items(before, after):
+        if before is after:
+            continue
+        if not isinstance(before, tuple) or not isinstance(after, tuple) or not _are_same(before, after):
             return rebuilt
     return node
 
 
-def _are_same_items(before: object, after: object) -> bool:
-    if not isinstance(before, tuple) or not isinstance(after, tuple):
-        return False
-    items, others = cast_type(tuple[object, ...], before), cast_type(tuple[object, ...], after)
-    return len(items) == len(others) and all(map(is_, items, others))
+def _are_same(before: tuple[object, ...], after: tuple[object, ...]) -> bool:
+    return len(before) == len(after) and all(map(is_, before, after))
 
 
 def _element(node: Load | Store | Region, rewriting: Rewriting) -> Element:
-    indices = tuple(rewrite_expression(index, rewriting) for index in node.indices)
+    indices = tuple([rewrite_expression(index, rewriting) for index in node.indices])
     return rewriting.element(rewriting.buffer(node.buffer), indices)
 
 
 def rewrite_region(region: Region, rewriting: Rewriting) -> Region:
     """The region with the rewriting applied to its buffer and indices."""
-    return _kept(region, Region(*_element(region, rewriting)))
+    buffer, indices = _element(region, rewriting)
+    is_same = buffer is region.buffer and _are_same(indices, region.indices)
+    return region if is_same else Region(buffer, indices)
 
 
 def rewrite_sequence(sequence: Seq, rewriting: Rewriting) -> Seq:
@@ -230,10 +229,12 @@ def _rebuild(statement: Statement, rewriting: Rewriting) -> Statement:
     match statement:
         case InstructionCall():
             arguments = tuple(
-                rewrite_region(item, rewriting) if isinstance(item, Region) else inside(item)
-                for item in statement.arguments
+                [
+                    rewrite_region(item, rewriting) if isinstance(item, Region) else inside(item)
+                    for item in statement.arguments
+                ]
             )
-            is_same = all(map(is_, arguments, statement.arguments))
+            is_same = _are_same(arguments, statement.arguments)
             return statement if is_same else instruction_call(statement.instruction, arguments)
         case Seq():
             return rewrite_sequence(statement, rewriting)
@@ -251,7 +252,8 @@ def _rebuild(statement: Statement, rewriting: Rewriting) -> Statement:
                 statement.note,
             )
         case Allocate():
-            return replace(statement, buffer=rewriting.buffer(statement.buffer))
+            buffer = rewriting.buffer(statement.buffer)
+            return statement if buffer is statement.buffer else replace(statement, buffer=buffer)
         case View():
             return _rebuild_view(statement, rewriting)
         case Store():
@@ -261,8 +263,8 @@ def _rebuild(statement: Statement, rewriting: Rewriting) -> Statement:
         case Let():
             return Let(_defined(statement.variable, rewriting), inside(statement.value))
         case Call():
-            arguments = tuple(_rewrite_argument(item, rewriting) for item in statement.arguments)
-            return replace(statement, arguments=arguments)
+            given = tuple([_rewrite_argument(item, rewriting) for item in statement.arguments])
+            return statement if _are_same(given, statement.arguments) else replace(statement, arguments=given)
         case _:
             assert_never(statement)
 

@@ -10,7 +10,14 @@ from bytewright.ir.scope import Scope, join_scopes
 
 
 class DType(Enum):
-    """Element types, by the spelling that printed IR uses."""
+    """Element types, by the spelling that printed IR uses.
+
+    Attributes:
+        numpy: The numpy type of the same width, little-endian.
+        size_bytes: Bytes of one element.
+        is_integer: True for the integer types that arithmetic is defined on.
+        bounds: Least and greatest value of an integer type; others have none.
+    """
 
     BOOL = "bool"
     I8 = "i8"
@@ -21,54 +28,17 @@ class DType(Enum):
     F32 = "f32"
     F64 = "f64"
 
+    def __init__(self, spelling: str) -> None:
+        # A compile asks for these some hundred thousand times, so they are no properties.
+        kind = "|b1" if spelling == "bool" else f"<{spelling[0]}{int(spelling[1:]) // 8}"
+        self.numpy: np.dtype[np.generic] = np.dtype(kind)
+        self.size_bytes: int = self.numpy.itemsize
+        self.is_integer: bool = self.numpy.kind in "iu"
+        if self.is_integer:
+            self.bounds: tuple[int, int] = int(np.iinfo(kind).min), int(np.iinfo(kind).max)
+
     # Nodes are hashed in great numbers. Members exist once; `Enum` would hash their names, in Python.
     __hash__ = object.__hash__
-
-    @property
-    def size_bytes(self) -> int:
-        """Bytes of one element."""
-        return _SIZE_BYTES[self]
-
-    @property
-    def numpy(self) -> np.dtype[np.generic]:
-        """The numpy type of the same width, little-endian."""
-        return np.dtype(_NUMPY[self])
-
-    @property
-    def is_integer(self) -> bool:
-        """True for the integer types that arithmetic is defined on."""
-        return self not in (DType.F32, DType.F64, DType.BOOL)
-
-    @property
-    def bounds(self) -> tuple[int, int]:
-        """Least and greatest value of an integer type."""
-        return _BOUNDS[self]
-
-
-_SIZE_BYTES = {
-    DType.BOOL: 1,
-    DType.I8: 1,
-    DType.U8: 1,
-    DType.I16: 2,
-    DType.I32: 4,
-    DType.I64: 8,
-    DType.F32: 4,
-    DType.F64: 8,
-}
-_NUMPY = {
-    DType.BOOL: "|b1",
-    DType.I8: "|i1",
-    DType.U8: "|u1",
-    DType.I16: "<i2",
-    DType.I32: "<i4",
-    DType.I64: "<i8",
-    DType.F32: "<f4",
-    DType.F64: "<f8",
-}
-_BOUNDS = {
-    dtype: (int(np.iinfo(_NUMPY[dtype]).min), int(np.iinfo(_NUMPY[dtype]).max))
-    for dtype in (DType.I8, DType.U8, DType.I16, DType.I32, DType.I64)
-}
 
 
 @dataclass(frozen=True, slots=True)

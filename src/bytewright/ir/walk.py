@@ -3,8 +3,9 @@
 Everything comes in order of first appearance, so that what is computed from it is deterministic.
 """
 
-from collections.abc import Iterator
-from typing import assert_never
+from collections.abc import Callable, Iterator
+from operator import attrgetter
+from typing import Any
 from typing import cast as cast_type
 
 from bytewright.ir.expr import AnyExpr, Binary, Buffer, Cast, Const, Expr, Load, ScalarCall, Select, Var
@@ -35,64 +36,57 @@ def as_any(expression: Expr) -> AnyExpr:
     return cast_type("AnyExpr", expression)
 
 
+# By class, because a compile asks for the operands of some hundred thousand nodes.
+_OPERANDS: dict[type[Expr], Callable[[Any], tuple[Expr, ...]]] = {
+    Const: lambda _: (),
+    Var: lambda _: (),
+    Load: attrgetter("indices"),
+    Binary: attrgetter("left", "right"),
+    Cast: lambda node: (node.operand,),
+    ScalarCall: attrgetter("operands"),
+    Select: attrgetter("condition", "if_true", "if_false"),
+}
+
+
 def operands(expression: Expr) -> tuple[Expr, ...]:
     """The direct operands of an expression, in order."""
-    node = as_any(expression)
-    match node:
-        case Const() | Var():
-            return ()
-        case Load():
-            return node.indices
-        case Binary():
-            return (node.left, node.right)
-        case Cast():
-            return (node.operand,)
-        case ScalarCall():
-            return node.operands
-        case Select():
-            return (node.condition, node.if_true, node.if_false)
-        case _:
-            assert_never(node)
+    return _OPERANDS[type(expression)](expression)
 
 
-def walk_expression(expression: Expr) -> Iterator[Expr]:
+def walk_expression(expression: Expr) -> list[Expr]:
     """The expression and all its operands, outer ones first."""
+    found: list[Expr] = []
     pending = [expression]
     while pending:
         node = pending.pop()
-        yield node
-        kind = type(node)  # a compile visits some hundred thousand nodes: those that are frequent come first
-        if kind is Const or kind is Var:
-            continue
-        if isinstance(node, Binary):
-            pending.append(node.right)
-            pending.append(node.left)
-        else:
-            pending.extend(reversed(operands(node)))
+        found.append(node)
+        kind = type(node)
+        if kind is not Const and kind is not Var:
+            pending.extend(_OPERANDS[kind](node)[::-1])
+    return found
 
 
 def expression_depth(expression: Expr) -> int:
     """How many operations lie inside each other at most; 0 for a constant or a variable."""
-    deepest, pending = 0, [(expression, 0)]
-    while pending:
-        node, depth = pending.pop()
-        inner = operands(node)
-        if not inner:
-            deepest = max(deepest, depth)
-        pending.extend([(operand, depth + 1) for operand in inner])
-    return deepest
+    depth, level = -1, [expression]
+    while level:
+        depth += 1
+        level = [operand for node in level for operand in operands(node)]
+    return depth
 
 
-def walk_statements(statement: Statement) -> Iterator[Statement]:
+def walk_statements(statement: Statement) -> list[Statement]:
     """The statement and all statements inside it, in the order of the text."""
+    found: list[Statement] = []
     pending = [statement]
     while pending:
         node = pending.pop()
-        yield node
+        found.append(node)
         if isinstance(node, Seq):
-            pending.extend(reversed(node.statements))
+            pending.extend(node.statements[::-1])
         elif type(node) not in LEAVES:
-            pending.extend(reversed(blocks(node)))
+            pending.extend(blocks(node)[::-1])
+    return found
 
 
 @remembered
@@ -122,10 +116,12 @@ def names_in(function: PrimFunc) -> tuple[str, ...]:
     return tuple(names)
 
 
-def evaluated(statement: Statement) -> Iterator[Expr]:
+def evaluated(statement: Statement) -> list[Expr]:
     """Every expression that the statement itself evaluates, operands included."""
-    for expression in expressions(statement):
-        yield from walk_expression(expression)
+    own = expressions(statement)
+    if len(own) == 1:
+        return walk_expression(own[0])
+    return [node for expression in own for node in walk_expression(expression)]
 
 
 def walk_all_expressions(statement: Statement) -> Iterator[Expr]:
@@ -134,15 +130,9 @@ def walk_all_expressions(statement: Statement) -> Iterator[Expr]:
         yield from evaluated(inner)
 
 
-def loaded_buffers(statement: Statement) -> tuple[Buffer, ...]:
+def loaded_buffers(statement: Statement) -> list[Buffer]:
     """The buffers that the statement itself loads from, once for each load."""
-    return tuple(
-        node.buffer
-        for expression in expressions(statement)
-        if not isinstance(expression, Const | Var)
-        for node in walk_expression(expression)
-        if isinstance(node, Load)
-    )
+    return [node.buffer for node in evaluated(statement) if type(node) is Load]
 
 
 def stored_buffers(statement: Statement) -> tuple[Buffer, ...]:
@@ -165,7 +155,8 @@ def condition_buffer(statement: Statement) -> Buffer | None:
 def named_buffers(statement: Statement) -> Iterator[Buffer]:
     """The buffers that the statement and those inside it show or pass, read and write, once for each time."""
     for inner in walk_statements(statement):
-        yield from (region.buffer for region in regions(inner))
+        for region in regions(inner):
+            yield region.buffer
         yield from loaded_buffers(inner)
         for store in stores(inner):
             yield store.buffer
@@ -173,12 +164,12 @@ def named_buffers(statement: Statement) -> Iterator[Buffer]:
 
 def free_variables(statement: Statement) -> tuple[Var, ...]:
     """Variables used in the statement and defined outside it. Names are unique in a function, so order decides."""
-    defined = {s.variable for s in walk_statements(statement) if isinstance(s, For | Let)}
+    defined = {s.variable for s in walk_statements(statement) if isinstance(s, (For, Let))}
     used = dict.fromkeys(e for e in walk_all_expressions(statement) if isinstance(e, Var))
     return tuple(variable for variable in used if variable not in defined)
 
 
 def free_buffers(statement: Statement) -> tuple[Buffer, ...]:
     """Buffers used in the statement and allocated (or viewed) outside it: parameters and constants too."""
-    defined = {s.buffer for s in walk_statements(statement) if isinstance(s, Allocate | View)}
+    defined = {s.buffer for s in walk_statements(statement) if isinstance(s, (Allocate, View))}
     return tuple(buffer for buffer in dict.fromkeys(named_buffers(statement)) if buffer not in defined)

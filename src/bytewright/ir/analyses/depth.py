@@ -18,8 +18,7 @@ def depth_of(function: ir.PrimFunc) -> int:
     pending: list[tuple[ir.Statement, int]] = [(function.body, 0)]
     while pending:
         statement, depth = pending.pop()
-        own = max((expression_depth(expression) for expression in expressions(statement)), default=0)
-        deepest = max(deepest, depth + own)
+        deepest = max(deepest, depth, *[depth + expression_depth(e) for e in expressions(statement)])
         inner = statement.statements if isinstance(statement, ir.Seq) else blocks(statement)
-        pending.extend((child, depth + isinstance(child, ir.Seq)) for child in inner)
+        pending.extend([(child, depth + isinstance(child, ir.Seq)) for child in inner])
     return deepest

@@ -21,6 +21,7 @@ from bytewright.ir.analyses.hand_over import (
 )
 from bytewright.ir.backend import backend_functions
 from bytewright.ir.packed import most_packed_arguments, packed_bytes, packed_calls, packed_name
+from bytewright.ir.prim import LEAVES
 from bytewright.ir.walk import allocations, blocks, calls
 from bytewright.target.model import Device, ExecutionContext, Target
 
@@ -272,7 +273,7 @@ def _padding_bytes(function: ir.PrimFunc) -> int:
 
 def worst_arrays(function: ir.PrimFunc, moved: Collection[str] = ()) -> tuple[ir.Allocate, ...]:
     """The arrays of a function that exist at once and take the most bytes, where those named take none."""
-    return _worst_arrays(function.body, moved)[1]
+    return _worst_arrays(function.body, moved)[1] if allocations(function) else ()
 
 
 def _worst_arrays(statement: ir.Statement, moved: Collection[str]) -> tuple[int, tuple[ir.Allocate, ...]]:
@@ -282,6 +283,8 @@ def _worst_arrays(statement: ir.Statement, moved: Collection[str]) -> tuple[int,
         if not is_array or not ir.is_on_stack(statement.scope):
             return 0, ()
         return 0 if statement.buffer.name in moved else ir.size_bytes(statement.buffer), (statement,)
+    if type(statement) in LEAVES:
+        return 0, ()
     inside = [_worst_of_sequence(block, moved) for block in blocks(statement)]
     return max(inside, key=lambda worst: worst[0], default=(0, ()))
 

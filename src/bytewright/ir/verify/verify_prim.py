@@ -347,7 +347,7 @@ class _Checker:
         known = self.memory(buffer.name)
         if known is None:
             self.report(f"buffer '{buffer.name}' is not defined here")
-        elif known.buffer != buffer:
+        elif known.buffer is not buffer and known.buffer != buffer:
             difference = _difference(known.buffer, buffer)
             self.report(f"buffer '{buffer.name}' is not as it was defined: {difference}")
 
@@ -370,7 +370,7 @@ class _Checker:
                 known = self.variables.get(node.name)
                 if known is None:
                     self.report(f"variable '{node.name}' is not defined here")
-                elif known != node:
+                elif known is not node and known != node:
                     self.report(f"variable '{node.name}' is {known.dtype.value}, used as {node.dtype.value}")
             case ir.Load():
                 self.element(node.buffer, node.indices)
