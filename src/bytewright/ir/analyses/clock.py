@@ -19,6 +19,7 @@ from bytewright.ir.analyses.affine import Definitions
 from bytewright.ir.analyses.body_clock import BodyClock, Interval, Needs, body_clocks
 from bytewright.ir.analyses.interpreter import Interpreter
 from bytewright.ir.analyses.touch import Touch, Touches, TouchTable, branches_on, touch_table, united
+from bytewright.ir.prim import stores
 from bytewright.ir.walk import condition_buffer, loaded_buffers
 from bytewright.target.model import Target
 
@@ -227,13 +228,9 @@ class _Reader(Interpreter):
         if allocate.storage.arena is not None:
             self.arena_of[allocate.buffer.name] = (allocate.storage.arena,)
 
-    def show(self, view: ir.View) -> None:
-        """No entry has one."""
-        raise InternalError(f"the entry makes a view of memory: '{view.buffer.name}'")
-
-    def store(self, store: ir.Store) -> None:
-        """No entry has one."""
-        raise InternalError(f"the entry stores to memory itself: '{store.buffer.name}'")
+    def evaluate(self, statement: ir.Statement) -> None:
+        if isinstance(statement, ir.View) or stores(statement):
+            raise InternalError("the entry touches memory outside of a call")
 
     def arms(self, branch: ir.If) -> Iterator[ir.Seq]:
         """Both arms, one after the other, behind what is read to choose."""

@@ -239,8 +239,7 @@ class _Function(Elements):
                 yield from self.one_by_one((name,))
                 continue
             every = self.ranges
-            is_known = begin is not None and begin[0] == begin[1]
-            self.ranges = {**outside, name: begin} if is_known else outside
+            self.ranges = {**outside, name: begin} if begin is not None and begin[0] == begin[1] else outside
             self.depth += 1
             yield
             self.depth -= 1
