@@ -13,10 +13,17 @@ import numpy as np
 import pytest
 
 import bytewright
+from bytewright import ir
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.run import run_bundle
+from bytewright.frontends.registry import import_model
+from bytewright.ir.walk import allocations
 from bytewright.lower.isa.registry import INSTRUCTION_SETS
 from bytewright.ops.arithmetic.numerics import Numerics
+from bytewright.options import Optimize, Options
+from bytewright.pipeline import lower_model
+from bytewright.run_passes import Runner
+from bytewright.target import load_target
 from bytewright.target.isa.find import require_isa
 from bytewright.target.isa.this_machine import this_machine
 from support.against_reference import assert_equals_reference, drawn
@@ -25,6 +32,7 @@ from support.random_models import RandomModel, operator_models
 from support.random_networks import random_convolution, random_network, random_reduction
 from support.shared_models import new_folder
 from support.tiers import covering, some
+from tflite_writer import OPTIONAL, ModelBuilder
 
 # A target whose processors have the set.
 TARGETS = {"avx512vnni": "x86-64-v4-vnni", "avx2": "x86-64-v3"}
@@ -111,3 +119,45 @@ def test_plain_c_of_the_same_kernels(tmp_path: Path, target: str, dtype: str) ->
 def test_nothing_beside_the_buffers_is_touched(tmp_path: Path, target: str) -> None:
     flags = (*SANITIZERS, *flags_for(target))
     assert_equals_reference(models("int8", 240), tmp_path, target=target, flags=flags, every=2)
+
+
+def test_depthwise_layers_for_size(tmp_path: Path) -> None:
+    """What AVX-512 copies of few channels is narrow, and the results are the same."""
+    target = TARGETS["avx512vnni"]
+    models = drawn(operator_models("DEPTHWISE_CONV_2D", "int8"), 10, 70)
+    small = Options(optimize=Optimize.SIZE)
+    assert_equals_reference(models, tmp_path / "c", target=target, flags=SANITIZERS, every=5, options=small)
+    flags = ("-O2", *flags_for(target))
+    assert_equals_reference(models, tmp_path / "m", target=target, flags=flags, options=small)
+
+
+@pytest.mark.parametrize(
+    ("channels", "optimize", "width"),
+    [
+        (8, Optimize.BALANCED, 64),
+        (8, Optimize.SIZE, 16),
+        (40, Optimize.SIZE, 48),
+        (200, Optimize.BALANCED, 64),
+        (200, Optimize.SIZE, 64),
+    ],
+)
+def test_depthwise_layers_copy_up_to_64_channels_of_a_row(
+    tmp_path: Path, channels: int, optimize: Optimize, width: int
+) -> None:
+    """Three rows of ten columns and a pad at each end, a whole number of vectors."""
+    builder = ModelBuilder()
+    x = builder.tensor("x", (1, 10, 10, channels), "int8", scale=0.5)
+    y = builder.tensor("y", (1, 10, 10, channels), "int8", scale=0.5)
+    weights = builder.constant("w", np.ones((1, 3, 3, channels), np.int8), scale=0.1)
+    builder.operator("DEPTHWISE_CONV_2D", [x, weights, OPTIONAL], [y], padding="SAME", depth_multiplier=1)
+    path = tmp_path / "m.tflite"
+    path.write_bytes(builder.build([x], [y]))
+    target, options = load_target(TARGETS["avx512vnni"]), Options(optimize=optimize)
+    module = lower_model(import_model(path, target, options).module, target, options, {}, Runner(target))[0]
+    sizes = {
+        each.buffer.name: ir.size_bytes(each.buffer)
+        for kernel in module.kernels
+        for each in allocations(kernel)
+    }
+    (rows,) = [size for name, size in sizes.items() if "rows" in name]
+    assert rows == 3 * -(-12 * width // 64) * 64

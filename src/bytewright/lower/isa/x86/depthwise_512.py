@@ -2,7 +2,8 @@
 
 A lane of `vpdpbusd` sums four bytes, so four taps of a channel have to lie beside each other: bytes of four taps are
 interleaved in registers. That is done within each 16 bytes of a vector. So that lanes come out in the order of
-channels, the copy of the rows under the window has its words transposed, 64 channels at a time.
+channels, the copy of the rows under the window has its words transposed, 64 channels at a time. For size, the copy of
+fewer channels has the bytes of as many vectors of sums as these take, which are spread as they are loaded.
 """
 
 from functools import cache
@@ -20,6 +21,7 @@ from bytewright.lower.isa.x86.window_rows import ALIGNMENT
 from bytewright.lower.kernels.context import Template, counted, named
 from bytewright.lower.kernels.convolution import Convolution, convolution_of
 from bytewright.ops.convolution import DepthwiseConv2d
+from bytewright.options import Optimize
 
 I8, U8, I32 = ir.DType.I8, ir.DType.U8, ir.DType.I32
 TAPS = 4  # of a group
@@ -27,40 +29,71 @@ MOST_TAPS = 49
 _WORDS = 4  # in 16 bytes, and 16 bytes in a vector
 
 
+def _vectors(num: int) -> int:
+    """Vectors of sums that so many channels take."""
+    return -(-num // LANES)
+
+
 @cache
-def _spread(num: int) -> ir.Instruction:
-    """Copies channels so that the interleaved bytes of vector q are channels 16q and on: words transposed, 4 by 4."""
-    name = f"avx512_spread_bytes_{num}"
+def _spread(num: int, vectors: int = BYTES // LANES) -> ir.Instruction:
+    """Copies channels so that the interleaved bytes of vector q are channels 16q and on: words transposed."""
+    name = f"avx512_spread_bytes_{num}" + (f"_to_{vectors * LANES}" if vectors * LANES < BYTES else "")
     copy, elements = (
-        memory_parameter("copy", BYTES, U8, ir.Access.WRITE),
+        memory_parameter("copy", vectors * LANES, U8, ir.Access.WRITE),
         memory_parameter("elements", num, I8),
     )
     body = BodyBuilder(("copy", "elements"))
-    if num < BYTES:
-        with body.for_(f"{name}.rest", 0, BYTES) as rest:
+    if num < vectors * LANES:
+        with body.for_(f"{name}.rest", 0, vectors * LANES) as rest:
             body.store(copy.buffer, rest, ir.const(128, U8))
     with body.for_(f"{name}.i", 0, num) as i:
         vector, word, byte = i / LANES, i % LANES / _WORDS, i % _WORDS
-        body.store(copy.buffer, word * LANES + vector * _WORDS + byte, unsigned(load(elements.buffer, i)))
+        at = (word * vectors + vector) * _WORDS + byte
+        body.store(copy.buffer, at, unsigned(load(elements.buffer, i)))
     mask = f"(__mmask64)UINT64_C(0x{(1 << num) - 1:x})"
     loaded = "_mm512_loadu_si512(elements)" if num == BYTES else f"_mm512_maskz_loadu_epi8({mask}, elements)"
-    text = f"""const __m512i words = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    sources = [vector * _WORDS + word for word in range(_WORDS) for vector in range(vectors)]
+    sources += [0] * (LANES - len(sources))
+    text = f"""const __m512i words = _mm512_setr_epi32({", ".join(map(str, sources))});
 const __m512i raised = _mm512_xor_si512({loaded}, _mm512_set1_epi8(-128));
-_mm512_storeu_si512(copy, _mm512_permutexvar_epi32(words, raised));"""
-    comment = f"Copies {num} bytes, each plus 128, with the words of 64 bytes transposed, four by four."
+const __m512i spread = _mm512_permutexvar_epi32(words, raised);
+{_STORES[vectors]}"""
+    comment = f"Copies {num} bytes, each plus 128, with their words transposed, {vectors} by 4."
     return ir.Instruction(name, (copy, elements), body.finish(), text, FEATURE, comment)
 
 
-def _load() -> ir.Instruction:
-    name = "avx512_load_bytes_u8"
-    values, elements = bytes_of("values", U8, ir.Access.WRITE), memory_parameter("elements", BYTES, U8)
+_NARROW_LOADS = {
+    1: "_mm512_castsi128_si512(_mm_loadu_si128((const __m128i *)(const void *)elements))",
+    2: "_mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)(const void *)elements))",
+    3: "_mm512_maskz_loadu_epi32((__mmask16)0xfff, elements)",
+}
+_STORES = {
+    1: "_mm_storeu_si128((__m128i *)(void *)copy, _mm512_castsi512_si128(spread));",
+    2: "_mm256_storeu_si256((__m256i *)(void *)copy, _mm512_castsi512_si256(spread));",
+    3: "_mm512_mask_storeu_epi32(copy, (__mmask16)0xfff, spread);",
+    4: "_mm512_storeu_si512(copy, spread);",
+}
+
+
+def _load(vectors: int) -> ir.Instruction:
+    """Loads what was copied for so many vectors of sums: in each 16 bytes of the register words of these."""
+    name = f"avx512_load_spread_bytes_{vectors}"
+    num = vectors * LANES
+    values, elements = bytes_of("values", U8, ir.Access.WRITE), memory_parameter("elements", num, U8)
     body = BodyBuilder(("values", "elements"))
-    with body.for_(f"{name}.lane", 0, BYTES) as lane:
-        body.store(values.buffer, lane, load(elements.buffer, lane))
+    if num < BYTES:
+        with body.for_(f"{name}.lane", 0, BYTES) as lane:
+            body.store(values.buffer, lane, ir.const(0, U8))
+    with body.for_(f"{name}.word", 0, _WORDS) as word, body.for_(f"{name}.i", 0, vectors * _WORDS) as i:
+        body.store(values.buffer, word * LANES + i, load(elements.buffer, word * vectors * _WORDS + i))
     text = "return _mm512_loadu_si512(elements);"
-    return ir.Instruction(
-        name, (values, elements), body.finish(), text, FEATURE, "64 bytes, one after another."
-    )
+    if num < BYTES:
+        mask = sum(((1 << vectors) - 1) << word * _WORDS for word in range(_WORDS))
+        sources = [word * vectors + min(i, vectors - 1) for word in range(_WORDS) for i in range(_WORDS)]
+        text = f"""const __m512i words = _mm512_setr_epi32({", ".join(map(str, sources))});
+return _mm512_maskz_permutexvar_epi32((__mmask16)0x{mask:x}, words, {_NARROW_LOADS[vectors]});"""
+    comment = f"{num} bytes, one after another, as 4 times {vectors * _WORDS} in front of each 16."
+    return ir.Instruction(name, (values, elements), body.finish(), text, FEATURE, comment)
 
 
 def _interleave(vector: int) -> ir.Instruction:
@@ -82,9 +115,14 @@ return _mm512_unpack{quarter}_epi16(front, back);"""
     return ir.Instruction(name, (result, *taps), body.finish(), text, FEATURE, comment)
 
 
-LOAD = _load()
+LOADS = {vectors: _load(vectors) for vectors in range(1, BYTES // LANES + 1)}
 INTERLEAVE = tuple(_interleave(vector) for vector in range(BYTES // LANES))
-INSTRUCTIONS = (LOAD, *INTERLEAVE, *(_spread(num) for num in (1, 40, BYTES)))
+INSTRUCTIONS = (
+    *LOADS.values(),
+    *INTERLEAVE,
+    *(_spread(num) for num in (1, 40, BYTES)),
+    *(_spread(num, _vectors(num)) for num in (1, 16, 25, 48)),
+)
 
 
 def depthwise_declines(template: Template, operation: DepthwiseConv2d) -> str | None:
@@ -119,9 +157,6 @@ class _Kernel:
         self.bias = convolution.bias(BYTE_DOTS.offset)
         self.weights = self.template.kernel.constant("weights", self._packed(), I8, ALIGNMENT)
 
-    def _vectors(self, chunk: int) -> int:
-        return -(-min(self.channels - chunk * BYTES, BYTES) // LANES)
-
     def _packed(self) -> np.ndarray:
         """Weights as they are read: `[chunk][group][vector][lane][tap]`, zeros where there are none."""
         weights = np.zeros((self.chunks * BYTES, self.groups * TAPS), np.int8)
@@ -129,7 +164,8 @@ class _Kernel:
         ordered = weights.reshape(self.chunks, BYTES // LANES, LANES, self.groups, TAPS).transpose(
             0, 3, 1, 2, 4
         )
-        parts = [ordered[chunk, :, : self._vectors(chunk)].reshape(-1) for chunk in range(self.chunks)]
+        counts = [_vectors(min(self.channels - chunk * BYTES, BYTES)) for chunk in range(self.chunks)]
+        parts = [ordered[chunk, :, :count].reshape(-1) for chunk, count in enumerate(counts)]
         return np.concatenate(parts)
 
     def write(self) -> None:
@@ -152,9 +188,14 @@ class _Kernel:
         columns = self.convolution.window.columns
         return (columns.out - 1) * columns.stride + (columns.kernel - 1) * columns.dilation + 1
 
+    def _copied_vectors(self, num: int) -> int:
+        """Of how many vectors of sums the copy has the bytes, for so many channels."""
+        return _vectors(num) if self.template.kernel.optimize is Optimize.SIZE else BYTES // LANES
+
     def _allocate_rows(self) -> ir.Buffer:
-        """A copy of the rows under the window, [rows, columns * 64 channels]; its channels come in turn."""
-        shape = (self.convolution.window.rows.kernel, self._reach * BYTES)
+        """A copy of the rows under the window, [rows, columns * up to 64 channels]; its channels come in turn."""
+        pitch = self._copied_vectors(min(self.channels, BYTES)) * LANES
+        shape = (self.convolution.window.rows.kernel, -(-self._reach * pitch // BYTES) * BYTES)
         return self.body.allocate(ir.Buffer("rows", shape, U8, ALIGNMENT), ir.Storage(ir.GLOBAL))
 
     def _write_chunk(self, row: tuple[ir.Expr, ir.Expr], rows: ir.Buffer, chunk: ir.Expr, num: int) -> None:
@@ -168,12 +209,15 @@ class _Kernel:
         body, window, convolution = self.body, self.convolution.window, self.convolution
         (n, y), columns, reach = row, window.columns, self._reach
         before = min(columns.pad_before, reach)  # a pad may be wider than all that windows reach
-        content = min(columns.size, reach - before)
+        content, vectors = min(columns.size, reach - before), self._copied_vectors(num)
+        pitch = vectors * LANES
 
         def fill(ky: ir.Expr, begin: int, end: int) -> None:
+            """Zero points from one column to another one, and in whole vectors around these."""
+            first, last = begin * pitch // BYTES, -(-end * pitch // BYTES)
             if begin < end:
-                with counted(body, "column", end - begin) as column:
-                    at = region(rows, ky, (column + begin) * BYTES)
+                with counted(body, "part", last - first) as part:
+                    at = region(rows, ky, (part + first) * BYTES)
                     body.execute(FILL_BYTES, at, ir.const(convolution.zero_point + BYTE_DOTS.offset))
 
         body.note("copy the rows of the input under the window, with zero points around them")
@@ -187,7 +231,9 @@ class _Kernel:
                 if content:
                     with counted(body, "column", content) as column, body.block():
                         source = region(convolution.input, n, iy, column, chunk * BYTES)
-                        body.execute(_spread(num), region(rows, ky, (column + before) * BYTES), source)
+                        body.execute(
+                            _spread(num, vectors), region(rows, ky, (column + before) * pitch), source
+                        )
 
             if inside == ir.TRUE:
                 copy()
@@ -202,7 +248,8 @@ class _Kernel:
     ) -> None:
         """All taps of up to 64 channels of a pixel."""
         body, columns = self.body, self.convolution.window.columns
-        vectors = -(-num // LANES)
+        vectors, copied = _vectors(num), self._copied_vectors(num)
+        pitch = copied * LANES
         channel = named(body, "channel", chunk * BYTES)
         first = chunk * (self.groups * BYTES * TAPS)
         counts = [min(LANES, num - v * LANES) for v in range(vectors)]
@@ -212,11 +259,11 @@ class _Kernel:
             total = unit.register(body, "sums")
             body.execute(unit.loads[I32], total, region(self.bias.values, channel + v * LANES))
             sums.append(total)
-        start = named(body, "first", pixel[2] * (columns.stride * BYTES))
+        start = named(body, "first", pixel[2] * (columns.stride * pitch))
         loaded: list[ir.Buffer] = []
         for ky, kx in self.taps:
             tap = body.register("tap", *BYTE_DOTS.activations)
-            body.execute(LOAD, tap, region(rows, ky, start + kx * columns.dilation * BYTES))
+            body.execute(LOADS[copied], tap, region(rows, ky, start + kx * columns.dilation * pitch))
             loaded.append(tap)
         loaded += [loaded[-1]] * (self.groups * TAPS - len(loaded))
         for group in range(self.groups):
