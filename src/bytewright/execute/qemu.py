@@ -84,13 +84,14 @@ def run_on_board(
     board = board_for(bundle.plan.hardware)
     qemu = find_tool("qemu-system-arm", "qemu-system-arm")
     with build_folder() as folder:
-        flags = flags_of_entry(bundle.plan) if by_step else ()
-        image = build_image(bundle, board, folder, options or BuildOptions(), watch, flags)
-        flash_size_bytes = flash_bytes(folder, bundle, board.isa)
+        options = options or BuildOptions()
+        flags = flags_of_entry(bundle.plan, options.compiler) if by_step else ()
+        image = build_image(bundle, board, folder, options, watch, flags)
+        flash_size_bytes = flash_bytes(folder, bundle)
         build_plugin(folder, qemu)
         ranges = _ranges(image, bundle) if measure_memory else []
         if by_step:
-            write_pieces(folder, bundle, board.isa)
+            write_pieces(folder, bundle)
             ranges = _memories_by_name(image)
         (folder / "inputs.bin").write_bytes(pack(bundle.plan, checked))
         argument = plugin_argument(image.symbols, ranges, PIECES_FILE if by_step else None)

@@ -1,8 +1,8 @@
+from bytewright.elf.image import ElfSymbol
 from bytewright.execute.boards.counts import (
     AddressRange,
     CoreCounts,
     Counts,
-    ImageSymbol,
     function_at,
     parse_counts,
 )
@@ -10,11 +10,11 @@ from bytewright.execute.boards.fault import describe_address, fault_error, parse
 from bytewright.execute.result import FunctionCount, RegionTraffic
 
 SYMBOLS = (
-    ImageSymbol(0x10000000, "harness_vectors", False),
-    ImageSymbol(0x10000100, "first", True),
-    ImageSymbol(0x10000200, "second", True),
-    ImageSymbol(0x10000300, "table", False),
-    ImageSymbol(0x10000400, "__harness_code_end", False),
+    ElfSymbol("harness_vectors", 0x10000000),
+    ElfSymbol("first", 0x10000100, is_code=True),
+    ElfSymbol("second", 0x10000200, is_code=True),
+    ElfSymbol("table", 0x10000300),
+    ElfSymbol("__harness_code_end", 0x10000400),
 )
 NOTHING = (1 << 64) - 1
 

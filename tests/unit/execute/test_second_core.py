@@ -8,7 +8,8 @@ import pytest
 
 import bytewright
 from bytewright.diagnostics import CompileError, Diagnostic, ExitCode
-from bytewright.execute.boards.counts import AddressRange, ImageSymbol, unanswered_ring
+from bytewright.elf.image import ElfSymbol
+from bytewright.execute.boards.counts import AddressRange, unanswered_ring
 from bytewright.execute.boards.device_fault import Surroundings, device_error, hang_error
 from bytewright.execute.boards.facts import BOARDS
 from bytewright.execute.boards.second_core import SecondCore, Window, second_core_of
@@ -78,8 +79,8 @@ def test_arrays_are_counted_where_core_1_sees_them(plan: Plan) -> None:
         AddressRange("stack", 0x30001000, 0x30002FFF),
     ]
     symbols = (
-        ImageSymbol(0x38201000, "second_core_mailbox", False, 64),
-        ImageSymbol(0x38202000, "main", True, 8),
+        ElfSymbol("second_core_mailbox", 0x38201000, 64, is_object=True),
+        ElfSymbol("main", 0x38202000, 8, is_code=True),
     )
     found = second_of(plan).further_ranges(ranges, symbols)
     assert found[:2] == [
