@@ -6,7 +6,8 @@ from bytewright.execute.boards.counts import (
     function_at,
     parse_counts,
 )
-from bytewright.execute.boards.fault import describe_address, fault_error, parse_report
+from bytewright.execute.boards.fault import describe_address, fault_error
+from bytewright.execute.program import parse_report
 from bytewright.execute.result import FunctionCount, RegionTraffic
 
 SYMBOLS = (
@@ -20,7 +21,7 @@ NOTHING = (1 << 64) - 1
 
 
 def test_a_report_that_was_cut_off_keeps_whole_lines() -> None:
-    assert parse_report("stack 96\nstatus 7\nfault_b") == {"stack": 96, "status": 7}
+    assert parse_report("stack 96\nstatus -7\nfault_b") == {"stack": 96, "status": -7}
 
 
 def test_blocks_belong_to_the_function_before_them() -> None:

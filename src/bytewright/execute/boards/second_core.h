@@ -79,8 +79,6 @@ extern struct second_core_mailbox second_core_mailbox;
 
 /* Before the first run, by privileged code: releases core 1, which says when it is ready. */
 void second_core_start(void);
-/* What went wrong in the last run, and where, as facts of the report. */
-void second_core_report(void (*report)(const char *name, uint32_t value));
 /* The deepest stack of core 1 so far. */
 uint32_t second_core_stack_bytes(void);
 

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "port.h"
 #include "second_core.h"
 
 struct window {
@@ -145,31 +146,32 @@ void second_core_start(void)
     second_core_await();
 }
 
-void second_core_report(void (*report)(const char *name, uint32_t value))
+void harness_report_devices(void)
 {
     const struct second_core_mailbox *const mailbox = &second_core_mailbox;
 
+    harness_report("device_stack", second_core_stack_bytes());
     if (mailbox->failure == SECOND_CORE_NO_FAILURE) {
         return;
     }
-    report("device_failure", mailbox->failure);
-    report("device_span", mailbox->failed_span);
-    report("device_job", mailbox->num_jobs);
-    report("device_status", (uint32_t)-mailbox->status);
+    harness_report("device_failure", mailbox->failure);
+    harness_report("device_span", mailbox->failed_span);
+    harness_report("device_job", mailbox->num_jobs);
+    harness_report("device_status", (uint32_t)-mailbox->status);
     if (mailbox->num_jobs > 0 && mailbox->code_bytes >= 4) {
-        report("device_kernel", mailbox->lent.code[0]);
+        harness_report("device_kernel", mailbox->lent.code[0]);
     }
-    report("device_address", mailbox->address);
+    harness_report("device_address", mailbox->address);
     if (mailbox->failure == SECOND_CORE_FAULTED) {
-        report("fault_cfsr", mailbox->fault.cfsr);
-        report("fault_hfsr", mailbox->fault.hfsr);
-        report("fault_mmfar", mailbox->fault.mmfar);
-        report("fault_bfar", mailbox->fault.bfar);
-        report("fault_sfsr", mailbox->fault.sfsr);
-        report("fault_icsr", mailbox->fault.icsr);
+        harness_report("fault_cfsr", mailbox->fault.cfsr);
+        harness_report("fault_hfsr", mailbox->fault.hfsr);
+        harness_report("fault_mmfar", mailbox->fault.mmfar);
+        harness_report("fault_bfar", mailbox->fault.bfar);
+        harness_report("fault_sfsr", mailbox->fault.sfsr);
+        harness_report("fault_icsr", mailbox->fault.icsr);
         if (mailbox->fault.has_frame) {
-            report("fault_lr", mailbox->fault.lr);
-            report("fault_pc", mailbox->fault.pc);
+            harness_report("fault_lr", mailbox->fault.lr);
+            harness_report("fault_pc", mailbox->fault.pc);
         }
     }
 }

@@ -5,7 +5,7 @@ The driver (`host_devices.c`) reports numbers, which are understood here.
 
 import ctypes
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -52,11 +52,6 @@ class FailureRecord(ctypes.Structure):
         ("reason", ctypes.c_char * 512),
     )
 
-    def facts(self) -> dict[str, int]:
-        """Its members, as a program prints them: text is the number that its bytes are."""
-        numbers = {f"device_{field[0]}": int(getattr(self, field[0])) for field in self._fields_[:-1]}
-        return numbers | {"device_reason": int.from_bytes(bytes(self.reason), "big")}
-
 
 @dataclass(frozen=True, slots=True)
 class DeviceFacts:
@@ -94,24 +89,23 @@ class DeviceFacts:
 
     @staticmethod
     def of(
-        facts: Mapping[str, int], timeout_seconds: float, places: Sequence[tuple[str, int, int]]
+        record: FailureRecord, timeout_seconds: float, places: Sequence[tuple[str, int, int]]
     ) -> "DeviceFacts":
-        """From the numbers of the driver."""
-        region, reason = facts["device_region"], facts["device_reason"]
+        """From what the driver keeps."""
         return DeviceFacts(
-            Failure(facts["device_kind"]),
-            facts["device_job"],
-            facts["device_status"],
-            facts["device_span"],
-            facts["device_code_word"] if facts["device_has_code"] else None,
-            bool(facts["device_is_write"]),
-            bool(facts["device_is_raw"]),
-            facts["device_address"],
-            None if region == _NO_REGION else region,
-            facts["device_offset"],
-            facts["device_device"],
-            facts["device_memory"],
-            reason.to_bytes((reason.bit_length() + 7) // 8, "big").decode("utf-8", "replace"),
+            Failure(record.kind),
+            record.job,
+            record.status,
+            record.span,
+            record.code_word if record.has_code else None,
+            bool(record.is_write),
+            bool(record.is_raw),
+            record.address,
+            None if record.region == _NO_REGION else record.region,
+            record.offset,
+            record.device,
+            record.memory,
+            record.reason.decode("utf-8", "replace"),
             timeout_seconds,
             places,
         )
