@@ -76,7 +76,7 @@ def build_image(
     layout = lay_out(bundle.plan.hardware, board)
     second = second_core_of(bundle.plan, board)
     table = board_table(layout, bundle.plan, second)
-    harness_sources = [("boards", "startup.S"), ("harness", "main.c"), ("boards", "port_board.c")]
+    harness_sources = [("boards", "startup.S"), ("boards", "port_board.c"), ("harness", "main.c")]
     harness_sources += [("boards", name) for name in SECOND_CORE_SOURCES if second is not None]
     harness = write_harness(bundle, folder, harness_sources, table, watch)
     shared = [*LANGUAGE_FLAGS, "-ffunction-sections", "-fdata-sections"]

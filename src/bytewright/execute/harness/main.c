@@ -8,6 +8,7 @@
 
 #include "port.h"
 
+static HARNESS_CONTEXT_TYPE harness_model_context __attribute__((used)) HARNESS_WRITABLE;
 static int report_file = -1;
 
 void harness_report(const char *name, int64_t value)
@@ -75,7 +76,6 @@ static void infer(harness_session *session, int input_file, int output_file, int
 
 int main(void)
 {
-    static HARNESS_CONTEXT_TYPE harness_model_context __attribute__((used)) HARNESS_WRITABLE;
     static harness_session session;
     uint32_t counts[2]; /* of inferences, and how often each runs */
 
