@@ -32,6 +32,7 @@ from bytewright.execute.build import (
     write_harness,
 )
 from bytewright.execute.description import Bundle, read_bundle
+from bytewright.execute.jobs import FailureRecord, read_failure
 from bytewright.execute.objects import build_from_sources
 from bytewright.execute.program import MEASURED_FILE, Ending, parse_report, read_report
 from bytewright.execute.result import BatchResult
@@ -56,7 +57,7 @@ from bytewright.execute.tools import (
 )
 from bytewright.execute.watch import Watch
 from bytewright.execute.worker.commands import build_workers, device_sources
-from bytewright.execute.worker.failure import DeviceFacts, FailureRecord, device_error
+from bytewright.execute.worker.failure import DeviceFacts, device_error
 from bytewright.programs import execute
 from bytewright.record.plan import Plan, PlannedPool
 
@@ -201,9 +202,8 @@ def run_program(
 
 def _run_error(bundle: Bundle, options: BuildOptions, facts: dict[str, int], folder: Path) -> CompileError:
     """The error for a run that the model ended, or a device."""
-    path = folder / "device_failure.bin"
-    record = FailureRecord.from_buffer_copy(path.read_bytes()) if path.is_file() else None
-    if record is not None and record.kind:
+    record = read_failure(folder)
+    if record is not None:
         places = [
             (f"workspace '{pool.name}'", facts[f"workspace_{index}"], pool.used_bytes)
             for index, pool in enumerate(bundle.plan.caller_workspaces)

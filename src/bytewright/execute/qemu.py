@@ -35,6 +35,7 @@ from bytewright.execute.boards.second_core import SecondCore
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.description import Bundle
 from bytewright.execute.host import model_error
+from bytewright.execute.jobs import FailureRecord, read_failure
 from bytewright.execute.program import MEASURED_FILE, Ending, parse_report, read_report
 from bytewright.execute.result import BatchResult, DeviceRun, DeviceWork
 from bytewright.execute.tensors import Array, check_inputs, output_size_bytes, pack, unpack_outputs
@@ -215,8 +216,9 @@ def _emulate(
 def _run_error(
     returncode: int, output: str, facts: dict[str, int], image: BoardImage, bundle: Bundle
 ) -> CompileError:
-    if returncode == Ending.MODEL_FAILED and "device_failure" in facts and image.second is not None:
-        return _device_error(facts, image, image.second, bundle)
+    record = read_failure(image.folder)
+    if returncode == Ending.MODEL_FAILED and record is not None and image.second is not None:
+        return _device_error(record, facts, image, image.second, bundle)
     if returncode == Ending.MODEL_FAILED and "status" in facts:
         return model_error(bundle, facts["status"])
     if returncode == Ending.FAULTED and "fault_cfsr" in facts:
@@ -247,11 +249,11 @@ def _hang_of_device(image: BoardImage, bundle: Bundle, timeout_seconds: float) -
 
 
 def _device_error(
-    facts: dict[str, int], image: BoardImage, second: SecondCore, bundle: Bundle
+    record: FailureRecord, facts: dict[str, int], image: BoardImage, second: SecondCore, bundle: Bundle
 ) -> CompileError:
     surroundings = _surroundings(image, second, bundle)
     function = function_at(image.symbols, facts["fault_pc"]) if "fault_pc" in facts else None
-    return device_error(surroundings, facts, function)
+    return device_error(surroundings, record, facts, function)
 
 
 def _place_of_fault(image: BoardImage, facts: dict[str, int]) -> str:

@@ -125,7 +125,7 @@ void harness_report_devices(void)
 {
     char name[32];
 
-    port_write(port_open("device_failure.bin", PORT_WRITE), harness_failure_of_device(), sizeof(harness_device_failure));
+    port_write(port_open("device_failure.bin", PORT_WRITE), harness_failure_of_device(), sizeof(job_failure));
     for (int index = 0; index < HARNESS_NUM_WORKSPACES; ++index) {
         snprintf(name, sizeof name, "workspace_%d", index);
         harness_report(name, (int64_t)(uintptr_t)workspaces[index]);
