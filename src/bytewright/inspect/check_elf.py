@@ -18,7 +18,7 @@ from pathlib import Path
 
 from bytewright.diagnostics import compile_error
 from bytewright.elf.image import ElfSymbol, Image, Section, read_image
-from bytewright.inspect.read_c import read_bytes
+from bytewright.inspect.c_source import read_bytes
 from bytewright.record.names import names_of
 from bytewright.record.plan import Plan, PlannedPool
 from bytewright.target.mistake import from_line, in_target_file, read_only_memories
