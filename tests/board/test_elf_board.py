@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -193,14 +192,6 @@ def test_wrong_options(vww: Path) -> None:
     assert "has no pool 'sram'" in refusal(vww, elf, "--symbol", "sram=x", code="BW204", status=1)
     assert check(vww, elf, "--symbol", "dtcm").exit_code == 2
     assert check(vww, elf, *NAMES, *NAMES).exit_code == 2
-
-
-def test_without_pyelftools(vww: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in sys.modules if name.partition(".")[0] == "elftools"]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "elftools", None)
-    message = refusal(vww, image_of(vww), *NAMES, code="BW501", status=5)
-    assert "help: pip install 'bytewright[elf]'" in message
 
 
 def test_kws_keeps_to_its_plan_on_the_board(tmp_path: Path) -> None:

@@ -135,9 +135,17 @@ def test_an_arm_that_is_not_taken_costs_nothing(flow: Path, num_negative: int) -
     )  # arms that end alike are kept apart
 
 
-@pytest.mark.parametrize("flags", ["-O0", "-Os", "-O3 -funroll-loops", "-O2 -flto", "-O2 -g3"])
-def test_whatever_the_compiler_does(flow: Path, flags: str) -> None:
-    options = BuildOptions(flags=tuple(flags.split()))
+@pytest.mark.parametrize(
+    ("compiler", "flags"),
+    [
+        *(("gcc", flags) for flags in ("-O0", "-Os", "-O3 -funroll-loops", "-O2 -flto", "-O2 -g3")),
+        *(("clang", flags) for flags in ("-Oz", "-O2")),
+    ],
+)
+def test_whatever_the_compiler_does(flow: Path, compiler: str, flags: str) -> None:
+    if shutil.which(compiler) is None and compiler == "clang":
+        pytest.skip("clang is not installed")
+    options = BuildOptions(flags=tuple(flags.split()), compiler=compiler)
     profile = profile_bundle(flow, [cost_program.cost_input(4)], on="qemu", options=options)
     assert [line.num_calls for line in profile.steps] == [cost_program.TURNS, 4, cost_program.TURNS - 4, 1]
     assert len({line.cost.amount for line in profile.steps}) == 4

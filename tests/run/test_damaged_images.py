@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 
 from bytewright.diagnostics import CompileError
-from bytewright.inspect.read_elf import read_image
+from bytewright.elf.image import read_image
 from support.tiers import THOROUGH
 
-pytest.importorskip("elftools")
 NUM_IMAGES = 3000 if THOROUGH else 150
 
 

@@ -11,7 +11,7 @@ from bytewright.execute.tools import compile_c
 from support.tiny_bundle import write_tiny_bundle
 
 FLAGS = ["-std=c99", "-O2", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror", "-I../include"]
-HOST_SOURCES = ["adapter.c", "host_main.c", "host_library.c", "step_clock.c", "counter.c"]
+HOST_SOURCES = ["adapter.c", "main.c", "port_host.c", "host_library.c", "step_clock.c", "counter.c"]
 
 
 def harness_folder(directory: Path, kind: str) -> Path:
@@ -19,8 +19,8 @@ def harness_folder(directory: Path, kind: str) -> Path:
     bundle = read_bundle(directory)
     folder = directory / "harness"
     folder.mkdir()
-    own = [("harness", "host_main.c"), ("harness", "host_library.c")]
-    boards = [("boards", "board_main.c"), ("boards", "counter.c")]
+    own = [("harness", name) for name in ("main.c", "port_host.c", "host_library.c")]
+    boards = [("boards", "port_board.c"), ("boards", "counter.c")]
     layout = lay_out(bundle.plan.hardware, board_for(bundle.plan.hardware))
     write_harness(bundle, folder, [*own, *boards], board_table(layout, bundle.plan), has_clock=True)
     return folder
@@ -42,6 +42,6 @@ def test_no_warnings_on_the_host(tmp_path: Path, compiler: str, kind: str) -> No
 def test_no_warnings_on_the_board(tmp_path: Path, core: str, kind: str) -> None:
     folder = harness_folder(tmp_path, kind)
     flags = [*FLAGS, f"-mcpu={core}", "-mthumb", "-mfloat-abi=hard"]
-    for source in ("adapter.c", "board_main.c"):
+    for source in ("adapter.c", "main.c", "port_board.c"):
         compile_c(["arm-none-eabi-gcc", *flags, "-c", source, "-o", "out.o"], directory=folder, what=source)
     assert (folder / "out.o").is_file()

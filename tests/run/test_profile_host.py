@@ -14,7 +14,8 @@ from click.testing import CliRunner
 import bytewright
 from bytewright.cli.main import bytewright as command
 from bytewright.diagnostics import CompileError
-from bytewright.execute.profile.measure import MOST_REPETITIONS, profile_bundle
+from bytewright.execute.options import MOST_PROFILED
+from bytewright.execute.profile.measure import profile_bundle
 from bytewright.execute.profile.result import total_of
 from bytewright.execute.profile.trace import trace_document
 from support import cost_program, flow_program, two_devices
@@ -119,7 +120,7 @@ def test_an_older_bundle_without_places_for_a_clock(tmp_path: Path) -> None:
     assert "compile the model again" in refusal(folder)
 
 
-@pytest.mark.parametrize("repeat", [0, -1, MOST_REPETITIONS + 1])
+@pytest.mark.parametrize("repeat", [0, -1, MOST_PROFILED + 1])
 def test_so_many_inferences_are_refused(digits: Path, repeat: int) -> None:
     assert "error[BW204]" in refusal(digits, repeat=repeat)
 

@@ -39,7 +39,7 @@ def link_again(bundle_folder: Path, product: Path, *flags: str, old: str = "", n
             *("-std=c99", "-O2"),  # as the image was linked: the order of variables depends on it
             *include_flags(read_bundle(bundle_folder), folder),
             *("-nostartfiles", "-Wl,--no-warn-rwx-segments", "-T", str(changed), *flags),
-            *("startup.S.o", "adapter.c", "board_main.c", *objects, "-lm", "-o", str(product)),
+            *("startup.S.o", "adapter.c", "main.c", "port_board.c", *objects, "-lm", "-o", str(product)),
         ],
         cwd=folder,
         check=True,

@@ -20,7 +20,7 @@ PACKAGE = ROOT / "src" / "bytewright"
 # Who may import whom: a part imports itself and the layers before its own.
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"c_names", "diagnostics", "frozen_mapping", "input_file", "option"}),
-    frozenset({"programs"}),
+    frozenset({"elf", "programs"}),
     frozenset({"target"}),
     frozenset({"ethos_u", "ir"}),
     frozenset({"ops"}),
@@ -42,16 +42,15 @@ OWNERS = {
     "flatbuffers": {"frontends"},
     "click": {"cli"},
     "rich": {"cli", "report"},
-    "elftools": {"inspect"},
+    "elftools": {"elf"},
     "pycparser": {"inspect"},
     "devicetree": {"target"},
     "ethosu": {"ethos_u"},
 }
-RUN_TIME_PACKAGES = {"click", "flatbuffers", "numpy", "pycparser", "rich", "tflite"}
+RUN_TIME_PACKAGES = {"click", "elftools", "flatbuffers", "numpy", "pycparser", "rich", "tflite"}
 NOT_LOADED_BY_IMPORT = RUN_TIME_PACKAGES - {"numpy"} | {
     "ai_edge_litert",
     "devicetree",
-    "elftools",
     "ethosu",
     "hypothesis",
     "ortools",

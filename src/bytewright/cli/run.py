@@ -7,33 +7,33 @@ import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import click
 
 from bytewright.cli.option_types import PATH, NamedFile, json_option, named_file
 from bytewright.cli.progress import shown_progress
 from bytewright.cli.what_runs import (
+    Asked,
+    build_options,
     bundle_of,
-    compiler_option,
+    files_of,
     input_option,
     inputs_in_order,
     inputs_of,
-    seed_option,
-    signature_option,
-    sources_option,
+    machine_options,
 )
 from bytewright.cli.write_files import write_files
 from bytewright.diagnostics import compile_error
+from bytewright.execute.options import MOST_RUNS
 from bytewright.report.document import members
 
 if TYPE_CHECKING:
     from bytewright.execute.description import Bundle
+    from bytewright.execute.options import RunOptions
     from bytewright.execute.result import RunResult
     from bytewright.execute.tensors import Array
     from bytewright.record.plan import Plan
-
-_MOST_REPETITIONS = 1_000_000
 
 
 @click.command(short_help="Run a bundle or a model.")
@@ -47,42 +47,20 @@ _MOST_REPETITIONS = 1_000_000
     metavar="[NAME=]Y.npy",
     help="Where to write an output, by its name or in the model's order.",
 )
-@seed_option
-@click.option(
-    "--on",
-    type=click.Choice(["host", "qemu"]),
-    default="host",
-    help="This machine, or the target's board or processor in QEMU.  [default: host]",
-)
-@click.option(
-    "--repeat",
-    type=click.IntRange(1, _MOST_REPETITIONS),
+@machine_options(
+    "This machine, or the target's board or processor in QEMU.  [default: host]",
+    "Inferences to run and time.  [default: 1]",
+    MOST_RUNS,
     default=1,
-    metavar="N",
-    help="Inferences to run and time.  [default: 1]",
 )
-@signature_option
-@sources_option
-@compiler_option
+@build_options
 @click.option(
     "--paranoid",
     is_flag=True,
     help="Also run it with dead bytes poisoned, and watch every byte of the workspaces.",
 )
 @json_option
-def run(
-    source: Path,
-    input_files: tuple[NamedFile, ...],
-    output_files: tuple[NamedFile, ...],
-    seed: int | None,
-    on: str,
-    repeat: int,
-    signature: str | None,
-    sources: tuple[Path, ...],
-    compiler: str | None,
-    paranoid: bool,
-    as_json: bool,
-) -> None:
+def run(output_files: tuple[NamedFile, ...], paranoid: bool, as_json: bool, **asked: Unpack[Asked]) -> None:
     """Run one inference of DIR, a bundle, or of MODEL, which is compiled for the occasion.
 
     A model is compiled for the host, or for mps3-an547 with --on qemu. A bundle for a board also runs on the host.
@@ -93,25 +71,21 @@ def run(
     from bytewright.execute.paranoid import run_paranoid
     from bytewright.execute.run import run_bundle
 
-    given = inputs_of(input_files, seed)
+    given, on = inputs_of(asked), asked["on"]
 
     def admit(plan: Plan) -> tuple[list[Array] | None, list[Path]]:
         return inputs_in_order(plan, given), _output_paths(plan, output_files)
 
-    with bundle_of(source, on, signature, admit) as (directory, (inputs, output_paths)):
+    with bundle_of(asked, admit) as (directory, (inputs, output_paths)):
         bundle = read_bundle(directory)
-        with shown_progress(f"running {source.name} on {on}"):
-            place = cast("Literal['host', 'qemu']", on)
-            options = BuildOptions(sources=sources, compiler=compiler)
-            if paranoid:
-                watched = run_paranoid(directory, inputs, seed=seed, on=place, repeat=repeat, options=options)
-                result = watched.result
-            else:
-                watched = None
-                result = run_bundle(directory, inputs, seed=seed, on=place, repeat=repeat, options=options)
+        with shown_progress(f"running {asked['source'].name} on {on}"):
+            options = BuildOptions(sources=asked["sources"], compiler=asked["compiler"])
+            how: RunOptions = {"on": on, "repeat": asked["repeat"] or 1, "options": options}
+            watched = run_paranoid(directory, inputs, seed=asked["seed"], **how) if paranoid else None
+            result = watched.result if watched else run_bundle(directory, inputs, seed=asked["seed"], **how)
     if output_paths:
         contents = [(path, _npy(array)) for path, array in zip(output_paths, result.outputs, strict=True)]
-        write_files(contents, [source, *(file.path for file in input_files)])
+        write_files(contents, files_of(asked))
     if as_json:
         click.echo(json.dumps(_document(result, bundle)))
         return

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 import click
 
@@ -15,12 +15,28 @@ from bytewright.diagnostics import compile_error
 from bytewright.input_file import read_input
 
 if TYPE_CHECKING:
+    from bytewright.execute.result import Machine
     from bytewright.execute.tensors import Array
     from bytewright.record.plan import Plan
 
 _Admitted = TypeVar("_Admitted")
+_Command = TypeVar("_Command", bound=Callable[..., Any])
 
 _TARGETS = {"host": "host", "qemu": "mps3-an547"}
+
+
+class Asked(TypedDict):
+    """What both commands are asked, as click has it."""
+
+    source: Path
+    input_files: tuple[NamedFile, ...]
+    seed: int | None
+    on: Machine
+    repeat: int | None
+    signature: str | None
+    sources: tuple[Path, ...]
+    compiler: str | None
+
 
 input_option = click.option(
     "--input",
@@ -30,46 +46,74 @@ input_option = click.option(
     metavar="[NAME=]X.npy",
     help="An input, by its name or in the model's order.",
 )
-seed_option = click.option(
-    "--seed",
-    type=click.IntRange(0, 2**32 - 1),
-    metavar="N",
-    help="Seed of random input, which is used if no input is given.  [default: 0]",
-)
-signature_option = click.option(
-    "--signature", metavar="NAME", help="Of a MODEL with several signatures: the one to compile."
-)
-sources_option = click.option(
-    "--source",
-    "sources",
-    type=PATH,
-    multiple=True,
-    metavar="FILE.c",
-    help="C of the application, with functions that the model calls.",
-)
-compiler_option = click.option(
-    "--compiler",
-    metavar="gcc|clang|COMMAND",
-    help="The C compiler, of this machine or of the board.  [default: $CC or cc here, gcc for boards]",
-)
+
+
+def machine_options(
+    on_help: str, repeat_help: str, most: int, default: int | None = None
+) -> Callable[[_Command], _Command]:
+    """`--seed`, `--on`, and `--repeat` with its limit."""
+    return _all_of(
+        click.option(
+            "--seed",
+            type=click.IntRange(0, 2**32 - 1),
+            metavar="N",
+            help="Seed of random input, which is used if no input is given.  [default: 0]",
+        ),
+        click.option("--on", type=click.Choice(list(_TARGETS)), default="host", help=on_help),
+        click.option(
+            "--repeat", type=click.IntRange(1, most), default=default, metavar="N", help=repeat_help
+        ),
+    )
+
+
+def build_options(command: _Command) -> _Command:
+    """`--signature`, `--source` and `--compiler`."""
+    return _all_of(
+        click.option(
+            "--signature", metavar="NAME", help="Of a MODEL with several signatures: the one to compile."
+        ),
+        click.option(
+            "--source",
+            "sources",
+            type=PATH,
+            multiple=True,
+            metavar="FILE.c",
+            help="C of the application, with functions that the model calls.",
+        ),
+        click.option(
+            "--compiler",
+            metavar="gcc|clang|COMMAND",
+            help="The C compiler, of this machine or of the board.  [default: $CC or cc here, gcc for boards]",
+        ),
+    )(command)
+
+
+def _all_of(*options: Callable[[_Command], _Command]) -> Callable[[_Command], _Command]:
+    """Options in the order in which the help shows them."""
+
+    def decorate(command: _Command) -> _Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
 
 
 @contextmanager
 def bundle_of(
-    source: Path, on: str, signature: str | None, admit: Callable[[Plan], _Admitted]
+    asked: Asked, admit: Callable[[Plan], _Admitted]
 ) -> Generator[tuple[Path, _Admitted], None, None]:
     """The folder itself, or a temporary one that the model was compiled into, or the one of its signatures.
 
     Args:
-        source: A bundle or a model.
-        on: "host" or "qemu".
-        signature: Of a model: the one to compile.
+        asked: A bundle or a model, and where it runs.
         admit: Looks at what else was given, knowing the plan: before C is generated, let alone compiled. What it
             returns comes beside the folder.
 
     Raises:
         CompileError: What `admit` raises, and what reading or compiling does.
     """
+    source, signature = asked["source"], asked["signature"]
     if source.is_dir():
         if signature is not None:
             raise click.UsageError("--signature is for a model: a bundle is compiled from one already")
@@ -87,7 +131,7 @@ def bundle_of(
     with build_folder() as folder:
         with shown_progress(f"compiling {source.name}") as progress:
             options = Options(signature=signature)
-            target = load_target(_TARGETS[on])
+            target = load_target(_TARGETS[asked["on"]])
             run = Runner(target, progress)
             planned = plan_model(source, target, options, run)
             admitted = admit(planned.plan)
@@ -95,16 +139,21 @@ def bundle_of(
         yield folder / "bundle", admitted
 
 
-def inputs_of(files: Sequence[NamedFile], seed: int | None) -> list[tuple[str | None, Array]]:
+def inputs_of(asked: Asked) -> list[tuple[str | None, Array]]:
     """What the files hold, with the names that were given; nothing where random input is used.
 
     Raises:
         UsageError: There are files and a seed.
         CompileError: BW205.
     """
-    if seed is not None and files:
+    if asked["seed"] is not None and asked["input_files"]:
         raise click.UsageError("--seed is for random input: give either --seed or --input")
-    return [(file.name, _read_array(file.path)) for file in files]
+    return [(file.name, _read_array(file.path)) for file in asked["input_files"]]
+
+
+def files_of(asked: Asked) -> list[Path]:
+    """What is read, which nothing that is written may replace."""
+    return [asked["source"], *(file.path for file in asked["input_files"])]
 
 
 def inputs_in_order(plan: Plan, given: list[tuple[str | None, Array]]) -> list[Array] | None:

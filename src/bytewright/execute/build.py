@@ -106,7 +106,11 @@ def write_harness(
 
     With a clock, it is read between the kernels. Returns the C files.
     """
-    copied = [("harness", "harness.h"), ("harness", "adapter.c"), *sources]
+    copied = [
+        ("harness", "harness.h"),
+        *(("harness", name) for name in ("jobs.h", "port.h", "adapter.c")),
+        *sources,
+    ]
     if watch is not None:
         copied.append(("harness", "paranoid.c"))
     if has_clock:

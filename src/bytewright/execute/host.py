@@ -32,7 +32,9 @@ from bytewright.execute.build import (
     write_harness,
 )
 from bytewright.execute.description import Bundle, read_bundle
+from bytewright.execute.jobs import FailureRecord, read_failure
 from bytewright.execute.objects import build_from_sources
+from bytewright.execute.program import MEASURED_FILE, Ending, parse_report, read_report
 from bytewright.execute.result import BatchResult
 from bytewright.execute.step_clock import read_timed_runs
 from bytewright.execute.tensors import (
@@ -55,13 +57,11 @@ from bytewright.execute.tools import (
 )
 from bytewright.execute.watch import Watch
 from bytewright.execute.worker.commands import build_workers, device_sources
-from bytewright.execute.worker.failure import DeviceFacts, FailureRecord, device_error
+from bytewright.execute.worker.failure import DeviceFacts, device_error
 from bytewright.programs import execute
 from bytewright.record.plan import Plan, PlannedPool
 
 _IO_ALIGNMENT = 16
-_EXIT_MODEL = 2
-_EXIT_VIOLATED = 3
 _FILL = 0xA5  # HARNESS_WORKSPACE_FILL
 _GUARD = 0xC3
 _GUARD_BYTES = 64
@@ -122,7 +122,7 @@ def _build(
             *flags_on_this_machine(bundle.plan.device.isa),
         )
     bundle = staged(bundle, folder)
-    own = ["host_library.c"] if is_library else ["host_library.c", "host_main.c"]
+    own = ["host_library.c"] if is_library else ["host_library.c", "main.c", "port_host.c"]
     devices = None
     if bundle.plan.devices:
         devices = HostDevices(build_workers(bundle, folder, options), options.device_timeout_seconds)
@@ -174,44 +174,41 @@ def run_program(
             bundle, folder, options or BuildOptions(), watch=watch, compiler=compiler, has_clock=by_step
         )
         emulator = () if elsewhere is None else elsewhere.prepare(folder, program)
-        (folder / "inputs.bin").write_bytes(pack(bundle.plan, checked))
+        (folder / "inputs.bin").write_bytes(pack(checked, repeat))
         done = execute(
-            [*emulator, str(program), str(len(batch)), str(repeat)],
+            [*emulator, str(program)],
             directory=folder,
             timeout_seconds=timeout_seconds,
             what=what,
             environment={"ASAN_OPTIONS": "detect_leaks=0", "UBSAN_OPTIONS": "print_stacktrace=1"},
         )
-        if done.returncode == _EXIT_MODEL and done.stdout.startswith("status "):
-            raise _run_error(bundle, options or BuildOptions(), _facts(done.stdout))
-        if done.returncode == _EXIT_VIOLATED and watch is not None:
-            raise ViolationError(done.stdout)
+        report = read_report(folder)
+        if done.returncode == Ending.MODEL_FAILED and "status" in parse_report(report):
+            raise _run_error(bundle, options or BuildOptions(), parse_report(report), folder)
+        if done.returncode == Ending.VIOLATED and watch is not None:
+            raise ViolationError(report)
         if done.returncode != 0:
             ending = f"{what} ended with {ending_of(done.returncode)}"
             raise CrashError(failure(ending, done.stderr).diagnostics)
         data = (folder / "outputs.bin").read_bytes()
-        if len(data) != output_size_bytes(bundle.plan) * len(batch):
+        if len(data) != output_size_bytes(bundle.plan, checked):
             raise failure(f"{what} wrote {len(data)} B of outputs")
-        nanoseconds = np.fromfile(folder / "times.bin", np.int64)
+        nanoseconds = np.fromfile(folder / MEASURED_FILE, np.int64)
         runs = read_timed_runs(folder / "steps.bin") if by_step else ()
         result = _result(bundle.plan, unpack_outputs(bundle.plan, data, checked), nanoseconds.tolist())
         result = replace(result, timed_runs=runs)
         return result if elsewhere is None else elsewhere.finish(folder, result)
 
 
-def _facts(output: str) -> dict[str, int]:
-    """The numbers that the harness prints, by name."""
-    return {name: int(value, 0) for name, value in (line.split() for line in output.splitlines())}
-
-
-def _run_error(bundle: Bundle, options: BuildOptions, facts: dict[str, int]) -> CompileError:
+def _run_error(bundle: Bundle, options: BuildOptions, facts: dict[str, int], folder: Path) -> CompileError:
     """The error for a run that the model ended, or a device."""
-    if facts.get("device_kind", 0):
+    record = read_failure(folder)
+    if record is not None:
         places = [
             (f"workspace '{pool.name}'", facts[f"workspace_{index}"], pool.used_bytes)
             for index, pool in enumerate(bundle.plan.caller_workspaces)
         ]
-        found = DeviceFacts.of(facts, options.device_timeout_seconds, places)
+        found = DeviceFacts.of(record, options.device_timeout_seconds, places)
         return device_error(bundle, found)
     return model_error(bundle, facts["status"])
 
@@ -276,10 +273,10 @@ class _DeviceProcesses:
         library.harness_failure_of_device.restype = ctypes.POINTER(FailureRecord)
         weakref.finalize(self, library.harness_stop_devices)
 
-    def failure(self) -> dict[str, int] | None:
+    def failure(self) -> FailureRecord | None:
         """What the last run failed at, if that was a device."""
         record = self._library.harness_failure_of_device().contents
-        return record.facts() if record.kind else None
+        return record if record.kind else None
 
 
 class HostModel:
@@ -297,7 +294,7 @@ class HostModel:
         self._devices = (
             None if folder is None else _DeviceProcesses(library, options.device_timeout_seconds, folder)
         )
-        library.harness_set_up.argtypes = [ctypes.c_void_p] * 4
+        library.harness_set_up.argtypes = [ctypes.c_void_p] * 5
         library.harness_repeat.argtypes = [*[ctypes.c_void_p] * 4, ctypes.c_size_t, ctypes.c_void_p]
         # Memory that the C itself declares serves one context at a time.
         is_shared = bundle.plan.own_workspaces or bundle.plan.own_copies or bundle.plan.devices
@@ -362,8 +359,10 @@ class HostContext:
         self._library = library
         self._lock = lock or threading.Lock()
         plan = bundle.plan
-        session_bytes = ctypes.c_size_t.in_dll(library, "harness_session_size_bytes").value
-        self._session = _Block("session", session_bytes, _IO_ALIGNMENT)
+        self._session, self._context = (
+            _Block(what, ctypes.c_size_t.in_dll(library, f"harness_{what}_size_bytes").value, _IO_ALIGNMENT)
+            for what in ("session", "context")
+        )
         self._workspaces = self._workspace_blocks()
         self._inputs = self._io_blocks(ir.Border.INPUT)
         self._outputs = self._io_blocks(ir.Border.OUTPUT)
@@ -374,7 +373,9 @@ class HostContext:
         ]
         with self._lock:
             status = library.harness_set_up(
-                self._session.address, *map(_pointers, (self._workspaces, self._blobs, self._copies))
+                self._session.address,
+                self._context.address,
+                *map(_pointers, (self._workspaces, self._blobs, self._copies)),
             )
         if status < 0:
             raise model_error(bundle, status)
@@ -433,11 +434,11 @@ class HostContext:
 
     def _error(self, status: int) -> CompileError:
         """The error for a run that the model ended, or a device."""
-        facts = None if self._devices is None else self._devices.failure()
-        if self._devices is not None and facts is not None:
+        record = None if self._devices is None else self._devices.failure()
+        if self._devices is not None and record is not None:
             blocks = (*self._workspaces, *self._inputs, *self._outputs, *self._blobs, *self._copies)
             places = [(block.name, block.address, block.view.size) for block in blocks]
-            return device_error(self._bundle, DeviceFacts.of(facts, self._devices.timeout_seconds, places))
+            return device_error(self._bundle, DeviceFacts.of(record, self._devices.timeout_seconds, places))
         return model_error(self._bundle, status)
 
     def _check_guards(self) -> None:

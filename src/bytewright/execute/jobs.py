@@ -1,6 +1,60 @@
-"""What a job is called where a device failed in it: its number, and the step as far as that follows from the number."""
+"""How a job failed, by the protocol of jobs (harness/jobs.h), and what it is called: its number, and its step.
+
+The step is known as far as it follows from the number.
+"""
+
+import ctypes
+from enum import IntEnum
+from pathlib import Path
 
 from bytewright.record.plan import Plan, PlannedDevice, PlannedStep
+
+REASON_BYTES = 512
+
+
+class Failure(IntEnum):
+    """`enum job_failure_kind`."""
+
+    FINE = 0
+    NOT_STARTED = 1
+    UNREACHED = 2
+    NOT_LENT = 3
+    TOO_MANY_SPANS = 4
+    TOO_MANY_REGIONS = 5
+    FAULTED = 6
+    STRAYED = 7
+    REFUSED = 8
+    HUNG = 9
+    ENDED = 10
+    OUT_OF_TURN = 11
+
+
+class FailureRecord(ctypes.Structure):
+    """`job_failure`, in the byte order of all machines here; its padding too is the same on all."""
+
+    _fields_ = (
+        ("kind", ctypes.c_uint32),
+        ("job", ctypes.c_uint32),
+        ("status", ctypes.c_int32),
+        ("span", ctypes.c_uint32),
+        ("has_code", ctypes.c_uint32),
+        ("code_word", ctypes.c_uint32),
+        ("is_write", ctypes.c_uint32),
+        ("is_raw", ctypes.c_uint32),
+        ("address", ctypes.c_uint64),
+        ("region", ctypes.c_uint32),
+        ("offset", ctypes.c_int64),
+        ("device", ctypes.c_uint32),
+        ("memory", ctypes.c_uint32),
+        ("reason", ctypes.c_char * REASON_BYTES),
+    )
+
+
+def read_failure(folder: Path) -> FailureRecord | None:
+    """What a program wrote of the device that ended its last run, if one did."""
+    path = folder / "device_failure.bin"
+    record = FailureRecord.from_buffer_copy(path.read_bytes()) if path.is_file() else None
+    return record if record is not None and record.kind else None
 
 
 def described_job(plan: Plan, device: PlannedDevice, number: int, kernel: int | None) -> str:

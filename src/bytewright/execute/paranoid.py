@@ -19,8 +19,9 @@ from bytewright.execute.apart import needs_comparison, spread
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.description import Bundle, read_bundle
 from bytewright.execute.host import run_program
+from bytewright.execute.options import RunOptions
 from bytewright.execute.result import Machine, RunResult
-from bytewright.execute.run import RunOptions, run_bundle
+from bytewright.execute.run import run_bundle
 from bytewright.execute.tensors import Array, random_inputs
 from bytewright.execute.tools import TIMEOUT_SECONDS, CrashError, ViolationError
 from bytewright.execute.user_mode import run_in_qemu

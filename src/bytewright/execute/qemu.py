@@ -9,6 +9,8 @@ instruction to its return.
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from bytewright.diagnostics import CompileError
 from bytewright.execute.arrays import ArrayKind
 from bytewright.execute.boards.counts import (
@@ -25,7 +27,7 @@ from bytewright.execute.boards.counts import (
 )
 from bytewright.execute.boards.device_fault import Surroundings, device_error, hang_error
 from bytewright.execute.boards.entry_lines import PIECES_FILE, flags_of_entry, write_pieces
-from bytewright.execute.boards.fault import describe_address, fault_error, parse_report, stack_error
+from bytewright.execute.boards.fault import describe_address, fault_error, stack_error
 from bytewright.execute.boards.image import BoardImage, build_image, flash_bytes, memory_ranges
 from bytewright.execute.boards.layout import Layout, board_for
 from bytewright.execute.boards.protection import access_at
@@ -33,6 +35,8 @@ from bytewright.execute.boards.second_core import SecondCore
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.description import Bundle
 from bytewright.execute.host import model_error
+from bytewright.execute.jobs import FailureRecord, read_failure
+from bytewright.execute.program import MEASURED_FILE, Ending, parse_report, read_report
 from bytewright.execute.result import BatchResult, DeviceRun, DeviceWork
 from bytewright.execute.tensors import Array, check_inputs, output_size_bytes, pack, unpack_outputs
 from bytewright.execute.tools import (
@@ -46,10 +50,6 @@ from bytewright.execute.tools import (
 )
 from bytewright.execute.watch import Watch
 from bytewright.programs import execute
-
-_EXIT_MODEL = 2
-_EXIT_FAULT = 3
-_EXIT_VIOLATED = 4
 
 
 def run_on_board(
@@ -84,29 +84,30 @@ def run_on_board(
     board = board_for(bundle.plan.hardware)
     qemu = find_tool("qemu-system-arm", "qemu-system-arm")
     with build_folder() as folder:
-        flags = flags_of_entry(bundle.plan) if by_step else ()
-        image = build_image(bundle, board, folder, options or BuildOptions(), watch, flags)
-        flash_size_bytes = flash_bytes(folder, bundle, board.isa)
+        options = options or BuildOptions()
+        flags = flags_of_entry(bundle.plan, options.compiler) if by_step else ()
+        image = build_image(bundle, board, folder, options, watch, flags)
+        flash_size_bytes = flash_bytes(folder, bundle)
         build_plugin(folder, qemu)
         ranges = _ranges(image, bundle) if measure_memory else []
         if by_step:
-            write_pieces(folder, bundle, board.isa)
+            write_pieces(folder, bundle)
             ranges = _memories_by_name(image)
-        (folder / "inputs.bin").write_bytes(pack(bundle.plan, checked))
+        (folder / "inputs.bin").write_bytes(pack(checked, repeat))
         argument = plugin_argument(image.symbols, ranges, PIECES_FILE if by_step else None)
-        facts = _emulate(qemu, image, bundle, argument, len(batch), repeat, timeout_seconds)
+        facts = _emulate(qemu, image, bundle, argument, timeout_seconds)
         written = (folder / "counts.txt").read_text(encoding="utf-8")
         counts = parse_counts(written, image.symbols, ranges)
         data = (folder / "outputs.bin").read_bytes()
+        stack_bytes = int(np.fromfile(folder / MEASURED_FILE, np.int64).max(initial=0))
     if (
-        len(data) != output_size_bytes(bundle.plan) * len(batch)
+        len(data) != output_size_bytes(bundle.plan, checked)
         or len(counts.first.instructions) != len(batch) * repeat
     ):
         raise failure(f"the run of model '{bundle.plan.model}' on {board.name} is not complete")
     devices = _devices(image, facts, counts.second)
     if any(len(device.instructions) != len(counts.first.instructions) for device in devices):
         raise failure(f"the run of model '{bundle.plan.model}' on {board.name} is not complete")
-    stack_bytes = facts["stack"]
     if stack_bytes > image.table.stack_bytes:
         raise stack_error(board.name, bundle.plan.model, image.table.stack_bytes)
     outputs = unpack_outputs(bundle.plan, data, checked)
@@ -186,8 +187,6 @@ def _emulate(
     image: BoardImage,
     bundle: Bundle,
     argument: str,
-    num_inferences: int,
-    repeat: int,
     timeout_seconds: float,
 ) -> dict[str, int]:
     """Runs the image until it ends well, with the plugin's `argument`; what it reported."""
@@ -197,7 +196,7 @@ def _emulate(
         *("-plugin", argument),
         # One core at a time, in turn: which of them runs when follows from the program alone.
         *(("-accel", "tcg,thread=single") if image.second is not None else ()),
-        *("-semihosting-config", f"enable=on,target=native,arg={num_inferences},arg={repeat}"),
+        *("-semihosting-config", "enable=on,target=native"),
     ]
     what = f"model '{bundle.plan.model}' on {image.board.name} (QEMU)"
     try:
@@ -205,9 +204,8 @@ def _emulate(
     except CompileError as error:
         hang = _hang_of_device(image, bundle, timeout_seconds)
         raise error if hang is None else hang from error
-    path = image.folder / "report.txt"
-    report = path.read_text(encoding="utf-8") if path.is_file() else ""
-    if done.returncode == _EXIT_VIOLATED:
+    report = read_report(image.folder)
+    if done.returncode == Ending.VIOLATED:
         raise ViolationError(report)
     facts = parse_report(report)
     if done.returncode != 0:
@@ -218,11 +216,12 @@ def _emulate(
 def _run_error(
     returncode: int, output: str, facts: dict[str, int], image: BoardImage, bundle: Bundle
 ) -> CompileError:
-    if returncode == _EXIT_MODEL and "device_failure" in facts and image.second is not None:
-        return _device_error(facts, image, image.second, bundle)
-    if returncode == _EXIT_MODEL and "status" in facts:
-        return model_error(bundle, -facts["status"])
-    if returncode == _EXIT_FAULT and "fault_cfsr" in facts:
+    record = read_failure(image.folder)
+    if returncode == Ending.MODEL_FAILED and record is not None and image.second is not None:
+        return _device_error(record, facts, image, image.second, bundle)
+    if returncode == Ending.MODEL_FAILED and "status" in facts:
+        return model_error(bundle, facts["status"])
+    if returncode == Ending.FAULTED and "fault_cfsr" in facts:
         function = function_at(image.symbols, facts["fault_pc"]) if "fault_pc" in facts else None
         place = _place_of_fault(image, facts)
         error = fault_error(
@@ -250,11 +249,11 @@ def _hang_of_device(image: BoardImage, bundle: Bundle, timeout_seconds: float) -
 
 
 def _device_error(
-    facts: dict[str, int], image: BoardImage, second: SecondCore, bundle: Bundle
+    record: FailureRecord, facts: dict[str, int], image: BoardImage, second: SecondCore, bundle: Bundle
 ) -> CompileError:
     surroundings = _surroundings(image, second, bundle)
     function = function_at(image.symbols, facts["fault_pc"]) if "fault_pc" in facts else None
-    return device_error(surroundings, facts, function)
+    return device_error(surroundings, record, facts, function)
 
 
 def _place_of_fault(image: BoardImage, facts: dict[str, int]) -> str:

@@ -3,36 +3,16 @@
 import statistics
 from collections.abc import Sequence
 from os import PathLike
-from typing import TypedDict, Unpack
+from typing import Unpack
 
-from bytewright.diagnostics import compile_error
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.description import Bundle, read_bundle
 from bytewright.execute.host import run_library, run_program
+from bytewright.execute.options import MOST_RUNS, RunOptions, check_repetitions
 from bytewright.execute.result import BatchResult, Machine, RunResult
 from bytewright.execute.tensors import Array, random_inputs
 from bytewright.execute.tools import TIMEOUT_SECONDS
 from bytewright.execute.user_mode import run_in_qemu
-
-MOST_REPETITIONS = 1_000_000  # each has a time, which is kept
-
-
-class RunOptions(TypedDict, total=False):
-    """How to run; every key may be left out.
-
-    Attributes:
-        on: The host, or the board of the bundle's target under QEMU; else the host.
-        repeat: How often an inference runs, for times; else once.
-        options: How to compile.
-        measure_memory: Also count loads and stores by memory (QEMU).
-        timeout_seconds: Limit of the run; else `TIMEOUT_SECONDS`.
-    """
-
-    on: Machine
-    repeat: int
-    options: BuildOptions | None
-    measure_memory: bool
-    timeout_seconds: float
 
 
 def run_bundle(
@@ -83,9 +63,7 @@ def _run(
     measure_memory: bool = False,
     timeout_seconds: float = TIMEOUT_SECONDS,
 ) -> BatchResult:
-    if not 1 <= repeat <= MOST_REPETITIONS:
-        limits = f"1 to {MOST_REPETITIONS} times"
-        raise compile_error("BW204", f"an inference can run {limits}, not {repeat}")
+    check_repetitions("an inference can run", repeat, MOST_RUNS)
     if on == "qemu":
         return run_in_qemu(
             bundle,

@@ -120,16 +120,15 @@ def _random_array(generator: np.random.RandomState, tensor: PlannedTensor) -> Ar
     return raw.view(tensor.dtype.numpy).reshape(tensor.shape)
 
 
-def pack(plan: Plan, batch: Sequence[Inputs]) -> bytes:
-    """All inferences one after another, as the harnesses read them.
+def pack(batch: Sequence[Inputs], repeat: int) -> bytes:
+    """What the harness reads: the number of inferences, how often each runs, and of each its extents and inputs.
 
-    Each begins with the extents that the run is given, i32; each input takes the bytes of its largest shape.
+    Numbers are i32.
     """
-    pieces: list[bytes] = []
+    pieces = [np.array([len(batch), repeat], dtype="<i4").tobytes()]
     for inputs in batch:
         pieces.append(np.array(list(inputs.extents.values()), dtype="<i4").tobytes())
-        for tensor, array in zip(plan.inputs, inputs.arrays, strict=True):
-            pieces.append(array.tobytes().ljust(tensor.size_bytes, b"\0"))
+        pieces += [array.tobytes() for array in inputs.arrays]
     return b"".join(pieces)
 
 
@@ -140,19 +139,20 @@ def unpack_outputs(plan: Plan, data: bytes, batch: Sequence[Inputs]) -> tuple[tu
     for inputs in batch:
         arrays: list[Array] = []
         for tensor in plan.outputs:
-            arrays.append(output_array(tensor, data[offset : offset + tensor.size_bytes], inputs))
-            offset += tensor.size_bytes
+            size_bytes = tensor.bytes_for(inputs.extents)
+            arrays.append(output_array(tensor, data[offset : offset + size_bytes], inputs))
+            offset += size_bytes
         results.append(tuple(arrays))
     return tuple(results)
 
 
 def output_array(tensor: PlannedTensor, content: bytes | Array, inputs: Inputs) -> Array:
-    """An output of an inference from the memory of its largest shape: a copy."""
+    """An output of an inference from its memory, which may be that of its largest shape: a copy."""
     shape = tensor.shape_for(inputs.extents)
     flat = np.frombuffer(content, dtype=tensor.dtype.numpy, count=math.prod(shape))
     return flat.reshape(shape).copy()
 
 
-def output_size_bytes(plan: Plan) -> int:
-    """Bytes of all outputs of one inference."""
-    return sum(tensor.size_bytes for tensor in plan.outputs)
+def output_size_bytes(plan: Plan, batch: Sequence[Inputs]) -> int:
+    """Bytes of all outputs of all inferences."""
+    return sum(tensor.bytes_for(inputs.extents) for inputs in batch for tensor in plan.outputs)

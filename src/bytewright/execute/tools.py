@@ -25,13 +25,13 @@ def find_tool(name: str, package: str) -> str:
     return find_program((name,), package, f"'{name}' is not installed")[0]
 
 
-def find_cross_tool(isa: Isa, name: str) -> str:
-    """The path of one of the GNU tools for an instruction set: `gcc`, `nm`.
+def _find_gcc(isa: Isa) -> str:
+    """The path of the GNU compiler for an instruction set.
 
     Raises:
         CompileError: BW501 with the Debian package that has it.
     """
-    return find_tool(f"{isa.triple}-{name}", f"{'gcc' if name == 'gcc' else 'binutils'}-{isa.triple}")
+    return find_tool(f"{isa.triple}-gcc", f"gcc-{isa.triple}")
 
 
 def is_clang(command: str) -> bool:
@@ -51,7 +51,7 @@ def find_cross_compiler(isa: Isa, chosen: str | None = None) -> list[str]:
         CompileError: BW501 with the Debian package that has it.
     """
     if chosen is None or chosen == "gcc":
-        return [find_cross_tool(isa, "gcc"), *isa.flags]
+        return [_find_gcc(isa), *isa.flags]
     if not is_clang(chosen):
         return [find_tool(chosen, f"gcc-{isa.triple}"), *isa.flags]
     clang = find_tool(chosen, "clang")
@@ -90,7 +90,7 @@ def _bare_sysroot(isa: Isa) -> list[str]:
     """Where clang finds the C library's headers of a machine without an operating system: beside gcc's library."""
     if "-none-" not in f"{isa.triple}":
         return []
-    gcc = find_cross_tool(isa, "gcc")
+    gcc = _find_gcc(isa)
     question = [gcc, "-print-file-name=libc.a"]
     path = Path(execute(question, timeout_seconds=60, what=f"'{gcc}'").stdout.strip())
     if not path.is_absolute():  # gcc answers with the bare name if there is none
@@ -143,8 +143,8 @@ def ending_of(returncode: int) -> str:
     return f"signal {-returncode}" if returncode < 0 else f"exit status {returncode}"
 
 
-def compile_c(command: Sequence[str], *, directory: Path, what: str) -> str:
-    """Runs a compiler, linker or binary tool; returns its standard output.
+def compile_c(command: Sequence[str], *, directory: Path, what: str) -> None:
+    """Runs a compiler or linker.
 
     Raises:
         CompileError: BW502 with the first lines it printed.
@@ -152,4 +152,3 @@ def compile_c(command: Sequence[str], *, directory: Path, what: str) -> str:
     done = execute(command, directory=directory, timeout_seconds=TIMEOUT_SECONDS, what=what)
     if done.returncode != 0:
         raise failure(f"{what} failed with exit status {done.returncode}", done.stderr or done.stdout)
-    return done.stdout

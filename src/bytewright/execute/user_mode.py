@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bytewright.diagnostics import compile_error
+from bytewright.elf.image import read_image
 from bytewright.execute.boards.counts import build_plugin, parse_counts, plugin_argument
-from bytewright.execute.boards.image import symbols_of
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.description import Bundle
 from bytewright.execute.host import run_program
@@ -60,7 +60,7 @@ def run_in_qemu(
         options=options,
         timeout_seconds=timeout_seconds,
         watch=watch,
-        elsewhere=_UserMode(isa, isa.emulator, _compiler(isa, options)),
+        elsewhere=_UserMode(isa.emulator, _compiler(isa, options)),
     )
 
 
@@ -72,19 +72,18 @@ def _compiler(isa: Isa, options: BuildOptions) -> tuple[str, ...]:
 class _UserMode:
     """An emulated processor that runs programs of this machine's operating system."""
 
-    isa: Isa
     emulator: Emulator
     compiler: Sequence[str]
 
     def prepare(self, folder: Path, program: Path) -> Sequence[str]:
         qemu = find_tool(self.emulator.program, "qemu-user")
         build_plugin(folder, qemu)
-        plugin = plugin_argument(symbols_of(folder, self.isa, program.name), ())
+        plugin = plugin_argument(read_image(program).symbols, ())
         return (qemu, "-cpu", self.emulator.processor, "-plugin", plugin)
 
     def finish(self, folder: Path, result: BatchResult) -> BatchResult:
         text = (folder / "counts.txt").read_text(encoding="utf-8")
-        counts = parse_counts(text, symbols_of(folder, self.isa, "program"), ()).first
+        counts = parse_counts(text, read_image(folder / "program").symbols, ()).first
         return replace(
             result, on="qemu", microseconds=(), instructions=counts.instructions, functions=counts.functions
         )

@@ -17,8 +17,8 @@ from itertools import chain
 from pathlib import Path
 
 from bytewright.diagnostics import compile_error
+from bytewright.elf.image import ElfSymbol, Image, Section, read_image
 from bytewright.inspect.c_source import read_bytes
-from bytewright.inspect.read_elf import ElfSymbol, Image, Section, read_image
 from bytewright.record.names import names_of
 from bytewright.record.plan import Plan, PlannedPool
 from bytewright.target.mistake import from_line, in_target_file, read_only_memories
@@ -137,7 +137,7 @@ def check_elf(directory: Path, plan: Plan, path: Path, symbols: Mapping[str, str
             `<pool>.load` the names of arrays that are copied from, where they are not `<model>_<pool>_parameters_load`.
 
     Raises:
-        CompileError: BW204 for a pool that does not exist; BW208, BW501 for the file; BW405 with all that is wrong.
+        CompileError: BW204 for a pool that does not exist; BW208 for the file; BW405 with all that is wrong.
     """
     in_program = [pool for pool in plan.pools.values() if pool.obtained_by is None]
     wanted = [array for pool in in_program for array in _wanted_arrays(plan, pool)]

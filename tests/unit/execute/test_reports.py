@@ -1,26 +1,27 @@
+from bytewright.elf.image import ElfSymbol
 from bytewright.execute.boards.counts import (
     AddressRange,
     CoreCounts,
     Counts,
-    ImageSymbol,
     function_at,
     parse_counts,
 )
-from bytewright.execute.boards.fault import describe_address, fault_error, parse_report
+from bytewright.execute.boards.fault import describe_address, fault_error
+from bytewright.execute.program import parse_report
 from bytewright.execute.result import FunctionCount, RegionTraffic
 
 SYMBOLS = (
-    ImageSymbol(0x10000000, "harness_vectors", False),
-    ImageSymbol(0x10000100, "first", True),
-    ImageSymbol(0x10000200, "second", True),
-    ImageSymbol(0x10000300, "table", False),
-    ImageSymbol(0x10000400, "__harness_code_end", False),
+    ElfSymbol("harness_vectors", 0x10000000),
+    ElfSymbol("first", 0x10000100, is_code=True),
+    ElfSymbol("second", 0x10000200, is_code=True),
+    ElfSymbol("table", 0x10000300),
+    ElfSymbol("__harness_code_end", 0x10000400),
 )
 NOTHING = (1 << 64) - 1
 
 
 def test_a_report_that_was_cut_off_keeps_whole_lines() -> None:
-    assert parse_report("stack 96\nstatus 7\nfault_b") == {"stack": 96, "status": 7}
+    assert parse_report("stack 96\nstatus -7\nfault_b") == {"stack": 96, "status": -7}
 
 
 def test_blocks_belong_to_the_function_before_them() -> None:

@@ -8,10 +8,12 @@ import pytest
 
 import bytewright
 from bytewright.diagnostics import CompileError, Diagnostic, ExitCode
-from bytewright.execute.boards.counts import AddressRange, ImageSymbol, unanswered_ring
+from bytewright.elf.image import ElfSymbol
+from bytewright.execute.boards.counts import AddressRange, unanswered_ring
 from bytewright.execute.boards.device_fault import Surroundings, device_error, hang_error
 from bytewright.execute.boards.facts import BOARDS
 from bytewright.execute.boards.second_core import SecondCore, Window, second_core_of
+from bytewright.execute.jobs import Failure, FailureRecord
 from bytewright.record.plan import Plan
 from bytewright.target.model import Reach, Target
 from bytewright.target.registry import load_target
@@ -78,8 +80,8 @@ def test_arrays_are_counted_where_core_1_sees_them(plan: Plan) -> None:
         AddressRange("stack", 0x30001000, 0x30002FFF),
     ]
     symbols = (
-        ImageSymbol(0x38201000, "second_core_mailbox", False, 64),
-        ImageSymbol(0x38202000, "main", True, 8),
+        ElfSymbol("second_core_mailbox", 0x38201000, 64, is_object=True),
+        ElfSymbol("main", 0x38202000, 8, is_code=True),
     )
     found = second_of(plan).further_ranges(ranges, symbols)
     assert found[:2] == [
@@ -120,15 +122,18 @@ def surroundings(plan: Plan) -> Surroundings:
     return Surroundings(plan, BOARD, second_of(plan), arrays, memories)
 
 
-def said(plan: Plan, **facts: int) -> Diagnostic:
-    (diagnostic,) = device_error(surroundings(plan), facts, "pair_core1_execute").diagnostics
+def said(plan: Plan, record: FailureRecord, **facts: int) -> Diagnostic:
+    (diagnostic,) = device_error(surroundings(plan), record, facts, "pair_core1_execute").diagnostics
     assert diagnostic.exit_code is ExitCode.NOT_VERIFIED
     return diagnostic
 
 
-def fault(address: int, **more: int) -> dict[str, int]:
-    fault = {"fault_cfsr": 0x82, "fault_mmfar": address, "fault_pc": 0x10000800, "fault_lr": 0x10000900}
-    return {"device_failure": 5, "device_job": 2, "device_kernel": 1, **fault, **more}
+def record(failure: Failure, **more: int) -> FailureRecord:
+    return FailureRecord(kind=failure, job=2, has_code=1, code_word=1, **more)
+
+
+def fault(address: int) -> dict[str, int]:
+    return {"fault_cfsr": 0x82, "fault_mmfar": address, "fault_pc": 0x10000800, "fault_lr": 0x10000900}
 
 
 @pytest.mark.parametrize(
@@ -145,7 +150,7 @@ def fault(address: int, **more: int) -> dict[str, int]:
     ],
 )
 def test_a_stray_access(plan: Plan, address: int, place: str) -> None:
-    diagnostic = said(plan, **fault(address))
+    diagnostic = said(plan, record(Failure.FAULTED), **fault(address))
     assert (diagnostic.code, diagnostic.message) == (
         "BW730",
         "device 'core1' touched what it was not lent in job 2 (kernel 'pair_turn', step 3) of model 'pair' on "
@@ -156,45 +161,43 @@ def test_a_stray_access(plan: Plan, address: int, place: str) -> None:
 
 
 def test_a_fault_without_an_address(plan: Plan) -> None:
-    diagnostic = said(plan, **fault(0, fault_cfsr=1 << 20))
+    diagnostic = said(plan, record(Failure.FAULTED), **fault(0) | {"fault_cfsr": 1 << 20})
     assert diagnostic.code == "BW731"
     assert diagnostic.message.endswith(f"on {BOARD}: stack overflow")
     assert "the model has a stack of 8192 B, as the target says" in diagnostic.notes
 
 
 @pytest.mark.parametrize(
-    ("number", "code", "text"),
+    ("failure", "code", "text"),
     [
-        (1, "BW732", "device 'core1' does not reach it"),
-        (2, "BW732", "needs 70 spans for job 2"),
-        (3, "BW732", "needs 70 regions of memory protection for job 2"),
-        (4, "BW732", "it was not opened"),
-        (6, "BW731", "device 'core1' refused job 2"),
-        (7, "BW731", "before it had done the one before"),
+        (Failure.UNREACHED, "BW732", "device 'core1' does not reach it"),
+        (Failure.TOO_MANY_SPANS, "BW732", "needs 70 spans for job 2"),
+        (Failure.TOO_MANY_REGIONS, "BW732", "needs 70 regions of memory protection for job 2"),
+        (Failure.NOT_LENT, "BW732", "it was not opened"),
+        (Failure.REFUSED, "BW731", "device 'core1' refused job 2"),
+        (Failure.OUT_OF_TURN, "BW731", "before it had done the one before"),
     ],
 )
-def test_every_failure_of_the_driver_has_words(plan: Plan, number: int, code: str, text: str) -> None:
-    span = 70 if number in (2, 3) else 0
-    facts = {"device_failure": number, "device_span": span, "device_job": 2, "device_kernel": 1}
-    diagnostic = said(plan, **facts, device_address=0x30000000, device_status=5)
+def test_every_failure_of_the_driver_has_words(plan: Plan, failure: Failure, code: str, text: str) -> None:
+    diagnostic = said(plan, record(failure, span=70, address=0x30000000, status=-5))
     assert diagnostic.code == code
     assert text in diagnostic.message
 
 
 @pytest.mark.parametrize(
-    ("facts", "job"),
+    ("number", "kernel", "job"),
     [
-        ({"device_job": 0}, "what it is lent"),
-        ({"device_job": 1, "device_kernel": 0}, "job 1 (kernel 'pair_sum', step 2)"),
+        (0, None, "what it is lent"),
+        (1, 0, "job 1 (kernel 'pair_sum', step 2)"),
         # What comes again has no step of its number, and neither has a job that no step knows.
-        ({"device_job": 2, "device_kernel": 0}, "job 2 (kernel 'pair_sum')"),
-        ({"device_job": 9, "device_kernel": 1}, "job 9 (kernel 'pair_turn')"),
-        ({"device_job": 9, "device_kernel": 7}, "job 9"),
-        ({"device_job": 2}, "job 2 (kernel 'pair_turn', step 3)"),
+        (2, 0, "job 2 (kernel 'pair_sum')"),
+        (9, 1, "job 9 (kernel 'pair_turn')"),
+        (9, 7, "job 9"),
+        (2, None, "job 2 (kernel 'pair_turn', step 3)"),
     ],
 )
-def test_jobs_are_named(plan: Plan, facts: dict[str, int], job: str) -> None:
-    assert surroundings(plan).job(facts) == job
+def test_jobs_are_named(plan: Plan, number: int, kernel: int | None, job: str) -> None:
+    assert surroundings(plan).job(number, kernel) == job
 
 
 @pytest.mark.parametrize(
@@ -218,14 +221,11 @@ def test_a_hang_in_words(plan: Plan) -> None:
     )
 
 
-def test_every_number_of_the_driver_has_a_name() -> None:
-    """The enumerators of second_core.h, in order, are those of the errors here."""
-    from bytewright.execute.boards.device_fault import Failure
+def test_every_failure_of_the_protocol_has_a_name() -> None:
+    """The enumerators of jobs.h, in order, are those of the errors here."""
     from bytewright.execute.build import harness_source
 
-    text = (
-        harness_source("boards", "second_core.h").partition("enum second_core_failure {")[2].partition("}")[0]
-    )
+    text = harness_source("harness", "jobs.h").partition("enum job_failure_kind {")[2].partition("}")[0]
     words = [line.strip().partition(" ")[0].partition(",")[0] for line in text.strip().splitlines()]
-    assert words == ["SECOND_CORE_NO_FAILURE", *(f"SECOND_CORE_{failure.name}" for failure in Failure)]
-    assert [failure.value for failure in Failure] == list(range(1, len(Failure) + 1))
+    assert words == [f"JOB_{failure.name}" for failure in Failure]
+    assert [failure.value for failure in Failure] == list(range(len(Failure)))

@@ -1,11 +1,11 @@
-"""What tells the steps of an image apart: lines of the entry's C, tables of binutils, and what the counter wrote."""
+"""What tells the steps of an image apart: lines of the entry's C, and what the counter wrote."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from bytewright.execute.boards.counts import AddressRange, parse_work
-from bytewright.execute.boards.entry_lines import Where, intervals_of, lines_of_addresses, steps_of_lines
+from bytewright.execute.boards.entry_lines import Where, steps_of_lines
 from bytewright.execute.description import read_bundle
 from bytewright.execute.profile.of_board import profile_of_board
 from bytewright.execute.result import BatchResult, DeviceWork, StepWork
@@ -30,30 +30,6 @@ int32_t digits_run(digits_context *context,
     return DIGITS_OK;
 }
 """
-TABLE = """\
-digits.c:
-File name                            Line number    Starting address    View    Stmt
-digits.c                                       5                   0               x
-digits.c                                       -                 0x8
-
-digits.c                                       7             0x100               x
-digits.c                                       9             0x104               x
-digits.c                                       9             0x104       1       x
-digits.c                                      12             0x110               x
-digits.c                                       -             0x120
-
-digits_kernels.c                               3             0x200               x
-digits_kernels.c                               -             0x210
-"""
-FRAMES = """\
-0x00000100
-a b/bundle/src/digits.c:7
-0x00000104
-a b/bundle/src/digits.c:2
-a b/bundle/src/digits.c:9 (discriminator 3)
-0x00000110
-??:0
-"""
 
 
 def test_lines_of_steps(tmp_path: Path) -> None:
@@ -62,14 +38,6 @@ def test_lines_of_steps(tmp_path: Path) -> None:
     keep, none = int(Where.WHEREVER_ITS_CALLER_IS), int(Where.IN_NO_STEP)
     found = steps_of_lines(SOURCE, bundle)[1:]
     assert found == [keep] * 4 + [none] * 3 + [0] * 4 + [1] * 3 + [none] * 3
-
-
-def test_intervals_are_those_of_the_file_and_of_what_was_linked() -> None:
-    assert intervals_of(TABLE, "digits.c") == [(0x100, 0x104), (0x104, 0x110), (0x110, 0x120)]
-
-
-def test_an_inlined_function_has_the_line_of_its_caller_too() -> None:
-    assert lines_of_addresses(FRAMES, "digits.c") == {0x100: [7], 0x104: [2, 9], 0x110: []}
 
 
 def test_the_last_inference_is_read() -> None:

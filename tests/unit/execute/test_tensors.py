@@ -7,7 +7,7 @@ import pytest
 
 from bytewright.diagnostics import CompileError
 from bytewright.execute.description import Bundle, read_bundle
-from bytewright.execute.tensors import check_inputs, pack, random_inputs, unpack_outputs
+from bytewright.execute.tensors import check_inputs, output_size_bytes, pack, random_inputs, unpack_outputs
 from support.tiny_bundle import write_tiny_bundle
 
 
@@ -105,7 +105,7 @@ def test_random_floats_are_between_minus_one_and_one(tmp_path: Path) -> None:
 def test_outputs_are_unpacked_inference_by_inference(bundle: Bundle) -> None:
     first, second = np.arange(16, dtype=np.int8).reshape(1, 16), np.full((1, 16), -3, np.int8)
     batch = [check_inputs(bundle.plan, [array]) for array in (first, second)]
-    (one,), (two,) = unpack_outputs(bundle.plan, pack(bundle.plan, batch), batch)
+    (one,), (two,) = unpack_outputs(bundle.plan, first.tobytes() + second.tobytes(), batch)
     assert (one == first).all()
     assert (two == second).all()
 
@@ -146,15 +146,17 @@ def test_inputs_that_disagree_about_an_extent_are_refused(tmp_path: Path) -> Non
     ]
 
 
-def test_smaller_inferences_are_packed_at_the_start_of_their_memory(tmp_path: Path) -> None:
+def test_inferences_have_the_bytes_of_their_own_extents(tmp_path: Path) -> None:
     bundle = with_open_batch(tmp_path)
     batch = [
         check_inputs(bundle.plan, [np.full((n, 4), n, np.int8), np.full((n, 4), 9, np.int8)]) for n in (2, 3)
     ]
-    expected = b"\2\0\0\0" + b"\2" * 8 + bytes(4) + b"\x09" * 8 + bytes(4)
+    expected = b"\2\0\0\0" + b"\5\0\0\0"  # inferences, and how often each runs
+    expected += b"\2\0\0\0" + b"\2" * 8 + b"\x09" * 8
     expected += b"\3\0\0\0" + b"\3" * 12 + b"\x09" * 12
-    assert pack(bundle.plan, batch) == expected
-    written = np.arange(24, dtype="<i2").tobytes()
+    assert pack(batch, 5) == expected
+    written = np.arange(20, dtype="<i2").tobytes()
+    assert output_size_bytes(bundle.plan, batch) == len(written)
     (small,), (large,) = unpack_outputs(bundle.plan, written, batch)
     assert small.tolist() == [[0, 1, 2, 3], [4, 5, 6, 7]]
-    assert large.tolist() == [[12, 13, 14, 15], [16, 17, 18, 19], [20, 21, 22, 23]]
+    assert large.tolist() == [[8, 9, 10, 11], [12, 13, 14, 15], [16, 17, 18, 19]]

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bytewright.diagnostics import compile_error
+from bytewright.elf.image import ElfSymbol
 from bytewright.execute.arrays import ArrayKind, PlannedArray, planned_arrays
-from bytewright.execute.boards.counts import AddressRange, ImageSymbol
+from bytewright.execute.boards.counts import AddressRange
 from bytewright.record.plan import Plan
 
 
@@ -22,7 +23,7 @@ class ImageArray:
     is_writable: bool
 
 
-def image_arrays(plan: Plan, symbols: Sequence[ImageSymbol]) -> tuple[ImageArray, ...]:
+def image_arrays(plan: Plan, symbols: Sequence[ElfSymbol]) -> tuple[ImageArray, ...]:
     """The arrays that the image has, of the harness and of the bundle. Those that no code refers to are not linked.
 
     Inputs and outputs that lie in the workspace are the harness's copies here, which a run does not know.

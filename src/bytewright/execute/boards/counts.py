@@ -3,11 +3,12 @@
 import bisect
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from bytewright.diagnostics import InternalError
+from bytewright.elf.image import ElfSymbol
 from bytewright.execute.build import harness_source
 from bytewright.execute.objects import compile_object
 from bytewright.execute.result import FunctionCount, RegionTraffic, StepWork
@@ -15,16 +16,6 @@ from bytewright.execute.tools import compile_c, find_host_compiler
 from bytewright.programs import execute
 
 _NOTHING_WRITTEN = (1 << 64) - 1
-
-
-@dataclass(frozen=True, slots=True)
-class ImageSymbol:
-    """A symbol of the image; a label has no size."""
-
-    address: int
-    name: str
-    is_code: bool
-    size_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +75,7 @@ def build_plugin(folder: Path, qemu: str) -> Path:
 
 
 def plugin_argument(
-    symbols: Sequence[ImageSymbol], ranges: Sequence[AddressRange], steps: str | None = None
+    symbols: Sequence[ElfSymbol], ranges: Sequence[AddressRange], steps: str | None = None
 ) -> str:
     """QEMU's -plugin argument; file names are relative to the folder where QEMU runs, `steps` the one of pieces."""
     begin, end = address_of(symbols, "harness_measure_begin"), address_of(symbols, "harness_measure_end")
@@ -97,25 +88,32 @@ def plugin_argument(
     return ",".join([*parts, *(f"range={entry.first:#x}:{entry.last:#x}" for entry in ranges)])
 
 
-def address_of(symbols: Sequence[ImageSymbol], name: str) -> int:
-    """The address of a symbol that the harness defines, without the Thumb bit."""
+def address_of(symbols: Sequence[ElfSymbol], name: str) -> int:
+    """The address of a symbol that the harness defines."""
     for symbol in symbols:
         if symbol.name == name:
-            return symbol.address & ~1 if symbol.is_code else symbol.address
+            return symbol.address
     raise InternalError(f"the image has no symbol {name!r}")
 
 
-def function_at(symbols: Sequence[ImageSymbol], address: int) -> str | None:
+def function_at(symbols: Sequence[ElfSymbol], address: int) -> str | None:
     """The function that holds an address, if it is in the image's code."""
     if not address_of(symbols, "harness_vectors") <= address < address_of(symbols, "__harness_code_end"):
         return None
-    code = [symbol for symbol in symbols if symbol.is_code]
-    index = bisect.bisect_right([symbol.address & ~1 for symbol in code], address)
+    code = _code_of(symbols)
+    index = bisect.bisect_right([symbol.address for symbol in code], address)
     return code[index - 1].name if index else None
 
 
-def parse_counts(text: str, symbols: Sequence[ImageSymbol], ranges: Sequence[AddressRange]) -> Counts:
-    """Reads what the plugin wrote; `symbols` are sorted by address."""
+def _code_of(symbols: Iterable[ElfSymbol]) -> list[ElfSymbol]:
+    """What is in the code, by address."""
+    return sorted(
+        (symbol for symbol in symbols if symbol.is_code), key=lambda symbol: (symbol.address, symbol.name)
+    )
+
+
+def parse_counts(text: str, symbols: Sequence[ElfSymbol], ranges: Sequence[AddressRange]) -> Counts:
+    """Reads what the plugin wrote."""
     totals: dict[str, list[int]] = {"inference": [], "second": []}
     blocks: dict[str, list[list[int]]] = {"block": [], "second_block": []}
     traffic: dict[str, list[list[int]]] = {}
@@ -181,10 +179,10 @@ def unanswered_ring(text: str) -> int | None:
     return events[last + 1 :].count("ring")
 
 
-def _functions(blocks: Sequence[Sequence[int]], symbols: Sequence[ImageSymbol]) -> tuple[FunctionCount, ...]:
+def _functions(blocks: Sequence[Sequence[int]], symbols: Sequence[ElfSymbol]) -> tuple[FunctionCount, ...]:
     """The plugin's blocks, each an address and a number of instructions, by function."""
-    code = [symbol for symbol in symbols if symbol.is_code]
-    starts = [symbol.address & ~1 for symbol in code]
+    code = _code_of(symbols)
+    starts = [symbol.address for symbol in code]
     by_function: Counter[str] = Counter()
     for address, instructions in blocks:
         index = bisect.bisect_right(starts, address)

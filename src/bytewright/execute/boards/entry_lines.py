@@ -7,20 +7,22 @@ Functions beside those of the run, such as the one that hands a job over, belong
 
 import re
 from enum import IntEnum
-from itertools import pairwise
 from pathlib import Path
 
+from bytewright.elf.lines import instructions_of_file
 from bytewright.execute.description import Bundle
-from bytewright.execute.tools import compile_c, find_cross_tool
+from bytewright.execute.tools import is_clang
 from bytewright.record.names import RUN_ROW
 from bytewright.record.plan import Plan
-from bytewright.target.isa.isa import Isa
 
 PIECES_FILE = "steps.txt"
 # A compiler may make one call of those at the ends of two arms of a branch, where no line can tell them apart.
-_APART = ("-fno-crossjumping", "-fno-tree-tail-merge")
-_FRAME = re.compile(r"^(?P<path>.+):(?P<line>\d+)(?: \(discriminator \d+\))?$")
-_ROW = re.compile(r"^(?P<file>\S.*?)\s+(?P<line>\d+|-)\s+(?P<address>0x[0-9a-f]+|0)\b")
+_APART_BY_GCC = ("-fno-crossjumping", "-fno-tree-tail-merge")
+_APART_BY_CLANG = tuple(
+    word
+    for flag in ("-enable-tail-merge=false", "-sink-common-insts=false", "-disable-ifcvt-diamond")
+    for word in ("-mllvm", flag)
+)
 
 
 class Where(IntEnum):
@@ -30,33 +32,22 @@ class Where(IntEnum):
     WHEREVER_ITS_CALLER_IS = -2
 
 
-def flags_of_entry(plan: Plan) -> tuple[str, ...]:
-    """Compiler flags for the entry's file alone; without link-time optimisation, or calls would be inlined."""
-    return ("-g1", "-fno-lto", *(_APART if plan.branches else ()))
+def flags_of_entry(plan: Plan, compiler: str | None) -> tuple[str, ...]:
+    """A compiler's flags for the entry's file alone; without link-time optimisation, or calls would be inlined."""
+    apart = _APART_BY_CLANG if compiler is not None and is_clang(compiler) else _APART_BY_GCC
+    return ("-g1", "-fno-lto", *(apart if plan.branches else ()))
 
 
-def write_pieces(folder: Path, bundle: Bundle, isa: Isa) -> None:
-    """Writes the table for the counter beside image.elf.
-
-    Raises:
-        CompileError: BW501 or BW502 for objdump or addr2line.
-    """
+def write_pieces(folder: Path, bundle: Bundle) -> None:
+    """Writes the table for the counter beside image.elf."""
     source = bundle.directory / bundle.names.entry_source
     steps = steps_of_lines(source.read_text(encoding="utf-8"), bundle)
-    objdump, addr2line = find_cross_tool(isa, "objdump"), find_cross_tool(isa, "addr2line")
-    command = [objdump, "--dwarf=decodedline", "--wide", "image.elf"]
-    intervals = intervals_of(compile_c(command, directory=folder, what=objdump), source.name)
-    (folder / "addresses.txt").write_text(
-        "".join(f"{first:#x}\n" for first, _ in intervals), encoding="utf-8"
-    )
-    command = [addr2line, "-a", "-i", "-e", "image.elf", "@addresses.txt"]
-    lines = lines_of_addresses(compile_c(command, directory=folder, what=addr2line), source.name)
     keeps = int(Where.WHEREVER_ITS_CALLER_IS)
-    # Of a function that was inlined, the innermost caller that is at a line of a step.
-    found = [[steps[line] for line in lines.get(first, ()) if steps[line] != keeps] for first, _ in intervals]
-    rows = [
-        f"{first} {end} {of[0] if of else keeps}\n" for (first, end), of in zip(intervals, found, strict=True)
-    ]
+    rows: list[str] = []
+    for each in instructions_of_file(folder / "image.elf", source.name):
+        # Of a function that was inlined, the innermost caller that is at a line of a step.
+        found = next((steps[line] for line in each.lines if steps[line] != keeps), keeps)
+        rows.append(f"{each.first} {each.end} {found}\n")
     (folder / PIECES_FILE).write_text("".join(rows), encoding="utf-8")
 
 
@@ -78,41 +69,4 @@ def steps_of_lines(text: str, bundle: Bundle) -> list[int]:
             where = Where.WHEREVER_ITS_CALLER_IS
             continue
         found.append(where)
-    return found
-
-
-def intervals_of(table: str, file: str) -> list[tuple[int, int]]:
-    """Where the instructions of a file are that are of one line each: from an address to before another, in order.
-
-    Args:
-        table: What objdump prints of the line table.
-        file: The name of the file, without its folder.
-    """
-    intervals: list[tuple[int, int]] = []
-    rows: list[tuple[str, int]] = []
-    for text in table.splitlines():
-        if match := _ROW.match(text):
-            rows.append((match["file"], int(match["address"], 16)))
-            if match["line"] == "-":  # the end of a run; one that the linker left out begins at 0
-                if rows[0][1] != 0 and any(name == file for name, _ in rows):
-                    addresses = [address for _, address in rows]
-                    intervals += [(first, end) for first, end in pairwise(addresses) if first < end]
-                rows = []
-    return sorted(intervals)
-
-
-def lines_of_addresses(frames: str, file: str) -> dict[int, list[int]]:
-    """The lines of a file that an instruction is of, that of an inlined function before that of its caller.
-
-    Args:
-        frames: What addr2line prints with -a and -i.
-        file: The name of the file, without its folder.
-    """
-    found: dict[int, list[int]] = {}
-    lines: list[int] = []
-    for text in frames.splitlines():
-        if text.startswith("0x"):
-            lines = found.setdefault(int(text, 16), [])
-        elif (match := _FRAME.match(text)) and Path(match["path"]).name == file:
-            lines.append(int(match["line"]))
     return found

@@ -1,4 +1,4 @@
-"""What the board's harness reports at the end of a run, and faults in words."""
+"""Faults of a board in words."""
 
 from collections.abc import Sequence
 
@@ -33,16 +33,6 @@ _STACK_OVERFLOW = 1 << 20
 
 _NEAR_BYTES = 64 << 10
 """A stray address nearer to an array than this is described by its distance from it."""
-
-
-def parse_report(text: str) -> dict[str, int]:
-    """The lines "name number" of report.txt; a line that was cut off is dropped."""
-    facts: dict[str, int] = {}
-    for line in text.splitlines():
-        name, _, number = line.partition(" ")
-        if number.isdigit():
-            facts[name] = int(number)
-    return facts
 
 
 def describe_address(address: int, arrays: Sequence[AddressRange], memories: Sequence[AddressRange]) -> str:

@@ -9,9 +9,10 @@ from functools import partial
 from pathlib import Path
 
 from bytewright.diagnostics import CompileError
+from bytewright.elf.image import ElfSymbol, Image, loaded_bytes, read_image
 from bytewright.execute.arrays import ArrayKind
 from bytewright.execute.boards.arrays import ImageArray, check_places, image_arrays
-from bytewright.execute.boards.counts import AddressRange, ImageSymbol, address_of
+from bytewright.execute.boards.counts import AddressRange, address_of
 from bytewright.execute.boards.facts import Board
 from bytewright.execute.boards.layout import Layout, board_table, lay_out, linker_script, set_up_spans
 from bytewright.execute.boards.protection import ProtectedRegion, Rights, fitted_regions, region_words
@@ -27,9 +28,8 @@ from bytewright.execute.build import (
 )
 from bytewright.execute.description import Bundle
 from bytewright.execute.objects import compile_object
-from bytewright.execute.tools import compile_c, find_cross_compiler, find_cross_linker, find_cross_tool
+from bytewright.execute.tools import compile_c, find_cross_compiler, find_cross_linker
 from bytewright.execute.watch import Watch
-from bytewright.target.isa.isa import Isa
 from bytewright.target.model import Role
 
 
@@ -45,7 +45,7 @@ class BoardImage:
     folder: Path
     layout: Layout
     table: BoardTable
-    symbols: tuple[ImageSymbol, ...]
+    symbols: tuple[ElfSymbol, ...]
     arrays: tuple[ImageArray, ...]
     regions: tuple[ProtectedRegion, ...]
     second: SecondCore | None = None
@@ -76,7 +76,7 @@ def build_image(
     layout = lay_out(bundle.plan.hardware, board)
     second = second_core_of(bundle.plan, board)
     table = board_table(layout, bundle.plan, second)
-    harness_sources = [("boards", "startup.S"), ("boards", "board_main.c")]
+    harness_sources = [("boards", "startup.S"), ("boards", "port_board.c"), ("harness", "main.c")]
     harness_sources += [("boards", name) for name in SECOND_CORE_SOURCES if second is not None]
     harness = write_harness(bundle, folder, harness_sources, table, watch)
     shared = [*LANGUAGE_FLAGS, "-ffunction-sections", "-fdata-sections"]
@@ -140,21 +140,21 @@ def _link(
     """Links the objects of a folder, and says what may be touched where the board protects it."""
     (folder / "board.ld").write_text(linker_script(layout, bundle.plan, has_gaps=has_gaps), encoding="utf-8")
     compile_c(command, directory=folder, what=what)
-    symbols = symbols_of(folder, layout.board.isa)
-    arrays = image_arrays(bundle.plan, symbols)
+    image = read_image(folder / "image.elf")
+    arrays = image_arrays(bundle.plan, image.symbols)
     check_places(bundle.plan, arrays, memory_ranges(layout), layout.board.name)
-    regions = _protect(folder, layout, bundle, symbols, arrays) if layout.board.num_protected_regions else ()
-    return BoardImage(folder, layout, table, symbols, arrays, regions, second)
+    regions = _protect(folder, layout, bundle, image, arrays) if layout.board.num_protected_regions else ()
+    return BoardImage(folder, layout, table, image.symbols, arrays, regions, second)
 
 
 def _protect(
-    folder: Path, layout: Layout, bundle: Bundle, symbols: Sequence[ImageSymbol], arrays: Sequence[ImageArray]
+    folder: Path, layout: Layout, bundle: Bundle, image: Image, arrays: Sequence[ImageArray]
 ) -> tuple[ProtectedRegion, ...]:
     """Writes regions.bin: the regions outside of runs, then those of a run, which are returned.
 
     A run may write the arrays that are its own, execute the code, and read all else that the image has.
     """
-    board, num_regions = layout.board, layout.board.num_protected_regions
+    board, num_regions, symbols = layout.board, layout.board.num_protected_regions, image.symbols
     code = (address_of(symbols, "__harness_code_start"), address_of(symbols, "__harness_code_end"))
     own = (address_of(symbols, "__harness_bss_start"), address_of(symbols, "__harness_writable_end"))
     spans = [
@@ -165,7 +165,12 @@ def _protect(
             for array in arrays
             if array.planned.kind is not ArrayKind.DEVICE_STACK
         ),
-        *((first, end, Rights.READ) for first, end in _allocated_sections(folder, board.isa)),
+        # Arrays and gaps alone are in sections of their own; nobody reads the vectors, the processor apart.
+        *(
+            (section.address, section.address + section.size_bytes, Rights.READ)
+            for section in image.sections
+            if section.name != ".vectors" and not section.name.endswith(".empty")
+        ),
     ]
     regions = fitted_regions(spans, num_regions, f"a run on {board.name}", _fewer_pools(bundle))
     set_up = fitted_regions(
@@ -187,39 +192,9 @@ def _fewer_pools(bundle: Bundle) -> str:
     return f"--workspace {workspace}"
 
 
-def _allocated_sections(folder: Path, isa: Isa) -> list[tuple[int, int]]:
-    """First address and end of the sections that a run may read; those with arrays and gaps alone are not among them.
-
-    Nobody reads the vectors, the processor apart.
-    """
-    return [
-        (int(row[3], 16), int(row[3], 16) + int(row[2], 16))
-        for row in _rows(folder, isa, "objdump", "-h", "-w", "image.elf")
-        if any(word.startswith("ALLOC") for word in row)
-        if row[1] != ".vectors" and not row[1].endswith(".empty")
-    ]
-
-
-def symbols_of(folder: Path, isa: Isa, image: str = "image.elf") -> tuple[ImageSymbol, ...]:
-    """An image's symbols by address."""
-    symbols = [
-        ImageSymbol(int(row[0], 16), row[-1], row[-2] in "tTwW", int(row[1], 16) if len(row) == 4 else 0)
-        for row in _rows(folder, isa, "nm", "-S", image)
-        if len(row) in (3, 4)
-    ]
-    return tuple(sorted(symbols, key=lambda symbol: (symbol.address, symbol.name)))
-
-
-def flash_bytes(folder: Path, bundle: Bundle, isa: Isa) -> int:
+def flash_bytes(folder: Path, bundle: Bundle) -> int:
     """Code, constants and initialised data of the bundle's own objects."""
-    _, *rows = _rows(folder, isa, "size", *_objects(bundle))
-    return sum(int(row[0]) + int(row[1]) for row in rows)
-
-
-def _rows(folder: Path, isa: Isa, name: str, *arguments: str) -> list[list[str]]:
-    """The words of each line that a tool prints."""
-    tool = find_cross_tool(isa, name)
-    return [line.split() for line in compile_c([tool, *arguments], directory=folder, what=tool).splitlines()]
+    return sum(loaded_bytes(folder / name) for name in _objects(bundle))
 
 
 def memory_ranges(layout: Layout) -> list[AddressRange]:

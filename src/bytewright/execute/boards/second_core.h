@@ -26,24 +26,9 @@
 #ifndef __ASSEMBLER__
 
 #include "harness.h"
+#include "jobs.h"
 
 enum { SECOND_CORE_MOST_SPANS = 64, SECOND_CORE_MOST_CODE_BYTES = 256 };
-enum { SECOND_CORE_READ = 1, SECOND_CORE_WRITE = 2 };
-
-enum second_core_command { SECOND_CORE_ACTIVATE = 1, SECOND_CORE_OPEN, SECOND_CORE_EXECUTE, SECOND_CORE_CLOSE };
-
-/* Why a hook returned an error; what the kernels' dispatcher refuses is a status of its own. */
-enum second_core_failure {
-    SECOND_CORE_NO_FAILURE,
-    SECOND_CORE_UNREACHED,        /* a span is in no memory that the target gives to the device */
-    SECOND_CORE_TOO_MANY_SPANS,   /* more than the mailbox holds, or more code */
-    SECOND_CORE_TOO_MANY_REGIONS, /* more than its memory protection unit has */
-    SECOND_CORE_NOT_OPEN,         /* a job needs bytes that were not opened for this access */
-    SECOND_CORE_FAULTED,
-    SECOND_CORE_REFUSED,          /* by the dispatcher */
-    SECOND_CORE_BUSY              /* a second launch before the first was waited for */
-};
-
 struct second_core_fault {
     uint32_t cfsr;
     uint32_t hfsr;
@@ -61,10 +46,7 @@ struct second_core_mailbox {
     uint32_t served;  /* by core 1 */
     int32_t status;
     uint32_t command;
-    uint32_t failure;
-    uint32_t failed_span; /* its number, where one is to blame */
-    uint32_t address;     /* of it */
-    uint32_t num_jobs;    /* launched in this run */
+    job_failure failure; /* `job` counts those that were launched in this run */
     uint32_t code_bytes; /* 0: the job has no code */
     uint32_t num_spans;
     struct second_core_fault fault;
@@ -79,8 +61,6 @@ extern struct second_core_mailbox second_core_mailbox;
 
 /* Before the first run, by privileged code: releases core 1, which says when it is ready. */
 void second_core_start(void);
-/* What went wrong in the last run, and where, as facts of the report. */
-void second_core_report(void (*report)(const char *name, uint32_t value));
 /* The deepest stack of core 1 so far. */
 uint32_t second_core_stack_bytes(void);
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bytewright.diagnostics import compile_error
+from bytewright.elf.image import ElfSymbol
 from bytewright.execute.arrays import device_stack_array
-from bytewright.execute.boards.counts import AddressRange, ImageSymbol
+from bytewright.execute.boards.counts import AddressRange
 from bytewright.execute.boards.facts import Board
 from bytewright.record.names import names_of
 from bytewright.record.plan import Plan
@@ -73,7 +74,7 @@ class SecondCore:
         return None
 
     def further_ranges(
-        self, ranges: Sequence[AddressRange], symbols: Sequence[ImageSymbol]
+        self, ranges: Sequence[AddressRange], symbols: Sequence[ElfSymbol]
     ) -> list[AddressRange]:
         """The same arrays as core 1 sees them, and all that its driver has on both cores."""
         views = ((entry, self.seen_by_core_1(entry.first)) for entry in ranges)

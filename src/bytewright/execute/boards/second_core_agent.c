@@ -67,9 +67,9 @@ static uint32_t always_open(struct region *regions)
 
 static int32_t fail(struct second_core_mailbox *mailbox, uint32_t failure, uint32_t span)
 {
-    mailbox->failure = failure;
-    mailbox->failed_span = span;
-    mailbox->address = failure == SECOND_CORE_NOT_OPEN ? (uint32_t)(uintptr_t)mailbox->lent.spans[span].base : 0u;
+    mailbox->failure.kind = failure;
+    mailbox->failure.span = span;
+    mailbox->failure.address = failure == JOB_NOT_LENT ? (uint32_t)(uintptr_t)mailbox->lent.spans[span].base : 0u;
     return -1;
 }
 
@@ -82,7 +82,7 @@ static int32_t open_spans(struct second_core_mailbox *mailbox)
 
     for (uint32_t index = 0; index < mailbox->num_spans; ++index) {
         const HARNESS_SPAN_TYPE *const span = &mailbox->lent.spans[index];
-        const uint32_t rights = (span->access & SECOND_CORE_WRITE) != 0 ? MAY_WRITE : MAY_READ;
+        const uint32_t rights = (span->access & JOB_WRITE) != 0 ? MAY_WRITE : MAY_READ;
 
         second_core_opened[index] = *span;
         num_regions = insert_region(regions, num_fixed, num_regions,
@@ -90,7 +90,7 @@ static int32_t open_spans(struct second_core_mailbox *mailbox)
     }
     num_regions = separate(regions, num_fixed, num_regions);
     if (num_regions > num_available) {
-        return fail(mailbox, SECOND_CORE_TOO_MANY_REGIONS, num_regions);
+        return fail(mailbox, JOB_TOO_MANY_REGIONS, num_regions);
     }
     second_core_num_opened = mailbox->num_spans;
     program(regions, num_regions);
@@ -122,15 +122,15 @@ static int32_t execute(struct second_core_mailbox *mailbox)
 {
     for (uint32_t index = 0; index < mailbox->num_spans; ++index) {
         if (!is_open(&mailbox->lent.spans[index])) {
-            return fail(mailbox, SECOND_CORE_NOT_OPEN, index);
+            return fail(mailbox, JOB_NOT_LENT, index);
         }
     }
     const struct second_core_lent *const lent =
         (const struct second_core_lent *)(uintptr_t)HARNESS_DEVICE_VIEW((uint32_t)(uintptr_t)&mailbox->lent);
     const int32_t status = second_core_call(mailbox->code_bytes > 0 ? lent->code : NULL, mailbox->code_bytes, lent->spans,
                                             mailbox->num_spans);
-    if (status < 0 && mailbox->failure == SECOND_CORE_NO_FAILURE) {
-        mailbox->failure = SECOND_CORE_REFUSED;
+    if (status < 0 && mailbox->failure.kind == JOB_FINE) {
+        mailbox->failure.kind = JOB_REFUSED;
     }
     return status;
 }
@@ -138,9 +138,9 @@ static int32_t execute(struct second_core_mailbox *mailbox)
 int32_t second_core_serve(struct second_core_mailbox *mailbox)
 {
     switch (mailbox->command) {
-    case SECOND_CORE_OPEN:
+    case JOB_OPEN:
         return open_spans(mailbox);
-    case SECOND_CORE_EXECUTE:
+    case JOB_EXECUTE:
         return execute(mailbox);
     default: /* nothing is open before and after */
         close_spans();
@@ -166,7 +166,7 @@ void second_core_note_fault(const uint32_t *frame)
 {
     struct second_core_fault *const fault = &second_core_mailbox.fault;
 
-    second_core_mailbox.failure = SECOND_CORE_FAULTED;
+    second_core_mailbox.failure.kind = JOB_FAULTED;
     fault->cfsr = *registers(0xE000ED28u);
     fault->hfsr = *registers(0xE000ED2Cu);
     fault->mmfar = *registers(0xE000ED34u);

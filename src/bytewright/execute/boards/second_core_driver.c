@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "port.h"
 #include "second_core.h"
 
 struct window {
@@ -23,8 +24,8 @@ static struct {
 
 static int32_t fail(uint32_t failure, uint32_t span)
 {
-    second_core_mailbox.failure = failure;
-    second_core_mailbox.failed_span = span;
+    second_core_mailbox.failure.kind = failure;
+    second_core_mailbox.failure.span = span;
     return -1;
 }
 
@@ -45,14 +46,14 @@ static int32_t put_span(uint32_t index, const HARNESS_SPAN_TYPE *span)
             return 0;
         }
     }
-    second_core_mailbox.address = first;
-    return fail(SECOND_CORE_UNREACHED, index);
+    second_core_mailbox.failure.address = first;
+    return fail(JOB_UNREACHED, index);
 }
 
 static int32_t put_spans(const HARNESS_SPAN_TYPE *spans, uint32_t num_spans)
 {
     if (num_spans > SECOND_CORE_MOST_SPANS) {
-        return fail(SECOND_CORE_TOO_MANY_SPANS, num_spans);
+        return fail(JOB_TOO_MANY_SPANS, num_spans);
     }
     second_core_mailbox.num_spans = num_spans;
     for (uint32_t index = 0; index < num_spans; ++index) {
@@ -80,28 +81,28 @@ static int32_t exchange(uint32_t command)
 static int32_t activate(void *self)
 {
     (void)self;
-    second_core_mailbox.failure = SECOND_CORE_NO_FAILURE;
-    second_core_mailbox.num_jobs = 0;
+    second_core_mailbox.failure.kind = JOB_FINE;
+    second_core_mailbox.failure.job = 0;
     second_core_driver.is_in_flight = 0;
-    return exchange(SECOND_CORE_ACTIVATE);
+    return exchange(JOB_ACTIVATE);
 }
 
 static int32_t open_memories(void *self, const HARNESS_SPAN_TYPE *memories, uint32_t num)
 {
     (void)self;
-    return put_spans(memories, num) != 0 ? -1 : exchange(SECOND_CORE_OPEN);
+    return put_spans(memories, num) != 0 ? -1 : exchange(JOB_OPEN);
 }
 
 static int32_t launch(void *self, const HARNESS_JOB_TYPE *job)
 {
     (void)self;
     if (second_core_driver.is_in_flight) {
-        return fail(SECOND_CORE_BUSY, 0);
+        return fail(JOB_OUT_OF_TURN, 0);
     }
-    second_core_mailbox.num_jobs += 1;
+    second_core_mailbox.failure.job += 1;
     second_core_mailbox.code_bytes = job->code == NULL ? 0 : job->code_bytes;
     if (second_core_mailbox.code_bytes > SECOND_CORE_MOST_CODE_BYTES) {
-        return fail(SECOND_CORE_TOO_MANY_SPANS, SECOND_CORE_MOST_SPANS + 1);
+        return fail(JOB_TOO_MANY_SPANS, SECOND_CORE_MOST_SPANS + 1);
     }
     if (job->code != NULL) { /* which may lie on the stack of core 0 */
         memcpy(second_core_mailbox.lent.code, job->code, job->code_bytes);
@@ -110,7 +111,7 @@ static int32_t launch(void *self, const HARNESS_JOB_TYPE *job)
         return -1;
     }
     second_core_driver.is_in_flight = 1;
-    send(SECOND_CORE_EXECUTE);
+    send(JOB_EXECUTE);
     return 0;
 }
 
@@ -125,7 +126,7 @@ static int32_t await_job(void *self)
 static void close_memories(void *self)
 {
     (void)self;
-    (void)exchange(SECOND_CORE_CLOSE);
+    (void)exchange(JOB_CLOSE);
 }
 
 const HARNESS_DEVICES_TYPE harness_devices = {
@@ -145,31 +146,26 @@ void second_core_start(void)
     second_core_await();
 }
 
-void second_core_report(void (*report)(const char *name, uint32_t value))
+void harness_report_devices(void)
 {
-    const struct second_core_mailbox *const mailbox = &second_core_mailbox;
+    struct second_core_mailbox *const mailbox = &second_core_mailbox;
+    job_failure *const failure = &mailbox->failure;
 
-    if (mailbox->failure == SECOND_CORE_NO_FAILURE) {
-        return;
-    }
-    report("device_failure", mailbox->failure);
-    report("device_span", mailbox->failed_span);
-    report("device_job", mailbox->num_jobs);
-    report("device_status", (uint32_t)-mailbox->status);
-    if (mailbox->num_jobs > 0 && mailbox->code_bytes >= 4) {
-        report("device_kernel", mailbox->lent.code[0]);
-    }
-    report("device_address", mailbox->address);
-    if (mailbox->failure == SECOND_CORE_FAULTED) {
-        report("fault_cfsr", mailbox->fault.cfsr);
-        report("fault_hfsr", mailbox->fault.hfsr);
-        report("fault_mmfar", mailbox->fault.mmfar);
-        report("fault_bfar", mailbox->fault.bfar);
-        report("fault_sfsr", mailbox->fault.sfsr);
-        report("fault_icsr", mailbox->fault.icsr);
+    harness_report("device_stack", second_core_stack_bytes());
+    failure->status = mailbox->status;
+    failure->has_code = failure->job > 0 && mailbox->code_bytes >= sizeof failure->code_word;
+    failure->code_word = mailbox->lent.code[0];
+    port_write(port_open("device_failure.bin", PORT_WRITE), failure, sizeof *failure);
+    if (failure->kind == JOB_FAULTED) {
+        harness_report("fault_cfsr", mailbox->fault.cfsr);
+        harness_report("fault_hfsr", mailbox->fault.hfsr);
+        harness_report("fault_mmfar", mailbox->fault.mmfar);
+        harness_report("fault_bfar", mailbox->fault.bfar);
+        harness_report("fault_sfsr", mailbox->fault.sfsr);
+        harness_report("fault_icsr", mailbox->fault.icsr);
         if (mailbox->fault.has_frame) {
-            report("fault_lr", mailbox->fault.lr);
-            report("fault_pc", mailbox->fault.pc);
+            harness_report("fault_lr", mailbox->fault.lr);
+            harness_report("fault_pc", mailbox->fault.pc);
         }
     }
 }

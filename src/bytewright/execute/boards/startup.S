@@ -3,7 +3,7 @@
  * The harness runs on the main stack. The model runs on the process stack, alone: its high-water mark is
  * measured, a fault in it leaves the fault handler a stack of its own, and on v8-M PSPLIM stops an overflow.
  *
- * Where the board's memory protection is used, the model runs unprivileged under the regions that board_main.c has
+ * Where the board's memory protection is used, the model runs unprivileged under the regions that port_board.c has
  * written, with no map behind them: it may write what the caller gave it to write, and not even the registers of
  * the processor besides. The way back is a supervisor call.
  */
@@ -74,8 +74,9 @@ harness_reset:
     ldr     r5, [r2], #4
     str     r5, [r3], #4
     b       3b
-5:  bl      main
-    b       harness_exit
+5:  bl      harness_begin
+    bl      main
+    b       port_exit
     .size harness_reset, . - harness_reset
 
     .global harness_fault_entry

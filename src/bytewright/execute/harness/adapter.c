@@ -3,15 +3,12 @@
 
 #include <string.h>
 
-#define IO_SIZE(index, member, size_bytes) [index] = (size_bytes),
 #define WORKSPACE_SIZE(index, member, size_bytes, alignment, section) [index] = (size_bytes),
 #define WORKSPACE_ALIGNMENT(index, member, size_bytes, alignment, section) [index] = (alignment),
 #define SET_MEMORY(memory, address, size) \
     memory.base = (address);              \
     memory.size_bytes = (size);
 
-const size_t harness_input_size_bytes[HARNESS_NUM_INPUTS + 1] = {HARNESS_INPUTS(IO_SIZE)[HARNESS_NUM_INPUTS] = 0};
-const size_t harness_output_size_bytes[HARNESS_NUM_OUTPUTS + 1] = {HARNESS_OUTPUTS(IO_SIZE)[HARNESS_NUM_OUTPUTS] = 0};
 const size_t harness_workspace_size_bytes[HARNESS_NUM_WORKSPACES + 1] = {
     HARNESS_WORKSPACES(WORKSPACE_SIZE)[HARNESS_NUM_WORKSPACES] = 0};
 const size_t harness_workspace_alignment[HARNESS_NUM_WORKSPACES + 1] = {
@@ -20,17 +17,19 @@ const size_t harness_copy_size_bytes[HARNESS_NUM_COPIES + 1] = {HARNESS_COPIES(W
 const size_t harness_copy_alignment[HARNESS_NUM_COPIES + 1] = {
     HARNESS_COPIES(WORKSPACE_ALIGNMENT)[HARNESS_NUM_COPIES] = 0};
 
-int32_t harness_set_up(harness_session *session, void *const *workspaces, const void *const *blobs, void *const *copies)
+int32_t harness_set_up(harness_session *session, HARNESS_CONTEXT_TYPE *context, void *const *workspaces,
+                       const void *const *blobs, void *const *copies)
 {
     int32_t status = 0;
 
-    memset(&session->context, 0, sizeof session->context);
+    memset(context, 0, sizeof *context);
+    session->context = context;
 #if HARNESS_NUM_WORKSPACES > 0
     {
         HARNESS_WORKSPACES_TYPE memories;
 #define SET_WORKSPACE(index, member, size, alignment, section) SET_MEMORY(memories.member, workspaces[index], size)
         HARNESS_WORKSPACES(SET_WORKSPACE)
-        status = HARNESS_SET_WORKSPACES(&session->context, &memories);
+        status = HARNESS_SET_WORKSPACES(context, &memories);
         if (status < 0) {
             return status;
         }
@@ -45,10 +44,10 @@ int32_t harness_set_up(harness_session *session, void *const *workspaces, const 
         HARNESS_BLOBS(SET_BLOB)
 #define SET_COPY(index, member, size, alignment, section) SET_MEMORY(parameters.member, copies[index], size)
         HARNESS_COPIES(SET_COPY)
-        status = HARNESS_SET_PARAMETERS(&session->context, &parameters);
+        status = HARNESS_SET_PARAMETERS(context, &parameters);
     }
 #elif HARNESS_HAS_OWN_COPIES
-    status = HARNESS_SET_PARAMETERS(&session->context);
+    status = HARNESS_SET_PARAMETERS(context);
 #endif
     (void)blobs;
     (void)copies;
@@ -70,10 +69,10 @@ void harness_sizes(const int32_t *extents, size_t *input_bytes, size_t *output_b
 
 #if HARNESS_IO_IN_WORKSPACE
 #define BIND_INPUT(index, member, size_bytes) \
-    memcpy(HARNESS_INPUT_ADDRESS(member)(&session->context), inputs[index], input_bytes[index]);
+    memcpy(HARNESS_INPUT_ADDRESS(member)(session->context), inputs[index], input_bytes[index]);
 #define BIND_OUTPUT(index, member, size_bytes)
 #define COLLECT_OUTPUT(index, member, size_bytes) \
-    memcpy(outputs[index], HARNESS_OUTPUT_ADDRESS(member)(&session->context), output_bytes[index]);
+    memcpy(outputs[index], HARNESS_OUTPUT_ADDRESS(member)(session->context), output_bytes[index]);
 #define PASS_IO
 #else
 #if HARNESS_INPUT_ROWS
@@ -121,7 +120,7 @@ int32_t harness_push_all(HARNESS_CONTEXT_TYPE *context, const HARNESS_OUTPUTS_TY
 int32_t harness_run(harness_session *session, const int32_t *extents)
 {
     (void)extents;
-    return harness_push_all(&session->context, &session->outputs, session->image);
+    return harness_push_all(session->context, &session->outputs, session->image);
 }
 #else
 
@@ -134,7 +133,7 @@ int32_t harness_run(harness_session *session, const int32_t *extents)
 int32_t harness_run(harness_session *session, const int32_t *extents)
 {
     (void)extents;
-    return HARNESS_RUN(&session->context PASS_IO HARNESS_EXTENTS(PASS_EXTENT) PASS_DEVICES);
+    return HARNESS_RUN(session->context PASS_IO HARNESS_EXTENTS(PASS_EXTENT) PASS_DEVICES);
 }
 #endif
 
@@ -147,4 +146,18 @@ void harness_collect(const harness_session *session, void *const *outputs, const
     (void)outputs;
     harness_sizes(extents, input_bytes, output_bytes);
     HARNESS_OUTPUTS(COLLECT_OUTPUT)
+}
+
+int32_t harness_repeat(harness_session *session, void *const *inputs, void *const *outputs, const int32_t *extents,
+                       size_t num_repetitions, int64_t *measured)
+{
+    for (size_t repetition = 0; repetition < num_repetitions; ++repetition) {
+        harness_bind(session, inputs, outputs, extents);
+        const int32_t status = harness_run_measured(session, extents, &measured[repetition]);
+        if (status < 0) {
+            return status;
+        }
+    }
+    harness_collect(session, outputs, extents);
+    return 0;
 }

@@ -27,7 +27,7 @@
 #define HARNESS_WORKSPACE_FILL 0xA5
 
 typedef struct {
-    HARNESS_CONTEXT_TYPE context;
+    HARNESS_CONTEXT_TYPE *context;
 #if HARNESS_INPUT_ROWS
     const void *image;
 #elif !HARNESS_IO_IN_WORKSPACE
@@ -45,9 +45,7 @@ typedef struct {
 #define HARNESS_WHOLE_LINES(size_bytes) \
     (((size_bytes) + HARNESS_IO_LINE_BYTES - 1) / HARNESS_IO_LINE_BYTES * HARNESS_IO_LINE_BYTES)
 
-/* Sizes in the order of the tables, of inputs and outputs the largest; one more element than needed, so that an empty table is no empty array. */
-extern const size_t harness_input_size_bytes[HARNESS_NUM_INPUTS + 1];
-extern const size_t harness_output_size_bytes[HARNESS_NUM_OUTPUTS + 1];
+/* Sizes in the order of the tables; one more element than needed, so that an empty table is no empty array. */
 HARNESS_EXPORT extern const size_t harness_workspace_size_bytes[HARNESS_NUM_WORKSPACES + 1];
 HARNESS_EXPORT extern const size_t harness_workspace_alignment[HARNESS_NUM_WORKSPACES + 1];
 extern const size_t harness_copy_size_bytes[HARNESS_NUM_COPIES + 1];
@@ -56,8 +54,8 @@ extern const size_t harness_copy_alignment[HARNESS_NUM_COPIES + 1];
 /* Zeroes the context and hands over workspaces, parameter blobs, and the memory that blobs are copied to. Returns the
  * model's status.
  */
-HARNESS_EXPORT int32_t harness_set_up(harness_session *session, void *const *workspaces, const void *const *blobs,
-                                      void *const *copies);
+HARNESS_EXPORT int32_t harness_set_up(harness_session *session, HARNESS_CONTEXT_TYPE *context, void *const *workspaces,
+                                      const void *const *blobs, void *const *copies);
 
 /* The bytes of inputs and outputs in a run with these extents; one element for each tensor. */
 void harness_sizes(const int32_t *extents, size_t *input_bytes, size_t *output_bytes);
@@ -83,20 +81,18 @@ int32_t harness_run(harness_session *session, const int32_t *extents);
 /* After the last run: copies outputs that lie in the workspace to the buffers. */
 void harness_collect(const harness_session *session, void *const *outputs, const int32_t *extents);
 
-/* One inference on the host, num_repetitions times; nanoseconds has one element for each. Returns the model's status. */
+/* The same, measured as the machine can: nanoseconds, or bytes of stack. */
+int32_t harness_run_measured(harness_session *session, const int32_t *extents, int64_t *measured);
+
 HARNESS_EXPORT extern const size_t harness_session_size_bytes;
+HARNESS_EXPORT extern const size_t harness_context_size_bytes;
+/* One inference, num_repetitions times; `measured` has one element for each. Returns the model's status. */
 HARNESS_EXPORT int32_t harness_repeat(harness_session *session, void *const *inputs, void *const *outputs,
-                                      const int32_t *extents, size_t num_repetitions, int64_t *nanoseconds);
+                                      const int32_t *extents, size_t num_repetitions, int64_t *measured);
 
 #ifdef HARNESS_STEP_CLOCK
 /* After each run whose steps are timed: when it began and ended, by the clock of the steps. */
 void harness_keep_run(int64_t began_at, int64_t ended_at);
 #endif
-
-/* What a paranoid run found. */
-void harness_report(void (*report)(const char *name, uint32_t value));
-
-/* Ends a paranoid run after a step that changed what it may not: nothing that follows would mean anything. */
-void harness_violated(void) __attribute__((noreturn));
 
 #endif

@@ -1,4 +1,4 @@
-/* The harness on the host: all of it that Python calls as a shared library, and the timed runs of host_main.c. */
+/* The harness on the host: all of it that Python calls as a shared library, and its timed runs. */
 #define _POSIX_C_SOURCE 199309L
 
 #include "harness.h"
@@ -6,6 +6,7 @@
 #include <time.h>
 
 const size_t harness_session_size_bytes = sizeof(harness_session);
+const size_t harness_context_size_bytes = sizeof(HARNESS_CONTEXT_TYPE);
 
 #ifdef HARNESS_COUNTED
 /* Where an emulator's count begins and ends: calls that no compiler takes away. */
@@ -28,28 +29,20 @@ static int64_t in_nanoseconds(struct timespec time)
     return (int64_t)time.tv_sec * 1000000000 + (int64_t)time.tv_nsec;
 }
 
-int32_t harness_repeat(harness_session *session, void *const *inputs, void *const *outputs, const int32_t *extents,
-                       size_t num_repetitions, int64_t *nanoseconds)
+int32_t harness_run_measured(harness_session *session, const int32_t *extents, int64_t *measured)
 {
-    for (size_t repetition = 0; repetition < num_repetitions; ++repetition) {
-        struct timespec before;
-        struct timespec after;
-        int32_t status;
+    struct timespec before;
+    struct timespec after;
+    int32_t status;
 
-        harness_bind(session, inputs, outputs, extents);
-        clock_gettime(CLOCK_MONOTONIC, &before);
-        harness_measure_begin();
-        status = harness_run(session, extents);
-        harness_measure_end();
-        clock_gettime(CLOCK_MONOTONIC, &after);
-        if (status < 0) {
-            return status;
-        }
-        nanoseconds[repetition] = in_nanoseconds(after) - in_nanoseconds(before);
+    clock_gettime(CLOCK_MONOTONIC, &before);
+    harness_measure_begin();
+    status = harness_run(session, extents);
+    harness_measure_end();
+    clock_gettime(CLOCK_MONOTONIC, &after);
+    *measured = in_nanoseconds(after) - in_nanoseconds(before);
 #ifdef HARNESS_STEP_CLOCK
-        harness_keep_run(in_nanoseconds(before), in_nanoseconds(after));
+    harness_keep_run(in_nanoseconds(before), in_nanoseconds(after));
 #endif
-    }
-    harness_collect(session, outputs, extents);
-    return 0;
+    return status;
 }

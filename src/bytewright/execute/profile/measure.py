@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from os import PathLike
-from typing import TypedDict, Unpack
+from typing import Unpack
 
 from bytewright.diagnostics import compile_error
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.description import Bundle, read_bundle
 from bytewright.execute.host import run_program
+from bytewright.execute.options import MOST_PROFILED, ProfileOptions, check_repetitions
 from bytewright.execute.profile.of_board import profile_of_board
 from bytewright.execute.profile.of_host import profile_of_host
 from bytewright.execute.profile.result import Profile
@@ -17,26 +18,8 @@ from bytewright.execute.result import Machine
 from bytewright.execute.tensors import Array, random_inputs
 from bytewright.execute.tools import TIMEOUT_SECONDS
 
-MOST_REPETITIONS = 10_000  # the times of all steps are kept of each
 # Of instructions the second inference is shown, of times the median one.
 REPETITIONS: dict[Machine, int] = {"host": 31, "qemu": 2}
-
-
-class ProfileOptions(TypedDict, total=False):
-    """How to profile; every key may be left out.
-
-    Attributes:
-        on: The host, or the board of the bundle's target under QEMU; else the host.
-        repeat: How many inferences run: the one with the median time is shown, or the last one on a board; else 31, or
-            2 on a board.
-        options: How to compile.
-        timeout_seconds: Limit of the run; else `TIMEOUT_SECONDS`.
-    """
-
-    on: Machine
-    repeat: int | None
-    options: BuildOptions | None
-    timeout_seconds: float
 
 
 def profile_bundle(
@@ -64,9 +47,7 @@ def profile_bundle(
     repeat = REPETITIONS[on] if asked is None else asked
     timeout_seconds = how.get("timeout_seconds", TIMEOUT_SECONDS)
     options = how.get("options") or BuildOptions()
-    if not 1 <= repeat <= MOST_REPETITIONS:
-        limits = f"1 to {MOST_REPETITIONS} times"
-        raise compile_error("BW204", f"a profile can run an inference {limits}, not {repeat}")
+    check_repetitions("a profile can run an inference", repeat, MOST_PROFILED)
     _check_macro(bundle)
     if on == "qemu":
         isa = bundle.plan.device.isa

@@ -55,8 +55,8 @@ def device_sources(bundle: Bundle) -> set[Path]:
 def _build(bundle: Bundle, folder: Path, device: PlannedDevice, options: BuildOptions) -> Path:
     own = folder.resolve() / f"worker_{device.c_name}"
     own.mkdir()
-    for name in ("worker.h", "worker_main.c"):
-        (own / name).write_text(harness_source("worker", name), encoding="utf-8")
+    for name in (("harness", "jobs.h"), ("worker", "worker.h"), ("worker", "worker_main.c")):
+        (own / name[-1]).write_text(harness_source(*name), encoding="utf-8")
     (own / "worker_device.h").write_text(_device_header(bundle, device), encoding="utf-8")
     sources: Sequence[Path] = ()
     applications: Sequence[Path] = ()

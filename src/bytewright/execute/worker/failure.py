@@ -3,59 +3,18 @@
 The driver (`host_devices.c`) reports numbers, which are understood here.
 """
 
-import ctypes
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import IntEnum
 
 from bytewright import ir
-from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.diagnostics import CompileError, Diagnostic, InternalError
 from bytewright.execute.description import Bundle
-from bytewright.execute.jobs import described_job, step_of_job
+from bytewright.execute.jobs import Failure, FailureRecord, described_job, step_of_job
 from bytewright.execute.tools import CrashError, ending_of
 from bytewright.record.plan import DeviceKind, Lent, Plan, PlannedBuffer, PlannedDevice, PlannedStep
 
 _NO_REGION = (1 << 32) - 1
-
-
-class Failure(IntEnum):
-    """Of host_devices.h."""
-
-    NOT_STARTED = 1
-    NOT_LENT = 2
-    FAULTED = 3
-    STRAYED = 4
-    REFUSED = 5
-    HUNG = 6
-    ENDED = 7
-    MISUSED = 8
-
-
-class FailureRecord(ctypes.Structure):
-    """`harness_device_failure`."""
-
-    _fields_ = (
-        ("kind", ctypes.c_uint32),
-        ("job", ctypes.c_uint32),
-        ("status", ctypes.c_int32),
-        ("span", ctypes.c_uint32),
-        ("has_code", ctypes.c_uint32),
-        ("code_word", ctypes.c_uint32),
-        ("is_write", ctypes.c_uint32),
-        ("is_raw", ctypes.c_uint32),
-        ("address", ctypes.c_uint64),
-        ("region", ctypes.c_uint32),
-        ("offset", ctypes.c_int64),
-        ("device", ctypes.c_uint32),
-        ("memory", ctypes.c_uint32),
-        ("reason", ctypes.c_char * 512),
-    )
-
-    def facts(self) -> dict[str, int]:
-        """Its members, as a program prints them: text is the number that its bytes are."""
-        numbers = {f"device_{field[0]}": int(getattr(self, field[0])) for field in self._fields_[:-1]}
-        return numbers | {"device_reason": int.from_bytes(bytes(self.reason), "big")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,24 +53,23 @@ class DeviceFacts:
 
     @staticmethod
     def of(
-        facts: Mapping[str, int], timeout_seconds: float, places: Sequence[tuple[str, int, int]]
+        record: FailureRecord, timeout_seconds: float, places: Sequence[tuple[str, int, int]]
     ) -> "DeviceFacts":
-        """From the numbers of the driver."""
-        region, reason = facts["device_region"], facts["device_reason"]
+        """From what the driver keeps."""
         return DeviceFacts(
-            Failure(facts["device_kind"]),
-            facts["device_job"],
-            facts["device_status"],
-            facts["device_span"],
-            facts["device_code_word"] if facts["device_has_code"] else None,
-            bool(facts["device_is_write"]),
-            bool(facts["device_is_raw"]),
-            facts["device_address"],
-            None if region == _NO_REGION else region,
-            facts["device_offset"],
-            facts["device_device"],
-            facts["device_memory"],
-            reason.to_bytes((reason.bit_length() + 7) // 8, "big").decode("utf-8", "replace"),
+            Failure(record.kind),
+            record.job,
+            record.status,
+            record.span,
+            record.code_word if record.has_code else None,
+            bool(record.is_write),
+            bool(record.is_raw),
+            record.address,
+            None if record.region == _NO_REGION else record.region,
+            record.offset,
+            record.device,
+            record.memory,
+            record.reason.decode("utf-8", "replace"),
             timeout_seconds,
             places,
         )
@@ -147,7 +105,7 @@ def device_error(bundle: Bundle, facts: DeviceFacts) -> CompileError:
             return CompileError(
                 Diagnostic("BW731", f"{who} could not be begun for model '{plan.model}'", (note,))
             )
-        case Failure.MISUSED:
+        case Failure.OUT_OF_TURN:
             return CompileError(Diagnostic("BW731", f"{who} was given {job} out of turn"))
         case Failure.NOT_LENT:
             at = f"{facts.address:#x}{_named_place(facts)}"
@@ -160,6 +118,8 @@ def device_error(bundle: Bundle, facts: DeviceFacts) -> CompileError:
             return CompileError(
                 Diagnostic("BW733", f"{who} did not finish {job} within {facts.timeout_seconds:g} s")
             )
+        case _:
+            raise InternalError(f"the host's driver does not know failure {facts.failure.name}")
 
 
 def _stray(plan: Plan, device: PlannedDevice, facts: DeviceFacts, message: str) -> Diagnostic:

@@ -71,9 +71,9 @@ HARNESS_DEVICES(COMMAND)
 #define DRIVER(index, member, ...) [index] = {command_##index, 0, -1, -1, -1, 0, 0, 0, 0, {{0}}, 0, 0, 0, 0, 0, {{0}}},
 static driver drivers[] = {HARNESS_DEVICES(DRIVER)};
 
-static harness_device_failure failure;
+static job_failure failure;
 
-const harness_device_failure *harness_failure_of_device(void)
+const job_failure *harness_failure_of_device(void)
 {
     return &failure;
 }
@@ -195,14 +195,14 @@ static uint32_t receive_reply(driver *device, worker_reply *answer)
         ssize_t taken;
 
         if (wait_ms <= 0 || poll(&ready, 1, (int)wait_ms) == 0) {
-            return HARNESS_DEVICE_HUNG;
+            return JOB_HUNG;
         }
         taken = read(device->replies, bytes, left);
         if (taken < 0 && errno == EINTR) {
             continue;
         }
         if (taken <= 0) {
-            return HARNESS_DEVICE_ENDED;
+            return JOB_ENDED;
         }
         bytes += taken;
         left -= (size_t)taken;
@@ -228,7 +228,7 @@ static int32_t await_reply(driver *device, worker_reply *answer)
 {
     const uint32_t kind = receive_reply(device, answer);
 
-    if (kind == HARNESS_DEVICE_ENDED) {
+    if (kind == JOB_ENDED) {
         note_ending(device);
     }
     if (kind != 0) {
@@ -256,7 +256,7 @@ static int32_t activate(void *self)
     device->num_jobs = 0;
     if (device->process == 0 && start_process(device) != 0) {
         failure.status = errno;
-        return fail(device, HARNESS_DEVICE_NOT_STARTED);
+        return fail(device, JOB_NOT_STARTED);
     }
     return 0;
 }
@@ -342,10 +342,10 @@ static int32_t obtain(driver *device, const HARNESS_SPAN_TYPE *memories, uint32_
         if ((memories[index].access & HARNESS_SPAN_OBTAIN) != 0u) {
             if (obtain_device_memory(number, memories[index].size_bytes, POISON, device) != 0) {
                 failure.status = errno;
-                return fail(device, HARNESS_DEVICE_NOT_STARTED);
+                return fail(device, JOB_NOT_STARTED);
             }
         } else if (number != 0u && (memory == NULL || memory->owner == NULL)) {
-            return fail(device, HARNESS_DEVICE_MISUSED);
+            return fail(device, JOB_OUT_OF_TURN);
         }
     }
     return 0;
@@ -355,7 +355,7 @@ static int32_t share_memories(driver *device, const HARNESS_SPAN_TYPE *memories,
 {
     static worker_region regions[MOST_REGIONS];
     const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-    worker_message message = {WORKER_OPEN, num_memories, 0, 0, 0};
+    worker_message message = {JOB_OPEN, num_memories, 0, 0, 0};
     worker_reply answer;
 
     if (are_same(device, memories, num_memories)) {
@@ -363,7 +363,7 @@ static int32_t share_memories(driver *device, const HARNESS_SPAN_TYPE *memories,
     }
     if (num_memories > MOST_REGIONS || lay_out(device, memories, num_memories) != 0) {
         failure.status = errno;
-        return fail(device, HARNESS_DEVICE_NOT_STARTED);
+        return fail(device, JOB_NOT_STARTED);
     }
     message.code_bytes = device->shared_bytes;
     for (uint32_t index = 0; index < num_memories; ++index) {
@@ -379,15 +379,15 @@ static int32_t share_memories(driver *device, const HARNESS_SPAN_TYPE *memories,
         send_bytes(device, regions, num_memories * sizeof *regions) != 0) {
         note_ending(device);
         stop_process(device);
-        return fail(device, HARNESS_DEVICE_ENDED);
+        return fail(device, JOB_ENDED);
     }
     if (await_reply(device, &answer) != 0) {
         return -1;
     }
-    if (answer.outcome != WORKER_DONE) {
+    if (answer.outcome != JOB_FINE) {
         failure.status = answer.status;
         stop_process(device);
-        return fail(device, HARNESS_DEVICE_NOT_STARTED);
+        return fail(device, JOB_NOT_STARTED);
     }
     return 0;
 }
@@ -424,7 +424,7 @@ static int32_t find_region(driver *device, const HARNESS_SPAN_TYPE *span, worker
     }
     failure.memory = MEMORY_OF(span);
     failure.address = failure.memory != 0u ? OFFSET_OF(span) : (uint64_t)(uintptr_t)span->base;
-    return fail(device, HARNESS_DEVICE_NOT_LENT);
+    return fail(device, JOB_NOT_LENT);
 }
 
 /* All that is in the pages of a region. */
@@ -440,7 +440,7 @@ static const unsigned char *content_of(const driver *device, const lent_region *
 static int32_t launch(void *self, const HARNESS_JOB_TYPE *job)
 {
     driver *const device = self;
-    worker_message message = {WORKER_EXECUTE, job->num_spans, job->code_bytes, job->code != NULL, 0};
+    worker_message message = {JOB_EXECUTE, job->num_spans, job->code_bytes, job->code != NULL, 0};
 
     device->num_jobs += 1;
     failure.code_word = 0;
@@ -449,7 +449,7 @@ static int32_t launch(void *self, const HARNESS_JOB_TYPE *job)
         failure.has_code = 1;
     }
     if (!device->is_open || device->is_in_flight || job->num_spans > MOST_SPANS) {
-        return fail(device, HARNESS_DEVICE_MISUSED);
+        return fail(device, JOB_OUT_OF_TURN);
     }
     device->num_spans = job->num_spans;
     for (uint32_t index = 0; index < job->num_spans; ++index) {
@@ -469,7 +469,7 @@ static int32_t launch(void *self, const HARNESS_JOB_TYPE *job)
     for (uint32_t index = 0; index < device->num_regions; ++index) {
         const lent_region *const region = &device->regions[index];
 
-        if ((region->access & WORKER_WRITE) != 0u) {
+        if ((region->access & JOB_WRITE) != 0u) {
             memcpy(device->before + region->kept, content_of(device, region), region->mapped_bytes);
         }
     }
@@ -478,7 +478,7 @@ static int32_t launch(void *self, const HARNESS_JOB_TYPE *job)
         (job->code != NULL && send_bytes(device, job->code, job->code_bytes) != 0)) {
         note_ending(device);
         stop_process(device);
-        return fail(device, HARNESS_DEVICE_ENDED);
+        return fail(device, JOB_ENDED);
     }
     device->is_in_flight = 1;
     return 0;
@@ -492,7 +492,7 @@ static size_t written_until(const driver *device, uint32_t index, size_t at)
     for (uint32_t number = 0; number < device->num_spans; ++number) {
         const worker_span *const span = &device->spans[number];
 
-        if (span->region == index && (span->access & WORKER_WRITE) != 0u && span->offset <= at &&
+        if (span->region == index && (span->access & JOB_WRITE) != 0u && span->offset <= at &&
             at < span->offset + span->size_bytes && end < span->offset + span->size_bytes) {
             end = (size_t)(span->offset + span->size_bytes);
         }
@@ -506,7 +506,7 @@ static size_t kept_until(const driver *device, uint32_t index, size_t at, size_t
     for (uint32_t number = 0; number < device->num_spans; ++number) {
         const worker_span *const span = &device->spans[number];
 
-        if (span->region == index && (span->access & WORKER_WRITE) != 0u && span->offset >= at && span->offset < end) {
+        if (span->region == index && (span->access & JOB_WRITE) != 0u && span->offset >= at && span->offset < end) {
             end = (size_t)span->offset;
         }
     }
@@ -520,7 +520,7 @@ static int32_t compare_kept(driver *device)
         const lent_region *const region = &device->regions[index];
         const unsigned char *const now = content_of(device, region);
         const unsigned char *const before = device->before + region->kept;
-        size_t at = (region->access & WORKER_WRITE) != 0u ? 0 : region->mapped_bytes;
+        size_t at = (region->access & JOB_WRITE) != 0u ? 0 : region->mapped_bytes;
 
         while (at < region->mapped_bytes) {
             const size_t written = written_until(device, index, at);
@@ -538,7 +538,7 @@ static int32_t compare_kept(driver *device)
                 failure.region = index;
                 failure.offset = (int64_t)at - (int64_t)region->begin;
                 failure.is_write = 1;
-                return fail(device, HARNESS_DEVICE_STRAYED);
+                return fail(device, JOB_STRAYED);
             }
             at = end;
         }
@@ -566,7 +566,7 @@ static int32_t note_fault(driver *device, const worker_reply *answer)
         }
     }
     stop_process(device);
-    return fail(device, HARNESS_DEVICE_FAULTED);
+    return fail(device, JOB_FAULTED);
 }
 
 static int32_t await_job(void *self)
@@ -575,19 +575,19 @@ static int32_t await_job(void *self)
     worker_reply answer;
 
     if (!device->is_in_flight) {
-        return fail(device, HARNESS_DEVICE_MISUSED);
+        return fail(device, JOB_OUT_OF_TURN);
     }
     device->is_in_flight = 0;
     if (await_reply(device, &answer) != 0) {
         return -1;
     }
-    if (answer.outcome != WORKER_DONE) {
+    if (answer.outcome != JOB_FINE) {
         return note_fault(device, &answer);
     }
     if (answer.status != 0) {
         failure.status = answer.status;
         memcpy(failure.reason, answer.reason, sizeof failure.reason - 1);
-        return fail(device, HARNESS_DEVICE_REFUSED);
+        return fail(device, JOB_REFUSED);
     }
     if (compare_kept(device) != 0) {
         stop_process(device);
@@ -597,7 +597,7 @@ static int32_t await_job(void *self)
         const worker_span *const span = &device->spans[index];
         const lent_region *const region = &device->regions[span->region];
 
-        if ((span->access & WORKER_WRITE) != 0u && region->memory == 0u) {
+        if ((span->access & JOB_WRITE) != 0u && region->memory == 0u) {
             memcpy(region->base + (span->offset - region->begin), device->shared + region->offset + span->offset,
                    span->size_bytes);
         }

@@ -12,17 +12,17 @@ import sys
 import numpy as np
 from numpy.typing import NDArray
 
+from bytewright.execute.jobs import REASON_BYTES, Failure
 from bytewright.execute.worker.streams import OutOfReachError, StreamModel, StreamRegion, find_stream_model
 
 _COMMANDS, _REPLIES, _MEMORY = 3, 4, 5
-_OPEN = 1
+_OPEN = 2  # JOB_OPEN of jobs.h
 _READ, _WRITE = 1, 2
-_DONE, _FAULTED, _FAILED = 0, 1, 4
+_DONE, _FAULTED, _FAILED = Failure.FINE, Failure.FAULTED, Failure.OUT_OF_TURN
 _MESSAGE = struct.Struct("=IIQII")
 _REGION = struct.Struct("=QQQQII")
 _SPAN = struct.Struct("=IIQQ")
-_REASON_BYTES = 512
-_REPLY = struct.Struct(f"=IiQIIQ{_REASON_BYTES}s")
+_REPLY = struct.Struct(f"=IiQIIQ{REASON_BYTES}s")
 _NO_REGION = (1 << 32) - 1
 _UNKNOWN = -1
 
@@ -71,7 +71,7 @@ class _Process:
 
 def _reply(outcome: int, status: int = 0, reason: str = "") -> bytes:
     """A reply that speaks of no address; a reason that is too long is cut between two characters."""
-    text = reason.encode()[: _REASON_BYTES - 1].decode(errors="ignore").encode()
+    text = reason.encode()[: REASON_BYTES - 1].decode(errors="ignore").encode()
     return _REPLY.pack(outcome, status, 0, 0, _NO_REGION, 0, text)
 
 

@@ -6,26 +6,21 @@
 #ifndef BYTEWRIGHT_WORKER_H
 #define BYTEWRIGHT_WORKER_H
 
-#include <stdint.h>
+#include "jobs.h"
 
 /* Descriptors of the process: commands, replies, and the memory. Those that devices have among themselves follow, by
  * their numbers. */
 enum { WORKER_COMMANDS = 3, WORKER_REPLIES = 4, WORKER_MEMORY = 5 };
-enum { WORKER_OPEN = 1, WORKER_EXECUTE = 2 };
-enum { WORKER_READ = 1, WORKER_WRITE = 2 };
-/* Bytes of the reason for which a job is refused, in UTF-8, with the zero behind it. */
-enum { WORKER_REASON_BYTES = 512 };
-enum { WORKER_DONE = 0, WORKER_FAULTED = 1, WORKER_NO_MEMORY = 2, WORKER_OUT_OF_REACH = 3, WORKER_FAILED = 4 };
 
 typedef struct {
-    uint32_t command;
+    uint32_t command; /* JOB_OPEN or JOB_EXECUTE */
     uint32_t num_items; /* regions or spans, which follow */
-    uint64_t code_bytes; /* which follow the spans; of WORKER_OPEN, the bytes of the memory */
+    uint64_t code_bytes; /* which follow the spans; of JOB_OPEN, the bytes of the memory */
     uint32_t has_code;
     uint32_t unused;
 } worker_message;
 
-/* Of WORKER_OPEN: pages of the memory, or of that with a number of its own. What the driver's process has at `forbidden` is never mapped. */
+/* Of JOB_OPEN: pages of the memory, or of that with a number of its own. What the driver's process has at `forbidden` is never mapped. */
 typedef struct {
     uint64_t offset;
     uint64_t size_bytes;
@@ -35,7 +30,7 @@ typedef struct {
     uint32_t memory;
 } worker_region;
 
-/* Of WORKER_EXECUTE. */
+/* Of JOB_EXECUTE. */
 typedef struct {
     uint32_t region;
     uint32_t access;
@@ -44,13 +39,13 @@ typedef struct {
 } worker_span;
 
 typedef struct {
-    uint32_t outcome;
+    uint32_t outcome; /* JOB_FINE if the device is still there */
     int32_t status;   /* what the device's function returned, or a signal's number */
     uint64_t address; /* that a fault was at */
     uint32_t is_write;
-    uint32_t region;  /* that the address is in, of WORKER_OUT_OF_REACH and of a fault; UINT32_MAX for none */
+    uint32_t region;  /* that the address is in, of a fault; UINT32_MAX for none */
     uint64_t offset;  /* in the region */
-    char reason[WORKER_REASON_BYTES]; /* of a status that is not 0, where one is known; else empty */
+    char reason[JOB_REASON_BYTES]; /* of a status that is not 0, where one is known; else empty */
 } worker_reply;
 
 #endif

@@ -66,7 +66,7 @@ static void receive(void *to, size_t size_bytes)
 
 static void on_fault(int number, siginfo_t *information, void *context)
 {
-    worker_reply answer = {WORKER_FAULTED, number, (uint64_t)(uintptr_t)information->si_addr, 0, UINT32_MAX, 0, ""};
+    worker_reply answer = {JOB_FAULTED, number, (uint64_t)(uintptr_t)information->si_addr, 0, UINT32_MAX, 0, ""};
 
 #if defined(__x86_64__)
     answer.is_write = (uint32_t)((((ucontext_t *)context)->uc_mcontext.gregs[REG_ERR] >> 1) & 1);
@@ -163,7 +163,7 @@ static int map_regions(void)
     }
     for (uint32_t index = 0; index < lent.num_regions; ++index) {
         const worker_region *const region = &lent.regions[index];
-        const int rights = (region->access & WORKER_WRITE) != 0 ? PROT_READ | PROT_WRITE : PROT_READ;
+        const int rights = (region->access & JOB_WRITE) != 0 ? PROT_READ | PROT_WRITE : PROT_READ;
 
         lent.bases[index] = mmap(lent.reserved + at, region->size_bytes, rights, MAP_SHARED | MAP_FIXED,
                                  WORKER_MEMORY + (int)region->memory, (off_t)region->offset);
@@ -203,18 +203,18 @@ int main(void)
     lent.page = (size_t)sysconf(_SC_PAGESIZE);
     catch_faults();
     for (;;) {
-        worker_reply answer = {WORKER_DONE, 0, 0, 0, UINT32_MAX, 0, ""};
+        worker_reply answer = {JOB_FINE, 0, 0, 0, UINT32_MAX, 0, ""};
         worker_message message;
         void *code = NULL;
 
         receive(&message, sizeof message);
-        if (message.command == WORKER_OPEN) {
+        if (message.command == JOB_OPEN) {
             if (message.num_items > MOST_REGIONS) {
                 return 1;
             }
             lent.num_regions = message.num_items;
             receive(lent.regions, message.num_items * sizeof *lent.regions);
-            answer.outcome = map_regions() == 0 ? WORKER_DONE : WORKER_NO_MEMORY;
+            answer.outcome = map_regions() == 0 ? JOB_FINE : JOB_NOT_STARTED;
             answer.status = errno;
             reply(&answer);
             continue;

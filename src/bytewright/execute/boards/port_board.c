@@ -1,10 +1,9 @@
-/* The harness on a bare board: files through semihosting, every inference on a painted stack of its own.
+/* The harness's program on a bare board: files through semihosting, every inference on a painted stack of its own.
  *
- * Command line (semihosting): NUM_INFERENCES NUM_REPETITIONS. Reads inputs.bin, and regions.bin where the board's
- * memory protection is used; writes outputs.bin and report.txt, all in QEMU's folder. report.txt has one line per
- * fact: "stack N", "status N", or "fault ...".
+ * What is measured of a run is the bytes of its stack. Also reads regions.bin where the board's memory protection is
+ * used. All files are in QEMU's folder.
  */
-#include "harness.h"
+#include "port.h"
 
 #include <string.h>
 
@@ -14,9 +13,7 @@
 
 #define STRINGIFY(text) #text
 
-enum { SYS_OPEN = 0x01, SYS_CLOSE = 0x02, SYS_WRITE = 0x05, SYS_READ = 0x06, SYS_GET_CMDLINE = 0x15, SYS_EXIT_EXTENDED = 0x20 };
-enum { MODE_READ_BINARY = 1, MODE_WRITE_BINARY = 5 };
-enum { EXIT_FINE = 0, EXIT_MACHINE = 1, EXIT_MODEL = 2, EXIT_FAULT = 3, EXIT_VIOLATED = 4 };
+enum { SYS_OPEN = 0x01, SYS_WRITE = 0x05, SYS_READ = 0x06, SYS_EXIT_EXTENDED = 0x20 };
 
 #if HARNESS_SECOND_CORE
 #define HARNESS_NUM_DEVICES 1
@@ -43,8 +40,7 @@ struct harness_stack {
 
 /* Calls HARNESS_RUN, or what stands for it, with these arguments: four in registers, which it need not look at, and the others on its stack. */
 int32_t harness_call(const uintptr_t *arguments, uint32_t num_on_stack);
-void harness_unprotect(void);
-void harness_exit(int status) __attribute__((noreturn));
+void harness_begin(void);
 void harness_fault(const uint32_t *frame, uint32_t is_in_run) __attribute__((noreturn));
 
 static uint32_t harness_model_stack[STACK_GUARD_WORDS + HARNESS_STACK_BYTES / 4]
@@ -54,9 +50,6 @@ struct harness_stack harness_stack = {
     .top = harness_model_stack + STACK_GUARD_WORDS + HARNESS_STACK_BYTES / 4,
     .paint = STACK_PAINT,
 };
-static harness_session harness_model_session;
-/* What the runs get: of a session they may write the context alone. */
-static HARNESS_CONTEXT_TYPE harness_model_context __attribute__((used)) HARNESS_WRITABLE;
 
 #define DECLARE_INPUT(index, member, size_bytes) \
     static unsigned char harness_input_##index[HARNESS_WHOLE_LINES(size_bytes)] __attribute__((aligned(HARNESS_IO_ALIGNMENT), used));
@@ -85,9 +78,8 @@ HARNESS_BLOBS(DECLARE_BLOB)
 
 /* The same in order; one element more than needed, so that an empty table is no empty array. */
 #define AT_INPUT(index, member, size_bytes) harness_input_##index,
-static void *const inputs[] = {HARNESS_INPUTS(AT_INPUT) NULL};
 #define AT_OUTPUT(index, member, size_bytes) harness_output_##index,
-static void *const outputs[] = {HARNESS_OUTPUTS(AT_OUTPUT) NULL};
+static void *const buffers[] = {HARNESS_INPUTS(AT_INPUT) HARNESS_OUTPUTS(AT_OUTPUT) NULL};
 #define AT_WORKSPACE(index, member, size_bytes, alignment, name) \
     harness_workspace_##index + HARNESS_GUARD_BYTES(alignment),
 static void *const workspaces[] = {HARNESS_WORKSPACES(AT_WORKSPACE) NULL};
@@ -95,8 +87,6 @@ static void *const workspaces[] = {HARNESS_WORKSPACES(AT_WORKSPACE) NULL};
 static const void *const blobs[] = {HARNESS_BLOBS(AT_BLOB) NULL};
 #define AT_COPY(index, member, size_bytes, alignment, name) harness_copy_##index,
 static void *const copies[] = {HARNESS_COPIES(AT_COPY) NULL};
-
-static int report_file = -1;
 
 static int semihosting(int operation, const void *block)
 {
@@ -107,7 +97,7 @@ static int semihosting(int operation, const void *block)
     return r0;
 }
 
-void harness_exit(int status)
+void port_exit(int status)
 {
     const uint32_t block[2] = {0x20026u /* the application has ended */, (uint32_t)status};
 
@@ -116,13 +106,14 @@ void harness_exit(int status)
     }
 }
 
-static int open_file(const char *path, int mode)
+int port_open(const char *path, int mode)
 {
-    const uint32_t block[3] = {(uint32_t)(uintptr_t)path, (uint32_t)mode, (uint32_t)strlen(path)};
+    const uint32_t modes[] = {[PORT_READ] = 1 /* rb */, [PORT_WRITE] = 5 /* wb */};
+    const uint32_t block[3] = {(uint32_t)(uintptr_t)path, modes[mode], (uint32_t)strlen(path)};
     const int file = semihosting(SYS_OPEN, block);
 
     if (file < 0) {
-        harness_exit(EXIT_MACHINE);
+        port_exit(HARNESS_MACHINE_FAILED);
     }
     return file;
 }
@@ -133,29 +124,18 @@ static void transfer(int operation, int file, const void *data, size_t size_byte
     const uint32_t block[3] = {(uint32_t)file, (uint32_t)(uintptr_t)data, (uint32_t)size_bytes};
 
     if (semihosting(operation, block) != 0) {
-        harness_exit(EXIT_MACHINE);
+        port_exit(HARNESS_MACHINE_FAILED);
     }
 }
 
-static void report_text(const char *text)
+void port_read(int file, void *to, size_t size_bytes)
 {
-    transfer(SYS_WRITE, report_file, text, strlen(text));
+    transfer(SYS_READ, file, to, size_bytes);
 }
 
-static void report_number(const char *name, uint32_t value)
+void port_write(int file, const void *from, size_t size_bytes)
 {
-    char digits[12];
-    char *digit = digits + sizeof digits;
-
-    *--digit = '\0';
-    *--digit = '\n';
-    do {
-        *--digit = (char)('0' + value % 10);
-        value /= 10;
-    } while (value != 0);
-    report_text(name);
-    report_text(" ");
-    report_text(digit);
+    transfer(SYS_WRITE, file, from, size_bytes);
 }
 
 static uint32_t peripheral(uint32_t address)
@@ -171,22 +151,20 @@ void harness_fault(const uint32_t *frame, uint32_t is_in_run)
     const uintptr_t stack_base = (uintptr_t)harness_model_stack;
     const uintptr_t stack_end = stack_base + sizeof harness_model_stack;
 
-    if (report_file >= 0) {
-        report_number("fault_cfsr", peripheral(0xE000ED28u));
-        report_number("fault_hfsr", peripheral(0xE000ED2Cu));
-        report_number("fault_mmfar", peripheral(0xE000ED34u));
-        report_number("fault_bfar", peripheral(0xE000ED38u));
-        report_number("fault_sfsr", peripheral(0xE000EDE4u));
-        report_number("fault_icsr", peripheral(0xE000ED04u));
-        report_number("fault_in_run", is_in_run != 0);
-        report_number("fault_below_stack", address < stack_base && stack_base - address < 0x100000u);
-        if ((address >= stack_base && address + 32 <= stack_end) ||
-            (address >= (uintptr_t)__harness_main_stack_base && address + 32 <= (uintptr_t)__harness_main_stack_top)) {
-            report_number("fault_lr", frame[5]);
-            report_number("fault_pc", frame[6]);
-        }
+    harness_report("fault_cfsr", peripheral(0xE000ED28u));
+    harness_report("fault_hfsr", peripheral(0xE000ED2Cu));
+    harness_report("fault_mmfar", peripheral(0xE000ED34u));
+    harness_report("fault_bfar", peripheral(0xE000ED38u));
+    harness_report("fault_sfsr", peripheral(0xE000EDE4u));
+    harness_report("fault_icsr", peripheral(0xE000ED04u));
+    harness_report("fault_in_run", is_in_run != 0);
+    harness_report("fault_below_stack", address < stack_base && stack_base - address < 0x100000u);
+    if ((address >= stack_base && address + 32 <= stack_end) ||
+        (address >= (uintptr_t)__harness_main_stack_base && address + 32 <= (uintptr_t)__harness_main_stack_top)) {
+        harness_report("fault_lr", frame[5]);
+        harness_report("fault_pc", frame[6]);
     }
-    harness_exit(EXIT_FAULT);
+    port_exit(HARNESS_FAULTED);
 }
 
 /* newlib sets errno where a result of expf overflows or underflows: the one write of a run that no caller asked for. */
@@ -227,40 +205,43 @@ static void program_regions(const struct harness_region *regions, uint32_t contr
 
 static void load_regions(void)
 {
-    const int file = open_file("regions.bin", MODE_READ_BINARY);
+    const int file = port_open("regions.bin", PORT_READ);
 
     if (((peripheral(0xE000ED90u) >> 8) & 0xFFu) < HARNESS_NUM_REGIONS) {
-        harness_exit(EXIT_MACHINE);
+        port_exit(HARNESS_MACHINE_FAILED);
     }
-    transfer(SYS_READ, file, set_up_regions, sizeof set_up_regions);
-    transfer(SYS_READ, file, run_regions, sizeof run_regions);
+    port_read(file, set_up_regions, sizeof set_up_regions);
+    port_read(file, run_regions, sizeof run_regions);
 }
 #endif
 
-/* Before anything of the bundle runs. */
-static void protect_set_up(void)
+/* In startup.S, before main. */
+void harness_begin(void)
 {
     *(volatile uint32_t *)(uintptr_t)0xE000ED14u |= 1u << 4; /* CCR.DIV_0_TRP */
 #if HARNESS_NUM_REGIONS > 0
     load_regions();
     program_regions(set_up_regions, ON_WITH_DEFAULT_MAP_BEHIND);
 #endif
+#if HARNESS_SECOND_CORE
+    second_core_start();
+#endif
 }
 
-/* One run, on a stack that is painted anew. Returns the status. */
-static int32_t run_once(const int32_t *extents, uint32_t *stack_bytes)
+/* One run, on a stack that is painted anew. */
+int32_t harness_run_measured(harness_session *session, const int32_t *extents, int64_t *measured)
 {
 #define PASS_EXTENT(index) (uintptr_t)extents[index],
     enum { NUM_ARGUMENTS = HARNESS_NUM_EXTENTS + (HARNESS_IO_IN_WORKSPACE ? 1 : 3) + HARNESS_NUM_DEVICES };
     const uintptr_t arguments[4 + NUM_ARGUMENTS] = {
-        (uintptr_t)&harness_model_context,
+        (uintptr_t)session->context,
 #if !HARNESS_IO_IN_WORKSPACE
 #if HARNESS_INPUT_ROWS
-        (uintptr_t)&harness_model_session.outputs,
-        (uintptr_t)harness_model_session.image,
+        (uintptr_t)&session->outputs,
+        (uintptr_t)session->image,
 #else
-        (uintptr_t)&harness_model_session.inputs,
-        (uintptr_t)&harness_model_session.outputs,
+        (uintptr_t)&session->inputs,
+        (uintptr_t)&session->outputs,
 #endif
 #endif
         HARNESS_EXTENTS(PASS_EXTENT)
@@ -271,7 +252,6 @@ static int32_t run_once(const int32_t *extents, uint32_t *stack_bytes)
     int32_t status;
 
     (void)extents;
-
     for (uint32_t *word = harness_stack.base; word < harness_stack.top; ++word) {
         *word = STACK_PAINT;
     }
@@ -282,91 +262,19 @@ static int32_t run_once(const int32_t *extents, uint32_t *stack_bytes)
 #if HARNESS_NUM_REGIONS > 0
     program_regions(set_up_regions, ON_WITH_DEFAULT_MAP_BEHIND);
 #endif
-    const uint32_t used_bytes = (uint32_t)(harness_stack.top - harness_stack.lowest_written) * 4u;
-    *stack_bytes = *stack_bytes > used_bytes ? *stack_bytes : used_bytes;
+    *measured = (harness_stack.top - harness_stack.lowest_written) * 4;
     return status;
 }
 
-static uint32_t parse_number(const char **text)
+port_memory port_obtain_memory(void)
 {
-    uint32_t value = 0;
+    const port_memory memory = {workspaces, blobs, copies};
 
-    while (**text == ' ') {
-        ++*text;
-    }
-    while (**text >= '0' && **text <= '9') {
-        value = value * 10 + (uint32_t)(**text - '0');
-        ++*text;
-    }
-    return value;
+    return memory;
 }
 
-#if HARNESS_PARANOID
-void harness_violated(void)
+void *port_buffer(int index, size_t size_bytes)
 {
-#if HARNESS_NUM_REGIONS > 0
-    harness_unprotect(); /* called in a run */
-#endif
-    harness_report(report_number);
-    harness_exit(EXIT_VIOLATED);
-}
-#endif
-
-static void check(int32_t status)
-{
-    if (status < 0) {
-        report_number("status", (uint32_t)-status);
-#if HARNESS_SECOND_CORE
-        second_core_report(report_number);
-#endif
-        harness_exit(EXIT_MODEL);
-    }
-}
-
-int main(void)
-{
-    static char command_line[80];
-    uint32_t command_block[2] = {(uint32_t)(uintptr_t)command_line, sizeof command_line - 1};
-    uint32_t stack_bytes = 0;
-    const char *text = command_line;
-
-    report_file = open_file("report.txt", MODE_WRITE_BINARY);
-    semihosting(SYS_GET_CMDLINE, command_block);
-    const uint32_t num_inferences = parse_number(&text);
-    const uint32_t num_repetitions = parse_number(&text);
-    const int input_file = open_file("inputs.bin", MODE_READ_BINARY);
-    const int output_file = open_file("outputs.bin", MODE_WRITE_BINARY);
-
-    protect_set_up();
-    for (int index = 0; index < HARNESS_NUM_WORKSPACES; ++index) {
-        memset(workspaces[index], HARNESS_WORKSPACE_FILL, harness_workspace_size_bytes[index]);
-    }
-
-#if HARNESS_SECOND_CORE
-    second_core_start();
-#endif
-    check(harness_set_up(&harness_model_session, workspaces, blobs, copies));
-    harness_model_context = harness_model_session.context;
-    for (uint32_t inference = 0; inference < num_inferences; ++inference) {
-        int32_t extents[HARNESS_NUM_EXTENTS + 1];
-
-        transfer(SYS_READ, input_file, extents, HARNESS_NUM_EXTENTS * sizeof extents[0]);
-        for (int index = 0; index < HARNESS_NUM_INPUTS; ++index) {
-            transfer(SYS_READ, input_file, inputs[index], harness_input_size_bytes[index]);
-        }
-        for (uint32_t repetition = 0; repetition < num_repetitions; ++repetition) {
-            harness_bind(&harness_model_session, inputs, outputs, extents);
-            check(run_once(extents, &stack_bytes));
-        }
-        harness_collect(&harness_model_session, outputs, extents);
-        for (int index = 0; index < HARNESS_NUM_OUTPUTS; ++index) {
-            transfer(SYS_WRITE, output_file, outputs[index], harness_output_size_bytes[index]);
-        }
-    }
-
-    report_number("stack", stack_bytes);
-#if HARNESS_SECOND_CORE
-    report_number("device_stack", second_core_stack_bytes());
-#endif
-    return EXIT_FINE;
+    (void)size_bytes;
+    return buffers[index];
 }
