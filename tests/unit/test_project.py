@@ -254,12 +254,6 @@ def test_the_command_line_loads_no_test_dependency() -> None:
     assert "numpy" not in loaded, "a command's modules are loaded with the command"
 
 
-def test_the_plan_of_a_bundle_is_read_without_a_parser_of_c() -> None:
-    loaded = modules_loaded_by("from bytewright.inspect.check import verified_plan")
-    assert "numpy" in loaded
-    assert "pycparser" not in loaded
-
-
 def documented_codes() -> dict[str, str]:
     """The sections of docs/errors.md: code to text."""
     text = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")

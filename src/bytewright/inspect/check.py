@@ -7,6 +7,8 @@ from pathlib import Path
 
 from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.inspect.check_described import faults_of_references
+from bytewright.inspect.check_files import faults_of_files
+from bytewright.inspect.check_jobs import faults_of_jobs
 from bytewright.inspect.check_plan import faults_of_plan
 from bytewright.record.plan import Plan
 from bytewright.record.plan_file import read_document, read_plan, understand
@@ -39,10 +41,6 @@ def check_bundle(directory: str | PathLike[str]) -> Verdict:
         CompileError: BW207 if it is no bundle; BW401 if the plan does not verify, BW402 if the files are not what it
             says, or both.
     """
-    # These load a parser, which a plan alone does not need.
-    from bytewright.inspect.check_files import faults_of_files
-    from bytewright.inspect.check_jobs import faults_of_jobs
-
     directory = Path(directory)
     document = read_document(directory)
     plan = understand(document, directory)
