@@ -165,14 +165,14 @@ LEAVES = frozenset((Allocate, View, Store, Let, Call))
 def blocks(statement: Statement) -> tuple[Seq, ...]:
     """The sequences directly inside a statement; a `Seq` is its own."""
     match statement:
-        case Store() | Let() | Call() | View() | Allocate():
-            return ()
         case For():
             return (statement.body,)
         case If():
             return (statement.then,) if statement.otherwise is None else (statement.then, statement.otherwise)
         case Seq():
             return (statement,)
+        case Store() | Let() | Call() | View() | Allocate():
+            return ()
         case _:
             assert_never(statement)
 
@@ -184,10 +184,8 @@ def defined_names(statement: Statement) -> tuple[str, ...]:
             return (statement.variable.name,)
         case Allocate() | View():
             return (statement.buffer.name,)
-        case Store() | If() | Call() | Seq():
-            return ()
         case _:
-            assert_never(statement)
+            return ()
 
 
 def expressions(statement: Statement) -> tuple[Expr, ...]:
@@ -224,25 +222,17 @@ def expressions(statement: Statement) -> tuple[Expr, ...]:
 def regions(statement: Statement) -> tuple[Region, ...]:
     """The regions that the statement itself names."""
     match statement:
-        case Store() | Let() | For() | If() | Allocate() | Seq():
-            return ()
         case View():
             return tuple(side for side in (statement.source, statement.otherwise) if side is not None)
         case Call():
             return tuple(argument for argument in statement.arguments if isinstance(argument, Region))
         case _:
-            assert_never(statement)
+            return ()
 
 
 def stores(statement: Statement) -> tuple[Store, ...]:
     """What the statement itself writes, one element each; what callees write is theirs."""
-    match statement:
-        case Store():
-            return (statement,)
-        case For() | If() | Let() | View() | Allocate() | Call() | Seq():
-            return ()
-        case _:
-            assert_never(statement)
+    return (statement,) if isinstance(statement, Store) else ()
 
 
 class Access(Enum):

@@ -167,7 +167,8 @@ def named_buffers(statement: Statement) -> Iterator[Buffer]:
     for inner in walk_statements(statement):
         yield from (region.buffer for region in regions(inner))
         yield from loaded_buffers(inner)
-        yield from stored_buffers(inner)
+        for store in stores(inner):
+            yield store.buffer
 
 
 def free_variables(statement: Statement) -> tuple[Var, ...]:
