@@ -45,7 +45,7 @@ class CSource:
 
     Attributes:
         comments: The texts of its comments.
-        macros: What its macros without parameters stand for, as text.
+        macros: What its macros stand for, as text; of those with parameters only the names, as `f()`, count.
         directives: All its lines for the preprocessor.
     """
 
@@ -228,9 +228,10 @@ def _without_directives(text: str) -> tuple[str, list[str]]:
 
 
 def _macro(directive: str) -> tuple[str, str]:
-    """The name of a macro, with the parameters of one that has some, and what it stands for."""
-    _, name, value, *_ = [*directive.split(None, 2), "", ""]
-    return name, value
+    """The name of a macro, with `()` behind it if it has parameters, and what it stands for."""
+    _, head, value, *_ = [*directive.split(None, 2), "", ""]
+    name, opening, _ = head.partition("(")
+    return f"{name}()" if opening else name, value
 
 
 def _without_attributes(text: str) -> str:

@@ -26,7 +26,7 @@ from bytewright.inspect.check_parts import differences_of_parts
 from bytewright.inspect.check_row_code import differences_of_rows
 from bytewright.inspect.check_row_loops import differences_of_passes
 from bytewright.inspect.read_entry import Entry, Place, read_entry, read_place
-from bytewright.record.names import CMAKE_FILE, ROW_MACROS, TENSOR_MACROS, Names, names_of
+from bytewright.record.names import CMAKE_FILE, GLUE_FOLDER, ROW_MACROS, TENSOR_MACROS, Names, names_of
 from bytewright.record.plan import BufferRole, PlaceKind, Plan, PlannedPool, PlannedTensor
 from bytewright.record.plan_file import PLAN_FILE, hash_document, hash_files
 from bytewright.target.model import Role
@@ -40,6 +40,7 @@ def faults_of_files(directory: Path, document: Mapping[str, Any], plan: Plan) ->
         *_faults_of_list(directory, document, plan),
         *_faults_of_digests(directory, plan),
         *_faults_of_header(directory, plan, names),
+        *_faults_of_macros(directory, plan, names),
         *_faults_of_build(directory, plan),
         *_faults_of_source(directory, plan, names),
         *_faults_of_parameters(directory, plan, names),
@@ -140,6 +141,15 @@ def _is_same(stated: str | None, planned: str | None) -> bool:
         return words_of(stated) == words_of(planned) or np.float32(stated.rstrip("fF")) == np.float32(planned)
     except ValueError:
         return False
+
+
+def _faults_of_macros(directory: Path, plan: Plan, names: Names) -> Iterator[str]:
+    """No macro has another name than one of the model: it could stand for something else in what is read of the C."""
+    files = [path for path in plan.files if path.endswith((".c", ".h")) and not path.startswith(GLUE_FOLDER)]
+    for path in files:
+        for name in _read_c(directory, path).macros:
+            if not name.startswith(f"{names.prefix}_"):
+                yield f"{path} defines {name}, which is no macro of the model"
 
 
 def _faults_of_build(directory: Path, plan: Plan) -> Iterator[str]:

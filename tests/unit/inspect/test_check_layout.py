@@ -238,6 +238,21 @@ def test_c_that_is_none_is_refused_with_its_line(tmp_path: Path) -> None:
         check_bundle(folder)
 
 
+@pytest.mark.parametrize("path", ["include/rows.h", "src/rows.c", "src/rows_kernels.c"])
+def test_a_macro_that_stands_for_something_else_is_found(path: str, tmp_path: Path) -> None:
+    """A compiler would see another call, another bound."""
+    folder = laid_out("rows", "as generated", tmp_path / "b")
+    text = (folder / path).read_text()
+    (folder / path).write_text(
+        f"#  define min_i32(a, b) (b)\n#define rows_mean_7 \\\n    rows_conv2d_6_rows\n{text}"
+    )
+    with pytest.raises(CompileError) as caught:
+        check_bundle(folder)
+    found = "\n".join(caught.value.diagnostics[0].notes)
+    for name in ("min_i32()", "rows_mean_7"):
+        assert f"{path} defines {name}, which is no macro of the model" in found
+
+
 def test_a_function_that_is_there_twice_is_refused(tmp_path: Path) -> None:
     """Under a condition of the preprocessor too, which a compiler may take otherwise than `check`."""
     folder = laid_out("rows", "as generated", tmp_path / "b")
