@@ -356,7 +356,7 @@ class _Copying:
 
 
 def _without(body: ir.Seq, names: Container[str]) -> ir.Seq:
-    """A body without allocations of buffers that nothing uses any more, since nobody reads what would be copied back."""
+    """A body without allocations that nothing uses any more, since nobody reads what would be copied back there."""
 
     def keep(statement: ir.Statement) -> tuple[ir.Statement, ...]:
         is_left = not isinstance(statement, ir.Allocate) or statement.buffer.name not in names
