@@ -210,11 +210,18 @@ class _Check:
                 yield main, main, self._missing(f"the application, whose result '{name}' is,", name)
 
     def _is_result(self, name: str) -> None:
-        """A result without a scope is written where the application has it, unless it is copied anyhow."""
-        home = self.homes.classes.find(self.items[name])
-        if self.known[name].scope is None and self.homes.needs[home] == self.pools.planned:
+        """A result without a scope is written where the application has it, unless it is copied anyhow.
+
+        Where no device could copy it there, the application is told in which of its memories it is written.
+        """
+        item, place = self.items[name], self.known[name]
+        home = self.homes.classes.find(item)
+        application = self.pools.target.default_device_name
+        if place.scope is None and self.homes.needs[home] == self.pools.planned:
+            if not self._can_be_copied((name,), self.pools.output):
+                self.homes.places[home] |= self.told.resolve(place) & self.pools.output
             self.homes.needs[home] = self.pools.output
-        self.homes.narrow(home, self.pools.of_device(self.pools.target.default_device_name))
+        self.homes.narrow(home, self.pools.of_device(application))
 
     def _clashes(self, clashes: dict[str, str]) -> Iterator[tuple[Function, object, str]]:
         for function in self.module.functions:
@@ -253,18 +260,19 @@ class _Check:
             places = reach
             if not self.homes.admits(self.items[name], reach):
                 copied = touched if isinstance(operation, CopyOperation) else (name,)
-                places = 0 if self._can_be_copied(copied, reach) else self.told.of_device(device)
+                is_copied = self._can_be_copied(copied, reach & self.pools.planned)
+                places = 0 if is_copied else self.told.of_device(device)
                 if not self.homes.admits(self.items[name], places):
                     yield self._missing(f"'{operation.name}' on device '{device}'", name)
             self.homes.narrow(self.items[name], places or reach)
 
     def _can_be_copied(self, names: Iterable[str], reach: int) -> bool:
-        """Whether a device could copy a value to what is reached, or between two, wherever the application has it.
+        """Whether a device could copy a value to some places, or between two, wherever the application has it.
 
         Where none could, the application is told where it may have it: what touches it there says so.
         """
         ends = [self.homes.of(self.items[name]) for name in names if name in self.items]
-        ends = ends if len(ends) > 1 else [*ends, reach & self.pools.planned]
+        ends = ends if len(ends) > 1 else [*ends, reach]
         reaches = [self.pools.of_device(device.name) for device in self.pools.target.devices]
         return any(all(end & places for end in ends) for places in reaches)
 
