@@ -57,3 +57,32 @@ def test_the_c_of_what_was_placed_computes_what_the_program_says(seed: int, io: 
     result = run_batch(tmp_path, [[x], [x]], options=host_build(flags=WARNINGS, sanitize=True))
     np.testing.assert_array_equal([run[0] for run in result.outputs], [values, values])
     np.testing.assert_array_equal(run_paranoid(tmp_path, [x], options=QUICK).result.outputs[0], values)
+
+
+UNREAD = """module r
+input %x : tensor<4xi16>
+output %y : tensor<4xi16>
+kernel r_fill(out : buffer<4xi16, "global.far"> w) on cpu {
+  for c : i32 in 0 .. 4 { out[c] = i16(c) }
+}
+kernel r_copy(a : buffer<4xi16> r, out : buffer<4xi16> w) on cpu {
+  for c : i32 in 0 .. 4 { out[c] = a[c] }
+}
+entry main(x : buffer<4xi16> r, y : buffer<4xi16> w) on cpu {
+  allocate t : buffer<24xi16, "global.wide">
+  for i : i32 in 0 .. 2 { call_extern r_fill(&t[i * 4]) }
+  call_extern r_copy(&x, &y)
+}
+"""
+
+
+@pytest.mark.parametrize("io", [Io.CALLER, Io.WORKSPACE])
+def test_a_buffer_that_is_written_elsewhere_and_never_read_has_no_bytes(io: Io, tmp_path: Path) -> None:
+    """An internal error once: its allocation was left without a use when the copies back to it went."""
+    model = compiled(UNREAD, io)
+    assert model is not None
+    assert "t" not in model.plan.buffers
+    assert model.plan.pools["far"].used_bytes == 8
+    assert model.plan.pools["wide"].used_bytes == 0
+    write_bundle(model.files, tmp_path)
+    check_bundle(tmp_path)

@@ -15,6 +15,7 @@ from bytewright import ir
 from bytewright.c_names import unique_name
 from bytewright.diagnostics import CompileError, compile_error
 from bytewright.ir.analyses.bind_symbols import Known
+from bytewright.ir.rewrite import Rewriting, rewrite_sequence
 from bytewright.ir.walk import defined_names, named_buffers, names_in, regions, stores, walk_statements
 from bytewright.place.copy_kernels import CopyKernels
 from bytewright.place.drop_dead_copies import DropDeadCopies, Move
@@ -98,10 +99,10 @@ class _Copying:
         self.calls = {call for call, _ in self.needed}
         written = replace(self.function, body=self.block(self.function.body, {}, {}))
         body = DropDeadCopies(self.memory, self.kernels, self.moves, self.full).run(written).body
-        named = {buffer.name for buffer in named_buffers(body)}
+        before, named = ({b.name for b in named_buffers(each)} for each in (self.function.body, body))
         made = (*self.buffers.values(), *self.between.values())
         used = (allocation for allocation in made if allocation.buffer.name in named)
-        return replace(self.function, body=ir.Seq((*used, *body.statements)))
+        return replace(self.function, body=ir.Seq((*used, *_without(body, before - named).statements)))
 
     def add_destination(self, use: Use) -> None:
         """Uses that have a place in common share a copy."""
@@ -350,6 +351,16 @@ class _Copying:
             _HELP,
             str(use.call.where),
         )
+
+
+def _without(body: ir.Seq, names: Container[str]) -> ir.Seq:
+    """A body without allocations that nothing uses any more, since nobody reads what would be copied back there."""
+
+    def keep(statement: ir.Statement) -> tuple[ir.Statement, ...]:
+        is_left = not isinstance(statement, ir.Allocate) or statement.buffer.name not in names
+        return (statement,) if is_left else ()
+
+    return rewrite_sequence(body, Rewriting(statement=keep))
 
 
 def _drop(live: Live, name: str) -> None:
