@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import reduce
+from operator import and_
 
 from bytewright import ir
 from bytewright.c_names import unique_name
@@ -75,9 +77,10 @@ class CopyKernels:
         """
         if function.name not in self.entries:
             return (Hop(self.target.device(function.device)),)
+        sources = tuple(self._places(function, name, home) for name, home in homes)
+        destination = self.pools.of_scope(scope)
         for pools in (self.pools, self.told):
-            sources = tuple(self._places(function, name, home) for name, home in homes)
-            found = Routes(pools).find(sources, pools.of_scope(scope) or _ANYWHERE)
+            found = Routes(pools).find(sources, destination or _ANYWHERE)
             if found:
                 return found
         raise compile_error(
@@ -87,7 +90,7 @@ class CopyKernels:
                 f"{use.text} asks for {use.parameter.scope}",
                 *(listing(f"'{each.name}' reaches", each.reached_memories) for each in self.target.devices),
             ),
-            "a device of the target that reaches both memories",
+            Routes(self.pools).what_is_missing(reduce(and_, sources), destination),
             str(use.call.where),
         )
 

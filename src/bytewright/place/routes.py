@@ -40,13 +40,25 @@ class Routes:
 
     pools: Pools
 
-    def find(self, sources: tuple[int, ...], destination: int, wanted: str | None = None) -> tuple[Hop, ...]:
+    @property
+    def most_hops(self) -> int:
+        """The most that a shortest way can have: each ends in a pool that none before does."""
+        return len(self.pools.target.workspace_pools) + 1
+
+    def find(
+        self,
+        sources: tuple[int, ...],
+        destination: int,
+        wanted: str | None = None,
+        most_hops: int | None = None,
+    ) -> tuple[Hop, ...]:
         """The shortest way from where a value is to one of some places; none where there is no way.
 
         Args:
             sources: Of each memory that the value may be in: the places that it may have.
             destination: The places of which one will do.
             wanted: The device that should copy, if it can.
+            most_hops: Longer ways do not count.
         """
         devices = makers(self.pools.target, wanted)
         reached: dict[str, tuple[Hop, ...]] = {}
@@ -55,7 +67,7 @@ class Routes:
             for device in devices
             if all(self.pools.of_device(device.name) & places for places in sources)
         ]
-        while ends:
+        for _ in range(self.most_hops if most_hops is None else most_hops):
             further: dict[str, tuple[Hop, ...]] = {}
             for before, device in ends:
                 if self.pools.of_device(device.name) & destination:
@@ -72,6 +84,30 @@ class Routes:
                 if self.pools.of_device(device.name) & self.pools.of_scope(ir.pool_scope(pool))
             ]
         return ()
+
+    def what_is_missing(self, source: int, destination: int) -> str:
+        """The help where there is no way: a device from where a value gets to, to where it gets on from."""
+        ends = [
+            dict.fromkeys(self.pools.target.pool(pool).memory for pool in self._joined(places))
+            for places in (source, destination)
+        ]
+        near, far = (" or ".join(end) for end in ends)
+        if not near or not far:
+            return "a device of the target that reaches both memories"
+        return f"a device of the target that reaches {near}, and {far}"
+
+    def _joined(self, places: int) -> tuple[str, ...]:
+        """The pools of some places, and those to which or from which devices copy what is there, however far."""
+        found = {name: None for name in self.pools.names(places) if self.pools.target.find_pool(name)}
+        pending = [places]
+        while pending:
+            near = pending.pop()
+            for device in self.pools.target.devices:
+                if self.pools.of_device(device.name) & near:
+                    further = [pool for pool in self._between(device) if pool not in found]
+                    found.update(dict.fromkeys(further))
+                    pending.extend(self.pools.of_scope(ir.pool_scope(pool)) for pool in further)
+        return tuple(found)
 
     def _between(self, device: Device) -> Iterator[str]:
         """The pools that a device may leave something in for another one."""
