@@ -15,6 +15,7 @@ import pytest
 from bytewright.bundle.write import write_bundle
 from bytewright.diagnostics import CompileError
 from bytewright.execute.build import BuildOptions
+from bytewright.execute.paranoid import run_paranoid
 from bytewright.execute.run import run_bundle
 from bytewright.inspect.check import check_bundle
 from bytewright.ir.border import Io
@@ -83,6 +84,24 @@ def test_rows_on_a_device_are_right_and_verify(is_coherent: bool, tmp_path: Path
     x = np.random.default_rng(3).integers(-128, 128, (1, 8, 8, 1), dtype=np.int8)
     (y,) = run_bundle(tmp_path / "b", [x], options=BuildOptions(flags=("-O1",))).outputs
     assert np.array_equal(y, LiteRt(DIGITS).run(x)[0])
+
+
+@pytest.mark.parametrize(
+    ("on", "is_coherent"), [("DEPTHWISE_CONV_2D=core1", True), ("*=core1", False)], ids=["one-layer", "all"]
+)
+def test_an_input_by_rows_beside_a_device(on: str, is_coherent: bool, tmp_path: Path) -> None:
+    """The device is in use after the last row alone: what reads the input is the CPU's."""
+    target = load_target("mps2-an521") if is_coherent else not_coherent()
+    options = Options(io=Io.ROWS, on=(parse_on_option(on),))
+    write_bundle(compile_model(DIGITS, target, options).files, tmp_path / "b")
+    check_bundle(tmp_path / "b")
+    header = (tmp_path / "b" / "include" / "digits.h").read_text()
+    assert "int32_t digits_finish(digits_context *context, const digits_devices *devices);" in header
+    assert "int32_t digits_begin(digits_context *context, const digits_outputs *outputs);" in header
+    x = np.random.default_rng(3).integers(-128, 128, (1, 8, 8, 1), dtype=np.int8)
+    (wanted,) = LiteRt(DIGITS).run(x)
+    assert np.array_equal(run_bundle(tmp_path / "b", [x]).outputs[0], wanted)
+    assert np.array_equal(run_paranoid(tmp_path / "b", [x]).result.outputs[0], wanted)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from bytewright.codegen.overlaps import (
     write_span_type,
     write_table,
 )
-from bytewright.codegen.ports import run_arguments
+from bytewright.codegen.ports import begin_arguments
 from bytewright.codegen.writer import Writer
 from bytewright.record.names import Names
 from bytewright.record.plan import Plan, PlannedPool, PlannedTensor
@@ -170,7 +170,7 @@ def write_run_checks(writer: Writer, plan: Plan, names: Names, strict: Mapping[s
         outside = f"({symbol.name} < {symbol.lower}) || ({symbol.name} > {names.bound(symbol.name)})"
         writer.refuse(outside, names.error("EXTENT"))
     extents = [symbol.name for symbol in plan.symbols]
-    pointers = [name for name in run_arguments(plan) if name not in extents]
+    pointers = [name for name in begin_arguments(plan) if name not in extents]
     writer.refuse(any_is_null(pointers), names.error("NULL"))
     for pool in (*plan.caller_workspaces, *plan.set_parameters):
         writer.refuse(f"context->{pool.c_name} == NULL", names.error("NOT_SET"))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from bytewright import ir
 from bytewright.codegen.expressions import c_num_bytes, memory_type
+from bytewright.codegen.ports import begin_arguments
 from bytewright.codegen.writer import Writer
 from bytewright.record.names import PARAMETER_TABLE, ROWS_TABLE, RUN_TABLE, WORKSPACE_TABLE, Names
 from bytewright.record.plan import Plan, PlannedPool
@@ -122,7 +123,8 @@ def run_table(plan: Plan, names: Names) -> SpanTable:
         )
         for border in ir.Border
     )
-    devices = {"devices": f"const {names.devices_type} *"} if plan.devices else {}
+    takes_devices = "devices" in begin_arguments(plan)
+    devices = {"devices": f"const {names.devices_type} *"} if takes_devices else {}
     structures = tuple(MemorySpan(name, f"sizeof *{name}") for name in (*ports, *devices))
     return SpanTable(
         RUN_TABLE,

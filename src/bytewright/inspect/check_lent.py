@@ -17,7 +17,7 @@ def differences_of_lent(path: str, plan: Plan, names: Names, source: str) -> Ite
     """What is lent to devices otherwise than the plan says, and devices that are not taken into use."""
     if not plan.devices:
         return
-    run = source.partition(f"int32_t {names.run}(")[2]
+    run = source.partition(f"int32_t {names.end}(")[2]
     tables = dict(
         re.findall(rf"const {names.span_type} (\w+_memories)\[\] = \{{\n(.*?)^ +\}};", run, re.M | re.S)
     )

@@ -225,7 +225,7 @@ def num_hand_overs(source: str, names: Names) -> int:
 
 def num_runs_of_steps(source: str, names: Names) -> int:
     """How often the run function calls the one that has the steps."""
-    return len(re.findall(rf"\b{names.steps}\(", source.partition(f"int32_t {names.run}(")[2]))
+    return len(re.findall(rf"\b{names.steps}\(", source.partition(f"int32_t {names.end}(")[2]))
 
 
 def _packed(text: str, passed: str, names: Names) -> str:
@@ -276,7 +276,7 @@ def body_of_steps(source: str, names: Names) -> str:
     Where the input comes row by row it is several, one behind the other.
     """
     if names.takes_rows:
-        functions = (RUN_ROW, names.begin, names.finish)
+        functions = (RUN_ROW, names.begin, names.steps)
         return "\n}\n".join(body_of(source, name) for name in functions)
     return body_of(source, names.steps)
 

@@ -139,7 +139,12 @@ class Names:
         self.allocate, self.release = backend_functions(model)
         self.run_packed = f"{model}_run_packed"
         self.has_devices = bool(devices)
-        self.steps = "run_steps" if devices else self.run  # the one that has the steps
+        self.end = (
+            self.finish if takes_rows else self.run
+        )  # the one that ends a run, and takes devices into use
+        self.steps = (
+            "run_steps" if devices else self.end
+        )  # the one that has the steps, or those behind the rows
         # Types
         (
             self.inputs_type,

@@ -251,7 +251,10 @@ static void protect_set_up(void)
 static int32_t run_once(const int32_t *extents, uint32_t *stack_bytes)
 {
 #define PASS_EXTENT(index) (uintptr_t)extents[index],
-    enum { NUM_ARGUMENTS = HARNESS_NUM_EXTENTS + (HARNESS_IO_IN_WORKSPACE ? 1 : 3) + HARNESS_NUM_DEVICES };
+    enum {
+        NUM_DEVICES = HARNESS_INPUT_ROWS ? 0 : HARNESS_NUM_DEVICES,
+        NUM_ARGUMENTS = HARNESS_NUM_EXTENTS + (HARNESS_IO_IN_WORKSPACE ? 1 : 3) + NUM_DEVICES
+    };
     const uintptr_t arguments[4 + NUM_ARGUMENTS] = {
         (uintptr_t)&harness_model_context,
 #if !HARNESS_IO_IN_WORKSPACE
@@ -264,7 +267,7 @@ static int32_t run_once(const int32_t *extents, uint32_t *stack_bytes)
 #endif
 #endif
         HARNESS_EXTENTS(PASS_EXTENT)
-#if HARNESS_NUM_DEVICES > 0
+#if HARNESS_NUM_DEVICES > 0 && !HARNESS_INPUT_ROWS
         (uintptr_t)&harness_devices,
 #endif
     };

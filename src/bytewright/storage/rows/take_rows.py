@@ -12,11 +12,10 @@ from dataclasses import replace
 from bytewright import ir
 from bytewright.c_names import unique_name
 from bytewright.diagnostics import CompileError, compile_error
-from bytewright.ir.analyses.hand_over import devices_of
 from bytewright.ir.analyses.rows import ROW_BEGIN, ROW_END
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
 from bytewright.ir.symbols import scalar_symbols
-from bytewright.ir.walk import calls, definitions, named_buffers
+from bytewright.ir.walk import calls, definitions, named_buffers, regions
 from bytewright.options import Options, Rows
 from bytewright.storage.rows.steps import RowProgram, read_rows
 
@@ -50,6 +49,23 @@ def refusal(module: ir.Module, reason: str, help_text: str = "--io caller") -> C
     )
 
 
+def without_segment(module: ir.Module) -> CompileError:
+    """The same, where no segment of a module with that step takes the rows."""
+    kernels = {kernel.name: kernel for kernel in module.kernels}
+    entry, taken = module.main, taken_rows(module)
+    front = list(calls(entry))
+    readers = [n for n, call in enumerate(front) if any(r.buffer.name == taken for r in regions(call))]
+    for call in front[: max(readers) + 1]:
+        kernel = kernels.get(call.callee)
+        if kernel is not None and kernel.device != entry.device:
+            return refusal(
+                module,
+                f"{_named(call)} runs on device '{kernel.device}' before the last row was read, and the devices "
+                f"beside '{entry.device}' are in use after that",
+            )
+    return refusal(module, "no layers at its front keep fewer rows than all")
+
+
 def taken_rows(module: ir.Module) -> str:
     """The name of the tensor that `take_rows` made."""
     first = calls(module.main)[0]
@@ -65,9 +81,6 @@ def _reasons(module: ir.Module) -> Iterator[str]:
     symbols = [symbol.name for _, symbol in scalar_symbols(module.main) if symbol is not None]
     if symbols:
         yield f"a run is given '{symbols[0]}', and works on several images at once"
-    others = devices_of(module)
-    if others:
-        yield f"device '{next(iter(others))}' takes part, and devices are in use for a whole run, not row by row"
     yield from _reasons_of_readers(module, read_rows(module), inputs[0].name)
 
 
