@@ -109,7 +109,7 @@ def test_a_graph_compiles_where_there_is_a_way_and_nowhere_else(seed: int) -> No
     assert {step.device for step in found.steps} >= {option.device for option in on}
 
 
-@pytest.mark.parametrize("seed", (1, 27))
+@pytest.mark.parametrize("seed", [1, 27])
 def test_what_crosses_such_machines_is_right(seed: int, tmp_path: Path) -> None:
     machine, on, io = drawn(seed)
     compiled = compile_model(DIGITS, load_text(machine.toml(), "joined.toml"), Options(on=on, io=io))
