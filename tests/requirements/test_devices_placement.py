@@ -416,7 +416,7 @@ def test_d8_a_copy_that_no_device_can_make_is_refused() -> None:
         plan_devices(graph(*lines, "%d"), three_devices(mover=False, joined=False))
     found = next(each for each in caught.value.diagnostics if "'a'" in each.message)
     assert found.message == "'a' is needed on device 'cpu', and no device can copy it there"
-    assert found.help == "a device of the target that reaches far, and near or shared or side"
+    assert found.help == "a device of the target that copies and reaches far, and near or shared or side"
     assert copies(placed(graph(*lines, "%d")))
 
 

@@ -190,6 +190,17 @@ def test_what_another_device_makes_is_copied_by_jobs(
     np.testing.assert_array_equal(y, expected(middle))
 
 
+def test_an_npu_that_streams_drive_copies_nothing() -> None:
+    """Its driver refuses what is no stream, so each run ended with ERROR_DEVICE."""
+    npu = ONE_DMA.replace('"dma"', '"ethos-u55-128"')
+    module = parse_module(PROGRAM.replace("{middle}", ""), {}, {})
+    with pytest.raises(CompileError) as refused:
+        compile_model(module, target(npu), Options(io=ir.Io.WORKSPACE))
+    assert {each.code for each in refused.value.diagnostics} == {"BW301"}
+    both = compile_model(module, target(npu + TWO_DMAS.replace("device.dma", "device.engine"))).plan
+    assert {step.device for step in both.steps} == {"cpu", "core1", "core2", "engine", "mover"}
+
+
 DIGITS = Path(__file__).resolve().parents[2] / "examples" / "digits" / "digits.tflite"
 
 
@@ -223,6 +234,6 @@ def test_where_no_way_leads_it_is_said_what_a_device_would_have_to_reach() -> No
     with pytest.raises(CompileError) as refused:
         compile_model(DIGITS, target(apart), Options(on=(parse_on_option("DEPTHWISE_CONV_2D=core2"),)))
     assert {(each.code, each.help) for each in refused.value.diagnostics} == {
-        ("BW703", "a device of the target that reaches ram or first, and second or between"),
-        ("BW703", "a device of the target that reaches second or between, and ram or first"),
+        ("BW703", "a device of the target that copies and reaches ram or first, and second or between"),
+        ("BW703", "a device of the target that copies and reaches second or between, and ram or first"),
     }

@@ -87,7 +87,7 @@ def three_devices(*, wide: bool = False, mover: bool = True, joined: bool = True
     What they copy to each other goes through the memory of the dsp, or, where nothing joins them, not at all.
     """
     text = TEXT + (MOVER if mover else "") + POOLS + (WIDE if wide else "")
-    apart = text.replace('reach = ["wide", "side", "far", "flash"]', 'reach = ["wide", "far", "flash"]')
+    apart = text.replace('reach = ["wide", "side", "far", "flash"]', 'reach = ["far", "flash"]')
     return load_text(text if joined else apart, "three.toml")
 
 

@@ -11,9 +11,8 @@ from bytewright.c_names import unique_name
 from bytewright.diagnostics import compile_error
 from bytewright.ir.analyses.homes import Pools
 from bytewright.ir.copy import copy_kernel
-from bytewright.place.routes import Hop, Routes
+from bytewright.place.routes import Hop, Routes, what_makers_reach
 from bytewright.place.scope_uses import Use
-from bytewright.target.mistake import listing
 from bytewright.target.model import Device, Target
 
 _ANYWHERE = -1  # places that are not known here, or are none of tensors
@@ -88,7 +87,7 @@ class CopyKernels:
             f"'{use.piece.buffer.name}' is needed in {use.parameter.scope}, and no device can copy it there",
             (
                 f"{use.text} asks for {use.parameter.scope}",
-                *(listing(f"'{each.name}' reaches", each.reached_memories) for each in self.target.devices),
+                *what_makers_reach(self.target),
             ),
             Routes(self.pools).what_is_missing(reduce(and_, sources), destination),
             str(use.call.where),

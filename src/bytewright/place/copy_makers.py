@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from bytewright import ir
 from bytewright.diagnostics import compile_error
 from bytewright.place.item_homes import ItemHomes
-from bytewright.place.routes import Hop, Routes, makers
+from bytewright.place.routes import Hop, Routes, makers, what_makers_reach
 from bytewright.place.structural_keys import StructuralKeys
-from bytewright.target.mistake import listing
 
 
 @dataclass(slots=True)
@@ -80,7 +79,7 @@ class CopyMakers:
         return operation.by if isinstance(operation, ir.CopyOperation) else None
 
     def _way(self, copy: Copy, wanted: str | None) -> tuple[Hop, ...]:
-        homes, target = self.homes, self.homes.program.target
+        homes = self.homes
         source, destination = homes.homes.of(copy.source), homes.homes.of(copy.home)
         routes = Routes(homes.pools)
         found = routes.find((source,), destination, wanted, self.most_hops)
@@ -98,7 +97,7 @@ class CopyMakers:
                 f"it is on device '{homes.on[copy.source]}', in {sides[0]}; the copy would be in {sides[1]}",
                 *(() if reason is None else (reason,)),
                 *self._out_of_reach(copy),
-                *(listing(f"'{device.name}' reaches", device.reached_memories) for device in target.devices),
+                *what_makers_reach(homes.program.target),
             ),
             routes.what_is_missing(source, destination),
         )

@@ -12,13 +12,28 @@ from dataclasses import dataclass
 
 from bytewright import ir
 from bytewright.ir.analyses.homes import Pools
+from bytewright.target.mistake import listing
 from bytewright.target.model import Device, Target
 
 
 def makers(target: Target, wanted: str | None = None) -> tuple[Device, ...]:
     """Who may make a copy, best first: who is wanted, the default device, others that run C, those that only copy."""
-    default = target.default_device_name
-    return tuple(sorted(target.devices, key=lambda d: (d.name != wanted, d.name != default, not d.runs_c)))
+    default, able = target.default_device_name, [device for device in target.devices if device.copies]
+    return tuple(sorted(able, key=lambda d: (d.name != wanted, d.name != default, not d.runs_c)))
+
+
+def what_makers_reach(target: Target) -> tuple[str, ...]:
+    """Notes beside a copy that nobody can make: the memories of who copies, and who does not."""
+    able = (
+        listing(f"'{device.name}' reaches", device.reached_memories)
+        for device in target.devices
+        if device.copies
+    )
+    others = (device for device in target.devices if not device.copies)
+    return (
+        *able,
+        *(f"'{device.name}' copies nothing: its driver takes command streams alone" for device in others),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +108,8 @@ class Routes:
         ]
         near, far = (" or ".join(end) for end in ends)
         if not near or not far:
-            return "a device of the target that reaches both memories"
-        return f"a device of the target that reaches {near}, and {far}"
+            return "a device of the target that copies and reaches both memories"
+        return f"a device of the target that copies and reaches {near}, and {far}"
 
     def _joined(self, places: int) -> tuple[str, ...]:
         """The pools of some places, and those to which or from which devices copy what is there, however far."""
@@ -102,7 +117,7 @@ class Routes:
         pending = [places]
         while pending:
             near = pending.pop()
-            for device in self.pools.target.devices:
+            for device in makers(self.pools.target):
                 if self.pools.of_device(device.name) & near:
                     further = [pool for pool in self._between(device) if pool not in found]
                     found.update(dict.fromkeys(further))

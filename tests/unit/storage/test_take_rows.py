@@ -206,7 +206,7 @@ def test_a_device_that_takes_part() -> None:
     (diagnostic,) = caught.value.diagnostics
     assert (diagnostic.code, diagnostic.help) == ("BW210", "--io caller")
     assert diagnostic.message.endswith(
-        "step '0 (CONV_2D)' runs on device 'core1' before the last row was read, and the devices beside 'cpu' are in "
+        "step '0 (CONV_2D)' runs on device 'core1' before the last row is read, and the devices beside 'cpu' are in "
         "use after that"
     )
     compile_model(DIGITS, alike, Options(on=on_core1))  # as the help says

@@ -6,7 +6,7 @@ segment is that the copy runs as often as anything in it, first in the innermost
 then what one row of the image lets happen.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from bytewright import ir
@@ -51,19 +51,26 @@ def refusal(module: ir.Module, reason: str, help_text: str = "--io caller") -> C
 
 def without_segment(module: ir.Module) -> CompileError:
     """The same, where no segment of a module with that step takes the rows."""
-    kernels = {kernel.name: kernel for kernel in module.kernels}
-    entry, taken = module.main, taken_rows(module)
-    front = list(calls(entry))
-    readers = [n for n, call in enumerate(front) if any(r.buffer.name == taken for r in regions(call))]
-    for call in front[: max(readers) + 1]:
+    taken, front = taken_rows(module), calls(module.main)
+    readers = [n for n, call in enumerate(front) if taken in _given(call)]
+    reason = next(_reasons_of_devices(module, front[: max(readers) + 1]), None)
+    return refusal(module, reason or "no layers at its front keep fewer rows than all")
+
+
+def _reasons_of_devices(module: ir.Module, among: Iterable[ir.Call]) -> Iterator[str]:
+    """Calls of other devices that would stand before the last row is there."""
+    kernels, own = {kernel.name: kernel for kernel in module.kernels}, module.main.device
+    for call in among:
         kernel = kernels.get(call.callee)
-        if kernel is not None and kernel.device != entry.device:
-            return refusal(
-                module,
-                f"{_named(call)} runs on device '{kernel.device}' before the last row was read, and the devices "
-                f"beside '{entry.device}' are in use after that",
+        if kernel is not None and kernel.device != own:
+            yield (
+                f"{_named(call)} runs on device '{kernel.device}' before the last row is read, and the devices beside "
+                f"'{own}' are in use after that"
             )
-    return refusal(module, "no layers at its front keep fewer rows than all")
+
+
+def _given(call: ir.Call) -> list[str]:
+    return [region.buffer.name for region in regions(call)]
 
 
 def taken_rows(module: ir.Module) -> str:
@@ -81,6 +88,8 @@ def _reasons(module: ir.Module) -> Iterator[str]:
     symbols = [symbol.name for _, symbol in scalar_symbols(module.main) if symbol is not None]
     if symbols:
         yield f"a run is given '{symbols[0]}', and works on several images at once"
+    readers = [call for call in calls(module.main) if inputs[0].name in _given(call)]
+    yield from _reasons_of_devices(module, readers)
     yield from _reasons_of_readers(module, read_rows(module), inputs[0].name)
 
 
@@ -92,8 +101,7 @@ def _reasons_of_readers(module: ir.Module, program: RowProgram, name: str) -> It
     if num_uses != len(readers):
         by_rows = {step.number for step in readers}
         for number, call in enumerate(calls(module.main)):
-            given = [a.buffer.name for a in call.arguments if isinstance(a, ir.Region)]
-            if name in given and number not in by_rows:
+            if name in _given(call) and number not in by_rows:
                 yield f"{_named(call)} reads it otherwise than by a window of rows that moves downwards"
         yield "it is read otherwise than by a window of rows that moves downwards"
     if len({step.axis_of(name) for step in readers}) > 1:
