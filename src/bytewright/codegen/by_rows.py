@@ -19,7 +19,7 @@ from bytewright.codegen.arena import write_arena_resets
 from bytewright.codegen.checks import any_is_null, write_overlap_check, write_run_checks
 from bytewright.codegen.expressions import memory_type
 from bytewright.codegen.hand_over import write_hand_over_helpers, write_hook_checks, write_run_on_devices
-from bytewright.codegen.overlaps import rows_table
+from bytewright.codegen.overlaps import drivers_table, rows_table
 from bytewright.codegen.ports import devices_argument, run_arguments, run_head, strict_alignments
 from bytewright.codegen.steps import StepWriter
 from bytewright.codegen.writer import INDENT, Writer
@@ -202,7 +202,9 @@ class RowFunctions:
             writer.refuse(any_is_null(pointers), names.error("NULL"))
             writer.refuse("context->is_begun == 0", names.error("NOT_BEGUN"))
             writer.refuse(f"context->num_rows < {names.input_rows(self.image)}", names.error("INCOMPLETE"))
-            write_hook_checks(writer, self.plan, names)
+            if self.plan.devices:
+                write_overlap_check(writer, names, drivers_table(self.plan, names))
+                write_hook_checks(writer, self.plan, names)
 
         with self._function(finish_head(self.plan, names), write_checks):
             writer = self.steps.writer

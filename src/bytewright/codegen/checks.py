@@ -6,6 +6,7 @@ from bytewright import ir
 from bytewright.codegen.expressions import memory_type
 from bytewright.codegen.overlaps import (
     SpanTable,
+    drivers_table,
     parameter_table,
     rows_table,
     run_table,
@@ -110,6 +111,7 @@ def tables(plan: Plan, names: Names) -> tuple[SpanTable, ...]:
         found.append(run_table(plan, names))
     if plan.image is not None:
         found.append(rows_table(plan, names))
+        found += [drivers_table(plan, names)] if plan.devices else []
     return tuple(found)
 
 

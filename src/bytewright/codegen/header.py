@@ -296,7 +296,7 @@ def _write_prototypes_of_rows(
     """The functions that stand for the run where the input comes row by row."""
     own = _errors_of_a_run(module, plan)
     of_steps = [error for error in own if error in ("NO_MEMORY", "ORDER", "EXTERNAL")]
-    of_devices = ["DEVICE"] if plan.devices else []
+    of_devices = ["OVERLAP", "RANGE", "DEVICE"] if plan.devices else []
     of_rows = ["ALIGN"] if image.dtype.size_bytes > 1 else []
     of_outputs = ["ALIGN"] if any(tensor.dtype.size_bytes > 1 for tensor in plan.outputs) else []
     used = f"At most {names.stack_size} bytes of stack are used"
@@ -318,6 +318,7 @@ def _write_prototypes_of_rows(
     )
     writer.prototype(
         "Computes the rest, when all rows were pushed; the outputs are there afterwards.\n"
+        f"{_what_drivers_are_apart_from(plan)}"
         f"{_what_devices_do(plan)}{used}{_beside_hooks(plan)}.\n"
         f"{_returns(names, ['NULL', 'NOT_BEGUN', 'INCOMPLETE', *of_steps, *of_devices])}",
         finish_head(plan, names),
@@ -397,6 +398,15 @@ def _what_devices_do(plan: Plan) -> str:
     return (
         "The devices are in use from its begin to its end: each is activated and opened before the first kernel, and "
         "closed and deactivated, in reverse, however the run ends.\n"
+    )
+
+
+def _what_drivers_are_apart_from(plan: Plan) -> str:
+    """What the structure of the drivers may not lie in, where the run begins without it."""
+    return (
+        "What `devices` points to shares no bytes with outputs, workspaces and context.\n"
+        if plan.devices
+        else ""
     )
 
 
