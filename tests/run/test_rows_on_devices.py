@@ -164,6 +164,32 @@ def test_other_rows_in_a_job_are_noticed(
     assert any(what in note for found in error.value.diagnostics for note in found.notes)
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "what"),
+    [
+        (
+            r"(context->is_begun = 1;)",
+            r"\1 (void)run_steps(context, outputs, NULL);",
+            "runs the steps 2 times",
+        ),
+        (r"begin_devices\(uses, 1u\)", "begin_devices(uses, 0u)", "does not begin and end the use"),
+        (r"row < 9; \+\+row", "row < 8; ++row", "digits_finish runs passes"),
+    ],
+)
+def test_other_calls_around_the_last_row_are_noticed(
+    before: str, after: str, what: str, tmp_path: Path
+) -> None:
+    options = Options(io=Io.ROWS, on=(parse_on_option("DEPTHWISE_CONV_2D=core1"),))
+    write_bundle(compile_model(DIGITS, load_target("mps2-an521"), options).files, tmp_path / "b")
+    path = tmp_path / "b" / "src" / "digits.c"
+    changed, count = re.subn(before, after, path.read_text())
+    assert count == 1
+    path.write_text(changed)
+    with pytest.raises(CompileError, match="BW402") as error:
+        check_bundle(tmp_path / "b")
+    assert any(what in note for found in error.value.diagnostics for note in found.notes)
+
+
 @needs_vela
 @pytest.mark.parametrize("file", ["5.2_ethos-u55-128_shared_sram", "3.11_ethos-u55-128_shared_sram"])
 def test_what_is_copied_to_the_block_of_an_npu_lies_in_it(file: str, tmp_path: Path) -> None:
