@@ -27,7 +27,7 @@ hypothesis.settings.register_profile(
     "deterministic", derandomize=True, deadline=None, database=None, print_blob=True
 )
 hypothesis.settings.register_profile(
-    "thorough", deadline=None, database=None, print_blob=True, max_examples=2000
+    "thorough", deadline=None, database=None, print_blob=True, max_examples=500
 )
 tiers.limit_waiting()
 hypothesis.settings.load_profile(os.environ.get("BYTEWRIGHT_TESTS", "deterministic"))

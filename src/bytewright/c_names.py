@@ -14,6 +14,7 @@ _KEYWORDS_OF_C = """
     float for goto if inline int long nullptr register restrict return short signed sizeof static
     static_assert struct switch thread_local true typedef typeof typeof_unqual union unsigned void volatile while
 """
+KEYWORDS_OF_C = frozenset(_KEYWORDS_OF_C.split())
 _KEYWORDS_OF_CPP = """
     and and_eq bitand bitor catch char16_t char32_t char8_t class co_await co_return co_yield compl concept consteval
     constinit const_cast decltype delete dynamic_cast explicit export friend mutable namespace new noexcept not not_eq

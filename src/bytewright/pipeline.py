@@ -49,11 +49,8 @@ from bytewright.storage.choose_ways import choose_ways
 from bytewright.storage.drop_unused_buffers import drop_unused_buffers
 from bytewright.storage.external_stacks import with_external_stacks
 from bytewright.storage.pass_constants import pass_constants
-from bytewright.store import above_steps, store_smallest
+from bytewright.store import REMEDY_NODES, above_steps, store_smallest
 from bytewright.target.model import Target, without_limits
-
-# What each of the attempts may cost that look for a way out when a model does not fit: a fraction of a second.
-REMEDY_NODES = 20_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from bytewright.place.check_addresses import check_addresses
 from bytewright.place.check_scopes import check_scopes
 from bytewright.plan.problem import Problem
 from bytewright.plan.request import DEFAULT_NODE_BUDGET
+from bytewright.plan.solution import Solution, Status
 from bytewright.plan.solve import solve
 from bytewright.record.plan import PlannedPart
 from bytewright.remedy.describe_segments import describe_segments
@@ -52,6 +53,8 @@ from bytewright.target.model import Target, without_limits
 
 # How often parts are tried: all at once first, then halves of those that did not pay.
 MOST_TRIES = 12
+# What each of the attempts may cost that look for a way out when a model does not fit: a fraction of a second.
+REMEDY_NODES = 20_000
 
 
 class Cut(Enum):
@@ -109,6 +112,7 @@ def store_smallest(
     Raises:
         CompileError: The conditions contradict each other or the module.
     """
+    run = replace(run, target=without_limits(run.target))  # no pass of this module reads limits
     # Whoever is shown passes is shown those of the result alone.
     quiet = replace(run, after_pass=None, known=run.known or Known())
     search = _Search(module, quiet, conditions, is_program, node_budget)
@@ -314,10 +318,12 @@ def store(
     decided = run(make_arenas, decided, sized)
     run.begin("plan")  # offsets
     stored = run.find(_stored, decided, unlimited)
-    workspace_problem = limit_workspace(stored.workspace, target)
-    workspace = solve(workspace_problem, solver=options.solver, node_budget=node_budget)
     parameter_problem = limit_parameters(stored.parameters, decided, target)
-    parameters = solve(parameter_problem, solver=options.solver, node_budget=node_budget)
+    parameters = _solved(parameter_problem, run, options.solver, node_budget)
+    workspace_problem = limit_workspace(stored.workspace, target)
+    # Beside parameters without a plan the workspace need not be small: any plan will do.
+    budgets = (node_budget,) if parameters.has_plan else (min(REMEDY_NODES, node_budget), node_budget)
+    workspace = _solved(workspace_problem, run, options.solver, *budgets)
     return Trial(
         conditions,
         decided,
@@ -329,6 +335,20 @@ def store(
         parameter_problem,
         end_with_lines(decided, target, parameters),
     )
+
+
+def _solved(problem: Problem, run: Runner, solver: str, *node_budgets: int) -> Solution:
+    """What the planner makes of it with the first budget that settles whether there is a plan, or else the last.
+
+    Why there is none is for whoever refuses it to ask (`refuse.py`).
+    """
+    solution = Solution(Status.UNKNOWN)
+    for node_budget in node_budgets:
+        find = partial(solve, problem, solver=solver, node_budget=node_budget, explain=False)
+        solution = run.answer(find, solve, problem, solver, node_budget)
+        if solution.status is not Status.UNKNOWN:
+            break
+    return solution
 
 
 def _off_the_stack(

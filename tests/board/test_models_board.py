@@ -43,7 +43,7 @@ from support.shared_models import (
 )
 from support.tiers import THOROUGH
 
-COUNT = 100 if THOROUGH else 10
+COUNT = 40 if THOROUGH else 10
 SEED = 21
 VARIANTS = [
     *(pytest.param(name, False, id=name) for name in INT8),

@@ -17,7 +17,7 @@ from bytewright.lower.isa.mve.tap_sums import Taps, sum_taps
 from bytewright.ops.arithmetic.numerics import Numerics
 from support.against_reference import differences
 from support.random_models import RandomModel
-from support.random_networks import random_convolution, random_network, random_reduction
+from support.random_networks import random_convolution, random_elements, random_network, random_reduction
 from support.reference import LiteRt, TfLiteMicro
 from support.scaled_instructions import ScaledProgram
 from support.tiers import some
@@ -104,6 +104,11 @@ def test_convolutions(tmp_path: Path, number: int) -> None:
 @pytest.mark.parametrize("number", some(range(16), every=3))
 def test_pools_and_means(tmp_path: Path, number: int) -> None:
     assert_equals_on_board(random_reduction(number, "int8"), tmp_path / "m", number, Numerics.LITERT_REF)
+
+
+@pytest.mark.parametrize("number", some(range(26000, 26016), every=4))
+def test_elements(tmp_path: Path, number: int) -> None:
+    assert_equals_on_board(random_elements(number), tmp_path / "m", number, Numerics.LITERT_REF)
 
 
 @pytest.mark.parametrize("number", some(range(2), every=3))

@@ -89,3 +89,15 @@ def test_the_stack_of_an_aligned_array_is_within_its_bound(target: str, tmp_path
     checked = CliRunner().invoke(bytewright, ["check", str(folder), "--stack"])
     assert checked.exit_code == 0, checked.output
     assert "40 B of arrays planned" in checked.output
+
+
+def test_nothing_is_asked_of_an_input_that_no_step_touches(tmp_path: Path) -> None:
+    """The C refused what `run` gave: plan.json, which says what it has to give, does not list such an input."""
+    unused = TEXT.replace("input", "input %z : tensor<8xi8>\ninput", 1)
+    unused = unused.replace("    x :", '    z : buffer<8xi8, "global", align=4096> r activation, x :')
+    folder = write_module(read_module(unused), tmp_path / "bundle")
+    x = np.arange(8, dtype=np.int8)
+    (y,) = run_bundle(folder, [x, x]).outputs
+    np.testing.assert_array_equal(y, [x[(39 - 3 * j) % 8] for j in range(8)])
+    header = (folder / "include" / "m.h").read_text()
+    assert "const int8_t *z; /* i8[8] */" in header

@@ -17,6 +17,7 @@ from bytewright.options import Options, parse_on_option
 from bytewright.pipeline import compile_model
 from bytewright.target import Target, load_text
 from support.reference import LiteRt
+from tflite_writer import ModelBuilder
 
 DIGITS = Path(__file__).resolve().parents[2] / "examples" / "digits" / "digits.tflite"
 # Only a DMA engine joins the two devices, and it does not reach all that the CPU does.
@@ -59,6 +60,53 @@ name = "flash"
 memory = "flash"
 """
 
+# Each core has a memory of its own, which the CPU reaches too, and pools in it that the CPU may not use.
+APART = """
+name = "apart"
+default-device = "cpu"
+[memory.own]
+size = "64KiB"
+[memory.left]
+size = "64KiB"
+[memory.right]
+size = "64KiB"
+[memory.flash]
+size = "64KiB"
+access = "r"
+[device.cpu]
+isa = "host"
+reach = ["own", "left", "right", "flash"]
+stack = "own"
+[device.core1]
+isa = "host"
+reach = ["left", "flash"]
+stack = "left"
+max-stack-size = "4KiB"
+[device.core2]
+isa = "host"
+reach = ["right", "flash"]
+stack = "right"
+max-stack-size = "4KiB"
+[[workspace]]
+name = "own"
+memory = "own"
+size = "16KiB"
+devices = ["cpu"]
+[[workspace]]
+name = "left"
+memory = "left"
+size = "16KiB"
+devices = ["core1"]
+[[workspace]]
+name = "right"
+memory = "right"
+size = "16KiB"
+devices = ["core2"]
+[[parameters]]
+name = "flash"
+memory = "flash"
+"""
+
 
 def bundle(folder: Path, target: Target, io: Io = Io.CALLER) -> Path:
     options = Options(io=io, on=(parse_on_option("*=core1"),))
@@ -96,3 +144,55 @@ def test_where_nobody_can_copy_the_memory_that_is_missing_is_named() -> None:
     (found,) = [each for each in error.value.diagnostics if "'image'" in each.message]
     missing = "the application may have it in memory 'itcm' or 'ram', which 'dma' does not reach"
     assert missing in found.notes
+
+
+@pytest.fixture
+def two_readers(tmp_path: Path) -> Path:
+    """Two operators that read one input; each makes an output."""
+    builder = ModelBuilder()
+    x, y, z = (builder.tensor(name, (1, 8), "float32") for name in "xyz")
+    builder.operator("ABS", [x], [y])
+    builder.operator("RELU", [x], [z])
+    path = tmp_path / "two.tflite"
+    path.write_bytes(builder.build([x], [y, z]))
+    return path
+
+
+def test_a_core_writes_an_output_where_the_application_is_told_to_have_it(
+    two_readers: Path, tmp_path: Path
+) -> None:
+    """Nobody could copy it from the core's pool."""
+    options = Options(on=(parse_on_option("ABS=core1"),))
+    write_bundle(compile_model(two_readers, load_text(APART, "apart.toml"), options).files, tmp_path / "b")
+    plan = check_bundle(tmp_path / "b").plan
+    assert [plan.caller_memories(Border.OUTPUT, each) for each in plan.outputs] == [("left",), ()]
+    x = np.linspace(-2, 2, 8, dtype=np.float32)[None]
+    for found, wanted in zip(
+        run_bundle(tmp_path / "b", [x]).outputs, LiteRt(two_readers).run(x), strict=True
+    ):
+        np.testing.assert_array_equal(found, wanted)
+
+
+def test_an_input_in_flash_alone_could_not_be_written(two_readers: Path) -> None:
+    """The two cores have no other memory in common."""
+    options = Options(on=tuple(map(parse_on_option, ("ABS=core1", "RELU=core2"))))
+    with pytest.raises(CompileError) as error:
+        compile_model(two_readers, load_text(APART, "apart.toml"), options)
+    (found,) = error.value.diagnostics
+    assert (found.code, found.message) == (
+        "BW703",
+        "'x' is needed on device 'core2', and no device can copy it there",
+    )
+    assert (
+        "the application may have it in memory 'own' or 'left', which 'core2' does not reach" in found.notes
+    )
+    assert found.help == "a device of the target that copies and reaches own or left, and right"
+    for device, before, more in (
+        ("core1", "left", "right"),
+        ("core2", "right", "left"),
+        ("core2", "right", "own"),
+    ):
+        text = APART.replace(f'reach = ["{before}", "flash"]', f'reach = ["{before}", "{more}", "flash"]')
+        owner = {"right": "core2", "left": "core1", "own": "cpu"}[more]
+        text = text.replace(f'devices = ["{owner}"]', f'devices = ["{owner}", "{device}"]')
+        assert compile_model(two_readers, load_text(text, "apart.toml"), options).files  # with the help

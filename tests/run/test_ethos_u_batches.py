@@ -8,11 +8,21 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from bytewright.execute.run import run_batch
-from support.ethos_u import ADD_ON_CPU, ONLY, SHARED, U55, U65, needs_vela, npu_bundle, vela, vela_operators
+from support.ethos_u import (
+    ADD_ON_CPU,
+    ONLY,
+    SHARED,
+    U55,
+    U65,
+    assert_equal_to_tflm,
+    needs_vela,
+    npu_bundle,
+    vela,
+    vela_operators,
+)
 from support.reference import TfLiteMicro
 from support.shared_models import INT8, RESNET8, WITH_SOFTMAX, model_content, random_inputs
 from support.tiers import THOROUGH, covering
@@ -33,8 +43,7 @@ def assert_batch_equals_tflm(name: str, folder: Path, accelerator: str, mode: st
         expected = [reference.run(*arrays)[0].ravel() for arrays in inputs]
         found = run_batch(directory, inputs).outputs
         assert len(found) == NUM_INPUTS
-        for number, ((output,), right) in enumerate(zip(found, expected, strict=True)):
-            assert np.array_equal(output.ravel(), right), f"input {number}"
+        assert_equal_to_tflm([output for (output,) in found], expected)
         if logits or name not in WITH_SOFTMAX:
             assert len({right.tobytes() for right in expected}) > NUM_INPUTS // 4
 

@@ -15,15 +15,13 @@ from bytewright.ir.border import Io
 from bytewright.options import Options, Rows
 from bytewright.pipeline import compile_model
 from bytewright.target import load_target
-from support import tiers
 from support.against_reference import assert_equals_reference
 from support.many_models import SANITIZERS
 from support.random_models import RandomModel
 from support.row_models import Layer, chain
 from support.spatial_networks import spatial_model
-from support.tiers import some
+from support.tiers import TIMES, some
 
-THOROUGH = 10 if tiers.THOROUGH else 1
 SANITIZED = ("-O0", *SANITIZERS)
 
 
@@ -78,7 +76,7 @@ def test_chains(rows: Rows, tmp_path: Path) -> None:
 )
 def test_random_networks(first: int, dtype: str, target: str, rows: Rows, tmp_path: Path) -> None:
     options = Options(io=Io.ROWS, rows=rows)
-    models = [spatial_model(seed, dtype) for seed in some(range(first, first + 15 * THOROUGH), 2)]
+    models = [spatial_model(seed, dtype) for seed in some(range(first, first + 15 * TIMES), 2)]
     taken = [model for model in models if takes_rows(model, target, options, tmp_path)]
     assert len(taken) > 0.5 * len(models)
     for begin in range(0, len(taken), 20):

@@ -1,6 +1,6 @@
 """Moves in C: random networks of them, what they cost in memory, dilated convolutions, and open batches.
 
-BYTEWRIGHT_TESTS=thorough takes ten times as many.
+BYTEWRIGHT_TESTS=thorough takes four times as many.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from bytewright.inspect.check import check_bundle
 from bytewright.options import Options, Rows
 from bytewright.pipeline import Compiled, compile_model
 from bytewright.target.registry import load_target
-from support import tiers
 from support.against_reference import assert_equals_reference
 from support.dilated_models import FORMS, Writer, dilated_model
 from support.many_models import SANITIZERS
@@ -28,9 +27,9 @@ from support.moving_models import Moves, packed, random_moves, unrolled
 from support.part_models import SCALE, ZERO_POINT
 from support.random_models import RandomModel
 from support.reference import LiteRt
+from support.tiers import TIMES
 
 pytestmark = pytest.mark.run
-THOROUGH = 10 if tiers.THOROUGH else 1
 SANITIZED = ("-O1", *SANITIZERS)
 # Of every kind of instruction set, with its own templates of convolutions; elsewhere C does what they say.
 TARGETS = ("host", "mps3-an547", "mps2-an386", "aarch64", "x86-64-v3", "x86-64-v4-vnni")
@@ -66,7 +65,7 @@ def test_an_unrolled_layer_moves_nothing(tmp_path: Path) -> None:
 
 
 def test_networks_of_moves(tmp_path: Path) -> None:
-    models = [packed(), unrolled(2), *map(random_moves, range(8 * THOROUGH))]
+    models = [packed(), unrolled(2), *map(random_moves, range(8 * TIMES))]
     assert_equals_reference(models, tmp_path, flags=SANITIZED)
 
 
@@ -86,7 +85,7 @@ def test_dilated_convolutions(target: str, tmp_path: Path) -> None:
     models = [
         dilated_model(number, dtype, form, max_channels=5 if number % 3 else 20)
         for form in FORMS
-        for number in range(first, first + 2 * THOROUGH)
+        for number in range(first, first + 2 * TIMES)
         for dtype in (("int8", "float32") if number % 2 else ("int8",))
     ]
     assert_equals_reference(

@@ -16,9 +16,10 @@ from bytewright.execute.call_graph import compile_call_graphs
 from bytewright.execute.description import read_bundle
 from bytewright.execute.paranoid import run_paranoid
 from bytewright.execute.run import run_batch, run_bundle
+from bytewright.inspect.c_source import CSource
 from bytewright.inspect.check import check_bundle
 from bytewright.inspect.check_stack import check_stack
-from bytewright.inspect.read_c import read_calls
+from bytewright.inspect.read_entry import read_entry
 from bytewright.ir.border import Io
 from bytewright.ir.packed import Form
 from bytewright.options import Options
@@ -298,7 +299,8 @@ def test_a_packed_call_that_was_changed_is_found() -> None:
     entry = made.files["src/mix.c"].decode()
 
     def called(text: str) -> list[tuple[str, frozenset[str]]]:
-        return [(call.kernel, call.names) for call in read_calls(text, names, made.plan.externals)]
+        calls = read_entry(CSource(text), names, made.plan.externals).calls
+        return [(call.kernel, call.names) for call in calls]
 
     planned = [
         (step.kernel, frozenset(names.argument(made.plan.buffers[name]) for name in step.touched))

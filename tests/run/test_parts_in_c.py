@@ -1,6 +1,6 @@
 """Slices and concatenations that cost nothing: the C equals LiteRT under sanitizers, and no plan is larger for it.
 
-BYTEWRIGHT_TESTS=thorough takes ten times as many networks.
+BYTEWRIGHT_TESTS=thorough takes four times as many networks.
 """
 
 from __future__ import annotations
@@ -17,15 +17,13 @@ from bytewright.ir.border import Io
 from bytewright.options import Options
 from bytewright.pipeline import Compiled, compile_model
 from bytewright.target.registry import load_target
-from support import tiers
 from support.against_reference import assert_equals_reference
 from support.compilers import QUICK
 from support.many_models import SANITIZERS
 from support.part_models import branches, detector, padded, random_parts
 from support.random_models import RandomModel
-from support.tiers import some
+from support.tiers import TIMES, some
 
-THOROUGH = 10 if tiers.THOROUGH else 1
 SANITIZED = ("-O0", *SANITIZERS)
 
 
@@ -53,7 +51,7 @@ def used_bytes(compiled: Compiled) -> int:
 def test_networks_that_move_bytes(
     first: int, target: str, io: Io, flags: tuple[str, ...], tmp_path: Path
 ) -> None:
-    seeds = some(range(first, first + 25 * THOROUGH), every=2)
+    seeds = some(range(first, first + 25 * TIMES), every=2)
     models = [detector(), branches(), padded(), *map(random_parts, seeds)]
     for begin in range(0, len(models), 28):
         part = models[begin : begin + 28]
@@ -61,7 +59,7 @@ def test_networks_that_move_bytes(
 
 
 def test_no_plan_is_larger_for_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    models = [detector(), branches(), padded(), *map(random_parts, some(range(60 * THOROUGH), every=5))]
+    models = [detector(), branches(), padded(), *map(random_parts, some(range(60 * TIMES), every=5))]
     with_parts = [compiled(model, tmp_path) for model in models]
     monkeypatch.setattr(store, "find_parts", lambda *_: ())
     without = [compiled(model, tmp_path) for model in models]

@@ -2,7 +2,7 @@
 
 Operators alone are drawn by hypothesis (`random_models`); large convolutions and networks come from seeds
 (`random_networks`). A fifth of the operators runs with
-sanitizers, another one each day. BYTEWRIGHT_TESTS=thorough takes ten times as many.
+sanitizers, another one each day. BYTEWRIGHT_TESTS=thorough takes four times as many.
 """
 
 from __future__ import annotations
@@ -16,16 +16,14 @@ import pytest
 
 from bytewright.ir.border import Io
 from bytewright.ops.arithmetic.numerics import Numerics
-from support import tiers
 from support.against_reference import assert_equals_reference, differences, drawn
 from support.many_models import SANITIZERS, compiler_is_there
 from support.random_models import CASES, TFLM_CASES, RandomModel, num_examples, operator_models
 from support.random_networks import random_convolution, random_network
-from support.tiers import some, turn
+from support.tiers import TIMES, some, turn
 from tflite_writer import ModelBuilder
 
 TARGETS = ("host", "mps3-an547")
-THOROUGH = 10 if tiers.THOROUGH else 1
 SANITIZED = ("-O0", *SANITIZERS)
 FASTEST = ("-O3", "-march=native")
 
@@ -37,9 +35,9 @@ TODAY = some(CASES, every=2, always=[case for case in CASES if case[1] == "int8"
 @pytest.mark.parametrize(("kind", "dtype"), TODAY)
 def test_operator(kind: str, dtype: str, tmp_path: Path) -> None:
     number = CASES.index((kind, dtype))
-    models = drawn(operator_models(kind, dtype), num_examples(kind, 4) * THOROUGH)
+    models = drawn(operator_models(kind, dtype), num_examples(kind, 4) * TIMES)
     target = TARGETS[number // 2 % 2]
-    if THOROUGH > 1 or (number + turn()) % 4 == 0:
+    if TIMES > 1 or (number + turn()) % 4 == 0:
         assert_equals_reference(models, tmp_path, target=target, flags=SANITIZED, every=2)
     else:
         assert_equals_reference(models, tmp_path, target=target)
@@ -47,12 +45,12 @@ def test_operator(kind: str, dtype: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("kind", "dtype"), [case for case in TFLM_CASES if case[1] != "float32"])
 def test_operator_of_tflm(kind: str, dtype: str, tmp_path: Path) -> None:
-    models = drawn(operator_models(kind, dtype), 2 * THOROUGH, first_seed=50)
+    models = drawn(operator_models(kind, dtype), 2 * TIMES, first_seed=50)
     assert_equals_reference(models, tmp_path, numerics=Numerics.TFLM)
 
 
 def _convolutions(count: int, dtype: str, first: int = 0) -> list[RandomModel]:
-    numbers = some(range(first, first + count * THOROUGH), every=2)
+    numbers = some(range(first, first + count * TIMES), every=2)
     return [random_convolution(number, dtype) for number in numbers]
 
 
@@ -76,7 +74,7 @@ def test_convolutions_at_full_speed(target: str, tmp_path: Path) -> None:
 
 
 def _networks(count: int, dtype: str, first: int = 0, *, is_tflm: bool = False) -> list[RandomModel]:
-    numbers = some(range(first, first + count * THOROUGH), every=2)
+    numbers = some(range(first, first + count * TIMES), every=2)
     return [random_network(number, dtype, is_tflm=is_tflm) for number in numbers]
 
 

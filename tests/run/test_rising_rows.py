@@ -1,6 +1,6 @@
 """Layers that make more rows than they read, by rows: as exact as layer by layer, checked, and smaller.
 
-BYTEWRIGHT_TESTS=thorough takes ten times as many networks.
+BYTEWRIGHT_TESTS=thorough takes four times as many networks.
 """
 
 from __future__ import annotations
@@ -20,15 +20,14 @@ from bytewright.ir.border import Io
 from bytewright.options import Options, Rows
 from bytewright.pipeline import compile_model
 from bytewright.target.registry import load_target
-from support import tiers
 from support.against_reference import assert_equals_reference
 from support.head_models import RISES, head_model
 from support.many_models import SANITIZERS
 from support.random_models import RandomModel
 from support.spatial_networks import spatial_model
+from support.tiers import TIMES
 from tflite_writer import ModelBuilder
 
-THOROUGH = 10 if tiers.THOROUGH else 1
 SANITIZED = ("-O0", *SANITIZERS)
 HOST = load_target("host")
 
@@ -50,7 +49,7 @@ def test_networks_that_rise(
 ) -> None:
     models = [
         spatial_model(seed, dtype, rises=True, extents=(1, 24))
-        for seed in range(first, first + count * THOROUGH)
+        for seed in range(first, first + count * TIMES)
     ]
     for begin in range(0, len(models), 20):
         part, folder = models[begin : begin + 20], tmp_path / str(begin)

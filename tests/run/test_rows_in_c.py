@@ -21,7 +21,6 @@ from bytewright.pipeline import Compiled, compile_model
 from bytewright.target.model import Target
 from bytewright.target.options import Overrides, apply_overrides, parse_resize_option
 from bytewright.target.registry import load_target
-from support import tiers
 from support.against_reference import assert_equals_reference, differences
 from support.compilers import QUICK_COMPILER, QUICK_FLAGS
 from support.digits_bundle import DIGITS
@@ -29,9 +28,8 @@ from support.many_models import SANITIZERS, Job, build
 from support.reference import LiteRt
 from support.row_programs import row_program
 from support.spatial_networks import spatial_model
-from support.tiers import some
+from support.tiers import TIMES, some
 
-THOROUGH = 10 if tiers.THOROUGH else 1
 SANITIZED = ("-O0", *SANITIZERS)
 SANITIZED_BUILD = BuildOptions(flags=("-O0",), sanitize=True, compiler="gcc")
 HOST, BOARD = load_target("host"), load_target("mps3-an547")
@@ -55,7 +53,7 @@ SAVING = (60_003, 60_005, 60_008, 60_012)
 )
 def test_networks(first: int, dtype: str, target: str, options: Options, tmp_path: Path) -> None:
     count = 12
-    seeds = some(range(first, first + count * THOROUGH), every=2)
+    seeds = some(range(first, first + count * TIMES), every=2)
     models = [spatial_model(seed, dtype, extents=(1, 24)) for seed in seeds]
     for begin in range(0, len(models), count):
         part = models[begin : begin + count]
@@ -74,7 +72,7 @@ def test_programs_by_hand(rows: Rows, io: Io, tmp_path: Path) -> None:
     jobs: list[Job] = []
     wanted: list[list[bytes]] = []
     num_fused = 0
-    seeds = some(range(30 * THOROUGH), every=5, always=[0, 10])  # rows save memory in these two
+    seeds = some(range(30 * TIMES), every=5, always=[0, 10])  # rows save memory in these two
     for seed in seeds:
         program = row_program(seed, 8)
         module, path = program.module, tmp_path / f"m{seed}.bw"
@@ -87,7 +85,7 @@ def test_programs_by_hand(rows: Rows, io: Io, tmp_path: Path) -> None:
         jobs.append(Job(found.files, found.document, [[x]]))
         wanted.append([array.tobytes() for array in Evaluator(module).run("main", {given.name: x}).values()])
     is_sanitized = rows is Rows.MAX and io is Io.CALLER
-    compiler, flags = ("gcc", SANITIZED) if is_sanitized or THOROUGH > 1 else (QUICK_COMPILER, QUICK_FLAGS)
+    compiler, flags = ("gcc", SANITIZED) if is_sanitized else (QUICK_COMPILER, QUICK_FLAGS)
     results = build(jobs, tmp_path, flags, compiler=compiler).run()
     for seed, batch, arrays in zip(seeds, results, wanted, strict=True):
         assert [array.tobytes() for array in batch[0]] == arrays, seed

@@ -1,6 +1,6 @@
 """Random networks of images, compiled to C, equal LiteRT bit for bit under sanitizers: residuals, odd sizes and all.
 
-BYTEWRIGHT_TESTS=thorough takes ten times as many.
+BYTEWRIGHT_TESTS=thorough takes four times as many.
 """
 
 from __future__ import annotations
@@ -12,14 +12,12 @@ import numpy as np
 import pytest
 
 from bytewright.ir.border import Io
-from support import tiers
 from support.against_reference import assert_equals_reference
 from support.many_models import SANITIZERS
 from support.reference import LiteRt
 from support.spatial_networks import SpatialNetwork, spatial_model, spatial_network
-from support.tiers import some
+from support.tiers import TIMES, some
 
-THOROUGH = 10 if tiers.THOROUGH else 1
 SANITIZED = ("-O0", *SANITIZERS)
 FASTEST = ("-O3", "-march=native")
 
@@ -39,7 +37,7 @@ FASTEST = ("-O3", "-march=native")
 def test_networks(
     first: int, count: int, dtype: str, target: str, io: Io, flags: tuple[str, ...], tmp_path: Path
 ) -> None:
-    models = [spatial_model(seed, dtype) for seed in some(range(first, first + count * THOROUGH), 2)]
+    models = [spatial_model(seed, dtype) for seed in some(range(first, first + count * TIMES), 2)]
     for begin in range(0, len(models), 20):  # in one program each
         part = models[begin : begin + 20]
         assert_equals_reference(part, tmp_path / str(begin), target=target, flags=flags, io=io, every=4)

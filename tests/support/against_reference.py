@@ -25,7 +25,7 @@ from support.compilers import QUICK_COMPILER, QUICK_FLAGS
 from support.many_models import Job, build
 from support.random_models import RandomModel
 from support.reference import LiteRt, TfLiteMicro
-from support.tiers import some
+from support.tiers import share
 
 FLOAT_TOLERANCE = 1e-5
 _EXAMPLES_A_SEED = 5
@@ -97,7 +97,7 @@ def assert_equals_reference(
         batch = [model.inputs(number) for number in range(num_inputs)]
         jobs.append(Job(compiled.files, compiled.document, batch))
     assert not problems, "\n".join(problems)
-    slow = set(some(range(len(jobs)), every))
+    slow = set(share(range(len(jobs)), every))
     quick = [index for index in range(len(jobs)) if index not in slow]
     is_quick = compiler == "" and tuple(flags) == QUICK_FLAGS
     results: dict[int, list[list[NDArray[Any]]]] = {}

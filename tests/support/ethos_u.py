@@ -180,6 +180,19 @@ def vela_operators(content: bytes) -> list[VelaOperator]:
     return operators
 
 
+def assert_equal_to_tflm(found: Sequence[Array], expected: Sequence[Array]) -> None:
+    """Outputs of many inputs equal, but for a step in one value of 10,000.
+
+    Vela multiplies the two scales of a FULLY_CONNECTED in float32, TensorFlow Lite Micro in double precision, so that
+    sums next to a tie are rounded this way and that.
+    """
+    steps = np.concatenate([a.ravel() for a in found]).astype(int) - np.concatenate(
+        [b.ravel() for b in expected]
+    )
+    assert np.abs(steps).max() <= 1
+    assert np.count_nonzero(steps) * 10_000 <= steps.size
+
+
 def num_operators(content: bytes) -> int:
     """Operators of a file, of all kinds."""
     model: Any = tflite.Model.GetRootAs(content, 0)

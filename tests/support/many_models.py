@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytewright.ir.types import DType
+from support.tiers import MOST_WAITING_SECONDS
 
 Array = NDArray[Any]
 
@@ -74,7 +75,7 @@ class Program:
     path: Path
     jobs: Sequence[Job]
 
-    def run(self, timeout_seconds: float = 120) -> list[list[list[Array]]]:
+    def run(self, timeout_seconds: float = MOST_WAITING_SECONDS) -> list[list[list[Array]]]:
         """Outputs by job, inference and output.
 
         Raises:
@@ -130,7 +131,7 @@ def compiler_is_there(name: str) -> bool:
 
 
 def _execute(command: list[str]) -> None:
-    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=MOST_WAITING_SECONDS)
     if done.returncode != 0:
         raise RuntimeError(f"{' '.join(command)}\n{done.stderr[:4000]}")
 

@@ -43,15 +43,16 @@ class Mutation:
         return f"{text.removeprefix('.')} {self.what}"
 
     def applied(self, document: dict[str, Any]) -> dict[str, Any]:
-        """A copy of the document with the change."""
-        changed = copy.deepcopy(document)
+        """The document with the change; what lies beside the place is shared with it."""
+        changed = copy.copy(document)
         inside: Any = changed
         for part in self.path[:-1]:
+            inside[part] = copy.copy(inside[part])
             inside = inside[part]
         if self.is_removal:
             del inside[self.path[-1]]
         else:
-            inside[self.path[-1]] = copy.deepcopy(self.value)
+            inside[self.path[-1]] = self.value
         return changed
 
 
@@ -127,7 +128,9 @@ _ALTERNATIVES = {
 
 def write_consistently(folder: Path, files: dict[str, bytes], document: dict[str, Any]) -> None:
     """Puts a document in the place of a bundle's plan.json, as if all of the bundle had been written for it."""
-    document = copy.deepcopy(document)
+    document = copy.copy(document)
+    if isinstance(document.get("files"), dict):
+        document["files"] = dict(document["files"])
     old = json.loads(files["plan.json"])["plan_hash"]
     new = hash_document(document)
     if "plan_hash" in document:

@@ -431,6 +431,19 @@ def random_reduction(seed: int, dtype: str) -> RandomModel:
     return network.finish([result.index])
 
 
+def random_elements(seed: int) -> RandomModel:
+    """Element-wise operators of int8 on shapes that fill vectors, or do not, with operands that are broadcast."""
+    network = _Network(seed, "int8")
+    shape = [network.one_of([1, 2]), network.between(1, 7), network.between(1, 7), network.between(1, 21)]
+    recent = network.input(shape[network.below(4) :])
+    network.input(recent.shape)
+    if network.chance(0.5):
+        network.input([extent if network.chance(0.5) else 1 for extent in recent.shape])
+    for _ in range(network.between(1, 3)):
+        recent = network.binary(recent) if network.chance(0.7) else network.unary(recent)
+    return network.finish([recent.index])
+
+
 def random_network(
     seed: int, dtype: str, *, size: int = 6, is_tflm: bool = False, has_gaps: bool = False
 ) -> RandomModel:

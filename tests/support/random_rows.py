@@ -94,6 +94,11 @@ class RandomRowProgram(RandomProgram):
             return self.chain(tensors, output)
         return super().ending(tensors, output)
 
+    @staticmethod
+    def fits(kernel: PrimFunc, inputs: Sequence[Buffer], output: Buffer) -> bool:
+        """Kernels of rows are called by their loops alone: elsewhere there are no rings, and rows would be left out."""
+        return ScalarParameter(_BEGIN) not in kernel.parameters and RandomProgram.fits(kernel, inputs, output)
+
     def changed(self, number: int, percent: int = 6) -> int:
         """The number, or one that is off by one."""
         if not self.chance(percent):

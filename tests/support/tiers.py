@@ -15,6 +15,8 @@ from typing import Any, TypeVar
 Case = TypeVar("Case")
 
 THOROUGH = os.environ.get("BYTEWRIGHT_TESTS") == "thorough"
+TIMES = 4 if THOROUGH else 1
+"""How many times as many random cases as by default: more of the same draw say little."""
 TURN_VARIABLE = "BYTEWRIGHT_TESTS_TURN"
 LIMIT_VARIABLE = "PYTEST_TIMEOUT"
 MOST_WAITING_SECONDS = 3000 if THOROUGH else 300
@@ -43,9 +45,13 @@ def some(cases: Iterable[Case], every: int = 4, always: Sequence[Case] = ()) -> 
     Case i runs in turn t if i + t is a multiple of `every`; of fewer cases than that, one does.
     """
     whole = list(cases)
-    if THOROUGH or not whole:
-        return whole
-    step = min(every, len(whole))
+    return whole if THOROUGH else share(whole, every, always)
+
+
+def share(cases: Iterable[Case], every: int, always: Sequence[Case] = ()) -> list[Case]:
+    """What `some` is in the default tier, in both: for what each case adds little to, as another compiler does."""
+    whole = list(cases)
+    step = min(every, max(1, len(whole)))
     return [case for index, case in enumerate(whole) if (index + turn()) % step == 0 or case in always]
 
 

@@ -43,10 +43,11 @@ OWNERS = {
     "click": {"cli"},
     "rich": {"cli", "report"},
     "elftools": {"inspect"},
+    "pycparser": {"inspect"},
     "devicetree": {"target"},
     "ethosu": {"ethos_u"},
 }
-RUN_TIME_PACKAGES = {"click", "flatbuffers", "numpy", "rich", "tflite"}
+RUN_TIME_PACKAGES = {"click", "flatbuffers", "numpy", "pycparser", "rich", "tflite"}
 NOT_LOADED_BY_IMPORT = RUN_TIME_PACKAGES - {"numpy"} | {
     "ai_edge_litert",
     "devicetree",

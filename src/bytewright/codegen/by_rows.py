@@ -96,7 +96,7 @@ class RowFunctions:
             write_variables: Writes the variables that steps name, a line each.
         """
         self.writer, self.plan, self.names, self.steps = writer, plan, names, steps
-        self.strict = strict_alignments(module)
+        self.strict = strict_alignments(plan)
         self.loops: RowLoops = row_loops(steps.in_c(module.main))
         self.write_variables = write_variables
         self.image = image_of(plan)

@@ -5,13 +5,13 @@ known: every step of such arithmetic must fit its type wherever it is evaluated.
 lowering proves that, and the evaluator checks it.
 """
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from typing import assert_never
 
 from bytewright import ir
 from bytewright.diagnostics import Collector, CompileError, Diagnostic
-from bytewright.ir.analyses.ranges import Range, combined_range
+from bytewright.ir.analyses.ranges import Intervals, Range, combined_range
 from bytewright.ir.symbols import symbols_of
 from bytewright.ir.text.expressions import format_expression
 from bytewright.ir.walk import as_any
@@ -38,7 +38,7 @@ def check_indices(module: ir.Module) -> None:
     found = Collector()
     for function in (*module.entries, *reversed(module.kernels)):  # callers before callees
         checker = _Checker(function, given)
-        checker.sequence(function.body)
+        checker.run(function.body)
         if checker.fault is not None:
             with found.catch():
                 raise CompileError(_refused(function, *checker.fault))
@@ -55,107 +55,83 @@ def _refused(function: ir.PrimFunc, node: ir.Expr, reached: Range) -> Diagnostic
     return Diagnostic("BW110", message, where=str(where) if where.model else None)
 
 
-class _Checker:
+class _Checker(Intervals):
     """One function: the ranges of what is defined at the present statement, where they are known."""
 
     def __init__(self, function: ir.PrimFunc, given: Given) -> None:
+        Intervals.__init__(self)
         self.given = given
-        self.known: dict[str, Range] = {}
         self.fault: tuple[ir.Expr, Range] | None = None
         passed = given.get(function.name, {})
         for position, parameter in enumerate(function.parameters):
             if isinstance(parameter, ir.ScalarParameter):
-                self.define(parameter.variable, passed.get(position))
+                self.learn(parameter.variable, passed.get(position))
         for name, symbol in symbols_of(function).items():
-            self.known[name] = symbol.lower, symbol.upper
+            self.ranges[name] = symbol.lower, symbol.upper
 
     # Statements
 
-    def sequence(self, sequence: ir.Seq) -> None:
-        for statement in sequence.statements:
-            self.statement(statement)
-
-    def statement(self, statement: ir.Statement) -> None:
-        match statement:
-            case ir.Seq():
-                self.sequence(statement)
-            case ir.For():
-                self.loop(statement)
-            case ir.If():
-                self.range(statement.condition)
-                with self.where(statement.condition) as reachable:
-                    if reachable:
-                        self.sequence(statement.then)
-                if statement.otherwise is not None:
-                    with self.where(statement.condition, False) as reachable:
-                        if reachable:
-                            self.sequence(statement.otherwise)
-            case ir.Let():
-                self.define(statement.variable, self.range(statement.value))
-            case ir.Allocate():
-                pass
-            case ir.View():
-                self.view(statement)
-            case ir.Store():
-                self.range(ir.flat_index(statement.buffer, statement.indices))
-                self.range(statement.value)
-            case ir.Call():
-                self.call(statement)
-            case _:
-                assert_never(statement)
-
-    def define(self, variable: ir.Var, found: Range | None) -> None:
+    def learn(self, variable: ir.Var, found: Range | None) -> None:
         if found is not None:
-            self.known[variable.name] = found
+            self.ranges[variable.name] = found
 
-    def loop(self, loop: ir.For) -> None:
-        begin, end = self.range(loop.begin), self.range(loop.end)
-        if begin is not None and end is not None:
-            if begin[0] >= end[1]:
-                return  # it never runs
-            self.define(loop.variable, (begin[0], end[1] - 1))
-        self.sequence(loop.body)
+    def turns(self, loop: ir.For) -> Iterator[None]:
+        bounds = self.bind(loop)
+        if bounds is None or bounds[0][0] < bounds[1][1]:  # else it never runs
+            yield
 
-    def view(self, view: ir.View) -> None:
+    def arms(self, branch: ir.If) -> Iterator[ir.Seq]:
+        self.range_of(branch.condition)
+        for arm, holds in ((branch.then, True), (branch.otherwise, False)):
+            if arm is not None:
+                with self.where(branch.condition, holds) as reachable:
+                    if reachable:
+                        yield arm
+
+    def show(self, view: ir.View) -> None:
         if view.condition is None or view.otherwise is None:
-            self.range(ir.region_index(view.source))
+            self.range_of(ir.region_index(view.source))
             return
-        self.range(view.condition)
+        self.range_of(view.condition)
         for region, holds in ((view.source, True), (view.otherwise, False)):
             with self.where(view.condition, holds) as reachable:
                 if reachable:
-                    self.range(ir.region_index(region))
+                    self.range_of(ir.region_index(region))
+
+    def store(self, store: ir.Store) -> None:
+        self.range_of(ir.flat_index(store.buffer, store.indices))
+        self.range_of(store.value)
 
     def call(self, call: ir.Call) -> None:
         """Checks the arguments, and adds what scalars can be to what the callee is known to be given."""
         callee = self.given.setdefault(call.callee, {})
         for position, argument in enumerate(call.arguments):
             if isinstance(argument, ir.Region):
-                self.range(ir.region_index(argument))
+                self.range_of(ir.region_index(argument))
                 continue
             if isinstance(argument, ir.ContextArgument):
                 continue
-            found = self.range(argument)
+            found = self.range_of(argument)
             before = callee.get(position, found)
             callee[position] = None if found is None or before is None else _hull(found, before)
 
     # Expressions
 
-    def range(self, expression: ir.Expr) -> Range | None:
+    def range_of(self, expression: ir.Expr) -> Range | None:
         """The range, where it is known; what leaves its type is noted, and then unknown."""
         node = as_any(expression)
         match node:
             case ir.Const():
                 return (int(node.value), int(node.value)) if node.dtype.is_integer else None
             case ir.Var():
-                return self.known.get(node.name)
+                return self.ranges.get(node.name)
             case ir.Load():
-                self.range(ir.flat_index(node.buffer, node.indices))
+                self.range_of(ir.flat_index(node.buffer, node.indices))
                 return None
             case ir.Binary():
                 return self.binary(node)
             case ir.Cast():
-                found = self.range(node.operand)
+                found = self.range_of(node.operand)
                 return found if found is not None and _fits(found, node) else None
             case ir.ScalarCall():
                 return self.scalar_call(node)
@@ -165,13 +141,13 @@ class _Checker:
                 assert_never(node)
 
     def binary(self, node: ir.Binary) -> Range | None:
-        left = self.range(node.left)
+        left = self.range_of(node.left)
         if node.operator.is_lazy:
             with self.where(node.left, node.operator is ir.BinaryOperator.LOGICAL_AND) as reachable:
                 if reachable:
-                    self.range(node.right)
+                    self.range_of(node.right)
             return None
-        right = self.range(node.right)
+        right = self.range_of(node.right)
         if left is None or right is None or not node.dtype.is_integer:
             return None
         found = combined_range(node.operator, left, right)
@@ -182,34 +158,34 @@ class _Checker:
 
     def scalar_call(self, node: ir.ScalarCall) -> Range | None:
         """Looks at the function with what this call gives it."""
-        function, found = node.function, [self.range(operand) for operand in node.operands]
+        function, found = node.function, [self.range_of(operand) for operand in node.operands]
         if function.result is None:
             return None
-        outside, self.known = self.known, {}
+        outside, self.ranges = self.ranges, {}
         for parameter, given in zip(function.parameters, found, strict=True):
-            self.define(parameter, given)
+            self.learn(parameter, given)
         for step, value in function.steps:
-            self.define(step, self.range(value))
-        result = self.range(function.result)
-        self.known = outside
+            self.learn(step, self.range_of(value))
+        result = self.range_of(function.result)
+        self.ranges = outside
         return result
 
     def select(self, node: ir.Select) -> Range | None:
-        self.range(node.condition)
+        self.range_of(node.condition)
         found: list[Range | None] = []
         for side, holds in ((node.if_true, True), (node.if_false, False)):
             with self.where(node.condition, holds) as reachable:
                 if reachable:
-                    found.append(self.range(side))
+                    found.append(self.range_of(side))
         known = [item for item in found if item is not None]
         return None if len(known) < len(found) or not known else _hull(known[0], known[-1])
 
     @contextmanager
     def where(self, condition: ir.Expr, holds: bool = True) -> Generator[bool, None, None]:
         """Within the block variables are as a condition leaves them; yields False if it leaves them nothing."""
-        before = dict(self.known)
+        before = dict(self.ranges)
         yield self.assume(condition, holds)
-        self.known = before
+        self.ranges = before
 
     def assume(self, condition: ir.Expr, holds: bool) -> bool:
         """Narrows variables to what a condition leaves them; False if that is nothing."""
@@ -229,13 +205,13 @@ class _Checker:
 
     def order(self, less: ir.Expr, more: ir.Expr, distance: int) -> bool:
         """Narrows variables to `less + distance <= more`; False if that leaves one nothing."""
-        lower, upper = self.range(less), self.range(more)
+        lower, upper = self.range_of(less), self.range_of(more)
         if lower is None or upper is None:
             return True
         if isinstance(less, ir.Var):
-            self.known[less.name] = lower = lower[0], min(lower[1], upper[1] - distance)
+            self.ranges[less.name] = lower = lower[0], min(lower[1], upper[1] - distance)
         if isinstance(more, ir.Var):
-            self.known[more.name] = upper = max(upper[0], lower[0] + distance), upper[1]
+            self.ranges[more.name] = upper = max(upper[0], lower[0] + distance), upper[1]
         return lower[0] <= lower[1] and upper[0] <= upper[1]
 
 

@@ -150,7 +150,7 @@ def _write_run(writer: Writer, module: ir.Module, plan: Plan, names: Names) -> N
         write_hand_over_helpers(writer, plan, names)
         _write_run_steps(writer, module, plan, names)
     with writer.block(run_head(plan, names)):
-        write_run_checks(writer, plan, names, strict_alignments(module))
+        write_run_checks(writer, plan, names, strict_alignments(plan))
         if plan.devices:
             write_hook_checks(writer, plan, names)
             write_run_on_devices(writer, plan, names)

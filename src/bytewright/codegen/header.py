@@ -65,7 +65,7 @@ def header_text(module: ir.Module, plan: Plan, names: Names, embedding: Embeddin
         _write_errors(writer, plan, names)
         writer.heading("Types")
         if not plan.io_in_workspace:
-            _write_ports(writer, plan, names, strict_alignments(module))
+            _write_ports(writer, plan, names, strict_alignments(plan))
         _write_pools(writer, plan, names)
         write_device_types(writer, module, plan, names)
         writer.heading("Functions")
@@ -338,7 +338,7 @@ def _returns(names: Names, errors: Sequence[str]) -> str:
 
 def _errors_of_a_run(module: ir.Module, plan: Plan) -> list[str]:
     tensors = (*plan.inputs, *plan.outputs)
-    is_aligned = bool(strict_alignments(module)) or any(tensor.dtype.size_bytes > 1 for tensor in tensors)
+    is_aligned = bool(strict_alignments(plan)) or any(tensor.dtype.size_bytes > 1 for tensor in tensors)
     requests = bool(plan.arenas)
     is_possible = {
         "NULL": True,

@@ -44,7 +44,10 @@ def address_head(names: Names, border: ir.Border, tensor: PlannedTensor) -> str:
     return f"{constness}{memory_type(tensor.dtype)} *{name}(const {names.context_type} *context)"
 
 
-def strict_alignments(module: ir.Module) -> Mapping[str, int]:
-    """The alignment of each buffer that the application brings to a run, where it is more than the type asks for."""
-    buffers = (parameter.buffer for parameter in module.main.buffer_parameters)
-    return {buffer.name: buffer.alignment for buffer in buffers if buffer.alignment > buffer.dtype.size_bytes}
+def strict_alignments(plan: Plan) -> Mapping[str, int]:
+    """The alignment of each input and output that the application brings to a run, where it is more than the type asks
+    for. Of what no step touches nothing is asked.
+    """
+    tensors = [tensor for tensor in (*plan.inputs, *plan.outputs) if tensor.buffer in plan.buffers]
+    alignments = {tensor.buffer: plan.buffers[tensor.buffer].alignment for tensor in tensors}
+    return {t.buffer: alignments[t.buffer] for t in tensors if alignments[t.buffer] > t.dtype.size_bytes}

@@ -4,16 +4,16 @@ In C such a pool is a number. The proof is by its words: the number and the offs
 nowhere else, a span of it is made by one function, which gives it no address, and nobody reads the address of any span.
 """
 
-import re
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 
-from bytewright.inspect.read_c import without_comments
+from bytewright.inspect.c_nodes import spell
+from bytewright.inspect.c_source import CSource, words_of
 from bytewright.record.names import Names
 from bytewright.record.plan import BufferRole, PlaceKind, Plan, PlannedPool
 from bytewright.target.model import Role
 
-# What has a member of this name beside spans: what the application lends, and arenas.
-_BASES = re.compile(r"\b(?:workspaces|parameters)->\w+(?:\.to)?\.base\b|\bcontext->\w+_arena\.base\b")
 _HANDED_ON = (BufferRole.INPUT, BufferRole.OUTPUT, BufferRole.ARENA)
 
 
@@ -40,7 +40,7 @@ def _first_user(plan: Plan, pool: PlannedPool) -> str | None:
 
 
 def differences_of_device_memory(
-    plan: Plan, names: Names, path: str, source: str, others: Mapping[str, str]
+    plan: Plan, names: Names, path: str, source: CSource, others: Mapping[str, CSource]
 ) -> Iterator[str]:
     """How the C could come to bytes of such a pool. What devices are lent of it is for `check_lent.py`.
 
@@ -54,29 +54,61 @@ def differences_of_device_memory(
     pools = plan.device_workspaces
     if not pools:
         return
-    source = without_comments(source)
     for pool in pools:
         yield from _named_elsewhere(plan, names, path, source, pool)
-    if _definition(names) not in " ".join(source.split()):
+    maker = source.function("lend_in")
+    expected = CSource(_definition(names)).function("lend_in")
+    if maker is None or expected is None or spell(maker) != spell(expected):
         yield f"{path} does not make spans of devices' memories as it is generated, without an address"
-    if re.search(r"(?:\.|->)\s*base\b", _BASES.sub("", source)):
+    words = _words(source)
+    if any(_is_address_of_span(words[: end + 1]) for end, word in enumerate(words) if word == "base"):
         yield f"{path} reads the address of a span"
     for other, text in others.items():
-        words = set(re.findall(r"\w+", without_comments(text)))
-        if words & {names.span_type, *map(names.device_memory, pools)}:
+        if {names.span_type, *map(names.device_memory, pools)} & set(_words(text)):
             yield f"{other} knows of devices' memories"
 
 
-def _named_elsewhere(plan: Plan, names: Names, path: str, source: str, pool: PlannedPool) -> Iterator[str]:
+def _words(source: CSource) -> list[str]:
+    """The words of a file, its macros among them."""
+    return [*source.words, *(word for line in source.directives for word in words_of(line))]
+
+
+def _words_of_spans(words: Sequence[str]) -> Iterator[str]:
+    """Those that spans in devices' memories are made from."""
+    depth = 0
+    for before, word in pairwise(words):
+        if depth or before == "lend_in":
+            depth += (word == "(") - (word == ")")
+            yield word
+
+
+def _is_address_of_span(words: Sequence[str]) -> bool:
+    """Whether words that end with `base` are such a member of anything but an arena, or what the application lends."""
+    begin = len(words) - 1
+    while begin > 1 and words[begin - 1] in {".", "->"}:
+        begin -= 2
+    match words[begin::2]:  # without what is between them
+        case ["base"] | ["workspaces" | "parameters", _, "base"] | ["parameters", _, "to", "base"]:
+            return False
+        case ["context", arena, "base"]:
+            return not arena.endswith("_arena")
+        case _:
+            return True
+
+
+def _named_elsewhere(
+    plan: Plan, names: Names, path: str, source: CSource, pool: PlannedPool
+) -> Iterator[str]:
     """Words that stand for the pool outside of the definitions of offsets, and of spans."""
-    used = re.sub(
-        rf"^(?: +|#define ){names.offset_front}\w+ (?:= )?\d+,?\s*$", "", source, flags=re.MULTILINE
-    )
-    used = re.sub(r"^ +lend_in\(.*\),$", "", used, flags=re.MULTILINE)
+    words = _words(source)
+    left = Counter(words) - Counter([*source.enumerators, *source.macros, *_words_of_spans(words)])
     offsets = [names.argument(buffer) for buffer in plan.buffers_in(pool.name)]
-    words = {*offsets, names.device_memory(pool), names.array(pool)}
-    found = sorted(words & set(re.findall(r"\w+", used)))
-    if re.search(rf"\bcontext->{pool.c_name}\b|(?<![\w.>]){names.base(pool)}\b", used):
+    found = sorted({*offsets, names.device_memory(pool), names.array(pool)} & left.keys())
+    if any(
+        (before, arrow, word) == ("context", "->", pool.c_name)
+        or (word == names.base(pool) and arrow not in {".", "->"})
+        for before, arrow, word in zip(words, words[1:], words[2:], strict=False)
+    ):
         found.append(pool.c_name)
     for word in found:
         yield f"{path} names {word} outside of spans, but '{plan.device.name}' does not reach pool '{pool.name}'"

@@ -17,7 +17,7 @@ from itertools import chain
 from pathlib import Path
 
 from bytewright.diagnostics import compile_error
-from bytewright.inspect.read_c import read_bytes
+from bytewright.inspect.c_source import read_bytes
 from bytewright.inspect.read_elf import ElfSymbol, Image, Section, read_image
 from bytewright.record.names import names_of
 from bytewright.record.plan import Plan, PlannedPool

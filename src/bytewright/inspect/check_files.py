@@ -2,35 +2,30 @@
 
 import hashlib
 import os
-import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import pairwise
 from math import prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pycparser import c_ast
+from pycparser.c_parser import ParseError
 
 from bytewright import ir
 from bytewright.bundle_folder import digest_of, foreign_entries, is_inside
 from bytewright.input_file import read_input
+from bytewright.inspect.c_nodes import most_bytes
+from bytewright.inspect.c_source import CSource, descend, read_bytes, words_of
 from bytewright.inspect.check_device_memory import differences_of_device_memory
-from bytewright.inspect.check_flow import differences_of_flow, read_flow
+from bytewright.inspect.check_flow import differences_of_flow, numbers_of
 from bytewright.inspect.check_jobs import differences_of_hand_overs, differences_of_job
 from bytewright.inspect.check_lent import differences_of_lent
 from bytewright.inspect.check_parts import differences_of_parts
 from bytewright.inspect.check_row_code import differences_of_rows
 from bytewright.inspect.check_row_loops import differences_of_passes
-from bytewright.inspect.read_c import (
-    most_bytes,
-    read_addresses,
-    read_arenas,
-    read_bytes,
-    read_calls,
-    read_hashes,
-    read_macros,
-    read_offsets,
-    read_requests,
-)
+from bytewright.inspect.read_entry import Entry, Place, read_entry, read_place
 from bytewright.record.names import CMAKE_FILE, ROW_MACROS, TENSOR_MACROS, Names, names_of
 from bytewright.record.plan import BufferRole, PlaceKind, Plan, PlannedPool, PlannedTensor
 from bytewright.record.plan_file import PLAN_FILE, hash_document, hash_files
@@ -102,8 +97,8 @@ def _read_text(directory: Path, path: str) -> str:
 def _faults_of_header(directory: Path, plan: Plan, names: Names) -> Iterator[str]:
     """Hash and sizes of the header."""
     path = names.header
-    header = _read_text(directory, path)
-    if read_hashes(header) != [plan.plan_hash]:
+    header = _read_c(directory, path)
+    if _hashes_in(header) != [plan.plan_hash]:
         yield f"{path} does not belong to this plan: it states another hash, or none"
     expected: dict[str, int] = {}
     for pool in (pool for pool in plan.pools.values() if pool.used_bytes):
@@ -119,14 +114,14 @@ def _faults_of_header(directory: Path, plan: Plan, names: Names) -> Iterator[str
             if tensor.num_rows:
                 sizes = zip(ROW_MACROS, (tensor.num_rows, tensor.row_bytes), strict=True)
                 expected |= {names.tensor(border, tensor, what): value for what, value in sizes}
-    yield from _differences(path, expected, read_macros(header))
+    yield from _differences(path, expected, _numbers(header.macros))
     for border in ir.Border:
         for tensor in plan.tensors(border):
             for what, text in zip(TENSOR_MACROS[1:], _described(tensor), strict=True):
                 name = names.tensor(border, tensor, what)
-                stated = re.search(rf"^#define {name} (.*)$", header, re.MULTILINE)
-                if not _is_same(None if stated is None else stated[1], text):
-                    yield f"{path} states {name} {stated[1] if stated else 'not at all'}, the plan {text}"
+                stated = header.macros.get(name)
+                if not _is_same(stated, text):
+                    yield f"{path} states {name} {'not at all' if stated is None else stated}, the plan {text}"
 
 
 def _described(tensor: PlannedTensor) -> tuple[str | None, ...]:
@@ -142,7 +137,7 @@ def _is_same(stated: str | None, planned: str | None) -> bool:
     if stated == planned or stated is None or planned is None:
         return stated == planned
     try:
-        return np.float32(stated.rstrip("fF")) == np.float32(planned)
+        return words_of(stated) == words_of(planned) or np.float32(stated.rstrip("fF")) == np.float32(planned)
     except ValueError:
         return False
 
@@ -156,12 +151,20 @@ def _faults_of_build(directory: Path, plan: Plan) -> Iterator[str]:
 
 def _faults_of_source(directory: Path, plan: Plan, names: Names) -> Iterator[str]:
     """Hash, offsets and calls of the entry."""
+    try:
+        yield from _differences_of_source(directory, plan, names)
+    except (ParseError, RecursionError) as error:
+        yield f"the C cannot be followed: {error}"
+
+
+def _differences_of_source(directory: Path, plan: Plan, names: Names) -> Iterator[str]:
     path = names.entry_source
-    source = _read_text(directory, path)
+    source = _read_c(directory, path)
     placed = {names.argument(b): b.place.offset or 0 for b in plan.buffers.values() if b.has_offset}
-    if read_hashes(source) != ([plan.plan_hash] if placed else []):
+    if _hashes_in(source) != ([plan.plan_hash] if placed else []):
         yield f"{path} does not belong to this plan: it states another hash, or none"
-    offsets = read_offsets(source, names)
+    numbers = source.enumerators | _numbers(source.macros)
+    offsets = {name: value for name, value in numbers.items() if name.startswith(names.offset_front)}
     yield from _differences(path, placed, offsets)
     yield from (
         f"{path} has the offset {name}, which the plan does not have"
@@ -169,45 +172,60 @@ def _faults_of_source(directory: Path, plan: Plan, names: Names) -> Iterator[str
         if name not in placed
     )
     yield from _differences_of_addresses(path, plan, names, source)
-    yield from _differences_of_arenas(path, plan, names, source)
-    yield from _differences_of_requests(path, plan, names, source)
+    entry = read_entry(source, names, plan.externals)
+    yield from _differences_of_arenas(path, plan, names, entry)
+    yield from _differences_of_requests(path, plan, names, entry)
     yield from differences_of_lent(path, plan, names, source)
-    calls = read_calls(source, names, plan.externals)
-    yield from differences_of_hand_overs(path, source, names, calls)
+    yield from differences_of_hand_overs(path, source, names, entry.calls)
     of_devices = {names.device_source(device) for device in plan.devices.values()} | {names.ethos_u_source}
     others = [file for file in plan.files if file.endswith(".c") and file not in (path, *of_devices)]
-    texts = {file: _read_text(directory, file) for file in others if plan.device_workspaces}
-    yield from differences_of_device_memory(plan, names, path, source, texts)
+    files = {file: _read_c(directory, file) for file in others if plan.device_workspaces}
+    yield from differences_of_device_memory(plan, names, path, source, files)
     kernels = ["" if step.device in plan.devices else step.kernel for step in plan.steps]
-    if [call.kernel for call in calls] != kernels:
-        yield f"{path} calls {len(calls)} kernels, not those of the plan's {len(plan.steps)} steps in order"
+    if [call.kernel for call in entry.calls] != kernels:
+        yield f"{path} calls {len(entry.calls)} kernels, not those of the plan's {len(plan.steps)} steps in order"
         return
-    yield from differences_of_passes(path, plan, names, source)
-    flow, numbers = read_flow(source, names, plan, calls)
-    yield from differences_of_flow(path, plan, names, flow, numbers)
+    yield from differences_of_passes(path, plan, names, source, entry.constants)
+    known = numbers_of(entry, plan)
+    yield from differences_of_flow(path, plan, names, entry, known)
     if any(step.rows is not None for step in plan.steps):
         sources = (names.kernels_source, *map(names.device_source, plan.devices.values()))
         # What is not listed is refused already, whatever it says.
-        kernels_text = "\n".join(_read_text(directory, file) for file in sources if file in plan.files)
-        yield from differences_of_rows(path, plan, names, calls, kernels_text, numbers)
-    for call, step in zip(calls, plan.steps, strict=True):
+        texts = {file: _read_text(directory, file) for file in sources if file in plan.files}
+        files = {file: CSource(text, file) for file, text in texts.items() if text}
+        yield from differences_of_rows(path, plan, names, entry.calls, files, known)
+    for call, step in zip(entry.calls, plan.steps, strict=True):
         if call.job is not None:
-            job = differences_of_job(plan, names, step, call.job, numbers)
+            job = differences_of_job(plan, names, step, call.job, known)
             yield from (f"{path}, step {step.index}: {text}" for text in job)
             continue
-        known = [plan.buffers[name] for name in step.touched if name in plan.buffers]
-        known = [b for b in known if b.role is not BufferRole.ARENA]  # no argument: what it serves is
-        touched = frozenset(map(names.argument, known))
-        if call.names != touched:
-            different = ", ".join(sorted(call.names ^ touched))
+        touched = [plan.buffers[name] for name in step.touched if name in plan.buffers]
+        touched = [b for b in touched if b.role is not BufferRole.ARENA]  # no argument: what it serves is
+        buffers = {names.argument(buffer): buffer for buffer in touched}
+        if call.names != buffers.keys():
+            different = ", ".join(sorted(call.names ^ buffers.keys()))
             yield f"{path}, step {step.index}: plan and call differ in {different}"
-        misplaced = differences_of_parts(call, {names.argument(buffer): buffer for buffer in known})
+        misplaced = differences_of_parts(call, names, buffers)
         yield from (f"{path}, step {step.index}: {text}" for text in misplaced)
 
 
-def _differences_of_addresses(path: str, plan: Plan, names: Names, source: str) -> Iterator[str]:
+def _read_c(directory: Path, path: str) -> CSource:
+    return CSource(_read_text(directory, path), path)
+
+
+def _hashes_in(source: CSource) -> list[str]:
+    """The plan hashes that comments state."""
+    words = [word for comment in source.comments for word in comment.split() if word != "*"]
+    return [word[:-1] for before, word in pairwise(words) if before == "Plan" and len(word) == 65]
+
+
+def _numbers(macros: Mapping[str, str]) -> dict[str, int]:
+    """Macros that are defined as numbers."""
+    return {name: int(value) for name, value in macros.items() if value.isdecimal()}
+
+
+def _differences_of_addresses(path: str, plan: Plan, names: Names, source: CSource) -> Iterator[str]:
     """The functions that return where inputs and outputs lie in the workspace."""
-    actual = read_addresses(source, names)
     for border in ir.Border:
         for tensor in plan.tensors(border):
             buffer = plan.buffers.get(tensor.buffer)
@@ -215,22 +233,25 @@ def _differences_of_addresses(path: str, plan: Plan, names: Names, source: str) 
                 continue
             pool = plan.pools[buffer.place.name]
             base = f"context->{pool.c_name}" if pool.is_caller else names.array(pool)
-            function = names.address(border, tensor)
-            expected = (base, names.argument(buffer))
-            if actual.get(function) != expected:
-                yield f"{path}: {function} does not return {expected[0]} + {expected[1]}"
+            name = names.address(border, tensor)
+            function = source.function(name)
+            nodes = [] if function is None else descend(function.body)
+            returned = [read_place(node.expr, names) for node in nodes if isinstance(node, c_ast.Return)]
+            places = [place for place in returned if place is not None]
+            expected = Place(base, names.argument(buffer), None, None)
+            if [replace(place, element=None) for place in places] != [expected]:
+                yield f"{path}: {name} does not return {expected.address}"
 
 
-def _differences_of_arenas(path: str, plan: Plan, names: Names, source: str) -> Iterator[str]:
+def _differences_of_arenas(path: str, plan: Plan, names: Names, entry: Entry) -> Iterator[str]:
     """Where the arenas begin, and how large the run function says that they are."""
-    arenas = {names.arena(pool): (names.argument(b), names.arena_size(pool)) for b, pool in plan.arenas}
-    set_arenas = read_arenas(source, names)
-    wrong = [arena for arena in {**arenas, **set_arenas} if arenas.get(arena) != set_arenas.get(arena)]
+    arenas = {names.arena(pool): [names.argument(b), names.arena_size(pool)] for b, pool in plan.arenas}
+    wrong = [arena for arena in {**arenas, **entry.arenas} if arenas.get(arena) != entry.arenas.get(arena)]
     if wrong:
         yield f"{path} does not set the arenas of the plan: {', '.join(wrong)}"
 
 
-def _differences_of_requests(path: str, plan: Plan, names: Names, source: str) -> Iterator[str]:
+def _differences_of_requests(path: str, plan: Plan, names: Names, entry: Entry) -> Iterator[str]:
     """What the steps request at run time: each in order, from its pool, as large as planned, and all released."""
     expected: list[tuple[str, str, int | None, int | None]] = []
     for step in plan.steps:
@@ -244,7 +265,7 @@ def _differences_of_requests(path: str, plan: Plan, names: Names, source: str) -
     upper = {symbol.name: symbol.upper for symbol in plan.symbols}
     actual = [
         (text.name, text.pool, None if text.size is None else most_bytes(text.size, upper), text.alignment)
-        for text in read_requests(source, names)
+        for text in entry.requests
     ]
     if actual != expected:
         different = [item for item in (*expected, *actual) if (item in expected) != (item in actual)]

@@ -1,33 +1,16 @@
 """Whether the entry's loops and branches are those of the plan: around which steps, how often, and on what."""
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 
+from pycparser import c_ast
+
+from bytewright.inspect.c_nodes import comparison_of, definitions_of, number_of, spell
 from bytewright.inspect.check_row_loops import branches_in_c, loops_in_c, places_of_rows
-from bytewright.inspect.read_c import CallText, body_of_steps, read_span
-from bytewright.inspect.read_flow import (
-    BranchText,
-    LoopText,
-    read_blocks,
-    read_branches,
-    read_comparison,
-    read_definitions,
-    read_loops,
-    read_number,
-)
+from bytewright.inspect.read_entry import Entry, read_place
 from bytewright.ir.analyses.affine import Form
 from bytewright.ir.analyses.clock import Branch
-from bytewright.record.names import REQUEST, Names
+from bytewright.record.names import Names
 from bytewright.record.plan import PlaceKind, Plan
-
-
-@dataclass(frozen=True, slots=True)
-class FlowText:
-    """The loops and branches of the entry, outer ones first."""
-
-    loops: tuple[LoopText, ...]
-    branches: tuple[BranchText, ...]
 
 
 def faults_of_branches(plan: Plan) -> Iterator[str]:
@@ -45,6 +28,22 @@ def faults_of_branches(plan: Plan) -> Iterator[str]:
     stated = [(condition.buffer, _step_after(plan, condition.tick)) for condition in plan.conditions]
     if [(branch.buffer, branch.then[0]) for branch in on_buffers] != stated:
         yield f"{len(on_buffers)} branches are on buffers, and they are not the {len(stated)} conditions in order"
+    for branch, condition in zip(on_buffers, plan.conditions, strict=False):
+        around = _loop_around(plan, branch)
+        if branch.then[0] < branch.otherwise[1] and condition.loop != around:
+            yield f"{_named(branch)} is {_in_loop(around)}, its condition {_in_loop(condition.loop)}"
+
+
+def _loop_around(plan: Plan, branch: Branch) -> tuple[int, int] | None:
+    """The steps of the innermost loop that a branch with steps is in; loops inside its arms may have the same steps."""
+    first, last = branch.then[0], branch.otherwise[1] - 1
+    around = [loop.steps for loop in plan.loops if loop.steps[0] <= first and last <= loop.steps[1]]
+    outer = sorted(around, key=lambda steps: steps[0] - steps[1])[: branch.num_loops]
+    return outer[-1] if outer else None
+
+
+def _in_loop(steps: tuple[int, int] | None) -> str:
+    return "in no loop" if steps is None else f"in the loop of steps {steps[0]} to {steps[1]}"
 
 
 def _step_after(plan: Plan, tick: int) -> int:
@@ -52,46 +51,39 @@ def _step_after(plan: Plan, tick: int) -> int:
     return sum(step.ticks[1] <= tick for step in plan.steps)
 
 
-def read_flow(
-    source: str, names: Names, plan: Plan, calls: Sequence[CallText]
-) -> tuple[FlowText, dict[str, Form]]:
-    """The loops and branches of the C, and what its names of numbers stand for in the plan."""
-    body = body_of_steps(source, names)
-    blocks, positions = read_blocks(body), [call.position for call in calls]
-    loops = read_loops(blocks, positions)
+def numbers_of(entry: Entry, plan: Plan) -> dict[str, Form]:
+    """What the names of numbers in the C stand for in the plan."""
     variables = {
         text.variable: Form(0, ((loop.variable, 1),))
-        for text, loop in zip(loops, loops_in_c(plan), strict=False)
+        for text, loop in zip(entry.loops, loops_in_c(plan), strict=False)
         if loop.variable is not None
     }
-    variables |= places_of_rows(plan, body)
-    branches = read_branches(blocks, positions, rf"{REQUEST}\w+ != NULL")
-    return FlowText(tuple(loops), tuple(branches)), read_definitions(body, variables)
+    return definitions_of(entry.constants, {**variables, **places_of_rows(plan, entry.constants)})
 
 
 def differences_of_flow(
-    path: str, plan: Plan, names: Names, flow: FlowText, known: Mapping[str, Form]
+    path: str, plan: Plan, names: Names, entry: Entry, known: Mapping[str, Form]
 ) -> Iterator[str]:
     """Loops and branches that are not the plan's."""
     loops, branches = loops_in_c(plan), branches_in_c(plan)
-    if [text.steps for text in flow.loops] != [loop.steps for loop in loops]:
+    if [text.steps for text in entry.loops] != [loop.steps for loop in loops]:
         written = [
             ", ".join(f"{first} to {last}" for first, last in steps) or "none"
-            for steps in ([text.steps for text in flow.loops], [loop.steps for loop in loops])
+            for steps in ([text.steps for text in entry.loops], [loop.steps for loop in loops])
         ]
         yield f"{path} has loops of steps {written[0]}; in the plan {written[1]}"
     else:
-        for text, loop in zip(flow.loops, loops, strict=True):
-            turns = (read_number(text.begin, known), read_number(text.end, known))
+        for text, loop in zip(entry.loops, loops, strict=True):
+            turns = tuple(number_of(end, known) for end in text.ends or ()) or (None, None)
             if loop.variable is not None and turns != (loop.begin, loop.end):
                 yield (
                     f"{path}: the loop of steps {loop.steps[0]} to {loop.steps[1]} runs from {_text(turns[0])} to "
                     f"{_text(turns[1])}, in the plan from {_text(loop.begin)} to {_text(loop.end)}"
                 )
-    if len(flow.branches) != len(branches):
-        yield f"{path} has {len(flow.branches)} branches, the plan {len(branches)}"
+    if len(entry.branches) != len(branches):
+        yield f"{path} has {len(entry.branches)} branches, the plan {len(branches)}"
         return
-    for text, branch in zip(flow.branches, branches, strict=True):
+    for text, branch in zip(entry.branches, branches, strict=True):
         if (text.then, text.otherwise) != (branch.then, branch.otherwise):
             yield (
                 f"{path}: {_named(branch)} has {_arms(text.then, text.otherwise)}, in the plan "
@@ -100,22 +92,29 @@ def differences_of_flow(
         if text.num_loops != branch.num_loops:
             yield f"{path}: {_named(branch)} is in {text.num_loops} loops, in the plan in {branch.num_loops}"
         if not _is_on(text.condition, branch, plan, names, known):
-            yield f"{path}: {_named(branch)} is on '{text.condition}'"
+            yield f"{path}: {_named(branch)} is on '{spell(text.condition)}'"
 
 
-def _is_on(condition: str, branch: Branch, plan: Plan, names: Names, known: Mapping[str, Form]) -> bool:
+def _is_on(
+    condition: c_ast.Node, branch: Branch, plan: Plan, names: Names, known: Mapping[str, Form]
+) -> bool:
     """Whether the C of a condition is that of a branch."""
     if branch.buffer is None:
-        return read_comparison(condition, known) == branch.compared
-    buffer = plan.buffers.get(branch.buffer)
-    address = re.fullmatch(r"\*(.+) != 0", condition)
-    found = read_span(address[1], "1", names) if address else None
+        return comparison_of(condition, known) == branch.compared
+    buffer, found = plan.buffers.get(branch.buffer), None
+    match condition:
+        case c_ast.BinaryOp(
+            op="!=", left=c_ast.UnaryOp(op="*", expr=address), right=c_ast.Constant(value="0")
+        ):
+            found = read_place(address, names)
+        case _:
+            pass
     if buffer is None or found is None:
         return False
     expected = names.argument(buffer)
     if buffer.place.kind is not PlaceKind.CALLER:
         expected = f"{names.base(plan.pools[buffer.place.name])} + {expected}"
-    return (found.address, found.index) == (expected, "0")
+    return found.index is None and found.address == expected
 
 
 def _named(branch: Branch) -> str:

@@ -3,16 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from bytewright import ir
-from bytewright.inspect.read_c import (
-    CallText,
-    JobText,
-    SpanText,
-    most_bytes,
-    num_hand_overs,
-    num_runs_of_steps,
-    read_span,
-)
-from bytewright.inspect.read_flow import read_form, read_number
+from bytewright.inspect.c_nodes import form_of, most_bytes, number_of, spell
+from bytewright.inspect.c_source import CSource
+from bytewright.inspect.read_entry import CallText, JobText, SpanText, read_place, step_functions
 from bytewright.ir.analyses.affine import Form
 from bytewright.record.names import Names
 from bytewright.record.plan import BufferRole, PlaceKind, Plan, PlannedBuffer, PlannedSpan, PlannedStep
@@ -57,15 +50,16 @@ def _is_inside(span: PlannedSpan, buffer: PlannedBuffer) -> bool:
 
 
 def differences_of_hand_overs(
-    path: str, source: str, names: Names, calls: Sequence[CallText]
+    path: str, source: CSource, names: Names, calls: Sequence[CallText]
 ) -> Iterator[str]:
     """What the calls do not show: hand-overs that are none of them, and steps that are not run once."""
     if not names.has_devices:
         return
-    num_jobs, num_found = sum(call.job is not None for call in calls), num_hand_overs(source, names)
+    num_jobs = sum(call.job is not None for call in calls)
+    num_found = sum(source.num_named(word, step_functions(names)) for word in ("hand_over", "launch", "wait"))
     if num_jobs != num_found:
         yield f"{path} hands over {num_found} jobs, {num_jobs} of them as they are generated"
-    num_runs = num_runs_of_steps(source, names)
+    num_runs = source.words.count(names.steps) - 1  # the definition's
     if num_runs != 1:
         yield f"{path} runs the steps {num_runs} times, not once"
 
@@ -85,18 +79,21 @@ def differences_of_job(
         yield f"the plan's device '{device.name}' has no kernel '{step.kernel}'"
         return
     planned, given = list(step.spans), list(job.spans)
+    stated = (spell(job.code), spell(job.code_bytes))
     match kernels[0].job:
         case None:
             if job.kernel not in [kernel.number for kernel in kernels]:
                 yield f"the job is of kernel {job.kernel}, not of {kernels[0].number}, '{step.kernel}'"
             yield from _differences_of_scalars(step, job, known)
-            code = (names.call_type(device), "&call", "(uint32_t)sizeof call")
+            code = (names.call_type(device), "&call", "(uint32_t)sizeof(call)")
         case ir.Job.COPY:
             code = (None, "NULL", "0u")
         case ir.Job.STREAM:
-            code = (None, job.code, job.code_bytes)
-            given.insert(0, read_span(job.code, job.code_bytes.removesuffix("u"), names, names.span_read))
-    if (job.call_type, job.code, job.code_bytes) != code:
+            code = (None, *stated)
+            place = read_place(job.code, names)
+            stream = None if place is None else SpanText(place, job.code_bytes, (names.span_read,))
+            given.insert(0, stream)
+    if (job.call_type, *stated) != code:
         yield f"the job's code is not that of a job of '{step.kernel}'"
     if job.num_spans != f"{len(job.spans)}u" or len(given) != len(planned):
         yield f"the job has {len(given)} spans and says {job.num_spans}, the plan has {len(planned)}"
@@ -111,7 +108,7 @@ def differences_of_job(
 
 def _differences_of_scalars(step: PlannedStep, job: JobText, known: Mapping[str, Form]) -> Iterator[str]:
     """The numbers of a job are its kernel's; those of kernels that are given more follow, and are 0."""
-    given = [read_number(text, known) for text in job.scalars]
+    given = [number_of(text, known) for text in job.scalars]
     num_planned = len(step.scalars)
     padded = [*step.scalars, *[0] * (len(given) - num_planned)]
     if given != padded:
@@ -128,21 +125,21 @@ def _differences_of_span(
     if buffer is None:
         return  # the plan is refused for that
     address, memory = names.argument(buffer), None
-    element_bytes = _ELEMENT_BYTES.get(text.element or "")
+    place = text.place
+    element_bytes = 1 if place.element is None else _ELEMENT_BYTES.get(place.element, 0)
     pool = plan.pools.get(buffer.place.name) if buffer.has_offset else None
     if pool is not None and pool.obtained_by is not None:
-        memory, element_bytes = names.device_memory(pool), text.element_bytes
+        memory = names.device_memory(pool)
     elif pool is not None:
         address = f"{names.base(pool)} + {address}"
-        element_bytes = 1 if text.element is None else element_bytes
-    elif buffer.place.kind is PlaceKind.CALLER and text.element is None and buffer.dtype is not None:
+    elif buffer.place.kind is PlaceKind.CALLER and place.element is None and buffer.dtype is not None:
         element_bytes = buffer.dtype.size_bytes
     if text.memory != memory:
         yield f"it is in memory '{text.memory}', not in '{memory}'"
-    if text.address != address:
-        yield f"it begins at '{text.address}', not at '{address}'"
-    index = read_form(text.index, known)
-    offset = None if index is None else index.times(element_bytes or 0).written
+    if place.address != address:
+        yield f"it begins at '{place.address}', not at '{address}'"
+    index = Form(0) if place.index is None else form_of(place.index, known)
+    offset = None if index is None else index.times(element_bytes).written
     if offset != span.offset:
         yield f"it begins {_bytes(offset)} into it, in the plan {_bytes(span.offset)}"
     size_bytes = most_bytes(text.size, {symbol.name: symbol.upper for symbol in plan.symbols})

@@ -1,10 +1,13 @@
 """Whether each device is lent for a run what the plan says: the tables of memories, and the table of the devices."""
 
-import re
 from collections.abc import Iterator
 
+from pycparser import c_ast
+
 from bytewright import ir
-from bytewright.inspect.read_c import most_bytes
+from bytewright.inspect.c_nodes import call_of, most_bytes, spell, type_name
+from bytewright.inspect.c_source import CSource, descend
+from bytewright.inspect.read_entry import flags_of
 from bytewright.record.names import Names
 from bytewright.record.plan import Plan, PlannedDevice
 
@@ -13,19 +16,19 @@ from bytewright.record.plan import Plan, PlannedDevice
 _Lent = tuple[str, int | None, str]
 
 
-def differences_of_lent(path: str, plan: Plan, names: Names, source: str) -> Iterator[str]:
+def differences_of_lent(path: str, plan: Plan, names: Names, source: CSource) -> Iterator[str]:
     """What is lent to devices otherwise than the plan says, and devices that are not taken into use."""
     if not plan.devices:
         return
-    run = source.partition(f"int32_t {names.end}(")[2]
-    tables = dict(
-        re.findall(rf"const {names.span_type} (\w+_memories)\[\] = \{{\n(.*?)^ +\}};", run, re.M | re.S)
-    )
-    used: list[tuple[str, str, int]] = []
+    run = source.function(names.end)
+    nodes = [] if run is None else list(descend(run.body))
+    arrays = {node.name: node for node in nodes if isinstance(node, c_ast.Decl) and _is_array(node)}
+    tables = {name: node for name, node in arrays.items() if type_name(node.type) == names.span_type}
+    used: list[list[str]] = []
     for device in plan.devices.values():
         expected, table = _expected(plan, names, device), f"{device.c_name}_memories"
-        actual = _entries(tables.pop(table, ""), plan)
-        used.append((device.c_name, table if expected else "NULL", len(expected)))
+        actual = [_lent(node, plan) for node in tables.pop(table).init.exprs] if table in tables else []
+        used.append([f"&devices->{device.c_name}", table if expected else "NULL", f"{len(expected)}u"])
         for lent in (entry for entry in expected if entry not in actual):
             yield f"{path} does not lend device '{device.name}' {_text(lent)}"
         for lent in (entry for entry in actual if entry not in expected):
@@ -33,23 +36,29 @@ def differences_of_lent(path: str, plan: Plan, names: Names, source: str) -> Ite
         if sorted(actual, key=str) == sorted(expected, key=str) and actual != expected:
             yield f"{path} lends device '{device.name}' its memories in another order than the plan"
     yield from (f"{path} has the table {table}, which is of no device of the plan" for table in tables)
-    uses = re.findall(r"^ +\{&devices->(\w+), (\w+), (\d+)u\},$", run, re.MULTILINE)
-    if [(device, table, int(count)) for device, table, count in uses] != used:
+    uses = [[spell(item) for item in row] for row in arrays["uses"].init.exprs] if "uses" in arrays else []
+    if uses != used:
         yield f"{path} does not take the devices of the plan into use, in order, each with its memories"
-    counts = re.findall(r"\b(begin_devices|end_devices)\(uses, (.*)\);", run)
     number = f"{len(used)}u"
-    if counts != [("begin_devices", number), ("end_devices", f"{number}, {number}")]:
+    expected_calls = [f"begin_devices(uses, {number})", f"end_devices(uses, {number}, {number})"]
+    if [
+        spell(node) for node in nodes if call_of(node)[0] in {"begin_devices", "end_devices"}
+    ] != expected_calls:
         yield f"{path} does not begin and end the use of all {len(used)} devices once"
 
 
-def _entries(table: str, plan: Plan) -> list[_Lent]:
-    """What a table lends."""
+def _is_array(node: c_ast.Decl) -> bool:
+    return isinstance(node.type, c_ast.ArrayDecl) and isinstance(node.init, c_ast.InitList)
+
+
+def _lent(node: c_ast.Node, plan: Plan) -> _Lent:
+    """What an entry of a table lends."""
     upper = {symbol.name: symbol.upper for symbol in plan.symbols}
-    found: list[_Lent] = []
-    for line in table.splitlines():
-        entry = re.fullmatch(r" +lend(?:_in)?\((.*), (.*?)u, ([\w |]+)\),", line)
-        found.append((entry[1], most_bytes(entry[2], upper), entry[3]) if entry else (line.strip(), None, ""))
-    return found
+    match call_of(node):
+        case ("lend", (*place, size, access)) | ("lend_in", (*place, size, access)):
+            return ", ".join(map(spell, place)), most_bytes(size, upper), " | ".join(flags_of(access))
+        case _:
+            return spell(node), None, ""
 
 
 def _expected(plan: Plan, names: Names, device: PlannedDevice) -> list[_Lent]:

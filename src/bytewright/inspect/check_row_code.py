@@ -4,29 +4,31 @@ A kernel that is given a ring must find each row in its slot: wherever its C rea
 row stands under `% rows`, with the ring's own number of rows; and it must leave out rows that its output does not have.
 """
 
-import re
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cache
 
-from bytewright.c_names import unique_name
-from bytewright.inspect.read_c import CallText, JobText, split_arguments
-from bytewright.inspect.read_flow import read_form
+from pycparser import c_ast
+
+from bytewright.inspect.c_nodes import (
+    call_of,
+    constant_of,
+    form_of,
+    integer_of,
+    loop_of,
+    names_in,
+    parameters_of,
+)
+from bytewright.inspect.c_source import CSource, children, descend
+from bytewright.inspect.read_entry import CallText
 from bytewright.ir.analyses.affine import Form
 from bytewright.ir.analyses.rows import ROW_BEGIN, ROW_END
 from bytewright.record.names import ROWS, Names
 from bytewright.record.plan import Plan, PlannedStep
 from bytewright.record.row_calls import asked_rows
 
-_CONSTANT = re.compile(r"^ *(?:static )?const (?:u?int\d+_t|bool) (\w+) =\s+([^;]+);$", re.MULTILINE)
-_ROW_LOOP = re.compile(r"for \(int32_t (\w+) = ([^;]+); \1 < ([^;]+); \+\+\1\)")
-_VIEW = re.compile(r"^ *(?:const )?\w+ \*const (\w+) =\s+([^;]+);$", re.MULTILINE)
-_ENDS = re.compile(r"\s*(?::|;)")  # where a pointer is taken as it is
-_INSTRUCTION = re.compile(r"^static inline \w+ (\w+)\(", re.MULTILINE)
-_PASSED = re.compile(r"\s*[,)]")
-_NAME = re.compile(r"[A-Za-z_]\w*")
-_TOKEN = re.compile(r"[A-Za-z_]\w*|[{}]")
-_DECLARED = re.compile(r"(?:u?int\d+_t|bool|float|double) (?:\*const |\*)?(\w+)(?= =|\[|;)")
+_Interval = tuple[float, float]
+_EVERYTHING: _Interval = (-math.inf, math.inf)
 
 
 def differences_of_rows(
@@ -34,7 +36,7 @@ def differences_of_rows(
     plan: Plan,
     names: Names,
     calls: Sequence[CallText],
-    kernels: str,
+    kernels: Mapping[str, CSource],
     known: Mapping[str, Form],
 ) -> Iterator[str]:
     """What differs, one sentence each.
@@ -44,36 +46,61 @@ def differences_of_rows(
         plan: The plan.
         names: The names of its bundle.
         calls: One for each step.
-        kernels: The text of the files with the kernels.
+        kernels: The files with the kernels, by their paths.
         known: What names of numbers stand for in the plan.
     """
     asked_by = cache(lambda: asked_rows(plan))  # goes through all calls: only where the C leaves it open
-    for written, step in zip(calls, plan.steps, strict=True):
+
+    @cache
+    def kernel_of(file: str, kernel: str) -> _Kernel | None:
+        function = kernels[file].function(kernel) if file in kernels else None
+        return None if function is None else _Kernel(function, kernels[file].inline_functions)
+
+    for call, step in zip(calls, plan.steps, strict=True):
         if step.rows is None:
             continue
-        call = written if written.job is None else _as_plain_call(written, written.job, step, kernels)
-        image = ROWS if names.takes_rows else None  # an address, as all others that are no sums
-        forms = [read_form(argument, known) for argument in call.arguments if argument != image]
+        device = plan.devices.get(step.device)
+        file = names.kernels_source if device is None else names.device_source(device)
+        kernel = kernel_of(file, step.kernel)
+        arguments = _arguments(call, kernel)
+        forms = [
+            form_of(node, known) for node in arguments if node is not None and not _is_image(node, names)
+        ]
         asked = [form.written for form in forms if form is not None]
         planned = [step.rows.begin, step.rows.end]
         if asked != planned:
-            yield (f"{path}, step {step.index} asks for rows {_range(asked)}, in the plan {_range(planned)}")
-        if kernels:  # or the file is missed already
-            yield from _differences_of_kernel(plan, names, step, call, kernels, asked_by)
-
-
-def _as_plain_call(call: CallText, job: JobText, step: PlannedStep, kernels: str) -> CallText:
-    """The call that a job is on its device: its kernel's parameters with the spans and the numbers, in their order."""
-    parameters, _ = _function(kernels, step.kernel)
-    spans, numbers = iter(job.spans), iter(job.scalars)
-    arguments: list[str] = []
-    for parameter in parameters:
-        if parameter in {ROW_BEGIN, ROW_END}:
-            arguments.append(next(numbers, ""))
+            yield f"{path}, step {step.index} asks for rows {_range(asked)}, in the plan {_range(planned)}"
+        if file not in kernels:
+            continue  # it is missed already
+        front = f"{file}, {step.kernel}"
+        num_parameters = 0 if kernel is None else len(kernel.parameters)
+        if kernel is None or num_parameters != len(arguments):
+            yield f"{front} has {num_parameters} parameters, step {step.index} passes {len(arguments)}"
             continue
-        span = next(spans, None)
-        arguments.append("" if span is None else f"&({span.address})")  # no number
-    return replace(call, arguments=tuple(arguments))
+        yield from (
+            f"{front} {text}"
+            for text in _differences_of_kernel(plan, names, step, arguments, kernel, asked_by)
+        )
+
+
+def _is_image(node: c_ast.Node, names: Names) -> bool:
+    """Whether it is the address of rows of the image; all others are no sums."""
+    return isinstance(node, c_ast.ID) and node.name == ROWS and names.takes_rows
+
+
+def _arguments(call: CallText, kernel: "_Kernel | None") -> list[c_ast.Node | None]:
+    """What a kernel is called with. That of a job are the spans and the numbers, in the order of the parameters."""
+    if call.job is None:
+        return list(call.arguments)
+    spans, numbers = iter(call.job.spans), iter(call.job.scalars)
+    arguments: list[c_ast.Node | None] = []
+    for parameter in () if kernel is None else kernel.parameters:
+        if parameter in {ROW_BEGIN, ROW_END}:
+            arguments.append(next(numbers, None))
+        else:
+            span = next(spans, None)
+            arguments.append(None if span is None else c_ast.UnaryOp("&", c_ast.ID(span.place.name)))
+    return arguments
 
 
 def _range(ends: Sequence[int | str | None]) -> str:
@@ -84,228 +111,173 @@ def _differences_of_kernel(
     plan: Plan,
     names: Names,
     step: PlannedStep,
-    call: CallText,
-    kernels: str,
+    arguments: Sequence[c_ast.Node | None],
+    kernel: "_Kernel",
     asked_by: Callable[[], Mapping[int, tuple[int, int]]],
 ) -> Iterator[str]:
     """Of one call: how its kernel goes about each ring that it is given, and about rows that do not exist."""
-    device = plan.devices.get(step.device)
-    front = f"{names.kernels_source if device is None else names.device_source(device)}, {step.kernel}"
-    parameters, body = _function(kernels, step.kernel)
-    if len(parameters) != len(call.arguments):
-        yield f"{front} has {len(parameters)} parameters, step {step.index} passes {len(call.arguments)}"
-        return
-    body = _told_apart(re.sub(r"/\*.*?\*/", "", body, flags=re.DOTALL))
-    constants = dict(_CONSTANT.findall(body))
-    rows, moving = _row_variables(body, constants)
-    instructions = frozenset(_INSTRUCTION.findall(kernels))
     num_rows = 0 if step.rows is None else step.rows.num_rows
-    is_within = all(_is_within(ends, constants, num_rows) for ends in rows.values())
-    if not is_within:
-        asked = asked_by().get(step.index)
-        is_within = all(_is_within(ends, constants, num_rows, asked) for ends in rows.values())
-    if not rows or not is_within:
-        yield f"{front} does not leave out rows that are not among the {num_rows} of its output"
+    if not kernel.is_within(num_rows) and not kernel.is_within(num_rows, asked_by().get(step.index)):
+        yield f"does not leave out rows that are not among the {num_rows} of its output"
     for name in step.touched:
         buffer = plan.buffers.get(name)
         if buffer is None or buffer.ring is None:
             continue
-        ring, at = buffer.ring, re.compile(rf"\b{re.escape(names.argument(buffer))}\b")
-        given = [
-            parameter for parameter, text in zip(parameters, call.arguments, strict=True) if at.search(text)
-        ]
-        for parameter in given:
-            if not _keeps_to_ring(body, parameter, ring.num_rows, moving, constants, instructions):
-                yield f"{front} reaches rows of its {parameter} otherwise than in the {ring.num_rows} slots of a ring"
+        for parameter, argument in zip(kernel.parameters, arguments, strict=True):
+            is_given = argument is not None and names.argument(buffer) in names_in(argument)
+            if is_given and not _Ring(kernel, parameter, buffer.ring.num_rows).is_kept_to():
+                yield f"reaches rows of its {parameter} otherwise than in the {buffer.ring.num_rows} slots of a ring"
 
 
-def _function(text: str, name: str) -> tuple[list[str], str]:
-    """The names of a function's parameters, and its body; nothing for one that is not there."""
-    found = re.search(
-        rf"^(?:static )?void {name}\(([^)]*)\)\s*\{{\n(.*?)^\}}", text, re.MULTILINE | re.DOTALL
-    )
-    if found is None:
-        return [], ""
-    return [parameter.split()[-1].lstrip("*") for parameter in split_arguments(found[1])], found[2]
+class _Kernel:
+    """A kernel that runs by rows.
 
-
-def _told_apart(body: str) -> str:
-    """The same with another name for what is declared under a name that was declared before."""
-    used, scopes, taken = set(_NAME.findall(body)), [dict[str, str]()], set[str]()
-    opened, declared = False, -1  # whether a loop has begun its scope; where a name that is declared stands
-
-    def renamed(token: re.Match[str]) -> str:
-        nonlocal opened, declared
-        text = token[0]
-        if text == "for" or (text == "{" and not opened):
-            scopes.append({})
-        elif text == "}" and len(scopes) > 1:
-            scopes.pop()
-        opened = text == "for" or (opened and text != "{")
-        found = _DECLARED.match(body, token.start())
-        declared = found.start(1) if found else declared
-        if token.start() == declared:
-            scopes[-1][text] = unique_name(text, used) if text in taken else text
-            taken.add(text)
-        return next((scope[text] for scope in reversed(scopes) if text in scope), text)
-
-    return _TOKEN.sub(renamed, body)
-
-
-def _row_variables(
-    body: str, constants: Mapping[str, str]
-) -> tuple[dict[str, tuple[str, str]], frozenset[str]]:
-    """The variables of loops over the rows that were asked for, each with its ends, and all that moves with a row."""
-    loops = {
-        variable: (begin, end)
-        for variable, begin, end in _ROW_LOOP.findall(body)
-        if "row_begin" in _expanded(begin, constants) and "row_end" in _expanded(end, constants)
-    }
-    return loops, frozenset({*loops, "row_begin", "row_end"})
-
-
-def _expanded(text: str, constants: Mapping[str, str], depth: int = 0) -> frozenset[str]:
-    """All names that a text depends on, with what constants stand for."""
-    found: set[str] = set()
-    for name in _NAME.findall(text):
-        found.add(name)
-        if name in constants and depth < len(constants):
-            found |= _expanded(constants[name], {k: v for k, v in constants.items() if k != name}, depth + 1)
-    return frozenset(found)
-
-
-def _is_within(
-    ends: tuple[str, str],
-    constants: Mapping[str, str],
-    num_rows: int,
-    asked: tuple[int, int] | None = None,
-) -> bool:
-    """Whether the ends of a loop over rows keep to the rows of the output, or to fewer.
-
-    An end that is what the calls ask for does if all of them ask for rows that there are.
+    Attributes:
+        parameters: Their names.
+        constants: The numbers in it that do not change, by their names.
+        views: The pointers in it that do not change.
+        moving: The names of numbers that move with the row.
+        instructions: The functions that are given pointers, from which on they touch a few elements of a row.
     """
-    low, high = (_kept(_bounds(end, constants), word) for end, word in zip(ends, ("max", "min"), strict=True))
-    low += [] if asked is None else [asked[0]]
-    high += [] if asked is None else [asked[1]]
-    return bool(low and high) and max(low) >= 0 and min(high) <= num_rows
+
+    def __init__(self, function: c_ast.FuncDef, instructions: frozenset[str]) -> None:
+        self.parameters, self.body, self.instructions = parameters_of(function), function.body, instructions
+        self.constants: dict[str, c_ast.Node] = {}
+        self.views: dict[str, c_ast.Node] = {}
+        self._loops: list[tuple[c_ast.Node, c_ast.Node] | None] = []  # over rows: where each begins and ends
+        self._is_by_rows = False  # whether one of them goes from what is asked for to its end
+        moving = {ROW_BEGIN, ROW_END}
+        for node in descend(self.body):
+            match node:
+                case c_ast.For():
+                    loop = loop_of(node)
+                    depends = self._depends_on(ROW_BEGIN, node.init), self._depends_on(ROW_END, node.cond)
+                    if any(depends):
+                        self._loops.append(None if loop is None else loop[1:])
+                        moving |= set() if loop is None else {loop[0]}
+                    self._is_by_rows |= all(depends)
+                case c_ast.Decl(name=name, init=c_ast.Node() as value, type=c_ast.PtrDecl(quals=quals)):
+                    if "const" in quals:
+                        self.views[name] = value
+                case c_ast.Decl():
+                    self.constants |= dict(constant for constant in [constant_of(node)] if constant)
+                case _:
+                    pass
+        self.moving = frozenset(moving)
+
+    def _depends_on(self, end: str, node: c_ast.Node | None) -> bool:
+        """Whether an end of what is asked for is in an expression, or in the constants of it."""
+        names = frozenset[str]() if node is None else names_in(node)
+        constants = (self.constants[name] for name in names if name in self.constants)
+        return end in names or any(self._depends_on(end, value) for value in constants)
+
+    def is_within(self, num_rows: int, asked: tuple[int, int] | None = None) -> bool:
+        """Whether the loops over rows keep to the rows of the output, if all calls ask for some of `asked`."""
+        low, high = asked or _EVERYTHING
+        given: dict[str, _Interval] = {ROW_BEGIN: (low, math.inf), ROW_END: (-math.inf, high)}
+        return self._is_by_rows and all(
+            ends is not None
+            and self._interval(ends[0], given)[0] >= 0
+            and self._interval(ends[1], given)[1] <= num_rows
+            for ends in self._loops
+        )
+
+    def _interval(self, node: c_ast.Node, given: dict[str, _Interval]) -> _Interval:
+        """Between which numbers an expression lies."""
+        number = integer_of(node)
+        if number is not None:
+            return number, number
+        match node:
+            case c_ast.ID(name=name) if name in given:
+                return given[name]
+            case c_ast.ID(name=name) if name in self.constants:
+                given[name] = self._interval(self.constants[name], given)
+                return given[name]
+            case c_ast.BinaryOp(op="+" | "-" as operator, left=left, right=right):
+                one, other = self._interval(left, given), self._interval(right, given)
+                low, high = other if operator == "+" else (-other[1], -other[0])
+                return one[0] + low, one[1] + high
+            case c_ast.FuncCall():
+                name, arguments = call_of(node)
+                chosen = {"max_i32": max, "min_i32": min}.get(name)
+                if chosen is not None and len(arguments) == 2:
+                    one, other = (self._interval(argument, given) for argument in arguments)
+                    return chosen(one[0], other[0]), chosen(one[1], other[1])
+            case _:
+                pass
+        return _EVERYTHING
 
 
-def _kept(text: str, word: str) -> list[int]:
-    """The numbers that a bound is kept within by functions of a name."""
-    call, numbers = re.compile(rf"\b{word}_i32\([^()]*, (-?\d+)\)"), list[int]()
-    while (found := call.search(text)) is not None:
-        numbers.append(int(found[1]))
-        text = f"{text[: found.start()]}_{text[found.end() :]}"
-    return numbers
+class _Ring:
+    """One ring that a kernel is given for a parameter.
 
-
-def _bounds(text: str, constants: Mapping[str, str]) -> str:
-    """The text of a bound, and of what it is made of."""
-    texts = [text]
-    for known in texts:
-        texts += [constants[name] for name in _NAME.findall(known) if constants.get(name, known) not in texts]
-    return " ".join(texts)
-
-
-def _keeps_to_ring(
-    body: str,
-    parameter: str,
-    num_rows: int,
-    moving: frozenset[str],
-    constants: Mapping[str, str],
-    instructions: frozenset[str],
-) -> bool:
-    """Whether a kernel touches a ring, and each time in the slot of a row.
-
-    Every index of the ring, and of what points into it, moves with the row under the ring's modulo alone, and on the
-    way to what is touched there is such an index. A ring of one row has no modulo: nothing moves with the row there,
-    and a pointer may be taken as it is. An instruction is given pointers, from which on it touches a few elements of a
-    row.
+    Every index of it, and of what points into it, moves with the row under the ring's modulo alone, and on the way to
+    what is touched there is such an index. A ring of one row has no modulo: nothing moves with the row there, and a
+    pointer may be taken as it is.
     """
-    views = [(found[1], *found.span(2)) for found in _VIEW.finditer(body)]
-    in_slot = {parameter: num_rows == 1}
-    for view, begin, end in views:
-        sources = [name for name in in_slot if name in _NAME.findall(body[begin:end])]
-        if sources and view not in in_slot:
-            in_slot[view] = all(
-                in_slot[name] or _has_slot(body[begin:end], num_rows, constants) for name in sources
-            )
-    touches: list[bool] = []
-    for found in re.finditer(rf"\b(?:{'|'.join(map(re.escape, in_slot))})\b", body):
-        rest, is_in_slot = body[found.end() :], in_slot[found[0]]
-        is_of_view = any(begin <= found.start() < end for _, begin, end in views)
-        if rest.startswith("["):
-            index = _bracketed(body, found.end())
-            if _moves(index, num_rows, moving, constants):
-                return False
-            is_in_slot = is_in_slot or _has_slot(index, num_rows, constants)
-        elif body[: found.start()].endswith("*const "):
-            continue  # declared there
-        elif not (_is_passed_to(instructions, body, found) or (is_of_view and _ENDS.match(rest))):
-            return False  # passed on otherwise, or computed with
-        if not is_of_view:
-            touches.append(is_in_slot)
-    return bool(touches) and all(touches)
 
+    def __init__(self, kernel: _Kernel, parameter: str, num_rows: int) -> None:
+        self._kernel, self._num_rows = kernel, num_rows
+        self._touches: list[bool] = []  # whether each is in the slot of its row
+        self._in_slot = {parameter: num_rows == 1}  # of the parameter, and of each view of the ring
+        for view, value in kernel.views.items():
+            sources = [name for name in self._in_slot if name in names_in(value)]
+            if sources:
+                self._in_slot[view] = all(self._in_slot[name] or self._has_slot(value) for name in sources)
 
-def _is_passed_to(functions: frozenset[str], body: str, found: re.Match[str]) -> bool:
-    """Whether a name stands alone as an argument of one of some functions."""
-    return bool(_PASSED.match(body, found.end())) and _called_at(body, found.start()) in functions
+    def is_kept_to(self) -> bool:
+        """Whether the kernel touches the ring, and each time in the slot of a row."""
+        return self._is_kept(self._kernel.body) and bool(self._touches) and all(self._touches)
 
+    def _is_kept(self, node: c_ast.Node, is_value: bool = False) -> bool:
+        """The same of a part of the kernel; `is_value` says whether a pointer may stand there as it is."""
+        match node:
+            case c_ast.Decl(name=name, init=value) if name in self._kernel.views:
+                num_touches = len(self._touches)
+                is_kept = self._is_kept(value, is_value=True)
+                del self._touches[num_touches:]  # it is touched where the view is
+                return is_kept
+            case c_ast.ArrayRef(name=c_ast.ID(name=name), subscript=index) if name in self._in_slot:
+                self._touches.append(self._in_slot[name] or self._has_slot(index))
+                return not self._moves(index) and self._is_kept(index)
+            case c_ast.ID(name=name) if name in self._in_slot:
+                self._touches.append(self._in_slot[name])
+                return is_value
+            case c_ast.TernaryOp():
+                arms = (self._is_kept(arm, is_value) for arm in (node.iftrue, node.iffalse))
+                return self._is_kept(node.cond) and all(arms)
+            case c_ast.Cast(expr=inner):
+                return self._is_kept(inner, is_value)
+            case c_ast.FuncCall():
+                name, arguments = call_of(node)
+                return all(
+                    self._is_kept(argument, name in self._kernel.instructions) for argument in arguments
+                )
+            case _:
+                return all(self._is_kept(child) for child in children(node))
 
-def _has_slot(text: str, num_rows: int, constants: Mapping[str, str]) -> bool:
-    """Whether something in a number stands under the ring's modulo."""
-    if re.search(rf"% {num_rows}\b", text):
-        return True
-    return any(
-        _has_slot(constants[name], num_rows, {key: value for key, value in constants.items() if key != name})
-        for name in _NAME.findall(text)
-        if name in constants
-    )
+    def _under_modulo(self, node: c_ast.Node) -> c_ast.Node | None:
+        """What stands under the ring's modulo in a number that is its remainder; None for another number."""
+        match node:
+            case c_ast.BinaryOp(op="%", left=left, right=right) if integer_of(right) == self._num_rows:
+                return left
+            case _:
+                return None
 
+    def _has_slot(self, node: c_ast.Node) -> bool:
+        """Whether a row's slot stands somewhere in a number."""
+        row = self._under_modulo(node)
+        if row is not None:
+            return self._moves(row)
+        if isinstance(node, c_ast.ID) and node.name in self._kernel.constants:
+            return self._has_slot(self._kernel.constants[node.name])
+        return any(self._has_slot(child) for child in children(node))
 
-def _called_at(text: str, position: int) -> str:
-    """The function in whose parentheses a position stands."""
-    depth = 0
-    for begin in range(position - 1, -1, -1):
-        depth += (text[begin] == ")") - (text[begin] == "(")
-        if depth < 0:
-            found = re.search(r"(\w+)$", text[:begin])
-            return found[1] if found else ""
-    return ""
-
-
-def _bracketed(text: str, begin: int) -> str:
-    """What stands between the bracket at a position and the one that closes it."""
-    depth = 0
-    for position in range(begin, len(text)):
-        depth += (text[position] == "[") - (text[position] == "]")
-        if not depth:
-            return text[begin + 1 : position]
-    return text[begin + 1 :]
-
-
-def _moves(text: str, num_rows: int, moving: frozenset[str], constants: Mapping[str, str]) -> bool:
-    """Whether a number depends on the row, but for what stands under the modulo."""
-    plain = _without_slots(text, num_rows)
-    for name in _NAME.findall(plain):
-        others = {key: value for key, value in constants.items() if key != name}
-        if name in moving or (name in constants and _moves(constants[name], num_rows, moving, others)):
-            return True
-    return False
-
-
-def _without_slots(text: str, num_rows: int) -> str:
-    """The text without what stands before `% rows`: a name, or what is in parentheses."""
-    while True:
-        found = re.search(rf"(\w+|\)) % {num_rows}\b", text)
-        if found is None:
-            return text
-        begin = found.start()
-        if found[1] == ")":
-            depth = 0
-            for begin in range(found.start(), -1, -1):
-                depth += (text[begin] == ")") - (text[begin] == "(")
-                if not depth:
-                    break
-        text = f"{text[:begin]}0{text[found.end() :]}"
+    def _moves(self, node: c_ast.Node) -> bool:
+        """Whether a number depends on the row, but for what stands under the modulo."""
+        if self._under_modulo(node) is not None:
+            return False
+        if isinstance(node, c_ast.ID):
+            constant = self._kernel.constants.get(node.name)
+            return node.name in self._kernel.moving if constant is None else self._moves(constant)
+        return any(self._moves(child) for child in children(node))

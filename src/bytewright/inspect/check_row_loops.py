@@ -5,23 +5,16 @@ is in an arm there, of the passes that end this loop. The application's rows are
 passes before the first row run when an image begins, those after the last one when it is finished.
 """
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from bytewright.inspect.read_c import body_of
-from bytewright.inspect.read_flow import read_form
+from pycparser import c_ast
+
+from bytewright.inspect.c_nodes import expression, form_of, integer_of, loop_of, plain_name, spell, statement
+from bytewright.inspect.c_source import CSource, descend
 from bytewright.ir.analyses.affine import Form
 from bytewright.ir.analyses.clock import Branch, Loop, outer_first
 from bytewright.record.names import RUN_ROW, Names
 from bytewright.record.plan import Plan, PlannedTensor
-
-_PLACE = re.compile(r"^ +const int32_t (\w+) = pass(?: / (\d+))?(?: % (\d+))?;$", re.MULTILINE)
-_FIRST_PASS = re.compile(r"const int32_t pass = row(?: \+ (\d+))?;")
-# A loop over passes without a row, and its ends.
-_PASSES = re.compile(
-    r"for \(int32_t row = ([^;]+); row < ([^;]+); \+\+row\) \{ "
-    rf"const int32_t status = {RUN_ROW}\(context, NULL, row\);"
-)
 
 
 def loops_in_c(plan: Plan) -> list[Loop]:
@@ -52,22 +45,37 @@ def nest_of_rows(plan: Plan) -> list[Loop]:
     return [] if plan.image is None else [loop for loop in outer_first(plan.loops) if loop.steps[0] == 0]
 
 
-def places_of_rows(plan: Plan, body: str) -> Mapping[str, Form]:
+def places_of_rows(plan: Plan, constants: Mapping[str, c_ast.Node]) -> Mapping[str, Form]:
     """What the variables of these loops are called in C, and in the plan."""
-    nest = nest_of_rows(plan)
     return {
-        text[0]: Form(0, ((loop.variable, 1),))
-        for text, loop in zip(_PLACE.findall(body), nest, strict=False)
+        name: Form(0, ((loop.variable, 1),))
+        for name, loop in zip(_places(constants), nest_of_rows(plan), strict=False)
         if loop.variable is not None
     }
 
 
-def differences_of_passes(path: str, plan: Plan, names: Names, source: str) -> Iterator[str]:
+def _places(constants: Mapping[str, c_ast.Node]) -> dict[str, tuple[int, str]]:
+    """The numbers that a pass stands for, as `pass / 4 % 2`: what it is divided by, and the turns of the loop."""
+    found: dict[str, tuple[int, str]] = {}
+    for name, value in constants.items():
+        inner, turns, node = 1, "", value
+        if isinstance(node, c_ast.BinaryOp) and node.op == "%":
+            turns, node = spell(node.right), node.left
+        if isinstance(node, c_ast.BinaryOp) and node.op == "/":
+            inner, node = integer_of(node.right) or 0, node.left
+        if isinstance(node, c_ast.ID) and node.name == "pass":
+            found[name] = (inner, turns)
+    return found
+
+
+def differences_of_passes(
+    path: str, plan: Plan, names: Names, source: CSource, constants: Mapping[str, c_ast.Node]
+) -> Iterator[str]:
     """Passes that are counted otherwise than the plan's loops, and rows that are not pushed one by one."""
     nest, image = nest_of_rows(plan), plan.image
     if not nest or image is None:
         return
-    stated = [(int(inner or 1), turns) for _, inner, turns in _PLACE.findall(body_of(source, RUN_ROW))]
+    stated = list(_places(constants).values())
     inner, expected = 1, list[tuple[int, str]]()
     for position, loop in reversed(list(enumerate(nest))):
         expected.insert(0, (inner, str(_num_turns(loop)) if position else ""))
@@ -78,16 +86,17 @@ def differences_of_passes(path: str, plan: Plan, names: Names, source: str) -> I
     if first is None:
         yield f"{path}: which row the first pass takes is not known"
         return
-    begins = [int(number or 0) for number in _FIRST_PASS.findall(body_of(source, RUN_ROW))]
+    form = form_of(constants["pass"], {}) if "pass" in constants else None
+    begins = [form.constant] if form is not None and form.terms == (("row", 1),) else []
     if begins != [-first]:
         yield f"{path}, {RUN_ROW}: row 0 comes with pass {_words(begins)}, in the plan with {-first}"
-    yield from _differences_of_rowless(path, names.begin, source, [(f"{first}", "0")] if first else [])
+    yield from _differences_of_rowless(path, names, names.begin, source, [(f"{first}", "0")] if first else [])
     end, rows = first + inner, names.input_rows(image)
     after = [(rows, f"{end}")] if image.num_rows < end else []
-    yield from _differences_of_rowless(path, names.finish, source, after)
-    if "context->num_rows = 0;" not in _on_one_line(source, names.begin):
+    yield from _differences_of_rowless(path, names, names.finish, source, after)
+    if not _has(source, names.begin, "context->num_rows = 0;"):
         yield f"{path}, {names.begin} does not begin with row 0"
-    if _pushing(image, names) not in _on_one_line(source, names.push_rows):
+    if not _has(source, names.push_rows, _pushing(image, names)):
         yield f"{path}, {names.push_rows} does not pass on rows of {image.row_bytes} B one by one"
 
 
@@ -95,32 +104,51 @@ def _first_row(plan: Plan, nest: Sequence[Loop]) -> int | None:
     """The row that the first pass takes: 0, or less where it takes none."""
     rows = plan.steps[0].rows
     variables = {loop.variable: Form(0, ((loop.variable, 1),)) for loop in nest if loop.variable is not None}
-    form = None if rows is None or rows.begin is None else read_form(str(rows.begin), variables)
+    form = None if rows is None or rows.begin is None else form_of(expression(str(rows.begin)), variables)
     return None if form is None else form.constant
 
 
 def _differences_of_rowless(
-    path: str, function: str, source: str, expected: list[tuple[str, str]]
+    path: str, names: Names, function: str, source: CSource, expected: list[tuple[str, str]]
 ) -> Iterator[str]:
     """Passes that take no row, if a function runs others."""
-    stated: list[tuple[str, str]] = _PASSES.findall(_on_one_line(source, function))
+    stated: list[tuple[str, str]] = []
+    for node in _nodes(source, function):
+        loop = loop_of(node)
+        if loop is not None and plain_name(loop[0]) == "row":
+            ends = (spell(loop[1]), spell(loop[2]))
+            head = f"for (int32_t row = {ends[0]}; row < {ends[1]}; ++row)"
+            is_passing = spell(node) == spell(statement(f"{head} {{ {_passing('NULL', 'row', names)} }}"))
+            stated += [ends] if is_passing else []
     if stated != expected:
-        ends = [[f"{begin} to {end}" for begin, end in passes] for passes in (stated, expected)]
-        yield f"{path}, {function} runs passes {_words(ends[0])} without a row, in the plan {_words(ends[1])}"
+        listed = [[f"{begin} to {end}" for begin, end in passes] for passes in (stated, expected)]
+        yield f"{path}, {function} runs passes {_words(listed[0])} without a row, in the plan {_words(listed[1])}"
 
 
 def _pushing(image: PlannedTensor, names: Names) -> str:
     """The loop over the rows that the application pushes."""
     row = f"rows + ((size_t)pushed * {image.row_bytes // image.dtype.size_bytes}u)"
-    return (
-        "for (int32_t pushed = 0; pushed < num_rows; ++pushed) { "
-        f"const int32_t status = {RUN_ROW}(context, {row}, context->num_rows); "
-        f"if (status != {names.ok}) {{ context->is_begun = 0; return status; }} ++context->num_rows; }}"
-    )
+    passing = _passing(row, "context->num_rows", names)
+    return f"for (int32_t pushed = 0; pushed < num_rows; ++pushed) {{ {passing} ++context->num_rows; }}"
 
 
-def _on_one_line(source: str, function: str) -> str:
-    return " ".join(body_of(source, function).split())
+def _passing(rows: str, row: str, names: Names) -> str:
+    """One pass; what fails ends all that was begun."""
+    refusal = f"if (status != {names.ok}) {{ context->is_begun = 0; return status; }}"
+    return f"const int32_t status = {RUN_ROW}(context, {rows}, {row}); {refusal}"
+
+
+def _has(source: CSource, function: str, text: str) -> bool:
+    """Whether a function has a statement."""
+    expected = spell(statement(text))
+    return any(spell(node) == expected for node in _nodes(source, function))
+
+
+def _nodes(source: CSource, function: str) -> Iterator[c_ast.Node]:
+    """What is in a function that may be a statement by itself."""
+    found = source.function(function)
+    nodes = [] if found is None else descend(found.body)
+    return (node for node in nodes if isinstance(node, c_ast.For | c_ast.Assignment))
 
 
 def _words(values: Sequence[object]) -> str:

@@ -30,7 +30,7 @@ from bytewright.ir.prim import (
 from bytewright.ir.remember import Remembered
 from bytewright.ir.rewrite import with_blocks
 from bytewright.ir.symbols import symbols_of
-from bytewright.ir.walk import evaluated, loaded_buffers, names_in, regions, walk_statements
+from bytewright.ir.walk import evaluated, loaded_buffers, names_in, regions, stored_buffers, walk_statements
 
 # Of the bounds of a loop: their sum is computed in 32 bits.
 _LARGEST_BOUND = 1 << 30
@@ -118,7 +118,7 @@ class _Independent:
         own = {s.buffer.name for s in inside if isinstance(s, Allocate)}
         own |= {b.name for s in (loop, *inside) if isinstance(s, For) for b in s.private}
         loaded = {buffer.name for s in inside for buffer in loaded_buffers(s)}
-        stored = {s.buffer.name for s in inside if isinstance(s, Store)}
+        stored = {buffer.name for s in inside for buffer in stored_buffers(s)}
         return (
             bool(loaded & self.inputs)
             and bool(stored & self.outputs)

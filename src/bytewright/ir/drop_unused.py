@@ -20,7 +20,7 @@ from bytewright.ir.prim import (
     View,
 )
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
-from bytewright.ir.walk import evaluated, regions, walk_statements
+from bytewright.ir.walk import evaluated, regions, stored_buffers, walk_statements
 
 
 def drop_unused(body: Seq) -> Seq:
@@ -81,9 +81,7 @@ def _used(body: Seq, own: set[Buffer]) -> tuple[set[Var], set[Buffer]]:
         nodes = list(evaluated(statement))
         variables.update(n for n in nodes if isinstance(n, Var))
         read = {n.buffer for n in nodes if isinstance(n, Load)}
-        if isinstance(statement, Store):
-            read.discard(statement.buffer)
-        buffers |= read
+        buffers |= read.difference(stored_buffers(statement))
         if isinstance(statement, InstructionCall):
             several.append(_written(statement))
         buffers.update(region.buffer for region in regions(statement))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import assert_never
 
 from bytewright.ir.expr import Buffer, Expr, Var
 from bytewright.ir.scope import Scope
@@ -153,6 +154,85 @@ class Seq:
 
 
 Statement = For | Allocate | View | Store | If | Let | Call | Seq
+
+
+# What a statement is made of: each kind has its row in these.
+
+# Kinds without blocks, for walks that ask this of every statement.
+LEAVES = frozenset((Allocate, View, Store, Let, Call))
+
+
+def blocks(statement: Statement) -> tuple[Seq, ...]:
+    """The sequences directly inside a statement; a `Seq` is its own."""
+    match statement:
+        case For():
+            return (statement.body,)
+        case If():
+            return (statement.then,) if statement.otherwise is None else (statement.then, statement.otherwise)
+        case Seq():
+            return (statement,)
+        case Store() | Let() | Call() | View() | Allocate():
+            return ()
+        case _:
+            assert_never(statement)
+
+
+def defined_names(statement: Statement) -> tuple[str, ...]:
+    """The name that the statement itself defines, if it does."""
+    match statement:
+        case For() | Let():
+            return (statement.variable.name,)
+        case Allocate() | View():
+            return (statement.buffer.name,)
+        case _:
+            return ()
+
+
+def expressions(statement: Statement) -> tuple[Expr, ...]:
+    """The expressions that the statement itself evaluates, not those of statements inside it."""
+    match statement:
+        case For():
+            return (statement.begin, statement.end)
+        case Store():
+            return (*statement.indices, statement.value)
+        case If():
+            return (statement.condition,)
+        case Let():
+            return (statement.value,)
+        case View():
+            condition = () if statement.condition is None else (statement.condition,)
+            return (*condition, *(index for region in regions(statement) for index in region.indices))
+        case Call():
+            found: list[Expr] = []
+            for argument in statement.arguments:
+                match argument:
+                    case Region():
+                        found.extend(argument.indices)
+                    case ContextArgument():
+                        pass
+                    case _:
+                        found.append(argument)
+            return tuple(found)
+        case Allocate() | Seq():
+            return ()
+        case _:
+            assert_never(statement)
+
+
+def regions(statement: Statement) -> tuple[Region, ...]:
+    """The regions that the statement itself names."""
+    match statement:
+        case View():
+            return tuple(side for side in (statement.source, statement.otherwise) if side is not None)
+        case Call():
+            return tuple(argument for argument in statement.arguments if isinstance(argument, Region))
+        case _:
+            return ()
+
+
+def stores(statement: Statement) -> tuple[Store, ...]:
+    """What the statement itself writes, one element each; what callees write is theirs."""
+    return (statement,) if isinstance(statement, Store) else ()
 
 
 class Access(Enum):

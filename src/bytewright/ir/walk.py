@@ -9,19 +9,22 @@ from typing import cast as cast_type
 
 from bytewright.ir.expr import AnyExpr, Binary, Buffer, Cast, Const, Expr, Load, ScalarCall, Select, Var
 from bytewright.ir.prim import (
+    LEAVES,
     Allocate,
     BufferParameter,
     Call,
-    ContextArgument,
     For,
     If,
     Let,
     PrimFunc,
-    Region,
     Seq,
     Statement,
-    Store,
     View,
+    blocks,
+    defined_names,
+    expressions,
+    regions,
+    stores,
 )
 from bytewright.ir.remember import remembered
 from bytewright.ir.types import DType
@@ -80,21 +83,6 @@ def expression_depth(expression: Expr) -> int:
     return deepest
 
 
-def blocks(statement: Statement) -> tuple[Seq, ...]:
-    """The sequences directly inside a statement; a `Seq` is its own."""
-    match statement:
-        case Seq():
-            return (statement,)
-        case For():
-            return (statement.body,)
-        case If():
-            return (statement.then,) if statement.otherwise is None else (statement.then, statement.otherwise)
-        case Allocate() | View() | Store() | Let() | Call():
-            return ()
-        case _:
-            assert_never(statement)
-
-
 def walk_statements(statement: Statement) -> Iterator[Statement]:
     """The statement and all statements inside it, in the order of the text."""
     pending = [statement]
@@ -103,7 +91,7 @@ def walk_statements(statement: Statement) -> Iterator[Statement]:
         yield node
         if isinstance(node, Seq):
             pending.extend(reversed(node.statements))
-        elif isinstance(node, For | If):
+        elif type(node) not in LEAVES:
             pending.extend(reversed(blocks(node)))
 
 
@@ -134,59 +122,6 @@ def names_in(function: PrimFunc) -> tuple[str, ...]:
     return tuple(names)
 
 
-def defined_names(statement: Statement) -> tuple[str, ...]:
-    """The name that the statement itself defines, if it does."""
-    match statement:
-        case For() | Let():
-            return (statement.variable.name,)
-        case Allocate() | View():
-            return (statement.buffer.name,)
-        case _:
-            return ()
-
-
-def regions(statement: Statement) -> tuple[Region, ...]:
-    """The regions that the statement itself names."""
-    match statement:
-        case View():
-            return tuple(side for side in (statement.source, statement.otherwise) if side is not None)
-        case Call():
-            return tuple(argument for argument in statement.arguments if isinstance(argument, Region))
-        case _:
-            return ()
-
-
-def expressions(statement: Statement) -> tuple[Expr, ...]:
-    """The expressions that the statement itself evaluates, not those of statements inside it."""
-    match statement:
-        case For():
-            return (statement.begin, statement.end)
-        case Store():
-            return (*statement.indices, statement.value)
-        case If():
-            return (statement.condition,)
-        case Let():
-            return (statement.value,)
-        case View():
-            condition = () if statement.condition is None else (statement.condition,)
-            return (*condition, *(index for region in regions(statement) for index in region.indices))
-        case Call():
-            found: list[Expr] = []
-            for argument in statement.arguments:
-                match argument:
-                    case Region():
-                        found.extend(argument.indices)
-                    case ContextArgument():
-                        pass
-                    case _:
-                        found.append(argument)
-            return tuple(found)
-        case Allocate() | Seq():
-            return ()
-        case _:
-            assert_never(statement)
-
-
 def evaluated(statement: Statement) -> Iterator[Expr]:
     """Every expression that the statement itself evaluates, operands included."""
     for expression in expressions(statement):
@@ -210,6 +145,12 @@ def loaded_buffers(statement: Statement) -> tuple[Buffer, ...]:
     )
 
 
+def stored_buffers(statement: Statement) -> tuple[Buffer, ...]:
+    """The buffers that the statement itself writes an element of, once for each."""
+    written = stores(statement)
+    return tuple(store.buffer for store in written) if written else ()
+
+
 def condition_buffer(statement: Statement) -> Buffer | None:
     """The buffer of one truth value, by which alone a branch is chosen: all that an entry may read itself."""
     if not isinstance(statement, If) or not isinstance(statement.condition, Load):
@@ -226,8 +167,8 @@ def named_buffers(statement: Statement) -> Iterator[Buffer]:
     for inner in walk_statements(statement):
         yield from (region.buffer for region in regions(inner))
         yield from loaded_buffers(inner)
-        if isinstance(inner, Store):
-            yield inner.buffer
+        for store in stores(inner):
+            yield store.buffer
 
 
 def free_variables(statement: Statement) -> tuple[Var, ...]:

@@ -100,10 +100,12 @@ class ElementRule:
     Attributes:
         write: Takes the element and the operator's own descriptor.
         num_operands: The first operands, of which an element is needed; the others are read as a whole.
+        is_by_channel: Whether those others may have an entry for each channel.
     """
 
     write: Callable[[Point, Any], Scalar]
     num_operands: int = 1
+    is_by_channel: bool = False
 
 
 def _of_two(combine: Callable[[Any, Any], Any]) -> ElementRule:
@@ -360,7 +362,7 @@ ELEMENTS: dict[type[ir.Operation], ElementRule] = {
     Negate: _of_one(lambda x: x * -1.0),
     Pow: _unbounded(POW),
     Recentre: ElementRule(_recentred),
-    Rescale: ElementRule(rescaled),
+    Rescale: ElementRule(rescaled, is_by_channel=True),
     Rsqrt: _of_one(lambda x: ir.const(1.0, F32) / SQRT(x)),
     Select: ElementRule(_select, num_operands=3),
     Sigmoid: ElementRule(_sigmoid),
@@ -379,7 +381,7 @@ ELEMENTS: dict[type[ir.Operation], ElementRule] = {
     TflLeakyRelu: ElementRule(_leaky_relu),
     TflPrelu: ElementRule(_prelu, num_operands=2),
     TflQuantize: ElementRule(_quantized),
-    TflRealRescale: ElementRule(real_rescaled),
+    TflRealRescale: ElementRule(real_rescaled, is_by_channel=True),
     TflRound: _of_one(RINT),
     TflSign: ElementRule(_sign),
     TflSqrt: _of_one(SQRT),

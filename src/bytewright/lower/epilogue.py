@@ -52,7 +52,7 @@ class Epilogue:
     def reads_tensors(self) -> bool:
         """Whether elements of tensors go into it beside the anchor's."""
         own = {node.outputs[0].name for node in self.group.nodes}
-        operands = {name for node in self.group.elementwise for name in _elementwise_operands(node)}
+        operands = {name for node in self.group.elementwise for name in elementwise_operands(node)}
         return any(name not in own and name not in self.constants for name in operands)
 
     def store(self, coordinates: Coordinates, anchor: Scalar | None = None) -> None:
@@ -100,7 +100,7 @@ class Epilogue:
                 sum_of_two(node, self._producer, self.types, self.constants) if is_tried else None
             )
         both = self._sums[name]
-        return _elementwise_operands(node) if both is None else both.operands
+        return elementwise_operands(node) if both is None else both.operands
 
     def _value(self, name: str, coordinates: Coordinates, values: Mapping[str, Scalar]) -> Scalar:
         """One element of a tensor whose operands are computed."""
@@ -121,10 +121,10 @@ class Epilogue:
         """What a rescaled value is to the operators of two operands around it."""
         name, producer = node.outputs[0].name, self._producer.get(node.inputs[0])
         for reader in self.group.elementwise:
-            pair = _elementwise_operands(reader)
+            pair = elementwise_operands(reader)
             if len(pair) == 2 and name in pair:
                 return "left" if name == pair[0] else "right"
-        return "result" if producer and len(_elementwise_operands(producer)) == 2 else "scaled"
+        return "result" if producer and len(elementwise_operands(producer)) == 2 else "scaled"
 
     def _named(self, name: str, value: Scalar) -> Scalar:
         """The value under a name where it is used twice, so that the text does not double, or nests deeply."""
@@ -144,7 +144,7 @@ class Epilogue:
         return Scalar(value, int(array.min()), int(array.max())) if dtype.is_integer else Scalar(value)
 
 
-def _elementwise_operands(node: ir.Node) -> tuple[str, ...]:
+def elementwise_operands(node: ir.Node) -> tuple[str, ...]:
     """The operands of which an element is needed; the others are read as a whole, when the kernel is written."""
     return node.inputs[: ELEMENTS[type(node.operation)].num_operands]
 

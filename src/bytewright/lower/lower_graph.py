@@ -23,6 +23,7 @@ from bytewright.lower.bound.lower_bound import lower_bound
 from bytewright.lower.epilogue import Epilogue
 from bytewright.lower.group import Group
 from bytewright.lower.hand_over import BlockCopy, CallBlock, HandOver, lower_ethos_u
+from bytewright.lower.isa.elementwise import write_elementwise
 from bytewright.lower.isa.registry import choose
 from bytewright.lower.kernel import (
     Argument,
@@ -33,7 +34,6 @@ from bytewright.lower.kernel import (
     TensorArgument,
 )
 from bytewright.lower.kernels.context import Template
-from bytewright.lower.kernels.elementwise import lower_elementwise
 from bytewright.lower.kernels.registry import TEMPLATES
 from bytewright.lower.shared_scratch import share_scratch
 from bytewright.ops.control import CondIf, Loop
@@ -347,18 +347,21 @@ class _Lowering:
         name = self._kernel_name(first)
         if isinstance(first.operation, ir.CopyOperation) and not self.target.device(device).runs_c:
             return self._copy_job(name, first, device)
-        kernel = KernelBuilder(
-            name, style, first.where, device, self.symbols, self.shared_data, self.optimize
-        )
-        epilogue = Epilogue(kernel, group, self.types, self.constants)
+
+        def new_kernel() -> KernelBuilder:
+            symbols, shared = self.symbols, self.shared_data
+            return KernelBuilder(name, style, first.where, device, symbols, shared, self.optimize)
+
+        features = self.target.device(device).isa.features
         if group.anchor is None:
-            lower_elementwise(kernel, epilogue)
-        else:
-            template, operation = Template(kernel, epilogue, group.anchor), group.anchor.operation
-            chosen, reasons = choose(template, self.target.device(device).isa.features)
-            kernel.remarks += reasons
-            (TEMPLATES[type(operation)] if chosen is None else chosen).write(template, operation)
-            kernel.template = "" if chosen is None else chosen.name
+            return write_elementwise(new_kernel, group, self.types, self.constants, features).finish()
+        kernel = new_kernel()
+        template = Template(kernel, Epilogue(kernel, group, self.types, self.constants), group.anchor)
+        operation = group.anchor.operation
+        chosen, reasons = choose(template, features)
+        kernel.remarks += reasons
+        (TEMPLATES[type(operation)] if chosen is None else chosen).write(template, operation)
+        kernel.template = "" if chosen is None else chosen.name
         return kernel.finish()
 
     def _copy_job(self, name: str, node: ir.Node, device: str) -> LoweredKernel:

@@ -73,7 +73,7 @@ def candidate_pools(wanted: Wanted, target: Target) -> tuple[Pool, ...]:
 def check_memory_of_caller(
     live: LiveBuffer, parameter: ir.BufferParameter, device: str, target: Target
 ) -> None:
-    """Refuses an input or output that the application can have nowhere that all reach who touch it.
+    """Refuses an input or output that the application can write or have written nowhere that all reach who touch it.
 
     Where they reach some of its memories alone, it is told: the plan's `caller_memories`.
 
@@ -88,11 +88,11 @@ def check_memory_of_caller(
     """
     side = ir.Border.INPUT if parameter.access is ir.Access.READ else ir.Border.OUTPUT
     devices = tuple(dict.fromkeys((device, *sorted(touch.device for touch in live.touches))))
-    if target.common_memories(devices, is_written=side is ir.Border.OUTPUT):
+    if target.common_memories(devices, is_written=True):
         return
     raise compile_error(
         "BW301",
-        f"the application can have {side.value} '{live.buffer.name}' in no memory that "
+        f"the application can have {side.value} '{live.buffer.name}' in no memory that can be written and that "
         f"{' and '.join(map(repr, devices))} reach",
         notes=(
             *dict.fromkeys(touch.reason for touch in live.touches if touch.device != device),

@@ -6,7 +6,6 @@ is lent and what is copied (`settle`). Annotations are gone afterwards, and doin
 """
 
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from bytewright import ir
@@ -57,19 +56,24 @@ def plan_devices(
 
 def _settled(program: Program, devices: Devices, io: ir.Io) -> Settled:
     """Places with copies in as few hops as will do: of what the application has anywhere, or where it is told."""
-    refused: CompileError | None = None
+    refusals: list[CompileError] = []
     for most_hops in range(1, Routes(Pools(program.target)).most_hops + 1):
-        try:
-            return settle(program, devices, io, most_hops)
-        except CompileError as error:
-            refused, codes = error, {each.code for each in error.diagnostics}
-        if io is not ir.Io.WORKSPACE and codes <= {"BW702", "BW703"}:
-            with suppress(CompileError):
-                return settle(program, devices, io, most_hops, is_told=True)
-        if "BW703" not in codes:
+        refusals = []
+        for is_told in (False,) if io is ir.Io.WORKSPACE else (False, True):
+            try:
+                return settle(program, devices, io, most_hops, is_told=is_told)
+            except CompileError as error:
+                refusals.append(error)
+            if not _codes(refusals[0]) <= {"BW702", "BW703"}:
+                break
+        if "BW703" not in _codes(refusals[0]):
             break
-    assert refused is not None
-    raise refused
+    far = [error for error in refusals if _codes(error) == {"BW703"}]
+    raise min(far or refusals[:1], key=lambda error: len(error.diagnostics))
+
+
+def _codes(error: CompileError) -> set[str]:
+    return {diagnostic.code for diagnostic in error.diagnostics}
 
 
 @dataclass(slots=True)

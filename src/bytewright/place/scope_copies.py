@@ -15,7 +15,7 @@ from bytewright import ir
 from bytewright.c_names import unique_name
 from bytewright.diagnostics import CompileError, compile_error
 from bytewright.ir.analyses.bind_symbols import Known
-from bytewright.ir.walk import defined_names, named_buffers, names_in, regions, walk_statements
+from bytewright.ir.walk import defined_names, named_buffers, names_in, regions, stores, walk_statements
 from bytewright.place.copy_kernels import CopyKernels
 from bytewright.place.drop_dead_copies import DropDeadCopies, Move
 from bytewright.place.scope_uses import Memory, Piece, Use, Written
@@ -222,8 +222,6 @@ class _Copying:
                         if (id(statement), u.index) in self.needed and not u.is_overwritten(self.full)
                     )
                     found = {**dict.fromkeys(map(self.copy_of, read)), **found}
-                case ir.Store():
-                    self.forget(found, statement)
                 case ir.Seq():
                     found = self.before(statement.statements, found)
                 case ir.If():
@@ -235,7 +233,7 @@ class _Copying:
                     _drop(turn, statement.variable.name)
                     found = {**self.before(statement.body.statements, {**turn, **found}), **found}
                 case _:
-                    pass
+                    self.forget(found, statement)
             for name in defined_names(statement):
                 _drop(found, name)
         return found
@@ -243,9 +241,9 @@ class _Copying:
     def forget(self, live: Live, statement: ir.Statement) -> None:
         """Drops the copies of what a statement writes."""
         for inner in walk_statements(statement) if live else ():
-            if isinstance(inner, ir.Store):
-                self.overwrite(live, Piece(inner.buffer, inner.indices, (1,)))
-            elif isinstance(inner, ir.Call) and inner.callee in self.kernels:
+            for store in stores(inner):
+                self.overwrite(live, Piece(store.buffer, store.indices, (1,)))
+            if isinstance(inner, ir.Call) and inner.callee in self.kernels:
                 for use in self.memory.uses(inner, self.kernels):
                     if use.is_written:
                         self.overwrite(live, use.piece)

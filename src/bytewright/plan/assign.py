@@ -103,6 +103,8 @@ class _Assign:
         self.nogoods: list[list[frozenset[int]]] = [[] for _ in range(num_pools)]
         self.known: dict[tuple[int, frozenset[int]], Outcome] = {}
         self.total_bound = max((union_of(flat, alive) for alive in self.sections), default=0)
+        is_without_choice = any(not flat.choices[i] for i in self.members)
+        self.is_impossible = is_without_choice or self.total_bound > self._room()
         self.least_cost = sum(flat.choices[i][0].cost for i in self.members if flat.choices[i])
         self.best: Draft | None = None
         self.complete = True
@@ -114,8 +116,9 @@ class _Assign:
         self.twin = self._twins()
         self.chosen: dict[int, Choice] = {}
         is_one_section = len(self.sections) == 1 and not flat.contract_gaps
-        self.tables = KnapsackTables(flat, self.order) if is_one_section else None
-        self.relaxation = None if flat.contract_gaps or is_one_section else Relaxation(flat, self.sections)
+        is_relaxed = not (flat.contract_gaps or is_one_section or self.is_impossible)
+        self.tables = KnapsackTables(flat, self.order) if is_one_section and not self.is_impossible else None
+        self.relaxation = Relaxation(flat, self.sections) if is_relaxed else None
         self.root_cost = self._raised(self.least_cost, 0, range(len(self.sections)))
 
     def _priority(self, index: int) -> tuple[int, int, int, int]:
@@ -140,8 +143,7 @@ class _Assign:
         return twins
 
     def run(self) -> Outcome:
-        is_without_choice = any(not self.flat.choices[i] for i in self.members)
-        if is_without_choice or self.total_bound > self._room() or self.root_cost >= IMPOSSIBLE:
+        if self.is_impossible or self.root_cost >= IMPOSSIBLE:
             return Outcome(None, is_impossible=True)
         if not self._good_enough():
             self._descend()

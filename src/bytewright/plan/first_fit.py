@@ -35,18 +35,24 @@ def placer(flat: FlatProblem, use_native: bool = True) -> Callable[[Sequence[int
 
 
 def standard_orders(flat: FlatProblem) -> list[list[int]]:
-    """By size, by area, by length of life, by birth and by death; ties by size and position."""
+    """By size, by area, by length of life, by birth, by death and by alignment; ties by size and position.
+
+    By alignment the strictest comes first, and before others with the same the multiples of it: where all live at once,
+    those leave nothing between them.
+    """
     buffers = flat.buffers
     sizes = flat.size_bytes
     lengths = [buffer.last_tick - buffer.first_tick for buffer in buffers]
     starts = [buffer.first_tick for buffer in buffers]
     ends = [buffer.last_tick for buffer in buffers]
-    keys: list[Callable[[int], tuple[int, int]]] = [
+    alignments = [max((choice.alignment for choice in row), default=1) for row in flat.choices]
+    keys: list[Callable[[int], tuple[int, ...]]] = [
         lambda i: (-sizes[i], -lengths[i]),
         lambda i: (-sizes[i] * lengths[i], -sizes[i]),
         lambda i: (-lengths[i], -sizes[i]),
         lambda i: (starts[i], -sizes[i]),
         lambda i: (-ends[i], -sizes[i]),
+        lambda i: (-alignments[i], int(sizes[i] % alignments[i] > 0), -sizes[i], -lengths[i]),
     ]
     orders = (tuple(sorted(range(flat.num_buffers), key=key)) for key in keys)
     # Of buffers that live equally long, some are the same.

@@ -22,7 +22,7 @@ FIRST_ROUND_NODES = 8192
 ROUND_GROWTH = 4
 # Pairs of buffers that coexist, and buffers counted in each section, that the search is given at most.
 MAX_SEARCH_PAIRS = 1 << 22
-# Bounds, five runs of first fit and the rest of what is done once for each buffer.
+# Bounds, six runs of first fit and the rest of what is done once for each buffer.
 STEPS_PER_BUFFER = 400
 # The lower bound is attainable more often than not, so early rounds try it longer than other capacities; when
 # it has withstood that long, the rest of the budget is better spent above it.

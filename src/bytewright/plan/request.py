@@ -54,15 +54,22 @@ class Meter:
         goal: When to stop.
         progress: What to call now and then.
         native: Whether the C core may be used (the answer is the same without).
+        explains: Whether it is asked which buffers are in conflict where there is no plan.
     """
 
     def __init__(
-        self, node_budget: int, goal: Goal, progress: Progress | None = None, native: bool = True
+        self,
+        node_budget: int,
+        goal: Goal,
+        progress: Progress | None = None,
+        native: bool = True,
+        explains: bool = True,
     ) -> None:
         self.node_budget = node_budget
         self.goal = goal
         self.progress = progress
         self.native = native
+        self.explains = explains
         self.num_nodes = 0
         self.work = 0
         self._max_nodes = min(max(node_budget, 0), LARGEST_BUDGET)

@@ -118,6 +118,7 @@ def solve(
     goal: Goal = Goal.MINIMISE,
     progress: Progress | None = None,
     native: bool = True,
+    explain: bool = True,
 ) -> Solution:
     """Places every buffer, or says why that cannot be done.
 
@@ -128,6 +129,8 @@ def solve(
         goal: Whether to look for the least cost and top, or to stop at the first plan within the capacities.
         progress: Called now and then with what is known so far.
         native: Whether the C core may be used, if it is there; the solution is the same without it.
+        explain: Whether a refusal names buffers in conflict and what pools are short of, which takes longer than to
+            find out that there is no plan.
 
     Raises:
         CompileError: BW604 if there is no such solver; BW401 if a registered solver returned a bad plan, BW605 if it
@@ -135,7 +138,7 @@ def solve(
     """
     function = find_solver(solver)
     flat = flatten(problem)
-    meter = Meter(node_budget, goal, progress, native)
+    meter = Meter(node_budget, goal, progress, native, explain)
     outcome = function(flat, meter)
     if outcome.best is None:
         return _without_plan(flat, outcome, solver, meter)
@@ -204,6 +207,9 @@ def _use(flat: FlatProblem, index: int, best: Draft, outcome: Outcome) -> PoolUs
 
 
 def _without_plan(flat: FlatProblem, outcome: Outcome, solver: str, meter: Meter) -> Solution:
+    if not meter.explains:
+        status = Status.INFEASIBLE if outcome.is_impossible else Status.UNKNOWN
+        return Solution(status, statistics=_statistics(solver, meter))
     problem = flat.problem
     conflict = sorted(outcome.conflict.members)
     members = conflict or range(flat.num_buffers)

@@ -43,7 +43,9 @@ def auto(flat: FlatProblem, meter: Meter, start_with_first_fit: bool = True) -> 
     if not is_searchable(flat, everything) or not is_assignable(flat):
         return by_first_fit(flat, meter)
     outcome = place_in_pools(flat, everything, meter, meter.goal, start_with_first_fit)
-    return replace(outcome, conflict=_find_conflict(flat, meter)) if outcome.is_impossible else outcome
+    if not (outcome.is_impossible and meter.explains):
+        return outcome
+    return replace(outcome, conflict=_find_conflict(flat, meter))
 
 
 def _unproved(flat: FlatProblem, draft: Draft) -> Outcome:

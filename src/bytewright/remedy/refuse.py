@@ -1,10 +1,12 @@
 """Why a model does not fit: by how many bytes, at which step, because of which buffers, and what would help.
 
 Everything that is missing is said at once. The help is the same under each, because it mends all of it: options that
-were tried with success (`find_remedy.py`), or that there are none.
+were tried with success (`find_remedy.py`), or that there are none. Where constants alone have more bytes than the
+target, nothing is tried, and nothing else is asked.
 """
 
 import shlex
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from bytewright import ir
@@ -14,7 +16,9 @@ from bytewright.ir.analyses.stack import stack_refusals
 from bytewright.ir.symbols import scalar_symbols
 from bytewright.options import parse_pin_option
 from bytewright.plan.problem import Buffer, Problem
-from bytewright.plan.solution import Shortage, Solution, Status
+from bytewright.plan.solution import Shortage, Status
+from bytewright.plan.solve import solve
+from bytewright.remedy.constants import bytes_together, constants_of, where_constants_fit
 from bytewright.remedy.find_remedy import devices_at_work, find_remedy
 from bytewright.remedy.shortfall import Shortfall, largest_shortfall
 from bytewright.remedy.trial import Attempt, Conditions, Trial
@@ -40,6 +44,7 @@ def require_fit(module: ir.Module, conditions: Conditions, attempt: Attempt, qui
     Raises:
         CompileError: It does not fit, or the conditions contradict each other, with options that would work.
     """
+    _require_room_for_constants(module, conditions.target)
     try:
         trial = attempt(conditions)
     except CompileError as error:
@@ -53,12 +58,28 @@ def require_fit(module: ir.Module, conditions: Conditions, attempt: Attempt, qui
     meant = _meant(conditions, diagnostics, quick_attempt)
     if meant is not None:
         raise CompileError(replace(diagnostic, help=meant) for diagnostic in diagnostics)
-    remedy = find_remedy(module, conditions, quick_attempt)
+    remedy = find_remedy(module, conditions, where_constants_fit(module, quick_attempt))
     text = otherwise if remedy is None else remedy.text(conditions.target)
     is_said = all(diagnostic.help not in (None, _PLAN_IO) for diagnostic in diagnostics)
     if is_said and (remedy is None or remedy.without):
         raise CompileError(diagnostics)  # what was meant is better than nothing, where each error can say it
     raise CompileError(replace(diagnostic, help=text) for diagnostic in diagnostics)
+
+
+def _require_room_for_constants(module: ir.Module, target: Target) -> None:
+    """Refuses a module whose constants have more bytes than all memories together, before it is stored."""
+    pools, room_bytes = target.parameter_pools, bytes_together(target.memories)
+    constants = constants_of(module, target)
+    needed_bytes = sum(constant.size_bytes for constant in constants)
+    if not pools or room_bytes is None or needed_bytes <= room_bytes:
+        return
+    capacity_bytes = sum(target.capacity_bytes(pool) or 0 for pool in pools)
+    whole = Shortfall(tuple(pool.name for pool in pools), capacity_bytes, needed_bytes, 0)
+    names = ", ".join(memory.name for memory in target.memories)
+    advice = f"no option helps: all memories ({names}) have {room_bytes} B together; {_smaller_model(module)}"
+    raise CompileError(
+        [Diagnostic("BW301", _headline(whole, None), tuple(_largest_of(constants, None)), advice)]
+    )
 
 
 def _meant(conditions: Conditions, diagnostics: tuple[Diagnostic, ...], attempt: Attempt) -> str | None:
@@ -95,24 +116,34 @@ def _no_room(target: Target, module: ir.Module) -> str:
     devices = devices_at_work(module, target)
     who = " or ".join(f"device '{device.name}'" for device in devices)
     memories = ", ".join(dict.fromkeys(name for device in devices for name in device.reached_memories))
-    return (
-        f"no option helps: all that {who} reaches ({memories}) was tried; "
-        f"take a smaller {'batch or ' if scalar_symbols(module.main) else ''}model, or a target with more memory"
-    )
+    return f"no option helps: all that {who} reaches ({memories}) was tried; {_smaller_model(module)}"
+
+
+def _smaller_model(module: ir.Module) -> str:
+    batch = "batch or " if scalar_symbols(module.main) else ""
+    return f"take a smaller {batch}model, or a target with more memory"
 
 
 def refusals(trial: Trial) -> tuple[Diagnostic, ...]:
     """What is missing: a diagnostic for each stack and for each role of pools."""
     found = stack_refusals(trial.stack, trial.module, trial.conditions.target)
+    solver = trial.conditions.options.solver
     if not trial.workspace.has_plan:
-        found.append(_without_plan(trial.workspace_problem, trial.workspace, trial.timeline))
+        found.append(_without_plan(trial.workspace_problem, solver, trial.timeline))
     if not trial.parameters.has_plan:
-        found.append(_without_plan(trial.parameter_problem, trial.parameters, None))
+        found.append(_without_plan(trial.parameter_problem, solver, None))
     return tuple(found)
 
 
-def _without_plan(problem: Problem, solution: Solution, timeline: Timeline | None) -> Diagnostic:
-    """Args: `timeline` tells steps from ticks; None for parameters, which are alive always."""
+def _without_plan(problem: Problem, solver: str, timeline: Timeline | None) -> Diagnostic:
+    """Why a problem has no plan.
+
+    Args:
+        problem: For which the solver found none.
+        solver: Its name.
+        timeline: Tells steps from ticks; None for parameters, which are alive always.
+    """
+    solution = solve(problem, solver)
     if solution.status is not Status.INFEASIBLE:
         return replace(solution.diagnose(), help=None)
     conflict = [buffer for buffer in problem.buffers if buffer.name in set(solution.infeasible_set)]
@@ -122,16 +153,21 @@ def _without_plan(problem: Problem, solution: Solution, timeline: Timeline | Non
     else:
         total = sum(buffer.size_bytes for buffer in conflict)
         message = f"{len(conflict)} buffers, {total} B, cannot be placed together"
-        largest = sorted(conflict, key=lambda buffer: (-buffer.size_bytes, buffer.name))
-        notes.extend(_described(buffer, timeline) for buffer in largest[:MAX_BUFFERS_SHOWN])
-        if len(largest) > MAX_BUFFERS_SHOWN:
-            notes.append(f"and {len(largest) - MAX_BUFFERS_SHOWN} more")
+        notes.extend(_largest_of(conflict, timeline))
         if solution.irreducible:
             notes.append("without any one of them the others can be placed")
     whole = largest_shortfall(problem)
     if whole is None:
         return Diagnostic("BW301", message, tuple(notes))
     return Diagnostic("BW301", _headline(whole, timeline), (message, *notes))
+
+
+def _largest_of(buffers: Sequence[Buffer], timeline: Timeline | None) -> Iterator[str]:
+    """The largest buffers, and how many others there are."""
+    largest = sorted(buffers, key=lambda buffer: (-buffer.size_bytes, buffer.name))
+    yield from (_described(buffer, timeline) for buffer in largest[:MAX_BUFFERS_SHOWN])
+    if len(largest) > MAX_BUFFERS_SHOWN:
+        yield f"and {len(largest) - MAX_BUFFERS_SHOWN} more"
 
 
 def _headline(whole: Shortfall, timeline: Timeline | None) -> str:

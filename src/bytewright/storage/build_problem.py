@@ -156,10 +156,16 @@ def build_parameter_problem(module: ir.Module, target: Target) -> plan.Problem:
     traffic = _traffic(module)
     buffers = tuple(
         _buffer(constant, len(constant.data.content), (0, 1), traffic, target)
-        for constant in module.constant_buffers
-        if ir.lowering_pass(constant.scope, target) is None
+        for constant in planned_constants(module, target)
     )
     return _problem((*headers, *buffers), _parameter_pools(module, target))
+
+
+def planned_constants(module: ir.Module, target: Target) -> Iterator[ir.ConstantBuffer]:
+    """Those that parameter pools hold, whole and each for itself; storage adds none and takes none away."""
+    return (
+        constant for constant in module.constant_buffers if ir.lowering_pass(constant.scope, target) is None
+    )
 
 
 def limit_parameters(problem: plan.Problem, module: ir.Module, target: Target) -> plan.Problem:

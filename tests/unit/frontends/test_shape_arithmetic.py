@@ -412,6 +412,20 @@ def sum_over_the_batch(draft: Draft) -> int:
     return draft.node("ADD", draft.x, mean, dtype="float32")
 
 
+def rows_of_one_sample(draft: Draft) -> int:
+    """Rows of all samples become those of one, of which a mean is taken."""
+    rows = draft.node("RESHAPE", draft.x, draft.constant([1, -1, 4]), dtype="float32")
+    return draft.node("MEAN", rows, draft.constant([1]), dtype="float32")
+
+
+def rows_of_one_of_known_rank(draft: Draft) -> int:
+    """The same with a shape that is computed, and whose last extent is open."""
+    first = draft.node("SUB", draft.constant([3]), draft.constant([2]))
+    shape = draft.node("CONCATENATION", first, draft.constant([4, -1]))
+    rows = draft.node("RESHAPE", draft.x, shape, dtype="float32")
+    return draft.node("MEAN", rows, draft.constant([2]), dtype="float32")
+
+
 @pytest.mark.parametrize(
     "build",
     [
@@ -423,6 +437,8 @@ def sum_over_the_batch(draft: Draft) -> int:
         broadcast_beside_the_batch,
         broadcast_with_the_batch,
         sum_over_the_batch,
+        rows_of_one_sample,
+        rows_of_one_of_known_rank,
     ],
 )
 def test_what_holds_for_one_batch_alone_is_refused_for_more(build: Callable[[Draft], int]) -> None:
@@ -433,7 +449,16 @@ def test_what_holds_for_one_batch_alone_is_refused_for_more(build: Callable[[Dra
     assert "--batch-max" in (diagnostics[0].help or "")
 
 
-@pytest.mark.parametrize("build", [scaled_by_the_batch, counted_up, sum_over_the_batch])
+@pytest.mark.parametrize(
+    "build",
+    [
+        scaled_by_the_batch,
+        counted_up,
+        sum_over_the_batch,
+        rows_of_one_sample,
+        rows_of_one_of_known_rank,
+    ],
+)
 def test_the_same_compile_for_one_sample(build: Callable[[Draft], int]) -> None:
     draft = Draft()
     content = draft.builder.build([draft.x], [build(draft)])
@@ -442,6 +467,19 @@ def test_the_same_compile_for_one_sample(build: Callable[[Draft], int]) -> None:
     (result,) = module.graph.results
     found = evaluate_function(module.graph, module.constants, (x,))[result]
     np.testing.assert_array_equal(found, LiteRt(content).run(x)[0])
+
+
+def test_a_file_for_one_sample_may_call_its_first_extent_one() -> None:
+    """Then every number is one sample's, so each is computed as it would be alone."""
+    draft = Draft()
+    draft.x = draft.builder.tensor("fixed", IMAGE, "float32")
+    content = draft.builder.build([draft.x], [rows_of_one_sample(draft)])
+    module = open_batch(import_content(content, "model.tflite", batch_max=3), 3)
+    x = integers((3, *IMAGE[1:])).astype(np.float32)
+    (result,) = module.graph.results
+    found = evaluate_function(module.graph, module.constants, (x,))[result]
+    alone = [LiteRt(content).run(sample[None])[0] for sample in x]
+    np.testing.assert_array_equal(found, np.concatenate(alone))
 
 
 def drawn(seed: int) -> bytes:

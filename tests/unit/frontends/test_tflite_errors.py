@@ -221,7 +221,7 @@ def test_what_tflm_has_no_kernel_for_on_integers_and_truth_values() -> None:
     content = builder.build([x], [y])
     assert import_content(content, "model.tflite").graph.nodes
     assert "leaves out the fused activation RELU6 on int32" in only(content, Numerics.TFLM).message
-    for dtype, text in (("bool", "for choices of bool"), ("int32", "does not have it for int32")):
+    for dtype, text in (("bool", "does not have it for bool"), ("int32", "does not have it for int32")):
         builder = ModelBuilder()
         condition, y = builder.tensor("c", (4,), "bool"), builder.tensor("y", (4,), dtype)
         choices = [builder.tensor(name, (4,), dtype) for name in "ab"]
@@ -580,8 +580,8 @@ def test_micro_has_no_tile() -> None:
     content = builder.build([x], [y])
     assert import_content(content, "model.tflite").graph.nodes
     diagnostic = only(content, Numerics.TFLM)
-    assert "does not have it" in diagnostic.message
-    assert diagnostic.help == "compile for --numerics litert-ref"
+    assert "does not have it, so" in diagnostic.message
+    assert (diagnostic.help or "").startswith("compile for --numerics litert-ref, or take")
 
 
 def test_what_is_packed_has_one_shape() -> None:

@@ -6,10 +6,18 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from bytewright.diagnostics import CompileError
 from bytewright.frontends.tflite import import_content
 from bytewright.ops.arithmetic.numerics import Numerics
 from support.evaluation import evaluate_function
-from support.random_models import CASES, TFLM_CASES, RandomModel, num_examples, operator_models
+from support.random_models import (
+    CASES,
+    MOVED_WITHOUT_INT32_IN_TFLM,
+    TFLM_CASES,
+    RandomModel,
+    num_examples,
+    operator_models,
+)
 from support.reference import LiteRt, TfLiteMicro
 
 FLOAT_TOLERANCE = 1e-5
@@ -53,5 +61,19 @@ def test_equals_tflm(kind: str, dtype: str) -> None:
     @given(model=operator_models(kind, dtype))
     def check(model: RandomModel) -> None:
         assert_equals(model, TfLiteMicro(model.content), Numerics.TFLM)
+
+    check()
+
+
+@pytest.mark.parametrize("kind", MOVED_WITHOUT_INT32_IN_TFLM)
+def test_what_tflm_cannot_run_is_refused(kind: str, capfd: pytest.CaptureFixture[str]) -> None:
+    @settings(QUICK, max_examples=2)
+    @given(model=operator_models(kind, "int32"))
+    def check(model: RandomModel) -> None:
+        with pytest.raises(RuntimeError):
+            TfLiteMicro(model.content).run(*model.inputs(0))
+        capfd.readouterr()  # it says why
+        with pytest.raises(CompileError, match="TensorFlow Lite Micro does not have it"):
+            import_content(model.content, "random.tflite", numerics=Numerics.TFLM)
 
     check()

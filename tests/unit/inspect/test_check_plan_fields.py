@@ -203,6 +203,11 @@ FORGED: dict[str, tuple[str, Change, str]] = {
         lambda d: d["inputs"][0].update(scale=0.75),
         "states DIGITS_INPUT_IMAGE_SCALE",
     ),
+    "a branch in a loop that says it is in none": (
+        "requesting",
+        lambda d: d["conditions"][0].update(loop=None),
+        "is in the loop of steps 2 to 8, its condition in no loop",
+    ),
     "other flags": (
         "plain",
         lambda d: d["build"]["flags"].pop(),

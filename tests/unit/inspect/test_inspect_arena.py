@@ -16,8 +16,10 @@ import pytest
 from rich.console import Console
 
 from bytewright.diagnostics import CompileError
+from bytewright.inspect.c_nodes import spell
+from bytewright.inspect.c_source import CSource
 from bytewright.inspect.check import check_bundle
-from bytewright.inspect.read_c import RequestText, read_calls, read_requests
+from bytewright.inspect.read_entry import read_entry
 from bytewright.record.names import Names
 from bytewright.report.explain import explain, explanation_lines
 from bytewright.report.memory import use_over_time
@@ -213,13 +215,16 @@ int32_t m_run(m_context *context, int32_t n) {
             request_status = first_error(request_status, m_backend_free_workspace(context, M_POOL_RAM, request_a));
 }
 """
-    assert read_requests(source, Names("m")) == [
-        RequestText("request_a", "M_POOL_RAM", "(uint64_t)n * 4", 16),
-        RequestText("request_b", "M_POOL_FAST", "(uint64_t)n * (uint64_t)k * 2", 4096),
-        RequestText("request_b", "M_POOL_FAST"),
-        RequestText("request_a", "M_POOL_RAM"),
+    entry = read_entry(CSource(source), Names("m"))
+    assert [
+        (text.name, text.pool, text.size and spell(text.size), text.alignment) for text in entry.requests
+    ] == [
+        ("request_a", "M_POOL_RAM", "(uint64_t)n * 4", 16),
+        ("request_b", "M_POOL_FAST", "(uint64_t)n * (uint64_t)k * 2", 4096),
+        ("request_b", "M_POOL_FAST", None, None),
+        ("request_a", "M_POOL_RAM", None, None),
     ]
-    (call,) = read_calls(source, Names("m"))
+    (call,) = entry.calls
     assert (call.kernel, call.names) == ("m_k", frozenset({"inputs->x", "request_a", "request_b"}))
 
 

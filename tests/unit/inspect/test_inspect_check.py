@@ -10,8 +10,9 @@ import pytest
 
 from bytewright.bundle.write import write_bundle
 from bytewright.diagnostics import CompileError
+from bytewright.inspect.c_source import CSource, read_bytes
 from bytewright.inspect.check import check_bundle
-from bytewright.inspect.read_c import read_bytes, read_calls
+from bytewright.inspect.read_entry import read_entry
 from bytewright.pipeline import compile_model
 from bytewright.record.names import Names
 from bytewright.record.plan_file import UNHASHED_KEYS, UNHASHED_KEYS_OF_BUFFERS, read_plan
@@ -551,7 +552,7 @@ int32_t m_run(m_context *context, const m_inputs *inputs, const m_outputs *outpu
     return M_OK;
 }
 """
-    calls = read_calls(source, Names("m"))
+    calls = read_entry(CSource(source), Names("m")).calls
     assert [call.kernel for call in calls] == ["m_first", "m_second"]
     assert calls[0].names == {"inputs->a", "M_AT_RAM_X"}
     assert calls[1].names == {"M_AT_RAM_X", "outputs->b"}

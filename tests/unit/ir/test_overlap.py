@@ -292,3 +292,20 @@ def test_what_is_not_known_has_no_distance() -> None:
     assert distances(loop(ir.const(8), i, ir.LoopKind.PARALLEL)) is None
     external = ir.PrimFunc("k", parameters, ir.Seq(()), external=ir.External())
     assert distances(external) is None
+
+
+@pytest.mark.parametrize("of", ["a bound", "a view", "an argument"])
+def test_whatever_is_loaded_is_read(of: str) -> None:
+    """A number that a statement needs may be loaded from what was written over, though the statement touch neither."""
+    source, output, own = (ir.Buffer(name, (8,), I32, 4) for name in ("source", "output", "own"))
+    parameters = (ir.BufferParameter(source, ir.Access.READ), ir.BufferParameter(output, ir.Access.WRITE))
+    i, zero, loaded = ir.Var("i", I32), ir.const(0), ir.Load(source, (ir.const(7),))
+    region = ir.Region(own, (loaded,))
+    statement: ir.Statement = {
+        "a bound": ir.For(i, zero, loaded, ir.Seq((ir.Store(own, (zero,), i),))),
+        "a view": ir.View(ir.Buffer("seen", (1,), I32, 4), region),
+        "an argument": ir.Call("f", (region,)),
+    }[of]
+    body = ir.Seq((ir.Allocate(own), ir.Store(output, (zero,), zero), statement))
+    given = {"source": Given(False), "output": Given(True)}
+    assert overlap_distances(ir.PrimFunc("k", parameters, body), given, {}, {}) == Distances(0, 32)

@@ -12,11 +12,11 @@ from support.random_networks import random_convolution, random_reduction
 from support.tiers import THOROUGH
 
 TARGETS = {
-    "mps3-an547": "mve.pool2d",
+    "mps3-an547": "mve.pool2d_of_bytes",
     "aarch64": "neon.pool2d",
     "x86-64-v3": "avx2.pool2d",
     "x86-64-v4-vnni": "avx512vnni.pool2d",
-    "mps2-an386": "",
+    "mps2-an386": "dsp.pool2d_of_bytes",
     "host": "",
 }
 

@@ -12,11 +12,10 @@ from bytewright.ops.arithmetic.multiplier import Multiplier, quantize_multiplier
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.arithmetic.rescale import double_round
 from bytewright.ops.resize import TflResizeBilinear, TflResizeNearest
-from support import tiers
 from support.reference import LiteRt, TfLiteMicro
+from support.tiers import TIMES
 from tflite_writer import ModelBuilder
 
-THOROUGH = 10 if tiers.THOROUGH else 1
 REFERENCES = {Numerics.LITERT_REF: LiteRt, Numerics.TFLM: TfLiteMicro}
 MODES = ((False, False), (True, False), (False, True))
 
@@ -39,7 +38,7 @@ def test_resizes(mode: tuple[bool, bool], numerics: Numerics) -> None:
     """Random bytes at all positions of sizes of up to 300; those that the reference cannot read are refused."""
     generator = np.random.default_rng(5)
     num_refused = 0
-    for _ in range(12 * THOROUGH):
+    for _ in range(12 * TIMES):
         height, out_height = (int(n) for n in generator.integers(1, 300, 2))
         shape, size = (height, int(generator.integers(1, 9))), (out_height, int(generator.integers(1, 9)))
         x = generator.integers(-128, 128, (1, *shape, 1)).astype(np.int8)
@@ -54,7 +53,7 @@ def test_resizes(mode: tuple[bool, bool], numerics: Numerics) -> None:
                 continue
             (wanted,) = REFERENCES[numerics](resized(kind, shape, size, mode, "int8")).run(x)
             assert (own == wanted).all(), (kind, shape, size)
-    assert num_refused <= 3 * THOROUGH
+    assert num_refused <= 3 * TIMES
 
 
 def product_at_ties(scales: tuple[float, float, float]) -> bytes:
@@ -78,7 +77,7 @@ def test_products_of_matrices_at_ties(numerics: Numerics) -> None:
     x = np.arange(-128, 128).astype(np.int8).reshape(256, 1)
     others = dict.fromkeys(Numerics, 0)
     in_float = 0
-    for number in range(20 * THOROUGH):
+    for number in range(20 * TIMES):
         first, second = (float(np.float32(value)) for value in generator.uniform(0.1, 2, 2))
         ratio = [2, 4 / 3, 10 / 7, 10 / 9, 14 / 9, 6 / 5][number % 6]
         scales = (first, second, float(np.float32(first * second * ratio)))

@@ -21,13 +21,14 @@ from bytewright.place.place_scopes import place_scopes
 from support.asked_scopes import asking_program, expected_of_reusing, pools, reusing_program
 from support.parsing import parse_module
 from support.random_entries import expected
+from support.tiers import THOROUGH
 from support.traced_copies import Trace
 
 TARGET = pools()
 SEEDS = st.integers(0, 1 << 32)
 BORDERS = st.sampled_from((Io.CALLER, Io.WORKSPACE))
 FORMS = st.sampled_from((asking_program, reusing_program))
-FEW = settings(max_examples=12 if settings().max_examples < 1000 else 1000)
+FEW = settings(max_examples=100 if THOROUGH else 12)
 Form = Callable[[int], tuple[str, str]]
 
 

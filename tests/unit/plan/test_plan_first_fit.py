@@ -10,6 +10,7 @@ from bytewright.plan.bounds import pool_bound
 from bytewright.plan.first_fit import first_fit, place_in_order, placer, standard_orders
 from bytewright.plan.flat import flatten
 from bytewright.plan.problem import Buffer, Pool, Problem
+from bytewright.plan.solution import Status
 from bytewright.plan.solve import solve
 from support.tiers import THOROUGH
 
@@ -60,3 +61,20 @@ def test_many_buffers_are_within_a_fifth_of_the_bound():
     bound = pool_bound(flat, 0, range(flat.num_buffers)).lower_bound_bytes
     assert bound <= attempt.tops[0] <= 1.2 * bound
     assert solve(problem).pools[0].top_bytes == attempt.tops[0]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_what_lives_at_once_wastes_nothing_where_sizes_are_multiples_of_alignments(seed: int) -> None:
+    draw = random.Random(seed)
+    alignments = [draw.choice((1, 4, 64)) for _ in range(40)]
+    buffers = [
+        Buffer(f"b{i}", alignment * draw.randint(1, 9), ((0, 1),), alignment)
+        for i, alignment in enumerate(alignments)
+    ]
+    buffers.append(
+        Buffer("rest", 64 * 9 + 32, ((0, 1),), 64)
+    )  # the last of its alignment has anything behind it
+    solution = solve(Problem(tuple(buffers), (Pool("p"),)))
+    assert solution.status is Status.OPTIMAL
+    assert solution.statistics.nodes == 0
+    assert solution.pools[0].top_bytes == sum(buffer.size_bytes for buffer in buffers)

@@ -54,6 +54,20 @@ def test_the_bound_rises_above_the_load_when_the_search_proves_it():
     assert solution.pools[0].top_bytes == 3
 
 
+def test_unexplained_answers_are_the_same_and_refusals_cost_less():
+    work = {True: 0, False: 0}
+    for seed in range(12):
+        problem = random_problem(seed, max_buffers=9)
+        found = {explain: solve(problem, explain=explain) for explain in (True, False)}
+        answers = {(each.status, each.placements, each.cost) for each in found.values()}
+        assert len(answers) == 1
+        if not found[False].has_plan:
+            assert found[False].infeasible_set == found[False].shortages == ()
+            assert found[True].infeasible_set
+            work = {explain: work[explain] + each.statistics.work for explain, each in found.items()}
+    assert work[False] < work[True]
+
+
 def test_a_budget_too_small_leaves_a_gap_and_says_so():
     problem = random_problem(4, max_buffers=9)
     crowded = Problem(

@@ -10,11 +10,9 @@ from bytewright import ir
 from bytewright.storage.rows.fuse_rows import fuse_rows
 from bytewright.storage.rows.segment import Segment, segment_of
 from bytewright.storage.rows.steps import read_rows
-from support import tiers
 from support.ir_program import read_module
 from support.row_programs import RowText, results, row_program
-
-THOROUGH = 10 if tiers.THOROUGH else 1
+from support.tiers import TIMES
 
 
 @pytest.mark.parametrize("odd", [False, True])
@@ -36,7 +34,7 @@ def test_any_segment_computes_the_same(odd: bool) -> None:
 def test_segments_with_steps_that_rise_compute_the_same() -> None:
     """All of up to five steps; some of them make two or three rows of one, with borders inside or beyond."""
     rising = 0
-    for seed in range(200, 200 + 40 * THOROUGH):
+    for seed in range(200, 200 + 40 * TIMES):
         module = row_program(seed, odd=seed % 4 == 0, rises=True).module
         program, wanted = read_rows(module), results(module)
         for first in range(program.num_steps):

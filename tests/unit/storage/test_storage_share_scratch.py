@@ -25,7 +25,7 @@ from support.random_storage import ir_text, least_workspace, random_program
 from support.tiers import THOROUGH
 
 HOST = load_target("host")
-NUM_PROGRAMS = 2000 if THOROUGH else 90
+NUM_PROGRAMS = 400 if THOROUGH else 90
 NUMPY_OF = {"i8": "int8", "i16": "int16", "i32": "int32"}
 PORT = '{} : buffer<8xi32, "global", align=4> {} activation'
 X_Y = f"{PORT.format('x', 'r')}, {PORT.format('y', 'w')}"

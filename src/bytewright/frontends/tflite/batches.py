@@ -11,6 +11,7 @@ from math import prod
 from bytewright import ir
 from bytewright.frontends.tflite.conversion import Conversion, Operand, Spread
 from bytewright.frontends.tflite.dilation import dilated
+from bytewright.frontends.tflite.kernels_of import refuse_kernel
 from bytewright.frontends.tflite.moves import require_same_quantization
 from bytewright.frontends.tflite.shape import emit_slice, emit_transposed
 from bytewright.ops.arithmetic.numerics import Numerics
@@ -52,10 +53,8 @@ def convert_space_to_batch(at: Conversion) -> None:
         0.0 if source.is_float else at.affine(source.tensor).zero_point if source.dtype is ir.DType.I8 else 0
     )
     is_padded = any((*blocks.before, *blocks.after))
-    at.require(
-        at.numerics is not Numerics.TFLM or not is_padded,
-        "TensorFlow Lite Micro never sets what it pads with",
-    )
+    if is_padded and at.numerics is Numerics.TFLM:  # whose kernel never sets what it pads with
+        refuse_kernel(at, " with paddings", (Numerics.LITERT_REF,))
     name = original = at.value_of(source)
     before, after = (0, *blocks.before, 0), (0, *blocks.after, 0)
     if is_padded:

@@ -15,17 +15,16 @@ from bytewright.c_names import model_name
 from bytewright.diagnostics import Collector, CompileError, Diagnostic, compile_error
 from bytewright.frontends.tflite.conversion import DTYPES, Conversion, GraphBuilder
 from bytewright.frontends.tflite.flatbuffer import DamagedError
+from bytewright.frontends.tflite.kernels_of import require_kernel
 from bytewright.frontends.tflite.limits import check_cost
 from bytewright.frontends.tflite.model import ModelRecord, OperatorRecord, TensorRecord
 from bytewright.frontends.tflite.names import BorderNames, PortName, border_names
 from bytewright.frontends.tflite.reader import load_file, read_model
 from bytewright.frontends.tflite.shape_arithmetic import FOLDED
 from bytewright.frontends.tflite.survey import MOST_PLACES, survey
-from bytewright.frontends.tflite.table import OPERATORS, TfliteOperator
+from bytewright.frontends.tflite.table import OPERATORS
 from bytewright.frozen_mapping import FrozenMapping
 from bytewright.ops.arithmetic.numerics import Numerics
-
-_LIBRARIES = {Numerics.LITERT_REF: "LiteRT", Numerics.TFLM: "TensorFlow Lite Micro"}
 
 
 def import_tflite(
@@ -173,28 +172,13 @@ def _convert(graph: GraphBuilder, operator: OperatorRecord) -> None:
             folded.compute(conversion)
         else:
             assert row is not None  # or the survey had refused it
-            _require_kernel(conversion, row)
+            require_kernel(conversion, row.types, row.absent, row.input_at)
             row.convert(conversion)
         conversion.finish()
     except DamagedError as error:
         conversion.fail(str(error), code="BW103")
     except (ValueError, OverflowError, ZeroDivisionError) as error:
         conversion.fail(str(error).removeprefix(f"{operator.kind}: "))
-
-
-def _require_kernel(at: Conversion, row: TfliteOperator) -> None:
-    """The kernels that the model is to equal have one for the operator and its type."""
-    tensors = [at.graph.model.tensors[index] for index in (*at.operator.operands, *at.operator.outputs)]
-    absent = row.absent.get(at.numerics, ())
-    types = sorted({tensor.element_type.lower() for tensor in tensors}.intersection(absent))
-    if types:
-        form = "" if set(absent) >= set(row.types) else f" for {types[0]}"
-        others = [each.value for each in Numerics if types[0] not in row.absent.get(each, ())]
-        help_text = "take the operator out of the model, and compute it in the application"
-        at.fail(
-            f"{_LIBRARIES[at.numerics]} does not have it{form}, so there is nothing to be exact to",
-            help=f"compile for --numerics {others[0]}, or {help_text}" if others else help_text,
-        )
 
 
 def _is_folded(at: Conversion) -> bool:

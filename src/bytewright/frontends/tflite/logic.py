@@ -6,7 +6,6 @@ from bytewright import ir
 from bytewright.frontends.tflite.accumulator import rescale
 from bytewright.frontends.tflite.conversion import Conversion, Operand
 from bytewright.ops.arithmetic.factors import COMPARISON_LEFT_SHIFT, prepare_comparison
-from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.elementwise import Equal, Greater, GreaterEqual, LogicalAnd, LogicalNot, LogicalOr, Select
 
 _COMPARED = (ir.DType.I8, ir.DType.F32, ir.DType.I32)
@@ -83,11 +82,6 @@ def convert_select(at: Conversion) -> None:
     condition = at.truth_operand(0, "condition")
     first, second = at.operand(1, "first choice"), at.operand(2, "second choice")
     at.require_same_dtype(first, second)
-    if at.numerics is Numerics.TFLM and first.dtype is ir.DType.BOOL:
-        at.fail(
-            "TensorFlow Lite Micro does not have it for choices of bool, so there is nothing to be exact to",
-            help="compile for --numerics litert-ref",
-        )
     value = at.value_of(condition, "condition")
     if at.operator.kind == "SELECT":
         at.require(

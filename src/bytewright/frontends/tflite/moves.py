@@ -21,7 +21,6 @@ from bytewright.frontends.tflite.shape import (
     paddings_operand,
 )
 from bytewright.frontends.tflite.tiling import tiled
-from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.data import Gather
 
 # Elements of an axis that is mirrored: each has its number in a table.
@@ -111,8 +110,6 @@ def convert_split_v(at: Conversion) -> None:
 
 def convert_tile(at: Conversion) -> None:
     """TILE by constant multiples."""
-    if at.numerics is Numerics.TFLM:
-        at.fail("TensorFlow Lite Micro does not have it", help="compile for --numerics litert-ref")
     at.require_counts((2,))
     source = at.operand(0, "input")
     at.require_same_dtype(source)

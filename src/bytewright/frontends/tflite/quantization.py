@@ -19,13 +19,6 @@ def convert_quantize(at: Conversion) -> None:
     source = at.activation_operand(0, "input", ir.DType.U8)
     wanted = at.output_tensor().element_type
     at.require(wanted in ("INT8", "UINT8"), f"the result is {wanted}, not INT8 or UINT8")
-    if wanted == "UINT8" and source.dtype is not ir.DType.I8:
-        absent = at.numerics is Numerics.TFLM
-        at.require(
-            not absent,
-            f"TensorFlow Lite Micro does not have it from {source.tensor.element_type} to UINT8, so there is nothing "
-            "to be exact to",
-        )
     if source.is_float:
         result = at.emit(TflQuantize(*at.affine(at.output_tensor())), (at.value_of(source),), "result")
     else:

@@ -56,9 +56,21 @@ def convert_reshape(at: Conversion) -> None:
     else:
         at.require(at.options.has(0), "there is no shape, neither as operand nor as option")
         shape = at.options.numbers(0, "<i4")
+        growth = (0,) * len(shape)
+    if at.graph.has_open_batch and any(at.extent_growth(0)):
+        _require_samples_apart(at, shape, growth)
     if shape == (0,):
         shape = ()  # the form in which old converters wrote a scalar
     at.define(at.reshape(at.value_of(source), _completed(at, shape, prod(source.shape))))
+
+
+def _require_samples_apart(at: Conversion, shape: tuple[int, ...], growth: tuple[int, ...]) -> None:
+    """Refuses a shape that has one sample in front, of whatever batch, and what is left of all of them behind it.
+
+    In a file for one sample such a shape is that sample's; one for any batch means it as it stands.
+    """
+    if shape[:1] == (1,) and not growth[0] and -1 in shape:
+        at.refuse_batch(f"the shape {list(shape)} makes one sample of all")
 
 
 def _completed(at: Conversion, shape: tuple[int, ...], elements: int) -> tuple[int, ...]:

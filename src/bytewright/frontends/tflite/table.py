@@ -1,6 +1,6 @@
 """The TFLite operators: one row for each that Bytewright compiles, and advice on others."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -34,6 +34,7 @@ from bytewright.frontends.tflite.elementwise import (
     product_form,
     sum_form,
 )
+from bytewright.frontends.tflite.kernels_of import Absent
 from bytewright.frontends.tflite.logic import convert_comparison, convert_logical, convert_select
 from bytewright.frontends.tflite.matmul import convert_batch_matmul, convert_fully_connected
 from bytewright.frontends.tflite.moves import (
@@ -118,8 +119,8 @@ class TfliteOperator:
         int8_cost_ms: The same for an int8 result, where that is another.
         scale_cost_ms: What each scale of its weights costs besides.
         has_weights: Its second operand is weights, which must not be integers under float activations.
-        input_at: The position of the operand that is multiplied with them.
-        absent: The element types for which a set of kernels has none, by set.
+        input_at: The position of its first operand that is data: what is multiplied with weights, moved or chosen.
+        absent: What sets of kernels lack of it (`kernels_of.py`).
     """
 
     convert: Callable[[Conversion], None]
@@ -132,7 +133,7 @@ class TfliteOperator:
     scale_cost_ms: float = 0.0
     has_weights: bool = False
     input_at: int = 0
-    absent: Mapping[Numerics, tuple[str, ...]] = field(default_factory=dict[Numerics, tuple[str, ...]])
+    absent: Absent = field(default_factory=dict[Numerics, tuple[str, ...]])
 
 
 def _convert_ethos_u(conversion: Conversion) -> None:
@@ -151,6 +152,9 @@ _BOTH = ("int8", "float32")
 _NOT_IN_TFLM = {Numerics.TFLM: _BOTH}
 _FLOAT_ALONE = dict.fromkeys(Numerics, ("int8",))
 _FLOAT_IN_TFLM = {Numerics.TFLM: ("int8",)}
+# What moves bytes there is for some types alone.
+_MOVED_IN_TFLM: Absent = {Numerics.TFLM: ("int32",)}
+_FEW_MOVED = "tflm: int8 and float32 alone"
 _OF_BELOW_ONE = "int8: scales below 1"
 _POOLS = f"tflm: input and output quantised alike; {_CLAMPS}"
 
@@ -178,9 +182,10 @@ OPERATORS: dict[str, TfliteOperator] = {
     ),
     "BATCH_TO_SPACE_ND": TfliteOperator(
         convert_batch_to_space,
-        limits="3 or 4 axes; constant block shape and crops",
+        limits=f"3 or 4 axes; constant block shape and crops; {_FEW_MOVED}",
         cost_ms=1.5,
         types=_MOVED,
+        absent=_MOVED_IN_TFLM,
     ),
     "BROADCAST_TO": TfliteOperator(convert_broadcast_to, limits="constant shape", cost_ms=1.5, types=_MOVED),
     "CAST": TfliteOperator(
@@ -208,7 +213,12 @@ OPERATORS: dict[str, TfliteOperator] = {
         convert_depthwise, "DepthwiseConv2DOptions", f"{_WEIGHTS}; {_CLAMPS}", cost_ms=2.5, has_weights=True
     ),
     "DEPTH_TO_SPACE": TfliteOperator(
-        convert_depth_to_space, "DepthToSpaceOptions", cost_ms=1.5, types=_MOVED
+        convert_depth_to_space,
+        "DepthToSpaceOptions",
+        _FEW_MOVED,
+        cost_ms=1.5,
+        types=_MOVED,
+        absent=_MOVED_IN_TFLM,
     ),
     "DEQUANTIZE": TfliteOperator(
         convert_dequantize,
@@ -242,7 +252,9 @@ OPERATORS: dict[str, TfliteOperator] = {
         int8_cost_ms=5.0,
         absent=_FLOAT_IN_TFLM,
     ),
-    "EXPAND_DIMS": TfliteOperator(convert_expand_dims, limits="constant axis", types=_MOVED),
+    "EXPAND_DIMS": TfliteOperator(
+        convert_expand_dims, limits=f"constant axis; {_FEW_MOVED}", types=_MOVED, absent=_MOVED_IN_TFLM
+    ),
     "FLOOR": TfliteOperator(partial(convert_unary, operation=Floor()), types=_FLOAT, absent=_FLOAT_ALONE),
     "FULLY_CONNECTED": TfliteOperator(
         convert_fully_connected,
@@ -255,10 +267,11 @@ OPERATORS: dict[str, TfliteOperator] = {
     "GATHER": TfliteOperator(
         convert_gather,
         "GatherOptions",
-        "indices int32, or constant; one that is outside means the nearest",
+        f"indices int32, or constant; one that is outside means the nearest; {_FEW_MOVED}",
         types=_MOVED,
         indices=1,
         cost_ms=1.5,
+        absent=_MOVED_IN_TFLM,
     ),
     "GELU": TfliteOperator(
         convert_gelu,
@@ -328,9 +341,10 @@ OPERATORS: dict[str, TfliteOperator] = {
     "MIRROR_PAD": TfliteOperator(
         convert_mirror_pad,
         "MirrorPadOptions",
-        "constant paddings around axes of at most 65,536",
+        f"constant paddings around axes of at most 65,536; {_FEW_MOVED}",
         cost_ms=3.0,
         types=_MOVED,
+        absent=_MOVED_IN_TFLM,
     ),
     "MUL": TfliteOperator(
         partial(convert_binary, operation=Mul(), wrapping=WrappingMul(), int8=product_form),
@@ -370,6 +384,7 @@ OPERATORS: dict[str, TfliteOperator] = {
         convert_quantize,
         limits="to int8 or uint8; to uint8 from int8 alone with tflm",
         types=("int8", "uint8", "float32"),
+        absent={Numerics.TFLM: ("float32 to uint8", "uint8 to uint8")},
     ),
     "REDUCE_MAX": TfliteOperator(
         partial(convert_reduced_extremum, kind=ReduceMax),
@@ -405,13 +420,15 @@ OPERATORS: dict[str, TfliteOperator] = {
         convert_select,
         limits="choices of one shape; a condition of theirs, of their first axis, or of one element; not with tflm",
         types=(*_NUMBERS, "bool"),
+        input_at=1,
         absent={Numerics.TFLM: (*_NUMBERS, "bool")},
     ),
     "SELECT_V2": TfliteOperator(
         convert_select,
-        limits="broadcasting; tflm: int8 and float32 alone",
+        limits=f"broadcasting; {_FEW_MOVED}",
         types=(*_NUMBERS, "bool"),
-        absent={Numerics.TFLM: ("int32",)},
+        input_at=1,
+        absent={Numerics.TFLM: ("int32", "bool")},
     ),
     "SIGN": TfliteOperator(
         partial(convert_unary, operation=TflSign()), limits="not with tflm", types=_FLOAT, absent=_NOT_IN_TFLM
@@ -426,14 +443,22 @@ OPERATORS: dict[str, TfliteOperator] = {
     ),
     "SPACE_TO_BATCH_ND": TfliteOperator(
         convert_space_to_batch,
-        limits="3 or 4 axes; constant block shape and paddings; tflm: without paddings",
+        limits=f"3 or 4 axes; constant block shape and paddings; {_FEW_MOVED}, without paddings",
         cost_ms=2.0,
         types=_MOVED,
+        absent=_MOVED_IN_TFLM,
     ),
     "SPACE_TO_DEPTH": TfliteOperator(
-        convert_space_to_depth, "SpaceToDepthOptions", cost_ms=1.5, types=_MOVED
+        convert_space_to_depth,
+        "SpaceToDepthOptions",
+        _FEW_MOVED,
+        cost_ms=1.5,
+        types=_MOVED,
+        absent=_MOVED_IN_TFLM,
     ),
-    "SPLIT": TfliteOperator(convert_split, "SplitOptions", "constant axis", cost_ms=1.5, types=_MOVED),
+    "SPLIT": TfliteOperator(
+        convert_split, "SplitOptions", "constant axis", cost_ms=1.5, types=_MOVED, input_at=1
+    ),
     "SPLIT_V": TfliteOperator(
         convert_split_v, "SplitVOptions", "constant sizes and axis", cost_ms=1.5, types=_MOVED
     ),
@@ -475,8 +500,15 @@ OPERATORS: dict[str, TfliteOperator] = {
         limits="constant multiples; not with tflm",
         cost_ms=1.5,
         types=_MOVED,
+        absent={Numerics.TFLM: _MOVED},
     ),
-    "TRANSPOSE": TfliteOperator(convert_transpose, limits="constant permutation", cost_ms=1.5, types=_MOVED),
+    "TRANSPOSE": TfliteOperator(
+        convert_transpose,
+        limits=f"constant permutation; {_FEW_MOVED}",
+        cost_ms=1.5,
+        types=_MOVED,
+        absent=_MOVED_IN_TFLM,
+    ),
     "TRANSPOSE_CONV": TfliteOperator(
         convert_transpose_conv,
         "TransposeConvOptions",

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytewright import ir
-from bytewright.ir.analyses.ranges import Range, combined_range
+from bytewright.ir.analyses.ranges import Intervals, Range, combined_range
 from bytewright.ir.walk import walk_expression
 
 Mask = NDArray[np.bool_]
@@ -245,6 +245,21 @@ class Definitions:
                 return None
 
 
+@dataclass(slots=True)
+class Forms(Intervals):
+    """A domain: what names stand for, and the ranges of loop variables, with all turns of loops together."""
+
+    definitions: Definitions = field(default_factory=Definitions)
+
+    def range_of(self, expression: ir.Expr) -> Range | None:
+        """Between which values an integer expression lies, if that is known."""
+        return self.definitions.range_of(expression, self.ranges)
+
+    def define(self, let: ir.Let) -> None:
+        """A name stands for its value."""
+        self.definitions.define(let.variable, let.value)
+
+
 def _combined(
     operator: ir.BinaryOperator, left: Quotient, right: Quotient, ranges: Ranges
 ) -> Quotient | None:
@@ -303,7 +318,7 @@ def num_turns(names: Iterable[str], ranges: Ranges) -> int:
     return prod(ranges[name][1] - ranges[name][0] + 1 for name in names if name in ranges)
 
 
-def each_turn(names: Iterable[str], ranges: Ranges) -> Iterator[Ranges]:
+def each_turn(names: Iterable[str], ranges: Ranges) -> Iterator[dict[str, Range]]:
     """The ranges with each of these combinations."""
     known = [name for name in names if name in ranges]
     for values in product(*(range(ranges[name][0], ranges[name][1] + 1) for name in known)):

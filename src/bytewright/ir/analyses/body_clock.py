@@ -13,11 +13,12 @@ the module does not hold or only declares, jobs, and kernels of devices that run
 statements promises nothing.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from bytewright import ir
-from bytewright.ir.walk import loaded_buffers, regions
+from bytewright.ir.analyses.interpreter import Interpreter
+from bytewright.ir.walk import loaded_buffers, regions, stored_buffers
 from bytewright.target.model import Target
 
 Interval = tuple[int, int]  # half-open
@@ -65,8 +66,8 @@ def body_clock(kernel: ir.PrimFunc, target: Target, clocks: Mapping[str, BodyClo
     names = [parameter.name for parameter in kernel.buffer_parameters]
     num_ticks, intervals = 1, dict.fromkeys(names, (0, 1))
     if device is not None and device.runs_c and kernel.external is None and kernel.job is None:
-        reader = _BodyReader(clocks)
-        reader.sequence(kernel.body)
+        reader = _Ticks(clocks)
+        reader.run(kernel.body)
         needed = {name: reader.needs[name] for name in names if name in reader.needs}
         num_ticks, intervals = _condensed(needed)
     return BodyClock(num_ticks, tuple(intervals.get(parameter.name) for parameter in kernel.parameters))
@@ -99,7 +100,7 @@ def _condensed(intervals: Mapping[str, Interval]) -> tuple[int, dict[str, Interv
 
 
 @dataclass(slots=True)
-class _BodyReader:
+class _Ticks(Interpreter):
     """Numbers the statements of one body; names are those of its buffers, whatever they are."""
 
     clocks: Mapping[str, BodyClock]
@@ -109,44 +110,27 @@ class _BodyReader:
     # To loops that were read: nothing outside of them uses it.
     private: set[str] = field(default_factory=set[str])
 
-    def sequence(self, sequence: ir.Seq) -> None:
-        for statement in sequence.statements:
-            self._statement(statement)
+    def evaluate(self, statement: ir.Statement) -> None:
+        """One tick that touches what the statement loads and stores; none if it does neither."""
+        touched = (*loaded_buffers(statement), *stored_buffers(statement))
+        for buffer in touched:
+            self._touch(buffer.name, self.tick, self.tick + 1)
+        self.tick += bool(touched)
 
-    def _statement(self, statement: ir.Statement) -> None:
-        loaded = [buffer.name for buffer in loaded_buffers(statement)]
-        match statement:
-            case ir.Seq():
-                self.sequence(statement)
-            case ir.For():
-                self._loop(statement, loaded)
-            case ir.If():
-                self._tick(loaded)
-                self.sequence(statement.then)
-                if statement.otherwise is not None:
-                    self.sequence(statement.otherwise)
-            case ir.Store():
-                self._tick((*loaded, statement.buffer.name))
-            case ir.View():
-                self._tick(loaded)
-                names = (name for region in regions(statement) for name in self._roots(region.buffer.name))
-                self.shown[statement.buffer.name] = tuple(dict.fromkeys(names))
-            case ir.Let():
-                self._tick(loaded)
-            case ir.Call():
-                self._tick(loaded)
-                self._call(statement)
-            case ir.Allocate():
-                pass
-
-    def _loop(self, loop: ir.For, loaded: list[str]) -> None:
-        first = self.tick
-        self._tick(loaded)  # in C, the end is computed again before each turn
-        self.sequence(loop.body)
+    def turns(self, loop: ir.For) -> Iterator[None]:
+        """The body once; in C, the end is computed again before each turn."""
+        first = self.tick - bool(loaded_buffers(loop))
+        yield
         self.private.update(buffer.name for buffer in loop.private)
         self.needs.turn((first, self.tick), self.private)
 
-    def _call(self, call: ir.Call) -> None:
+    def show(self, view: ir.View) -> None:
+        """A view stands for what it shows."""
+        names = (name for region in regions(view) for name in self._roots(region.buffer.name))
+        self.shown[view.buffer.name] = tuple(dict.fromkeys(names))
+
+    def call(self, call: ir.Call) -> None:
+        """The ticks of the callee."""
         clock = self.clocks.get(call.callee)
         for index, argument in enumerate(call.arguments):
             if not isinstance(argument, ir.Region):
@@ -155,13 +139,6 @@ class _BodyReader:
             if interval is not None:
                 self._touch(argument.buffer.name, self.tick + interval[0], self.tick + interval[1])
         self.tick += 1 if clock is None else clock.num_ticks
-
-    def _tick(self, names: Iterable[str]) -> None:
-        """One tick that touches these buffers; none if there are none."""
-        touched = tuple(names)
-        for name in touched:
-            self._touch(name, self.tick, self.tick + 1)
-        self.tick += bool(touched)
 
     def _touch(self, name: str, lower: int, upper: int) -> None:
         for root in self._roots(name):

@@ -10,13 +10,14 @@ Inputs of the model live from the start, because the application has already wri
 Lifetimes are half-open. Beside them stands which devices touch each buffer (`touch.py`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from bytewright import ir
 from bytewright.diagnostics import InternalError
 from bytewright.ir.analyses.affine import Definitions
 from bytewright.ir.analyses.body_clock import BodyClock, Interval, Needs, body_clocks
+from bytewright.ir.analyses.interpreter import Interpreter
 from bytewright.ir.analyses.touch import Touch, Touches, TouchTable, branches_on, touch_table, united
 from bytewright.ir.walk import condition_buffer, loaded_buffers
 from bytewright.target.model import Target
@@ -161,7 +162,7 @@ def read_clock(module: ir.Module, target: Target, entry: ir.PrimFunc | None = No
     entry = entry or module.main
     kernels = {kernel.name: kernel for kernel in module.kernels}
     reader = _Reader(kernels, body_clocks(module, target), entry, touch_table(module, target))
-    reader.sequence(entry.body)
+    reader.run(entry.body)
     definitions = (*entry.buffer_parameters, *reader.allocations)
     for definition in definitions:
         reader.extend(definition)
@@ -180,7 +181,7 @@ def read_clock(module: ir.Module, target: Target, entry: ir.PrimFunc | None = No
 
 
 @dataclass(slots=True)
-class _Reader:
+class _Reader(Interpreter):
     kernels: dict[str, ir.PrimFunc]
     clocks: dict[str, BodyClock]
     entry: ir.PrimFunc
@@ -197,35 +198,12 @@ class _Reader:
     lifetimes: Needs = field(default_factory=Needs)
     touches: dict[str, Touches] = field(default_factory=dict[str, Touches])
 
-    def sequence(self, sequence: ir.Seq) -> None:
-        for statement in sequence.statements:
-            self._statement(statement)
-
-    def _statement(self, statement: ir.Statement) -> None:
-        match statement:
-            case ir.Seq():
-                self.sequence(statement)
-            case ir.Allocate():
-                self.allocations.append(statement)
-                if statement.storage.arena is not None:  # who touches the one touches the other
-                    self.arena_of[statement.buffer.name] = (statement.storage.arena,)
-            case ir.Call():
-                self._call(statement)
-            case ir.For():
-                self._loop(statement)
-            case ir.If():
-                self._condition(statement)
-                self._branch(statement)
-            case ir.Let():
-                self.numbers.define(statement.variable, statement.value)
-            case ir.Store() | ir.View():
-                raise InternalError("the entry touches memory outside of a call")
-
-    def _loop(self, loop: ir.For) -> None:
+    def turns(self, loop: ir.For) -> Iterator[None]:
+        """The body once; what was born outside lives for all of it."""
         first, num_allocations, num_steps = self.tick, len(self.allocations), len(self.steps)
         num_conditions = len(self.conditions)
         self.num_loops += 1
-        self.sequence(loop.body)
+        yield
         self.num_loops -= 1
         inside = tuple(allocation.buffer.name for allocation in self.allocations[num_allocations:])
         if len(self.steps) > num_steps:
@@ -239,6 +217,42 @@ class _Reader:
             raise InternalError(f"buffers are allocated inside the parallel loop '{loop.variable.name}'")
         self.lifetimes.turn((first, self.tick), set(inside))
 
+    def define(self, let: ir.Let) -> None:
+        """Loops and branches are told in numbers that names stand for."""
+        self.numbers.define(let.variable, let.value)
+
+    def allocate(self, allocate: ir.Allocate) -> None:
+        """A buffer is told; who touches it touches its arena."""
+        self.allocations.append(allocate)
+        if allocate.storage.arena is not None:
+            self.arena_of[allocate.buffer.name] = (allocate.storage.arena,)
+
+    def show(self, view: ir.View) -> None:
+        """No entry has one."""
+        raise InternalError(f"the entry makes a view of memory: '{view.buffer.name}'")
+
+    def store(self, store: ir.Store) -> None:
+        """No entry has one."""
+        raise InternalError(f"the entry stores to memory itself: '{store.buffer.name}'")
+
+    def arms(self, branch: ir.If) -> Iterator[ir.Seq]:
+        """Both arms, one after the other, behind what is read to choose."""
+        self._condition(branch)
+        first, number, buffer = len(self.steps), len(self.branches), condition_buffer(branch)
+        compared = self.numbers.compared(branch.condition) if buffer is None else None
+        name, none = None if buffer is None else buffer.name, (first, first)
+        found = Branch(name, compared, none, none, self.num_loops)
+        self.branches.append(found)  # in front of those inside
+        yield branch.then
+        second = len(self.steps)
+        if branch.otherwise is not None:
+            yield branch.otherwise
+        end = len(self.steps)
+        if buffer is None and end == first:
+            del self.branches[number]  # it chooses between nothing and nothing
+        else:
+            self.branches[number] = replace(found, then=(first, second), otherwise=(second, end))
+
     def _condition(self, branch: ir.If) -> None:
         buffer = condition_buffer(branch)
         if buffer is None:
@@ -251,24 +265,8 @@ class _Reader:
         self.conditions.append(Condition(buffer.name, self.tick, self.entry.device))
         self.tick += 1
 
-    def _branch(self, branch: ir.If) -> None:
-        """Both arms, one after the other."""
-        first, number, buffer = len(self.steps), len(self.branches), condition_buffer(branch)
-        compared = self.numbers.compared(branch.condition) if buffer is None else None
-        name, none = None if buffer is None else buffer.name, (first, first)
-        found = Branch(name, compared, none, none, self.num_loops)
-        self.branches.append(found)  # in front of those inside
-        self.sequence(branch.then)
-        second = len(self.steps)
-        if branch.otherwise is not None:
-            self.sequence(branch.otherwise)
-        end = len(self.steps)
-        if buffer is None and end == first:
-            del self.branches[number]  # it chooses between nothing and nothing
-        else:
-            self.branches[number] = replace(found, then=(first, second), otherwise=(second, end))
-
-    def _call(self, call: ir.Call) -> None:
+    def call(self, call: ir.Call) -> None:
+        """One step, with the ticks of the callee in it."""
         kernel, clock = self.kernels.get(call.callee), self.clocks.get(call.callee)
         num_ticks = 1 if clock is None else clock.num_ticks
         ticks = (self.tick, self.tick + 1 + num_ticks + 1)

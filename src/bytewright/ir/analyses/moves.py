@@ -4,12 +4,12 @@ The elements of the input lie one after the other, and so do they in the output:
 one buffer lay in the other. All of it is read off the loops, as they run with given scalars.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 from bytewright import ir
 from bytewright.ir.address import flat_index
-from bytewright.ir.analyses.affine import Definitions, Form
+from bytewright.ir.analyses.affine import Form, Forms
 from bytewright.ir.analyses.ranges import Range
 from bytewright.ir.walk import walk_expression
 
@@ -56,13 +56,14 @@ def writes_of(kernel: ir.PrimFunc, scalars: Mapping[str, int]) -> Writes | None:
     outputs = [p.buffer for p in kernel.buffer_parameters if p.access is not ir.Access.READ]
     if kernel.is_opaque or kernel.job is not None or len(outputs) != 1:
         return None
-    reader = _Reader(outputs[0].name)
+    reader = _Stores(output=outputs[0].name)
     for name, value in scalars.items():
         reader.definitions.define(ir.Var(name, ir.DType.I32), ir.const(value))
     try:
-        stores = list(reader.stores(kernel.body.statements, {}))
+        reader.run(kernel.body)
     except _UnknownError:
         return None
+    stores = reader.stores
     read = [name for store in stores for name in store.loaded]
     moves = tuple(s.move for s in stores if s.move is not None and read.count(s.move.source) == 1)
     others = tuple(s.written for s in stores if s.move not in moves)
@@ -82,62 +83,65 @@ class _Store:
     move: Move | None
 
 
-class _Reader:
-    """Walks over a body."""
+@dataclass(slots=True, kw_only=True)
+class _Stores(Forms):
+    """The stores of a body, under loops of known lengths alone."""
 
-    def __init__(self, output: str) -> None:
-        self.output, self.definitions = output, Definitions()
+    output: str
+    stores: list[_Store] = field(default_factory=list[_Store])
 
-    def stores(self, statements: Sequence[ir.Statement], ranges: Mapping[str, Range]) -> Iterator[_Store]:
-        """The stores of statements that stand in loops with these ranges."""
-        for statement in statements:
-            match statement:
-                case ir.Seq():
-                    yield from self.stores(statement.statements, ranges)
-                case ir.For():
-                    begin, end = self._number(statement.begin, ranges), self._number(statement.end, ranges)
-                    if begin < end:
-                        inner = {**ranges, statement.variable.name: (begin, end - 1)}
-                        yield from self.stores(statement.body.statements, inner)
-                case ir.Let():
-                    self.definitions.define(statement.variable, statement.value)
-                case ir.Store():
-                    yield self._store(statement, ranges)
-                case _:
-                    raise _UnknownError
+    def turns(self, loop: ir.For) -> Iterator[None]:
+        """All turns together, if there are any."""
+        begin, end = self._number(loop.begin), self._number(loop.end)
+        if begin < end:
+            self.ranges[loop.variable.name] = (begin, end - 1)
+            yield
 
-    def _number(self, expression: ir.Expr, ranges: Mapping[str, Range]) -> int:
-        found = self.definitions.range_of(expression, ranges)
+    def _number(self, expression: ir.Expr) -> int:
+        found = self.range_of(expression)
         if found is None or found[0] != found[1]:
             raise _UnknownError
         return found[0]
 
-    def _store(self, store: ir.Store, ranges: Mapping[str, Range]) -> _Store:
+    def store(self, store: ir.Store) -> None:
+        """Elements that are copied, or others."""
         place = self._form(store.buffer, store.indices)
-        written = None if place is None else place.range_in(ranges)
+        written = None if place is None else place.range_in(self.ranges)
         if store.buffer.name != self.output or place is None or written is None:
             raise _UnknownError
         loaded = tuple(n.buffer.name for n in walk_expression(store.value) if isinstance(n, ir.Load))
         value = _unwidened(store.value)
         move = None
         if isinstance(value, ir.Load) and value.buffer.dtype is store.buffer.dtype:
-            move = self._move(value, place, ranges)
-        return _Store(written, loaded, move)
+            move = self._move(value, place)
+        self.stores.append(_Store(written, loaded, move))
 
-    def _move(self, load: ir.Load, place: Form, ranges: Mapping[str, Range]) -> Move | None:
+    def _move(self, load: ir.Load, place: Form) -> Move | None:
         source = self._form(load.buffer, load.indices)
         if source is None:
             return None
-        source, place = _fixed(source, ranges), _fixed(place, ranges)
+        source, place = _fixed(source, self.ranges), _fixed(place, self.ranges)
         if sorted(source.terms) != sorted(place.terms) or load.buffer.name == self.output:
             return None
-        found, count = source.range_in(ranges), _dense_count(source, ranges)
+        found, count = source.range_in(self.ranges), _dense_count(source, self.ranges)
         if found is None or count is None:
             return None
         return Move(load.buffer.name, found[0], found[0] + place.constant - source.constant, count)
 
     def _form(self, buffer: ir.Buffer, indices: tuple[ir.Expr, ...]) -> Form | None:
         return None if buffer.rows is not None else self.definitions.form(flat_index(buffer, indices))
+
+    def arms(self, branch: ir.If) -> Iterator[ir.Seq]:
+        raise _UnknownError(branch)
+
+    def show(self, view: ir.View) -> None:
+        raise _UnknownError(view)
+
+    def call(self, call: ir.Call) -> None:
+        raise _UnknownError(call)
+
+    def allocate(self, allocate: ir.Allocate) -> None:
+        raise _UnknownError(allocate)
 
 
 def _unwidened(value: ir.Expr) -> ir.Expr:

@@ -11,8 +11,8 @@ both branches run. Where no distance can be told, because the order is open or a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -20,12 +20,13 @@ from numpy.typing import NDArray
 
 from bytewright import ir
 from bytewright.ir.analyses.arguments import buffer_arguments, scalar_arguments
+from bytewright.ir.analyses.interpreter import Interpreter
 from bytewright.ir.analyses.ranges import Range
 from bytewright.ir.analyses.spans import NOTHING, Reach, Span
 from bytewright.ir.analyses.turns import FEW_TURNS, TellingTurns, telling_turns
 from bytewright.ir.analyses.values import Numbers, evaluate
 from bytewright.ir.symbols import symbols_of
-from bytewright.ir.walk import evaluated, operands, regions, walk_expression, walk_statements
+from bytewright.ir.walk import evaluated, expressions, operands, regions, walk_expression, walk_statements
 
 # Combinations of turns that are looked at together, at most.
 MAX_TURNS = 1 << 20
@@ -109,11 +110,12 @@ def _read(
         name: [_Place(where.is_output, np.array(where.first_byte, dtype=np.int64))]
         for name, where in given.items()
     }
-    reader = _Reader(function, kernels, telling_turns(function, ranges, given), places, values)
+    reader = _Reader(kernels, telling_turns(function, ranges, given), places, values)
     try:
-        return reader.sequence(function.body) or Span(), reader.unordered
+        reader.run(function.body)
     except _OpenError:
         return None
+    return reader.span or Span(), reader.unordered
 
 
 def _extents_are_plain(function: ir.PrimFunc, given: Mapping[str, Given]) -> bool:
@@ -144,7 +146,7 @@ class _Place:
 
 
 @dataclass(slots=True)
-class _Reader:
+class _Reader(Interpreter):
     """One body, and what is known at the present statement.
 
     Attributes:
@@ -154,62 +156,46 @@ class _Reader:
         num_axes: Loops around that are looked at turn by turn.
         num_turns: Combinations of their turns.
         unordered: Loops, by identity, whose turns write neither one after the other nor the other way round.
+        span: Of the block so far; None if it touches nothing.
     """
 
-    function: ir.PrimFunc
     kernels: Mapping[str, ir.PrimFunc]
-    turns: TellingTurns
+    telling: TellingTurns
     places: dict[str, list[_Place]]
     values: dict[str, Numbers | None]
     mask: Mask = True
     num_axes: int = 0
     num_turns: int = 1
     unordered: set[int] = field(default_factory=set[int])
+    span: Span | None = None
 
     # Statements
 
-    def sequence(self, sequence: ir.Seq) -> Span | None:
-        found: Span | None = None
-        for statement in sequence.statements:
-            found = _in_turn(found, self._statement(statement))
-        return found
+    def evaluate(self, statement: ir.Statement) -> None:
+        """What is loaded is read before anything is written."""
+        if id(statement) in self.telling.loading:
+            for expression in expressions(statement):
+                self._then(self._loads(expression, self.mask))
 
-    def _statement(self, statement: ir.Statement) -> Span | None:
-        match statement:
-            case ir.Seq():
-                return self.sequence(statement)
-            case ir.For():
-                return self._loop(statement)
-            case ir.If():
-                return self._branch(statement)
-            case ir.Let():
-                self.values[statement.variable.name] = evaluate(statement.value, self.values)
-                return self._loads(statement.value, self.mask) if self._is_loading(statement) else None
-            case ir.View():
-                return self._view(statement)
-            case ir.Store():
-                return self._store(statement)
-            case ir.Call():
-                return self._call(statement)
-            case ir.Allocate():
-                return None
-
-    def _loop(self, loop: ir.For) -> Span | None:
-        if id(loop) not in self.turns.touching:
-            return None
+    def turns(self, loop: ir.For) -> Iterator[None]:
+        """The turns that tell, all of them at once."""
+        if id(loop) not in self.telling.touching:
+            return
         begin, end = evaluate(loop.begin, self.values), evaluate(loop.end, self.values)
         if begin is None or end is None or loop.kind is ir.LoopKind.PARALLEL:
             raise _OpenError
-        outside = replace(self)
+        outside = self.span, self.mask, self.num_axes, self.num_turns
         if not self._enter(loop.variable.name, begin, end):
-            return None
-        num_turns = self.num_turns // outside.num_turns
-        span = self.sequence(loop.body)
-        found = None if span is None else span.turned(num_turns, self.num_axes)
-        if span is not None and not span.is_ordered(num_turns, self.num_axes):
-            self.unordered.add(id(loop))
-        self.mask, self.num_axes, self.num_turns = outside.mask, outside.num_axes, outside.num_turns
-        return found
+            return
+        num_turns = self.num_turns // outside[-1]
+        self.span = None
+        yield
+        span, num_axes = self.span, self.num_axes
+        self.span, self.mask, self.num_axes, self.num_turns = outside
+        if span is not None:
+            self._then(span.turned(num_turns, num_axes))
+            if not span.is_ordered(num_turns, num_axes):
+                self.unordered.add(id(loop))
 
     def _enter(self, variable: str, begin: Numbers, end: Numbers) -> bool:
         """Chooses the turns of a loop, as a new axis in front of the others; False if it never turns."""
@@ -218,12 +204,12 @@ class _Reader:
         if not first.size:
             return False
         longest = int((last - first).max())
-        if longest <= FEW_TURNS or variable in self.turns.irregular:
+        if longest <= FEW_TURNS or variable in self.telling.irregular:
             turns = begin + _axis(np.arange(longest, dtype=np.int64), self.num_axes)
             num_turns, all_run = longest, bool((last - first == longest).all())
         else:
             bounds = np.unique(np.stack((first, last)), axis=1)
-            telling = self.turns.of(variable, bounds[0], bounds[1])
+            telling = self.telling.of(variable, bounds[0], bounds[1])
             if telling is None:
                 raise _OpenError
             turns = _axis(telling, self.num_axes)
@@ -241,22 +227,22 @@ class _Reader:
         """Where a condition holds and the statement runs."""
         return condition if self.mask is True else condition & self.mask
 
-    def _branch(self, branch: ir.If) -> Span | None:
-        read, outside = self._loads(branch.condition, self.mask), self.mask
-        holds = evaluate(branch.condition, self.values)
-        found = read
-        for block, side in ((branch.then, True), (branch.otherwise, False)):
-            if block is None:
+    def arms(self, branch: ir.If) -> Iterator[ir.Seq]:
+        """Each arm with the combinations in which it is taken, where there are any; both if data decides."""
+        outside, holds = self.mask, evaluate(branch.condition, self.values)
+        for arm, side in ((branch.then, True), (branch.otherwise, False)):
+            if arm is None:
                 continue
             if holds is not None:
                 self.mask = _both(outside, holds.astype(bool) == side)
             if self.mask is True or np.any(self.mask):
-                found = _in_turn(found, self.sequence(block))
+                yield arm
             self.mask = outside
-        return found
 
-    def _view(self, view: ir.View) -> Span | None:
-        read = self._loads(view.condition, self.mask) if view.condition is not None else None
+    def define(self, let: ir.Let) -> None:
+        self.values[let.variable.name] = evaluate(let.value, self.values)
+
+    def show(self, view: ir.View) -> None:
         holds = None if view.condition is None else evaluate(view.condition, self.values)
         found: list[_Place] = []
         for region, side in ((view.source, True), (view.otherwise, False)):
@@ -265,7 +251,34 @@ class _Reader:
                 found += self._shown(region, mask)
         if found:
             self.places[view.buffer.name] = found
-        return read
+
+    def store(self, store: ir.Store) -> None:
+        for place in self.places.get(store.buffer.name, ()):
+            if not place.is_output:
+                raise _OpenError
+            self._then(Span(written=self._bytes(place, store.buffer, store.indices, self.mask)))
+
+    def call(self, call: ir.Call) -> None:
+        """The body of the callee, in the place of the call."""
+        if not any(region.buffer.name in self.places for region in regions(call)):
+            return
+        callee = self.kernels.get(call.callee)
+        if callee is None or callee.is_opaque or call.kind is not ir.CallKind.EXTERN:
+            raise _OpenError
+        places = {p.name: self._shown(region) for p, region in buffer_arguments(callee, call)}
+        scalars = {p.name: evaluate(value, self.values) for p, value in scalar_arguments(callee, call)}
+        ranges: dict[str, Range] = {
+            name: (int(value.min()), int(value.max())) for name, value in scalars.items() if value is not None
+        }
+        places = {name: found for name, found in places.items() if found}
+        telling = telling_turns(callee, ranges, places)
+        inner = _Reader(self.kernels, telling, places, scalars, self.mask, self.num_axes, self.num_turns)
+        inner.run(callee.body)
+        self._then(inner.span)
+
+    def _then(self, later: Span | None) -> None:
+        """Adds what comes next."""
+        self.span = _in_turn(self.span, later)
 
     def _shown(self, region: ir.Region, mask: Mask = True) -> list[_Place]:
         """What a region stands for."""
@@ -277,20 +290,6 @@ class _Reader:
             first = place.first_byte + index * region.buffer.dtype.size_bytes
             found.append(_Place(place.is_output, first, _both(place.mask, mask)))
         return found
-
-    def _store(self, store: ir.Store) -> Span | None:
-        found: Span | None = None
-        for expression in (*store.indices, store.value) if self._is_loading(store) else ():
-            found = _in_turn(found, self._loads(expression, self.mask))
-        for place in self.places.get(store.buffer.name, ()):
-            if not place.is_output:
-                raise _OpenError
-            written = self._bytes(place, store.buffer, store.indices, self.mask)
-            found = _in_turn(found, Span(written=written))
-        return found
-
-    def _is_loading(self, statement: ir.Statement) -> bool:
-        return id(statement) in self.turns.loading
 
     def _loads(self, expression: ir.Expr, mask: Mask) -> Span | None:
         """What an expression reads; of a choice, the side that is chosen."""
@@ -326,36 +325,6 @@ class _Reader:
         if mask is True:
             return Reach(low, low + last)
         return Reach(np.where(mask, low, NOTHING), np.where(mask, low + last, -NOTHING))
-
-    # Calls
-
-    def _call(self, call: ir.Call) -> Span | None:
-        found: Span | None = None
-        for argument in call.arguments:
-            if isinstance(argument, ir.Expr):
-                found = _in_turn(found, self._loads(argument, self.mask))
-        if not any(region.buffer.name in self.places for region in regions(call)):
-            return found
-        callee = self.kernels.get(call.callee)
-        if callee is None or callee.is_opaque or call.kind is not ir.CallKind.EXTERN:
-            raise _OpenError
-        places = {p.name: self._shown(region) for p, region in buffer_arguments(callee, call)}
-        scalars = {p.name: evaluate(value, self.values) for p, value in scalar_arguments(callee, call)}
-        ranges: dict[str, Range] = {
-            name: (int(value.min()), int(value.max())) for name, value in scalars.items() if value is not None
-        }
-        places = {name: found for name, found in places.items() if found}
-        inner = _Reader(
-            callee,
-            self.kernels,
-            telling_turns(callee, ranges, places),
-            places,
-            scalars,
-            self.mask,
-            self.num_axes,
-            self.num_turns,
-        )
-        return _in_turn(found, inner.sequence(callee.body))
 
 
 def _axis(turns: Numbers, num_axes: int) -> Numbers:

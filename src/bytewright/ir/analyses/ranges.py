@@ -4,31 +4,60 @@ Symbols have bounds, loops count from one bound to another, and what is computed
 counts as that of the whole numbers: an overflow is an error of the program (docs/ir.md).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 from bytewright import ir
+from bytewright.ir.analyses.interpreter import Interpreter
 from bytewright.ir.remember import remembered
 from bytewright.ir.symbols import symbols_of
-from bytewright.ir.walk import walk_statements
 
 # The least and the greatest value.
 Range = tuple[int, int]
 
 
+@dataclass(slots=True)
+class Intervals(Interpreter):
+    """A domain: the range of each variable, where it is known, with all turns of loops together.
+
+    Attributes:
+        ranges: Of the variables that are defined, by name.
+    """
+
+    ranges: dict[str, Range] = field(default_factory=dict[str, Range])
+
+    def range_of(self, expression: ir.Expr) -> Range | None:
+        """Between which values an expression lies; None if it is not known."""
+        return range_of(expression, self.ranges)
+
+    def bind(self, loop: ir.For) -> tuple[Range, Range] | None:
+        """Learns what the variable is in all turns together; returns the ranges of the bounds, if they are known."""
+        begin, end = self.range_of(loop.begin), self.range_of(loop.end)
+        if begin is None or end is None:
+            return None
+        self.ranges[loop.variable.name] = begin[0], max(begin[0], end[1] - 1)
+        return begin, end
+
+    def turns(self, loop: ir.For) -> Iterator[None]:
+        """All turns together; the body of a loop without a turn counts, too."""
+        self.bind(loop)
+        yield
+
+    def define(self, let: ir.Let) -> None:
+        """A name has the range of its value."""
+        found = self.range_of(let.value)
+        if found is not None:
+            self.ranges[let.variable.name] = found
+
+
 @remembered
 def ranges_of(function: ir.PrimFunc) -> Mapping[str, Range]:
     """The ranges of a function's variables by name, of those where they are known."""
-    found = {name: (symbol.lower, symbol.upper) for name, symbol in symbols_of(function).items()}
-    for statement in walk_statements(function.body):  # definitions stand before uses
-        if isinstance(statement, ir.For):
-            begin, end = range_of(statement.begin, found), range_of(statement.end, found)
-            if begin is not None and end is not None:
-                found[statement.variable.name] = (begin[0], max(begin[0], end[1] - 1))
-        elif isinstance(statement, ir.Let):
-            value = range_of(statement.value, found)
-            if value is not None:
-                found[statement.variable.name] = value
-    return found
+    intervals = Intervals(
+        {name: (symbol.lower, symbol.upper) for name, symbol in symbols_of(function).items()}
+    )
+    intervals.run(function.body)
+    return intervals.ranges
 
 
 def range_of(expression: ir.Expr, known: Mapping[str, Range]) -> Range | None:

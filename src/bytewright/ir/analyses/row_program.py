@@ -4,12 +4,13 @@ What calls make is read off their kernels (`rows.py`); whether each row is there
 to see.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from bytewright import ir
 from bytewright.ir.analyses.affine import Definitions
 from bytewright.ir.analyses.arguments import buffer_arguments, has_same_rows, scalar_arguments
+from bytewright.ir.analyses.interpreter import Interpreter
 from bytewright.ir.analyses.row_replay import Arms, Node, Rows, Step, Turns, Window
 from bytewright.ir.analyses.rows import row_windows
 from bytewright.ir.walk import walk_statements
@@ -33,8 +34,8 @@ class RowProgram:
 def row_program(module: ir.Module) -> RowProgram:
     """Reads the entry of a module that verifies."""
     reader = _Reader({kernel.name: kernel for kernel in module.kernels})
-    nodes = reader.sequence(module.main.body)
-    return RowProgram(nodes, tuple(reader.calls), reader.slots)
+    reader.run(module.main.body)
+    return RowProgram(tuple(reader.nodes), tuple(reader.calls), reader.slots)
 
 
 def rows_of_call(kernel: ir.PrimFunc | None, call: ir.Call, numbers: Definitions) -> Rows | None:
@@ -71,37 +72,47 @@ def rows_of_call(kernel: ir.PrimFunc | None, call: ir.Call, numbers: Definitions
 
 
 @dataclass(slots=True)
-class _Reader:
+class _Reader(Interpreter):
+    """Keeps the nodes of the block that it is in."""
+
     kernels: Mapping[str, ir.PrimFunc]
     numbers: Definitions = field(default_factory=Definitions)
     calls: list[ir.Call] = field(default_factory=list[ir.Call])
     slots: dict[str, int] = field(default_factory=dict[str, int])
+    nodes: list[Node] = field(default_factory=list[Node])
 
-    def sequence(self, sequence: ir.Seq) -> tuple[Node, ...]:
-        found: list[Node] = []
-        for statement in sequence.statements:
-            match statement:
-                case ir.Seq():
-                    found += self.sequence(statement)
-                case ir.For(variable=variable, body=body):
-                    allocations = (s for s in walk_statements(body) if isinstance(s, ir.Allocate))
-                    inside = tuple(allocation.buffer.name for allocation in allocations)
-                    ends = (self.numbers.written(statement.begin), self.numbers.written(statement.end))
-                    found.append(Turns(variable.name, *ends, inside, self.sequence(body)))
-                case ir.If():
-                    then = self.sequence(statement.then)
-                    otherwise = self.sequence(statement.otherwise or ir.Seq(()))
-                    found.append(Arms(self.numbers.compared(statement.condition), then, otherwise))
-                case ir.Let(variable=variable, value=value):
-                    self.numbers.define(variable, value)
-                case ir.Allocate(buffer=buffer):
-                    if buffer.rows is not None:
-                        self.slots[buffer.name] = buffer.rows.num_rows
-                case ir.Call():
-                    found.append(self._step(statement))
-                case ir.Store() | ir.View():
-                    pass  # which no entry has
-        return tuple(found)
+    def turns(self, loop: ir.For) -> Iterator[None]:
+        """One node, with those of the body in it."""
+        allocations = (s for s in walk_statements(loop.body) if isinstance(s, ir.Allocate))
+        inside = tuple(allocation.buffer.name for allocation in allocations)
+        ends = (self.numbers.written(loop.begin), self.numbers.written(loop.end))
+        outside, self.nodes = self.nodes, []
+        yield
+        outside.append(Turns(loop.variable.name, *ends, inside, tuple(self.nodes)))
+        self.nodes = outside
+
+    def arms(self, branch: ir.If) -> Iterator[ir.Seq]:
+        """One node, with those of both arms in it."""
+        outside, found = self.nodes, list[tuple[Node, ...]]()
+        for arm in (branch.then, branch.otherwise or ir.Seq(())):
+            self.nodes = []
+            yield arm
+            found.append(tuple(self.nodes))
+        outside.append(Arms(self.numbers.compared(branch.condition), *found))
+        self.nodes = outside
+
+    def define(self, let: ir.Let) -> None:
+        """Rows are told in numbers that names stand for."""
+        self.numbers.define(let.variable, let.value)
+
+    def allocate(self, allocate: ir.Allocate) -> None:
+        """A ring keeps so many rows."""
+        if allocate.buffer.rows is not None:
+            self.slots[allocate.buffer.name] = allocate.buffer.rows.num_rows
+
+    def call(self, call: ir.Call) -> None:
+        """One node."""
+        self.nodes.append(self._step(call))
 
     def _step(self, call: ir.Call) -> Step:
         kernel, number = self.kernels.get(call.callee), len(self.calls)

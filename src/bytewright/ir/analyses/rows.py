@@ -9,12 +9,12 @@ All of it is read off the loops: rows are those of the axis that moves with the 
 kept within numbers, as in `input[max(y - 1, 0), c]`: the window then reaches to the row that is read in others' place.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import gcd, prod
 
 from bytewright import ir
-from bytewright.ir.analyses.affine import Definitions, Form, Quotient
+from bytewright.ir.analyses.affine import Form, Forms, Quotient
 from bytewright.ir.analyses.ranges import Range
 from bytewright.ir.remember import remembered
 from bytewright.ir.walk import evaluated, operands, regions
@@ -92,9 +92,9 @@ def _row_access(kernel: ir.PrimFunc, *, carries: bool) -> RowAccess | None:
         return None
     scratch = {p.name for p in kernel.buffer_parameters if _is_scratch(p)}
     given = {p.name: p.buffer for p in kernel.buffer_parameters if p.name not in scratch}
-    reader = _Reader(given, outputs[0].name, carries, own=scratch)
+    reader = _Reader(parameters=given, output=outputs[0].name, carries=carries, own=scratch)
     try:
-        reader.sequence(kernel.body)
+        reader.run(kernel.body)
     except _NotByRowsError:
         return None
     return reader.found()
@@ -108,8 +108,8 @@ class _NotByRowsError(Exception):
     """Something in a kernel is done otherwise than row by row."""
 
 
-@dataclass(slots=True)
-class _Reader:
+@dataclass(slots=True, kw_only=True)
+class _Reader(Forms):
     """Reads a body.
 
     Attributes:
@@ -125,8 +125,6 @@ class _Reader:
     parameters: Mapping[str, ir.Buffer]
     output: str
     carries: bool
-    definitions: Definitions = field(default_factory=Definitions)
-    ranges: dict[str, Range] = field(default_factory=dict[str, Range])
     bounds: dict[str, str] = field(default_factory=lambda: {ROW_BEGIN: ROW_BEGIN, ROW_END: ROW_END})
     row: str | None = None
     own: set[str] = field(default_factory=set[str])
@@ -155,40 +153,46 @@ class _Reader:
             return window
         return replace(window, first=min(window.first, limit - window.stride * last_row))
 
-    def sequence(self, sequence: ir.Seq) -> None:
-        for statement in sequence.statements:
-            self._statement(statement)
-
-    def _statement(self, statement: ir.Statement) -> None:
+    def evaluate(self, statement: ir.Statement) -> None:
+        """Reads what the statement loads; which rows are asked for together must not count."""
         for node in evaluated(statement):
             if isinstance(node, ir.Load):
                 self._read(node.buffer, node.indices)
             elif isinstance(node, ir.Var) and node.name in self.bounds and not self._is_of_bounds(statement):
-                raise _NotByRowsError  # what it does depends on which rows are asked for together
-        match statement:
-            case ir.Seq():
-                self.sequence(statement)
-            case ir.For():
-                self._loop(statement)
-            case ir.If():
-                self.sequence(statement.then)
-                if statement.otherwise is not None:
-                    self.sequence(statement.otherwise)
-            case ir.Let(variable=variable, value=value):
-                bound = self._bound(value)
-                if bound is not None:
-                    self.bounds[variable.name] = bound
-                self.definitions.define(variable, value)
-            case ir.Allocate(buffer=buffer):
-                if self.row is not None or self.carries:
-                    self.own.add(buffer.name)
-            case ir.View(buffer=buffer):
-                self.views[buffer.name] = statement
-            case ir.Store(buffer=buffer, indices=indices):
-                self._written(buffer, indices)
-            case ir.Call():
-                if regions(statement):  # what a callee does is not looked into
-                    raise _NotByRowsError
+                raise _NotByRowsError
+
+    def define(self, let: ir.Let) -> None:
+        """A name for an end of the rows, or for another number."""
+        bound = self._bound(let.value)
+        if bound is not None:
+            self.bounds[let.variable.name] = bound
+        Forms.define(self, let)
+
+    def allocate(self, allocate: ir.Allocate) -> None:
+        """What is allocated for one row is its own."""
+        if self.row is not None or self.carries:
+            self.own.add(allocate.buffer.name)
+
+    def show(self, view: ir.View) -> None:
+        """What is read of a view is read of what it shows."""
+        self.views[view.buffer.name] = view
+
+    def store(self, store: ir.Store) -> None:
+        """What is no row's own is the output, in its row."""
+        if store.buffer.name in self.own:
+            return
+        if store.buffer.name != self.output or self.row is None:
+            raise _NotByRowsError
+        axis, index = self._row_of(store.buffer, store.indices)
+        is_row = index == Quotient(Form(0, ((self.row, 1),)))
+        if axis is None or not is_row or self.axes.get(store.buffer.name, axis) != axis:
+            raise _NotByRowsError
+        self.axes[store.buffer.name] = axis
+
+    def call(self, call: ir.Call) -> None:
+        """What a callee does is not looked into."""
+        if regions(call):
+            raise _NotByRowsError
 
     def _bound(self, value: ir.Expr) -> str | None:
         """Which end of the rows that are asked for a number is: one of them, or the nearer one of it and a number."""
@@ -212,30 +216,17 @@ class _Reader:
             case _:
                 return False
 
-    def _loop(self, loop: ir.For) -> None:
-        if self._is_of_bounds(loop):
-            if self.row is not None:
-                raise _NotByRowsError
-            self.row = loop.variable.name
-            self.sequence(loop.body)
-            self.row = None
+    def turns(self, loop: ir.For) -> Iterator[None]:
+        """One row for all, in the loop over rows; elsewhere all turns together."""
+        if not self._is_of_bounds(loop):
+            self.bind(loop)
+            yield
             return
-        begin, end = (self.definitions.range_of(bound, self.ranges) for bound in (loop.begin, loop.end))
-        self.ranges.pop(loop.variable.name, None)
-        if begin is not None and end is not None:
-            self.ranges[loop.variable.name] = (begin[0], max(begin[0], end[1] - 1))
-        self.sequence(loop.body)
-
-    def _written(self, buffer: ir.Buffer, indices: tuple[ir.Expr, ...]) -> None:
-        if buffer.name in self.own:
-            return
-        if buffer.name != self.output or self.row is None:
+        if self.row is not None:
             raise _NotByRowsError
-        axis, index = self._row_of(buffer, indices)
-        is_row = index == Quotient(Form(0, ((self.row, 1),)))
-        if axis is None or not is_row or self.axes.get(buffer.name, axis) != axis:
-            raise _NotByRowsError
-        self.axes[buffer.name] = axis
+        self.row = loop.variable.name
+        yield
+        self.row = None
 
     def _row_of(self, buffer: ir.Buffer, indices: tuple[ir.Expr, ...]) -> tuple[int | None, Quotient]:
         """The axis whose index moves with the row, and that index; no axis if there is none, or rows are in parts."""
@@ -308,7 +299,7 @@ class _Reader:
         if length <= prod(map(ir.upper_bound, buffer.shape[last + 1 :])):
             return True
         first = ir.flat_index(ir.Buffer("row", inner, buffer.dtype), indices[axis + 1 :])
-        known = self.definitions.range_of(first, self.ranges)
+        known = self.range_of(first)
         return known is not None and known[0] >= 0 and known[1] + length <= prod(map(ir.upper_bound, inner))
 
     def _note(self, buffer: ir.Buffer, axis: int | None, index: Quotient | None) -> None:

@@ -10,12 +10,12 @@ Calls of a kernel with the same scalars cost the same, so each such case is coun
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from bytewright import ir
 from bytewright.ir.analyses.arguments import buffer_arguments, scalar_arguments
-from bytewright.ir.analyses.ranges import Range, range_of
+from bytewright.ir.analyses.ranges import Intervals, Range
 from bytewright.ir.rewrite import substitute_expression
 from bytewright.ir.symbols import symbols_of
 from bytewright.ir.walk import loaded_buffers, walk_statements
@@ -47,11 +47,11 @@ def entry_traffic(entry: ir.PrimFunc, kernels: Mapping[str, ir.PrimFunc]) -> Tra
     known: dict[tuple[str, _Scalars], _Bytes] = {}
     for kernel, scalars in reversed(_cases(entry, largest, kernels)):
         known[kernel.name, scalars] = (
-            _Body(kernels, known, dict(scalars)).bytes_of(kernel.body)
+            _Body(kernels=kernels, known=known, values=dict(scalars)).bytes_of(kernel.body)
             if not kernel.is_opaque
             else _of_opaque(kernel)
         )
-    total = _Body(kernels, known, largest).bytes_of(entry.body)
+    total = _Body(kernels=kernels, known=known, values=largest).bytes_of(entry.body)
     return {
         name: Traffic(total[name, ir.Access.READ], total[name, ir.Access.WRITE])
         for name in dict.fromkeys(name for name, _ in total)
@@ -113,73 +113,70 @@ def _scalars(kernel: ir.PrimFunc, call: ir.Call, values: dict[ir.Var, ir.Expr]) 
     return tuple((variable, value) for variable, value in passed if isinstance(value, ir.Const))
 
 
-@dataclass(slots=True)
-class _Body:
-    """A function's body, and what is known at the present statement.
+@dataclass(slots=True, kw_only=True)
+class _Body(Intervals):
+    """Adds up what the statements of a block read and write.
 
     Attributes:
         known: What each kernel costs with the scalars that it is called with.
-        values: Of variables.
-        ranges: Of the loops around the statement.
+        values: Of variables that stand for numbers; the others' ranges are those of loops.
         shown: What views stand for.
+        total: Of the block so far.
     """
 
     kernels: Mapping[str, ir.PrimFunc]
     known: Mapping[tuple[str, _Scalars], _Bytes]
     values: dict[ir.Var, ir.Expr]
-    ranges: dict[str, Range] = field(default_factory=dict[str, Range])
     shown: dict[str, str] = field(default_factory=dict[str, str])
+    total: _Bytes = field(default_factory=Counter[tuple[str, ir.Access]])
 
-    def bytes_of(self, statement: ir.Statement) -> _Bytes:
-        """What a statement reads and writes."""
-        total: _Bytes = Counter()
+    def bytes_of(self, body: ir.Seq) -> _Bytes:
+        """What a body reads and writes."""
+        self.run(body)
+        return self.total
+
+    def range_of(self, expression: ir.Expr) -> Range | None:
+        return Intervals.range_of(self, substitute_expression(expression, self.values))
+
+    def evaluate(self, statement: ir.Statement) -> None:
         for buffer in loaded_buffers(statement):
-            total[self.shown.get(buffer.name, buffer.name), ir.Access.READ] += buffer.dtype.size_bytes
-        match statement:
-            case ir.Seq():
-                for inner in statement.statements:
-                    total.update(self.bytes_of(inner))
-            case ir.For():
-                num_turns = self.num_turns(statement)
-                each = self.bytes_of(statement.body)
-                total.update({touched: num_turns * num_bytes for touched, num_bytes in each.items()})
-            case ir.If():
-                then = self.bytes_of(statement.then)
-                other = self.bytes_of(statement.otherwise) if statement.otherwise else Counter()
-                total.update(then | other)  # the costlier
-            case ir.Store(buffer=buffer):
-                total[buffer.name, ir.Access.WRITE] += buffer.dtype.size_bytes
-            case ir.Let():
-                _learn(statement, self.values)
-            case ir.View(buffer=buffer, source=source):
-                # The first source is read where the view is inside its input, which is nearly always.
-                self.shown[buffer.name] = self.shown.get(source.buffer.name, source.buffer.name)
-            case ir.Call():
-                total.update(self.bytes_of_call(statement))
-            case ir.Allocate():
-                pass
-        return total
+            self.total[self.shown.get(buffer.name, buffer.name), ir.Access.READ] += buffer.dtype.size_bytes
 
-    def bytes_of_call(self, call: ir.Call) -> _Bytes:
+    def turns(self, loop: ir.For) -> Iterator[None]:
+        """The body as often as the loop can turn, or once if that is not known."""
+        bounds = self.bind(loop)
+        num_turns = 1 if bounds is None else max(0, bounds[1][1] - bounds[0][0])
+        outside, self.total = self.total, Counter()
+        yield
+        outside.update({touched: num_turns * num_bytes for touched, num_bytes in self.total.items()})
+        self.total = outside
+
+    def arms(self, branch: ir.If) -> Iterator[ir.Seq]:
+        """Of each buffer the costlier arm."""
+        outside, found = self.total, list[_Bytes]()
+        for arm in Intervals.arms(self, branch):
+            self.total = Counter()
+            yield arm
+            found.append(self.total)
+        outside.update(found[0] | found[-1])
+        self.total = outside
+
+    def store(self, store: ir.Store) -> None:
+        self.total[store.buffer.name, ir.Access.WRITE] += store.buffer.dtype.size_bytes
+
+    def define(self, let: ir.Let) -> None:
+        _learn(let, self.values)
+
+    def show(self, view: ir.View) -> None:
+        # The first source is read where the view is inside its input, which is nearly always.
+        self.shown[view.buffer.name] = self.shown.get(view.source.buffer.name, view.source.buffer.name)
+
+    def call(self, call: ir.Call) -> None:
         """What the callee does, under the names of the arguments; of unknown functions nothing is known."""
-        total: _Bytes = Counter()
         kernel = self.kernels.get(call.callee)
         if kernel is None:
-            return total
+            return
         own = self.known[kernel.name, _scalars(kernel, call, self.values)]
         for parameter, argument in buffer_arguments(kernel, call):
             for access in (ir.Access.READ, ir.Access.WRITE):
-                total[argument.buffer.name, access] += own[parameter.buffer.name, access]
-        return total
-
-    def num_turns(self, loop: ir.For) -> int:
-        """How often a loop turns at most; what is known of its variable is added to the ranges."""
-        begin, end = (
-            range_of(substitute_expression(bound, self.values), self.ranges)
-            for bound in (loop.begin, loop.end)
-        )
-        if begin is None or end is None:
-            self.ranges.pop(loop.variable.name, None)
-            return 1
-        self.ranges[loop.variable.name] = (begin[0], max(begin[0], end[1] - 1))
-        return max(0, end[1] - begin[0])
+                self.total[argument.buffer.name, access] += own[parameter.buffer.name, access]

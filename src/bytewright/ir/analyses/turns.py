@@ -13,7 +13,7 @@ remainder a number: so as many turns at each end stand for those of a stretch.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping
+from collections.abc import Collection, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import gcd, lcm
 
@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytewright import ir
-from bytewright.ir.analyses.affine import Definitions, Form, Quotient
+from bytewright.ir.analyses.affine import Definitions, Form, Forms, Quotient
 from bytewright.ir.analyses.ranges import Range
 from bytewright.ir.remember import Remembered
 from bytewright.ir.walk import evaluated, operands, regions, walk_expression
@@ -104,8 +104,8 @@ _known: Remembered[dict[Hashable, TellingTurns]] = Remembered()
 
 
 def _read(function: ir.PrimFunc, scalars: Mapping[str, Range], touched: Collection[str]) -> TellingTurns:
-    reader = _Reader(set(touched), dict(scalars))
-    reader.sequence(function.body)
+    reader = _Reader(touched=set(touched), ranges=dict(scalars))
+    reader.run(function.body)
     changes: dict[str, list[Form]] = {}
     for form in dict.fromkeys(reader.changes):
         for name, _ in form.terms:
@@ -122,18 +122,18 @@ def _read(function: ir.PrimFunc, scalars: Mapping[str, Range], touched: Collecti
     )
 
 
-@dataclass(slots=True)
-class _Reader:
+@dataclass(slots=True, kw_only=True)
+class _Reader(Forms):
     """Reads what addresses, conditions and bounds are computed from; what data decides is nobody's turn.
 
     Attributes:
         touched: Names of what the accesses are to, views included.
         of_data: Variables that depend on what is loaded.
+        touches: Whether anything in the block so far touches what counts.
     """
 
     touched: set[str]
-    ranges: dict[str, Range]
-    definitions: Definitions = field(default_factory=Definitions)
+    touches: bool = False
     changes: list[Form] = field(default_factory=list[Form])
     irregular: set[str] = field(default_factory=set[str])
     periods: dict[str, int] = field(default_factory=dict[str, int])
@@ -141,60 +141,62 @@ class _Reader:
     loading: set[int] = field(default_factory=set[int])
     touching: set[int] = field(default_factory=set[int])
 
-    def sequence(self, sequence: ir.Seq) -> bool:
-        """Whether anything in it touches what counts."""
-        found = [self._statement(statement) for statement in sequence.statements]
-        return any(found)
+    def evaluate(self, statement: ir.Statement) -> None:
+        """Loads."""
+        self.touches |= self._loads(statement)
 
-    def _statement(self, statement: ir.Statement) -> bool:
-        match statement:
-            case ir.Seq():
-                return self.sequence(statement)
-            case ir.Allocate():
-                return False
-            case ir.For():
-                self._loop(statement)
-                touches = self.sequence(statement.body)
-                if touches:
-                    self.touching.add(id(statement))
-                    self._bounds(statement)
-                return touches
-            case ir.If():
-                touches = self._loads(statement)
-                blocks = (statement.then, statement.otherwise)
-                inside = [self.sequence(block) for block in blocks if block is not None]
-                if any(inside):
-                    self._computed(statement.condition)
-                return touches or any(inside)
-            case _:
-                return self._plain(statement)
+    def turns(self, loop: ir.For) -> Iterator[None]:
+        """All turns together; the bounds count where the body touches anything."""
+        outside, self.touches = self.touches, False
+        self.bind(loop)
+        yield
+        if self.touches:
+            self.touching.add(id(loop))
+            self._bounds(loop)
+        self.touches |= outside
 
-    def _plain(self, statement: ir.Let | ir.View | ir.Store | ir.Call) -> bool:
-        touches = self._loads(statement)
+    def arms(self, branch: ir.If) -> Iterator[ir.Seq]:
+        """Both; the condition counts where one of them touches anything."""
+        outside, self.touches = self.touches, False
+        yield from Forms.arms(self, branch)
+        if self.touches:
+            self._computed(branch.condition)
+        self.touches |= outside
+
+    def define(self, let: ir.Let) -> None:
+        """What data decides stands for nothing."""
+        if self._depends_on_data(let.value):
+            self.of_data.add(let.variable.name)
+        else:
+            Forms.define(self, let)
+
+    def show(self, view: ir.View) -> None:
+        """A view of what counts counts; it is no access yet."""
+        if self._names(view):
+            self.touched.add(view.buffer.name)
+            if view.condition is not None:
+                self._computed(view.condition)
+
+    def store(self, store: ir.Store) -> None:
+        """An access."""
+        if store.buffer.name in self.touched:
+            self._computed(ir.flat_index(store.buffer, store.indices))
+            self.touches = True
+
+    def call(self, call: ir.Call) -> None:
+        """An access; what the callee makes of numbers is not looked into."""
+        if self._names(call):
+            self.touches = True
+            for argument in call.arguments:
+                if isinstance(argument, ir.Expr):
+                    self._every(argument)
+
+    def _names(self, statement: ir.View | ir.Call) -> bool:
+        """Whether it names what counts; where that begins is computed."""
         named = [region for region in regions(statement) if region.buffer.name in self.touched]
         for region in named:
             self._computed(ir.region_index(region))
-        match statement:
-            case ir.Let():
-                if self._depends_on_data(statement.value):
-                    self.of_data.add(statement.variable.name)
-                else:
-                    self.definitions.define(statement.variable, statement.value)
-            case ir.View():
-                if named:
-                    self.touched.add(statement.buffer.name)
-                if named and statement.condition is not None:
-                    self._computed(statement.condition)
-                return touches
-            case ir.Store():
-                if statement.buffer.name in self.touched:
-                    self._computed(ir.flat_index(statement.buffer, statement.indices))
-                    touches = True
-            case ir.Call():
-                for argument in statement.arguments if named else ():
-                    if isinstance(argument, ir.Expr):  # what the callee makes of it is not looked into
-                        self._every(argument)
-        return touches or bool(named)
+        return bool(named)
 
     def _loads(self, statement: ir.Statement) -> bool:
         """Learns where a statement loads from what counts, and on what that depends."""
@@ -209,12 +211,6 @@ class _Reader:
             if isinstance(node, ir.Select) and not self._depends_on_data(node.condition):
                 self._computed(node.condition)
         return True
-
-    def _loop(self, loop: ir.For) -> None:
-        begin = self.definitions.range_of(loop.begin, self.ranges)
-        end = self.definitions.range_of(loop.end, self.ranges)
-        if begin is not None and end is not None:
-            self.ranges[loop.variable.name] = begin[0], max(begin[0], end[1] - 1)
 
     def _bounds(self, loop: ir.For) -> None:
         self._computed(loop.begin)

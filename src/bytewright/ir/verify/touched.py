@@ -10,7 +10,7 @@ from typing import TypeVar
 import numpy as np
 
 from bytewright import ir
-from bytewright.ir.analyses.affine import Definitions, Form, Mask, Ranges, Runs, mark, runs_of
+from bytewright.ir.analyses.affine import Form, Forms, Mask, Runs, mark, runs_of
 from bytewright.ir.walk import operands
 
 _Side = TypeVar("_Side")
@@ -37,19 +37,22 @@ class Touch:
 
 
 @dataclass(slots=True)
-class Elements:
-    """What the statements of a function touch, by what names stand for at the present one."""
+class Elements(Forms):
+    """A domain: what the statements of a function touch, by what names stand for at the present one."""
 
-    definitions: Definitions = field(default_factory=Definitions)
     views: dict[str, ir.View] = field(default_factory=dict[str, ir.View])
     _touches: dict[tuple[str, int], Touch] = field(default_factory=dict[tuple[str, int], Touch])
 
-    def possible(self, condition: ir.Expr, sides: tuple[_Side, _Side], ranges: Ranges) -> tuple[_Side, ...]:
+    def show(self, view: ir.View) -> None:
+        """What is touched of a view is touched of what it shows."""
+        self.views[view.buffer.name] = view
+
+    def possible(self, condition: ir.Expr, sides: tuple[_Side, _Side]) -> tuple[_Side, ...]:
         """Of what is where a condition holds and what is elsewhere, that which may be: both, if that is not known."""
-        truth = self.definitions.truth_of(condition, ranges)
+        truth = self.definitions.truth_of(condition, self.ranges)
         return sides if truth is None else sides[:1] if truth else sides[1:]
 
-    def loads(self, expression: ir.Expr, ranges: Ranges) -> Iterator[tuple[ir.Load, bool]]:
+    def loads(self, expression: ir.Expr) -> Iterator[tuple[ir.Load, bool]]:
         """Loads in an expression, each with whether it always happens."""
         pending = [(expression, True)]
         while pending:
@@ -61,7 +64,7 @@ class Elements:
                 pending.extend((operand, is_certain) for operand in operands(node))
                 continue
             condition, sides = choice
-            possible = self.possible(condition, sides, ranges)
+            possible = self.possible(condition, sides)
             pending.append((condition, is_certain))
             pending.extend((side, is_certain and len(possible) == 1) for side in possible if side is not None)
 
@@ -78,14 +81,14 @@ class Elements:
         index = ir.region_index(region)
         return Touch(region.buffer, self.definitions.form(index), index, pattern)
 
-    def sources(self, touch: Touch, ranges: Ranges) -> Iterator[Touch]:
+    def sources(self, touch: Touch) -> Iterator[Touch]:
         """The touch, of what views show instead of the views."""
         view = self.views.get(touch.buffer.name)
         if view is None:
             yield touch
             return
         shown = (view.source, view.otherwise)
-        possible = shown[:1] if view.condition is None else self.possible(view.condition, shown, ranges)
+        possible = shown[:1] if view.condition is None else self.possible(view.condition, shown)
         for source in possible:
             if source is None:
                 continue
@@ -93,26 +96,26 @@ class Elements:
             form = None if base is None or touch.form is None else base.plus(touch.form)
             is_certain = touch.is_certain and len(possible) == 1
             pattern = _ONE if form is None else touch.pattern
-            yield from self.sources(Touch(source.buffer, form, UNKNOWN, pattern, is_certain), ranges)
+            yield from self.sources(Touch(source.buffer, form, UNKNOWN, pattern, is_certain))
 
-    def runs(self, touch: Touch, ranges: Ranges) -> Runs | None:
+    def runs(self, touch: Touch) -> Runs | None:
         """The elements, if they are known one by one."""
-        known = self.definitions.range_of(touch.index, ranges) if touch.form is None else None
+        known = self.range_of(touch.index) if touch.form is None else None
         form = Form(known[0]) if known is not None and known[0] == known[1] else touch.form
         if form is None:
             return None
         if touch.pattern.all():
-            return runs_of(form, ranges, len(touch.pattern))
-        found = runs_of(form, ranges)
+            return runs_of(form, self.ranges, len(touch.pattern))
+        found = runs_of(form, self.ranges)
         many = found is not None and len(found.starts) * found.length > MAX_PLACES
         return None if many else found
 
-    def reached(self, touch: Touch, count: int, ranges: Ranges) -> tuple[Mask, bool]:
+    def reached(self, touch: Touch, count: int) -> tuple[Mask, bool]:
         """The elements of a buffer of `count`, and whether they are known one by one."""
         mask = np.zeros(count, np.bool_)
-        runs = self.runs(touch, ranges)
+        runs = self.runs(touch)
         if runs is None:
-            first, last = self.definitions.range_of(touch.index, ranges) or (0, count)
+            first, last = self.range_of(touch.index) or (0, count)
             mask[max(0, first) : max(0, last + len(touch.pattern))] = True
             return mask, False
         if touch.pattern.all():

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from bytewright import ir
 from bytewright.ir.symbols import buffers_of, symbols_of
 from bytewright.ir.verify.violation import HANDED_ON, NO_CODE, NOT_YET, Violation
-from bytewright.ir.walk import blocks, condition_buffer, loaded_buffers, walk_statements
+from bytewright.ir.walk import blocks, condition_buffer, loaded_buffers, stored_buffers, walk_statements
 from bytewright.target.model import Role, Target
 
 # Statements that one unrolled loop may become, those of the unrolled loops in it included.
@@ -107,10 +107,11 @@ def _described(kind: ir.TensorType) -> str:
 
 def _entry_statement_faults(statement: ir.Statement) -> Iterator[tuple[str, str]]:
     """What the entry does that only a kernel may, and what to do instead."""
+    stored = stored_buffers(statement)
+    if stored or isinstance(statement, ir.View):
+        does = "stores to" if stored else "makes a view of"
+        yield f"the entry {does} memory itself; it only calls kernels", _IN_A_KERNEL
     match statement:
-        case ir.Store() | ir.View():
-            does = "stores to" if isinstance(statement, ir.Store) else "makes a view of"
-            yield f"the entry {does} memory itself; it only calls kernels", _IN_A_KERNEL
         case ir.For(kind=kind, variable=variable):
             if kind in (ir.LoopKind.PARALLEL, ir.LoopKind.VECTORISED):
                 yield f"the loop over '{variable.name}' in the entry is {kind.value}", _SERIAL
@@ -121,9 +122,9 @@ def _entry_statement_faults(statement: ir.Statement) -> Iterator[tuple[str, str]
             if scope is not None and scope.rank is not ir.Rank.GLOBAL:
                 text = f"'{buffer.name}' of the entry has scope '{scope}', but is passed to kernels"
                 yield text, "the scope global.workspace, or allocate it in the kernel"
-        case ir.If() | ir.Let() | ir.Call() | ir.Seq():
+        case _:
             pass
-    if loaded_buffers(statement) and not isinstance(statement, ir.Store) and not condition_buffer(statement):
+    if loaded_buffers(statement) and not stored and not condition_buffer(statement):
         yield _READS, _IN_A_KERNEL
 
 

@@ -13,19 +13,29 @@ data, or whose elements are not known, needs some element of the buffer to be wr
 A function that the module does not hold writes what it is given.
 """
 
+from __future__ import annotations
+
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import assert_never
 
 import numpy as np
 
 from bytewright import ir
-from bytewright.ir.analyses.affine import Form, Mask, Ranges, each_turn, num_turns
+from bytewright.ir.analyses.affine import Form, Mask, each_turn, num_turns
 from bytewright.ir.analyses.arguments import buffer_arguments, scalar_arguments
+from bytewright.ir.analyses.interpreter import Interpreter
 from bytewright.ir.symbols import symbols_of
+from bytewright.ir.verify.existence import missing_element, missing_rows, passed_parts
 from bytewright.ir.verify.touched import UNKNOWN, Elements, Touch, choice_of
 from bytewright.ir.verify.violation import INVALID, UNWRITTEN, Violation
-from bytewright.ir.walk import calls, evaluated, expressions, regions, walk_expression, walk_statements
+from bytewright.ir.walk import (
+    calls,
+    evaluated,
+    expressions,
+    stores,
+    walk_expression,
+    walk_statements,
+)
 
 MAX_ELEMENTS = 1 << 26  # of larger buffers elements are not told apart
 MAX_TURN_ELEMENTS = 1 << 26  # that are looked at, in all, where turns are looked at one by one
@@ -144,7 +154,7 @@ class _Program:
         if kernel.is_opaque:
             return _summary_of_opaque(kernel)
         function = _Function(self, kernel, key[1])
-        function.run(kernel.body, {})
+        function.run(kernel.body)
         names = {parameter.buffer.name for parameter in kernel.buffer_parameters}
         writes = {name: mask for name, mask in function.written.items() if name in names}
         return _Summary(function.needs, frozenset(function.reads), writes)
@@ -156,7 +166,7 @@ class _Program:
             if parameter.access is ir.Access.READ and parameter.buffer.name in entry.written:
                 entry.written[parameter.buffer.name][:] = True
         entry.needs.clear()  # there is no caller to write anything
-        entry.run(main.body, {})
+        entry.run(main.body)
         allocations = (s for s in main.body.statements if isinstance(s, ir.Allocate))
         for definition in (*main.buffer_parameters, *allocations):
             missing = ~entry.written.get(definition.buffer.name, np.ones(1, np.bool_))
@@ -180,13 +190,12 @@ def _summary_of_opaque(kernel: ir.PrimFunc) -> _Summary:
     return _Summary(read, frozenset(read), all_but(ir.Access.READ))
 
 
-class _Function:
+class _Function(Elements):
     """One function: what is written at the present statement, and what it needs of its caller."""
 
     def __init__(self, program: _Program, function: ir.PrimFunc, scalars: tuple[int | None, ...]) -> None:
+        Elements.__init__(self)
         self.program, self.function = program, function
-        self.elements = Elements()
-        self.definitions = self.elements.definitions
         self.data: set[str] = set()  # variables that depend on what memory holds
         self.written: dict[str, Mask] = {}
         self.needs: dict[str, Mask] = {}
@@ -199,7 +208,7 @@ class _Function:
         known = iter(scalars)
         for parameter in function.parameters:
             if isinstance(parameter, ir.BufferParameter):
-                self.define(parameter.buffer)
+                self.add(parameter.buffer)
                 is_given = (
                     parameter.access is not ir.Access.WRITE and parameter.role is not ir.ParameterRole.SCRATCH
                 )
@@ -210,7 +219,7 @@ class _Function:
                 if value is not None:
                     self.definitions.forms[parameter.variable.name] = Form(value)
 
-    def define(self, buffer: ir.Buffer) -> None:
+    def add(self, buffer: ir.Buffer) -> None:
         if ir.num_elements(buffer) <= MAX_ELEMENTS:
             self.written[buffer.name] = _nothing(buffer)
             self.written[buffer.name][:] = (self.function.name, buffer.name) in self.program.trusted
@@ -220,51 +229,78 @@ class _Function:
 
     # In order, every loop in its first turn, then what all of its turns write
 
-    def run(self, sequence: ir.Seq, ranges: Ranges) -> None:
-        for statement in sequence.statements:
-            self.statement(statement, ranges)
+    def evaluate(self, statement: ir.Statement) -> None:
+        self.check(statement)
 
-    def statement(self, statement: ir.Statement, ranges: Ranges) -> None:
-        self.check(statement, ranges)
-        match statement:
-            case ir.Seq():
-                self.run(statement, ranges)
-            case ir.For():
-                self.loop(statement, ranges)
-            case ir.If():
-                self.branch(statement, ranges)
-            case ir.Let():
-                self.definitions.define(statement.variable, statement.value)
-                if self.depends_on_data(statement.value):
-                    self.data.add(statement.variable.name)
-            case ir.Allocate():
-                self.define(statement.buffer)
-                if ir.border_of(statement) is ir.Border.INPUT and statement.buffer.name in self.written:
-                    self.written[statement.buffer.name][:] = True
-            case ir.View():
-                self.elements.views[statement.buffer.name] = statement
-            case ir.Store() | ir.Call():
-                self.write(statement, ranges, self.written)
-            case _:
-                assert_never(statement)
+    def turns(self, loop: ir.For) -> Iterator[None]:
+        name, outside, begin = loop.variable.name, self.ranges, self.range_of(loop.begin)
+        for _ in self.all_turns(loop):
+            if not self.depth and self.is_passed_on(loop) and self.affords((name,)):
+                yield from self.one_by_one((name,))
+                continue
+            every = self.ranges
+            is_known = begin is not None and begin[0] == begin[1]
+            self.ranges = {**outside, name: begin} if is_known else outside
+            self.depth += 1
+            yield
+            self.depth -= 1
+            self.ranges = every
+            _EveryTurn(self, self.written).run(loop.body)
+            if self.depth == 0:
+                _Inside(self).run(loop.body)
 
-    def loop(self, loop: ir.For, ranges: Ranges) -> None:
-        every = self.every_turn(loop, ranges)
-        if every is None:
+    def all_turns(self, loop: ir.For) -> Iterator[None]:
+        """All turns of a loop together; none if it has no turn.
+
+        The variable has a range if its values are the same in every turn of the loops around it.
+        """
+        outside, begin, end = self.ranges, self.range_of(loop.begin), self.range_of(loop.end)
+        if begin is not None and end is not None and begin[0] == begin[1] and end[0] == end[1]:
+            if begin[0] >= end[0]:
+                return
+            self.ranges = {**outside, loop.variable.name: (begin[0], end[0] - 1)}
+        yield
+        self.ranges = outside
+
+    def one_by_one(self, names: Iterable[str]) -> Iterator[None]:
+        """Each combination of values of some variables."""
+        outside = self.ranges
+        for turn in each_turn(names, outside):
+            self.ranges = turn
+            yield
+        self.ranges = outside
+
+    def arms(self, branch: ir.If) -> Iterator[ir.Seq]:
+        sides = self.sides(branch)
+        if len(sides) == 1:
+            yield sides[0]
             return
-        name = loop.variable.name
-        if not self.depth and self.is_passed_on(loop) and self.affords((name,), every):
-            for turn in each_turn((name,), every):
-                self.run(loop.body, turn)
-            return
-        begin = self.definitions.range_of(loop.begin, ranges)
-        first = {loop.variable.name: begin} if begin is not None and begin[0] == begin[1] else {}
-        self.depth += 1
-        self.run(loop.body, {**ranges, **first})
-        self.depth -= 1
-        self.collect(loop.body, every, self.written)
-        if self.depth == 0:
-            self.check_inside(loop.body, every)
+        before = {name: mask.copy() for name, mask in self.written.items()}
+        self.guarded += 1
+        yield sides[0]
+        then, self.written = self.written, before
+        yield sides[1]
+        self.guarded -= 1
+        join = np.logical_and if self.depends_on_data(branch.condition) else np.logical_or
+        for name, mask in self.written.items():
+            if name in then:
+                join(mask, then[name], out=mask)
+
+    def define(self, let: ir.Let) -> None:
+        Elements.define(self, let)
+        if self.depends_on_data(let.value):
+            self.data.add(let.variable.name)
+
+    def allocate(self, allocate: ir.Allocate) -> None:
+        self.add(allocate.buffer)
+        if ir.border_of(allocate) is ir.Border.INPUT and allocate.buffer.name in self.written:
+            self.written[allocate.buffer.name][:] = True
+
+    def store(self, store: ir.Store) -> None:
+        self.write(store, self.written)
+
+    def call(self, call: ir.Call) -> None:
+        self.write(call, self.written)
 
     def is_passed_on(self, loop: ir.For) -> bool:
         """Whether the entry passes what counts a loop's turns to kernels as a number, so that each turn is another."""
@@ -280,210 +316,73 @@ class _Function:
                 return True
         return False
 
-    def affords(self, names: Iterable[str], ranges: Ranges) -> bool:
+    def affords(self, names: Iterable[str]) -> bool:
         """Takes what it costs to look at the turns of some variables one by one, if there is as much left."""
-        count = num_turns(names, ranges)
+        count = num_turns(names, self.ranges)
         cost = count * (sum(map(len, self.written.values())) + TURN_COST)
-        if cost > self.program.budget or not any(name in ranges for name in names):
+        if cost > self.program.budget or not any(name in self.ranges for name in names):
             return False
         self.program.budget -= cost
         return True
 
-    def every_turn(self, loop: ir.For, ranges: Ranges) -> Ranges | None:
-        """The ranges in all turns of a loop together, or None if it has no turn.
-
-        The variable is among them if its values are the same in every turn of the loops around it.
-        """
-        begin, end = (self.definitions.range_of(bound, ranges) for bound in (loop.begin, loop.end))
-        if begin is None or end is None or begin[0] != begin[1] or end[0] != end[1]:
-            return ranges
-        return {**ranges, loop.variable.name: (begin[0], end[0] - 1)} if begin[0] < end[0] else None
-
-    def sides(self, statement: ir.If, ranges: Ranges) -> tuple[ir.Seq, ...]:
+    def sides(self, statement: ir.If) -> tuple[ir.Seq, ...]:
         """The sides of a branch that may be taken."""
         both = (statement.then, statement.otherwise or ir.Seq(()))
-        return self.elements.possible(statement.condition, both, ranges)
+        return self.possible(statement.condition, both)
 
-    def branch(self, statement: ir.If, ranges: Ranges) -> None:
-        sides = self.sides(statement, ranges)
-        if len(sides) == 1:
-            self.run(sides[0], ranges)
-            return
-        before = {name: mask.copy() for name, mask in self.written.items()}
-        self.guarded += 1
-        self.run(sides[0], ranges)
-        then, self.written = self.written, before
-        self.run(sides[1], ranges)
-        self.guarded -= 1
-        join = np.logical_and if self.depends_on_data(statement.condition) else np.logical_or
-        for name, mask in self.written.items():
-            if name in then:
-                join(mask, then[name], out=mask)
-
-    # What all turns write
-
-    def collect(self, sequence: ir.Seq, ranges: Ranges, into: dict[str, Mask]) -> None:
-        for statement in sequence.statements:
-            match statement:
-                case ir.Seq():
-                    self.collect(statement, ranges, into)
-                case ir.For():
-                    every = self.every_turn(statement, ranges)
-                    if every is not None:
-                        self.collect(statement.body, every, into)
-                case ir.If():
-                    self.collect_branch(statement, ranges, into)
-                case ir.Store() | ir.Call():
-                    self.write(statement, ranges, into)
-                case ir.Allocate() | ir.View() | ir.Let():
-                    pass
-                case _:
-                    assert_never(statement)
-
-    def collect_branch(self, statement: ir.If, ranges: Ranges, into: dict[str, Mask]) -> None:
-        sides = self.sides(statement, ranges)
-        if len(sides) == 1:
-            self.collect(sides[0], ranges, into)
-        elif not self.depends_on_data(statement.condition):
-            self.collect_turns(statement, ranges, into)
-        else:
-            written = [{name: np.zeros_like(mask) for name, mask in into.items()} for _ in sides]
-            for side, masks in zip(sides, written, strict=True):
-                self.collect(side, ranges, masks)
-            for name, mask in into.items():
-                np.logical_or(mask, written[0][name] & written[1][name], out=mask)
-
-    def collect_turns(self, statement: ir.If, ranges: Ranges, into: dict[str, Mask]) -> None:
-        """What a branch on loop variables writes: at most what either side does, and turn by turn if that is more."""
-        most = {name: mask.copy() for name, mask in into.items()}
-        for side in self.sides(statement, ranges):
-            self.collect(side, ranges, most)
-        if all(np.array_equal(mask, most[name]) for name, mask in into.items()):
-            return
-        names = self.definitions.variables_of(statement.condition)
-        count = num_turns(names, ranges)
-        cost = count * (sum(map(len, into.values())) + TURN_COST)
-        if count < 2 or cost > self.program.budget:
-            into.update(most)
-            return
-        self.program.budget -= cost
-        for turn in each_turn(names, ranges):
-            for side in self.sides(statement, turn):
-                self.collect(side, turn, into)
-
-    def write(self, statement: ir.Store | ir.Call, ranges: Ranges, into: dict[str, Mask]) -> None:
-        for touch in self.writes_of(statement, ranges):
+    def write(self, statement: ir.Store | ir.Call, into: dict[str, Mask]) -> None:
+        for touch in self.writes_of(statement):
             mask = into.get(touch.buffer.name)
             if mask is not None:
-                mask |= self.elements.reached(touch, len(mask), ranges)[0]
+                mask |= self.reached(touch, len(mask))[0]
 
-    def writes_of(self, statement: ir.Store | ir.Call, ranges: Ranges) -> Iterator[Touch]:
+    def writes_of(self, statement: ir.Store | ir.Call) -> Iterator[Touch]:
         if isinstance(statement, ir.Store):
-            yield self.elements.at(statement.buffer, statement.indices)
+            yield self.at(statement.buffer, statement.indices)
             return
         kernel = self.program.kernels.get(statement.callee)
         if kernel is None:
             regions = (argument for argument in statement.arguments if isinstance(argument, ir.Region))
             yield from (Touch(region.buffer, None, UNKNOWN) for region in regions)
             return
-        writes = self.summary(kernel, statement, ranges).writes
+        writes = self.summary(kernel, statement).writes
         for parameter, argument in buffer_arguments(kernel, statement):
             if parameter.access is not ir.Access.READ and parameter.buffer.name in writes:
-                yield self.elements.passed(argument, writes[parameter.buffer.name])
+                yield self.passed(argument, writes[parameter.buffer.name])
 
-    def summary(self, kernel: ir.PrimFunc, call: ir.Call, ranges: Ranges) -> _Summary:
+    def summary(self, kernel: ir.PrimFunc, call: ir.Call) -> _Summary:
         """What a kernel does at a call."""
-        known = (self.definitions.range_of(a, ranges) for _, a in scalar_arguments(kernel, call))
+        known = (self.range_of(a) for _, a in scalar_arguments(kernel, call))
         scalars = (r[0] if r is not None and r[0] == r[1] else None for r in known)
         return self.program.summary(kernel, tuple(scalars))
 
     # Reads
 
-    def check_inside(self, sequence: ir.Seq, ranges: Ranges) -> None:
-        """Reads of all turns of an outermost loop, against what is written when it has ended."""
-        for statement in sequence.statements:
-            self.check(statement, ranges)
-            match statement:
-                case ir.Seq():
-                    self.check_inside(statement, ranges)
-                case ir.For():
-                    every = self.every_turn(statement, ranges)
-                    if every is not None:
-                        may_not_run = self.may_have_no_turn(statement, ranges)
-                        self.guarded += may_not_run
-                        self.check_inside(statement.body, every)
-                        self.guarded -= may_not_run
-                case ir.If():
-                    self.check_sides(statement, ranges)
-                case _:
-                    pass
+    def check(self, statement: ir.Statement) -> None:
+        kernel = self.program.kernels.get(statement.callee) if isinstance(statement, ir.Call) else None
+        if isinstance(statement, ir.Call) and kernel is not None:
+            for part in passed_parts(self, kernel, statement):
+                self.check_existence(statement, part)
+        for touch in self.reads_of(statement):
+            self.check_read(statement, touch)
+        for store in stores(statement):
+            self.check_existence(statement, self.at(store.buffer, store.indices))
+        for text in () if self.guarded else missing_rows(self, statement):
+            self.report(statement, text, INVALID)
 
-    def may_have_no_turn(self, loop: ir.For, ranges: Ranges) -> bool:
-        """Whether a loop may end where it begins, as far as numbers between which its ends lie can tell."""
-        begin, end = (self.definitions.range_of(bound, ranges) for bound in (loop.begin, loop.end))
-        return begin is not None and end is not None and begin[1] >= end[0]
+    def check_existence(self, statement: ir.Statement, touch: Touch) -> None:
+        is_certain = touch.is_certain and not self.guarded
+        text = missing_element(self, touch, is_certain=is_certain)
+        if text is not None:
+            self.report(statement, text, INVALID)
 
-    def check_sides(self, statement: ir.If, ranges: Ranges) -> None:
-        names = self.definitions.variables_of(statement.condition)
-        is_open = len(self.sides(statement, ranges)) > 1 and not self.depends_on_data(statement.condition)
-        for turn in each_turn(names, ranges) if is_open and self.affords(names, ranges) else (ranges,):
-            sides = self.sides(statement, turn)
-            self.guarded += len(sides) > 1
-            for side in sides:
-                self.check_inside(side, turn)
-            self.guarded -= len(sides) > 1
-
-    def check(self, statement: ir.Statement, ranges: Ranges) -> None:
-        if isinstance(statement, ir.Call):
-            self.check_parts(statement, ranges)
-        for touch in self.reads_of(statement, ranges):
-            self.check_read(statement, touch, ranges)
-        if isinstance(statement, ir.Store):
-            self.check_existence(statement, self.elements.at(statement.buffer, statement.indices), ranges)
-        if not self.guarded:
-            self.check_rows(statement, ranges)
-
-    def check_rows(self, statement: ir.Statement, ranges: Ranges) -> None:
-        """Rows of rings that a statement always touches must exist: their slots do, whatever the row."""
-        touched = [(node.buffer, node.indices) for node in (statement,) if isinstance(node, ir.Store)]
-        touched += [
-            (load.buffer, load.indices)
-            for expression in expressions(statement)
-            for load, is_certain in self.elements.loads(expression, ranges)
-            if is_certain
-        ]
-        if isinstance(statement, ir.View) and statement.condition is None:
-            touched += [(region.buffer, region.indices) for region in regions(statement)]
-        for buffer, indices in touched:
-            if buffer.rows is None or not indices:
-                continue
-            form = self.definitions.form(indices[buffer.rows.axis])
-            known = None if form is None else form.range_in(ranges)
-            num_rows = ir.upper_bound(buffer.shape[buffer.rows.axis])
-            if known is not None and not 0 <= known[0] <= known[1] < num_rows:
-                row = known[0] if known[0] < 0 else known[1]
-                self.report(
-                    statement, f"row {row} of '{buffer.name}' does not exist; it has {num_rows}", INVALID
-                )
-
-    def check_parts(self, call: ir.Call, ranges: Ranges) -> None:
-        """What a call passes parts of has all elements of the parameters, whatever the callee does with them."""
-        kernel = self.program.kernels.get(call.callee)
-        if kernel is None:
-            return
-        for parameter, argument in buffer_arguments(kernel, call):
-            if argument.indices:
-                every = np.broadcast_to(np.True_, (ir.num_elements(parameter.buffer),))
-                for source in self.elements.sources(self.elements.passed(argument, every), ranges):
-                    self.check_existence(call, source, ranges)
-
-    def check_read(self, statement: ir.Statement, touch: Touch, ranges: Ranges) -> None:
-        for source in self.elements.sources(touch, ranges):
-            self.check_existence(statement, source, ranges)
+    def check_read(self, statement: ir.Statement, touch: Touch) -> None:
+        for source in self.sources(touch):
+            self.check_existence(statement, source)
             mask = self.written.get(source.buffer.name)
             if mask is None:
                 continue  # a constant
-            reached, is_exact = self.elements.reached(source, len(mask), ranges)
+            reached, is_exact = self.reached(source, len(mask))
             missing = reached & ~mask
             if is_exact and source.is_certain and not self.guarded:
                 self.require(statement, source.buffer.name, missing)
@@ -507,50 +406,28 @@ class _Function:
         else:
             self.require(statement, name, missing)
 
-    def check_existence(self, statement: ir.Statement, touch: Touch, ranges: Ranges) -> None:
-        """Elements that are known one by one must be those of the buffer, and of others one at least."""
-        runs = self.elements.runs(touch, ranges)
-        is_certain = touch.is_certain and not self.guarded
-        count = ir.num_elements(touch.buffer)
-        if runs is None or not is_certain:
-            known = self.definitions.range_of(touch.index, ranges)
-            may_not_happen = not is_certain and any(
-                isinstance(n, ir.Var) for n in walk_expression(touch.index)
-            )
-            if known is not None and not may_not_happen and (known[0] >= count or known[1] < 0):
-                self.report_missing(statement, touch.buffer, known[0] if known[0] >= count else known[1])
-            return
-        last = runs.last + (0 if touch.pattern.all() else int(np.flatnonzero(touch.pattern)[-1]))
-        outside = last if last >= count else runs.first
-        if not 0 <= outside < count:
-            self.report_missing(statement, touch.buffer, outside)
-
-    def report_missing(self, statement: ir.Statement, buffer: ir.Buffer, element: int) -> None:
-        text = f"element {element} of '{buffer.name}' does not exist; it has {ir.num_elements(buffer)}"
-        self.report(statement, text, INVALID)
-
-    def reads_of(self, statement: ir.Statement, ranges: Ranges) -> Iterator[Touch]:
-        yield from self.loads_of(statement, ranges)
+    def reads_of(self, statement: ir.Statement) -> Iterator[Touch]:
+        yield from self.loads_of(statement)
         kernel = self.program.kernels.get(statement.callee) if isinstance(statement, ir.Call) else None
         if not isinstance(statement, ir.Call) or kernel is None:
             return
-        summary = self.summary(kernel, statement, ranges)
+        summary = self.summary(kernel, statement)
         for parameter, argument in buffer_arguments(kernel, statement):
             needs = summary.needs.get(parameter.buffer.name)
             if needs is not None and needs.any():
-                yield self.elements.passed(argument, needs)
+                yield self.passed(argument, needs)
             elif parameter.buffer.name in summary.reads:
                 every = np.ones(ir.num_elements(parameter.buffer), np.bool_)
-                yield replace(self.elements.passed(argument, every), is_certain=False)
+                yield replace(self.passed(argument, every), is_certain=False)
 
-    def loads_of(self, statement: ir.Statement, ranges: Ranges) -> tuple[Touch, ...]:
+    def loads_of(self, statement: ir.Statement) -> tuple[Touch, ...]:
         """What the statement's own expressions load; the same at each time, unless one of them chooses."""
         if id(statement) in self.always:
             return self.always[id(statement)]
         found = tuple(
-            replace(self.elements.at(load.buffer, load.indices), is_certain=is_certain)
+            replace(self.at(load.buffer, load.indices), is_certain=is_certain)
             for expression in expressions(statement)
-            for load, is_certain in self.elements.loads(expression, ranges)
+            for load, is_certain in self.loads(expression)
         )
         if not any(map(choice_of, evaluated(statement))):
             self.always[id(statement)] = found
@@ -562,6 +439,88 @@ class _Function:
             isinstance(node, ir.Load) or getattr(node, "name", None) in self.data
             for node in walk_expression(expression)
         )
+
+
+@dataclass(slots=True)
+class _EveryTurn(Interpreter):
+    """What all turns of a loop write, or of several loops."""
+
+    function: _Function
+    into: dict[str, Mask]
+
+    def turns(self, loop: ir.For) -> Iterator[None]:
+        return self.function.all_turns(loop)
+
+    def arms(self, branch: ir.If) -> Iterator[ir.Seq]:
+        sides = self.function.sides(branch)
+        if len(sides) == 1:
+            yield sides[0]
+        elif not self.function.depends_on_data(branch.condition):
+            yield from self.turn_by_turn(branch)
+        else:
+            into, written = self.into, list[dict[str, Mask]]()
+            for side in sides:
+                self.into = {name: np.zeros_like(mask) for name, mask in into.items()}
+                yield side
+                written.append(self.into)
+            self.into = into
+            for name, mask in into.items():
+                np.logical_or(mask, written[0][name] & written[1][name], out=mask)
+
+    def turn_by_turn(self, branch: ir.If) -> Iterator[ir.Seq]:
+        """What a branch on loop variables writes: at most what either side does, and turn by turn if that is more."""
+        function, into = self.function, self.into
+        self.into = most = {name: mask.copy() for name, mask in into.items()}
+        yield from function.sides(branch)
+        self.into = into
+        if all(np.array_equal(mask, most[name]) for name, mask in into.items()):
+            return
+        names = function.definitions.variables_of(branch.condition)
+        count = num_turns(names, function.ranges)
+        cost = count * (sum(map(len, into.values())) + TURN_COST)
+        if count < 2 or cost > function.program.budget:
+            into.update(most)
+            return
+        function.program.budget -= cost
+        for _ in function.one_by_one(names):
+            yield from function.sides(branch)
+
+    def store(self, store: ir.Store) -> None:
+        self.function.write(store, self.into)
+
+    def call(self, call: ir.Call) -> None:
+        self.function.write(call, self.into)
+
+
+@dataclass(slots=True)
+class _Inside(Interpreter):
+    """Reads of all turns of an outermost loop, against what is written when it has ended."""
+
+    function: _Function
+
+    def evaluate(self, statement: ir.Statement) -> None:
+        self.function.check(statement)
+
+    def turns(self, loop: ir.For) -> Iterator[None]:
+        may_not_run = self.may_have_no_turn(loop)
+        for _ in self.function.all_turns(loop):
+            self.function.guarded += may_not_run
+            yield
+            self.function.guarded -= may_not_run
+
+    def may_have_no_turn(self, loop: ir.For) -> bool:
+        """Whether a loop may end where it begins, as far as numbers between which its ends lie can tell."""
+        begin, end = self.function.range_of(loop.begin), self.function.range_of(loop.end)
+        return begin is not None and end is not None and begin[1] >= end[0]
+
+    def arms(self, branch: ir.If) -> Iterator[ir.Seq]:
+        function, names = self.function, self.function.definitions.variables_of(branch.condition)
+        is_open = len(function.sides(branch)) > 1 and not function.depends_on_data(branch.condition)
+        for _ in function.one_by_one(names if is_open and function.affords(names) else ()):
+            sides = function.sides(branch)
+            function.guarded += len(sides) > 1
+            yield from sides
+            function.guarded -= len(sides) > 1
 
 
 def _variables(expression: ir.Expr) -> set[str]:

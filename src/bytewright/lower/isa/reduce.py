@@ -1,18 +1,20 @@
 """Operators that keep channels apart, in lanes of vectors: templates for every instruction set that has a unit."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from math import prod
 from typing import Any
 
 from bytewright import ir
 from bytewright.lower.isa.instruction_set import IsaTemplate
+from bytewright.lower.isa.narrow import MOST_SUMMED, NarrowLanes, NarrowReducer
 from bytewright.lower.isa.registers import RegisterReducer
 from bytewright.lower.isa.vector_unit import VectorUnit
 from bytewright.lower.kernels.context import Template
 from bytewright.lower.kernels.depthwise import lower_depthwise_by_blocks
 from bytewright.lower.kernels.pooling import lower_pool
-from bytewright.lower.kernels.reduction import Reduction, lower_reduction
-from bytewright.lower.kernels.side_by_side import accumulator_type
+from bytewright.lower.kernels.reduction import Reduction, lower_reduction, num_reduced
+from bytewright.lower.kernels.side_by_side import ArrayReducer, accumulator_type
 from bytewright.ops.convolution import DepthwiseConv2d
 from bytewright.ops.pooling import MaxPool2d, ReduceMax, ReduceMin, ReduceSum, TflAveragePool2d, TflMean
 
@@ -27,10 +29,69 @@ Decline = Callable[[Template, Any], str | None]
 Templates = Mapping[type[ir.Operation], tuple[IsaTemplate, ...]]
 
 
-def with_reductions(name: str, unit: VectorUnit, templates: Templates) -> Templates:
-    """Templates of an instruction set of some name, and after them, for what they decline, those of its lanes."""
-    found = _reductions(name, unit)
-    return {key: (*templates.get(key, ()), *found.get(key, ())) for key in (*templates, *found)}
+def with_reductions(
+    name: str, unit: VectorUnit | None, templates: Templates, narrow: Sequence[NarrowLanes] = ()
+) -> Templates:
+    """Templates of an instruction set of some name, and after them, for what they decline, those of its lanes.
+
+    Args:
+        name: Of the set.
+        unit: Its vectors, if it has any.
+        templates: Its own.
+        narrow: Its lanes for results of bytes.
+    """
+    found = [_narrow_reductions(name, each, unit) for each in narrow]
+    if unit is not None:
+        found.append(_reductions(name, unit))
+    keys = {key: None for each in (templates, *found) for key in each}
+    return {key: tuple(t for each in (templates, *found) for t in each.get(key, ())) for key in keys}
+
+
+# What is reduced by which operation; a sum of more than `MOST_SUMMED` bytes leaves 16 bits.
+_POOLS = {MaxPool2d: _MAX, TflAveragePool2d: _ADD}
+_OVER_AXES = {ReduceMax: _MAX, ReduceMin: _MIN, ReduceSum: _ADD, TflMean: _ADD}
+
+
+def _narrow_reductions(name: str, narrow: NarrowLanes, unit: VectorUnit | None) -> Templates:
+    """Those of int8 in lanes of as few bits as results take."""
+    rest = ArrayReducer() if unit is None else RegisterReducer(unit, _OF_POOLS)
+    reducer = NarrowReducer(narrow, _OF_POOLS, unit, rest)
+    pool, over_axes = partial(lower_pool, reducer=reducer), partial(lower_reduction, reducer=reducer)
+    return {
+        **{
+            key: (IsaTemplate(f"{name}.pool2d_of_bytes", pool, _narrow_declines(narrow, _num_taps)),)
+            for key, operator in _POOLS.items()
+            if operator in narrow.combines
+        },
+        **{
+            key: (IsaTemplate(f"{name}.reduce_bytes", over_axes, _narrow_declines(narrow, num_reduced)),)
+            for key, operator in _OVER_AXES.items()
+            if operator in narrow.combines
+        },
+    }
+
+
+def _num_taps(template: Template, operation: MaxPool2d | TflAveragePool2d) -> int:
+    del template
+    return prod(operation.kernel)
+
+
+def _narrow_declines(narrow: NarrowLanes, count: Callable[[Template, Any], int]) -> Decline:
+    """Why results of so many elements each are not in these lanes."""
+
+    def why(template: Template, operation: ir.Operation) -> str | None:
+        if template.type(0).dtype is not ir.DType.I8:
+            return "its elements are not int8"
+        if isinstance(operation, Reduction) and (reason := _last_axis_declines(template, operation)):
+            return reason
+        if narrow.dtype is ir.DType.I16 and (num := count(template, operation)) > MOST_SUMMED:
+            return f"16 bits do not hold a sum of {num} bytes"
+        channels = template.type(0).shape[-1]
+        if not isinstance(channels, int) or channels < narrow.lanes:
+            return f"it has {channels} channels, fewer than the {narrow.lanes} of a register"
+        return None
+
+    return why
 
 
 def _reductions(name: str, unit: VectorUnit) -> Templates:
@@ -56,11 +117,13 @@ def _reductions(name: str, unit: VectorUnit) -> Templates:
 
 def _axes_decline(unit: VectorUnit, operator: ir.BinaryOperator) -> Decline:
     def why(template: Template, operation: Reduction) -> str | None:
-        if len(template.type(0).shape) - 1 in operation.axes:
-            return "it is over the last axis"
-        return _declines(unit, operator)(template, operation)
+        return _last_axis_declines(template, operation) or _declines(unit, operator)(template, operation)
 
     return why
+
+
+def _last_axis_declines(template: Template, operation: Reduction) -> str | None:
+    return "it is over the last axis" if len(template.type(0).shape) - 1 in operation.axes else None
 
 
 def _depthwise_declines(unit: VectorUnit) -> Decline:

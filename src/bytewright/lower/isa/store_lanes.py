@@ -8,6 +8,7 @@ from bytewright.lower.isa.vectorise import vectorise
 from bytewright.lower.kernels.context import Template
 from bytewright.lower.kernels.side_by_side import Finished
 from bytewright.lower.point import Coordinates
+from bytewright.lower.scalar import element
 
 
 def store_lanes(
@@ -17,6 +18,7 @@ def store_lanes(
     channel: ir.Expr,
     totals: ir.Buffer,
     finished: Finished,
+    first: ir.Expr | int = 0,
 ) -> None:
     """Computes the epilogue of as many channels as the unit has lanes, and stores them.
 
@@ -25,17 +27,21 @@ def store_lanes(
         unit: Its vectors.
         pixel: The position under the output: all coordinates but the channel.
         channel: The first channel.
-        totals: A register with their finished sums.
+        totals: A register with their finished sums, or memory.
         finished: The anchor's element, given the sum of a channel, and that channel.
+        first: Where the first of them lies in memory.
     """
     body, epilogue = template.body, template.epilogue
     lane = ir.Var(body.unique_name("lane"), ir.DType.I32)
     with body.captured() as statements:
-        value = finished(load(totals, lane), channel + lane)
+        value = finished(element(load(totals, lane + first)).expr, channel + lane)
         epilogue.store((*pixel, channel + lane), value)
     if vectorise(body, unit, lane, statements):
         return
-    # No instruction for something in it: the sums go to memory, and lanes one by one from there.
+    # No instruction for something in it: lanes one by one, from memory.
+    if not totals.register:
+        body.emit(ir.For(lane, ir.const(0), ir.const(unit.count), ir.Seq(tuple(statements))))
+        return
     sums = template.kernel.scratch("sums", (unit.count,), totals.dtype)
     body.execute(unit.stores[totals.dtype], region(sums, 0), totals)
 

@@ -91,6 +91,7 @@ def lane_wise(
     text: str,
     feature: ir.Feature,
     comment: str = "",
+    place: Callable[[ir.Expr], ir.Expr] = lambda lane: lane,
 ) -> ir.Instruction:
     """An instruction whose first parameter becomes, lane by lane, a value of the others.
 
@@ -102,13 +103,18 @@ def lane_wise(
         text: The C text.
         feature: What the core needs.
         comment: For a reader of the C.
+        place: Which element of memory a lane is given, or becomes.
     """
     body = BodyBuilder(p.name for p in parameters)
     result, *given = parameters
     assert isinstance(result, ir.BufferParameter)
     with body.for_(f"{name}.lane", 0, unit_lanes) as lane:
+
+        def at(parameter: ir.BufferParameter) -> ir.Expr:
+            return lane if parameter.buffer.register else place(lane)
+
         operands: list[ir.Expr] = [
-            load(p.buffer, lane) if isinstance(p, ir.BufferParameter) else p.variable for p in given
+            load(p.buffer, at(p)) if isinstance(p, ir.BufferParameter) else p.variable for p in given
         ]
-        body.store(result.buffer, lane, value(tuple(operands)))
+        body.store(result.buffer, at(result), value(tuple(operands)))
     return ir.Instruction(name, parameters, body.finish(), text, feature, comment)

@@ -115,25 +115,26 @@ def _extremum(result: ir.Expr) -> Scalar:
     return Scalar(result, *ir.DType.I8.bounds) if result.dtype.is_integer else Scalar(result)
 
 
-def _num_reduced(template: Template, operation: Reduction) -> int:
+def num_reduced(template: Template, operation: Reduction) -> int:
+    """Elements that become one."""
     return prod(template.type(0).fixed_shape[axis] for axis in operation.axes)
 
 
 def _sum(template: Template, operation: ReduceSum, total: ir.Expr) -> Scalar:
     if not total.dtype.is_integer:
         return Scalar(total)
-    low, high = (bound * _num_reduced(template, operation) for bound in ir.DType.I8.bounds)
+    low, high = (bound * num_reduced(template, operation) for bound in ir.DType.I8.bounds)
     require_i32(low, high, "the sum", template.anchor.where)
     return Scalar(total, low, high)
 
 
 def _mean(template: Template, operation: TflMean, total: ir.Expr) -> Scalar:
     """For i8: DOUBLE_ROUND of the sum less its zero points, plus the output's zero point."""
-    num_reduced = _num_reduced(template, operation)
+    count = num_reduced(template, operation)
     if not total.dtype.is_integer:
-        return Scalar(total / float(num_reduced))
-    shift = operation.input_zero_point * num_reduced
-    low, high = -128 * num_reduced - shift, 127 * num_reduced - shift
+        return Scalar(total / float(count))
+    shift = operation.input_zero_point * count
+    low, high = -128 * count - shift, 127 * count - shift
     require_i32(low, high, "the sum of a mean", template.anchor.where)
     scale = fixed_scale(operation.multiplier, operation.exponent)
     scaled = double_round(Scalar(total - shift, low, high), scale, template.anchor.where)

@@ -3,10 +3,12 @@
 from bytewright.lower.isa.dsp.conv2d import conv2d_declines, write_conv2d
 from bytewright.lower.isa.dsp.depthwise import depthwise_declines, write_depthwise
 from bytewright.lower.isa.dsp.dot import dot
+from bytewright.lower.isa.dsp.narrow import EXTREMA, SUMS
 from bytewright.lower.isa.dsp.requantise import SCALE, SCALE_UP
 from bytewright.lower.isa.dsp.taps import BITS, one_row, two_rows
 from bytewright.lower.isa.dsp.words import copy_bytes, widen
 from bytewright.lower.isa.instruction_set import InstructionSet, IsaTemplate
+from bytewright.lower.isa.reduce import with_reductions
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d
 
 # Instructions are made for the sizes of a kernel. Straight and looped dot products, with and without a rest.
@@ -14,10 +16,15 @@ _DOTS = tuple(dot(num_pixels, depth) for num_pixels in (1, 2) for depth in (4, 2
 DSP = InstructionSet(
     name="dsp",
     features=frozenset({"dsp"}),
-    templates={
-        Conv2d: (IsaTemplate("dsp.conv2d", write_conv2d, conv2d_declines),),
-        DepthwiseConv2d: (IsaTemplate("dsp.depthwise_conv2d", write_depthwise, depthwise_declines),),
-    },
+    templates=with_reductions(
+        "dsp",
+        None,
+        {
+            Conv2d: (IsaTemplate("dsp.conv2d", write_conv2d, conv2d_declines),),
+            DepthwiseConv2d: (IsaTemplate("dsp.depthwise_conv2d", write_depthwise, depthwise_declines),),
+        },
+        (SUMS, EXTREMA),
+    ),
     instructions=(
         *_DOTS,
         *(widen(num_sources, num_groups) for num_sources in (1, 2) for num_groups in (1, 4)),
@@ -25,6 +32,7 @@ DSP = InstructionSet(
         *(two_rows(*sizes, bits) for sizes in ((1, 4), (3, 12), (5, 8)) for bits in BITS),
         *(one_row(*sizes, bits) for sizes in ((1, 4), (2, 8), (3, 12), (4, 4)) for bits in BITS),
         *(SCALE, SCALE_UP),
+        *(*SUMS.instructions, *EXTREMA.instructions),
     ),
     operands={
         # Halves of words are bytes, either those of activations or those of weights, or sums could leave 32 bits.

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from bytewright import ir
+from bytewright.diagnostics import InternalError
 from bytewright.ir.builder import load, region
 from bytewright.lower.isa.dsp.dot import dot, pack
 from bytewright.lower.isa.dsp.interior import first_column, inside_together
 from bytewright.lower.isa.dsp.requantise import Channels, channels_of
 from bytewright.lower.isa.dsp.words import BYTES, copy_bytes, runs, widen
-from bytewright.lower.kernels.accumulator import fold_zero_point
 from bytewright.lower.kernels.context import Pixel, Template, counted, named
 from bytewright.lower.kernels.convolution import Convolution, convolution_of
 from bytewright.ops.convolution import Conv2d
@@ -30,6 +30,7 @@ _GROUPS = 4
 
 def conv2d_declines(template: Template, operation: Conv2d) -> str | None:
     """Why the kernel below does not take a convolution."""
+    del operation
     if template.type(0).dtype is not I8:
         return "its elements are not int8"
     weights = template.constant(1)
@@ -38,24 +39,34 @@ def conv2d_declines(template: Template, operation: Conv2d) -> str | None:
         return (
             f"what lies under a window, {depth} elements, would need more than {MAX_PATCH_BYTES} B of scratch"
         )
-    by_channel = weights.reshape(weights.shape[0], -1).astype(np.int64)
-    if pack(by_channel) is None:
+    if pack(weights.reshape(weights.shape[0], -1)) is None:
         return "weights of -128 beside negative ones"
-    return _overflows(template, operation, by_channel)
-
-
-def _overflows(template: Template, operation: Conv2d, weights: np.ndarray) -> str | None:
-    """Why a sum of both channels could leave 32 bits."""
-    bias = template.constant(2).astype(np.int64)
-    where = template.anchor.where
-    folded = fold_zero_point(weights, bias, operation.input_zero_point, 0, where).bias
-    even = len(weights) % 2
-    first, second = (np.pad(weights, ((0, even), (0, 0)))[i::2] for i in range(2))
-    magnitude = np.abs(np.pad(folded, (0, even))[0::2]) + 128 * np.abs(first + 256 * second).sum(axis=1)
-    alone = 128 * 256 * np.abs(second).sum(axis=1)
-    if max(magnitude.max(), alone.max()) >= 2**31:
-        return "sums of two channels at once could leave 32 bits"
     return None
+
+
+def _parts(convolution: Convolution) -> tuple[int, ...]:
+    """Elements of the parts into which a window is divided so that no sum of two channels leaves 32 bits.
+
+    One part takes in the bias. Of several, multiples of 4, each is summed up on its own.
+    """
+    bias = convolution.folded().bias
+    weights = convolution.weights.astype(np.int64)
+    weights = np.pad(weights, ((0, len(weights) % 2), (0, -weights.shape[1] % BYTES)))
+    first, second = weights[0::2], weights[1::2]
+    # Of each group of four: how far the sum of both channels goes, and the second one's share of it.
+    both, alone = (
+        128 * np.abs(each).reshape(len(first), -1, BYTES).sum(axis=2)
+        for each in (first + 256 * second, 256 * second)
+    )
+    initial = np.abs(np.pad(bias, (0, len(bias) % 2))[0::2])
+    num_groups = both.shape[1]
+    if max((initial + both.sum(axis=1)).max(), alone.sum(axis=1).max()) < 2**31:
+        return (BYTES * num_groups,)
+    for size in range(-(-num_groups // 2), 0, -1):
+        starts = range(0, num_groups, size)
+        if max(np.add.reduceat(each, starts, axis=1).max() for each in (both, alone)) < 2**31:
+            return tuple(BYTES * min(size, num_groups - start) for start in starts)
+    raise InternalError("four products of two channels leave 32 bits")
 
 
 def write_conv2d(template: Template, operation: Conv2d) -> None:
@@ -75,6 +86,10 @@ def write_conv2d(template: Template, operation: Conv2d) -> None:
                 kernel.write(((n, y, ir.const(2 * pairs) if x is None else x),))
 
 
+# A sum, with where it goes: the pixel and the channel.
+Sum = tuple[Pixel, ir.Expr, ir.Expr]
+
+
 @dataclass(slots=True)
 class _Kernel:
     """The parts of one kernel."""
@@ -82,6 +97,7 @@ class _Kernel:
     convolution: Convolution
     weights: ir.Buffer
     channels: Channels
+    parts: tuple[int, ...]
 
     def __init__(self, convolution: Convolution) -> None:
         packed = pack(convolution.weights)
@@ -89,6 +105,7 @@ class _Kernel:
         self.convolution = convolution
         self.weights = convolution.template.kernel.constant("weights", packed, I32)
         self.channels = channels_of(convolution)
+        self.parts = _parts(convolution)
 
     @property
     def words(self) -> int:
@@ -97,14 +114,13 @@ class _Kernel:
 
     def write(self, pixels: Sequence[Pixel]) -> None:
         """Everything about one pixel or two."""
-        body, num = self.convolution.template.body, len(pixels)
+        num = len(pixels)
         patch = self.convolution.template.kernel.scratch("patch", (num * self.words,), I32)
         if self.convolution.in_channels % BYTES:
             self._gather(pixels, patch)
         else:
             self._widen_taps(pixels, patch)
         self._multiply(pixels, patch)
-        del body
 
     def _widen_taps(self, pixels: Sequence[Pixel], patch: ir.Buffer) -> None:
         """Where channels are multiples of four: straight from the input."""
@@ -206,39 +222,78 @@ class _Kernel:
     def _multiply(self, pixels: Sequence[Pixel], patch: ir.Buffer) -> None:
         """Every pair of channels: a dot product over the patch, then scale and store."""
         convolution = self.convolution
-        body, num = convolution.template.body, len(pixels)
-        channels = convolution.out_channels
+        body, channels = convolution.template.body, convolution.out_channels
         body.note("two output channels at a time: multiply and add, then scale and store each")
         with counted(body, "block", channels // 2) as block:
             self._write_block(pixels, patch, block, 2)
         if channels % 2:
             with body.block():
                 self._write_block(pixels, patch, ir.const(channels // 2), 1)
-        del num
 
     def _write_block(self, pixels: Sequence[Pixel], patch: ir.Buffer, block: ir.Expr, size: int) -> None:
-        convolution = self.convolution
-        body, num = convolution.template.body, len(pixels)
-        channel = named(body, "channel", block * 2)
-        initial = body.let("initial", self.channels.initial(channel))
-        lows: list[ir.Buffer] = []
-        boths: list[ir.Buffer] = []
-        for i in range(num):
-            lows.append(body.scalar(f"low{i}", I32, initial))
-            boths.append(body.scalar(f"both{i}", I32, initial))
-        sums = [s for pair in zip(lows, boths, strict=True) for s in pair]
-        instruction = dot(num, 2 * self.words)
-        body.execute(instruction, *sums, region(patch, 0), region(self.weights, block, 0))
-        values: list[tuple[Pixel, ir.Expr, ir.Expr]] = [
-            (pixel, channel, load(low)) for pixel, low in zip(pixels, lows, strict=True)
-        ]
-        if size == 2:
-            second = body.let("second", self.channels.initial(channel + 1))
-            for pixel, low, both in zip(pixels, lows, boths, strict=True):
-                values.append((pixel, channel + 1, second + ((load(both) - load(low)) >> 8)))
+        channel = named(self.convolution.template.body, "channel", block * 2)
+        if len(self.parts) == 1:
+            values = self._whole_sums(pixels, patch, block, channel, size)
+        else:
+            values = self._sums_of_parts(pixels, patch, block, channel, size)
         self._finish(values)
 
-    def _finish(self, values: Sequence[tuple[Pixel, ir.Expr, ir.Expr]]) -> None:
+    def _whole_sums(
+        self, pixels: Sequence[Pixel], patch: ir.Buffer, block: ir.Expr, channel: ir.Expr, size: int
+    ) -> list[Sum]:
+        """The sums of one channel or two, and where they go."""
+        body = self.convolution.template.body
+        initial = body.let("initial", self.channels.initial(channel))
+        sums = self._multiplied(len(pixels), patch, block, initial)
+        values = [(pixel, channel, load(low)) for pixel, (low, _) in zip(pixels, sums, strict=True)]
+        if size == 2:
+            second = body.let("second", self.channels.initial(channel + 1))
+            for pixel, (low, both) in zip(pixels, sums, strict=True):
+                values.append((pixel, channel + 1, second + ((load(both) - load(low)) >> 8)))
+        return values
+
+    def _sums_of_parts(
+        self, pixels: Sequence[Pixel], patch: ir.Buffer, block: ir.Expr, channel: ir.Expr, size: int
+    ) -> list[Sum]:
+        """The same, of parts of the window, whose sums of both channels are taken apart one by one."""
+        body, num = self.convolution.template.body, len(pixels)
+        totals = [
+            (pixel, channel + i, body.scalar(f"total{p}_{i}", I32, self.channels.initial(channel + i)))
+            for i in range(size)
+            for p, pixel in enumerate(pixels)
+        ]
+        first = 0
+        for depth in self.parts:
+            with body.block():
+                sums = self._multiplied(num, patch, block, ir.const(0), first, depth)
+                for (_, _, total), (low, _) in zip(totals, sums, strict=False):
+                    body.add_to(total, (), load(low))
+                for (_, _, total), (low, both) in zip(totals[num:], sums, strict=False):
+                    body.add_to(total, (), (load(both) - load(low)) >> 8)
+            first += depth
+        return [(pixel, at, load(total)) for pixel, at, total in totals]
+
+    def _multiplied(
+        self,
+        num_pixels: int,
+        patch: ir.Buffer,
+        block: ir.Expr,
+        initial: ir.Expr,
+        first: int = 0,
+        depth: int | None = None,
+    ) -> list[tuple[ir.Buffer, ir.Buffer]]:
+        """Sums of the first channel and of both, for each pixel, over so many elements of the window."""
+        body = self.convolution.template.body
+        lows = [body.scalar(f"low{i}", I32, initial) for i in range(num_pixels)]
+        boths = [body.scalar(f"both{i}", I32, initial) for i in range(num_pixels)]
+        sums = list(zip(lows, boths, strict=True))
+        elements = region(patch, first // 2 * num_pixels)
+        instruction = dot(num_pixels, 2 * self.words if depth is None else depth)
+        flat = [each for pair in sums for each in pair]
+        body.execute(instruction, *flat, elements, region(self.weights, block, first // 2))
+        return sums
+
+    def _finish(self, values: Sequence[Sum]) -> None:
         """Stores the elements of a block; where that reads other tensors, all are read before the first is stored."""
         epilogue, body = self.convolution.template.epilogue, self.convolution.template.body
         results: list[ir.Expr] = []

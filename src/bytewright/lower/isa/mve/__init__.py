@@ -6,6 +6,7 @@ from bytewright.lower.isa.mve.convolve import sum_block
 from bytewright.lower.isa.mve.copy_bytes import copy_bytes
 from bytewright.lower.isa.mve.depthwise import depthwise_declines, write_depthwise
 from bytewright.lower.isa.mve.lanes import UNIT
+from bytewright.lower.isa.mve.narrow import EXTREMA, SUMS
 from bytewright.lower.isa.reduce import with_reductions
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d
 
@@ -25,8 +26,9 @@ MVE = InstructionSet(
             Conv2d: (IsaTemplate("mve.conv2d", write_conv2d, conv2d_declines),),
             DepthwiseConv2d: (IsaTemplate("mve.depthwise_conv2d", write_depthwise, depthwise_declines),),
         },
+        (SUMS, EXTREMA),
     ),
-    instructions=(*_SIZED, *UNIT.instructions),
+    instructions=(*_SIZED, *UNIT.instructions, *SUMS.instructions, *EXTREMA.instructions),
     operands={
         ("mve_double_round_wide", "value"): (-(2**31), 2**31 - 1),
         ("mve_double_round_wide", "shift"): (0, 31),

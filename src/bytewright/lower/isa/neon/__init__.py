@@ -27,5 +27,4 @@ NEON = InstructionSet(
         ("neon_mul_i32", "left"): (-(2**15), 2**15),
         ("neon_mul_i32", "right"): (-(2**15), 2**15),
     },
-    unit=UNIT,
 )

@@ -133,35 +133,47 @@ class _Kernel:
         return np.concatenate(parts)
 
     def write(self) -> None:
-        """Writes the loops over rows, pixels and channels."""
+        """Writes the loops over rows, channels and pixels."""
         window, body = self.convolution.window, self.body
+        whole, rest = divmod(self.channels, BYTES)
         with counted(body, "n", self.convolution.num) as n, self.template.kernel.rows(window.rows.out) as y:
-            rows = self._write_rows(n, y)
-            body.note("for each pixel, up to 64 channels at a time: all taps, then scale and store")
-            with counted(body, "x", window.columns.out) as x, body.block():
-                whole, rest = divmod(self.channels, BYTES)
-                if whole:
-                    with counted(body, "block", whole) as chunk, body.block():
-                        self._write_pixel((n, y, x), rows, chunk, BYTES)
-                if rest:
-                    with body.block():
-                        self._write_pixel((n, y, x), rows, ir.const(whole), rest)
+            rows = self._allocate_rows()
+            body.note("up to 64 channels at a time, for each pixel: all taps, then scale and store")
+            if whole:
+                with counted(body, "block", whole) as chunk, body.block():
+                    self._write_chunk((n, y), rows, chunk, BYTES)
+            if rest:
+                with body.block():
+                    self._write_chunk((n, y), rows, ir.const(whole), rest)
 
-    def _write_rows(self, n: ir.Expr, y: ir.Expr) -> ir.Buffer:
-        """Copies the rows under the window of a row of the output; returns the copy, [rows, columns * 64 channels]."""
+    @property
+    def _reach(self) -> int:
+        """Columns of the input that the windows of a row of the output reach."""
+        columns = self.convolution.window.columns
+        return (columns.out - 1) * columns.stride + (columns.kernel - 1) * columns.dilation + 1
+
+    def _allocate_rows(self) -> ir.Buffer:
+        """A copy of the rows under the window, [rows, columns * 64 channels]; its channels come in turn."""
+        shape = (self.convolution.window.rows.kernel, self._reach * BYTES)
+        return self.body.allocate(ir.Buffer("rows", shape, U8, ALIGNMENT), ir.Storage(ir.GLOBAL))
+
+    def _write_chunk(self, row: tuple[ir.Expr, ir.Expr], rows: ir.Buffer, chunk: ir.Expr, num: int) -> None:
+        """Up to 64 channels of a row of the output."""
+        self._copy_rows(row, rows, chunk, num)
+        with counted(self.body, "x", self.convolution.window.columns.out) as x, self.body.block():
+            self._write_pixel((*row, x), rows, chunk, num)
+
+    def _copy_rows(self, row: tuple[ir.Expr, ir.Expr], rows: ir.Buffer, chunk: ir.Expr, num: int) -> None:
+        """Copies up to 64 channels of the rows under the window of a row of the output."""
         body, window, convolution = self.body, self.convolution.window, self.convolution
-        columns, pitch = window.columns, self.chunks * BYTES
-        reach = (columns.out - 1) * columns.stride + (columns.kernel - 1) * columns.dilation + 1
+        (n, y), columns, reach = row, window.columns, self._reach
         before = min(columns.pad_before, reach)  # a pad may be wider than all that windows reach
         content = min(columns.size, reach - before)
-        rows = body.allocate(
-            ir.Buffer("rows", (window.rows.kernel, reach * pitch), U8, ALIGNMENT), ir.Storage(ir.GLOBAL)
-        )
 
         def fill(ky: ir.Expr, begin: int, end: int) -> None:
             if begin < end:
-                with counted(body, "chunk", (end - begin) * self.chunks) as chunk:
-                    at = region(rows, ky, chunk * BYTES + begin * pitch)
+                with counted(body, "column", end - begin) as column:
+                    at = region(rows, ky, (column + begin) * BYTES)
                     body.execute(FILL_BYTES, at, ir.const(convolution.zero_point + BYTE_DOTS.offset))
 
         body.note("copy the rows of the input under the window, with zero points around them")
@@ -174,8 +186,8 @@ class _Kernel:
                 fill(ky, before + content, reach)
                 if content:
                     with counted(body, "column", content) as column, body.block():
-                        at = (column + before) * pitch
-                        self._copy_pixel(rows, ky, at, (n, iy, column))
+                        source = region(convolution.input, n, iy, column, chunk * BYTES)
+                        body.execute(_spread(num), region(rows, ky, (column + before) * BYTES), source)
 
             if inside == ir.TRUE:
                 copy()
@@ -184,27 +196,13 @@ class _Kernel:
                     copy()
                 with body.else_():
                     fill(ky, 0, reach)
-        return rows
-
-    def _copy_pixel(
-        self, rows: ir.Buffer, ky: ir.Expr, at: ir.Expr, position: tuple[ir.Expr, ir.Expr, ir.Expr]
-    ) -> None:
-        body = self.body
-        whole, rest = divmod(self.channels, BYTES)
-        if whole:
-            with counted(body, "chunk", whole) as chunk:
-                source = region(self.convolution.input, *position, chunk * BYTES)
-                body.execute(_spread(BYTES), region(rows, ky, at + chunk * BYTES), source)
-        if rest:
-            source = region(self.convolution.input, *position, whole * BYTES)
-            body.execute(_spread(rest), region(rows, ky, at + whole * BYTES), source)
 
     def _write_pixel(
         self, pixel: tuple[ir.Expr, ir.Expr, ir.Expr], rows: ir.Buffer, chunk: ir.Expr, num: int
     ) -> None:
         """All taps of up to 64 channels of a pixel."""
         body, columns = self.body, self.convolution.window.columns
-        pitch, vectors = self.chunks * BYTES, -(-num // LANES)
+        vectors = -(-num // LANES)
         channel = named(body, "channel", chunk * BYTES)
         first = chunk * (self.groups * BYTES * TAPS)
         counts = [min(LANES, num - v * LANES) for v in range(vectors)]
@@ -214,11 +212,11 @@ class _Kernel:
             total = unit.register(body, "sums")
             body.execute(unit.loads[I32], total, region(self.bias.values, channel + v * LANES))
             sums.append(total)
-        start = named(body, "first", pixel[2] * (columns.stride * pitch) + channel)
+        start = named(body, "first", pixel[2] * (columns.stride * BYTES))
         loaded: list[ir.Buffer] = []
         for ky, kx in self.taps:
             tap = body.register("tap", *BYTE_DOTS.activations)
-            body.execute(LOAD, tap, region(rows, ky, start + kx * columns.dilation * pitch))
+            body.execute(LOAD, tap, region(rows, ky, start + kx * columns.dilation * BYTES))
             loaded.append(tap)
         loaded += [loaded[-1]] * (self.groups * TAPS - len(loaded))
         for group in range(self.groups):

@@ -1,0 +1,208 @@
+"""What the nodes of parsed C say: their text, the numbers that they are, and the forms that generated C has.
+
+Numbers are read as sums, in the form in which plan.json has them: whatever else C says of an expression, its casts and
+its parentheses, is how it is written and not what it is.
+"""
+
+from collections.abc import Mapping
+
+from pycparser import c_ast
+from pycparser.c_generator import CGenerator
+from pycparser.c_parser import ParseError
+
+from bytewright.inspect.c_source import CSource, descend
+from bytewright.ir.analyses.affine import Form
+
+_LIMITS = {"INT32_MIN": -(2**31), "INT64_MIN": -(2**63)}  # which C has no literals for
+_INTEGERS = frozenset(f"{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 32, 64))
+_COMPARISONS = frozenset({"<=", ">=", "==", "<", ">"})
+
+
+class _Spelling(CGenerator):
+    """C as it is generated: with parentheses around what stands between operators, and none around casts."""
+
+    def _operand(self, node: c_ast.Node) -> str:
+        text = self.visit(node)
+        is_open = isinstance(node, c_ast.BinaryOp | c_ast.TernaryOp | c_ast.Assignment | c_ast.ExprList)
+        return f"({text})" if is_open else text
+
+    def visit_ID(self, n: c_ast.ID) -> str:  # noqa: N802
+        return plain_name(n.name)
+
+    def visit_Cast(self, n: c_ast.Cast) -> str:  # noqa: N802
+        return f"({self.visit(n.to_type)}){self._operand(n.expr)}"
+
+    def visit_UnaryOp(self, n: c_ast.UnaryOp) -> str:  # noqa: N802
+        is_prefix = n.op in {"*", "&", "-", "+", "~", "!", "++", "--"}
+        return f"{n.op}{self._operand(n.expr)}" if is_prefix else super().visit_UnaryOp(n)
+
+    def visit_BinaryOp(self, n: c_ast.BinaryOp) -> str:  # noqa: N802
+        is_chain = isinstance(n.left, c_ast.BinaryOp) and n.left.op == n.op
+        left = self.visit(n.left) if is_chain else self._operand(n.left)
+        return f"{left} {n.op} {self._operand(n.right)}"
+
+
+def spell(node: c_ast.Node) -> str:
+    """The text of a node, in one layout."""
+    return _Spelling().visit(node)
+
+
+def plain_name(name: str) -> str:
+    """What a variable is called in C."""
+    return name.partition("@")[0]
+
+
+def statement(text: str) -> c_ast.Node:
+    """The statement that a text is.
+
+    Raises:
+        ParseError: It is none.
+    """
+    function = CSource(f"void f(void) {{ {text} }}").function("f")
+    items = [] if function is None else function.body.block_items or []
+    if len(items) != 1:
+        raise ParseError(f"'{text}' is not one statement")
+    return items[0]
+
+
+def expression(text: str) -> c_ast.Node:
+    """The expression that a text is.
+
+    Raises:
+        ParseError: It is none.
+    """
+    match statement(f"return {text};"):
+        case c_ast.Return(expr=c_ast.Node() as node):
+            return node
+        case _:
+            raise ParseError(f"'{text}' is no expression")
+
+
+def names_in(node: c_ast.Node) -> frozenset[str]:
+    """The names that stand in a node, members among them."""
+    return frozenset(inner.name for inner in descend(node) if isinstance(inner, c_ast.ID))
+
+
+def parameters_of(function: c_ast.FuncDef) -> list[str]:
+    """The names of a function's parameters."""
+    given = function.decl.type.args
+    return [] if given is None else [node.name for node in given.params if isinstance(node, c_ast.Decl)]
+
+
+def call_of(node: c_ast.Node | None) -> tuple[str, tuple[c_ast.Node, ...]]:
+    """The name of the function that a node calls, and what it passes; an empty name for what is no call of one."""
+    match node:
+        case c_ast.FuncCall(name=c_ast.ID(name=name), args=given):
+            return name, () if given is None else tuple(given.exprs)
+        case _:
+            return "", ()
+
+
+def loop_of(node: c_ast.Node) -> tuple[str, c_ast.Node, c_ast.Node] | None:
+    """Of a loop that counts its own variable up by one: that, and where it begins and ends; None for another."""
+    match node:
+        case c_ast.For(
+            init=c_ast.DeclList(decls=[c_ast.Decl(name=variable, init=c_ast.Node() as begin)]),
+            cond=c_ast.BinaryOp(op="<", left=c_ast.ID(name=compared), right=end),
+            next=c_ast.UnaryOp(op="++" | "p++", expr=c_ast.ID(name=counted)),
+        ) if variable == compared == counted:
+            return variable, begin, end
+        case _:
+            return None
+
+
+def constant_of(node: c_ast.Node) -> tuple[str, c_ast.Node] | None:
+    """The name and the value of a number that does not change, where a node declares one."""
+    match node:
+        case c_ast.Decl(name=name, init=c_ast.Node() as value, type=c_ast.TypeDecl() as declared):
+            is_number = type_name(declared) in _INTEGERS | {"bool"}
+            return (name, value) if is_number and "const" in node.quals else None
+        case _:
+            return None
+
+
+def type_name(node: c_ast.Node) -> str:
+    """The name of a type, or of what a pointer points to; empty for what has none."""
+    while isinstance(node, c_ast.TypeDecl | c_ast.PtrDecl | c_ast.Typename | c_ast.ArrayDecl):
+        node = node.type
+    return " ".join(node.names) if isinstance(node, c_ast.IdentifierType) else ""
+
+
+def pointed_type(cast: c_ast.Cast) -> str | None:
+    """What a cast makes something point to; None for a cast to no pointer."""
+    return type_name(cast.to_type) if isinstance(cast.to_type.type, c_ast.PtrDecl) else None
+
+
+def integer_of(node: c_ast.Node | None) -> int | None:
+    """The number that a constant is; None for what is none."""
+    if not isinstance(node, c_ast.Constant) or "int" not in node.type:
+        return None
+    digits = node.value.rstrip("uUlL")
+    is_octal = len(digits) > 1 and digits.isdecimal() and digits[0] == "0"
+    return int(digits, 8 if is_octal else 0)
+
+
+def form_of(node: c_ast.Node, known: Mapping[str, Form]) -> Form | None:
+    """An expression as a sum, if it is one; `known` says what names stand for."""
+    match node:
+        case c_ast.Constant():
+            value = integer_of(node)
+            return None if value is None else Form(value)
+        case c_ast.ID(name=name) if name in _LIMITS:
+            return Form(_LIMITS[name])
+        case c_ast.ID(name=name):
+            return known.get(name) or Form(0, ((plain_name(name), 1),))
+        case c_ast.Cast(to_type=to, expr=inner) if pointed_type(node) is None and type_name(to) in _INTEGERS:
+            return form_of(inner, known)
+        case c_ast.UnaryOp(op="-", expr=inner):
+            form = form_of(inner, known)
+            return None if form is None else form.times(-1)
+        case c_ast.BinaryOp(op="+" | "-" | "*" as operator, left=left, right=right):
+            one, other = form_of(left, known), form_of(right, known)
+            if one is None or other is None:
+                return None
+            if operator != "*":
+                return one.plus(other, 1 if operator == "+" else -1)
+            if one.terms and other.terms:
+                return None
+            return other.times(one.constant) if not one.terms else one.times(other.constant)
+        case _:
+            return None
+
+
+def number_of(node: c_ast.Node, known: Mapping[str, Form]) -> int | str | None:
+    """A number or a sum of C, in the form of the plan; None for what is neither."""
+    form = form_of(node, known)
+    return None if form is None else form.written
+
+
+def comparison_of(node: c_ast.Node, known: Mapping[str, Form]) -> str | None:
+    """A comparison of sums of C, in the form of the plan; None for what is none."""
+    if not isinstance(node, c_ast.BinaryOp) or node.op not in _COMPARISONS:
+        return None
+    sides = [number_of(side, known) for side in (node.left, node.right)]
+    return None if None in sides else f"{sides[0]} {node.op} {sides[1]}"
+
+
+def definitions_of(constants: Mapping[str, c_ast.Node], variables: Mapping[str, Form]) -> dict[str, Form]:
+    """What names of numbers stand for, as far as they are sums of `variables`, each of those that stand before it."""
+    known = dict(variables)
+    for name, value in constants.items():
+        form = form_of(value, known)
+        if form is not None and name not in variables:
+            known[name] = form
+    return known
+
+
+def most_bytes(size: c_ast.Node, upper: Mapping[str, int]) -> int | None:
+    """The value of a product of extents and numbers, with every extent at its largest; None if it is none."""
+    match size:
+        case c_ast.Constant():
+            return integer_of(size)
+        case c_ast.Cast(to_type=to, expr=c_ast.ID(name=name)) if type_name(to) in {"uint32_t", "uint64_t"}:
+            return upper.get(name)
+        case c_ast.BinaryOp(op="*", left=left, right=right):
+            factors = [most_bytes(side, upper) for side in (left, right)]
+            return None if factors[0] is None or factors[1] is None else factors[0] * factors[1]
+        case _:
+            return None

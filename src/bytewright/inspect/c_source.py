@@ -1,0 +1,302 @@
+"""C text by its tokens, macros and functions, whatever its layout: `check` reads the C of a bundle through here.
+
+No compiler's settings are taken: what stands under any `#if` counts, as if each condition held, so that none can hide a
+call. Macros are not expanded: those that generated C uses are written, and read, as calls. Of a file only the functions
+that are asked for are parsed.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import NamedTuple, cast
+
+from pycparser import c_ast
+from pycparser.c_parser import CParser, ParseError
+
+from bytewright.c_names import KEYWORDS_OF_C
+
+# C's own lexical rules, and nothing of how a file is laid out.
+_QUOTED = r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\''
+_COMMENT = re.compile(rf"/\*.*?\*/|//[^\n]*|{_QUOTED}", re.DOTALL)
+_TOKEN = re.compile(rf"[A-Za-z_]\w*|\.?\d[\w.]*|->|{_QUOTED}|[^\s\w]", re.ASCII)
+# Types of the headers that generated C includes. Others are known by where they stand.
+_TYPES = frozenset(
+    {f"{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 32, 64)}
+    | {"bool", "size_t", "uintptr_t", "intptr_t", "ptrdiff_t"}
+)
+# Before a type and a star, where a product cannot stand, and behind them.
+_BEFORE_TYPE, _BEHIND_TYPE = (
+    frozenset({"const", "static", "{", "}", ";"}),
+    frozenset({"const", "restrict", ")"}),
+)
+_ATTRIBUTE = "__attribute__"  # and what is in parentheses behind it: nothing that is read depends on it
+
+
+class _Definition(NamedTuple):
+    """A declaration or definition at the level of a file: its words, and where in the text it begins and ends."""
+
+    words: Sequence[str]
+    begin: int
+    end: int
+
+
+class CSource:
+    """One file of C. All that is behind its comments and macros is read when it is first asked for.
+
+    Attributes:
+        comments: The texts of its comments.
+        macros: What its macros without parameters stand for, as text.
+        directives: All its lines for the preprocessor.
+    """
+
+    def __init__(self, text: str, path: str = "") -> None:
+        self._path = path
+        self.comments: list[str] = []
+        self._code, self.directives = _without_directives(_COMMENT.sub(self._blank, text))
+        self.macros = dict(_macro(line) for line in self.directives if line.split()[:1] == ["define"])
+        self._parsed: dict[str, c_ast.FuncDef | None] = {}
+
+    def _blank(self, found: re.Match[str]) -> str:
+        """What stands in the place of a comment: its line breaks. Texts in quotes stay."""
+        if not found[0].startswith("/"):
+            return found[0]
+        self.comments.append(found[0])
+        return " " + "\n" * found[0].count("\n")
+
+    @cached_property
+    def _text(self) -> str:
+        """All but comments, directives and attributes, which have white space in their places."""
+        return _without_attributes(self._code)
+
+    @cached_property
+    def words(self) -> list[str]:
+        """Its tokens without those of attributes and directives.
+
+        Raises:
+            ParseError: An attribute does not end.
+        """
+        return words_of(self._text)
+
+    @cached_property
+    def _definitions(self) -> list[_Definition]:
+        found: list[_Definition] = []
+        words: list[str] = []
+        depth, begin, is_function = 0, 0, False
+        for token in _TOKEN.finditer(self._text):
+            word = token[0]
+            if not words:
+                begin, is_function = token.start(), False
+            if word in "([{":
+                is_function = is_function or (depth == 0 and word == "{" and words[-1:] == [")"])
+                depth += 1
+            words.append(word)
+            depth -= word in ")]}"
+            if depth < 0:
+                raise ParseError(f"{self._place(token.start())}: '{word}' closes nothing")
+            if depth == 0 and (word == ";" or (word == "}" and is_function)):
+                found.append(_Definition(words, begin, token.end()))
+                words = []
+        if words:
+            raise ParseError(f"{self._place(begin)}: what begins with '{words[0]}' does not end")
+        return found
+
+    def _place(self, position: int) -> str:
+        return f"{self._path}:{self._text.count(chr(10), 0, position) + 1}"
+
+    @cached_property
+    def _functions(self) -> dict[str, list[_Definition]]:
+        found: dict[str, list[_Definition]] = {}
+        for definition in self._definitions:
+            words = definition.words
+            if words[-1] == "}" and "(" in words:
+                found.setdefault(words[words.index("(") - 1], []).append(definition)
+        return found
+
+    def function(self, name: str) -> c_ast.FuncDef | None:
+        """A function, its variables told apart; None if there is none.
+
+        Raises:
+            ParseError: It is no C, or there are several of that name.
+        """
+        if name not in self._parsed:
+            defined = self._functions.get(name, [])
+            if len(defined) > 1:
+                raise ParseError(f"{self._path}: {name} is defined {len(defined)} times")
+            functions = [
+                node for one in defined for node in self._parse(one) if isinstance(node, c_ast.FuncDef)
+            ]
+            for function in functions:
+                _tell_apart(function)
+            self._parsed[name] = functions[0] if functions else None
+        return self._parsed[name]
+
+    def _parse(self, definition: _Definition) -> list[c_ast.Node]:
+        """The nodes that a definition is.
+
+        Raises:
+            ParseError: It is no C.
+        """
+        words, begin, end = definition
+        types = sorted(_types(words))
+        known = "".join(f"typedef int {name};" for name in types)
+        line = self._text.count("\n", 0, begin) + 1
+        text = f'{known}\n#line {line} "{self._path}"\n{self._text[begin:end]}'
+        try:
+            return CParser().parse(text).ext[len(types) :]
+        except ParseError as error:
+            raise ParseError(f"{error}, in what begins in line {line}") from None
+
+    @cached_property
+    def enumerators(self) -> dict[str, int]:
+        """The enumerators of the file that are given numbers.
+
+        Raises:
+            ParseError: An enumeration is no C.
+        """
+        enumerations = (self._parse(one) for one in self._definitions if one.words[0] == "enum")
+        nodes = (inner for enumeration in enumerations for node in enumeration for inner in descend(node))
+        found: dict[str, int] = {}
+        for node in nodes:
+            match node:
+                case c_ast.Enumerator(name=name, value=c_ast.Constant(value=value)) if value.isdecimal():
+                    found[name] = int(value)
+                case _:
+                    pass
+        return found
+
+    def num_named(self, word: str, functions: Collection[str]) -> int:
+        """How often a word stands in some functions of the file."""
+        inside = (definition for name in functions for definition in self._functions.get(name, ()))
+        return sum(definition.words.count(word) for definition in inside)
+
+    @cached_property
+    def inline_functions(self) -> frozenset[str]:
+        """The names of functions that are `static inline`."""
+        return frozenset(
+            name
+            for name, (definition, *_) in self._functions.items()
+            if definition.words[:2] == ["static", "inline"]
+        )
+
+
+def children(node: c_ast.Node) -> tuple[c_ast.Node, ...]:
+    """The nodes of which a node is made."""
+    return tuple(cast("Iterable[c_ast.Node]", node))
+
+
+def descend(node: c_ast.Node) -> Iterator[c_ast.Node]:
+    """A node, and all that is in it, in the order of the text."""
+    left = [node]
+    while left:
+        inner = left.pop()
+        yield inner
+        left += reversed(children(inner))
+
+
+def words_of(text: str) -> list[str]:
+    """The tokens of a text without comments."""
+    return _TOKEN.findall(text)
+
+
+def read_bytes(initialiser: str) -> bytes:
+    """The bytes of an initialiser that is numbers and commas.
+
+    Raises:
+        ValueError: It is something else.
+    """
+    numbers = initialiser.split(",")
+    if numbers[-1].strip():
+        raise ValueError("the last number has no comma")
+    return bytes(map(int, numbers[:-1]))
+
+
+def _without_directives(text: str) -> tuple[str, list[str]]:
+    """The text with an empty line for each of the preprocessor's, and these, without the `#`."""
+    kept: list[str] = []
+    directives: list[str] = []
+    lines = iter(text.split("\n"))
+    for line in lines:
+        whole = line
+        while whole.endswith("\\"):
+            whole = f"{whole[:-1]} {next(lines, '')}"
+            kept.append("")
+        if whole.lstrip().startswith("#"):
+            directives.append(whole.lstrip()[1:].strip())
+            whole = ""
+        kept.append(whole)
+    return "\n".join(kept), directives
+
+
+def _macro(directive: str) -> tuple[str, str]:
+    """The name of a macro, with the parameters of one that has some, and what it stands for."""
+    _, name, value, *_ = [*directive.split(None, 2), "", ""]
+    return name, value
+
+
+def _without_attributes(text: str) -> str:
+    """The text with spaces for attributes."""
+    while (begin := text.find(_ATTRIBUTE)) >= 0:
+        depth = 0
+        for token in _TOKEN.finditer(text, begin + len(_ATTRIBUTE)):
+            depth += (token[0] == "(") - (token[0] == ")")
+            if depth <= 0:
+                break
+        else:
+            raise ParseError(f"an {_ATTRIBUTE} does not end")
+        text = f"{text[:begin]}{' ' * (token.end() - begin)}{text[token.end() :]}"
+    return text
+
+
+def _is_name(word: str) -> bool:
+    return (word[0].isalpha() or word[0] == "_") and (word in _TYPES or word not in KEYWORDS_OF_C)
+
+
+def _types(words: Sequence[str]) -> frozenset[str]:
+    """The names that are types where they stand: before another name, or before a star where no product can stand."""
+    body = words.index("{") if "{" in words else len(words)
+    found: set[str] = set()
+    for position, (word, following, behind) in enumerate(zip(words, words[1:], words[2:], strict=False)):
+        if not _is_name(word):
+            continue
+        is_pointed = following == "*" and (
+            position < body or behind in _BEHIND_TYPE or words[position - 1] in _BEFORE_TYPE
+        )
+        if word in _TYPES or _is_name(following) or is_pointed:
+            found.add(word)
+    return frozenset(found)
+
+
+def _tell_apart(function: c_ast.FuncDef) -> None:
+    """Marks each variable that has the name of another one: `x`, `x@1`. What it is called in C is before the `@`."""
+    scopes: list[dict[str, str]] = [{}]
+    taken: set[str] = set()
+
+    def declare(node: c_ast.Decl) -> None:
+        name, number = node.name, 0
+        while node.name in taken:
+            number += 1
+            node.name = f"{name}@{number}"
+        taken.add(node.name)
+        scopes[-1][name] = node.name
+
+    def visit(node: c_ast.Node) -> None:
+        match node:
+            case c_ast.Compound() | c_ast.For():
+                scopes.append({})
+                for child in children(node):
+                    visit(child)
+                scopes.pop()
+                return
+            case c_ast.StructRef():
+                visit(node.name)  # members are in a space of their own
+                return
+            case c_ast.ID():
+                node.name = next((s[node.name] for s in reversed(scopes) if node.name in s), node.name)
+            case c_ast.Decl(name=str()):
+                declare(node)
+            case _:
+                pass
+        for child in children(node):
+            visit(child)
+
+    visit(function)

@@ -1,0 +1,87 @@
+"""Element-wise operators without an anchor, in lanes of vectors: for every instruction set that has a unit.
+
+Neighbours along the last axis are lanes, where a tensor's other axes are merged into it as far as all of them allow.
+"""
+
+from collections.abc import Callable, Collection
+
+from bytewright import ir
+from bytewright.ir.walk import walk_all_expressions
+from bytewright.lower.epilogue import Epilogue
+from bytewright.lower.group import Group
+from bytewright.lower.isa.registry import instruction_sets
+from bytewright.lower.isa.vector_unit import VectorUnit
+from bytewright.lower.isa.vectorise import vectorise
+from bytewright.lower.kernel import KernelBuilder
+from bytewright.lower.kernels.context import counted, loops
+from bytewright.lower.kernels.elementwise import lower_elementwise
+from bytewright.lower.merge_axes import Constants, Types, merge_axes
+from bytewright.lower.point import Coordinates
+
+
+def write_elementwise(
+    new_kernel: Callable[[], KernelBuilder],
+    group: Group,
+    types: Types,
+    constants: Constants,
+    features: Collection[str],
+) -> KernelBuilder:
+    """The kernel of a group that is nothing but element-wise operators: of vectors, where a core has those it needs.
+
+    Args:
+        new_kernel: A kernel without a statement.
+        group: The operators.
+        types: Types of all tensors of the graph.
+        constants: The graph's constants by name.
+        features: What the core has.
+    """
+    reasons: list[str] = []
+    for each in instruction_sets(features):
+        if each.unit is None:
+            continue
+        kernel, name = new_kernel(), f"{each.name}.elementwise"
+        epilogue = Epilogue(kernel, group, *merge_axes(group, types, constants))
+        reason = _write_in_lanes(kernel, epilogue, each.unit)
+        if reason is None:
+            kernel.template = name
+            break
+        reasons.append(f"not by {name}: {reason}")
+    else:
+        kernel = new_kernel()
+        lower_elementwise(kernel, Epilogue(kernel, group, types, constants))
+    kernel.remarks += reasons
+    return kernel
+
+
+def _write_in_lanes(kernel: KernelBuilder, epilogue: Epilogue, unit: VectorUnit) -> str | None:
+    """Writes vectors; why there are none, in a few words, if what was written is of no use."""
+    shape = epilogue.types[epilogue.group.output.name].shape
+    count = shape[-1] if shape else 1
+    if not isinstance(count, int) or count < unit.lanes:
+        return f"fewer than {unit.lanes} elements lie side by side"
+    # Without the operators' names, as `lower_elementwise`.
+    kernel.body.note(f"{unit.lanes} elements at a time: load, compute, store")
+    with loops(kernel, shape, range(len(shape) - 1)) as indices:
+        return _write_line(epilogue, unit, tuple(indices.values()), count)
+
+
+def _write_line(epilogue: Epilogue, unit: VectorUnit, outer: Coordinates, count: int) -> str | None:
+    """Writes the elements along the last axis: vectors, then those that do not fill one."""
+    body = epilogue.kernel.body
+    num_vectors, num_left = divmod(count, unit.lanes)
+    lane = ir.Var(body.unique_name("lane"), ir.DType.I32)
+    with counted(body, "vector", num_vectors) as vector:
+        with body.captured() as statements:
+            epilogue.store((*outer, vector * unit.lanes + lane))
+        if not any(map(_calls_function, statements)):
+            return "C compilers make vectors of narrower elements of it"
+        if not vectorise(body, unit, lane, statements):
+            return "there is no vector instruction for something in it"
+    if num_left:
+        with counted(body, "rest", num_left) as rest:
+            epilogue.store((*outer, num_vectors * unit.lanes + rest))
+    return None
+
+
+def _calls_function(statement: ir.Statement) -> bool:
+    return any(isinstance(each, ir.ScalarCall) for each in walk_all_expressions(statement))
