@@ -46,7 +46,7 @@ from bytewright.storage.rows.choose_segments import choose_segments
 from bytewright.storage.rows.fuse_rows import fuse_rows
 from bytewright.storage.rows.segment import Segment
 from bytewright.storage.rows.steps import read_rows
-from bytewright.storage.rows.take_rows import refusal, take_rows, taken_rows
+from bytewright.storage.rows.take_rows import take_rows, taken_rows, without_segment
 from bytewright.storage.share_requests import requests_by_call
 from bytewright.storage.take_parts import take_parts
 from bytewright.target.model import Target, without_limits
@@ -164,7 +164,7 @@ class _Search:
         best = self.tried((), cut)
         self.run = replace(self.run, progress=None)
         if best is None:
-            raise refusal(self.module, "no layers at its front keep fewer rows than all")
+            raise without_segment(self.with_parts((), self.run))
         pending = [self.parts()]
         for _ in range(MOST_TRIES):
             if not pending or not pending[-1]:

@@ -413,9 +413,39 @@ def test_d8_a_copy_that_no_device_can_make_is_refused() -> None:
         f"d = {on('c', 'cpu')}",
     )
     with pytest.raises(CompileError, match="BW703") as caught:
-        plan_devices(graph(*lines, "%d"), three_devices(mover=False))
-    assert "no device can copy it" in caught.value.diagnostics[0].message
+        plan_devices(graph(*lines, "%d"), three_devices(mover=False, joined=False))
+    found = next(each for each in caught.value.diagnostics if "'a'" in each.message)
+    assert found.message == "'a' is needed on device 'cpu', and no device can copy it there"
+    assert found.help == "a device of the target that copies and reaches far, and near or shared or side"
     assert copies(placed(graph(*lines, "%d")))
+
+
+def test_d8_what_no_device_copies_by_itself_goes_from_pool_to_pool() -> None:
+    """It was BW703. Copies of one value go together as far as the pool where they part."""
+    to = 'VirtualDevice(device="cpu", target=none, scope=Scope(rank=Rank.GLOBAL, tag="near"))'
+    lines = (
+        f"a = {identity('x')}",
+        f"""b = {on("a", "npu", scope='"global.far"')}""",
+        f"c = {identity('b')}",
+        f"""d = {on("c", "cpu", scope='"global.shared"')}""",
+        f"e = device_copy(%b) {{destination={to}}}",
+    )
+    target, module = three_devices(mover=False), graph(*lines, "%d, %e")
+    found = plan_devices(module, target, io=Io.WORKSPACE)
+    verify(found, Stage.PLACED, target, module, "plan_devices")
+    assert plan_devices(found, target, io=Io.WORKSPACE) == found
+    ways = {
+        node.outputs[0].name: (node.inputs[0], node.operation.by)
+        for node in found.functions[-1].nodes
+        if isinstance(node.operation, DeviceCopy)
+    }
+    assert ways == {
+        "x_on_npu": ("x", "dsp"),
+        "a_in_side": ("a", "npu"),
+        "a_on_cpu_in_shared": ("a_in_side", "dsp"),
+        "a_in_shared": ("a_in_side", "dsp"),
+        "e": ("a_in_shared", "cpu"),
+    }
 
 
 def test_d8_a_condition_is_fixed_nowhere_but_on_the_device_that_branches() -> None:

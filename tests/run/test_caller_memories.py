@@ -179,12 +179,20 @@ def test_an_input_in_flash_alone_could_not_be_written(two_readers: Path) -> None
     with pytest.raises(CompileError) as error:
         compile_model(two_readers, load_text(APART, "apart.toml"), options)
     (found,) = error.value.diagnostics
-    assert found.code == "BW301"
-    assert found.message == (
-        "the application can have input 'x' in no memory that can be written and that 'cpu' and 'core1' and 'core2' "
-        "reach"
+    assert (found.code, found.message) == (
+        "BW703",
+        "'x' is needed on device 'core2', and no device can copy it there",
     )
-    text = APART.replace('reach = ["left", "flash"]', 'reach = ["left", "flash", "right"]')
-    assert '[device.core1] reach = ["left", "flash", "right"]' in str(found.help)
-    text = text.replace('devices = ["core2"]', 'devices = ["core2", "core1"]')
-    assert compile_model(two_readers, load_text(text, "apart.toml"), options).files  # with the help
+    assert (
+        "the application may have it in memory 'own' or 'left', which 'core2' does not reach" in found.notes
+    )
+    assert found.help == "a device of the target that copies and reaches own or left, and right"
+    for device, before, more in (
+        ("core1", "left", "right"),
+        ("core2", "right", "left"),
+        ("core2", "right", "own"),
+    ):
+        text = APART.replace(f'reach = ["{before}", "flash"]', f'reach = ["{before}", "{more}", "flash"]')
+        owner = {"right": "core2", "left": "core1", "own": "cpu"}[more]
+        text = text.replace(f'devices = ["{owner}"]', f'devices = ["{owner}", "{device}"]')
+        assert compile_model(two_readers, load_text(text, "apart.toml"), options).files  # with the help

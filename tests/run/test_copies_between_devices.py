@@ -13,14 +13,16 @@ from numpy.typing import NDArray
 
 from bytewright import ir
 from bytewright.bundle.write import write_bundle
+from bytewright.diagnostics import CompileError
 from bytewright.execute.paranoid import run_paranoid
 from bytewright.execute.run import run_bundle
 from bytewright.inspect.check import check_bundle
-from bytewright.options import Options
+from bytewright.options import Options, parse_on_option
 from bytewright.pipeline import compile_model
 from bytewright.record.plan import Plan
 from bytewright.target import Target, load_text
 from support.parsing import parse_module
+from support.reference import LiteRt
 
 Array = NDArray[np.int32]
 
@@ -186,3 +188,52 @@ def test_what_another_device_makes_is_copied_by_jobs(
     np.testing.assert_array_equal(y, expected(middle))
     (y,) = run_paranoid(directory, [X]).result.outputs
     np.testing.assert_array_equal(y, expected(middle))
+
+
+def test_an_npu_that_streams_drive_copies_nothing() -> None:
+    """Its driver refuses what is no stream, so each run ended with ERROR_DEVICE."""
+    npu = ONE_DMA.replace('"dma"', '"ethos-u55-128"')
+    module = parse_module(PROGRAM.replace("{middle}", ""), {}, {})
+    with pytest.raises(CompileError) as refused:
+        compile_model(module, target(npu), Options(io=ir.Io.WORKSPACE))
+    assert {each.code for each in refused.value.diagnostics} == {"BW301"}
+    both = compile_model(module, target(npu + TWO_DMAS.replace("device.dma", "device.engine"))).plan
+    assert {step.device for step in both.steps} == {"cpu", "core1", "core2", "engine", "mover"}
+
+
+DIGITS = Path(__file__).resolve().parents[2] / "examples" / "digits" / "digits.tflite"
+
+
+@pytest.mark.parametrize(
+    ("devices", "io", "between_cores"),
+    [
+        ("one", ir.Io.CALLER, ["dma"]),
+        ("two", ir.Io.WORKSPACE, ["dma", "mover"]),
+        ("theirs", ir.Io.CALLER, ["dma", "mover"]),
+    ],
+)
+def test_what_operators_of_a_graph_pass_on_is_copied_by_jobs(
+    devices: str, io: ir.Io, between_cores: list[str], tmp_path: Path
+) -> None:
+    """It was BW703 where no device reaches what both cores do."""
+    on = tuple(map(parse_on_option, ("CONV_2D=core1", "DEPTHWISE_CONV_2D=core2")))
+    compiled = compile_model(DIGITS, target(TARGETS[devices]), Options(io=io, on=on))
+    write_bundle(compiled.files, tmp_path / "b")
+    plan: Plan = check_bundle(tmp_path / "b").plan
+    ran = [step.device for step in plan.steps]
+    first, second = ran.index("core1"), ran.index("core2")
+    assert ran[first + 1 : second] == between_cores
+    x = np.random.default_rng(1).integers(-128, 128, (1, 8, 8, 1), dtype=np.int8)
+    (wanted,) = LiteRt(DIGITS).run(x)
+    np.testing.assert_array_equal(run_bundle(tmp_path / "b", [x]).outputs[0], wanted)
+    np.testing.assert_array_equal(run_paranoid(tmp_path / "b", [x]).result.outputs[0], wanted)
+
+
+def test_where_no_way_leads_it_is_said_what_a_device_would_have_to_reach() -> None:
+    apart = TWO_DMAS.replace('"ram", "flash", "second", "between"', '"second", "between"')
+    with pytest.raises(CompileError) as refused:
+        compile_model(DIGITS, target(apart), Options(on=(parse_on_option("DEPTHWISE_CONV_2D=core2"),)))
+    assert {(each.code, each.help) for each in refused.value.diagnostics} == {
+        ("BW703", "a device of the target that copies and reaches ram or first, and second or between"),
+        ("BW703", "a device of the target that copies and reaches second or between, and ram or first"),
+    }

@@ -81,9 +81,14 @@ DEVICES = ("cpu", "dsp", "npu")
 POOLS_OF = {"cpu": ("near", "shared"), "dsp": ("shared", "side"), "npu": ("side", "far")}
 
 
-def three_devices(*, wide: bool = False, mover: bool = True) -> Target:
-    """The target: cpu and npu share no pool, unless there is a wide one, which all reach."""
-    return load_text(TEXT + (MOVER if mover else "") + POOLS + (WIDE if wide else ""), "three.toml")
+def three_devices(*, wide: bool = False, mover: bool = True, joined: bool = True) -> Target:
+    """The target: cpu and npu share no pool, unless there is a wide one, which all reach.
+
+    What they copy to each other goes through the memory of the dsp, or, where nothing joins them, not at all.
+    """
+    text = TEXT + (MOVER if mover else "") + POOLS + (WIDE if wide else "")
+    apart = text.replace('reach = ["wide", "side", "far", "flash"]', 'reach = ["far", "flash"]')
+    return load_text(text if joined else apart, "three.toml")
 
 
 def annotated(

@@ -2,7 +2,7 @@
 
     begin         checks, and what the steps do before the first row
     push_rows     a pass of the loops over rows for each row
-    finish        the passes that are left, and the steps behind the loops
+    finish        the passes that are left, and the steps behind the loops, of which some are other devices'
 
 The entry's nest of loops over rows is one function, `run_row`, which runs one pass of the innermost loop and what ends
 with it. Where the application stands is in the context: how many rows there were, and where the outputs go.
@@ -18,8 +18,9 @@ from bytewright import ir
 from bytewright.codegen.arena import write_arena_resets
 from bytewright.codegen.checks import any_is_null, write_overlap_check, write_run_checks
 from bytewright.codegen.expressions import memory_type
-from bytewright.codegen.overlaps import rows_table
-from bytewright.codegen.ports import run_head, strict_alignments
+from bytewright.codegen.hand_over import write_hand_over_helpers, write_hook_checks, write_run_on_devices
+from bytewright.codegen.overlaps import drivers_table, rows_table
+from bytewright.codegen.ports import devices_argument, run_arguments, run_head, strict_alignments
 from bytewright.codegen.steps import StepWriter
 from bytewright.codegen.writer import INDENT, Writer
 from bytewright.diagnostics import InternalError
@@ -64,9 +65,9 @@ def push_rows_head(plan: Plan, names: Names) -> str:
     return f"int32_t {names.push_rows}({names.context_type} *context, {rows}, int32_t num_rows)"
 
 
-def finish_head(names: Names) -> str:
+def finish_head(plan: Plan, names: Names) -> str:
     """The head of the function."""
-    return f"int32_t {names.finish}({names.context_type} *context)"
+    return f"int32_t {names.finish}({names.context_type} *context{devices_argument(plan, names)})"
 
 
 Writes = Callable[[Writer], None]
@@ -105,6 +106,9 @@ class RowFunctions:
         self._run_row()
         self._begin()
         self._push_rows()
+        if self.plan.devices:
+            write_hand_over_helpers(self.writer, self.plan, self.names)
+            self._run_steps()
         self._finish()
 
     # One row
@@ -179,22 +183,38 @@ class RowFunctions:
             writer.line(f"return {names.ok};")
         writer.line()
 
+    def _run_steps(self) -> None:
+        """What is behind the loops, where devices are taken into use around it."""
+        self.writer.comment("The steps behind the rows, while all devices are in use.")
+        with self._function(f"static {run_head(self.plan, self.names, self.names.steps)}"):
+            self._after()
+
+    def _after(self) -> None:
+        self.steps.sequence(ir.Seq(self.loops.after))
+        self.steps.end()
+        self.steps.writer.line(f"return {self.names.ok};")
+
     def _finish(self) -> None:
         names = self.names
+        pointers = ("context", "devices") if self.plan.devices else ("context",)
 
         def write_checks(writer: Writer) -> None:
-            writer.refuse("context == NULL", names.error("NULL"))
+            writer.refuse(any_is_null(pointers), names.error("NULL"))
             writer.refuse("context->is_begun == 0", names.error("NOT_BEGUN"))
             writer.refuse(f"context->num_rows < {names.input_rows(self.image)}", names.error("INCOMPLETE"))
+            if self.plan.devices:
+                write_overlap_check(writer, names, drivers_table(self.plan, names))
+                write_hook_checks(writer, self.plan, names)
 
-        with self._function(finish_head(names), write_checks):
+        with self._function(finish_head(self.plan, names), write_checks):
             writer = self.steps.writer
             if self.loops.num_rows < self.loops.end_row:
                 self._passes(names.input_rows(self.image), f"{self.loops.end_row}")
             writer.line("context->is_begun = 0;")
-            self.steps.sequence(ir.Seq(self.loops.after))
-            self.steps.end()
-            writer.line(f"return {names.ok};")
+            if self.plan.devices:
+                write_run_on_devices(writer, self.plan, names)
+            else:
+                self._after()
 
     def _passes(self, begin: str, end: str) -> None:
         """A loop over passes that take no row."""
@@ -230,6 +250,10 @@ class RowFunctions:
         if write_checks is not None:
             with self.writer.indented():
                 write_checks(self.writer)
+        if "*devices" in head:
+            named = set(_NAME.findall(variables.text() + body.text()))
+            for name in (name for name in run_arguments(self.plan) if name not in named):
+                self.writer.line(f"{INDENT}(void){name};")
         self.writer.lines(self._named(variables.text(), body.text()))
         self.writer.lines(body.text())
         self.writer.line("}")

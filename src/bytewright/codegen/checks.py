@@ -6,6 +6,7 @@ from bytewright import ir
 from bytewright.codegen.expressions import memory_type
 from bytewright.codegen.overlaps import (
     SpanTable,
+    drivers_table,
     parameter_table,
     rows_table,
     run_table,
@@ -13,7 +14,7 @@ from bytewright.codegen.overlaps import (
     write_span_type,
     write_table,
 )
-from bytewright.codegen.ports import run_arguments
+from bytewright.codegen.ports import begin_arguments
 from bytewright.codegen.writer import Writer
 from bytewright.record.names import Names
 from bytewright.record.plan import Plan, PlannedPool, PlannedTensor
@@ -110,6 +111,7 @@ def tables(plan: Plan, names: Names) -> tuple[SpanTable, ...]:
         found.append(run_table(plan, names))
     if plan.image is not None:
         found.append(rows_table(plan, names))
+        found += [drivers_table(plan, names)] if plan.devices else []
     return tuple(found)
 
 
@@ -170,7 +172,7 @@ def write_run_checks(writer: Writer, plan: Plan, names: Names, strict: Mapping[s
         outside = f"({symbol.name} < {symbol.lower}) || ({symbol.name} > {names.bound(symbol.name)})"
         writer.refuse(outside, names.error("EXTENT"))
     extents = [symbol.name for symbol in plan.symbols]
-    pointers = [name for name in run_arguments(plan) if name not in extents]
+    pointers = [name for name in begin_arguments(plan) if name not in extents]
     writer.refuse(any_is_null(pointers), names.error("NULL"))
     for pool in (*plan.caller_workspaces, *plan.set_parameters):
         writer.refuse(f"context->{pool.c_name} == NULL", names.error("NOT_SET"))

@@ -13,7 +13,12 @@ from bytewright.codegen.checks import (
     write_run_checks,
     write_set_workspaces,
 )
-from bytewright.codegen.hand_over import contexts_passed, write_hand_over_helpers, write_run_on_devices
+from bytewright.codegen.hand_over import (
+    contexts_passed,
+    write_hand_over_helpers,
+    write_hook_checks,
+    write_run_on_devices,
+)
 from bytewright.codegen.includes import needed, needs_math_header
 from bytewright.codegen.kernels import write_operator_functions
 from bytewright.codegen.packed import write_argument_arrays
@@ -147,6 +152,7 @@ def _write_run(writer: Writer, module: ir.Module, plan: Plan, names: Names) -> N
     with writer.block(run_head(plan, names)):
         write_run_checks(writer, plan, names, strict_alignments(plan))
         if plan.devices:
+            write_hook_checks(writer, plan, names)
             write_run_on_devices(writer, plan, names)
         else:
             _write_steps(writer, module, plan, names)
@@ -177,6 +183,7 @@ def _write_functions_of_rows(writer: Writer, module: ir.Module, plan: Plan, name
     def write_variables(function: Writer) -> None:
         _write_bases(function, plan, names)
         write_argument_arrays(function, module, plan, names)
+        _write_device_contexts(function, module, plan, names)
 
     functions = RowFunctions(writer, module, plan, names, steps, write_variables)
     functions.write()
@@ -201,12 +208,17 @@ def _write_steps(writer: Writer, module: ir.Module, plan: Plan, names: Names) ->
             writer.line(f"(void){names.base(pool)};")
     write_arena_resets(writer, plan, names)
     write_argument_arrays(writer, module, plan, names)
-    for name in contexts_passed(module):
-        member = f"devices->{plan.devices[name].c_name}.self"
-        writer.line(f"const {names.device_context_type(name)} {names.device_context(name)} = {{{member}}};")
+    _write_device_contexts(writer, module, plan, names)
     watched = [names.base(pool) for pool in workspaces]
     StepWriter(writer, module, plan, names, watched).entry(module.main)
     writer.line(f"return {names.ok};")
+
+
+def _write_device_contexts(writer: Writer, module: ir.Module, plan: Plan, names: Names) -> None:
+    """The variables with what drivers keep, for functions that drive devices themselves."""
+    for name in contexts_passed(module):
+        member = f"devices->{plan.devices[name].c_name}.self"
+        writer.line(f"const {names.device_context_type(name)} {names.device_context(name)} = {{{member}}};")
 
 
 def _write_address_functions(writer: Writer, plan: Plan, names: Names) -> None:

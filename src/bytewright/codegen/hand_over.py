@@ -124,13 +124,17 @@ def _write_hand_over(writer: Writer, names: Names) -> None:
     writer.line()
 
 
-def write_run_on_devices(writer: Writer, plan: Plan, names: Names) -> None:
-    """The end of the run function: the use of all devices, around the steps."""
-    devices = tuple(plan.devices.values())
-    for device in devices:
+def write_hook_checks(writer: Writer, plan: Plan, names: Names) -> None:
+    """Refuses drivers that lack a hook that will be called."""
+    for device in plan.devices.values():
         if device.kernels:
             member = f"devices->{device.c_name}"
             writer.refuse(f"({member}.launch == NULL) || ({member}.wait == NULL)", names.error("NULL"))
+
+
+def write_run_on_devices(writer: Writer, plan: Plan, names: Names) -> None:
+    """The end of the run function: the use of all devices, around the steps."""
+    devices = tuple(plan.devices.values())
     writer.line()
     memories = {device.name: _memories(plan, names, device) for device in devices}
     for device in devices:

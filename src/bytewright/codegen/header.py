@@ -282,10 +282,9 @@ def _write_functions(writer: Writer, module: ir.Module, plan: Plan, names: Names
         )
         contract = f"{_what_runs(plan)}. {what}. Inputs are not changed.\n"
     write_arena_prototypes(writer, plan, names)
-    hooks = ", beside what the hooks of the devices use" if plan.devices else ""
     writer.prototype(
         f"{contract}{_what_extents_mean(plan, names)}{_what_devices_do(plan)}"
-        f"At most {names.stack_size} bytes of stack are used{hooks}.\n"
+        f"At most {names.stack_size} bytes of stack are used{_beside_hooks(plan)}.\n"
         f"{_what_is_shared(plan)}\n{_returns(names, _errors_of_a_run(module, plan))}",
         run_head(plan, names),
     )
@@ -297,14 +296,16 @@ def _write_prototypes_of_rows(
     """The functions that stand for the run where the input comes row by row."""
     own = _errors_of_a_run(module, plan)
     of_steps = [error for error in own if error in ("NO_MEMORY", "ORDER", "EXTERNAL")]
+    of_devices = ["OVERLAP", "RANGE", "DEVICE"] if plan.devices else []
     of_rows = ["ALIGN"] if image.dtype.size_bytes > 1 else []
     of_outputs = ["ALIGN"] if any(tensor.dtype.size_bytes > 1 for tensor in plan.outputs) else []
-    stack = f"At most {names.stack_size} bytes of stack are used."
+    used = f"At most {names.stack_size} bytes of stack are used"
+    stack = f"{used}."
     writer.prototype(
         "Begins an inference, whatever the one before came to. Outputs and workspaces share no bytes with each other, "
         "with parameters, with the context, or with what the argument points to; they belong to the inference until "
         f"it is finished.\n{stack}\n{_what_is_shared(plan)}\n"
-        f"{_returns(names, [*_without(own, 'ALIGN', *of_steps), *of_outputs, *of_steps])}",
+        f"{_returns(names, [*_without(own, 'ALIGN', 'DEVICE', *of_steps), *of_outputs, *of_steps])}",
         begin_head(plan, names),
     )
     writer.prototype(
@@ -316,9 +317,11 @@ def _write_prototypes_of_rows(
         push_rows_head(plan, names),
     )
     writer.prototype(
-        f"Computes the rest, when all rows were pushed; the outputs are there afterwards.\n{stack}\n"
-        f"{_returns(names, ['NULL', 'NOT_BEGUN', 'INCOMPLETE', *of_steps])}",
-        finish_head(names),
+        "Computes the rest, when all rows were pushed; the outputs are there afterwards.\n"
+        f"{_what_drivers_are_apart_from(plan)}"
+        f"{_what_devices_do(plan)}{used}{_beside_hooks(plan)}.\n"
+        f"{_returns(names, ['NULL', 'NOT_BEGUN', 'INCOMPLETE', *of_steps, *of_devices])}",
+        finish_head(plan, names),
     )
 
 
@@ -396,6 +399,20 @@ def _what_devices_do(plan: Plan) -> str:
         "The devices are in use from its begin to its end: each is activated and opened before the first kernel, and "
         "closed and deactivated, in reverse, however the run ends.\n"
     )
+
+
+def _what_drivers_are_apart_from(plan: Plan) -> str:
+    """What the structure of the drivers may not lie in, where the run begins without it."""
+    return (
+        "What `devices` points to shares no bytes with outputs, workspaces and context.\n"
+        if plan.devices
+        else ""
+    )
+
+
+def _beside_hooks(plan: Plan) -> str:
+    """Whose stack is not counted."""
+    return ", beside what the hooks of the devices use" if plan.devices else ""
 
 
 def _what_is_shared(plan: Plan) -> str:

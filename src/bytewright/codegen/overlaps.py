@@ -9,8 +9,16 @@ from dataclasses import dataclass
 
 from bytewright import ir
 from bytewright.codegen.expressions import c_num_bytes, memory_type
+from bytewright.codegen.ports import begin_arguments
 from bytewright.codegen.writer import Writer
-from bytewright.record.names import PARAMETER_TABLE, ROWS_TABLE, RUN_TABLE, WORKSPACE_TABLE, Names
+from bytewright.record.names import (
+    DRIVERS_TABLE,
+    PARAMETER_TABLE,
+    ROWS_TABLE,
+    RUN_TABLE,
+    WORKSPACE_TABLE,
+    Names,
+)
 from bytewright.record.plan import Plan, PlannedPool
 
 _SPAN = "memory_span"
@@ -122,7 +130,8 @@ def run_table(plan: Plan, names: Names) -> SpanTable:
         )
         for border in ir.Border
     )
-    devices = {"devices": f"const {names.devices_type} *"} if plan.devices else {}
+    takes_devices = "devices" in begin_arguments(plan)
+    devices = {"devices": f"const {names.devices_type} *"} if takes_devices else {}
     structures = tuple(MemorySpan(name, f"sizeof *{name}") for name in (*ports, *devices))
     return SpanTable(
         RUN_TABLE,
@@ -146,6 +155,23 @@ def run_table(plan: Plan, names: Names) -> SpanTable:
 def rows_table(plan: Plan, names: Names) -> SpanTable:
     """What `<model>_push_rows` compares: the rows, and whatever changes while they are read."""
     image = next(tensor for tensor in plan.inputs if tensor.num_rows)
+    given = {"rows": f"const {memory_type(image.dtype)} *", "num_rows": "int32_t "}
+    rows = MemorySpan("rows", f"(size_t)num_rows * {image.row_bytes}u")
+    return _in_a_run_by_rows(plan, names, ROWS_TABLE, given, rows)
+
+
+def drivers_table(plan: Plan, names: Names) -> SpanTable:
+    """What `<model>_finish` compares: the structure of the drivers, and whatever changes while it is read."""
+    drivers = MemorySpan("devices", "sizeof *devices")
+    return _in_a_run_by_rows(
+        plan, names, DRIVERS_TABLE, {"devices": f"const {names.devices_type} *"}, drivers
+    )
+
+
+def _in_a_run_by_rows(
+    plan: Plan, names: Names, name: str, given: Mapping[str, str], read: MemorySpan
+) -> SpanTable:
+    """What is read besides, while a run that was begun goes on."""
     outputs = (
         MemorySpan(
             f"context->{names.member(ir.Border.OUTPUT, t.c_name).replace('->', '.')}", f"{t.size_bytes}"
@@ -153,13 +179,9 @@ def rows_table(plan: Plan, names: Names) -> SpanTable:
         for t in plan.outputs
     )
     return SpanTable(
-        ROWS_TABLE,
-        {
-            "context": f"const {names.context_type} *",
-            "rows": f"const {memory_type(image.dtype)} *",
-            "num_rows": "int32_t ",
-        },
-        read=(MemorySpan("rows", f"(size_t)num_rows * {image.row_bytes}u"),),
+        name,
+        {"context": f"const {names.context_type} *", **given},
+        read=(read,),
         written=(),
         changing=(
             _CONTEXT,

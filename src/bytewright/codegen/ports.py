@@ -9,19 +9,32 @@ from bytewright.record.plan import Plan, PlannedTensor
 
 
 def run_head(plan: Plan, names: Names, name: str | None = None) -> str:
-    """The head of the run function, as the header declares and the entry defines it, or of another of its kind."""
+    """The head of the run function, as the header declares and the entry defines it, or of another of its kind.
+
+    That which begins a run by rows has nothing to do with devices yet.
+    """
     types = {"inputs": names.inputs_type, "outputs": names.outputs_type}
     ports = "".join(f", const {types[name]} *{name}" for name in plan.structures_of_run)
     extents = "".join(f", int32_t {symbol.name}" for symbol in plan.symbols)
-    devices = f", const {names.devices_type} *devices" if plan.devices else ""
+    devices = devices_argument(plan, names) if name != names.begin else ""
     arguments = f"{names.context_type} *context{ports}{extents}{devices}"
     return f"int32_t {name or names.run}({arguments})"
+
+
+def devices_argument(plan: Plan, names: Names) -> str:
+    """The argument that is the devices, behind others."""
+    return f", const {names.devices_type} *devices" if plan.devices else ""
 
 
 def run_arguments(plan: Plan) -> tuple[str, ...]:
     """The names of its arguments."""
     devices = ("devices",) if plan.devices else ()
     return ("context", *plan.structures_of_run, *(symbol.name for symbol in plan.symbols), *devices)
+
+
+def begin_arguments(plan: Plan) -> tuple[str, ...]:
+    """Those of the function that begins a run: by rows, that has nothing to do with devices yet."""
+    return tuple(name for name in run_arguments(plan) if plan.image is None or name != "devices")
 
 
 def address_head(names: Names, border: ir.Border, tensor: PlannedTensor) -> str:

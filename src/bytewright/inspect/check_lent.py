@@ -20,7 +20,7 @@ def differences_of_lent(path: str, plan: Plan, names: Names, source: CSource) ->
     """What is lent to devices otherwise than the plan says, and devices that are not taken into use."""
     if not plan.devices:
         return
-    run = source.function(names.run)
+    run = source.function(names.end)
     nodes = [] if run is None else list(descend(run.body))
     arrays = {node.name: node for node in nodes if isinstance(node, c_ast.Decl) and _is_array(node)}
     tables = {name: node for name, node in arrays.items() if type_name(node.type) == names.span_type}

@@ -163,7 +163,7 @@ class Entry:
 
 def step_functions(names: Names) -> tuple[str, ...]:
     """The functions that have the steps: several where the input comes row by row."""
-    return (RUN_ROW, names.begin, names.finish) if names.takes_rows else (names.steps,)
+    return (RUN_ROW, names.begin, names.steps) if names.takes_rows else (names.steps,)
 
 
 def read_entry(source: CSource, names: Names, externals: Collection[str] = ()) -> Entry:

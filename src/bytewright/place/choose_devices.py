@@ -15,6 +15,7 @@ from bytewright.ir.analyses.homes import Pools
 from bytewright.ir.union_find import UnionFind
 from bytewright.place.flows import Flow, Program, operator_key
 from bytewright.place.infer_devices import Devices
+from bytewright.place.routes import Hop, Routes
 from bytewright.target.model import Device
 
 # Steps that launching an operator elsewhere and waiting for it take: both cores of an mps2-an521 together, measured.
@@ -143,8 +144,9 @@ class _Choice:
             ends = (device.name, other) if flow.value in items else (other, device.name)
             places = self.ends(flow, *ends)
             if not places[0] & places[1]:
-                copied[flow.value, ends[1]] = self.copy_cost(flow.value, *ends)
-                is_possible = is_possible and self.is_copied(*places)
+                way = Routes(self.pools).find(places[:1], places[1])
+                copied[flow.value, ends[1]] = self.copy_cost(flow.value, way, *ends)
+                is_possible = is_possible and bool(way)
         paid = launches * HAND_OVER_COST + sum(copied.values())
         sums = (
             f"{len(region)} operators that device '{device.name}' takes: {work} steps save {saved}, {launches} "
@@ -176,19 +178,16 @@ class _Choice:
             return places[0], places[1]
         return places[0] & self.pools.planned, places[1] & self.pools.planned
 
-    def is_copied(self, source: int, destination: int) -> bool:
-        """Whether a device can copy from some places to others."""
-        reach = [self.pools.of_device(device.name) for device in self.program.target.devices]
-        return any(places & source and places & destination for places in reach)
-
-    def copy_cost(self, item: int, source: str, destination: str) -> int:
-        """What it costs to read a value in the cheapest memory of one device and write it in that of another."""
+    def copy_cost(self, item: int, way: tuple[Hop, ...], source: str, destination: str) -> int:
+        """What it costs to read a value in the cheapest memory of one device and write it in that of another, and in
+        the memories on the way.
+        """
         value = self.program.values[item]
         size = 0 if value is None else value.type.size_bytes
-        target = self.program.target
-        costs: list[int] = []
+        between = [self.program.target.memory_of(hop.pool) for hop in way if hop.pool is not None]
+        costs = [memory.read_cost + memory.write_cost for memory in between]
         for device, is_read in ((source, True), (destination, False)):
-            memories = [target.memory_of(pool) for pool in self.pool_names(device)]
+            memories = [self.program.target.memory_of(pool) for pool in self.pool_names(device)]
             costs.append(min((m.read_cost if is_read else m.write_cost for m in memories), default=1))
         return size * sum(costs)
 

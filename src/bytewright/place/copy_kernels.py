@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import reduce
+from operator import and_
 
 from bytewright import ir
 from bytewright.c_names import unique_name
 from bytewright.diagnostics import compile_error
 from bytewright.ir.analyses.homes import Pools
 from bytewright.ir.copy import copy_kernel
-from bytewright.place.routes import Hop, Routes
+from bytewright.place.routes import Hop, Routes, what_makers_reach
 from bytewright.place.scope_uses import Use
-from bytewright.target.mistake import listing
 from bytewright.target.model import Device, Target
 
 _ANYWHERE = -1  # places that are not known here, or are none of tensors
@@ -75,9 +76,10 @@ class CopyKernels:
         """
         if function.name not in self.entries:
             return (Hop(self.target.device(function.device)),)
+        sources = tuple(self._places(function, name, home) for name, home in homes)
+        destination = self.pools.of_scope(scope)
         for pools in (self.pools, self.told):
-            sources = tuple(self._places(function, name, home) for name, home in homes)
-            found = Routes(pools).find(sources, pools.of_scope(scope) or _ANYWHERE)
+            found = Routes(pools).find(sources, destination or _ANYWHERE)
             if found:
                 return found
         raise compile_error(
@@ -85,9 +87,9 @@ class CopyKernels:
             f"'{use.piece.buffer.name}' is needed in {use.parameter.scope}, and no device can copy it there",
             (
                 f"{use.text} asks for {use.parameter.scope}",
-                *(listing(f"'{each.name}' reaches", each.reached_memories) for each in self.target.devices),
+                *what_makers_reach(self.target),
             ),
-            "a device of the target that reaches both memories",
+            Routes(self.pools).what_is_missing(reduce(and_, sources), destination),
             str(use.call.where),
         )
 

@@ -1,4 +1,4 @@
-"""Copies that placement makes, and the device that makes each."""
+"""Copies that placement makes, and the devices that make each."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from bytewright import ir
 from bytewright.diagnostics import compile_error
 from bytewright.place.item_homes import ItemHomes
-from bytewright.place.routes import makers
+from bytewright.place.routes import Hop, Routes, makers, what_makers_reach
 from bytewright.place.structural_keys import StructuralKeys
-from bytewright.target.mistake import listing
 
 
 @dataclass(slots=True)
@@ -21,42 +20,50 @@ class Copy:
         source: The item that is copied.
         home: The number of its own home, of which the copy is a member.
         place: Where the copy is.
-        by: The device that makes it.
         reason: Why it is needed.
+        way: Who makes it: one device, or several by way of pools that both reach who meet there.
     """
 
     source: int
     home: int
     place: ir.VirtualDevice
     reason: str
-    by: str = ""
+    way: tuple[Hop, ...] = ()
 
 
 @dataclass(slots=True)
 class CopyMakers:
-    """Chooses who makes each copy: the default device, another one that runs C, or one that copies by itself."""
+    """Chooses who makes each copy: the default device, another one that runs C, or one that copies by itself.
+
+    Where none of them reaches both ends, several make it by turns.
+
+    Attributes:
+        most_hops: How many, at most.
+    """
 
     homes: ItemHomes
     keys: StructuralKeys
+    most_hops: int
 
     def choose(self, copies: Iterable[Copy], explicit: Mapping[int, Copy]) -> None:
-        """Sets `by` of copies, and narrows both ends of each to what its maker reaches.
+        """Sets the ways of copies, and narrows both ends of each to what those reach who copy from and to there.
 
         Args:
             copies: That nobody asked for.
             explicit: By the items that explicit copies give.
 
         Raises:
-            CompileError: BW703 where no device reaches both ends; at the collector's stop, all at once.
+            CompileError: BW703 where no way leads from one end to the other; at the collector's stop, all at once.
         """
         asked = {id(copy): item for item, copy in explicit.items()}
         for copy in sorted((*copies, *explicit.values()), key=self._key):
             wanted = self._wanted(asked[id(copy)]) if id(copy) in asked else None
             with self.homes.collector.catch():
-                copy.by = self._maker(copy, wanted)
-                reach = self.homes.pools.of_device(copy.by)
-                self.homes.homes.narrow(copy.source, reach)
-                self.homes.homes.narrow(copy.home, reach)
+                copy.way = self._way(copy, wanted)
+                for end, hop in ((copy.source, copy.way[0]), (copy.home, copy.way[-1])):
+                    self.homes.homes.narrow(end, self.homes.pools.of_device(hop.device.name))
+                if len(copy.way) > 1:
+                    self.homes.settle(copy.home)
 
     def _key(self, copy: Copy) -> tuple[object, ...]:
         places, keys = self.homes.places, self.keys
@@ -71,15 +78,15 @@ class CopyMakers:
         operation = program.module.functions[flow.function].nodes[flow.node].operation
         return operation.by if isinstance(operation, ir.CopyOperation) else None
 
-    def _maker(self, copy: Copy, wanted: str | None) -> str:
-        homes, target = self.homes, self.homes.program.target
-        ends = (copy.source, copy.home)
-        for device in makers(target, wanted):
-            reach = homes.pools.of_device(device.name)
-            if all(homes.homes.admits(end, reach) for end in ends):
-                return device.name
+    def _way(self, copy: Copy, wanted: str | None) -> tuple[Hop, ...]:
+        homes = self.homes
+        source, destination = homes.homes.of(copy.source), homes.homes.of(copy.home)
+        routes = Routes(homes.pools)
+        found = routes.find((source,), destination, wanted, self.most_hops)
+        if found:
+            return found
         sides = [
-            ", ".join(homes.pools.names(homes.homes.of(end))) or "memory of the application" for end in ends
+            ", ".join(homes.pools.names(end)) or "memory of the application" for end in (source, destination)
         ]
         reason = homes.devices.reason_of(copy.source)
         raise compile_error(
@@ -90,9 +97,9 @@ class CopyMakers:
                 f"it is on device '{homes.on[copy.source]}', in {sides[0]}; the copy would be in {sides[1]}",
                 *(() if reason is None else (reason,)),
                 *self._out_of_reach(copy),
-                *(listing(f"'{device.name}' reaches", device.reached_memories) for device in target.devices),
+                *what_makers_reach(homes.program.target),
             ),
-            "a device of the target that reaches both memories",
+            routes.what_is_missing(source, destination),
         )
 
     def _out_of_reach(self, copy: Copy) -> Iterator[str]:

@@ -147,6 +147,11 @@ class _Fetching:
         places = [pool for pool in self.target.workspace_pools if device in pool.devices]
         for maker in self.target.devices:
             reads = any(maker.name in pool.devices for pool in sources)
-            if not maker.runs_c and reads and any(maker.name in pool.devices for pool in places):
+            if (
+                not maker.runs_c
+                and maker.copies
+                and reads
+                and any(maker.name in pool.devices for pool in places)
+            ):
                 return maker
         return None

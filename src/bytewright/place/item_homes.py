@@ -98,6 +98,13 @@ class ItemHomes:
         self.scopes[home] = place.scope
         return home
 
+    def settle(self, item: int) -> None:
+        """Chooses a pool for its home; of what the application has it is the application that does."""
+        for pool in self.pools.names(self.homes.of(item))[:1]:
+            scope = ir.pool_scope(pool)
+            self.homes.narrow(item, self.pools.of_scope(scope))
+            self.scopes[self.homes.classes.find(item)] = scope
+
     def fit_together(self, items: list[int]) -> bool:
         """Whether items have a place in common."""
         homes = list(dict.fromkeys(map(self.homes.classes.find, items)))

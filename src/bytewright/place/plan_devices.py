@@ -5,12 +5,13 @@ what devices take by themselves (`choose_devices`); the rest is on the target's 
 is lent and what is copied (`settle`). Annotations are gone afterwards, and doing it again changes nothing.
 """
 
-from contextlib import suppress
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from bytewright import ir
 from bytewright.c_names import unique_name
 from bytewright.diagnostics import CompileError
+from bytewright.ir.analyses.homes import Pools
 from bytewright.ir.where import Where
 from bytewright.ops.placement import DeviceCopy, OnDevice
 from bytewright.options import On
@@ -20,6 +21,7 @@ from bytewright.place.copy_makers import Copy
 from bytewright.place.flows import Program, Tie, read_program
 from bytewright.place.infer_devices import Devices
 from bytewright.place.on_options import asked_by_options
+from bytewright.place.routes import Hop, Routes
 from bytewright.place.settle import Settled, settle
 from bytewright.target.model import Target
 
@@ -53,15 +55,25 @@ def plan_devices(
 
 
 def _settled(program: Program, devices: Devices, io: ir.Io) -> Settled:
-    """Places with copies from wherever the application has memory, or, where nobody can make these, from some of it."""
-    try:
-        return settle(program, devices, io)
-    except CompileError as error:
-        if io is ir.Io.WORKSPACE or {each.code for each in error.diagnostics} != {"BW703"}:
-            raise
-        with suppress(CompileError):
-            return settle(program, devices, io, is_told=True)
-        raise
+    """Places with copies in as few hops as will do: of what the application has anywhere, or where it is told."""
+    refusals: list[CompileError] = []
+    for most_hops in range(1, Routes(Pools(program.target)).most_hops + 1):
+        refusals = []
+        for is_told in (False,) if io is ir.Io.WORKSPACE else (False, True):
+            try:
+                return settle(program, devices, io, most_hops, is_told=is_told)
+            except CompileError as error:
+                refusals.append(error)
+            if not _codes(refusals[0]) <= {"BW702", "BW703"}:
+                break
+        if "BW703" not in _codes(refusals[0]):
+            break
+    far = [error for error in refusals if _codes(error) == {"BW703"}]
+    raise min(far or refusals[:1], key=lambda error: len(error.diagnostics))
+
+
+def _codes(error: CompileError) -> set[str]:
+    return {diagnostic.code for diagnostic in error.diagnostics}
 
 
 @dataclass(slots=True)
@@ -75,6 +87,9 @@ class _Writer:
     )
     names: set[str] = field(default_factory=set[str])
     copies: dict[int, str] = field(default_factory=dict[int, str])  # names of copies, by identity
+    stops: dict[tuple[str, tuple[Hop, ...]], str] = field(
+        default_factory=dict[tuple[str, tuple[Hop, ...]], str]
+    )  # names of copies on their way, by what is copied and the way so far
     nodes: list[ir.Node] = field(default_factory=list[ir.Node])
 
     def module(self) -> ir.Module:
@@ -100,27 +115,27 @@ class _Writer:
 
     def node(self, number: int, position: int, node: ir.Node) -> None:
         program, settled, operation = self.program, self.settled, node.operation
-        if isinstance(operation, DeviceCopy):
-            item = program.items[node.outputs[0].name]
-            if item in program.copies and item not in settled.made:
-                return
-            copy = settled.made.get(item)
-            place = settled.places[item]
-            if copy is None:  # of a constant
-                operation = DeviceCopy(ir.UNPLACED, place, operation.by or place.device)
-            else:
-                operation = DeviceCopy(settled.places[copy.source], place, copy.by)
+        item = program.items.get(node.outputs[0].name) if isinstance(operation, DeviceCopy) else None
+        made = None if item is None else settled.made.get(item)
+        if item in program.copies and made is None:
+            return  # only another name
         inputs = tuple(
             self.operand(number, position, operand, name, node.where)
             for operand, name in enumerate(node.inputs)
         )
+        if made is not None:
+            self.nodes.extend(self.copy_nodes(made, inputs[0], self.placed(node.outputs[0]), node.where))
+            return
+        if isinstance(operation, DeviceCopy) and item is not None:  # of a constant
+            place = settled.places[item]
+            operation = DeviceCopy(ir.UNPLACED, place, operation.by or place.device)
         outputs, copies = list(map(self.placed, node.outputs)), list[ir.Node]()
         for index, value in enumerate(node.outputs):
             copy = settled.after.get(program.items[value.name])
             if copy is not None:
                 raw = replace(value, name=unique_name(f"{value.name}_given", self.names), reason=None)
                 outputs[index] = replace(raw, type=replace(raw.type, place=settled.places[copy.source]))
-                copies.append(self.copy_node(copy, outputs[index].name, self.placed(value), node.where))
+                copies.extend(self.copy_nodes(copy, outputs[index].name, self.placed(value), node.where))
         self.nodes.append(replace(node, operation=operation, inputs=inputs, outputs=tuple(outputs)))
         self.nodes.extend(copies)
 
@@ -169,9 +184,22 @@ class _Writer:
         name = unique_name(f"{value.name}_on_{copy.place.device}{pool}", self.names)
         self.copies[id(copy)] = name
         type_ = replace(value.type, place=copy.place)
-        self.nodes.append(self.copy_node(copy, source, ir.Value(name, type_, reason=copy.reason), where))
+        self.nodes.extend(self.copy_nodes(copy, source, ir.Value(name, type_, reason=copy.reason), where))
         return name
 
-    def copy_node(self, copy: Copy, source: str, output: ir.Value, where: Where) -> ir.Node:
-        operation = DeviceCopy(self.settled.places[copy.source], output.type.place, copy.by)
-        return ir.Node(operation, (source,), (output,), where)
+    def copy_nodes(self, copy: Copy, source: str, output: ir.Value, where: Where) -> Iterator[ir.Node]:
+        """Copies from pool to pool to a place; those before the last serve others that go the same way."""
+        place, current = self.settled.places[copy.source], source
+        for number, hop in enumerate(copy.way, 1):
+            end = output
+            if hop.pool is not None:
+                key = (source, copy.way[:number])
+                stop = ir.VirtualDevice(hop.device.name, place.target, ir.pool_scope(hop.pool))
+                if key in self.stops:
+                    place, current = stop, self.stops[key]
+                    continue
+                self.stops[key] = unique_name(f"{source}_in_{hop.pool}", self.names)
+                end = ir.Value(self.stops[key], replace(output.type, place=stop), reason=copy.reason)
+            operation = DeviceCopy(place, end.type.place, hop.device.name)
+            yield ir.Node(operation, (current,), (end,), where)
+            place, current = end.type.place, end.name

@@ -47,8 +47,17 @@ class Settled:
     made: dict[int, Copy] = field(default_factory=dict[int, Copy])
 
 
-def settle(program: Program, devices: Devices, io: ir.Io, *, is_told: bool = False) -> Settled:
+def settle(
+    program: Program, devices: Devices, io: ir.Io, most_hops: int = 1, *, is_told: bool = False
+) -> Settled:
     """Decides what is lent and what is copied.
+
+    Args:
+        program: The graph.
+        devices: Of its items.
+        io: Where inputs and outputs are.
+        most_hops: How many devices may pass on what is copied, at most.
+        is_told: Whether the application is told which of its memories are left for inputs and outputs.
 
     Raises:
         CompileError: BW701 for scopes that contradict each other; BW702 for places that do not exist; BW703 where no
@@ -58,7 +67,7 @@ def settle(program: Program, devices: Devices, io: ir.Io, *, is_told: bool = Fal
     while True:
         collector = Collector()
         homes = ItemHomes(program, devices, io, Pools(program.target, is_told=is_told), collector, erased)
-        settling = _Settling(homes, keys)
+        settling = _Settling(homes, keys, most_hops)
         found = settling.run()
         if not found:
             return settling.finish()
@@ -69,6 +78,7 @@ def settle(program: Program, devices: Devices, io: ir.Io, *, is_told: bool = Fal
 class _Settling:
     homes: ItemHomes
     keys: StructuralKeys
+    most_hops: int
     cut: dict[int, tuple[str, Flow]] = field(default_factory=dict[int, tuple[str, Flow]])
     cut_flows: set[int] = field(default_factory=set[int])  # by identity
     depths: list[int] = field(default_factory=list[int])  # of items, in annotations
@@ -196,7 +206,7 @@ class _Settling:
             for item, flow in program.copies.items()
             if item not in homes.erased
         }
-        CopyMakers(homes, self.keys).choose([*made, *after.values()], explicit)
+        CopyMakers(homes, self.keys, self.most_hops).choose([*made, *after.values()], explicit)
         homes.collector.stop_if_any()
         places = [homes.now(item) for item in range(len(program.values))]
         reasons = [self.reason(item) for item in range(len(program.values))]

@@ -30,8 +30,8 @@ GLUE_FOLDER = "glue/"  # C that needs headers of others, so that it is no part o
 # Variables of the run function that hold what it requested begin with this.
 REQUEST = "request_"
 # What functions of the entry's file compare memories of, each in a table.
-WORKSPACE_TABLE, PARAMETER_TABLE, RUN_TABLE, ROWS_TABLE = _TABLES = (
-    *("workspaces", "parameters", "tensors", "pushed_rows"),
+WORKSPACE_TABLE, PARAMETER_TABLE, RUN_TABLE, ROWS_TABLE, DRIVERS_TABLE = _TABLES = (
+    *("workspaces", "parameters", "tensors", "pushed_rows", "drivers"),
 )
 # Functions and types that files of the C have for themselves: to check memory and to request it,
 _OF_MEMORY = (
@@ -139,7 +139,12 @@ class Names:
         self.allocate, self.release = backend_functions(model)
         self.run_packed = f"{model}_run_packed"
         self.has_devices = bool(devices)
-        self.steps = "run_steps" if devices else self.run  # the one that has the steps
+        self.end = (
+            self.finish if takes_rows else self.run
+        )  # the one that ends a run, and takes devices into use
+        self.steps = (
+            "run_steps" if devices else self.end
+        )  # the one that has the steps, or those behind the rows
         # Types
         (
             self.inputs_type,

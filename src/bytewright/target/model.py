@@ -229,6 +229,11 @@ class Device:
         return bool(self.contexts)
 
     @property
+    def copies(self) -> bool:
+        """Whether it can be given copies to make: the driver of an NPU takes its command streams alone."""
+        return self.isa.accelerator is None
+
+    @property
     def reached_memories(self) -> tuple[str, ...]:
         """Names of the memories it reaches, in the order of the description."""
         return tuple(entry.memory for entry in self.reach)

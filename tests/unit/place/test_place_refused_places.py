@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from bytewright.diagnostics import CompileError, Diagnostic
-from bytewright.ir import Io
 from bytewright.ir.module import Module
 from bytewright.ir.types import VirtualDevice
 from bytewright.ops.registry import OPERATIONS
@@ -78,16 +77,21 @@ def test_a_constant_has_no_place_of_its_own() -> None:
     assert found.help == "--pin 'NAME=POOL' puts a constant into a pool"
 
 
-def test_an_input_is_not_the_applications_on_a_device_that_does_not_reach_its_memory() -> None:
+def test_an_input_on_a_device_is_the_applications_where_that_reaches_some_of_its_memory() -> None:
+    """The application is told which; an input that it could have nowhere for the device is refused."""
     module = annotated("%a", "cpu")
     (x,) = module.graph.parameters
-    on_dsp = replace(x, type=replace(x.type, place=VirtualDevice("dsp", None, None)))
-    module = replace(module, functions=(replace(module.graph, parameters=(on_dsp,)),))
-    found = refused(module)
-    assert (
-        found.message
-        == "'x' is to be on device 'dsp', which does not reach all memory that the application has"
-    )
-    assert found.notes == ("the type of 'x' says @dsp",)
-    assert found.help == "--io workspace"
-    plan_devices(module, three_devices(), io=Io.WORKSPACE)
+
+    def on(device: str) -> Module:
+        typed = replace(x, type=replace(x.type, place=VirtualDevice(device, None, None)))
+        return replace(module, functions=(replace(module.graph, parameters=(typed,)),))
+
+    found = plan_devices(on("dsp"), three_devices())
+    assert [value.type.place.device for value in found.graph.parameters] == ["dsp"]
+    with pytest.raises(CompileError) as caught:
+        plan_devices(on("npu"), three_devices(joined=False))
+    (diagnostic,) = caught.value.diagnostics
+    message = "'x' is to be on device 'npu', which does not reach all memory that the application has"
+    assert (diagnostic.code, diagnostic.message) == ("BW702", message)
+    assert diagnostic.notes == ("the type of 'x' says @npu",)
+    assert diagnostic.help == "--io workspace"

@@ -11,9 +11,9 @@ import bytewright
 from bytewright import ir
 from bytewright.diagnostics import CompileError, InternalError
 from bytewright.ir.analyses.row_loops import row_loops
-from bytewright.options import Options, Rows
+from bytewright.options import Options, Rows, parse_on_option
 from bytewright.pipeline import Planned, compile_model, plan_model
-from bytewright.target import load_target
+from bytewright.target import load_target, load_text
 from support.digits_bundle import DIGITS
 from support.ir_program import read_module
 from support.random_models import RandomModel
@@ -21,6 +21,30 @@ from support.row_models import Layer, chain
 from tflite_writer import ModelBuilder
 
 BY_ROWS = Options(io=ir.Io.ROWS)
+TWO_CORES = """
+name = "alike"
+default-device = "cpu"
+[memory.ram]
+size = "64KiB"
+[memory.flash]
+size = "64KiB"
+access = "r"
+[device.cpu]
+isa = "host"
+reach = ["ram", "flash"]
+stack = "ram"
+[device.core1]
+isa = "host"
+reach = ["ram", "flash"]
+stack = "ram"
+max-stack-size = "8KiB"
+[[workspace]]
+name = "ram"
+memory = "ram"
+[[parameters]]
+name = "flash"
+memory = "flash"
+"""
 
 
 def planned(model: bytes, folder: Path, options: Options = BY_ROWS) -> Planned:
@@ -166,15 +190,26 @@ def test_programs_whose_input_has_to_be_whole(reason: str) -> None:
 
 
 def test_a_device_that_takes_part() -> None:
-    on = bytewright.compile(DIGITS, target="mps2-an521", on=["DEPTHWISE_CONV_2D=core1"])
-    assert on.plan.devices
+    """What reads the input is the CPU's, be it a copy for the device; or else the step is named, and the device."""
+    loops = {}
+    for on in ("DEPTHWISE_CONV_2D=core1", "*=core1"):
+        plan = bytewright.compile(DIGITS, target="mps2-an521", on=[on], io="rows").plan
+        loops[on] = [loop.steps for loop in plan.loops]
+        first, last = loops[on][0]
+        assert first == 0
+        assert {step.device for step in plan.steps[: last + 1]} == {"cpu"}
+        assert "core1" in {step.device for step in plan.steps[last + 1 :]}
+    assert loops["*=core1"][0] == (0, 1)  # what takes a row, and what copies it to where the device reaches
+    alike, on_core1 = load_text(TWO_CORES, "alike.toml"), (parse_on_option("*=core1"),)
     with pytest.raises(CompileError) as caught:
-        bytewright.compile(DIGITS, target="mps2-an521", on=["DEPTHWISE_CONV_2D=core1"], io="rows")
+        compile_model(DIGITS, alike, Options(on=on_core1, io=ir.Io.ROWS))
     (diagnostic,) = caught.value.diagnostics
-    assert diagnostic.code == "BW210"
+    assert (diagnostic.code, diagnostic.help) == ("BW210", "--io caller")
     assert diagnostic.message.endswith(
-        "device 'core1' takes part, and devices are in use for a whole run, not row by row"
+        "step '0 (CONV_2D)' runs on device 'core1' before the last row is read, and the devices beside 'cpu' are in "
+        "use after that"
     )
+    compile_model(DIGITS, alike, Options(on=on_core1))  # as the help says
 
 
 @pytest.mark.parametrize(

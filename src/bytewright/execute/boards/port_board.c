@@ -232,7 +232,10 @@ void harness_begin(void)
 int32_t harness_run_measured(harness_session *session, const int32_t *extents, int64_t *measured)
 {
 #define PASS_EXTENT(index) (uintptr_t)extents[index],
-    enum { NUM_ARGUMENTS = HARNESS_NUM_EXTENTS + (HARNESS_IO_IN_WORKSPACE ? 1 : 3) + HARNESS_NUM_DEVICES };
+    enum {
+        NUM_DEVICES = HARNESS_INPUT_ROWS ? 0 : HARNESS_NUM_DEVICES,
+        NUM_ARGUMENTS = HARNESS_NUM_EXTENTS + (HARNESS_IO_IN_WORKSPACE ? 1 : 3) + NUM_DEVICES
+    };
     const uintptr_t arguments[4 + NUM_ARGUMENTS] = {
         (uintptr_t)session->context,
 #if !HARNESS_IO_IN_WORKSPACE
@@ -245,7 +248,7 @@ int32_t harness_run_measured(harness_session *session, const int32_t *extents, i
 #endif
 #endif
         HARNESS_EXTENTS(PASS_EXTENT)
-#if HARNESS_NUM_DEVICES > 0
+#if HARNESS_NUM_DEVICES > 0 && !HARNESS_INPUT_ROWS
         (uintptr_t)&harness_devices,
 #endif
     };

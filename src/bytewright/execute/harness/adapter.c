@@ -98,6 +98,12 @@ void harness_bind(harness_session *session, void *const *inputs, void *const *ou
     HARNESS_OUTPUTS(BIND_OUTPUT)
 }
 
+#ifdef HARNESS_DEVICES_TYPE
+#define PASS_DEVICES , &harness_devices
+#else
+#define PASS_DEVICES
+#endif
+
 #if HARNESS_INPUT_ROWS
 int32_t harness_push_all(HARNESS_CONTEXT_TYPE *context, const HARNESS_OUTPUTS_TYPE *outputs, const void *image)
 {
@@ -114,7 +120,7 @@ int32_t harness_push_all(HARNESS_CONTEXT_TYPE *context, const HARNESS_OUTPUTS_TY
         row += (size_t)num_rows * HARNESS_ROW_BYTES;
         num_left -= num_rows;
     }
-    return status < 0 ? status : HARNESS_FINISH(context);
+    return status < 0 ? status : HARNESS_FINISH(context PASS_DEVICES);
 }
 
 int32_t harness_run(harness_session *session, const int32_t *extents)
@@ -123,12 +129,6 @@ int32_t harness_run(harness_session *session, const int32_t *extents)
     return harness_push_all(session->context, &session->outputs, session->image);
 }
 #else
-
-#ifdef HARNESS_DEVICES_TYPE
-#define PASS_DEVICES , &harness_devices
-#else
-#define PASS_DEVICES
-#endif
 
 int32_t harness_run(harness_session *session, const int32_t *extents)
 {

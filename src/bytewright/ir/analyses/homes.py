@@ -14,7 +14,7 @@ application is told which of them are left.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from bytewright.ir.graph import ControlOperation, CopyOperation, Function, Node
@@ -34,8 +34,15 @@ class Pools:
         workspaces = target.workspace_pools
         names = (*(pool.name for pool in workspaces), *(tag.name for tag in target.scope_tags))
         self._bits = {name: 1 << index for index, name in enumerate(dict.fromkeys(names))}
-        self.input, self.output = 1 << len(self._bits), 2 << len(self._bits)
-        self.planned = self.input - 1
+        self.planned = (1 << len(self._bits)) - 1
+        of_caller = target.default_device.reached_memories
+        writable = [name for name in of_caller if target.memory(name).is_writable]
+        # A bit for each memory that the application may have an input in, and one for an output
+        self._given = {
+            name: 1 << (len(self._bits) + index) for index, name in enumerate(writable or of_caller)
+        }
+        self.input = sum(self._given.values())
+        self.output = self.input << len(self._given)
         self._workspace = sum(self._bits[pool.name] for pool in workspaces)
         self._devices = {device.name: self._reach(device) for device in target.devices}
 
@@ -44,13 +51,11 @@ class Pools:
         for pool in self.target.workspace_pools:
             is_reached = device.name in pool.devices if pool.devices else device.reaches(pool.memory)
             reached |= self._bits[pool.name] if is_reached else 0
-        of_caller = self.target.default_device.reached_memories
-        writable = [name for name in of_caller if self.target.memory(name).is_writable]
-        is_partly_reached = self.is_told and any(map(device.reaches, writable))
-        if is_partly_reached or all(map(device.reaches, of_caller)):
-            reached |= self.input
-        if is_partly_reached or all(map(device.reaches, writable)):
-            reached |= self.output
+        given = sum(bit for name, bit in self._given.items() if device.reaches(name))
+        if self.is_told or all(map(device.reaches, self.target.default_device.reached_memories)):
+            reached |= given
+        if self.is_told or given == self.input:
+            reached |= given << len(self._given)
         return reached
 
     def of_device(self, device: str | None) -> int:
@@ -159,16 +164,20 @@ def passed(node: Node, callee: Function) -> tuple[str, ...]:
     return node.inputs[len(node.inputs) - len(callee.parameters) :]
 
 
-def missing_copies(module: Module, target: Target) -> Iterator[tuple[Function, object, str]]:
-    """What does not reach what it needs in a graph whose values all have devices: function, node and a sentence."""
-    return _Check(module, Pools(target), Pools(target, is_told=True)).faults()
+def missing_copies(
+    module: Module, target: Target, *, is_told: bool = True
+) -> Iterator[tuple[Function, object, str]]:
+    """What does not reach what it needs in a graph whose values all have devices: function, node and a sentence.
+
+    Where the application is not told which of its memories are left, a device reaches all of them or none.
+    """
+    return _Check(module, Pools(target, is_told=is_told)).faults()
 
 
 @dataclass(slots=True)
 class _Check:
     module: Module
     pools: Pools
-    told: Pools
     homes: Homes = field(init=False)
     items: dict[str, int] = field(default_factory=dict[str, int])
     known: dict[str, VirtualDevice] = field(default_factory=dict[str, VirtualDevice])
@@ -189,18 +198,10 @@ class _Check:
                     places &= self.pools.of_device(target.default_device_name)  # for the application
                 self.items[value.name] = self.homes.add(places, need)
         hopeless = {name for name, item in self.items.items() if not self.homes.of(item)}
-        pairs = [(a, b) for a, b in aliases(self.module) if a in self.items and b in self.items]
         needed = dict.fromkeys(name for name in main.results if name in self.items and name not in hopeless)
-        clashes = dict[str, str]()
-        for first, second in pairs:
-            if {first, second} & hopeless:
-                continue  # the storage stage has something to say about it
-            if not self.homes.can_join(self.items[first], self.items[second]):
-                clashes[second] = first
-                continue
-            self.homes.join(self.items[first], self.items[second])
         for name in needed:
             self._is_result(name)
+        clashes = self._joined(hopeless)
         yield from self._clashes(clashes)
         for function in self.module.functions:
             for node in function.nodes:
@@ -209,19 +210,28 @@ class _Check:
             if not self.homes.of(self.items[name]):
                 yield main, main, self._missing(f"the application, whose result '{name}' is,", name)
 
-    def _is_result(self, name: str) -> None:
-        """A result without a scope is written where the application has it, unless it is copied anyhow.
+    def _joined(self, hopeless: set[str]) -> dict[str, str]:
+        """Makes homes of what is one memory; returns pairs that have no place in common, whatever else they are."""
+        names = self.items.keys() - hopeless  # of those the storage stage has something to say
+        left = [pair for pair in aliases(self.module) if names.issuperset(pair)]
+        while True:
+            clashes: list[tuple[str, str]] = []
+            for first, second in left:
+                ends = self.items[first], self.items[second]
+                if self.homes.can_join(*ends):
+                    self.homes.join(*ends)
+                else:
+                    clashes.append((first, second))
+            if len(clashes) == len(left) or not clashes:
+                return {second: first for first, second in clashes}
+            left = clashes
 
-        Where no device could copy it there, the application is told in which of its memories it is written.
-        """
-        item, place = self.items[name], self.known[name]
-        home = self.homes.classes.find(item)
-        application = self.pools.target.default_device_name
-        if place.scope is None and self.homes.needs[home] == self.pools.planned:
-            if not self._can_be_copied((name,), self.pools.output):
-                self.homes.places[home] |= self.told.resolve(place) & self.pools.output
+    def _is_result(self, name: str) -> None:
+        """A result without a scope is written where the application has it, unless it is copied anyhow."""
+        home = self.homes.classes.find(self.items[name])
+        if self.known[name].scope is None and self.homes.needs[home] == self.pools.planned:
             self.homes.needs[home] = self.pools.output
-        self.homes.narrow(home, self.pools.of_device(application))
+        self.homes.narrow(home, self.pools.of_device(self.pools.target.default_device_name))
 
     def _clashes(self, clashes: dict[str, str]) -> Iterator[tuple[Function, object, str]]:
         for function in self.module.functions:
@@ -257,24 +267,9 @@ class _Check:
         for name in touched:
             if name not in self.items or name in hopeless or not self.homes.of(self.items[name]):
                 continue
-            places = reach
             if not self.homes.admits(self.items[name], reach):
-                copied = touched if isinstance(operation, CopyOperation) else (name,)
-                is_copied = self._can_be_copied(copied, reach & self.pools.planned)
-                places = 0 if is_copied else self.told.of_device(device)
-                if not self.homes.admits(self.items[name], places):
-                    yield self._missing(f"'{operation.name}' on device '{device}'", name)
-            self.homes.narrow(self.items[name], places or reach)
-
-    def _can_be_copied(self, names: Iterable[str], reach: int) -> bool:
-        """Whether a device could copy a value to some places, or between two, wherever the application has it.
-
-        Where none could, the application is told where it may have it: what touches it there says so.
-        """
-        ends = [self.homes.of(self.items[name]) for name in names if name in self.items]
-        ends = ends if len(ends) > 1 else [*ends, reach]
-        reaches = [self.pools.of_device(device.name) for device in self.pools.target.devices]
-        return any(all(end & places for end in ends) for places in reaches)
+                yield self._missing(f"'{operation.name}' on device '{device}'", name)
+            self.homes.narrow(self.items[name], reach)
 
     def _missing(self, who: str, name: str) -> str:
         left = self.homes.of(self.items[name])

@@ -159,6 +159,11 @@ def _without_code(function: ir.PrimFunc, entry_device: str, target: Target) -> I
     if function.job is None and not device.runs_c:
         text = f"kernel '{name}' is for device '{device.name}', which runs no C"
         yield Violation(function, function, text, f"job(copy) or job(stream), or on {entry_device}", NO_CODE)
+    if function.job is ir.Job.COPY and not device.copies:
+        text = (
+            f"kernel '{name}' is a copy, and the driver of device '{device.name}' takes command streams alone"
+        )
+        yield Violation(function, function, text, "a device that copies", NO_CODE)
     if not function.buffer_parameters:
         text = f"kernel '{name}' has no buffer, so nothing that device '{device.name}' does in it reaches the model"
         yield Violation(function, function, text, "leave it out, or give it a buffer", NO_CODE)

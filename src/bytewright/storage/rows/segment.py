@@ -60,6 +60,8 @@ def segment_of(program: RowProgram, first: int, end: int) -> Segment | None:
     if first == 0 and program.taken is not None:
         # Its rows come from outside: nothing may run more often, and it is a ring even where that has all rows.
         comes_first = program.taken in rings and schedule.rates[0] == max(schedule.rates)
+        # Other devices are in use when all of them are there.
+        comes_first = comes_first and len({step.kernel.device for step in steps}) == 1
     else:
         comes_first = True
     smaller = {

@@ -6,17 +6,16 @@ segment is that the copy runs as often as anything in it, first in the innermost
 then what one row of the image lets happen.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from bytewright import ir
 from bytewright.c_names import unique_name
 from bytewright.diagnostics import CompileError, compile_error
-from bytewright.ir.analyses.hand_over import devices_of
 from bytewright.ir.analyses.rows import ROW_BEGIN, ROW_END
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
 from bytewright.ir.symbols import scalar_symbols
-from bytewright.ir.walk import calls, definitions, named_buffers
+from bytewright.ir.walk import calls, definitions, named_buffers, regions
 from bytewright.options import Options, Rows
 from bytewright.storage.rows.steps import RowProgram, read_rows
 
@@ -50,6 +49,30 @@ def refusal(module: ir.Module, reason: str, help_text: str = "--io caller") -> C
     )
 
 
+def without_segment(module: ir.Module) -> CompileError:
+    """The same, where no segment of a module with that step takes the rows."""
+    taken, front = taken_rows(module), calls(module.main)
+    readers = [n for n, call in enumerate(front) if taken in _given(call)]
+    reason = next(_reasons_of_devices(module, front[: max(readers) + 1]), None)
+    return refusal(module, reason or "no layers at its front keep fewer rows than all")
+
+
+def _reasons_of_devices(module: ir.Module, among: Iterable[ir.Call]) -> Iterator[str]:
+    """Calls of other devices that would stand before the last row is there."""
+    kernels, own = {kernel.name: kernel for kernel in module.kernels}, module.main.device
+    for call in among:
+        kernel = kernels.get(call.callee)
+        if kernel is not None and kernel.device != own:
+            yield (
+                f"{_named(call)} runs on device '{kernel.device}' before the last row is read, and the devices beside "
+                f"'{own}' are in use after that"
+            )
+
+
+def _given(call: ir.Call) -> list[str]:
+    return [region.buffer.name for region in regions(call)]
+
+
 def taken_rows(module: ir.Module) -> str:
     """The name of the tensor that `take_rows` made."""
     first = calls(module.main)[0]
@@ -65,9 +88,8 @@ def _reasons(module: ir.Module) -> Iterator[str]:
     symbols = [symbol.name for _, symbol in scalar_symbols(module.main) if symbol is not None]
     if symbols:
         yield f"a run is given '{symbols[0]}', and works on several images at once"
-    others = devices_of(module)
-    if others:
-        yield f"device '{next(iter(others))}' takes part, and devices are in use for a whole run, not row by row"
+    readers = [call for call in calls(module.main) if inputs[0].name in _given(call)]
+    yield from _reasons_of_devices(module, readers)
     yield from _reasons_of_readers(module, read_rows(module), inputs[0].name)
 
 
@@ -79,8 +101,7 @@ def _reasons_of_readers(module: ir.Module, program: RowProgram, name: str) -> It
     if num_uses != len(readers):
         by_rows = {step.number for step in readers}
         for number, call in enumerate(calls(module.main)):
-            given = [a.buffer.name for a in call.arguments if isinstance(a, ir.Region)]
-            if name in given and number not in by_rows:
+            if name in _given(call) and number not in by_rows:
                 yield f"{_named(call)} reads it otherwise than by a window of rows that moves downwards"
         yield "it is read otherwise than by a window of rows that moves downwards"
     if len({step.axis_of(name) for step in readers}) > 1:
