@@ -245,7 +245,9 @@ class _Kernel:
         body = self.convolution.template.body
         initial = body.let("initial", self.channels.initial(channel))
         sums = self._multiplied(len(pixels), patch, block, initial)
-        values = [(pixel, channel, load(low)) for pixel, (low, _) in zip(pixels, sums, strict=True)]
+        values: list[Sum] = [
+            (pixel, channel, load(low)) for pixel, (low, _) in zip(pixels, sums, strict=True)
+        ]
         if size == 2:
             second = body.let("second", self.channels.initial(channel + 1))
             for pixel, (low, both) in zip(pixels, sums, strict=True):
