@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pycparser import c_ast
 
 from bytewright.bundle.write import write_bundle
 from bytewright.diagnostics import CompileError
+from bytewright.inspect.c_source import CSource
 from bytewright.inspect.check import check_bundle
 from bytewright.record.plan import Plan
 from bytewright.record.plan_file import plan_of
@@ -74,6 +76,21 @@ TRUSTED = {
 }
 
 
+@pytest.fixture
+def functions_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A change of plan.json changes no function: each is read once, which is most of what a check costs."""
+    known: dict[tuple[str, str], c_ast.FuncDef | None] = {}
+    read = CSource.function
+
+    def function(source: CSource, name: str) -> c_ast.FuncDef | None:
+        key = (name, " ".join(source.words))
+        if key not in known:
+            known[key] = read(source, name)
+        return known[key]
+
+    monkeypatch.setattr(CSource, "function", function)
+
+
 def reason_for(mutation: Mutation) -> str | None:
     return next((why for at, why in TRUSTED.items() if re.fullmatch(at, mutation.pattern)), None)
 
@@ -87,6 +104,7 @@ def understood(document: dict[str, Any]) -> Plan | None:
 
 
 @pytest.mark.parametrize("kind", BUNDLES)
+@pytest.mark.usefixtures("functions_read_once")
 def test_what_is_changed_is_noticed(tmp_path: Path, kind: str) -> None:
     files = dict(BUNDLES[kind]().files)
     document = json.loads(files["plan.json"])
