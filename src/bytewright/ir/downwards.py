@@ -18,6 +18,7 @@ from bytewright.ir.prim import (
     Allocate,
     Call,
     For,
+    InstructionCall,
     Let,
     LoopKind,
     ParameterRole,
@@ -30,7 +31,7 @@ from bytewright.ir.prim import (
 from bytewright.ir.remember import Remembered
 from bytewright.ir.rewrite import with_blocks
 from bytewright.ir.symbols import symbols_of
-from bytewright.ir.walk import evaluated, loaded_buffers, names_in, regions, walk_statements
+from bytewright.ir.walk import evaluated, loaded_buffers, names_in, regions, stored_buffers, walk_statements
 
 # Of the bounds of a loop: their sum is computed in 32 bits.
 _LARGEST_BOUND = 1 << 30
@@ -118,7 +119,7 @@ class _Independent:
         own = {s.buffer.name for s in inside if isinstance(s, Allocate)}
         own |= {b.name for s in (loop, *inside) if isinstance(s, For) for b in s.private}
         loaded = {buffer.name for s in inside for buffer in loaded_buffers(s)}
-        stored = {s.buffer.name for s in inside if isinstance(s, Store)}
+        stored = {buffer.name for s in inside for buffer in stored_buffers(s)}
         return (
             bool(loaded & self.inputs)
             and bool(stored & self.outputs)
@@ -138,7 +139,7 @@ class _Independent:
                 names.define(statement.variable, statement.value)
         forms = [names.form(flat_index(store.buffer, store.indices)) for store in stores]
         steps = {None if form is None else dict(form.terms).get(loop.variable.name) for form in forms}
-        return steps == {1} and not any(isinstance(s, For) for s in inside)
+        return steps == {1} and not any(isinstance(s, For | InstructionCall) for s in inside)
 
     def _has_open_bounds(self, loop: For) -> bool:
         bounds = replace(loop, body=Seq(()))

@@ -7,7 +7,7 @@ Statements are flat: `Allocate`, `View` and `Let` hold to the end of the `Seq` t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from bytewright.ir.expr import Buffer, Expr, Var
@@ -276,15 +276,21 @@ class Instruction:
 class InstructionCall(Seq):
     """A call of an instruction: the statements that say what it does to its arguments, and what it is called.
 
-    Whoever reads statements reads these; what prints, rewrites or drops them tells the call from a block.
-    `ir.rewrite.instruction_call` makes one.
+    A call is one statement to walks, prints and rewrites; whoever needs to know which elements it touches goes through
+    its statements as through those of a block. `ir.rewrite.instruction_call` makes one.
 
     Attributes:
         arguments: Regions for registers, variables and memory, expressions for scalars.
+        read: The buffers of which it reads elements, those in its arguments included.
+        written: The buffers of which it writes elements, by the parameters that they are given for.
+        touches_memory: Whether any of these is no register.
     """
 
     instruction: Instruction
     arguments: tuple[Region | Expr, ...]
+    read: tuple[Buffer, ...] = field(compare=False, repr=False)
+    written: tuple[Buffer, ...] = field(compare=False, repr=False)
+    touches_memory: bool = field(compare=False, repr=False)
 
 
 class Job(Enum):

@@ -4,7 +4,7 @@ Expressions are rebuilt through the folding constructors of `ir.expr`, so that a
 takes conditions, index arithmetic and neutral elements with it.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from operator import is_
@@ -50,7 +50,7 @@ from bytewright.ir.prim import (
     Store,
     View,
 )
-from bytewright.ir.walk import as_any, defined_names, walk_statements
+from bytewright.ir.walk import as_any, defined_names, loaded_buffers, walk_expression, walk_statements
 
 Indices = tuple[Expr, ...]
 Element = tuple[Buffer, Indices]
@@ -434,7 +434,29 @@ def instruction_call(instruction: Instruction, arguments: Sequence[Region | Expr
         return region.buffer, (*outer, first + indices[-1])
 
     body = rewrite_sequence(instruction.body, Rewriting(expression, buffer, element))
-    return InstructionCall(body.statements, instruction, tuple(arguments))
+    loaded, stored = _touched_names(instruction)
+    read = [regions[name].buffer for name in loaded if name in regions]
+    read += [node.buffer for argument in arguments for node in _loads_in(argument)]
+    written = [regions[name].buffer for name in stored if name in regions]
+    touches_memory = any(not buffer.register for buffer in (*read, *written))
+    return InstructionCall(
+        body.statements, instruction, tuple(arguments), tuple(read), tuple(written), touches_memory
+    )
+
+
+def _loads_in(argument: Region | Expr) -> Iterator[Load]:
+    for expression in argument.indices if isinstance(argument, Region) else (argument,):
+        if not isinstance(expression, Const | Var):
+            yield from (node for node in walk_expression(expression) if isinstance(node, Load))
+
+
+@lru_cache(maxsize=1 << 12)
+def _touched_names(instruction: Instruction) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The names of what a body loads from, and of what it stores to."""
+    statements = tuple(walk_statements(instruction.body))
+    loaded = (buffer.name for statement in statements for buffer in loaded_buffers(statement))
+    stored = (statement.buffer.name for statement in statements if isinstance(statement, Store))
+    return tuple(dict.fromkeys(loaded)), tuple(dict.fromkeys(stored))
 
 
 @lru_cache(maxsize=1 << 12)

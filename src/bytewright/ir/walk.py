@@ -1,5 +1,6 @@
 """Reads PrimFunc bodies: walks over statements and expressions, and what a statement uses.
 
+A call of an instruction is one statement here, and evaluates its arguments: what it means is not walked through.
 Everything comes in order of first appearance, so that what is computed from it is deterministic.
 """
 
@@ -15,6 +16,7 @@ from bytewright.ir.prim import (
     ContextArgument,
     For,
     If,
+    InstructionCall,
     Let,
     PrimFunc,
     Region,
@@ -83,6 +85,8 @@ def expression_depth(expression: Expr) -> int:
 def blocks(statement: Statement) -> tuple[Seq, ...]:
     """The sequences directly inside a statement; a `Seq` is its own."""
     match statement:
+        case InstructionCall():
+            return ()
         case Seq():
             return (statement,)
         case For():
@@ -101,9 +105,10 @@ def walk_statements(statement: Statement) -> Iterator[Statement]:
     while pending:
         node = pending.pop()
         yield node
-        if isinstance(node, Seq):
-            pending.extend(reversed(node.statements))
-        elif isinstance(node, For | If):
+        kind = type(node)  # calls of instructions and allocations, which are frequent, have nothing inside
+        if kind is Seq:
+            pending.extend(reversed(cast_type("Seq", node).statements))
+        elif kind is For or kind is If:
             pending.extend(reversed(blocks(node)))
 
 
@@ -181,6 +186,12 @@ def expressions(statement: Statement) -> tuple[Expr, ...]:
                     case _:
                         found.append(argument)
             return tuple(found)
+        case InstructionCall():
+            return tuple(
+                expression
+                for argument in statement.arguments
+                for expression in (argument.indices if isinstance(argument, Region) else (argument,))
+            )
         case Allocate() | Seq():
             return ()
         case _:
@@ -201,6 +212,8 @@ def walk_all_expressions(statement: Statement) -> Iterator[Expr]:
 
 def loaded_buffers(statement: Statement) -> tuple[Buffer, ...]:
     """The buffers that the statement itself loads from, once for each load."""
+    if isinstance(statement, InstructionCall):
+        return statement.read
     return tuple(
         node.buffer
         for expression in expressions(statement)
@@ -208,6 +221,17 @@ def loaded_buffers(statement: Statement) -> tuple[Buffer, ...]:
         for node in walk_expression(expression)
         if isinstance(node, Load)
     )
+
+
+def stored_buffers(statement: Statement) -> tuple[Buffer, ...]:
+    """The buffers that the statement itself stores to."""
+    match statement:
+        case Store():
+            return (statement.buffer,)
+        case InstructionCall():
+            return statement.written
+        case _:
+            return ()
 
 
 def condition_buffer(statement: Statement) -> Buffer | None:
@@ -226,8 +250,7 @@ def named_buffers(statement: Statement) -> Iterator[Buffer]:
     for inner in walk_statements(statement):
         yield from (region.buffer for region in regions(inner))
         yield from loaded_buffers(inner)
-        if isinstance(inner, Store):
-            yield inner.buffer
+        yield from stored_buffers(inner)
 
 
 def free_variables(statement: Statement) -> tuple[Var, ...]:

@@ -245,6 +245,9 @@ class _Copying:
         for inner in walk_statements(statement) if live else ():
             if isinstance(inner, ir.Store):
                 self.overwrite(live, Piece(inner.buffer, inner.indices, (1,)))
+            elif isinstance(inner, ir.InstructionCall):
+                for written in inner.written:
+                    self.overwrite(live, Piece(written, (), ir.storage_shape(written)))
             elif isinstance(inner, ir.Call) and inner.callee in self.kernels:
                 for use in self.memory.uses(inner, self.kernels):
                     if use.is_written:

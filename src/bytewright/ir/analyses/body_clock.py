@@ -114,8 +114,14 @@ class _BodyReader:
             self._statement(statement)
 
     def _statement(self, statement: ir.Statement) -> None:
+        if isinstance(statement, ir.Allocate) or (
+            isinstance(statement, ir.InstructionCall) and not statement.touches_memory
+        ):
+            return
         loaded = [buffer.name for buffer in loaded_buffers(statement)]
         match statement:
+            case ir.InstructionCall():
+                self._tick((*loaded, *(buffer.name for buffer in statement.written)))
             case ir.Seq():
                 self.sequence(statement)
             case ir.For():
@@ -136,8 +142,6 @@ class _BodyReader:
             case ir.Call():
                 self._tick(loaded)
                 self._call(statement)
-            case ir.Allocate():
-                pass
 
     def _loop(self, loop: ir.For, loaded: list[str]) -> None:
         first = self.tick

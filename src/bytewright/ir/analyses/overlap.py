@@ -176,6 +176,8 @@ class _Reader:
 
     def _statement(self, statement: ir.Statement) -> Span | None:
         match statement:
+            case ir.InstructionCall() if not self._is_given(statement):
+                return None
             case ir.Seq():
                 return self.sequence(statement)
             case ir.For():
@@ -193,6 +195,10 @@ class _Reader:
                 return self._call(statement)
             case ir.Allocate():
                 return None
+
+    def _is_given(self, call: ir.InstructionCall) -> bool:
+        """Whether an instruction touches the input or the output."""
+        return call.touches_memory and any(b.name in self.places for b in (*call.read, *call.written))
 
     def _loop(self, loop: ir.For) -> Span | None:
         if id(loop) not in self.turns.touching:

@@ -12,13 +12,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from bytewright import ir
 from bytewright.ir.analyses.arguments import buffer_arguments, scalar_arguments
 from bytewright.ir.analyses.ranges import Range, range_of
 from bytewright.ir.rewrite import substitute_expression
 from bytewright.ir.symbols import symbols_of
-from bytewright.ir.walk import loaded_buffers, walk_statements
+from bytewright.ir.walk import evaluated, loaded_buffers, walk_statements
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +134,8 @@ class _Body:
     def bytes_of(self, statement: ir.Statement) -> _Bytes:
         """What a statement reads and writes."""
         total: _Bytes = Counter()
+        if isinstance(statement, ir.InstructionCall) and not _loads_for_itself(statement):
+            return self.bytes_of_instruction(statement) if statement.touches_memory else total
         for buffer in loaded_buffers(statement):
             total[self.shown.get(buffer.name, buffer.name), ir.Access.READ] += buffer.dtype.size_bytes
         match statement:
@@ -160,6 +163,17 @@ class _Body:
                 pass
         return total
 
+    def bytes_of_instruction(self, call: ir.InstructionCall) -> _Bytes:
+        """What an instruction reads and writes of the memory that it is given."""
+        total: _Bytes = Counter()
+        own = _bytes_of_meaning(call.instruction)
+        for parameter, argument in zip(call.instruction.parameters, call.arguments, strict=True):
+            if isinstance(argument, ir.Region) and not argument.buffer.register:
+                name = argument.buffer.name
+                total[self.shown.get(name, name), ir.Access.READ] += own[parameter.name, ir.Access.READ]
+                total[name, ir.Access.WRITE] += own[parameter.name, ir.Access.WRITE]
+        return total
+
     def bytes_of_call(self, call: ir.Call) -> _Bytes:
         """What the callee does, under the names of the arguments; of unknown functions nothing is known."""
         total: _Bytes = Counter()
@@ -183,3 +197,13 @@ class _Body:
             return 1
         self.ranges[loop.variable.name] = (begin[0], max(begin[0], end[1] - 1))
         return max(0, end[1] - begin[0])
+
+
+def _loads_for_itself(call: ir.InstructionCall) -> bool:
+    """Whether an argument has to be read from memory: as often as the instruction means it."""
+    return any(isinstance(node, ir.Load) for node in evaluated(call))
+
+
+@lru_cache(maxsize=1 << 12)
+def _bytes_of_meaning(instruction: ir.Instruction) -> _Bytes:
+    return _Body({}, {}, {}).bytes_of(instruction.body)

@@ -148,10 +148,12 @@ class _Reader:
 
     def _statement(self, statement: ir.Statement) -> bool:
         match statement:
-            case ir.Seq():
-                return self.sequence(statement)
             case ir.Allocate():
                 return False
+            case ir.InstructionCall() if not self._is_given(statement):
+                return False
+            case ir.Seq():
+                return self.sequence(statement)
             case ir.For():
                 self._loop(statement)
                 touches = self.sequence(statement.body)
@@ -168,6 +170,10 @@ class _Reader:
                 return touches or any(inside)
             case _:
                 return self._plain(statement)
+
+    def _is_given(self, call: ir.InstructionCall) -> bool:
+        """Whether an instruction touches what counts."""
+        return call.touches_memory and any(b.name in self.touched for b in (*call.read, *call.written))
 
     def _plain(self, statement: ir.Let | ir.View | ir.Store | ir.Call) -> bool:
         touches = self._loads(statement)
