@@ -89,6 +89,15 @@ class Rewriting:
     element: Callable[[Buffer, Indices], Element] = _same_element
     statement: Callable[[Statement], tuple[Statement, ...]] = _alone
 
+    @property
+    def is_of_statements(self) -> bool:
+        """Whether what statements evaluate and name stays as it is."""
+        return (
+            self.expression is _same_expression
+            and self.buffer is _same_buffer
+            and self.element is _same_element
+        )
+
 
 def rewrite_expression(expression: Expr, rewriting: Rewriting) -> Expr:
     """The expression with the rewriting applied to every node."""
@@ -216,7 +225,10 @@ def with_body(function: PrimFunc, body: Seq) -> PrimFunc:
 
 def rewrite_statement(statement: Statement, rewriting: Rewriting) -> tuple[Statement, ...]:
     """The statements that replace one; branches whose condition became constant are resolved."""
-    rebuilt = _kept(statement, _rebuild(statement, rewriting))
+    if rewriting.is_of_statements:
+        rebuilt = with_blocks(statement, lambda block: rewrite_sequence(block, rewriting))
+    else:
+        rebuilt = _kept(statement, _rebuild(statement, rewriting))
     if isinstance(rebuilt, If) and isinstance(rebuilt.condition, Const):
         chosen = rebuilt.then if rebuilt.condition.value else rebuilt.otherwise
         return () if chosen is None or not chosen.statements else rewriting.statement(chosen)
