@@ -14,7 +14,7 @@ from bytewright.diagnostics import Collector, CompileError, Diagnostic
 from bytewright.ir.analyses.ranges import Range, combined_range
 from bytewright.ir.symbols import symbols_of
 from bytewright.ir.text.expressions import format_expression
-from bytewright.ir.walk import as_any
+from bytewright.ir.walk import as_any, expressions
 
 # What each function is passed in all calls, by the position of a parameter; None if that is not known.
 Given = dict[str, dict[int, Range | None]]
@@ -77,6 +77,9 @@ class _Checker:
 
     def statement(self, statement: ir.Statement) -> None:
         match statement:
+            case ir.InstructionCall(touches_memory=False):
+                for expression in expressions(statement):
+                    self.range(expression)
             case ir.Seq():
                 self.sequence(statement)
             case ir.For():

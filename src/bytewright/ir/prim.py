@@ -7,6 +7,7 @@ Statements are flat: `Allocate`, `View` and `Let` hold to the end of the `Seq` t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -277,20 +278,31 @@ class InstructionCall(Seq):
     """A call of an instruction: the statements that say what it does to its arguments, and what it is called.
 
     A call is one statement to walks, prints and rewrites; whoever needs to know which elements it touches goes through
-    its statements as through those of a block. `ir.rewrite.instruction_call` makes one.
+    its statements as through those of a block: they are made when somebody asks for them. A tile is hundreds of calls,
+    and most of them concern registers alone. `ir.rewrite.instruction_call` makes one.
 
     Attributes:
+        expand: Makes the statements.
         arguments: Regions for registers, variables and memory, expressions for scalars.
         read: The buffers of which it reads elements, those in its arguments included.
         written: The buffers of which it writes elements, by the parameters that they are given for.
         touches_memory: Whether any of these is no register.
     """
 
+    statements: tuple[Statement, ...] = field(init=False, compare=False, repr=False)
     instruction: Instruction
     arguments: tuple[Region | Expr, ...]
+    expand: Callable[[], tuple[Statement, ...]] = field(compare=False, repr=False)
     read: tuple[Buffer, ...] = field(compare=False, repr=False)
     written: tuple[Buffer, ...] = field(compare=False, repr=False)
     touches_memory: bool = field(compare=False, repr=False)
+
+    def __getattr__(self, name: str) -> tuple[Statement, ...]:
+        if name != "statements":
+            raise AttributeError(name)
+        statements = self.expand()
+        object.__setattr__(self, "statements", statements)
+        return statements
 
 
 class Job(Enum):

@@ -6,7 +6,7 @@ takes conditions, index arithmetic and neutral elements with it.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from operator import is_
 from typing import TypeVar, assert_never
 from typing import cast as cast_type
@@ -426,6 +426,19 @@ def instruction_call(instruction: Instruction, arguments: Sequence[Region | Expr
             case _:
                 raise InternalError(f"'{instruction.name}' cannot be given this for '{parameter.name}'")
 
+    loaded, stored = _touched_names(instruction)
+    read = [regions[name].buffer for name in loaded if name in regions]
+    read += [node.buffer for argument in arguments for node in _loads_in(argument)]
+    written = [regions[name].buffer for name in stored if name in regions]
+    touches_memory = any(not buffer.register for buffer in (*read, *written))
+    expand = partial(_meaning, instruction, regions, scalars)
+    return InstructionCall(instruction, tuple(arguments), expand, tuple(read), tuple(written), touches_memory)
+
+
+def _meaning(
+    instruction: Instruction, regions: Mapping[str, Region], scalars: Mapping[str, Expr]
+) -> tuple[Statement, ...]:
+    """The statements of an instruction that is given these."""
     own = _own_names(instruction)
 
     def expression(node: Expr) -> Expr:
@@ -445,15 +458,7 @@ def instruction_call(instruction: Instruction, arguments: Sequence[Region | Expr
         *outer, first = region.indices
         return region.buffer, (*outer, first + indices[-1])
 
-    body = rewrite_sequence(instruction.body, Rewriting(expression, buffer, element))
-    loaded, stored = _touched_names(instruction)
-    read = [regions[name].buffer for name in loaded if name in regions]
-    read += [node.buffer for argument in arguments for node in _loads_in(argument)]
-    written = [regions[name].buffer for name in stored if name in regions]
-    touches_memory = any(not buffer.register for buffer in (*read, *written))
-    return InstructionCall(
-        body.statements, instruction, tuple(arguments), tuple(read), tuple(written), touches_memory
-    )
+    return rewrite_sequence(instruction.body, Rewriting(expression, buffer, element)).statements
 
 
 def _loads_in(argument: Region | Expr) -> Iterator[Load]:

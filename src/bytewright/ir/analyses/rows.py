@@ -166,6 +166,11 @@ class _Reader:
             elif isinstance(node, ir.Var) and node.name in self.bounds and not self._is_of_bounds(statement):
                 raise _NotByRowsError  # what it does depends on which rows are asked for together
         match statement:
+            case ir.InstructionCall(touches_memory=False):
+                for buffer in statement.read:
+                    self._read(buffer, ())
+                for buffer in statement.written:
+                    self._written(buffer, ())
             case ir.Seq():
                 self.sequence(statement)
             case ir.For():
