@@ -152,6 +152,9 @@ def _element(node: Load | Store | Region, rewriting: Rewriting) -> Element:
 
 def rewrite_region(region: Region, rewriting: Rewriting) -> Region:
     """The region with the rewriting applied to its buffer and indices."""
+    if not region.indices:  # a register, or all of a buffer
+        buffer, indices = rewriting.element(rewriting.buffer(region.buffer), ())
+        return region if buffer is region.buffer and not indices else Region(buffer, indices)
     return _kept(region, Region(*_element(region, rewriting)))
 
 

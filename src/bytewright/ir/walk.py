@@ -248,6 +248,8 @@ def condition_buffer(statement: Statement) -> Buffer | None:
 def named_buffers(statement: Statement) -> Iterator[Buffer]:
     """The buffers that the statement and those inside it show or pass, read and write, once for each time."""
     for inner in walk_statements(statement):
+        if isinstance(inner, Allocate | Seq) and not isinstance(inner, InstructionCall):
+            continue
         yield from (region.buffer for region in regions(inner))
         yield from loaded_buffers(inner)
         yield from stored_buffers(inner)

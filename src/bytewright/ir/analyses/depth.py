@@ -29,6 +29,9 @@ def _depth(body: ir.Seq) -> int:
     pending: list[tuple[ir.Statement, int]] = [(body, 0)]
     while pending:
         statement, depth = pending.pop()
+        if isinstance(statement, ir.Allocate):
+            deepest = max(deepest, depth)
+            continue
         own = max((expression_depth(expression) for expression in expressions(statement)), default=0)
         deepest = max(deepest, depth + own)
         if isinstance(statement, ir.InstructionCall):

@@ -83,7 +83,7 @@ class TouchTable:
         found: dict[str, Touches] = {}
         shown: dict[str, tuple[str, ...]] = {}
         for statement in walk_statements(function.body):
-            condition = condition_buffer(statement)
+            condition = condition_buffer(statement) if isinstance(statement, ir.If) else None
             if condition is not None:
                 found[condition.name] = united(found.get(condition.name, ()), (branches_on(function),))
             if isinstance(statement, ir.View):
