@@ -228,8 +228,8 @@ def with_body(function: PrimFunc, body: Seq) -> PrimFunc:
 
 def rewrite_statement(statement: Statement, rewriting: Rewriting) -> tuple[Statement, ...]:
     """The statements that replace one; branches whose condition became constant are resolved."""
-    if rewriting.is_of_statements:
-        rebuilt = with_blocks(statement, lambda block: rewrite_sequence(block, rewriting))
+    if isinstance(statement, InstructionCall | Allocate) and rewriting.is_of_statements:
+        rebuilt: Statement = statement
     else:
         rebuilt = _kept(statement, _rebuild(statement, rewriting))
     if isinstance(rebuilt, If) and isinstance(rebuilt.condition, Const):
