@@ -9,6 +9,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from cProfile import Profile
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -32,6 +33,7 @@ from bytewright.target.registry import load_target
 from support.costly_models import FAMILIES, additions_of_input, doublings, elementwise_chain
 from support.ir_program import read_module
 from support.nested_calls import called_in_two_loops, called_twice, in_turn
+from support.shared_models import AD01, KWS, VWW, model_path
 from support.tiers import THOROUGH
 from tflite_writer import OPTIONAL, ModelBuilder
 
@@ -53,6 +55,10 @@ class Cost:
 
     num_calls: int
     depth: int
+
+
+# What compiling for the instructions of a core may cost, in function calls, beside compiling for none.
+MOST_FOR_INSTRUCTIONS = 1.5
 
 
 def compiled(content: bytes) -> Compiled:
@@ -99,6 +105,23 @@ def test_calls_grow_with_the_model_and_their_depth_does_not(family: str) -> None
     # A linear cost grows by twice as much at the second doubling, a quadratic one by four times as much.
     assert large.num_calls - middle.num_calls <= 2.4 * (middle.num_calls - small.num_calls)
     assert large.depth == middle.depth
+
+
+def num_calls_for(model: str, target: str) -> int:
+    """Function calls of compiling a model; what processes do once has been done for another model."""
+    compile_model(model_path(AD01), load_target(target))
+    profile = Profile()
+    profile.runcall(compile_model, model_path(model), load_target(target))
+    return sum(entry.callcount + entry.reccallcount for entry in profile.getstats())
+
+
+@pytest.mark.parametrize(
+    "model", [KWS, pytest.param(VWW, marks=pytest.mark.skipif(not THOROUGH, reason="half a minute"))]
+)
+def test_instructions_cost_at_most_half_as_much_again(model: str) -> None:
+    """A tile is hundreds of calls of instructions, each of which is one statement to those who walk through it."""
+    plain, *others = (num_calls_for(model, target) for target in ("host", "x86-64-v3", "x86-64-v4-vnni"))
+    assert max(others) <= MOST_FOR_INSTRUCTIONS * plain
 
 
 def calls_in_calls(count: int) -> Module:

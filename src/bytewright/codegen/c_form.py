@@ -88,7 +88,8 @@ def _open_end(sequence: ir.Seq) -> ir.Seq:
     *before, last = sequence.statements or (ir.Seq(()),)
     if not isinstance(last, ir.Seq) or isinstance(last, ir.InstructionCall):
         return sequence
-    return sequence if any(blocks(statement) for statement in before) else ir.Seq((*before, *last.statements))
+    has_blocks = any(blocks(s) or isinstance(s, ir.InstructionCall) for s in before)
+    return sequence if has_blocks else ir.Seq((*before, *last.statements))
 
 
 def _names_by_scope(kernel: ir.PrimFunc, known: Collection[str], taken: Collection[str]) -> dict[str, str]:

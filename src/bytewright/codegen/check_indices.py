@@ -14,7 +14,7 @@ from bytewright.diagnostics import Collector, CompileError, Diagnostic
 from bytewright.ir.analyses.ranges import Intervals, Range, combined_range
 from bytewright.ir.symbols import symbols_of
 from bytewright.ir.text.expressions import format_expression
-from bytewright.ir.walk import as_any
+from bytewright.ir.walk import as_any, expressions
 
 # What each function is passed in all calls, by the position of a parameter; None if that is not known.
 Given = dict[str, dict[int, Range | None]]
@@ -101,6 +101,14 @@ class _Checker(Intervals):
     def store(self, store: ir.Store) -> None:
         self.range_of(ir.flat_index(store.buffer, store.indices))
         self.range_of(store.value)
+
+    def execute(self, call: ir.InstructionCall) -> None:
+        """Of one that touches registers alone, what it is given."""
+        if call.touches_memory:
+            self.run(call)
+        else:
+            for expression in expressions(call):
+                self.range_of(expression)
 
     def call(self, call: ir.Call) -> None:
         """Checks the arguments, and adds what scalars can be to what the callee is known to be given."""

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 import numpy as np
 
 from bytewright import ir
+from bytewright.ir.instructions import instructions_of
 from bytewright.ir.walk import walk_all_expressions, walk_expression, walk_statements
 
 _MAX_F32 = float(np.finfo(np.float32).max)
@@ -52,7 +53,10 @@ def needed(headers: Mapping[str, bool]) -> list[str]:
 
 
 def _expressions(functions: Iterable[ir.PrimFunc]) -> Iterator[ir.Expr]:
-    return (node for function in functions for node in walk_all_expressions(function.body))
+    """Those that functions evaluate, and those of the plain C of their instructions."""
+    functions = tuple(functions)
+    bodies = (item.body for item in (*functions, *instructions_of(functions)))
+    return (node for body in bodies for node in walk_all_expressions(body))
 
 
 def _is_of_math(node: ir.Expr) -> bool:

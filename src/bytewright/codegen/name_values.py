@@ -72,7 +72,7 @@ class _Names:
             variables = {node for node in walk_expression(position) if isinstance(node, ir.Var)}
             places = [defined[variable] for variable in variables if variable in defined]
             first, last = of_position[0], of_position[-1]
-            if in_branch and not places and (first < last or not blocks(sequence.statements[first])):
+            if in_branch and not places and (first < last or not _has_inside(sequence.statements[first])):
                 places = [first]
             if len(of_position) > 1 and places and not variables & inner:
                 name = self.fresh(hints[position], position)
@@ -113,10 +113,17 @@ def _shorter(names: Mapping[ir.Expr, ir.Var]) -> Rewriting:
     return Rewriting(element=element)
 
 
+def _has_inside(statement: ir.Statement) -> bool:
+    """Whether what it touches is touched inside it, not by itself."""
+    return isinstance(statement, ir.InstructionCall) or bool(blocks(statement))
+
+
 def _accesses(sequence: ir.Seq, times: int) -> Iterator[tuple[ir.Buffer, Indices, int]]:
     """Elements that statements touch in any case, with how often they count: in a loop inside, more than once."""
     for statement in sequence.statements:
         match statement:
+            case ir.InstructionCall(touches_memory=False):
+                pass
             case ir.Seq():
                 yield from _accesses(statement, times)
             case ir.For(begin=ir.Const(value=begin), end=ir.Const(value=end), body=body) if begin < end:

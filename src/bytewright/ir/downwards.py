@@ -18,6 +18,7 @@ from bytewright.ir.prim import (
     Allocate,
     Call,
     For,
+    InstructionCall,
     Let,
     LoopKind,
     ParameterRole,
@@ -138,7 +139,7 @@ class _Independent:
                 names.define(statement.variable, statement.value)
         forms = [names.form(flat_index(store.buffer, store.indices)) for store in stores]
         steps = {None if form is None else dict(form.terms).get(loop.variable.name) for form in forms}
-        return steps == {1} and not any(isinstance(s, For) for s in inside)
+        return steps == {1} and not any(isinstance(s, For | InstructionCall) for s in inside)
 
     def _has_open_bounds(self, loop: For) -> bool:
         bounds = replace(loop, body=Seq(()))

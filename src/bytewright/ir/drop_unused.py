@@ -4,13 +4,14 @@ Where bounds prove an output to be one constant (a scale so small that everythin
 sums that a template wrote before it knew are without effect. C compilers would warn of them.
 """
 
+from functools import lru_cache
+
 from bytewright.ir.expr import Buffer, Load, Var
 from bytewright.ir.prim import (
-    Access,
     Allocate,
-    BufferParameter,
     For,
     If,
+    Instruction,
     InstructionCall,
     Let,
     Region,
@@ -20,7 +21,7 @@ from bytewright.ir.prim import (
     View,
 )
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
-from bytewright.ir.walk import evaluated, regions, stored_buffers, walk_statements
+from bytewright.ir.walk import evaluated, loaded_buffers, regions, stored_buffers, walk_statements
 
 
 def drop_unused(body: Seq) -> Seq:
@@ -47,7 +48,7 @@ def _once(body: Seq) -> Seq:
             case If(then=then, otherwise=Seq() as otherwise):
                 has_effect = bool(then.statements or otherwise.statements)
             case InstructionCall():
-                has_effect = any(buffer in buffers or buffer not in own for buffer in _written(statement))
+                has_effect = any(buffer in buffers or buffer not in own for buffer in statement.written)
             case Seq(statements=statements):
                 has_effect = bool(statements)
             case _:
@@ -57,18 +58,6 @@ def _once(body: Seq) -> Seq:
     return rewrite_sequence(body, Rewriting(statement=keep))
 
 
-def _written(call: InstructionCall) -> list[Buffer]:
-    """What an instruction writes of what it is given; registers of its own are gone after it."""
-    pairs = zip(call.instruction.parameters, call.arguments, strict=True)
-    return [
-        argument.buffer
-        for parameter, argument in pairs
-        if isinstance(parameter, BufferParameter)
-        and isinstance(argument, Region)
-        and parameter.access is not Access.READ
-    ]
-
-
 def _used(body: Seq, own: set[Buffer]) -> tuple[set[Var], set[Buffer]]:
     """Variables and buffers that are read; a buffer that is read to compute itself is not for that alone.
 
@@ -76,14 +65,15 @@ def _used(body: Seq, own: set[Buffer]) -> tuple[set[Var], set[Buffer]]:
     """
     variables: set[Var] = set()
     buffers: set[Buffer] = set()
-    several: list[list[Buffer]] = []
+    several: list[tuple[Buffer, ...]] = []
     for statement in walk_statements(body):
         nodes = list(evaluated(statement))
         variables.update(n for n in nodes if isinstance(n, Var))
         read = {n.buffer for n in nodes if isinstance(n, Load)}
         buffers |= read.difference(stored_buffers(statement))
         if isinstance(statement, InstructionCall):
-            several.append(_written(statement))
+            buffers |= _read_for_others(statement)
+            several.append(statement.written)
         buffers.update(region.buffer for region in regions(statement))
     num_before = -1
     while num_before < len(buffers):
@@ -92,3 +82,30 @@ def _used(body: Seq, own: set[Buffer]) -> tuple[set[Var], set[Buffer]]:
             if any(buffer in buffers or buffer not in own for buffer in written):
                 buffers.update(written)
     return variables, buffers
+
+
+def _read_for_others(call: InstructionCall) -> set[Buffer]:
+    """What an instruction reads of what it is given to compute something else than that."""
+    given = {
+        parameter.name: argument.buffer
+        for parameter, argument in zip(call.instruction.parameters, call.arguments, strict=True)
+        if isinstance(argument, Region)
+    }
+    return {
+        given[name]
+        for names, written in _uses(call.instruction)
+        for name in names
+        if name in given and given[name] != given.get(written)
+    }
+
+
+@lru_cache(maxsize=1 << 12)
+def _uses(instruction: Instruction) -> tuple[tuple[tuple[str, ...], str], ...]:
+    """What each statement of a body loads from, and what it stores to: the names, the latter empty where it is none."""
+    return tuple(
+        (
+            tuple(buffer.name for buffer in loaded_buffers(statement)),
+            statement.buffer.name if isinstance(statement, Store) else "",
+        )
+        for statement in walk_statements(instruction.body)
+    )

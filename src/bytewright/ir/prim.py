@@ -7,7 +7,8 @@ Statements are flat: `Allocate`, `View` and `Let` hold to the end of the `Seq` t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import assert_never
 
@@ -163,8 +164,10 @@ LEAVES = frozenset((Allocate, View, Store, Let, Call))
 
 
 def blocks(statement: Statement) -> tuple[Seq, ...]:
-    """The sequences directly inside a statement; a `Seq` is its own."""
+    """The sequences directly inside a statement; a `Seq` is its own, a call of an instruction has none."""
     match statement:
+        case InstructionCall():
+            return ()
         case For():
             return (statement.body,)
         case If():
@@ -213,6 +216,12 @@ def expressions(statement: Statement) -> tuple[Expr, ...]:
                     case _:
                         found.append(argument)
             return tuple(found)
+        case InstructionCall():
+            return tuple(
+                expression
+                for argument in statement.arguments
+                for expression in (argument.indices if isinstance(argument, Region) else (argument,))
+            )
         case Allocate() | Seq():
             return ()
         case _:
@@ -356,15 +365,32 @@ class Instruction:
 class InstructionCall(Seq):
     """A call of an instruction: the statements that say what it does to its arguments, and what it is called.
 
-    Whoever reads statements reads these; what prints, rewrites or drops them tells the call from a block.
-    `ir.rewrite.instruction_call` makes one.
+    A call is one statement to walks, prints and rewrites; whoever needs to know which elements it touches goes through
+    its statements as through those of a block: they are made when somebody asks for them. A tile is hundreds of calls,
+    and most of them concern registers alone. `ir.rewrite.instruction_call` makes one.
 
     Attributes:
+        expand: Makes the statements.
         arguments: Regions for registers, variables and memory, expressions for scalars.
+        read: The buffers of which it reads elements, those in its arguments included.
+        written: The buffers of which it writes elements, by the parameters that they are given for.
+        touches_memory: Whether any of these is no register.
     """
 
+    statements: tuple[Statement, ...] = field(init=False, compare=False, repr=False)
     instruction: Instruction
     arguments: tuple[Region | Expr, ...]
+    expand: Callable[[], tuple[Statement, ...]] = field(compare=False, repr=False)
+    read: tuple[Buffer, ...] = field(compare=False, repr=False)
+    written: tuple[Buffer, ...] = field(compare=False, repr=False)
+    touches_memory: bool = field(compare=False, repr=False)
+
+    def __getattr__(self, name: str) -> tuple[Statement, ...]:
+        if name != "statements":
+            raise AttributeError(name)
+        statements = self.expand()
+        object.__setattr__(self, "statements", statements)
+        return statements
 
 
 class Job(Enum):

@@ -4,9 +4,9 @@ Expressions are rebuilt through the folding constructors of `ir.expr`, so that a
 takes conditions, index arithmetic and neutral elements with it.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from operator import is_
 from typing import TypeVar, assert_never
 
@@ -49,7 +49,7 @@ from bytewright.ir.prim import (
     Store,
     View,
 )
-from bytewright.ir.walk import as_any, defined_names, walk_statements
+from bytewright.ir.walk import as_any, defined_names, loaded_buffers, walk_expression, walk_statements
 
 Indices = tuple[Expr, ...]
 Element = tuple[Buffer, Indices]
@@ -87,6 +87,15 @@ class Rewriting:
     buffer: Callable[[Buffer], Buffer] = _same_buffer
     element: Callable[[Buffer, Indices], Element] = _same_element
     statement: Callable[[Statement], tuple[Statement, ...]] = _alone
+
+    @property
+    def is_of_statements(self) -> bool:
+        """Whether what statements evaluate and name stays as it is."""
+        return (
+            self.expression is _same_expression
+            and self.buffer is _same_buffer
+            and self.element is _same_element
+        )
 
 
 def rewrite_expression(expression: Expr, rewriting: Rewriting) -> Expr:
@@ -140,6 +149,9 @@ def _element(node: Load | Store | Region, rewriting: Rewriting) -> Element:
 
 def rewrite_region(region: Region, rewriting: Rewriting) -> Region:
     """The region with the rewriting applied to its buffer and indices."""
+    if not region.indices:  # a register, or all of a buffer
+        buffer, indices = rewriting.element(rewriting.buffer(region.buffer), ())
+        return region if buffer is region.buffer and not indices else Region(buffer, indices)
     buffer, indices = _element(region, rewriting)
     is_same = buffer is region.buffer and _are_same(indices, region.indices)
     return region if is_same else Region(buffer, indices)
@@ -215,7 +227,10 @@ def with_body(function: PrimFunc, body: Seq) -> PrimFunc:
 
 def rewrite_statement(statement: Statement, rewriting: Rewriting) -> tuple[Statement, ...]:
     """The statements that replace one; branches whose condition became constant are resolved."""
-    rebuilt = _kept(statement, _rebuild(statement, rewriting))
+    if isinstance(statement, InstructionCall | Allocate) and rewriting.is_of_statements:
+        rebuilt: Statement = statement
+    else:
+        rebuilt = _kept(statement, _rebuild(statement, rewriting))
     if isinstance(rebuilt, If) and isinstance(rebuilt.condition, Const):
         chosen = rebuilt.then if rebuilt.condition.value else rebuilt.otherwise
         return () if chosen is None or not chosen.statements else rewriting.statement(chosen)
@@ -416,6 +431,19 @@ def instruction_call(instruction: Instruction, arguments: Sequence[Region | Expr
             case _:
                 raise InternalError(f"'{instruction.name}' cannot be given this for '{parameter.name}'")
 
+    loaded, stored = _touched_names(instruction)
+    read = [regions[name].buffer for name in loaded if name in regions]
+    read += [node.buffer for argument in arguments for node in _loads_in(argument)]
+    written = [regions[name].buffer for name in stored if name in regions]
+    touches_memory = any(not buffer.register for buffer in (*read, *written))
+    expand = partial(_meaning, instruction, regions, scalars)
+    return InstructionCall(instruction, tuple(arguments), expand, tuple(read), tuple(written), touches_memory)
+
+
+def _meaning(
+    instruction: Instruction, regions: Mapping[str, Region], scalars: Mapping[str, Expr]
+) -> tuple[Statement, ...]:
+    """The statements of an instruction that is given these."""
     own = _own_names(instruction)
 
     def expression(node: Expr) -> Expr:
@@ -435,8 +463,22 @@ def instruction_call(instruction: Instruction, arguments: Sequence[Region | Expr
         *outer, first = region.indices
         return region.buffer, (*outer, first + indices[-1])
 
-    body = rewrite_sequence(instruction.body, Rewriting(expression, buffer, element))
-    return InstructionCall(body.statements, instruction, tuple(arguments))
+    return rewrite_sequence(instruction.body, Rewriting(expression, buffer, element)).statements
+
+
+def _loads_in(argument: Region | Expr) -> Iterator[Load]:
+    for expression in argument.indices if isinstance(argument, Region) else (argument,):
+        if not isinstance(expression, Const | Var):
+            yield from (node for node in walk_expression(expression) if isinstance(node, Load))
+
+
+@lru_cache(maxsize=1 << 12)
+def _touched_names(instruction: Instruction) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The names of what a body loads from, and of what it stores to."""
+    statements = tuple(walk_statements(instruction.body))
+    loaded = (buffer.name for statement in statements for buffer in loaded_buffers(statement))
+    stored = (statement.buffer.name for statement in statements if isinstance(statement, Store))
+    return tuple(dict.fromkeys(loaded)), tuple(dict.fromkeys(stored))
 
 
 @lru_cache(maxsize=1 << 12)

@@ -1,5 +1,6 @@
 """Reads PrimFunc bodies: walks over statements and expressions, and what a statement uses.
 
+A call of an instruction is one statement here, and evaluates its arguments: what it means is not walked through.
 Everything comes in order of first appearance, so that what is computed from it is deterministic.
 """
 
@@ -16,6 +17,7 @@ from bytewright.ir.prim import (
     Call,
     For,
     If,
+    InstructionCall,
     Let,
     PrimFunc,
     Seq,
@@ -82,7 +84,7 @@ def walk_statements(statement: Statement) -> list[Statement]:
     while pending:
         node = pending.pop()
         found.append(node)
-        if isinstance(node, Seq):
+        if type(node) is Seq:
             pending.extend(node.statements[::-1])
         elif type(node) not in LEAVES:
             pending.extend(blocks(node)[::-1])
@@ -132,11 +134,15 @@ def walk_all_expressions(statement: Statement) -> Iterator[Expr]:
 
 def loaded_buffers(statement: Statement) -> list[Buffer]:
     """The buffers that the statement itself loads from, once for each load."""
+    if isinstance(statement, InstructionCall):
+        return list(statement.read)
     return [node.buffer for node in evaluated(statement) if type(node) is Load]
 
 
 def stored_buffers(statement: Statement) -> tuple[Buffer, ...]:
     """The buffers that the statement itself writes an element of, once for each."""
+    if isinstance(statement, InstructionCall):
+        return statement.written
     written = stores(statement)
     return tuple(store.buffer for store in written) if written else ()
 
@@ -158,8 +164,7 @@ def named_buffers(statement: Statement) -> Iterator[Buffer]:
         for region in regions(inner):
             yield region.buffer
         yield from loaded_buffers(inner)
-        for store in stores(inner):
-            yield store.buffer
+        yield from stored_buffers(inner)
 
 
 def free_variables(statement: Statement) -> tuple[Var, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from bytewright import ir
 from bytewright.ir.analyses.bind_symbols import Known
-from bytewright.ir.walk import allocations, defined_names, loaded_buffers, regions, walk_statements
+from bytewright.ir.walk import allocations, defined_names, loaded_buffers, regions
 from bytewright.place.scope_uses import Memory, Piece, Written
 
 Read = dict[Piece, None]  # what is read before it is written again, in order
@@ -53,8 +53,7 @@ class DropDeadCopies:
         for statement in reversed(sequence.statements):
             left, read = self._statement(statement, read)
             kept.extend(() if left is None else (left,))
-            inside = walk_statements(statement) if isinstance(statement, ir.InstructionCall) else (statement,)
-            read.update((_whole(buffer), None) for inner in inside for buffer in loaded_buffers(inner))
+            read.update((_whole(buffer), None) for buffer in loaded_buffers(statement))
             for name in defined_names(statement):
                 _widen(read, name)
         return ir.Seq(tuple(reversed(kept))), read

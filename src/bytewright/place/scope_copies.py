@@ -244,6 +244,9 @@ class _Copying:
         for inner in walk_statements(statement) if live else ():
             for store in stores(inner):
                 self.overwrite(live, Piece(store.buffer, store.indices, (1,)))
+            if isinstance(inner, ir.InstructionCall):
+                for written in inner.written:
+                    self.overwrite(live, Piece(written, (), ir.storage_shape(written)))
             if isinstance(inner, ir.Call) and inner.callee in self.kernels:
                 for use in self.memory.uses(inner, self.kernels):
                     if use.is_written:

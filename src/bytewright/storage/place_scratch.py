@@ -26,6 +26,7 @@ from bytewright.ir.analyses.body_clock import BodyClock, body_clock
 from bytewright.ir.analyses.stack import Above, StackUse, stack_uses, worst_arrays
 from bytewright.ir.analyses.touch import Touch, Touches, TouchTable, alignment_reason, touch_alignment
 from bytewright.ir.definitions import redefined
+from bytewright.ir.remember import Remembered
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence, with_body
 from bytewright.ir.walk import allocations, blocks, names_in, walk_statements
 from bytewright.storage.choose_moves import Array, Demand, choose_moves
@@ -214,8 +215,8 @@ def _hoist(
     placed: dict[str, ir.Storage] = {}
     for allocation in allocations(kernel):
         buffer, storage = allocation.buffer, allocation.storage
-        if ir.lowering_pass(storage.scope, target) is not None:
-            continue
+        if buffer.register or ir.lowering_pass(storage.scope, target) is not None:
+            continue  # a register is no memory
         other = next((t for t in touched.get(buffer.name, ()) if t.device != kernel.device), None)
         scope, reason = _decide(allocation, device, kernel, moved.get((kernel.name, buffer.name)), other)
         if not ir.is_on_stack(scope):
@@ -227,9 +228,31 @@ def _hoist(
         elif buffer.shape:
             storage = storage.narrowed(f"place_scratch: {reason}")
         placed[buffer.name] = storage.narrowed(scope=scope)
-    kernel = redefined(kernel, placed)
-    scratch = tuple(a for a in allocations(kernel) if a.buffer.name in placed and not ir.is_on_stack(a.scope))
-    return (_given(kernel, scratch), scratch) if scratch else (kernel, scratch)
+    return _decided(kernel, placed)
+
+
+# By kernel: what was decided of its allocations, and what came of it. A search decides the same again and again.
+_known: Remembered[list[tuple[Mapping[str, ir.Storage], tuple[ir.PrimFunc, tuple[ir.Allocate, ...]]]]] = (
+    Remembered()
+)
+
+
+def _decided(
+    kernel: ir.PrimFunc, placed: Mapping[str, ir.Storage]
+) -> tuple[ir.PrimFunc, tuple[ir.Allocate, ...]]:
+    """The kernel whose allocations have these records; those in the workspace became parameters, and are beside it."""
+    known = _known.get(kernel) or []
+    for before, found in known:
+        if before == placed:
+            return found
+    changed = redefined(kernel, placed)
+    scratch = tuple(
+        a for a in allocations(changed) if a.buffer.name in placed and not ir.is_on_stack(a.scope)
+    )
+    result = (_given(changed, scratch), scratch) if scratch else (changed, scratch)
+    if result[0] is not kernel:
+        _known.put(kernel, [*known, (placed, result)])
+    return result
 
 
 def _given(kernel: ir.PrimFunc, scratch: Sequence[ir.Allocate]) -> ir.PrimFunc:

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from bytewright.ir.evaluate.evaluate import Evaluator
+from bytewright.ir.prim import For, InstructionCall
 from bytewright.ir.text.modules import print_module
 from bytewright.ir.verify.admit import faults_of_program
+from bytewright.ir.walk import expressions, loaded_buffers, stored_buffers, walk_statements
 from bytewright.target import load_target
 from support.parsing import parse_module
 
@@ -115,3 +117,18 @@ def test_names_of_a_body_do_not_capture_those_of_arguments() -> None:
     x = np.array([[1, -2, 3, 4], [100, 100, -128, 7]], dtype=np.int8)
     found = Evaluator(parse_module(text, {}, {})).run("main", {"x": x})["y"]
     assert found.tolist() == [6 * 2, 1 + 79 * 3]
+
+
+def test_a_call_is_one_statement_that_says_what_it_touches() -> None:
+    body = parse_module(TEXT, {}, {}).kernels[0].body
+    take, sum_pairs = (s for s in walk_statements(body) if isinstance(s, InstructionCall))
+    assert [buffer.name for buffer in loaded_buffers(take)] == ["x"]
+    assert [buffer.name for buffer in stored_buffers(take)] == ["left"]
+    assert [buffer.name for buffer in loaded_buffers(sum_pairs)] == ["total", "left"]
+    assert [buffer.name for buffer in stored_buffers(sum_pairs)] == ["total"]
+    # A variable lies in memory, where a register does not.
+    assert (take.touches_memory, sum_pairs.touches_memory) == (True, True)
+    assert expressions(sum_pairs) == (sum_pairs.arguments[2],)  # it evaluates what it is given
+    loops = [s for call in (take, sum_pairs) for s in call.statements]
+    assert [type(loop) for loop in loops] == [For, For]
+    assert not any(loop in tuple(walk_statements(body)) for loop in loops)

@@ -129,6 +129,11 @@ class _Ticks(Interpreter):
         names = (name for region in regions(view) for name in self._roots(region.buffer.name))
         self.shown[view.buffer.name] = tuple(dict.fromkeys(names))
 
+    def execute(self, call: ir.InstructionCall) -> None:
+        """One tick, of an instruction that touches memory."""
+        if call.touches_memory:
+            self.evaluate(call)
+
     def call(self, call: ir.Call) -> None:
         """The ticks of the callee."""
         clock = self.clocks.get(call.callee)

@@ -9,9 +9,10 @@ statement, and hooks, which are what a statement does to that. The driver alone 
 - `arms`, at a branch: each arm that it yields runs, with the domain as the condition leaves it.
 - `define`, `show`, `allocate`, at a `Let`, `View`, `Allocate`: what a name stands for.
 - `store`, `call`: what is written, behind what is read.
+- `execute`, at a call of an instruction: the statements that say what it does, or less where registers do not count.
 
 A `turns` that yields never says that the loop has no turn; one that yields once stands for all turns together or for
-the first; one that yields often goes through them. A call of an instruction is the statements that say what it does.
+the first; one that yields often goes through them.
 
 Domains of numbers, from the quickest to the closest:
 - `Intervals` (`ranges.py`): the least and the greatest value of each variable, all turns of a loop together. Extents,
@@ -25,7 +26,7 @@ Analyses of order alone (`body_clock.py`, `clock.py`) keep no numbers.
 from collections.abc import Iterator
 from typing import assert_never
 
-from bytewright.ir.prim import Allocate, Call, For, If, Let, Seq, Statement, Store, View
+from bytewright.ir.prim import Allocate, Call, For, If, InstructionCall, Let, Seq, Statement, Store, View
 
 
 class Interpreter:
@@ -41,6 +42,8 @@ class Interpreter:
     def step(self, statement: Statement) -> None:
         """Goes through one statement, and those inside it."""
         match statement:
+            case InstructionCall():
+                self.execute(statement)
             case Seq():
                 self.run(statement)
             case Store():
@@ -95,3 +98,7 @@ class Interpreter:
 
     def call(self, call: Call) -> None:
         """Another function runs."""
+
+    def execute(self, call: InstructionCall) -> None:
+        """An instruction does what its statements say."""
+        self.run(call)

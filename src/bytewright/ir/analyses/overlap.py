@@ -177,6 +177,11 @@ class _Reader(Interpreter):
             for expression in expressions(statement):
                 self._then(self._loads(expression, self.mask))
 
+    def execute(self, call: ir.InstructionCall) -> None:
+        """Of an instruction that is given neither the input nor the output, nothing."""
+        if call.touches_memory and any(b.name in self.places for b in (*call.read, *call.written)):
+            self.run(call)
+
     def turns(self, loop: ir.For) -> Iterator[None]:
         """The turns that tell, all of them at once."""
         if id(loop) not in self.telling.touching:

@@ -189,6 +189,17 @@ class _Reader(Forms):
             raise _NotByRowsError
         self.axes[store.buffer.name] = axis
 
+    def execute(self, call: ir.InstructionCall) -> None:
+        """Of one that touches registers alone: they are a row's own, or read before."""
+        if call.touches_memory:
+            self.run(call)
+            return
+        self.evaluate(call)
+        for buffer in call.read:
+            self._read(buffer, ())
+        if any(buffer.name not in self.own for buffer in call.written):
+            raise _NotByRowsError
+
     def call(self, call: ir.Call) -> None:
         """What a callee does is not looked into."""
         if regions(call):

@@ -83,11 +83,11 @@ class TouchTable:
         found: dict[str, Touches] = {}
         shown: dict[str, tuple[str, ...]] = {}
         for statement in walk_statements(function.body):
-            names = [region.buffer.name for region in regions(statement)]
-            condition = condition_buffer(statement)
+            condition = condition_buffer(statement) if isinstance(statement, ir.If) else None
             if condition is not None:
                 found[condition.name] = united(found.get(condition.name, ()), (branches_on(function),))
             if isinstance(statement, ir.View):
+                names = (region.buffer.name for region in regions(statement))
                 shown[statement.buffer.name] = tuple(
                     n for name in names for n in (name, *shown.get(name, ()))
                 )

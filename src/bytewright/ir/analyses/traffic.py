@@ -12,13 +12,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from bytewright import ir
 from bytewright.ir.analyses.arguments import buffer_arguments, scalar_arguments
 from bytewright.ir.analyses.ranges import Intervals, Range
 from bytewright.ir.rewrite import substitute_expression
 from bytewright.ir.symbols import symbols_of
-from bytewright.ir.walk import loaded_buffers, walk_statements
+from bytewright.ir.walk import evaluated, loaded_buffers, walk_statements
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +172,21 @@ class _Body(Intervals):
         # The first source is read where the view is inside its input, which is nearly always.
         self.shown[view.buffer.name] = self.shown.get(view.source.buffer.name, view.source.buffer.name)
 
+    def execute(self, call: ir.InstructionCall) -> None:
+        """What an instruction reads and writes of the memory that it is given."""
+        if any(isinstance(node, ir.Load) for node in evaluated(call)):
+            self.run(call)  # an argument is read from memory as often as the instruction means it
+            return
+        if not call.touches_memory:
+            return
+        own = _bytes_of_meaning(call.instruction)
+        for parameter, argument in zip(call.instruction.parameters, call.arguments, strict=True):
+            if isinstance(argument, ir.Region) and not argument.buffer.register:
+                name = argument.buffer.name
+                shown = self.shown.get(name, name)
+                self.total[shown, ir.Access.READ] += own[parameter.name, ir.Access.READ]
+                self.total[name, ir.Access.WRITE] += own[parameter.name, ir.Access.WRITE]
+
     def call(self, call: ir.Call) -> None:
         """What the callee does, under the names of the arguments; of unknown functions nothing is known."""
         kernel = self.kernels.get(call.callee)
@@ -180,3 +196,8 @@ class _Body(Intervals):
         for parameter, argument in buffer_arguments(kernel, call):
             for access in (ir.Access.READ, ir.Access.WRITE):
                 self.total[argument.buffer.name, access] += own[parameter.buffer.name, access]
+
+
+@lru_cache(maxsize=1 << 12)
+def _bytes_of_meaning(instruction: ir.Instruction) -> _Bytes:
+    return _Body(kernels={}, known={}, values={}).bytes_of(instruction.body)

@@ -183,6 +183,11 @@ class _Reader(Forms):
             self._computed(ir.flat_index(store.buffer, store.indices))
             self.touches = True
 
+    def execute(self, call: ir.InstructionCall) -> None:
+        """Of an instruction that is given nothing that counts, nothing."""
+        if call.touches_memory and any(b.name in self.touched for b in (*call.read, *call.written)):
+            self.run(call)
+
     def call(self, call: ir.Call) -> None:
         """An access; what the callee makes of numbers is not looked into."""
         if self._names(call):

@@ -251,19 +251,21 @@ class _Checker:
                 if isinstance(argument, ir.Expr):
                     self.expression(argument)
                 continue
-            given, wanted = argument.buffer, parameter.buffer
-            what = f"'{given.name}' is passed to '{parameter.name}' of instruction '{name}'"
+            given, wanted, is_value = argument.buffer, parameter.buffer, parameter.is_value
+            what = f"'{given.name}' is passed to '{wanted.name}' of instruction '{name}'"
             if argument.indices and not given.register:
                 self.element(given, argument.indices)
             else:
                 self.defined(given)
-            if parameter.is_value and (given.register, given.shape) != (wanted.register, wanted.shape):
+            if is_value and (given.register, given.shape) != (wanted.register, wanted.shape):
                 found, expected = given.register or "no register", wanted.register or "a variable"
                 self.report(f"{what}: it is {found}, {expected} is wanted")
-            if not parameter.is_value and (given.register or not argument.indices):
-                self.report(f"{what}, which takes memory from an element on")
-            if not parameter.is_value and ir.num_elements(wanted) > ir.num_elements(given):
-                self.report(f"{what}: {ir.num_elements(given)} elements, {ir.num_elements(wanted)} expected")
+            if not is_value:
+                if given.register or not argument.indices:
+                    self.report(f"{what}, which takes memory from an element on")
+                num_given, num_wanted = ir.num_elements(given), ir.num_elements(wanted)
+                if num_wanted > num_given:
+                    self.report(f"{what}: {num_given} elements, {num_wanted} expected")
             if parameter.access is not ir.Access.READ and self.is_read_only(given.name):
                 self.report(f"{what}, which writes it, but it is only to be read")
 
