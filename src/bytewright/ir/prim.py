@@ -159,9 +159,6 @@ Statement = For | Allocate | View | Store | If | Let | Call | Seq
 
 # What a statement is made of: each kind has its row in these.
 
-# Kinds without blocks, for walks that ask this of every statement.
-LEAVES = frozenset((Allocate, View, Store, Let, Call))
-
 
 def blocks(statement: Statement) -> tuple[Seq, ...]:
     """The sequences directly inside a statement; a `Seq` is its own, a call of an instruction has none."""
@@ -217,15 +214,21 @@ def expressions(statement: Statement) -> tuple[Expr, ...]:
                         found.append(argument)
             return tuple(found)
         case InstructionCall():
-            return tuple(
-                expression
-                for argument in statement.arguments
-                for expression in (argument.indices if isinstance(argument, Region) else (argument,))
-            )
+            return _given(statement)
         case Allocate() | Seq():
             return ()
         case _:
             assert_never(statement)
+
+
+def _given(call: InstructionCall) -> tuple[Expr, ...]:
+    given: list[Expr] = []
+    for argument in call.arguments:
+        if not isinstance(argument, Region):
+            given.append(argument)
+        elif argument.indices:
+            given += argument.indices
+    return tuple(given)
 
 
 def regions(statement: Statement) -> tuple[Region, ...]:
@@ -241,7 +244,7 @@ def regions(statement: Statement) -> tuple[Region, ...]:
 
 def stores(statement: Statement) -> tuple[Store, ...]:
     """What the statement itself writes, one element each; what callees write is theirs."""
-    return (statement,) if isinstance(statement, Store) else ()
+    return (statement,) if type(statement) is Store else ()
 
 
 class Access(Enum):
@@ -391,6 +394,10 @@ class InstructionCall(Seq):
         statements = self.expand()
         object.__setattr__(self, "statements", statements)
         return statements
+
+
+# Kinds without blocks, for walks that ask this of every statement.
+LEAVES = frozenset((Allocate, View, Store, Let, Call, InstructionCall))
 
 
 class Job(Enum):

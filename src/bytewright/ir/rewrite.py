@@ -227,11 +227,12 @@ def with_body(function: PrimFunc, body: Seq) -> PrimFunc:
 
 def rewrite_statement(statement: Statement, rewriting: Rewriting) -> tuple[Statement, ...]:
     """The statements that replace one; branches whose condition became constant are resolved."""
-    if isinstance(statement, InstructionCall | Allocate) and rewriting.is_of_statements:
+    kind = type(statement)
+    if (kind is InstructionCall or kind is Allocate) and rewriting.is_of_statements:
         rebuilt: Statement = statement
     else:
         rebuilt = _kept(statement, _rebuild(statement, rewriting))
-    if isinstance(rebuilt, If) and isinstance(rebuilt.condition, Const):
+    if type(rebuilt) is If and isinstance(rebuilt.condition, Const):
         chosen = rebuilt.then if rebuilt.condition.value else rebuilt.otherwise
         return () if chosen is None or not chosen.statements else rewriting.statement(chosen)
     return rewriting.statement(rebuilt)

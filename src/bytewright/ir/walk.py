@@ -134,14 +134,14 @@ def walk_all_expressions(statement: Statement) -> Iterator[Expr]:
 
 def loaded_buffers(statement: Statement) -> list[Buffer]:
     """The buffers that the statement itself loads from, once for each load."""
-    if isinstance(statement, InstructionCall):
+    if type(statement) is InstructionCall:
         return list(statement.read)
     return [node.buffer for node in evaluated(statement) if type(node) is Load]
 
 
 def stored_buffers(statement: Statement) -> tuple[Buffer, ...]:
     """The buffers that the statement itself writes an element of, once for each."""
-    if isinstance(statement, InstructionCall):
+    if type(statement) is InstructionCall:
         return statement.written
     written = stores(statement)
     return tuple(store.buffer for store in written) if written else ()

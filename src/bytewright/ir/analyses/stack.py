@@ -283,14 +283,12 @@ def _worst_arrays(statement: ir.Statement, moved: Collection[str]) -> tuple[int,
         if not is_array or not ir.is_on_stack(statement.scope):
             return 0, ()
         return 0 if statement.buffer.name in moved else ir.size_bytes(statement.buffer), (statement,)
-    if type(statement) in LEAVES:
-        return 0, ()
     inside = [_worst_of_sequence(block, moved) for block in blocks(statement)]
     return max(inside, key=lambda worst: worst[0], default=(0, ()))
 
 
 def _worst_of_sequence(sequence: ir.Seq, moved: Collection[str]) -> tuple[int, tuple[ir.Allocate, ...]]:
-    own = [_worst_arrays(s, moved) for s in sequence.statements if isinstance(s, ir.Allocate)]
-    nested = [_worst_arrays(s, moved) for s in sequence.statements if not isinstance(s, ir.Allocate)]
+    own = [_worst_arrays(s, moved) for s in sequence.statements if type(s) is ir.Allocate]
+    nested = [_worst_arrays(s, moved) for s in sequence.statements if type(s) not in LEAVES]
     together = [*own, max(nested, key=lambda worst: worst[0], default=(0, ()))]
     return sum(num for num, _ in together), tuple(array for _, arrays in together for array in arrays)

@@ -83,21 +83,22 @@ class TouchTable:
         found: dict[str, Touches] = {}
         shown: dict[str, tuple[str, ...]] = {}
         for statement in walk_statements(function.body):
-            condition = condition_buffer(statement) if isinstance(statement, ir.If) else None
-            if condition is not None:
-                found[condition.name] = united(found.get(condition.name, ()), (branches_on(function),))
-            if isinstance(statement, ir.View):
-                names = (region.buffer.name for region in regions(statement))
-                shown[statement.buffer.name] = tuple(
-                    n for name in names for n in (name, *shown.get(name, ()))
-                )
-            if not isinstance(statement, ir.Call):
-                continue
-            for index, argument in enumerate(statement.arguments):
-                if isinstance(argument, ir.Region):
-                    touches = self.of_argument(statement, index)
-                    for name in (argument.buffer.name, *shown.get(argument.buffer.name, ())):
-                        found[name] = united(found.get(name, ()), touches)
+            match statement:
+                case ir.Call():
+                    for index, argument in enumerate(statement.arguments):
+                        if isinstance(argument, ir.Region):
+                            touches = self.of_argument(statement, index)
+                            for name in (argument.buffer.name, *shown.get(argument.buffer.name, ())):
+                                found[name] = united(found.get(name, ()), touches)
+                case ir.View():
+                    names = (region.buffer.name for region in regions(statement))
+                    shown[statement.buffer.name] = tuple(
+                        n for name in names for n in (name, *shown.get(name, ()))
+                    )
+                case ir.If() if (condition := condition_buffer(statement)) is not None:
+                    found[condition.name] = united(found.get(condition.name, ()), (branches_on(function),))
+                case _:
+                    pass
         return found
 
 

@@ -247,9 +247,10 @@ class _Checker:
         """Its statements are those of the instruction; what they are given is looked at."""
         name = call.instruction.name
         for parameter, argument in zip(call.instruction.parameters, call.arguments, strict=True):
-            if isinstance(parameter, ir.ScalarParameter) or isinstance(argument, ir.Expr):
-                if isinstance(argument, ir.Expr):
-                    self.expression(argument)
+            if not isinstance(argument, ir.Region):
+                self.expression(argument)
+                continue
+            if isinstance(parameter, ir.ScalarParameter):
                 continue
             given, wanted, is_value = argument.buffer, parameter.buffer, parameter.is_value
             what = f"'{given.name}' is passed to '{wanted.name}' of instruction '{name}'"
