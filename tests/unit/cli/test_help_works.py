@@ -33,7 +33,7 @@ pytestmark = pytest.mark.slow  # as a whole; single helps are followed in test_c
 BOARD = ("--target", "mps3-an547")
 # The example's needs, as `bytewright compile` prints them for this board.
 WORKSPACE_BYTES, PARAMETER_BYTES = 2048, 7709
-BOARD_WORKSPACE_BYTES, BOARD_PARAMETER_BYTES, BOARD_STACK_BYTES = 2064, 8319, 530  # by kernels of MVE
+BOARD_WORKSPACE_BYTES, BOARD_PARAMETER_BYTES, BOARD_STACK_BYTES = 2064, 8319, 576  # by kernels of MVE
 
 SMALL = """\
 name = "small"
@@ -174,8 +174,8 @@ KINDS: dict[str, tuple[tuple[str, ...], int, tuple[str, ...]]] = {
         (*BOARD, "--max-stack-size", "1100"),
         3,
         (
-            "needs 530 B; its limit is 1100 B, of which 1024 B are its reserve: 454 B too few",
-            "worst path, arrays + allowance: main 0 B + 256 B -> digits_conv2d_0 18 B + 256 B",
+            "needs 576 B; its limit is 1100 B, of which 1024 B are its reserve: 500 B too few",
+            "worst path, arrays + allowance: main 0 B + 256 B -> digits_average_pool2d_5 64 B + 256 B",
         ),
     ),
     "stack, workspace and parameters at once": (
