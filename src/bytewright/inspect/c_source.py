@@ -1,13 +1,14 @@
 """C text by its tokens, macros and functions, whatever its layout: `check` reads the C of a bundle through here.
 
-No compiler's settings are taken: what stands under any `#if` counts, as if each condition held, so that none can hide a
-call. Macros are not expanded: those that generated C uses are written, and read, as calls. Of a file only the functions
-that are asked for are parsed.
+No compiler's settings are taken: what stands under any `#if` counts, as if each condition held. Macros are not expanded:
+those that generated C uses are written, and read, as calls. That a compiler reads the same is for `check_directives` to say.
+Of a file only the functions that are asked for are parsed.
 """
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property
+from itertools import pairwise
 from typing import NamedTuple, cast
 
 from pycparser import c_ast
@@ -29,7 +30,35 @@ _BEFORE_TYPE, _BEHIND_TYPE = (
     frozenset({"const", "static", "{", "}", ";"}),
     frozenset({"const", "restrict", ")"}),
 )
+# What some compilers take for something else, and others not.
+_JOINS = re.compile(r"\\[ \t]+\n|\?\?/[ \t]*\n")
+_TRIGRAPH = re.compile(r"\?\?[=/'()!<>-]")
+_DIGRAPH = re.compile(r"<%|%>|<:|:>|%:")
 _ATTRIBUTE = "__attribute__"  # and what is in parentheses behind it: nothing that is read depends on it
+
+
+class Directive(NamedTuple):
+    """A line for the preprocessor.
+
+    Attributes:
+        text: The line without the `#` and comments.
+        line: Its number, from 1.
+        code: What stands behind it, up to the next directive.
+    """
+
+    text: str
+    line: int
+    code: str
+
+    @property
+    def name(self) -> str:
+        """`include`; empty for a line that has none."""
+        return (words_of(self.text) or [""])[0]
+
+    @property
+    def words(self) -> list[str]:
+        """The tokens of the code."""
+        return words_of(self.code)
 
 
 class _Definition(NamedTuple):
@@ -45,15 +74,18 @@ class CSource:
 
     Attributes:
         comments: The texts of its comments.
-        macros: What its macros stand for, as text; of those with parameters only the names, as `f()`, count.
+        definitions: The names of its macros in their order, with `()` behind those that have parameters, and what each
+            stands for.
+        front: Its code before the first directive.
         directives: All its lines for the preprocessor.
     """
 
     def __init__(self, text: str, path: str = "") -> None:
         self._path = path
         self.comments: list[str] = []
-        self._code, self.directives = _without_directives(_COMMENT.sub(self._blank, text))
-        self.macros = dict(_macro(line) for line in self.directives if line.split()[:1] == ["define"])
+        self._raw, self._uncommented = text, _COMMENT.sub(self._blank, _spliced(text))
+        self._code, self.front, self.directives = _without_directives(self._uncommented)
+        self.definitions = [_macro(line.text) for line in self.directives if line.name == "define"]
         self._parsed: dict[str, c_ast.FuncDef | None] = {}
 
     def _blank(self, found: re.Match[str]) -> str:
@@ -62,6 +94,28 @@ class CSource:
             return found[0]
         self.comments.append(found[0])
         return " " + "\n" * found[0].count("\n")
+
+    @property
+    def macros(self) -> dict[str, str]:
+        """What its macros stand for, as text: of one that is defined twice, as it is last."""
+        return dict(self.definitions)
+
+    @property
+    def ambiguities(self) -> list[str]:
+        """What of its text is read otherwise by some compiler, such as trigraphs."""
+        unquoted = re.sub(_QUOTED, '""', self._uncommented)
+        found = {
+            "a carriage return": "\r" in self._raw,
+            "a line that may go on in the next": _JOINS.search(self._raw),
+            "a trigraph": _TRIGRAPH.search(self._uncommented),
+            "a digraph": _DIGRAPH.search(unquoted),
+        }
+        return [what for what, is_there in found.items() if is_there]
+
+    @property
+    def without_directives(self) -> str:
+        """The text without comments and directives."""
+        return self._code
 
     @cached_property
     def _text(self) -> str:
@@ -111,6 +165,20 @@ class CSource:
             if words[-1] == "}" and "(" in words:
                 found.setdefault(words[words.index("(") - 1], []).append(definition)
         return found
+
+    def around(self, line: int) -> Sequence[str]:
+        """The words of the declaration or definition that a line stands in; none for a line between them.
+
+        Raises:
+            ParseError: Where those are is not clear.
+        """
+        at = self._begins[line - 1]
+        return next((one.words for one in self._definitions if one.begin < at < one.end), ())
+
+    @cached_property
+    def _begins(self) -> list[int]:
+        """Where the lines begin."""
+        return [0, *(found.end() for found in re.finditer("\n", self._text))]
 
     def function(self, name: str) -> c_ast.FuncDef | None:
         """A function, its variables told apart; None if there is none.
@@ -210,21 +278,32 @@ def read_bytes(initialiser: str) -> bytes:
     return bytes(map(int, numbers[:-1]))
 
 
-def _without_directives(text: str) -> tuple[str, list[str]]:
-    """The text with an empty line for each of the preprocessor's, and these, without the `#`."""
-    kept: list[str] = []
-    directives: list[str] = []
-    lines = iter(text.split("\n"))
-    for line in lines:
-        whole = line
-        while whole.endswith("\\"):
-            whole = f"{whole[:-1]} {next(lines, '')}"
-            kept.append("")
-        if whole.lstrip().startswith("#"):
-            directives.append(whole.lstrip()[1:].strip())
-            whole = ""
-        kept.append(whole)
-    return "\n".join(kept), directives
+def _spliced(text: str) -> str:
+    """The text with each line that ends in a backslash joined to the next one, and empty lines for those."""
+    if "\\\n" not in text:
+        return text
+    lines: list[str] = []
+    joined: list[str] = []
+    for line in text.split("\n"):
+        joined.append(line.removesuffix("\\"))
+        if not line.endswith("\\"):
+            lines += ["".join(joined), *[""] * (len(joined) - 1)]
+            joined = []
+    return "\n".join([*lines, "".join(joined)] if joined else lines)
+
+
+def _without_directives(text: str) -> tuple[str, str, list[Directive]]:
+    """The text with an empty line for each of the preprocessor's; what is before the first of these; and them."""
+    lines = text.split("\n")
+    found = [number for number, line in enumerate(lines) if line.lstrip().startswith("#")]
+    directives = [
+        Directive(lines[number].lstrip()[1:].strip(), number + 1, "\n".join(lines[number + 1 : end]))
+        for number, end in pairwise([*found, len(lines)])
+    ]
+    front = "\n".join(lines[: found[0]] if found else lines)
+    for number in found:
+        lines[number] = ""
+    return "\n".join(lines), front, directives
 
 
 def _macro(directive: str) -> tuple[str, str]:
@@ -244,7 +323,8 @@ def _without_attributes(text: str) -> str:
                 break
         else:
             raise ParseError(f"an {_ATTRIBUTE} does not end")
-        text = f"{text[:begin]}{' ' * (token.end() - begin)}{text[token.end() :]}"
+        blank = re.sub(r"[^\n]", " ", text[begin : token.end()])
+        text = f"{text[:begin]}{blank}{text[token.end() :]}"
     return text
 
 

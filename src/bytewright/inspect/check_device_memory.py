@@ -70,7 +70,7 @@ def differences_of_device_memory(
 
 def _words(source: CSource) -> list[str]:
     """The words of a file, its macros among them."""
-    return [*source.words, *(word for line in source.directives for word in words_of(line))]
+    return [*source.words, *(word for line in source.directives for word in words_of(line.text))]
 
 
 def _words_of_spans(words: Sequence[str]) -> Iterator[str]:

@@ -19,6 +19,7 @@ from bytewright.input_file import read_input
 from bytewright.inspect.c_nodes import most_bytes
 from bytewright.inspect.c_source import CSource, descend, read_bytes, words_of
 from bytewright.inspect.check_device_memory import differences_of_device_memory
+from bytewright.inspect.check_directives import faults_of_directives
 from bytewright.inspect.check_flow import differences_of_flow, numbers_of
 from bytewright.inspect.check_jobs import differences_of_hand_overs, differences_of_job
 from bytewright.inspect.check_lent import differences_of_lent
@@ -40,7 +41,7 @@ def faults_of_files(directory: Path, document: Mapping[str, Any], plan: Plan) ->
         *_faults_of_list(directory, document, plan),
         *_faults_of_digests(directory, plan),
         *_faults_of_header(directory, plan, names),
-        *_faults_of_macros(directory, plan, names),
+        *_faults_of_directives(directory, plan, names),
         *_faults_of_build(directory, plan),
         *_faults_of_source(directory, plan, names),
         *_faults_of_parameters(directory, plan, names),
@@ -143,13 +144,13 @@ def _is_same(stated: str | None, planned: str | None) -> bool:
         return False
 
 
-def _faults_of_macros(directory: Path, plan: Plan, names: Names) -> Iterator[str]:
-    """No macro has another name than one of the model: it could stand for something else in what is read of the C."""
-    files = [path for path in plan.files if path.endswith((".c", ".h")) and not path.startswith(GLUE_FOLDER)]
-    for path in files:
-        for name in _read_c(directory, path).macros:
-            if not name.startswith(f"{names.prefix}_"):
-                yield f"{path} defines {name}, which is no macro of the model"
+def _faults_of_directives(directory: Path, plan: Plan, names: Names) -> Iterator[str]:
+    """What the preprocessor is told in any file of C."""
+    files = {path: _read_c(directory, path) for path in plan.files if path.endswith((".c", ".h"))}
+    try:
+        yield from faults_of_directives(plan, names, files)
+    except ParseError as error:
+        yield f"the C cannot be followed: {error}"
 
 
 def _faults_of_build(directory: Path, plan: Plan) -> Iterator[str]:

@@ -26,7 +26,7 @@ def test_macros_are_read_over_lines_and_spaces() -> None:
     source = CSource(
         "#define A 12 /* of\n them */\n  #  define B \\\n   {1, \\\n 2}\n#define C(x) x\n#if A\nint d;\n#endif\n"
     )
-    assert source.macros == {"A": "12", "B": "{1,   2}", "C()": "x"}
+    assert source.macros == {"A": "12", "B": "{1,  2}", "C()": "x"}
     assert source.words == ["int", "d", ";"]
 
 

@@ -1,0 +1,220 @@
+"""Whether a compiler reads the C of a bundle as `check` does, whatever its settings: what the preprocessor is told.
+
+Macros are named after the model and stand for one thing each; files are those of the bundle and of the compiler. Code
+stands under a condition only where either way is right, or where it refuses what it is given: the conditions that are
+generated are listed here, each with what may be under it.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+
+from bytewright.inspect.c_source import CSource, Directive, words_of
+from bytewright.record.names import GLUE_FOLDER, Names
+from bytewright.record.plan import Plan
+
+_C_LIBRARY = frozenset({"math.h", "stdbool.h", "stddef.h", "stdint.h", "string.h"})
+_ETHOS_U_DRIVER = "ethosu_driver.h"
+_OF_A_COMPILER = re.compile(r"<(?!/)(?!.*\.\.)[\w./-]+>")
+# Words that tell a compiler what no reader of plain C sees.
+_BEHIND_C = frozenset({"_Pragma", "__pragma", "__declspec"})
+_BEHIND_SYMBOLS = frozenset({"asm", "__asm", "__asm__", "__attribute", "__attribute__"})
+_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_CONDITIONS = frozenset({"if", "ifdef", "ifndef"})
+
+
+def faults_of_directives(plan: Plan, names: Names, files: Mapping[str, CSource]) -> Iterator[str]:
+    """Every way in which a compiler may see something else, one sentence each; `files` are all C files, by path.
+
+    Raises:
+        ParseError: Where functions are is not clear.
+    """
+    yield from _faults_of_macros(names, files)
+    for path, source in files.items():
+        yield from (
+            f"{path} has {what}, which not all compilers read alike" for what in source.ambiguities
+        )
+        yield from _File(plan, names, path, source).faults()
+
+
+def _faults_of_macros(names: Names, files: Mapping[str, CSource]) -> Iterator[str]:
+    """Macros that could stand for something else in what is read of the C."""
+    declared = frozenset(_declared(files))
+    values: dict[str, str] = {}
+    for path, source in files.items():
+        for name, value in source.definitions:
+            if not name.startswith(f"{names.prefix}_"):
+                yield f"{path} defines {name}, which is no macro of the model"
+            elif name in declared:
+                yield f"{path} defines {name}, which the C has as something else too"
+            elif words_of(values.setdefault(name, value)) != words_of(value) and not _is_of_feature(names, name):
+                yield f"{path} defines {name} once more, as something else"
+
+
+def _declared(files: Mapping[str, CSource]) -> Iterator[str]:
+    """Names that are called, or that are given a value: no macros without parameters."""
+    for source in files.values():
+        words = words_of(source.without_directives)
+        yield from (word for word, following in pairwise(words) if following in {"(", "="})
+
+
+def _is_of_feature(names: Names, macro: str) -> bool:
+    """Whether it says that a compiler generates code for a feature: 1 or 0, as is found out where it is defined."""
+    return macro.startswith(f"{names.prefix}_HAS_")
+
+
+class _File:
+    """One file: its directives in order, but for those that keep a header from being included twice."""
+
+    def __init__(self, plan: Plan, names: Names, path: str, source: CSource) -> None:
+        self.plan, self.names, self.path, self.source = plan, names, path, source
+        self.has_kernels = path in {names.kernels_source, *map(names.device_source, plan.devices.values())}
+        self.has_parameters = path == names.parameters_source
+        # What an application may define before, and else is this.
+        self.defaults = {
+            f"{names.step}(...)": "((void)0)",
+            names.check_range: "(UINTPTR_MAX <= 0xFFFFFFFFu)",
+            f"{names.aligned}(bytes)": "__attribute__((aligned(bytes)))",
+            f"{names.section}(name)": "__attribute__((section(name)))",
+        }
+
+    def faults(self) -> Iterator[str]:
+        """Every directive, and every word to a compiler, that is none of those that are generated."""
+        hidden = _BEHIND_C if self.has_kernels or self.has_parameters else _BEHIND_C | _BEHIND_SYMBOLS
+        for word in sorted(hidden & {*words_of(self.source.without_directives)}):
+            yield f"{self.path} has '{word}', which tells the compiler what C does not say"
+        directives, position = self._inside_of_guard(), 0
+        while position < len(directives):
+            group = _group(directives[position:])
+            if not self._is_generated(group):
+                yield f"{self.path}:{group[0].line}: '#{group[0].text}' is nothing that is generated"
+            position += len(group)
+
+    def _inside_of_guard(self) -> Sequence[Directive]:
+        """All directives but those around all of a header."""
+        directives = self.source.directives
+        is_glue = self.path == self.names.ethos_u_header
+        guard = self.names.ethos_u_guard if is_glue else self.names.guard(self.path)
+        outside = [" ".join(each.text.split()) for each in (*directives[:2], *directives[-1:])]
+        if outside != [f"ifndef {guard}", f"define {guard}", "endif"]:
+            return directives
+        is_around_all = not words_of(self.source.front) and not directives[-1].words
+        return directives[2:-1] if is_around_all else directives
+
+    def _is_generated(self, group: Sequence[Directive]) -> bool:
+        """Whether a directive by itself, or all from a condition to its end, are among those of generated C."""
+        names, condition = self.names, " ".join(words_of(group[0].text))
+        codes = [directive.words for directive in group[:-1]]
+        match [directive.name for directive in group]:
+            case ["include"]:
+                return self._is_included(group[0], is_for_feature=False) and not self._around(group)
+            case ["define"]:
+                return not self._around(group)
+            case ["if", "error", "endif"]:
+                return not any(codes)
+            case ["ifdef", "endif"]:
+                return condition == "ifdef __cplusplus" and codes[0] in (["extern", '"C"', "{"], ["}"])
+            case ["ifndef", "define", "endif"]:
+                return not any(codes) and self._is_default(condition, group[1])
+            case ["if", *includes, "define", "else", "define", "endif"] if set(includes) <= {"include"}:
+                return self.has_kernels and not any(codes) and self._is_feature(group[1:-1])
+            case ["if", "else", "endif"]:
+                return self._is_instruction(condition, group)
+            case ["if", "endif"] if condition == f"if {names.check_range}":
+                return _is_refusal(codes[0]) or codes[0][:4] == ["static", "bool", "lies_within", "("]
+            case ["if", "endif"]:  # what only the plain C of instructions calls
+                macros = [word for word in words_of(group[0].text)[1:] if word not in {"!", "|"}]
+                return self._are_features(macros) and codes[0][:2] == ["static", "inline"]
+            case ["if", "else", "error", "endif"]:
+                return self.has_parameters and codes[0][:2] == ["__asm__", "("] and not any(codes[1:])
+            case ["ifndef", "endif"]:
+                is_all = not words_of(self.source.front) and not group[-1].words
+                return condition == f"ifndef {names.own_backend}" and self.path == names.backend_source and is_all
+            case _:
+                return False
+
+    def _around(self, group: Sequence[Directive]) -> Sequence[str]:
+        """The words of the function that a directive stands in; a header and a file of numbers have none."""
+        has_functions = self.path.endswith(".c") and not self.has_parameters
+        return self.source.around(group[0].line) if has_functions else ()
+
+    def _is_included(self, directive: Directive, *, is_for_feature: bool) -> bool:
+        """Whether a file is the bundle's, or comes with every compiler, or with one that has a feature."""
+        name = directive.text.removeprefix("include").strip()
+        if name.startswith("<"):
+            known = _C_LIBRARY | ({_ETHOS_U_DRIVER} if self.path.startswith(GLUE_FOLDER) else frozenset[str]())
+            return name[1:-1] in known or (is_for_feature and _OF_A_COMPILER.fullmatch(name) is not None)
+        ends = (".h", ".inc") if self.has_parameters else (".h",)
+        own = {f'"{self.names.included(path)}"' for path in self.plan.files if path.endswith(ends)}
+        return name in own
+
+    def _is_default(self, condition: str, definition: Directive) -> bool:
+        """Whether a macro is one that the application may define, and what it else stands for is as generated."""
+        words = words_of(definition.text)[1:]
+        return any(
+            condition == f"ifndef {words[0]}" and words == words_of(f"{head} {value}")
+            for head, value in self.defaults.items()
+        )
+
+    def _is_feature(self, group: Sequence[Directive]) -> bool:
+        """Whether a macro says 1 under a condition, with what the compiler declares for it, and else 0."""
+        *includes, first, _, second = group
+        one, zero = words_of(first.text)[1:], words_of(second.text)[1:]
+        return (
+            all(self._is_included(each, is_for_feature=True) for each in includes)
+            and _is_of_feature(self.names, one[0])
+            and (one[1:], zero) == (["1"], [one[0], "0"])
+        )
+
+    def _are_features(self, macros: Sequence[str]) -> bool:
+        return self.has_kernels and all(_is_of_feature(self.names, macro) for macro in macros)
+
+    def _is_instruction(self, condition: str, group: Sequence[Directive]) -> bool:
+        """Whether both arms are types of registers, or what an instruction is: no kernel has a condition in it."""
+        if not self._are_features([condition.removeprefix("if ")]):
+            return False
+        around = self._around(group)
+        if around:
+            name = around[around.index("(") - 1] if "(" in around else ""
+            return around[:2] == ["static", "inline"] and name not in {step.kernel for step in self.plan.steps}
+        arms = [directive.words for directive in group[:-1]]
+        return all(arm[:1] == ["typedef"] and not {"(", "="} & {*arm} for arm in arms)
+
+
+def _group(directives: Sequence[Directive]) -> Sequence[Directive]:
+    """The first directive; if it is a condition, all up to its end, or up to the next condition."""
+    if directives[0].name not in _CONDITIONS:
+        return directives[:1]
+    for position, directive in enumerate(directives[1:], start=1):
+        if directive.name == "endif":
+            return directives[: position + 1]
+        if directive.name in _CONDITIONS:
+            return directives[:position]
+    return directives
+
+
+def _is_refusal(words: Sequence[str]) -> bool:
+    """Whether code is made of `if (...) { return ...; }` alone, and calls nothing but `lies_within`."""
+    called = {word for word, following in pairwise(words) if following == "(" and _NAME.fullmatch(word)}
+    position = 0
+    while position < len(words):
+        if words[position : position + 2] != ["if", "("]:
+            return False
+        end = _closing(words, position + 1)
+        if words[end + 1 : end + 3] != ["{", "return"] or ";" not in words[end:]:
+            return False
+        semicolon = words.index(";", end)
+        if words[semicolon + 1 : semicolon + 2] != ["}"]:
+            return False
+        position = semicolon + 2
+    return called <= {"if", "return", "lies_within"}
+
+
+def _closing(words: Sequence[str], opening: int) -> int:
+    """Where the parenthesis is closed that is opened there; the end of the words if it is not."""
+    depth = 0
+    for position in range(opening, len(words)):
+        depth += (words[position] == "(") - (words[position] == ")")
+        if depth == 0:
+            return position
+    return len(words)
