@@ -1,8 +1,8 @@
 """C text by its tokens, macros and functions, whatever its layout: `check` reads the C of a bundle through here.
 
-No compiler's settings are taken: what stands under any `#if` counts, as if each condition held. Macros are not expanded:
-those that generated C uses are written, and read, as calls. That a compiler reads the same is for `check_directives` to say.
-Of a file only the functions that are asked for are parsed.
+No compiler's settings are taken: what stands under any `#if` counts, as if each condition held. Macros are not
+expanded: those that generated C uses are written, and read, as calls. That a compiler reads the same is for
+`check_directives` to say. Of a file only the functions that are asked for are parsed.
 """
 
 import re

@@ -31,9 +31,7 @@ def faults_of_directives(plan: Plan, names: Names, files: Mapping[str, CSource])
     """
     yield from _faults_of_macros(names, files)
     for path, source in files.items():
-        yield from (
-            f"{path} has {what}, which not all compilers read alike" for what in source.ambiguities
-        )
+        yield from (f"{path} has {what}, which not all compilers read alike" for what in source.ambiguities)
         yield from _File(plan, names, path, source).faults()
 
 
@@ -47,7 +45,9 @@ def _faults_of_macros(names: Names, files: Mapping[str, CSource]) -> Iterator[st
                 yield f"{path} defines {name}, which is no macro of the model"
             elif name in declared:
                 yield f"{path} defines {name}, which the C has as something else too"
-            elif words_of(values.setdefault(name, value)) != words_of(value) and not _is_of_feature(names, name):
+            elif words_of(values.setdefault(name, value)) != words_of(value) and not _is_of_feature(
+                names, name
+            ):
                 yield f"{path} defines {name} once more, as something else"
 
 
@@ -129,7 +129,11 @@ class _File:
                 return self.has_parameters and codes[0][:2] == ["__asm__", "("] and not any(codes[1:])
             case ["ifndef", "endif"]:
                 is_all = not words_of(self.source.front) and not group[-1].words
-                return condition == f"ifndef {names.own_backend}" and self.path == names.backend_source and is_all
+                return (
+                    condition == f"ifndef {names.own_backend}"
+                    and self.path == names.backend_source
+                    and is_all
+                )
             case _:
                 return False
 
@@ -142,7 +146,9 @@ class _File:
         """Whether a file is the bundle's, or comes with every compiler, or with one that has a feature."""
         name = directive.text.removeprefix("include").strip()
         if name.startswith("<"):
-            known = _C_LIBRARY | ({_ETHOS_U_DRIVER} if self.path.startswith(GLUE_FOLDER) else frozenset[str]())
+            known = _C_LIBRARY | (
+                {_ETHOS_U_DRIVER} if self.path.startswith(GLUE_FOLDER) else frozenset[str]()
+            )
             return name[1:-1] in known or (is_for_feature and _OF_A_COMPILER.fullmatch(name) is not None)
         ends = (".h", ".inc") if self.has_parameters else (".h",)
         own = {f'"{self.names.included(path)}"' for path in self.plan.files if path.endswith(ends)}
@@ -176,7 +182,9 @@ class _File:
         around = self._around(group)
         if around:
             name = around[around.index("(") - 1] if "(" in around else ""
-            return around[:2] == ["static", "inline"] and name not in {step.kernel for step in self.plan.steps}
+            return around[:2] == ["static", "inline"] and name not in {
+                step.kernel for step in self.plan.steps
+            }
         arms = [directive.words for directive in group[:-1]]
         return all(arm[:1] == ["typedef"] and not {"(", "="} & {*arm} for arm in arms)
 

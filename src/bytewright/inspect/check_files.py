@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import pairwise
@@ -22,15 +23,18 @@ from bytewright.inspect.check_device_memory import differences_of_device_memory
 from bytewright.inspect.check_directives import faults_of_directives
 from bytewright.inspect.check_flow import differences_of_flow, numbers_of
 from bytewright.inspect.check_jobs import differences_of_hand_overs, differences_of_job
+from bytewright.inspect.check_jumps import differences_of_jumps
 from bytewright.inspect.check_lent import differences_of_lent
 from bytewright.inspect.check_parts import differences_of_parts
 from bytewright.inspect.check_row_code import differences_of_rows
 from bytewright.inspect.check_row_loops import differences_of_passes
 from bytewright.inspect.read_entry import Entry, Place, read_entry, read_place
-from bytewright.record.names import CMAKE_FILE, GLUE_FOLDER, ROW_MACROS, TENSOR_MACROS, Names, names_of
+from bytewright.record.names import CMAKE_FILE, ROW_MACROS, TENSOR_MACROS, Names, names_of
 from bytewright.record.plan import BufferRole, PlaceKind, Plan, PlannedPool, PlannedTensor
 from bytewright.record.plan_file import PLAN_FILE, hash_document, hash_files
 from bytewright.target.model import Role
+
+_NEGATIVE, _ZERO = re.compile(r"= - [1-9]\d* [,}]"), re.compile(r"= 0 [,}]")
 
 
 def faults_of_files(directory: Path, document: Mapping[str, Any], plan: Plan) -> list[str]:
@@ -117,6 +121,7 @@ def _faults_of_header(directory: Path, plan: Plan, names: Names) -> Iterator[str
                 sizes = zip(ROW_MACROS, (tensor.num_rows, tensor.row_bytes), strict=True)
                 expected |= {names.tensor(border, tensor, what): value for what, value in sizes}
     yield from _differences(path, expected, _numbers(header.macros))
+    yield from _faults_of_results(path, header, names)
     for border in ir.Border:
         for tensor in plan.tensors(border):
             for what, text in zip(TENSOR_MACROS[1:], _described(tensor), strict=True):
@@ -124,6 +129,16 @@ def _faults_of_header(directory: Path, plan: Plan, names: Names) -> Iterator[str
                 stated = header.macros.get(name)
                 if not _is_same(stated, text):
                     yield f"{path} states {name} {'not at all' if stated is None else stated}, the plan {text}"
+
+
+def _faults_of_results(path: str, header: CSource, names: Names) -> Iterator[str]:
+    """What functions return says that they did what they are for, or that they did not: 0, or less."""
+    words = words_of(header.without_directives)
+    for position, word in enumerate(words):
+        stated = " ".join(words[position + 1 : position + 5])
+        is_error = word.startswith(names.error(""))
+        if (is_error and not _NEGATIVE.match(stated)) or (word == names.ok and not _ZERO.match(stated)):
+            yield f"{path} states {word} {stated}"
 
 
 def _described(tensor: PlannedTensor) -> tuple[str | None, ...]:
@@ -183,6 +198,7 @@ def _differences_of_source(directory: Path, plan: Plan, names: Names) -> Iterato
         if name not in placed
     )
     yield from _differences_of_addresses(path, plan, names, source)
+    yield from differences_of_jumps(path, plan, names, source)
     entry = read_entry(source, names, plan.externals)
     yield from _differences_of_arenas(path, plan, names, entry)
     yield from _differences_of_requests(path, plan, names, entry)

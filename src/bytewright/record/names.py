@@ -54,7 +54,7 @@ _DEVICE_TYPES = ("span", "job", "device", "devices")
 RUN_ROW, ROWS = "run_row", "rows"
 _OF_ROWS = frozenset({RUN_ROW, ROWS, "row", "num_rows", "pushed", "pass", "status"})
 # and what of it is in the context: where the outputs go, how many rows there were, and whether some may come.
-_MEMBERS_OF_ROWS = ("outputs", "num_rows", "is_begun")
+MEMBERS_OF_ROWS = ("outputs", "num_rows", "is_begun")
 # What the run function has besides if it packs arguments.
 _OF_PACKED_CALLS = ("packed_arguments", "packed_codes", "packed_status")
 # What the header of packed forms says of an argument.
@@ -490,5 +490,5 @@ def _members(plan: Plan, names: Names) -> Iterator[tuple[str, str]]:
         yield pool.c_name, f"pool '{pool.name}'"
     for _, pool in plan.arenas:
         yield names.arena(pool), f"the arena of pool '{pool.name}'"
-    for member in _MEMBERS_OF_ROWS if plan.image is not None else ():
+    for member in MEMBERS_OF_ROWS if plan.image is not None else ():
         yield member, "what the context keeps between rows"

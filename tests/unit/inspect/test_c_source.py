@@ -30,6 +30,36 @@ def test_macros_are_read_over_lines_and_spaces() -> None:
     assert source.words == ["int", "d", ";"]
 
 
+def test_lines_are_joined_before_comments_end_and_keep_their_numbers() -> None:
+    source = CSource("// one \\\nint a;\nint b\\\nc; /* *\\\n/ int d;\n#define E\\\nF 1\nint g\\\n", "m.c")
+    assert source.words == ["int", "bc", ";", "int", "d", ";", "int", "g"]
+    assert (source.macros, [each.line for each in source.directives]) == ({"EF": "1"}, [6])
+    with pytest.raises(ParseError, match=r"m\.c:8: what begins with 'int' does not end"):
+        source.function("f")
+
+
+@pytest.mark.parametrize(
+    ("text", "ambiguities"),
+    [
+        ("int a; // b\rint c;", ["a carriage return"]),
+        ("// a \\ \nint b;", ["a line that may go on in the next"]),
+        ("// a ??/\nint b;", ["a line that may go on in the next"]),
+        ('char *a = "??/";', ["a trigraph"]),
+        ("??=if 0", ["a trigraph"]),
+        ("%:if 0", ["a digraph"]),
+        ("void f(void) <% %>", ["a digraph"]),
+        ('char *a = "<%"; /* ??= %: */ int b = c % d; // \\n', []),
+    ],
+)
+def test_what_compilers_do_not_read_alike_is_known(text: str, ambiguities: list[str]) -> None:
+    assert CSource(text).ambiguities == ambiguities
+
+
+def test_the_function_around_a_line_is_found() -> None:
+    source = CSource("int a;\nvoid f(void)\n{\n#if 1\n    g();\n#endif\n}\n#if 1\n#endif\nint b;")
+    assert [source.around(line)[:2] for line in (1, 4, 6, 8)] == [(), ["void", "f"], ["void", "f"], ()]
+
+
 @pytest.mark.parametrize(
     "statement",
     [

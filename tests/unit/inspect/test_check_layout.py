@@ -16,14 +16,14 @@ from bytewright.diagnostics import CompileError
 from bytewright.inspect.check import check_bundle
 from bytewright.ir.border import Io
 from bytewright.ir.packed import Form
-from bytewright.options import Options
+from bytewright.options import Options, Rows
 from bytewright.pipeline import compile_model
 from bytewright.target.registry import load_target
 from support import arena_cases, packed_program, two_devices
 from support.c_layout import printed, scattered
 from support.device_memory import PRIVATE
 from support.device_memory import TARGET as PRIVATE_TARGET
-from support.digits_bundle import change_file, write_document
+from support.digits_bundle import DIGITS, change_file, write_document
 from support.flow_program import FLOW
 from support.row_bundle import compiled_by_rows, row_model
 
@@ -49,8 +49,15 @@ def _pushed() -> dict[str, bytes]:
         return compile_model(path, load_target("host"), Options(io=Io.ROWS)).files
 
 
+@cache
+def _digits(target: str, rows: Rows) -> dict[str, bytes]:
+    return compile_model(DIGITS, load_target(target), Options(rows=rows)).files
+
+
 BUNDLES: dict[str, Callable[[], dict[str, bytes]]] = {
     "rows": lambda: compiled_by_rows().files,
+    "digits": lambda: _digits("host", Rows.OFF),
+    "instructions": lambda: _digits("mps3-an547", Rows.MAX),
     "pushed rows": _pushed,
     "devices": lambda: two_devices.compiled(FLOW).files,
     "memory of devices": lambda: two_devices.compiled(PRIVATE, PRIVATE_TARGET).files,
@@ -70,8 +77,8 @@ def laid_out(kind: str, layout: str, folder: Path, *changes: tuple[str, str, str
     """A bundle whose entry and kernels were changed and laid out anew, with the digests that they have then."""
     write_bundle(BUNDLES[kind](), folder)
     for end, old, new in changes:
-        (path,) = folder.glob(f"src/*{end}")
-        change_file(folder, str(path.relative_to(folder)), old, new)
+        (path,) = (path for path in BUNDLES[kind]() if path.endswith(end))
+        change_file(folder, path, old, new)
     document = json.loads((folder / "plan.json").read_text())
     model = document["model"]
     for path in document["files"]:
@@ -84,7 +91,7 @@ def laid_out(kind: str, layout: str, folder: Path, *changes: tuple[str, str, str
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("kind", BUNDLES)
+@pytest.mark.parametrize("kind", [kind for kind in BUNDLES if kind != "instructions"])  # no C by itself
 def test_a_bundle_verifies_in_any_layout(kind: str, layout: str, tmp_path: Path) -> None:
     assert check_bundle(laid_out(kind, layout, tmp_path / "b")).num_steps > 0
 
@@ -221,6 +228,240 @@ def test_what_c_says_otherwise_is_found_in_another_layout(edit: str, layout: str
     kind, change, sentence = EDITS[edit]
     with pytest.raises(CompileError) as caught:
         check_bundle(laid_out(kind, layout, tmp_path / "b", change))
+    (diagnostic,) = caught.value.diagnostics
+    assert diagnostic.code == "BW402"
+    assert sentence in "\n".join(diagnostic.notes)
+
+
+FIRST, SECOND = "    digits_conv2d_0(", "    DIGITS_STEP(1, ram);\n"
+# What a compiler leaves out, or sees in place of what is there: where it is put, and what is said of it.
+HIDDEN: dict[str, tuple[str, str, str, str]] = {
+    "a condition": ("digits.c", SECOND, f"#if 0\n{SECOND}#endif\n", "'#if 0' is nothing that is generated"),
+    "a condition with two arms": (
+        "digits.c",
+        FIRST,
+        f"#ifdef __GNUC__\n    (void)0;\n#else\n    (void)0;\n#endif\n{FIRST}",
+        "'#ifdef __GNUC__' is nothing that is generated",
+    ),
+    "a condition of the model's": (
+        "digits.c",
+        FIRST,
+        f"#if DIGITS_CHECK_RANGE\n    digits_conv2d_2();\n#endif\n{FIRST}",
+        "'#if DIGITS_CHECK_RANGE' is nothing that is generated",
+    ),
+    "a condition without an end": ("digits.c", FIRST, f"#if 0\n{FIRST}", "'#if 0' is nothing that is"),
+    "a comment over two lines": (
+        "digits.c",
+        FIRST,
+        f"    // first \\\n{FIRST}",
+        "the C cannot be followed",
+    ),
+    "a comment over a blank": (
+        "digits.c",
+        FIRST,
+        f"    // first \\ \n{FIRST}",
+        "src/digits.c has a line that may go on in the next, which not all compilers read alike",
+    ),
+    "a comment over a trigraph": (
+        "digits.c",
+        FIRST,
+        f"    // first ??/\n{FIRST}",
+        "has a line that may go on",
+    ),
+    "a trigraph": ("digits.c", FIRST, f"??=if 0\n??=endif\n{FIRST}", "src/digits.c has a trigraph"),
+    "a digraph": ("digits.c", FIRST, f"%:if 0\n%:endif\n{FIRST}", "src/digits.c has a digraph"),
+    "a jump": ("digits.c", FIRST, f"    goto next;\n{FIRST}", "digits_run has 'goto next;'"),
+    "a place to jump to": ("digits.c", FIRST, f"    next:;\n{FIRST}", "digits_run has 'next:'"),
+    "a way out": (
+        "digits.c",
+        SECOND,
+        f"    if (context != NULL) {{ return 0; }}\n{SECOND}",
+        "digits_run ends with 'return 0;', which is neither its end nor an error's",
+    ),
+    "a way out for no error": (
+        "digits.c",
+        SECOND,
+        f"    if (context != NULL) {{ return DIGITS_OK; }}\n{SECOND}",
+        "digits_run ends with 'return DIGITS_OK;'",
+    ),
+    "a way out for all": (
+        "digits.c",
+        SECOND,
+        f"    return DIGITS_ERROR_NULL;\n{SECOND}",
+        "digits_run ends with",
+    ),
+    "a loop that ends": (
+        "digits.c",
+        SECOND,
+        f"    for (int32_t i = 0; i < 1; ++i) {{ break; }}\n{SECOND}",
+        "digits_run has 'break;'",
+    ),
+    "another function": ("digits.c", SECOND, f"    exit(0);\n{SECOND}", "digits_run calls 'exit'"),
+    "a function by its address": (
+        "digits.c",
+        SECOND,
+        f"    (*context->ram)(0);\n{SECOND}",
+        "digits_run calls '*context->ram'",
+    ),
+    "a byte": ("digits.c", SECOND, f"    ram[0] = 1u;\n{SECOND}", "digits_run writes to 'ram[0]'"),
+    "a count": ("digits.c", SECOND, f"    ++*ram;\n{SECOND}", "digits_run counts '*ram'"),
+    "another base": (
+        "digits.c",
+        "ram = context->ram;",
+        "ram = context->ram + 1;",
+        "declares 'uint8_t * const ram",
+    ),
+    "a variable for a kernel": (
+        "digits.c",
+        FIRST,
+        f"    void (*const digits_conv2d_0)() = NULL;\n{FIRST}",
+        "digits_run declares",
+    ),
+    "an offset in a function": (
+        "digits.c",
+        FIRST,
+        f"    enum {{ DIGITS_AT_RAM_CONV2D_0__OUT = 1 }};\n{FIRST}",
+        "which is never generated there",
+    ),
+    "a size that is another before": (
+        "include/digits.h",
+        "#define DIGITS_RAM_WORKSPACE_SIZE ",
+        "#define DIGITS_RAM_WORKSPACE_SIZE 1\n#if 0\n#define DIGITS_RAM_WORKSPACE_SIZE ",
+        "include/digits.h defines DIGITS_RAM_WORKSPACE_SIZE once more, as something else",
+    ),
+    "a size of another file": (
+        "digits.c",
+        "#include",
+        "#define DIGITS_RAM_WORKSPACE_SIZE 1\n#include",
+        "defines DIGITS_RAM_WORKSPACE_SIZE once more, as something else",
+    ),
+    "a size that is undone": (
+        "digits.c",
+        FIRST,
+        f"#undef DIGITS_RAM_WORKSPACE_SIZE\n{FIRST}",
+        "'#undef DIGITS_RAM_WORKSPACE_SIZE' is nothing that is generated",
+    ),
+    "a macro for an offset": (
+        "digits.c",
+        FIRST,
+        f"#define DIGITS_AT_RAM_CONV2D_0__OUT (1)\n{FIRST}",
+        "defines DIGITS_AT_RAM_CONV2D_0__OUT, which the C has as something else too",
+    ),
+    "a macro between steps": (
+        "digits.c",
+        "DIGITS_STEP(...) ((void)0)",
+        "DIGITS_STEP(...) if (0)",
+        "'#ifndef DIGITS_STEP' is nothing that is generated",
+    ),
+    "a file of elsewhere": (
+        "digits.c",
+        "#include",
+        '#include "/tmp/evil.h"\n#include',
+        "'#include \"/tmp/evil.h\"' is nothing that is generated",
+    ),
+    "a header of elsewhere": (
+        "include/digits.h",
+        "#include",
+        "#include <evil.h>\n#include",
+        "include/digits.h:7: '#include <evil.h>' is nothing that is generated",
+    ),
+    "an error that is none": (
+        "include/digits.h",
+        "DIGITS_ERROR_NULL = -1",
+        "DIGITS_ERROR_NULL = 0",
+        "include/digits.h states DIGITS_ERROR_NULL = 0",
+    ),
+    "a success that is none": (
+        "include/digits.h",
+        "DIGITS_OK = 0",
+        "DIGITS_OK = 1",
+        "include/digits.h states DIGITS_OK = 1",
+    ),
+    "a pragma": (
+        "digits.c",
+        "#include",
+        "#pragma redefine_extname digits_conv2d_0 nothing\n#include",
+        "'#pragma redefine_extname digits_conv2d_0 nothing' is nothing that is generated",
+    ),
+    "a pragma of the code": (
+        "digits.c",
+        "static bool wraps(",
+        '_Pragma("redefine_extname digits_conv2d_0 nothing") static bool wraps(',
+        "src/digits.c has '_Pragma', which tells the compiler what C does not say",
+    ),
+    "another symbol": (
+        "src/digits_kernels.h",
+        "#endif",
+        'extern int digits_conv2d_0() __asm__("nothing");\n#endif',
+        "src/digits_kernels.h has '__asm__'",
+    ),
+    "what is behind a header": (
+        "include/digits.h",
+        "#endif /* DIGITS_H */",
+        "#endif\nint32_t nothing;",
+        "'#ifndef DIGITS_H' is nothing that is generated",
+    ),
+    "a condition in a kernel": (
+        "digits_kernels.c",
+        "        for (",
+        "#if 0\n#endif\n        for (",
+        "'#if 0' is nothing that is generated",
+    ),
+}
+
+
+BEGIN, PUSHING = "    int32_t status = begin_devices(", "    for (int32_t pushed = 0;"
+HIDDEN_ELSEWHERE: dict[str, tuple[str, tuple[str, str, str], str]] = {
+    "a way out before devices are in use": (
+        "devices",
+        ("pair.c", BEGIN, f"    if (context != NULL) {{ return PAIR_OK; }}\n{BEGIN}"),
+        "pair_run ends with 'return PAIR_OK;'",
+    ),
+    "a way out before rows": (
+        "pushed rows",
+        ("rows.c", PUSHING, f"    if (context != NULL) {{ return ROWS_OK; }}\n{PUSHING}"),
+        "rows_push_rows ends with 'return ROWS_OK;'",
+    ),
+    "what an instruction set leaves out": (
+        "instructions",
+        (
+            "digits_kernels.c",
+            "    for (int32_t y = first_row;",
+            "#if DIGITS_HAS_MVE\n#else\n#endif\n    for (int32_t y = first_row;",
+        ),
+        "'#if DIGITS_HAS_MVE' is nothing that is generated",
+    ),
+    "what a compiler without it leaves out": (
+        "instructions",
+        ("digits_kernels.c", "static inline", "#if !DIGITS_HAS_MVE\nint a;\n#endif\nstatic inline"),
+        "'#if !DIGITS_HAS_MVE' is nothing that is generated",
+    ),
+    "another header of an instruction set": (
+        "instructions",
+        ("digits_kernels.c", "#include <arm_mve.h>", '#include "arm_mve.h"'),
+        " && defined(__GNUC__)' is nothing that is generated",
+    ),
+    "a check that does more": (
+        "instructions",
+        ("digits.c", "0x3007FFFFu)) {\n", "0x3007FFFFu)) {\n        context->dtcm = NULL;\n"),
+        "'#if DIGITS_CHECK_RANGE' is nothing that is generated",
+    ),
+    "a check that calls": (
+        "instructions",
+        ("digits.c", "if (!lies_within(", "if (exit(0) || !lies_within("),
+        "'#if DIGITS_CHECK_RANGE' is nothing that is generated",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", [*HIDDEN, *HIDDEN_ELSEWHERE])
+def test_what_a_compiler_reads_otherwise_is_found(what: str, tmp_path: Path) -> None:
+    if what in HIDDEN:
+        kind, (*change, sentence) = "digits", HIDDEN[what]
+    else:
+        kind, change, sentence = HIDDEN_ELSEWHERE[what]
+    with pytest.raises(CompileError) as caught:
+        check_bundle(laid_out(kind, "as generated", tmp_path / "b", (change[0], change[1], change[2])))
     (diagnostic,) = caught.value.diagnostics
     assert diagnostic.code == "BW402"
     assert sentence in "\n".join(diagnostic.notes)

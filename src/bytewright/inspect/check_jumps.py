@@ -1,0 +1,160 @@
+"""Whether the functions with the steps get from each to the next, and do nothing else: what `read_entry` reads is done.
+
+They leave early only with an error, and jump nowhere. They call the kernels, what serves these, and the functions of
+the file that hand work over and check memory; of memory they write only what is theirs in the context.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from pycparser import c_ast
+
+from bytewright.inspect.c_nodes import call_of, plain_name, spell
+from bytewright.inspect.c_source import CSource, descend
+from bytewright.inspect.read_entry import step_functions
+from bytewright.ir.scalar_functions import SCALAR_FUNCTIONS
+from bytewright.record.names import MEMBERS_OF_ROWS, Names, symbols_of_files
+from bytewright.record.plan import Plan
+
+# Steps could be left out by these, and names stand for something else.
+_NEVER = (
+    *(c_ast.Goto, c_ast.Label, c_ast.Switch, c_ast.Case, c_ast.Default, c_ast.Break, c_ast.Continue),
+    *(c_ast.Enum, c_ast.Typedef, c_ast.Pragma),
+)
+# What the functions are given is called so, or is kept in the context between rows.
+_ARGUMENTS = {"context": "", "inputs": "", "devices": "", "outputs": "&context->outputs"}
+_STATUSES = frozenset({"status", "request_status"})
+
+
+def differences_of_jumps(path: str, plan: Plan, names: Names, source: CSource) -> Iterator[str]:
+    """What the functions do besides, one sentence each.
+
+    Args:
+        path: The file with the functions, as messages call it.
+        plan: The plan.
+        names: The names of its bundle.
+        source: What is in the file.
+    """
+    pushing = (names.push_rows,) if names.takes_rows else ()
+    for name in dict.fromkeys((*step_functions(names), *pushing, names.end)):
+        function = source.function(name)
+        if function is not None:
+            for node, what in _Function(plan, names, name, function).faults():
+                yield f"{path}:{node.coord.line}, {name} {what}"
+
+
+class _Function:
+    """One of the functions."""
+
+    def __init__(self, plan: Plan, names: Names, name: str, function: c_ast.FuncDef) -> None:
+        self.plan, self.names, self.name, self.body = plan, names, name, function.body
+        self.calls_kernels = name in step_functions(names)
+        self.known = {
+            *symbols_of_files(has_devices=names.has_devices),
+            *(*SCALAR_FUNCTIONS, "INT64_C"),
+            *(names.step, names.allocate, names.release),
+            *plan.externals,
+        }
+        self.bases = {
+            names.base(pool): f"context->{pool.c_name}" if pool.is_set else names.array(pool)
+            for pool in plan.pools.values()
+        } | _ARGUMENTS
+        self.arenas = {names.arena(pool) for _, pool in plan.arenas}
+
+    def faults(self) -> Iterator[tuple[c_ast.Node, str]]:
+        """The nodes that are not as they are generated, and what they do."""
+        allowed = {id(node) for node in (*self._returns(), *self._counts())}
+        for node in descend(self.body):
+            match node:
+                case c_ast.Return() if id(node) not in allowed:
+                    yield node, f"ends with '{spell(node)}', which is neither its end nor an error's"
+                case c_ast.FuncCall() if not self._is_known(call_of(node)[0]):
+                    yield node, f"calls '{spell(node.name)}', which is no kernel and serves none"
+                case c_ast.Assignment(lvalue=target) if not self._is_own(target):
+                    yield node, f"writes to '{spell(target)}'"
+                case c_ast.UnaryOp(op="++" | "p++" | "--" | "p--", expr=target) if id(node) not in allowed:
+                    yield node, f"counts '{spell(target)}'"
+                case c_ast.Decl(name=str(name)) if not self._is_declared(plain_name(name), node.init):
+                    yield node, f"declares '{spell(node)}'"
+                case _ if isinstance(node, _NEVER):
+                    yield (
+                        node,
+                        f"has '{spell(node).partition(chr(10))[0].strip()}', which is never generated there",
+                    )
+                case _:
+                    pass
+
+    def _returns(self) -> Iterator[c_ast.Node]:
+        """The returns that are as generated: the last statement, and those of errors."""
+        items: Sequence[c_ast.Node] = self.body.block_items or ()
+        ends = ["status"] if self.name == self.names.end and self.names.has_devices else [self.names.ok]
+        match items[-1:]:
+            case [c_ast.Return(expr=c_ast.ID(name=name)) as last] if name in ends:
+                yield last
+            case _:
+                pass
+        for node in descend(self.body):
+            match node:
+                case c_ast.If(
+                    cond=condition, iftrue=c_ast.Compound(block_items=[*others, c_ast.Return() as last])
+                ):
+                    if self._is_error(condition, last.expr) and all(map(self._is_reset, others)):
+                        yield last
+                case _:
+                    pass
+
+    def _is_error(self, condition: c_ast.Node, result: c_ast.Node | None) -> bool:
+        """Whether a result is an error: by its name, or by the condition, `status != KWS_OK`."""
+        match result:
+            case c_ast.ID(name=name) if name.startswith(self.names.error("")):
+                return True
+            case c_ast.ID(name=self.names.ok):  # no row is pushed, which is none
+                return self.name == self.names.push_rows and spell(condition) == "num_rows == 0"
+            case c_ast.ID():
+                return spell(condition) == f"{spell(result)} != {self.names.ok}"
+            case _:
+                return False
+
+    @staticmethod
+    def _is_reset(node: c_ast.Node) -> bool:
+        return isinstance(node, c_ast.Assignment) and spell(node) == "context->is_begun = 0"
+
+    def _is_known(self, called: str) -> bool:
+        is_of_model = called.startswith(f"{self.names.model}_")  # which are steps, if no others
+        return called in self.known or (is_of_model and self.calls_kernels)
+
+    def _is_declared(self, name: str, value: c_ast.Node | None) -> bool:
+        """Whether a variable may be called so: as no function, and as a pool only if it stands for that."""
+        if name in self.bases:
+            return value is not None and spell(value) == self.bases[name]
+        return name not in self.known and not name.startswith(f"{self.names.model}_")
+
+    def _is_own(self, target: c_ast.Node) -> bool:
+        """Whether something is a variable of the function, or a member of the context that is not what it was lent."""
+        names = self.names
+        match target:
+            case c_ast.ID(name=name):
+                return plain_name(name) in {*_STATUSES, names.packed_status}
+            case c_ast.StructRef(name=c_ast.ID(name="context"), field=c_ast.ID(name=member)):
+                return names.takes_rows and member in MEMBERS_OF_ROWS
+            case c_ast.StructRef(
+                name=c_ast.StructRef(name=c_ast.ID(name="context"), field=c_ast.ID(name=arena))
+            ):
+                return arena in self.arenas
+            case c_ast.ArrayRef(name=c_ast.ID(name=array)):
+                return array == names.packed_codes
+            case c_ast.StructRef(name=c_ast.ArrayRef(name=c_ast.ID(name=array))):
+                return array == names.packed_arguments
+            case _:
+                return False
+
+    def _counts(self) -> Iterator[c_ast.Node]:
+        """Where the variables of loops are counted, and the rows that were pushed."""
+        for node in descend(self.body):
+            match node:
+                case c_ast.For(next=c_ast.Node() as following):
+                    yield following
+                case c_ast.UnaryOp(op="++") if self.name == self.names.push_rows:
+                    if spell(node.expr) == "context->num_rows":
+                        yield node
+                case _:
+                    pass
