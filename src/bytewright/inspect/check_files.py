@@ -22,6 +22,7 @@ from bytewright.inspect.c_source import CSource, descend, read_bytes, words_of
 from bytewright.inspect.check_device_memory import differences_of_device_memory
 from bytewright.inspect.check_directives import faults_of_directives
 from bytewright.inspect.check_flow import differences_of_flow, numbers_of
+from bytewright.inspect.check_helpers import differences_of_helpers
 from bytewright.inspect.check_jobs import differences_of_hand_overs, differences_of_job
 from bytewright.inspect.check_jumps import differences_of_jumps
 from bytewright.inspect.check_lent import differences_of_lent
@@ -199,6 +200,7 @@ def _differences_of_source(directory: Path, plan: Plan, names: Names) -> Iterato
     )
     yield from _differences_of_addresses(path, plan, names, source)
     yield from differences_of_jumps(path, plan, names, source)
+    yield from differences_of_helpers(path, plan, names, source)
     entry = read_entry(source, names, plan.externals)
     yield from _differences_of_arenas(path, plan, names, entry)
     yield from _differences_of_requests(path, plan, names, entry)

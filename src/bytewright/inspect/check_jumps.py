@@ -38,8 +38,24 @@ def differences_of_jumps(path: str, plan: Plan, names: Names, source: CSource) -
     for name in dict.fromkeys((*step_functions(names), *pushing, names.end)):
         function = source.function(name)
         if function is not None:
+            if name == names.end and names.has_devices and not _runs_steps(names, function):
+                yield f"{path}, {name} does not run the steps wherever all devices are in use"
             for node, what in _Function(plan, names, name, function).faults():
-                yield f"{path}:{node.coord.line}, {name} {what}"
+                place = path if node.coord is None else f"{path}:{node.coord.line}"
+                yield f"{place}, {name} {what}"
+
+
+def _runs_steps(names: Names, function: c_ast.FuncDef) -> bool:
+    """Whether the steps are run on the way through a function, on the condition alone that the devices were begun."""
+    for item in function.body.block_items or ():
+        match item:
+            case c_ast.If(cond=condition, iffalse=None, iftrue=c_ast.Compound(block_items=[first, *_])):
+                runs = isinstance(first, c_ast.Assignment) and call_of(first.rvalue)[0] == names.steps
+                if runs and spell(condition) == f"status == {names.ok}":
+                    return True
+            case _:
+                pass
+    return False
 
 
 class _Function:

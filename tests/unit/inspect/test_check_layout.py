@@ -417,6 +417,26 @@ HIDDEN_ELSEWHERE: dict[str, tuple[str, tuple[str, str, str], str]] = {
         ("pair.c", BEGIN, f"    if (context != NULL) {{ return PAIR_OK; }}\n{BEGIN}"),
         "pair_run ends with 'return PAIR_OK;'",
     ),
+    "steps without devices": (
+        "devices",
+        ("pair.c", "    if (status == PAIR_OK) {", "    if (status != PAIR_OK) {"),
+        "pair_run does not run the steps wherever all devices are in use",
+    ),
+    "a job that is not launched": (
+        "devices",
+        ("pair.c", "    if (device->launch(device->self, &job) != 0) {", "    if (device == NULL) {"),
+        "src/pair.c has another 'hand_over' than the one that is generated",
+    ),
+    "memory that is lent": (
+        "devices",
+        ("pair.c", "{(void *)(uintptr_t)base, size_bytes,", "{(void *)((uintptr_t)base + 1u), size_bytes,"),
+        "src/pair.c has another 'lend' than the one that is generated",
+    ),
+    "an error that is forgotten": (
+        "requests",
+        ("several.c", "return first != SEVERAL_OK ? first : second", "return second"),
+        "src/several.c has another 'first_error' than the one that is generated",
+    ),
     "a way out before rows": (
         "pushed rows",
         ("rows.c", PUSHING, f"    if (context != NULL) {{ return ROWS_OK; }}\n{PUSHING}"),
