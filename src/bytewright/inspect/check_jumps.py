@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 
 from pycparser import c_ast
 
+from bytewright.codegen.expressions import FUNCTIONS
 from bytewright.inspect.c_nodes import call_of, plain_name, spell
 from bytewright.inspect.c_source import CSource, descend
 from bytewright.inspect.read_entry import step_functions
-from bytewright.ir.scalar_functions import SCALAR_FUNCTIONS
 from bytewright.record.names import MEMBERS_OF_ROWS, Names, symbols_of_files
 from bytewright.record.plan import Plan
 
@@ -66,7 +66,7 @@ class _Function:
         self.calls_kernels = name in step_functions(names)
         self.known = {
             *symbols_of_files(has_devices=names.has_devices),
-            *(*SCALAR_FUNCTIONS, "INT64_C"),
+            *(*FUNCTIONS, "INT64_C"),
             *(names.step, names.allocate, names.release),
             *plan.externals,
         }
