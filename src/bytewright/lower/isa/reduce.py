@@ -38,7 +38,7 @@ def with_reductions(
         name: Of the set.
         unit: Its vectors, if it has any.
         templates: Its own.
-        narrow: Its lanes for results of bytes.
+        narrow: Its lanes for results of bytes, which are tried before the unit, in order.
     """
     found = [_narrow_reductions(name, each, unit) for each in narrow]
     if unit is not None:
