@@ -274,7 +274,7 @@ def test_s15_inputs_and_outputs_of_the_caller_keep_to_what_all_devices_reach(
             attach_candidates(module, apart)
         (diagnostic,) = caught.value.diagnostics
         assert diagnostic.message == (
-            f"the application can have {side} '{name}' in no memory that 'cpu' and 'npu' reach"
+            f"the application can have {side} '{name}' in no memory that can be written and that 'cpu' and 'npu' reach"
         )
         assert diagnostic.notes[-1] == "'npu' reaches: own"
     inside = places(attach_candidates(place_io(module), target()))

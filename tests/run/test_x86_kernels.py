@@ -29,7 +29,7 @@ from bytewright.target.isa.this_machine import this_machine
 from support.against_reference import assert_equals_reference, drawn
 from support.instruction_program import InstructionProgram
 from support.random_models import RandomModel, operator_models
-from support.random_networks import random_convolution, random_network, random_reduction
+from support.random_networks import random_convolution, random_elements, random_network, random_reduction
 from support.shared_models import new_folder
 from support.tiers import covering, some
 from tflite_writer import OPTIONAL, ModelBuilder
@@ -55,6 +55,7 @@ def models(dtype: str, first: int) -> list[RandomModel]:
     return [
         *(random_convolution(number, dtype) for number in some(range(first, first + 12), every=4)),
         *(random_reduction(number, dtype) for number in some(range(first, first + 12), every=4)),
+        *(random_elements(number) for number in some(range(first, first + 12), every=4) if dtype == "int8"),
         *some(drawn(operator_models("FULLY_CONNECTED", dtype), 4, first), every=4),
         *(random_network(number, dtype, size=8) for number in some(range(first, first + 4), every=4)),
     ]

@@ -1,7 +1,7 @@
 """`<model>_kernels.h` and `<model>_kernels.c`: one C function for each kernel."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import pairwise
 
 from bytewright import ir
@@ -23,7 +23,7 @@ from bytewright.ir.backend import backend_functions
 from bytewright.ir.instructions import instructions_of
 from bytewright.ir.packed import packed_calls
 from bytewright.ir.rewrite import rename_callees
-from bytewright.ir.walk import blocks, calls, expressions, walk_statements
+from bytewright.ir.walk import calls, expressions, walk_statements
 from bytewright.record.names import Names
 
 ABOUT_KERNELS = (
@@ -144,7 +144,7 @@ def write_operator_functions(
     What only the plain C of instructions calls is there only where that is.
     """
     functions = tuple(functions)
-    used = _called_in(s for function in functions for s in _outside_instructions(function.body))
+    used = _called_in(s for function in functions for s in walk_statements(function.body))
     conditions: dict[ir.ScalarFunction, list[str]] = {}
     for instruction in instructions_of(functions):
         for called in sorted(_called_in(walk_statements(instruction.body)), key=lambda f: f.name):
@@ -163,15 +163,6 @@ def write_operator_functions(
 
 def _called_in(statements: Iterable[ir.Statement]) -> set[ir.ScalarFunction]:
     return {call for s in statements for expression in expressions(s) for call in called_in(expression)}
-
-
-def _outside_instructions(sequence: ir.Seq) -> Iterator[ir.Statement]:
-    """All statements but those that say what an instruction does."""
-    for statement in sequence.statements:
-        if not isinstance(statement, ir.InstructionCall):
-            yield statement
-            for block in blocks(statement):
-                yield from _outside_instructions(block)
 
 
 def _write_scalar_function(writer: Writer, function: ir.ScalarFunction, result: ir.Expr) -> None:

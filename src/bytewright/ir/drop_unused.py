@@ -95,17 +95,17 @@ def _read_for_others(call: InstructionCall) -> set[Buffer]:
         given[name]
         for names, written in _uses(call.instruction)
         for name in names
-        if name in given and given[name] != given.get(written)
+        if name in given and (len(written) != 1 or given[name] != given.get(written[0]))
     }
 
 
 @lru_cache(maxsize=1 << 12)
-def _uses(instruction: Instruction) -> tuple[tuple[tuple[str, ...], str], ...]:
-    """What each statement of a body loads from, and what it stores to: the names, the latter empty where it is none."""
+def _uses(instruction: Instruction) -> tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]:
+    """The names of what each statement of a body loads from, and of what it stores to."""
     return tuple(
         (
             tuple(buffer.name for buffer in loaded_buffers(statement)),
-            statement.buffer.name if isinstance(statement, Store) else "",
+            tuple(buffer.name for buffer in stored_buffers(statement)),
         )
         for statement in walk_statements(instruction.body)
     )

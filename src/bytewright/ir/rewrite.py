@@ -49,7 +49,14 @@ from bytewright.ir.prim import (
     Store,
     View,
 )
-from bytewright.ir.walk import as_any, defined_names, loaded_buffers, walk_expression, walk_statements
+from bytewright.ir.walk import (
+    as_any,
+    defined_names,
+    loaded_buffers,
+    stored_buffers,
+    walk_expression,
+    walk_statements,
+)
 
 Indices = tuple[Expr, ...]
 Element = tuple[Buffer, Indices]
@@ -478,7 +485,7 @@ def _touched_names(instruction: Instruction) -> tuple[tuple[str, ...], tuple[str
     """The names of what a body loads from, and of what it stores to."""
     statements = tuple(walk_statements(instruction.body))
     loaded = (buffer.name for statement in statements for buffer in loaded_buffers(statement))
-    stored = (statement.buffer.name for statement in statements if isinstance(statement, Store))
+    stored = (buffer.name for statement in statements for buffer in stored_buffers(statement))
     return tuple(dict.fromkeys(loaded)), tuple(dict.fromkeys(stored))
 
 

@@ -60,7 +60,7 @@ MAX_ELEMENTS = (1 << 31) - 1
 
 def upper_bound(extent: Extent) -> int:
     """The largest value that an extent can take."""
-    return extent.upper if type(extent) is Symbol else extent
+    return extent.upper if isinstance(extent, Symbol) else extent
 
 
 def format_shape(shape: tuple[Extent, ...]) -> str:

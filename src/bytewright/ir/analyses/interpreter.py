@@ -1,7 +1,8 @@
 """Abstract interpretation of bodies: one driver, which goes through statements in the order in which they run.
 
 An analysis is a subclass of `Interpreter`: a domain, which is what it keeps of numbers and of memory at the present
-statement, and hooks, which are what a statement does to that. The driver alone knows the kinds of statements.
+statement, and hooks, which are what a statement does to that. Of these analyses the driver alone knows the kinds of
+statements.
 
 - `evaluate`, before each statement that evaluates expressions: what these load, and whether they may.
 - `turns`, at a loop: the body runs once for each `yield`. Before the first one the variable gets its values; behind the

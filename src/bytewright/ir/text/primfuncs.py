@@ -350,8 +350,6 @@ def print_sequence(sequence: ir.Seq, indent: str, remarks: Notes, outside: Scope
         lines.extend(wrapped(format_statement(statement, scopes), indent))
         lines.extend(note_lines(statement, remarks, indent))
         define_scope(scopes, statement)
-        if isinstance(statement, ir.InstructionCall):
-            continue
         for position, block in enumerate(blocks(statement)):
             if position > 0:
                 lines.append(f"{indent}}} else {{")

@@ -3,10 +3,10 @@
 Neighbours along the last axis are lanes, where a tensor's other axes are merged into it as far as all of them allow.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 
 from bytewright import ir
-from bytewright.ir.walk import walk_all_expressions
+from bytewright.ir.walk import evaluated, walk_expression
 from bytewright.lower.epilogue import Epilogue
 from bytewright.lower.group import Group
 from bytewright.lower.isa.registry import instruction_sets
@@ -73,7 +73,7 @@ def _write_line(epilogue: Epilogue, unit: VectorUnit, outer: Coordinates, count:
     with counted(body, "vector", num_vectors) as vector:
         with body.captured() as statements:
             epilogue.store((*outer, vector * unit.lanes + lane))
-        if not any(map(_calls_function, statements)):
+        if not _calls_function(statements, lane):
             return "C compilers make vectors of narrower elements of it"
         if not vectorise(body, unit, lane, statements):
             return "there is no vector instruction for something in it"
@@ -83,5 +83,13 @@ def _write_line(epilogue: Epilogue, unit: VectorUnit, outer: Coordinates, count:
     return None
 
 
-def _calls_function(statement: ir.Statement) -> bool:
-    return any(isinstance(each, ir.ScalarCall) for each in walk_all_expressions(statement))
+def _calls_function(statements: Sequence[ir.Statement], lane: ir.Var) -> bool:
+    """Whether a function is called that may give another value in every lane."""
+    named = {lane}
+    for statement in statements:
+        for each in evaluated(statement):
+            if isinstance(each, ir.ScalarCall) and not named.isdisjoint(walk_expression(each)):
+                return True
+        if isinstance(statement, ir.Let) and not named.isdisjoint(walk_expression(statement.value)):
+            named.add(statement.variable)
+    return False

@@ -38,7 +38,7 @@ def with_reductions(
         name: Of the set.
         unit: Its vectors, if it has any.
         templates: Its own.
-        narrow: Its lanes for results of bytes.
+        narrow: Its lanes for results of bytes, which are tried before the unit, in order.
     """
     found = [_narrow_reductions(name, each, unit) for each in narrow]
     if unit is not None:
@@ -86,12 +86,16 @@ def _narrow_declines(narrow: NarrowLanes, count: Callable[[Template, Any], int])
             return reason
         if narrow.dtype is ir.DType.I16 and (num := count(template, operation)) > MOST_SUMMED:
             return f"16 bits do not hold a sum of {num} bytes"
-        channels = template.type(0).shape[-1]
-        if not isinstance(channels, int) or channels < narrow.lanes:
-            return f"it has {channels} channels, fewer than the {narrow.lanes} of a register"
-        return None
+        return _few_channels(template, narrow.lanes, "register")
 
     return why
+
+
+def _few_channels(template: Template, lanes: int, what: str) -> str | None:
+    channels = template.type(0).shape[-1]
+    if not isinstance(channels, int) or channels < lanes:
+        return f"it has {channels} channels, fewer than the {lanes} of a {what}"
+    return None
 
 
 def _reductions(name: str, unit: VectorUnit) -> Templates:
@@ -148,9 +152,6 @@ def _declines(unit: VectorUnit, *operators: ir.BinaryOperator) -> Decline:
         for operator in operators:
             if (operator, kept) not in unit.binaries:
                 return f"there is no vector for {operator.value} of {dtype.value}"
-        channels = template.type(0).shape[-1]
-        if not isinstance(channels, int) or channels < unit.lanes:
-            return f"it has {channels} channels, fewer than the {unit.lanes} of a vector"
-        return None
+        return _few_channels(template, unit.lanes, "vector")
 
     return why

@@ -29,7 +29,7 @@ def store_lanes(
         channel: The first channel.
         totals: A register with their finished sums, or memory.
         finished: The anchor's element, given the sum of a channel, and that channel.
-        first: Where the first of them lies in memory.
+        first: Where the first of them lies in memory; 0 for a register.
     """
     body, epilogue = template.body, template.epilogue
     lane = ir.Var(body.unique_name("lane"), ir.DType.I32)

@@ -5,14 +5,14 @@ channels is one dot product over it (`dot.py`). A row's last pixel goes alone wh
 pair of pixels reads is read before one of its elements is stored, so that the output may lie over the input.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from bytewright import ir
 from bytewright.diagnostics import InternalError
-from bytewright.ir.builder import load, region
+from bytewright.ir.builder import BodyBuilder, load, region
 from bytewright.lower.isa.dsp.dot import dot, pack
 from bytewright.lower.isa.dsp.interior import first_column, inside_together
 from bytewright.lower.isa.dsp.requantise import Channels, channels_of
@@ -86,6 +86,27 @@ def write_conv2d(template: Template, operation: Conv2d) -> None:
                 kernel.write(((n, y, ir.const(2 * pairs) if x is None else x),))
 
 
+def _where(
+    body: BodyBuilder,
+    condition: ir.Expr,
+    then: Callable[[], None],
+    otherwise: Callable[[], None],
+    note: str = "",
+) -> None:
+    """Writes one of two, or a branch; the note is for the second part of one."""
+    if condition == ir.TRUE:
+        then()
+    elif condition == ir.FALSE:
+        otherwise()
+    else:
+        with body.if_(condition):
+            then()
+        with body.else_():
+            if note:
+                body.note(note)
+            otherwise()
+
+
 # A sum, with where it goes: the pixel and the channel.
 Sum = tuple[Pixel, ir.Expr, ir.Expr]
 
@@ -153,15 +174,7 @@ class _Kernel:
                 at = (ky * window.columns.kernel + kx) * (channels * num // 2)
                 self._widen(sources, patch, at, channels)
 
-        if inside == ir.TRUE:
-            rows()
-        elif inside == ir.FALSE:
-            taps()
-        else:
-            with body.if_(inside):
-                rows()
-            with body.else_():
-                taps()
+        _where(body, inside, rows, taps)
 
     def _widen(self, sources: Sequence[ir.Buffer], patch: ir.Buffer, first: ir.Expr, length: int) -> None:
         """Elements of each source as words of the patch, from an index on."""
@@ -208,16 +221,7 @@ class _Kernel:
             with convolution.each_element(pixel) as (activation, index):
                 body.store(target, index, activation)
 
-        if inside == ir.TRUE:
-            rows()
-        elif inside == ir.FALSE:
-            taps()
-        else:
-            with body.if_(inside):
-                rows()
-            with body.else_():
-                body.note("at the border; outside the input it is the zero point")
-                taps()
+        _where(body, inside, rows, taps, "at the border; outside the input it is the zero point")
 
     def _multiply(self, pixels: Sequence[Pixel], patch: ir.Buffer) -> None:
         """Every pair of channels: a dot product over the patch, then scale and store."""
