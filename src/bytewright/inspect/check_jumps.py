@@ -8,10 +8,11 @@ from collections.abc import Iterator, Sequence
 
 from pycparser import c_ast
 
-from bytewright.codegen.expressions import FUNCTIONS
+from bytewright import ir
 from bytewright.inspect.c_nodes import call_of, plain_name, spell
 from bytewright.inspect.c_source import CSource, descend
 from bytewright.inspect.read_entry import step_functions
+from bytewright.ir.scalar_functions import SCALAR_FUNCTIONS
 from bytewright.record.names import MEMBERS_OF_ROWS, Names, symbols_of_files
 from bytewright.record.plan import Plan
 
@@ -19,6 +20,11 @@ from bytewright.record.plan import Plan
 _NEVER = (
     *(c_ast.Goto, c_ast.Label, c_ast.Switch, c_ast.Case, c_ast.Default, c_ast.Break, c_ast.Continue),
     *(c_ast.Enum, c_ast.Typedef, c_ast.Pragma),
+)
+# What numbers in C may call.
+_OF_EXPRESSIONS = frozenset(
+    {*SCALAR_FUNCTIONS, "INT64_C"}
+    | {f"{name}_{dtype.value}" for name in ("min", "max", "clamp") for dtype in ir.DType}
 )
 # What the functions are given is called so, or is kept in the context between rows.
 _ARGUMENTS = {"context": "", "inputs": "", "devices": "", "outputs": "&context->outputs"}
@@ -66,7 +72,7 @@ class _Function:
         self.calls_kernels = name in step_functions(names)
         self.known = {
             *symbols_of_files(has_devices=names.has_devices),
-            *(*FUNCTIONS, "INT64_C"),
+            *_OF_EXPRESSIONS,
             *(names.step, names.allocate, names.release),
             *plan.externals,
         }

@@ -356,8 +356,8 @@ HIDDEN: dict[str, tuple[str, str, str, str]] = {
     "a file of elsewhere": (
         "digits.c",
         "#include",
-        '#include "/tmp/evil.h"\n#include',
-        "'#include \"/tmp/evil.h\"' is nothing that is generated",
+        '#include "/elsewhere/evil.h"\n#include',
+        "'#include \"/elsewhere/evil.h\"' is nothing that is generated",
     ),
     "a header of elsewhere": (
         "include/digits.h",
