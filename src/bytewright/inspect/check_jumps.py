@@ -110,7 +110,7 @@ class _Function:
         items: Sequence[c_ast.Node] = self.body.block_items or ()
         ends = ["status"] if self.name == self.names.end and self.names.has_devices else [self.names.ok]
         match items[-1:]:
-            case [c_ast.Return(expr=c_ast.ID(name=name)) as last] if name in ends:
+            case [c_ast.Return(expr=c_ast.ID(name=name)) as last] if plain_name(name) in ends:
                 yield last
             case _:
                 pass
