@@ -36,12 +36,11 @@ def write_elementwise(
         features: What the core has.
     """
     reasons: list[str] = []
-    for each in instruction_sets(features):
-        if each.unit is None:
-            continue
-        kernel, name = new_kernel(), f"{each.name}.elementwise"
-        epilogue = Epilogue(kernel, group, *merge_axes(group, types, constants))
-        reason = _write_in_lanes(kernel, epilogue, each.unit)
+    units = {each.name: each.unit for each in instruction_sets(features) if each.unit is not None}
+    merged = merge_axes(group, types, constants) if units else (types, constants)
+    for set_name, unit in units.items():
+        kernel, name = new_kernel(), f"{set_name}.elementwise"
+        reason = _write_in_lanes(kernel, Epilogue(kernel, group, *merged), unit)
         if reason is None:
             kernel.template = name
             break
