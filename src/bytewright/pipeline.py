@@ -48,7 +48,9 @@ from bytewright.storage.apply_solution import apply_solution
 from bytewright.storage.choose_ways import choose_ways
 from bytewright.storage.drop_unused_buffers import drop_unused_buffers
 from bytewright.storage.external_stacks import with_external_stacks
+from bytewright.storage.keep_initial import keep_initial
 from bytewright.storage.pass_constants import pass_constants
+from bytewright.storage.with_state_pool import with_state_pool
 from bytewright.store import REMEDY_NODES, above_steps, store_smallest
 from bytewright.target.model import Target, without_limits
 
@@ -228,6 +230,8 @@ def lower_model(
         module = run(share_kernels, module)
 
     # Every argument, every stack and every name is made plain, for storage to decide about.
+    if module.state:
+        module = run(keep_initial, module)
     module = run(pass_constants, module)
     if not undeclared_tags(module, target):  # or a buffer could go that storage has to refuse
         module = run(drop_unused_buffers, module)
@@ -237,7 +241,7 @@ def lower_model(
     module = run(place_scopes, module, target, options.io)
     if lacks_constants(module, target):  # of devices that have memory of their own alone
         module = run(fetch_constants, module, target)
-    target = with_external_stacks(module, target)
+    target = with_state_pool(module, with_external_stacks(module, target))
     if any(tag.lowering_pass for tag in target.scope_tags):
         module = run(lower_tags, module, target)
     if options.calling_form is ir.Form.PACKED:

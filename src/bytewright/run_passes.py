@@ -31,6 +31,7 @@ PASSES: dict[str, Stage] = {
     "fold_constant_channels": Stage.PLACED,
     "lower_graph": Stage.OPEN,
     "share_kernels": Stage.OPEN,
+    "keep_initial": Stage.OPEN,
     "pass_constants": Stage.OPEN,
     "drop_unused_buffers": Stage.OPEN,
     "place_scopes": Stage.LOWERED,

@@ -255,7 +255,7 @@ def _numbers(macros: Mapping[str, str]) -> dict[str, int]:
 
 def _differences_of_addresses(path: str, plan: Plan, names: Names, source: CSource) -> Iterator[str]:
     """The functions that return where inputs and outputs lie in the workspace."""
-    for border in ir.Border:
+    for border in ir.SIDES:
         for tensor in plan.tensors(border):
             buffer = plan.buffers.get(tensor.buffer)
             if buffer is None or buffer.place.kind is not PlaceKind.PLANNED:

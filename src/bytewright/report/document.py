@@ -20,6 +20,7 @@ def report_document(plan: Plan) -> dict[str, Any]:
         **members(plan, "model", "target", "numerics"),
         "symbols": [encode(symbol) for symbol in plan.symbols],
         **members(plan, "plan_hash", *figures),
+        **({"state_bytes": plan.state_bytes, "states": encode(plan)["states"]} if plan.states else {}),
         **({} if plan.narrowed is None else {"narrowed": encode(plan.narrowed)}),
         "pools": [_pool(plan, name) for name in plan.pools],
         "memories": [{**asdict(use), "free_bytes": use.free_bytes} for use in use_by_memory(plan)],

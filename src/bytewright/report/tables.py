@@ -27,15 +27,21 @@ def print_report(plan: Plan, console: Console) -> None:
     """Prints everything, from the total to the single step."""
     console.print(Text(f"{plan.model} for {plan.target}, bit for bit {plan.numerics}", style="bold"))
     written = f", parameters in RAM {plan.ram_parameter_bytes} B" if plan.ram_parameter_bytes else ""
+    kept = f"state {plan.state_bytes} B, " if plan.states else ""
     border = f"inputs and outputs are {_WHERE_BORDER[plan.io_in_workspace]}"
     if plan.image is not None:
         border = f"the input comes in {plan.image.num_rows} rows of {plan.image.row_bytes} B, outputs are the caller's"
     console.print(
-        f"RAM {plan.ram_bytes} B: workspace {plan.workspace_bytes} B, stack {plan.stack_bytes} B{written}; "
+        f"RAM {plan.ram_bytes} B: workspace {plan.workspace_bytes} B, {kept}stack {plan.stack_bytes} B{written}; "
         f"all parameters {plan.parameter_bytes} B; {border}",
         soft_wrap=True,
     )
     facts = [f"each run takes {plan.extents_text}"] if plan.symbols else []
+    if plan.states:
+        names = ", ".join(state.name for state in plan.states)
+        facts.append(
+            f"{names} survive{'s' if len(plan.states) == 1 else ''} runs: reset before each new sequence"
+        )
     facts += [
         f"parameters {pool.name} are {pool.loading}"
         for pool in plan.pools.values()
@@ -136,8 +142,17 @@ def pools_table(plan: Plan) -> Table:
 
 def memories_table(plan: Plan) -> Table:
     """What each memory holds."""
-    columns = ("memory", ">workspace", ">parameters", ">stack", ">free")
-    figures = attrgetter("name", "workspace_bytes", "parameter_bytes", "stack_bytes", "free_bytes")
+    state = ((">state", "state_bytes"),) if plan.states else ()
+    columns, members = zip(
+        ("memory", "name"),
+        (">workspace", "workspace_bytes"),
+        *state,
+        (">parameters", "parameter_bytes"),
+        (">stack", "stack_bytes"),
+        (">free", "free_bytes"),
+        strict=True,
+    )
+    figures = attrgetter(*members)
     return _table("Memories", columns, map(figures, use_by_memory(plan)))
 
 
