@@ -87,9 +87,7 @@ class GraphBuilder:
     growths: dict[str, Growth] = field(default_factory=dict[str, Growth])
     batched: set[str] = field(default_factory=set[str])
     nodes: list[ir.Node] = field(default_factory=list[ir.Node])
-    buffers: dict[tuple[int, str | None], bytes] = field(
-        default_factory=dict[tuple[int, str | None], bytes]
-    )
+    buffers: dict[tuple[int, str | None], bytes] = field(default_factory=dict[tuple[int, str | None], bytes])
     producers: dict[str, ir.Node] = field(default_factory=dict[str, ir.Node])
     spreads: dict[int, Spread] = field(default_factory=dict[int, Spread])
     folding_budget: int = FOLDING_BUDGET

@@ -152,9 +152,9 @@ def _tensor(index: int, table: Table, buffers: tuple[memoryview, ...], *, is_def
     if buffer >= max(len(buffers), 1):
         raise DamagedError(f"{place} refers to buffer {buffer} of {len(buffers)}")
     values = buffers[buffer] if buffers else memoryview(b"")
-    if len(values) and (needed_bytes := _needed_bytes(element_type, prod(shape))) is not None:
-        if len(values) != needed_bytes:
-            raise DamagedError(f"{place} needs {needed_bytes} bytes of values, its buffer has {len(values)}")
+    needed_bytes = _needed_bytes(element_type, prod(shape))
+    if len(values) and needed_bytes not in (None, len(values)):
+        raise DamagedError(f"{place} needs {needed_bytes} bytes of values, its buffer has {len(values)}")
     return TensorRecord(
         index=index,
         name=name,

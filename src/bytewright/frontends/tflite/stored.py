@@ -1,4 +1,4 @@
-"""Constants that files store in fewer bits than they are computed with: float16 and int4, widened when they are read."""
+"""Constants that files store in fewer bits than the graph has them in: float16 and int4, widened when they are read."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
