@@ -16,6 +16,7 @@ from bytewright.codegen.name_symbols import name_symbols, taken_names
 from bytewright.codegen.pack_calls import pack_calls
 from bytewright.frontends.open_batch import open_batch
 from bytewright.frontends.registry import import_model
+from bytewright.frontends.tie_states import tie_states
 from bytewright.input_file import read_input
 from bytewright.ir.analyses.clock import read_clock
 from bytewright.ir.analyses.stack import stack_uses
@@ -145,6 +146,8 @@ def plan_model(
         admit(model, target)
         module, model_files = model, dict[str, bytes]()
     is_program = bool(module.entries)
+    if options.state:
+        module = run(tie_states, module, options.state)
     bound: BoundValues = {}
     if not is_program:
         if options.batch_max is not None:

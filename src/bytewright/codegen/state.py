@@ -94,13 +94,12 @@ def failure_contract(plan: Plan) -> str:
 
 
 def _failing_steps(plan: Plan) -> tuple[int, ...]:
-    """The steps that may end a run: those of other devices, with memory on request, or that the application carries out."""
-    if plan.externals:
-        return tuple(step.index for step in plan.steps)  # kernels may call them
+    """The steps that may end a run: on other devices, with memory on request, or carried out by the application."""
     return tuple(
         step.index
         for step in plan.steps
         if step.device != plan.device.name
         or step.is_packed
+        or step.kernel in plan.externals
         or any(plan.buffers[name].place.kind is PlaceKind.ARENA for name in step.touched)
     )

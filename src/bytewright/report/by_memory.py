@@ -11,8 +11,8 @@ class MemoryUse:
     """Bytes of one memory, by what they are for.
 
     Attributes:
-        workspace, state, parameters: What the pools hold, not what they were lent; parameters count in the memory that keeps
-            them until they are loaded, and in the one where they are read.
+        workspace, state, parameters: What the pools hold, not what they were lent; parameters count in the memory that
+            keeps them until they are loaded, and in the one where they are read.
         stack: The sizes of the stacks in it, their allowances included, and the reserves.
     """
 

@@ -46,6 +46,6 @@ def with_state_pool(module: ir.Module, target: Target) -> Target:
     raise compile_error(
         "BW301",
         f"the model keeps {size_bytes} B between runs, for which no memory of a workspace has room",
-        notes,
+        tuple(notes),
         f'give it a pool of its own in the target file: [[state]] name = "{name}" and a memory',
     )

@@ -9,6 +9,7 @@ from bytewright.frontends.tflite.model import ABSENT, ModelRecord, OperatorRecor
 from bytewright.frontends.tflite.shape_arithmetic import FOLDED, KnownAtImport, known_at_import
 from bytewright.frontends.tflite.stored import STORED
 from bytewright.frontends.tflite.table import CONTROL_FLOW, OPERATORS
+from bytewright.frontends.tflite.variables import WITHOUT_VALUES, unassigned_variables
 
 MOST_PLACES = 10
 _RUN_TIME_TYPES = ("INT8", "FLOAT32", "BOOL")
@@ -81,6 +82,13 @@ def _check_structure(whole: _Survey) -> None:
     variables = (tensor for tensor in used if tensor.is_variable and tensor.index not in brought)
     notes.extend(f"{tensor.label} is a variable that survives between runs" for tensor in variables)
     notes.extend(f"{tensor.label} is sparse" for tensor in used if tensor.is_sparse)
+    unassigned = unassigned_variables(model)
+    whole.report(
+        "BW107",
+        "the model reads variables that nothing assigns",
+        [f"variable '{name}', operator {readers[0].label}" for name, readers in unassigned.items()],
+        WITHOUT_VALUES,
+    )
     whole.report(
         "BW107",
         "the model's structure is not supported",
@@ -151,6 +159,7 @@ def _check_types(whole: _Survey) -> None:
     Constants may be int32 and int64, too, and of what is widened where operators take it.
     """
     model, integers, widened = whole.model, _taken_as(whole.model, "int32"), _widened_constants(whole.model)
+    resources = _taken_as(model, "resource")
     reported, never_uint8 = _reported(whole), _never_uint8(whole)
     wrong = [
         tensor
@@ -159,6 +168,7 @@ def _check_types(whole: _Survey) -> None:
         and tensor.element_type not in _allowed_types(whole, tensor.index)
         and (tensor.element_type != "UINT8" or tensor.index in never_uint8)
         and (tensor.element_type != "INT32" or tensor.index not in integers)
+        and (tensor.element_type != "RESOURCE" or tensor.index not in resources)
         and (tensor.element_type not in STORED or tensor.index not in widened)
     ]
     notes = [f"{tensor.label} is {tensor.element_type}" for tensor in wrong]

@@ -66,6 +66,11 @@ from bytewright.frontends.tflite.shape import (
     convert_transpose,
 )
 from bytewright.frontends.tflite.strided_slice import convert_strided_slice
+from bytewright.frontends.tflite.variables import (
+    convert_assign_variable,
+    convert_nothing,
+    convert_read_variable,
+)
 from bytewright.ops.arithmetic import tables
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.elementwise import (
@@ -146,6 +151,7 @@ def _convert_ethos_u(conversion: Conversion) -> None:
 _CLAMPS = "fused activation: none, RELU, RELU6, RELU_N1_TO_1"
 _WEIGHTS = "constant weights, per tensor or per channel, zero point 0"
 _MOVED = ("int8", "float32", "int32")
+_KEPT = (*_MOVED, "uint8", "bool", "resource")
 _NUMBERS = ("int8", "float32", "int32")
 _FLOAT = ("float32",)
 _BOTH = ("int8", "float32")
@@ -516,6 +522,14 @@ OPERATORS: dict[str, TfliteOperator] = {
         cost_ms=2.5,
         has_weights=True,
         input_at=2,
+    ),
+    "VAR_HANDLE": TfliteOperator(convert_nothing, types=_KEPT),
+    "READ_VARIABLE": TfliteOperator(
+        convert_read_variable, limits="of a variable that is assigned, in a run or once", types=_KEPT
+    ),
+    "ASSIGN_VARIABLE": TfliteOperator(convert_assign_variable, types=_KEPT),
+    "CALL_ONCE": TfliteOperator(
+        convert_nothing, limits="of a subgraph that assigns constants to variables", types=_KEPT
     ),
     "UNPACK": TfliteOperator(
         convert_unpack, "UnpackOptions", "results quantised as the operand is", cost_ms=1.5, types=_MOVED
