@@ -21,6 +21,7 @@ from bytewright.inspect.check_flow import faults_of_branches
 from bytewright.inspect.check_lines import bytes_taken, faults_of_lines, line_of_parameters
 from bytewright.inspect.check_overlaps import contracts_in, faults_of_overlaps
 from bytewright.inspect.check_rows import faults_of_rows
+from bytewright.inspect.check_state import faults_of_states
 from bytewright.ir.analyses.clock import Condition
 from bytewright.plan import problem as planning
 from bytewright.plan.solution import Placement
@@ -49,6 +50,7 @@ def faults_of_plan(plan: Plan) -> list[str]:
     faults = [
         *faults_of_references(plan),
         *faults_of_alignments(plan),
+        *faults_of_states(plan),
         *_faults_of_steps(plan),
         *_faults_of_loop_steps(plan),
         *_faults_of_pools(plan),

@@ -176,6 +176,7 @@ OPERATORS: dict[str, TfliteOperator] = {
         int8_cost_ms=1.4,
     ),
     "ADD_N": TfliteOperator(partial(convert_add_n, operation=Add()), types=_FLOAT),
+    "ASSIGN_VARIABLE": TfliteOperator(convert_assign_variable, types=_KEPT),
     "AVERAGE_POOL_2D": TfliteOperator(
         partial(convert_pool, kind=TflAveragePool2d), "Pool2DOptions", _POOLS, cost_ms=2.0
     ),
@@ -194,6 +195,9 @@ OPERATORS: dict[str, TfliteOperator] = {
         absent=_MOVED_IN_TFLM,
     ),
     "BROADCAST_TO": TfliteOperator(convert_broadcast_to, limits="constant shape", cost_ms=1.5, types=_MOVED),
+    "CALL_ONCE": TfliteOperator(
+        convert_nothing, limits="of a subgraph that assigns constants to variables", types=("resource",)
+    ),
     "CAST": TfliteOperator(
         convert_cast,
         limits="raw values; integers wrap, floats are truncated and saturate; tflm: not uint8",
@@ -392,6 +396,9 @@ OPERATORS: dict[str, TfliteOperator] = {
         types=("int8", "uint8", "float32"),
         absent={Numerics.TFLM: ("float32 to uint8", "uint8 to uint8")},
     ),
+    "READ_VARIABLE": TfliteOperator(
+        convert_read_variable, limits="of a variable that is assigned, in a run or once", types=_KEPT
+    ),
     "REDUCE_MAX": TfliteOperator(
         partial(convert_reduced_extremum, kind=ReduceMax),
         "ReducerOptions",
@@ -523,17 +530,10 @@ OPERATORS: dict[str, TfliteOperator] = {
         has_weights=True,
         input_at=2,
     ),
-    "VAR_HANDLE": TfliteOperator(convert_nothing, types=_KEPT),
-    "READ_VARIABLE": TfliteOperator(
-        convert_read_variable, limits="of a variable that is assigned, in a run or once", types=_KEPT
-    ),
-    "ASSIGN_VARIABLE": TfliteOperator(convert_assign_variable, types=_KEPT),
-    "CALL_ONCE": TfliteOperator(
-        convert_nothing, limits="of a subgraph that assigns constants to variables", types=_KEPT
-    ),
     "UNPACK": TfliteOperator(
         convert_unpack, "UnpackOptions", "results quantised as the operand is", cost_ms=1.5, types=_MOVED
     ),
+    "VAR_HANDLE": TfliteOperator(convert_nothing, types=("resource",)),
 }
 
 SUPPORTED = tuple(SupportedOperator(name, row.types, row.limits) for name, row in OPERATORS.items())
