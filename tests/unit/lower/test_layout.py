@@ -36,7 +36,9 @@ def test_every_element_is_where_it_is_read(seed: int) -> None:
                 for channels in of_channels[block : block + vectors]:
                     for channel in channels:
                         for k in step:
-                            is_zero = channel is None or k is None
-                            expected.append(0 if is_zero else int(weights[channel, run * length + k]))
+                            if channel is None or k is None:
+                                expected.append(0)
+                            else:
+                                expected.append(int(weights[channel, run * length + k]))
     assert packed.tolist() == expected
     assert packed.dtype == weights.dtype

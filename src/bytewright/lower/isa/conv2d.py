@@ -9,9 +9,11 @@ channels before it stores the first of their results.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from bytewright import ir
 from bytewright.ir.builder import region
+from bytewright.lower.isa.instruction_set import IsaTemplate
 from bytewright.lower.isa.store_lanes import store_lanes
 from bytewright.lower.isa.tile import Tile
 from bytewright.lower.isa.window_rows import ALIGNMENT, window_rows
@@ -22,7 +24,19 @@ from bytewright.lower.kernels.layout import End, Layout
 from bytewright.ops.convolution import Conv2d
 
 
-def conv2d_declines(unit: Tile, template: Template, operation: Conv2d) -> str | None:
+def conv2d_templates(name: str, *tiles: Tile) -> tuple[IsaTemplate, ...]:
+    """The templates of an instruction set of some name, one for each tile."""
+    return tuple(
+        IsaTemplate(
+            f"{name}.conv2d_{tile.element.value}",
+            partial(_write_conv2d, tile),
+            partial(_conv2d_declines, tile),
+        )
+        for tile in tiles
+    )
+
+
+def _conv2d_declines(unit: Tile, template: Template, operation: Conv2d) -> str | None:
     """Why this is no convolution for the kernel below."""
     del operation
     wanted = unit.element
@@ -30,7 +44,7 @@ def conv2d_declines(unit: Tile, template: Template, operation: Conv2d) -> str | 
     return f"its elements are {found[0].value}, not {wanted.value}" if found else None
 
 
-def write_conv2d(unit: Tile, template: Template, operation: Conv2d) -> None:
+def _write_conv2d(unit: Tile, template: Template, operation: Conv2d) -> None:
     """Writes the kernel. x: [N, H, W, IC]; weights: [OC, KH, KW, IC]; bias: [OC]; result: [N, OH, OW, OC]."""
     convolution = convolution_of(template, operation)
     _Kernel(unit, convolution).write()
