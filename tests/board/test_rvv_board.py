@@ -14,7 +14,7 @@ from bytewright.target.isa import risc_v
 from bytewright.target.isa.isa import Emulator
 from support.random_networks import random_convolution, random_network, random_reduction
 from support.reference import LiteRt
-from support.shared_models import bundle, model_content, random_inputs
+from support.shared_models import KWS, bundle, model_content, random_inputs
 from support.tiers import some
 from support.user_mode import num_equal_to_reference
 
@@ -38,14 +38,17 @@ def test_lanes(tmp_path: Path, dtype: str) -> None:
 @pytest.mark.parametrize("num_bits", [128, 512])
 def test_kws_on_registers_of_any_length(num_bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """As many instructions, of which there are at most a sixth of those of plain C: 12,837,100 by the same compiler."""
-    monkeypatch.setattr(
-        risc_v, "Emulator", lambda program, _: Emulator(program, f"rv64,v=true,vlen={num_bits}")
-    )
-    batch = random_inputs("kws", 2, 17)
+
+    def emulator(program: str, processor: str) -> Emulator:
+        assert "vlen=128" in processor
+        return Emulator(program, processor.replace("vlen=128", f"vlen={num_bits}"))
+
+    monkeypatch.setattr(risc_v, "Emulator", emulator)
+    batch = random_inputs(KWS, 2, 17)
     result = run_batch(
-        bundle("kws", load_target("rv64gcv")), batch, on="qemu", options=BuildOptions(compiler=COMPILER)
+        bundle(KWS, load_target("rv64gcv")), batch, on="qemu", options=BuildOptions(compiler=COMPILER)
     )
-    reference = LiteRt(model_content("kws"))
+    reference = LiteRt(model_content(KWS))
     for inputs, outputs in zip(batch, result.outputs, strict=True):
         np.testing.assert_array_equal(outputs[0], reference.run(*inputs)[0])
     assert max(result.instructions) <= 900_000
