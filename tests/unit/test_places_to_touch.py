@@ -33,6 +33,7 @@ REWRITES = {
     "lower/float_sum.py",
     "lower/fold_pad.py",
     "graph/inline_calls.py",
+    "graph/open_batch.py",
     "place/flows.py",
     "place/on_options.py",
     "place/plan_devices.py",

@@ -8,15 +8,15 @@ from dataclasses import replace
 
 from bytewright import ir
 from bytewright.base.c_names import c_name, is_c_name, model_name, unique_c_name, unique_name
-from bytewright.codegen.expressions import FUNCTIONS
-from bytewright.codegen.externals import externals, own_kernels
 from bytewright.diagnostics import compile_error
 from bytewright.ir.analyses.hand_over import c_names_of_devices, devices_of
+from bytewright.ir.externals import externals, own_kernels
 from bytewright.ir.packed import PACKED_END, packed_calls, packed_stem
 from bytewright.ir.rewrite import rename_callees
 from bytewright.ir.symbols import symbols_of
 from bytewright.ir.walk import calls
-from bytewright.record.names import (
+from bytewright.naming.operator_functions import FUNCTIONS
+from bytewright.naming.symbols import (
     NAMES_OF_HAND_OVERS,
     OF_POOLS,
     symbols_of_devices,

@@ -13,7 +13,7 @@ from bytewright.diagnostics import Collector, CompileError, compile_error
 from bytewright.graph.bound.function import ApplicationFunction, Bound, BoundValues, ScalarArgument
 from bytewright.graph.bound.read_functions import read_functions
 from bytewright.ir.operators import ModelOperator, model_operators
-from bytewright.lower.fuse import reshaped
+from bytewright.ops.data import reshaped
 from bytewright.options import KernelBinding
 from bytewright.target.mistake import closest, closest_names, did_you_mean, listing
 from bytewright.target.model import Target
