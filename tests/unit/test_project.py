@@ -147,7 +147,7 @@ def test_the_layer_rule_finds_what_it_forbids(part: str, source: str) -> None:
     [
         ("storage", "from bytewright.plan import problem as plan, solution"),
         ("lower", "from bytewright.ir.expr import Add"),
-        ("cli", "import click, bytewright.pipeline"),
+        ("cli", "import click, bytewright.compiler.pipeline"),
     ],
 )
 def test_the_layer_rule_allows_what_it_should(part: str, source: str) -> None:
@@ -228,7 +228,7 @@ def test_what_checks_rows_and_overlaps_shares_no_code_with_what_made_them(judge:
 
 
 def test_the_rule_of_judges_finds_what_made_the_loops() -> None:
-    found = {module for module in modules_behind("bytewright.store") if MAKERS.match(module)}
+    found = {module for module in modules_behind("bytewright.compiler.store") if MAKERS.match(module)}
     assert {"bytewright.storage.rows.schedule", "bytewright.ir.analyses.overlap"} <= found
 
 

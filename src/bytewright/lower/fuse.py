@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from bytewright import ir
-from bytewright.lower.bound.function import Bound, BoundValues
+from bytewright.graph.bound.function import Bound, BoundValues
 from bytewright.lower.elements import ELEMENTS
 from bytewright.lower.group import Group
 from bytewright.lower.kernels.registry import TEMPLATES

@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 from bytewright import ir
-from bytewright.c_names import c_identifier
+from bytewright.base.c_names import c_identifier
+from bytewright.base.frozen_mapping import FrozenMapping
 from bytewright.diagnostics import compile_error
-from bytewright.frozen_mapping import FrozenMapping
 from bytewright.ir.analyses.hand_over import execute_function
 from bytewright.ir.backend import backend_functions
 from bytewright.record.plan import (

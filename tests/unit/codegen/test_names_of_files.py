@@ -8,12 +8,12 @@ from collections.abc import Mapping
 import pytest
 
 from bytewright import ir
-from bytewright.c_names import model_name
+from bytewright.base.c_names import model_name
 from bytewright.codegen.expressions import FUNCTIONS
-from bytewright.codegen.name_symbols import name_symbols
+from bytewright.compiler.pipeline import compile_model
 from bytewright.ir.rewrite import rename_callees
+from bytewright.naming.name_symbols import name_symbols
 from bytewright.options import Options
-from bytewright.pipeline import compile_model
 from bytewright.record.names import (
     symbols_of_devices,
     symbols_of_files,

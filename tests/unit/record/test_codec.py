@@ -15,11 +15,11 @@ import pytest
 import tflite
 
 import bytewright
+from bytewright.compiler.pipeline import compile_model
 from bytewright.diagnostics import CompileError
 from bytewright.ir.border import Io
 from bytewright.ir.types import DType
 from bytewright.options import Options
-from bytewright.pipeline import compile_model
 from bytewright.record.plan import BufferRole, Plan
 from bytewright.record.plan_file import document_of, hash_document, plan_of, read_plan
 from bytewright.target import Overrides, load_target
