@@ -45,9 +45,11 @@ REFUSED = {
 
 
 def exported() -> list[ModelFile]:
-    """The files whose activations are int8 or float32 and whose weights are of the same type, or stored as float16."""
+    """The files of int8 or float32 activations whose weights are of the same type, or are stored in fewer bits."""
     keras = [file for form in FORMS for file in model_files(EXPORTS / "keras", f"*_{form}")]
-    torch = [file for form in ("i8", "float") for file in model_files(EXPORTS / "litert_torch", f"*_{form}")]
+    torch = [
+        file for form in ("i8", "float", "wo4") for file in model_files(EXPORTS / "litert_torch", f"*_{form}")
+    ]
     return [*keras, *torch, *model_files(ZOO)]
 
 

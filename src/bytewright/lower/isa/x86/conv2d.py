@@ -26,8 +26,9 @@ from bytewright.ops.convolution import Conv2d
 def conv2d_declines(unit: DotUnit, template: Template, operation: Conv2d) -> str | None:
     """Why this is no convolution for the kernel below."""
     del operation
-    dtype = template.type(0).dtype
-    return None if dtype is unit.element else f"its elements are {dtype.value}, not {unit.element.value}"
+    wanted = unit.element
+    found = [dtype for dtype in (template.type(0).dtype, template.type(1).dtype) if dtype is not wanted]
+    return f"its elements are {found[0].value}, not {wanted.value}" if found else None
 
 
 def write_conv2d(unit: DotUnit, template: Template, operation: Conv2d) -> None:
