@@ -1,4 +1,4 @@
-"""How an instruction set multiplies and adds: what convolutions are made of, whatever their types."""
+"""The tile of convolutions whose lanes are output channels: what an instruction set brings to their template."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -8,8 +8,8 @@ from bytewright.lower.isa.vector_unit import VectorUnit
 
 
 @dataclass(frozen=True, slots=True)
-class DotUnit:
-    """Sums of products, one a lane of 32 bits: each lane has its output channel, all have the same activations.
+class Tile:
+    """Sums of products, one a lane: each lane has its output channel, all have the same activations.
 
     Attributes:
         units: Vectors of which so many first lanes are loaded and stored.
@@ -20,8 +20,8 @@ class DotUnit:
         group: Products that are added into a lane at once: so many activations, one after another.
         max_vectors: Vectors of output channels that are accumulated together.
         max_sums: Vectors of sums, over all pixels of a tile.
-        activations: The register that a group is broadcast to.
-        broadcasts: Loads of a group of elements to all lanes, by the type that they have in memory.
+        activations: The register for a group, in all lanes or once.
+        broadcasts: Loads of a group of elements to it, by the type that they have in memory.
         filters: The register for weights.
         load: Of weights, `[lanes][group]`.
         dot: Adds products to sums: `dot(sums, activations, filters)`.

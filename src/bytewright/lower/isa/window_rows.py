@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from bytewright import ir
 from bytewright.ir.builder import region
-from bytewright.lower.isa.x86.dot_unit import DotUnit
+from bytewright.lower.isa.tile import Tile
 from bytewright.lower.kernels.context import counted, named
 from bytewright.lower.kernels.convolution import Convolution
 
@@ -26,7 +26,7 @@ class WindowRows:
     """
 
     convolution: Convolution
-    unit: DotUnit
+    unit: Tile
     before: int
     content: int
     row: int
@@ -80,7 +80,7 @@ class WindowRows:
             body.execute(unit.fill, region(rows, ky, index * unit.chunk + begin), zero)
 
 
-def window_rows(convolution: Convolution, unit: DotUnit) -> WindowRows:
+def window_rows(convolution: Convolution, unit: Tile) -> WindowRows:
     """The layout for a convolution."""
     columns, depth = convolution.window.columns, convolution.in_channels
     reach = (columns.out - 1) * columns.stride + (columns.kernel - 1) * columns.dilation + 1

@@ -15,15 +15,15 @@ import numpy as np
 from bytewright import ir
 from bytewright.ir.builder import region
 from bytewright.lower.isa.store_lanes import store_lanes
-from bytewright.lower.isa.x86.dot_unit import DotUnit
-from bytewright.lower.isa.x86.window_rows import ALIGNMENT, window_rows
+from bytewright.lower.isa.tile import Tile
+from bytewright.lower.isa.window_rows import ALIGNMENT, window_rows
 from bytewright.lower.kernels.accumulator import Bias
 from bytewright.lower.kernels.context import Template, counted, named
 from bytewright.lower.kernels.convolution import Convolution, convolution_of
 from bytewright.ops.convolution import Conv2d
 
 
-def conv2d_declines(unit: DotUnit, template: Template, operation: Conv2d) -> str | None:
+def conv2d_declines(unit: Tile, template: Template, operation: Conv2d) -> str | None:
     """Why this is no convolution for the kernel below."""
     del operation
     wanted = unit.element
@@ -31,7 +31,7 @@ def conv2d_declines(unit: DotUnit, template: Template, operation: Conv2d) -> str
     return f"its elements are {found[0].value}, not {wanted.value}" if found else None
 
 
-def write_conv2d(unit: DotUnit, template: Template, operation: Conv2d) -> None:
+def write_conv2d(unit: Tile, template: Template, operation: Conv2d) -> None:
     """Writes the kernel. x: [N, H, W, IC]; weights: [OC, KH, KW, IC]; bias: [OC]; result: [N, OH, OW, OC]."""
     convolution = convolution_of(template, operation)
     _Kernel(unit, convolution).write()
@@ -57,7 +57,7 @@ class _Block:
 class _Kernel:
     """One convolution, and how it is cut into tiles."""
 
-    def __init__(self, unit: DotUnit, convolution: Convolution) -> None:
+    def __init__(self, unit: Tile, convolution: Convolution) -> None:
         self.unit, self.convolution = unit, convolution
         self.template = convolution.template
         self.body = self.template.body
