@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -67,9 +67,8 @@ _FILL = 0xA5  # HARNESS_WORKSPACE_FILL
 _GUARD = 0xC3
 _GUARD_BYTES = 64
 
-_Pools = ctypes._Pointer[ctypes.c_void_p] if TYPE_CHECKING else object
 # Given the step that comes next, or the number of all, and the addresses of the workspaces.
-StepHook = Callable[[int, _Pools], None]
+StepHook = Callable[[int, Sequence[int]], None]
 _STEP_HOOK = ctypes.CFUNCTYPE(None, ctypes.c_uint, ctypes.POINTER(ctypes.c_void_p))
 
 
@@ -358,7 +357,12 @@ class HostModel:
 
     def on_step(self, hook: StepHook) -> None:
         """Has a function called before each step of every run, and after the last; for a build with the hook."""
-        self._hook = _STEP_HOOK(hook)  # which C knows by its address alone
+        num_pools = len(self.bundle.plan.workspaces)
+
+        def called(step: int, pools: Any) -> None:
+            hook(step, [pools[index] for index in range(num_pools)])
+
+        self._hook = _STEP_HOOK(called)  # which C knows by its address alone
         self._library.harness_set_step_hook(self._hook)
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:

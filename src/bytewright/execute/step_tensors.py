@@ -4,8 +4,6 @@ Places, rows and rings are those of the plan. A tensor by rows is put together f
 rows may be overwritten before its last one is made.
 """
 
-from __future__ import annotations
-
 import ctypes
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -25,7 +23,7 @@ class WrittenTensor:
         name: In the model's file.
         step: The last step that wrote it.
         buffer: What it lies in, or what it is.
-        contents: Its bytes after that. Of a part of a buffer, after each step that wrote the buffer: others write it, too.
+        contents: Its bytes after that. Of a part of a buffer, after each step that wrote the buffer.
         is_part: Whether it is a part.
     """
 
@@ -81,21 +79,21 @@ class StepTensors:
                 found.append(WrittenTensor(part, written.step, buffer, tuple(contents), is_part=True))
         return found
 
-    def _step(self, step: int, pools: ctypes._Pointer[ctypes.c_void_p]) -> None:
+    def _step(self, step: int, pools: Sequence[int]) -> None:
         """Before a step: what the one before it wrote is there, and nothing else has been written since."""
         if self._running is not None:
             self._record(self._running, pools)
         self._running = step if step < len(self._plan.steps) else None
 
-    def _record(self, index: int, pools: ctypes._Pointer[ctypes.c_void_p]) -> None:
+    def _record(self, index: int, pools: Sequence[int]) -> None:
         step, call = self._plan.steps[index], self._calls[index]
         self._calls[index] += 1
         for name in step.writes:
             buffer = self._plan.buffers[name]
             if buffer.place.kind is not PlaceKind.PLANNED or buffer.place.name not in self._pools:
                 continue  # of the caller, on a stack, or in a memory that this processor does not reach
-            base = pools[self._pools[buffer.place.name]]
-            content = ctypes.string_at((base or 0) + (buffer.place.offset or 0), buffer.size_bytes)
+            address = pools[self._pools[buffer.place.name]] + (buffer.place.offset or 0)
+            content = ctypes.string_at(address, buffer.size_bytes)
             by_rows = step.rows is not None and step.rows.buffer == name
             if by_rows and (index, call) in self._rows:
                 self._record_rows(buffer, index, content, self._rows[index, call])
