@@ -20,7 +20,7 @@ PACKAGE = ROOT / "src" / "bytewright"
 # Who may import whom: a part imports itself and the layers before its own.
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"c_names", "diagnostics", "frozen_mapping", "input_file", "option"}),
-    frozenset({"elf", "programs"}),
+    frozenset({"elf", "programs", "show"}),
     frozenset({"target"}),
     frozenset({"ethos_u", "ir"}),
     frozenset({"ops"}),
@@ -41,7 +41,7 @@ OWNERS = {
     "tflite": {"frontends"},
     "flatbuffers": {"frontends"},
     "click": {"cli"},
-    "rich": {"cli", "report"},
+    "rich": {"cli", "show"},
     "elftools": {"elf"},
     "pycparser": {"inspect"},
     "devicetree": {"target"},
