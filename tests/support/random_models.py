@@ -520,12 +520,16 @@ def _quantize(draft: Draft) -> RandomModel:
 
 
 def _dequantize(draft: Draft) -> RandomModel:
-    """Of an input, or of a float16 constant, to which an input is added."""
+    """Of an input, or of a constant of a type that is stored only, to which an input is added."""
     shape = _any_shape(draft)
-    if draft.dtype == "float16":
-        stored = draft.builder.constant("stored", draft.generator.normal(0, 4, shape).astype(np.float16))
+    if draft.dtype in ("int4", "float16"):
+        if draft.dtype == "int4":
+            values = draft.generator.integers(-8, 8, shape)
+            stored = draft.builder.tensor("stored", shape, "int4", data=values, scale=0.3)
+        else:
+            stored = draft.builder.constant("stored", draft.generator.normal(0, 4, shape).astype(np.float16))
         wide = draft.builder.tensor("wide", shape, "float32")
-        draft.builder.operator(draft.kind, [stored], [wide], version=3)
+        draft.builder.operator(draft.kind, [stored], [wide], version=3 if draft.dtype == "float16" else 6)
         source = draft.input(shape, None, dtype="float32")
         output = draft.builder.tensor("output", shape, "float32")
         draft.builder.operator("ADD", [wide, source], [output])
@@ -739,7 +743,7 @@ _TYPES = {
     **dict.fromkeys(random_moves.OF_ANY_TYPE, (*DTYPES, "int32")),
     **dict.fromkeys(("ADD", "MUL", "SUB"), (*DTYPES, "int32")),
     **random_elements.TYPES,
-    "DEQUANTIZE": ("int8", "uint8", "float16"),
+    "DEQUANTIZE": ("int8", "uint8", "int4", "float16"),
     "EMBEDDING_LOOKUP": ("float32",),
     "QUANTIZE": (*DTYPES, "uint8"),
 }
@@ -762,6 +766,7 @@ _NOT_IN_TFLM = {
     ("RELU_N1_TO_1", "int8"),
     ("EMBEDDING_LOOKUP", "float32"),
     ("DEQUANTIZE", "uint8"),
+    ("DEQUANTIZE", "int4"),
     ("DEQUANTIZE", "float16"),
     ("ADD", "int32"),  # with a fused activation, which it leaves out
     ("QUANTIZE", "uint8"),

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bytewright import ir
-from bytewright.c_names import model_name
+from bytewright.base.c_names import model_name
 from bytewright.diagnostics import compile_error
 from bytewright.ir.verify.stages import Stage
 from bytewright.ops.arithmetic.numerics import Numerics
