@@ -7,12 +7,12 @@ import click
 
 from bytewright.cli.formats import format_options, say
 from bytewright.cli.option_types import PATH
-from bytewright.execute.call_graph import compile_call_graphs, cores_of
 from bytewright.execute.description import read_bundle
 from bytewright.inspect.check import check_bundle
 from bytewright.inspect.check_elf import check_elf
-from bytewright.inspect.check_stack import StackProof, check_stack
 from bytewright.inspect.check_view import check_view
+from bytewright.inspect.stack.check_stack import StackProof, check_stack
+from bytewright.inspect.stack.compile_call_graphs import compile_call_graphs, cores_of
 from bytewright.record.plan import DeviceKind, Plan, PlannedDevice
 from bytewright.target.isa.isa import Isa
 

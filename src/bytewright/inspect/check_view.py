@@ -6,7 +6,7 @@ from typing import Any
 
 from bytewright.inspect.check import Verdict
 from bytewright.inspect.check_elf import ImageVerdict
-from bytewright.inspect.check_stack import StackProof
+from bytewright.inspect.stack.check_stack import StackProof
 from bytewright.show.view import Fact, Facts, View, freeze
 
 

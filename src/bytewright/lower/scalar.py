@@ -74,11 +74,22 @@ def require_i32(low: int, high: int, what: str, where: Where) -> None:
     Raises:
         CompileError: BW110, with the bounds.
     """
-    if not in_32_bits(low, high):
+    require_fits((low, high), ir.DType.I32, what, where)
+
+
+def require_fits(ends: tuple[int, int], dtype: ir.DType, what: str, where: Where) -> None:
+    """Refuses a sum whose bounds leave an integer type.
+
+    Raises:
+        CompileError: BW110, with the bounds.
+    """
+    low, high = ends
+    bits = 8 * dtype.size_bytes
+    if low < dtype.bounds[0] or high > dtype.bounds[1]:
         raise compile_error(
             "BW110",
-            f"{what} ranges from {low} to {high}, which 32 bits do not hold",
-            notes=("the references compute it in 32 bits, where overflow is undefined",),
+            f"{what} ranges from {low} to {high}, which {bits} bits do not hold",
+            notes=(f"the references compute it in {bits} bits, where overflow is undefined",),
             help="quantise the model again with calibration data that keeps the scales apart from zero",
             where=str(where),
         )

@@ -1,7 +1,8 @@
-"""Convolutions, with TOSA's layouts. Integer accumulators are exact; that they fit 32 bits is checked.
+"""Convolutions, with TOSA's layouts. Integer accumulators are exact; that they fit their type is checked.
 
-Integer sums are formed in float64, which is exact here: a product is below 2^16, a sum would need 2^37 of them
-to leave the 53 bits, and the numpy reference becomes a matrix product of the quick kind.
+Weights have a type of their own, and sums have the bias's (`SUMS`). Integer sums are formed in float64, which is exact
+here: a product is below 2^24, a sum would need 2^29 of them to leave the 53 bits, and the numpy reference becomes a
+matrix product of the quick kind.
 """
 
 from dataclasses import dataclass
@@ -12,19 +13,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytewright import ir
-from bytewright.ops.checks import ARITHMETIC, require, require_count, require_dtype, require_rank
-from bytewright.ops.result import in_32_bits
+from bytewright.ops.checks import require, require_count, require_dtype, require_rank
+from bytewright.ops.result import in_integers
 from bytewright.ops.window import Padding, Pair, window_shape, windows
 
 Float64 = NDArray[np.float64]
+SUMS: dict[tuple[ir.DType, ir.DType], tuple[ir.DType, ...]] = {
+    (ir.DType.F32, ir.DType.F32): (ir.DType.F32,),
+    (ir.DType.I8, ir.DType.I8): (ir.DType.I32,),
+}
+"""What products of activations and weights may be summed in, by the types of both."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Convolution(ir.Operation):
     """Abstract: a window over the rows and columns of x [N,H,W,C], with weights, and a bias for each channel.
 
-    i8 with i32 bias gives the i32 accumulator; f32 gives f32. Taps outside the input contribute nothing, which
-    for i8 means that padding holds `input_zero_point`.
+    The result has the type of the sums, which is the bias's. Taps outside the input contribute nothing, which for
+    integers means that padding holds `input_zero_point`.
 
     Attributes:
         stride, dilation: (vertical, horizontal).
@@ -51,7 +57,7 @@ class _Convolution(ir.Operation):
         raise NotImplementedError
 
     def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
-        """[N,OH,OW,OC], i32 for i8 operands and f32 for f32."""
+        """[N,OH,OW,OC] of the bias's type."""
         result = _check_operands(inputs)
         operand, weights, bias = inputs
         depth, channels = self.channels(weights.fixed_shape)
@@ -145,7 +151,7 @@ class TransposeConv2d(ir.Operation):
     """x [N,H,W,IC], weights [OC,KH,KW,IC], bias [OC] -> [N,OH,OW,OC]: each element of x is spread over a window.
 
     Element (y, x) adds to (y * stride + ky + top, x * stride + kx + left) of the result, as far as that has it.
-    i8 with i32 bias gives the i32 accumulator; f32 gives f32.
+    The result has the type of the sums, which is the bias's.
 
     Attributes:
         stride: (vertical, horizontal).
@@ -160,7 +166,7 @@ class TransposeConv2d(ir.Operation):
     input_zero_point: int = 0
 
     def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
-        """[N,OH,OW,OC], i32 for i8 operands and f32 for f32."""
+        """[N,OH,OW,OC] of the bias's type."""
         result = _check_operands(inputs)
         operand, weights, bias = inputs
         channels, *kernel, depth = weights.fixed_shape
@@ -224,19 +230,19 @@ def _check_operands(inputs: tuple[ir.TensorType, ...]) -> ir.DType:
     operand, weights, bias = inputs
     require_rank(operand, 4, "the input")
     require_rank(weights, 4, "the weights")
-    require_dtype(operand, ARITHMETIC, "the input")
-    require_dtype(weights, (operand.dtype,), "the weights")
-    result = ir.DType.I32 if operand.dtype is ir.DType.I8 else ir.DType.F32
-    require_dtype(bias, (result,), "the bias")
-    return result
+    require_dtype(operand, tuple(dict.fromkeys(held for held, _ in SUMS)), "the input")
+    require_dtype(weights, tuple(own for held, own in SUMS if held is operand.dtype), "the weights")
+    require_dtype(bias, SUMS[operand.dtype, weights.dtype], "the bias")
+    return bias.dtype
 
 
 def _finish(total: Float64, bias: ir.Array) -> ir.Array:
     """Adds the bias and converts to the result's type."""
-    total = total + bias.astype(np.float64)
-    if bias.dtype != np.int32:
-        return total.astype(np.float32)
-    return in_32_bits(total, "an accumulator of a convolution does not fit 32 bits")
+    if bias.dtype == np.float32:
+        return (total + bias.astype(np.float64)).astype(np.float32)
+    return in_integers(
+        total.astype(np.int64) + bias.astype(np.int64), bias.dtype, "an accumulator of a convolution"
+    )
 
 
 OPERATIONS = (Conv2d, DepthwiseConv2d, GroupedConv2d, TransposeConv2d)

@@ -78,7 +78,7 @@ class _Arithmetic(_OfTwo):
             return (np.asarray(self.function(first, second), np.float32),)
         # In 64 bits, so that an overflow shows; numpy makes a scalar of what has no axes.
         result = np.asarray(self.function(first.astype(np.int64), second.astype(np.int64)))
-        return (in_32_bits(result, "a sum or product does not fit 32 bits"),)
+        return (in_32_bits(result, "a sum or product"),)
 
 
 @dataclass(frozen=True, slots=True)

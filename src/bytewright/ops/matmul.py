@@ -62,7 +62,7 @@ class TflBatchMatMul(ir.Operation):
         total = first @ second
         if inputs[0].dtype == np.float32:
             return (total.astype(np.float32),)
-        return (in_32_bits(total, "an accumulator of a matrix product does not fit 32 bits"),)
+        return (in_32_bits(total, "an accumulator of a matrix product"),)
 
     def depth(self, first: tuple[int, ...]) -> int:
         """Products of one element, of the first operand's shape."""

@@ -147,7 +147,7 @@ class ReduceSum(_Reduction):
         (x,) = inputs
         if x.dtype == np.float32:
             return (self.reduced(np.add, x.astype(np.float64)).astype(np.float32),)
-        return (in_32_bits(self.reduced(np.add, x.astype(np.int64)), "a sum does not fit 32 bits"),)
+        return (in_32_bits(self.reduced(np.add, x.astype(np.int64)), "a sum"),)
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,7 @@ class Rescale(ir.Operation):
         match self.rounding:
             case Rounding.DOUBLE_ROUND:
                 shifted = x << np.maximum(exponent, 0)
-                shifted = in_32_bits(shifted, "the left shift of a rescale leaves 32 bits")
+                shifted = in_32_bits(shifted, "the left shift of a rescale")
                 scaled = double_round(shifted, multiplier, 0, np.maximum(-exponent, 0))
             case Rounding.SINGLE_ROUND:
                 scaled = single_round(x, multiplier, 31 - exponent)

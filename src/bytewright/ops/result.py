@@ -15,16 +15,21 @@ def shaped_like(operand: ir.Array, values: Any) -> tuple[ir.Array]:
     return (np.asarray(values).reshape(operand.shape),)
 
 
-def in_32_bits(values: ir.Array, refusal: str) -> ir.Array:
-    """The values as int32.
+def in_integers(values: ir.Array, dtype: np.dtype[Any], what: str) -> ir.Array:
+    """The values, integers, in an integer type.
 
     Raises:
         OverflowError: One does not fit; importing proves of its own operators that this cannot happen.
     """
-    bounds = np.iinfo(np.int32)
+    bounds = np.iinfo(dtype)
     if values.size and (values.min() < bounds.min or values.max() > bounds.max):
-        raise OverflowError(refusal)
-    return values.astype(np.int32)
+        raise OverflowError(f"{what} does not fit {bounds.bits} bits")
+    return values.astype(dtype)
+
+
+def in_32_bits(values: ir.Array, what: str) -> ir.Array:
+    """As `in_integers`, in int32."""
+    return in_integers(values, np.dtype(np.int32), what)
 
 
 def saturate(values: ir.Array, dtype: ir.DType) -> ir.Array:

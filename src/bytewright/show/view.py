@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Generic, TypeAlias, TypeVar, cast
 
-from bytewright.frozen_mapping import FrozenMapping
+from bytewright.base.frozen_mapping import FrozenMapping
 
 Value: TypeAlias = "bool | int | float | str | tuple[Value, ...] | FrozenMapping[str, Value] | None"
 """What JSON can say, and nobody can change."""

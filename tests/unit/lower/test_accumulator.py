@@ -9,11 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bytewright import ir
 from bytewright.diagnostics import CompileError
 from bytewright.ir.where import Where
 from bytewright.lower.kernels.accumulator import fold_zero_point
 
 WHERE = Where("m.tflite", "0 (CONV_2D)")
+I8, I16, I32 = ir.DType.I8, ir.DType.I16, ir.DType.I32
 BYTES = st.integers(-128, 127)
 
 
@@ -28,7 +30,7 @@ def test_the_sum_and_its_bounds(
 ) -> None:
     weights = np.array(rows, np.int64)
     bias = np.array(biases[: len(rows)], np.int64)
-    folded = fold_zero_point(weights, bias, zero_point, offset, WHERE)
+    folded = fold_zero_point(weights, bias, zero_point, offset, (I8, I32), WHERE)
     sums: list[int] = []
     for x in itertools.product((-128, -1, 0, 127), repeat=3):
         activations = np.array(x)
@@ -43,9 +45,9 @@ def test_the_sum_and_its_bounds(
 def test_a_sum_that_leaves_32_bits_is_refused(sign: int, limit: int) -> None:
     """Two products of 100 and 127 bring the sum to the last number of 32 bits; one more is refused."""
     weights = np.full((1, 2), sign * 100, np.int64)
-    folded = fold_zero_point(weights, np.array([sign * limit]), 0, 0, WHERE)
+    folded = fold_zero_point(weights, np.array([sign * limit]), 0, 0, (I8, I32), WHERE)
     assert (folded.high if sign > 0 else folded.low) == (2**31 - 1 if sign > 0 else -(2**31))
     with pytest.raises(CompileError) as caught:
-        fold_zero_point(weights, np.array([sign * (limit + 1)]), 0, 0, WHERE)
+        fold_zero_point(weights, np.array([sign * (limit + 1)]), 0, 0, (I8, I32), WHERE)
     assert caught.value.diagnostics[0].code == "BW110"
     assert caught.value.diagnostics[0].message.startswith("the accumulator ranges from")

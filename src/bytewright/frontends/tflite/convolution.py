@@ -29,7 +29,7 @@ from bytewright.frontends.tflite.options import (
 )
 from bytewright.frontends.tflite.windows import MAX_STEP, spatial_padding, transposed_padding, windows_of
 from bytewright.ops.arithmetic.numerics import Numerics
-from bytewright.ops.convolution import Conv2d, DepthwiseConv2d, GroupedConv2d, TransposeConv2d
+from bytewright.ops.convolution import SUMS, Conv2d, DepthwiseConv2d, GroupedConv2d, TransposeConv2d
 
 _Convolution = Conv2d | DepthwiseConv2d | GroupedConv2d | TransposeConv2d
 _Sliding = TypeVar("_Sliding", Conv2d, DepthwiseConv2d, GroupedConv2d)
@@ -236,12 +236,13 @@ def _layer(
     bias_at: int = 2,
 ) -> _Layer:
     """Weights and bias as constants; `array` has the graph's layout, `taps` is [channels, taps]."""
-    at.require(weights.dtype is source.dtype, f"the weights are {weights.tensor.element_type}")
+    sums = SUMS.get((source.dtype, weights.dtype), ())
+    at.require(len(sums) > 0, f"the weights are {weights.tensor.element_type}")
     at.require_same_dtype(source)
     at.require(weights.type.num_elements > 0, "the weights have no elements")
     channels = taps.shape[0]
-    scales = () if source.is_float else at.weight_scales(weights.tensor, channels, axis)
-    bias_dtype = ir.DType.F32 if source.is_float else ir.DType.I32
+    scales = () if weights.is_float else at.weight_scales(weights.tensor, channels, axis)
+    bias_dtype = sums[0]
     bias_values = np.zeros(channels, dtype=bias_dtype.numpy)
     if at.is_present(bias_at):
         bias, values = at.constant_operand(bias_at, "bias")

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from bytewright import ir
 from bytewright.ir.builder import load
 from bytewright.ir.where import Where
-from bytewright.lower.scalar import ChannelBounds, Scalar, require_i32
+from bytewright.lower.scalar import ChannelBounds, Scalar, require_fits
 from bytewright.ops.arithmetic.sums import sums_by_sign
 
 Int64 = NDArray[np.int64]
@@ -19,7 +19,7 @@ class Folded:
     """A bias that has taken in the zero point, and the bounds of every accumulator that starts from it.
 
     Attributes:
-        bias: i64[OC], within 32 bits.
+        bias: i64[OC], within the type of the sums.
         low, high: Bounds of the finished accumulators over all channels.
         channels: Those of each channel.
     """
@@ -31,7 +31,12 @@ class Folded:
 
 
 def fold_zero_point(
-    weights: NDArray[np.generic], bias: Int64, zero_point: int, offset: int, where: Where
+    weights: NDArray[np.generic],
+    bias: Int64,
+    zero_point: int,
+    offset: int,
+    types: tuple[ir.DType, ir.DType],
+    where: Where,
 ) -> Folded:
     """Folds `- zero_point * sum(w)` into the bias, for activations that are read as `x + offset`.
 
@@ -40,18 +45,20 @@ def fold_zero_point(
         bias: i64[OC].
         zero_point: Of the input; padded taps hold it too.
         offset: What the kernel adds to every activation, 0 or 128.
+        types: Of activations and of sums.
         where: For the error.
 
     Raises:
-        CompileError: BW110 if a partial sum could leave 32 bits.
+        CompileError: BW110 if a partial sum could leave its type.
     """
+    held, sums = types
     positive, negative = sums_by_sign(weights)
     folded = bias - (zero_point + offset) * (positive + negative)
-    first, last = -128 + offset, 127 + offset
+    first, last = (bound + offset for bound in held.bounds)
     # Partial sums, in whatever order, stay between the sums of the negative and of the positive products.
     lowest, highest = folded + positive * first + negative * last, folded + positive * last + negative * first
-    low, high = int(min(lowest.min(), folded.min())), int(max(highest.max(), folded.max()))
-    require_i32(low, high, "the accumulator", where)
+    reach = int(min(lowest.min(), folded.min())), int(max(highest.max(), folded.max()))
+    require_fits(reach, sums, "the accumulator", where)
     channels = ChannelBounds(tuple(lowest.tolist()), tuple(highest.tolist()))
     return Folded(folded, int(lowest.min()), int(highest.max()), channels)
 

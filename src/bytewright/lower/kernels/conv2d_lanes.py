@@ -22,7 +22,7 @@ def write_lanes(convolution: Convolution) -> None:
     template = convolution.template
     body, kernel = template.body, template.kernel
     bias = convolution.bias()
-    weights = kernel.constant("weights", convolution.weights.T, convolution.dtype)
+    weights = kernel.constant("weights", convolution.weights.T, convolution.weights_dtype)
     lanes = template.style.float_lanes if bias.is_float else INTEGER_LANES
     visited = _by_taps if bias.is_float else _by_rows
     per_group = convolution.out_channels // convolution.groups

@@ -40,8 +40,18 @@ class Convolution:
 
     @property
     def dtype(self) -> ir.DType:
-        """Element type of the input and of the weights."""
+        """Element type of the input."""
         return self.template.type(0).dtype
+
+    @property
+    def weights_dtype(self) -> ir.DType:
+        """Element type of the weights."""
+        return self.template.type(1).dtype
+
+    @property
+    def sums_dtype(self) -> ir.DType:
+        """Element type of sums and biases."""
+        return self.template.result_type.dtype
 
     @property
     def input(self) -> ir.Buffer:
@@ -55,24 +65,27 @@ class Convolution:
             CompileError: BW110 if a sum of integers could leave 32 bits.
         """
         kernel = self.template.kernel
-        if not self.dtype.is_integer:
-            return Bias(kernel.constant("bias", self.template.constant(2), self.dtype))
+        if not self.sums_dtype.is_integer:
+            return Bias(kernel.constant("bias", self.template.constant(2), self.sums_dtype))
         folded = self.folded(offset)
-        bias = kernel.constant("bias", folded.bias, ir.DType.I32)
+        bias = kernel.constant("bias", folded.bias, self.sums_dtype)
         return Bias(bias, folded.low, folded.high, folded.channels)
 
     def folded(self, offset: int = 0) -> Folded:
         """The bias of integers, as `bias`, and bounds of the sums, without a parameter of the kernel."""
         values, where = self.template.constant(2).astype(np.int64), self.template.anchor.where
-        return fold_zero_point(self.weights, values, self.zero_point, offset, where)
+        types = self.dtype, self.sums_dtype
+        return fold_zero_point(self.weights, values, self.zero_point, offset, types, where)
 
     @property
     def takes_pairs(self) -> bool:
         """Whether two products are to be summed in 16 bits first.
 
-        That is exact where weights are at least -127: |2 * 128 * 127| < 2^15.
+        That is exact for bytes where weights are at least -127: |2 * 128 * 127| < 2^15.
         """
-        return self.template.style.paired_taps and self.dtype.is_integer and int(self.weights.min()) > -128
+        are_bytes = self.dtype is ir.DType.I8 is self.weights_dtype
+        least = ir.DType.I8.bounds[0]
+        return self.template.style.paired_taps and are_bytes and int(self.weights.min()) > least
 
     @contextmanager
     def each_tap(

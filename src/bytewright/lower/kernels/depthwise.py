@@ -45,7 +45,7 @@ class _Depthwise:
     def __init__(self, template: Template, operation: DepthwiseConv2d) -> None:
         self.template = template
         self.convolution = convolution = convolution_of(template, operation)
-        self.weights = template.kernel.constant("weights", convolution.weights.T, convolution.dtype)
+        self.weights = template.kernel.constant("weights", convolution.weights.T, convolution.weights_dtype)
         self.bias = convolution.bias()
         self.sum_type = self.bias.values.dtype
         self.multiplier = convolution.out_channels // convolution.in_channels

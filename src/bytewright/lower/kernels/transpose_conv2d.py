@@ -168,8 +168,8 @@ class _Spread:
 
     def write_lanes(self, pixel: Pixel) -> None:
         """Of float32: channels of the output side by side; each sum in the reference's order, the bias last."""
-        body, kernel, dtype = self.template.body, self.template.kernel, self.template.type(0).dtype
-        weights = kernel.constant("weights", self.weights.T, dtype)
+        body, kernel, dtype = self.template.body, self.template.kernel, self.template.result_type.dtype
+        weights = kernel.constant("weights", self.weights.T, self.template.type(1).dtype)
         bias = Bias(kernel.constant("bias", self.template.constant(2), dtype))
         lanes = self.template.style.float_lanes
         for first, size in channel_blocks(body, len(self.weights), lanes, accumulated):
@@ -177,9 +177,10 @@ class _Spread:
             with body.for_("lane", 0, size, ir.LoopKind.VECTORISED) as lane:
                 body.store(sums, lane, bias.initial(first + lane))
             with self._taps(pixel) as (row, tap), counted(body, "k", self.depth) as k:
-                value = body.let("value", load(row, k))
+                value = body.let("value", ir.cast(load(row, k), dtype))
                 with body.for_("lane", 0, size, ir.LoopKind.VECTORISED) as lane:
-                    body.add_to(sums, lane, value * load(weights, tap + k, first + lane))
+                    weight = ir.cast(load(weights, tap + k, first + lane), dtype)
+                    body.add_to(sums, lane, value * weight)
             with body.for_("lane", 0, size, ir.LoopKind.VECTORISED) as lane:
                 value = bias.finished(load(sums, lane), first + lane)
                 self.template.epilogue.store((*pixel, first + lane), value)

@@ -13,7 +13,6 @@ from bytewright import ir
 from bytewright.ir.builder import BodyBuilder, load
 from bytewright.lower.isa.dsp.words import FEATURE
 from bytewright.lower.isa.vector_unit import variable_parameter
-from bytewright.lower.kernels.accumulator import fold_zero_point
 from bytewright.lower.kernels.context import Template
 from bytewright.lower.kernels.convolution import Convolution
 from bytewright.lower.point import Point
@@ -141,8 +140,7 @@ class Channels:
 def channels_of(convolution: Convolution) -> Channels:
     """The channels of a convolution; rescales of its kernel take the form from here on."""
     template, kernel = convolution.template, convolution.template.kernel
-    bias = template.constant(2).astype(np.int64)
-    folded = fold_zero_point(convolution.weights, bias, convolution.zero_point, 0, template.anchor.where)
+    folded = convolution.folded()
     kernel.rescale_form = rescaled
     node, form = _rescale_of_sums(template, max(-folded.low, folded.high, 0))
     if node is None or form is None or len(form.shifts) == 1:
