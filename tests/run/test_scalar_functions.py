@@ -95,7 +95,7 @@ CASES = [
     (f"i32(multiply_q31(i64(x[i]), {TOP}:i64))", X, rescale.high_multiply(X, TOP)),
     *((f"i32({name}(i64(x[i]) * {LONG}:i64, {OTHER}:i64))", X, low) for name, (low, _) in WRAPPING.items()),
     *(
-        (f"i32({name}(i64(x[i]) * {LONG}:i64, {OTHER}:i64) >> 32)", X, high)
+        (f"i32({name}(i64(x[i]) * {LONG}:i64, {OTHER}:i64) >> 32:i64)", X, high)
         for name, (_, high) in WRAPPING.items()
     ),
     ("i32(shift_round(i64(x[i]), 3:i64))", X, np.floor(X / 8 + 0.5).astype(np.int64)),
