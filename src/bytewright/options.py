@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Annotated, TypedDict
 
 from bytewright import ir
-from bytewright.ops.arithmetic.numerics import Numerics
-from bytewright.option import (
+from bytewright.base.option import (
     Choice,
     Count,
     Declaration,
@@ -27,6 +26,7 @@ from bytewright.option import (
     declarations,
     words,
 )
+from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.target.options import Overrides
 from bytewright.target.size import SizeError, parse_size
 
@@ -316,6 +316,37 @@ NOTHING_ASKED = Options()
 def options_text(options: Options) -> tuple[str, ...]:
     """The options as they are written, one each, those that are not as by default; of a path the file's name."""
     return (*words(options.overrides), *words(options))
+
+
+def options_of_text(texts: Iterable[str], folder: Path) -> Options:
+    """The options that were written as `options_text` does, without those that change the target.
+
+    Args:
+        texts: One option each.
+        folder: Where the files are that options name.
+
+    Raises:
+        ValueError: A text is no option.
+    """
+    several: dict[str, list[str]] = {}
+    for text in texts:
+        flag, _, value = text.partition(" ")
+        several.setdefault(flag, []).append(value)
+    values: dict[str, object] = {}
+    for declaration in declarations(Options):
+        given = several.get(declaration.flag)
+        if given is None:
+            continue
+        match declaration.option.kind:
+            case Texts():
+                values[declaration.name] = declaration.read(given)
+            case Count():
+                values[declaration.name] = declaration.read(int(given[-1]))
+            case File():
+                values[declaration.name] = folder / given[-1]
+            case _:
+                values[declaration.name] = declaration.read(given[-1])
+    return options_of(values)
 
 
 class Arguments(TypedDict, total=False):

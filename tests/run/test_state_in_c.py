@@ -9,11 +9,11 @@ import pytest
 
 import bytewright
 from bytewright.bundle.write import write_bundle
+from bytewright.compiler.pipeline import compile_model
 from bytewright.diagnostics import CompileError
 from bytewright.execute.paranoid import run_paranoid
 from bytewright.execute.run import run_batch
 from bytewright.inspect.check import check_bundle
-from bytewright.pipeline import compile_model
 from bytewright.target.registry import load_target
 from support.c_program import WARNINGS, run_c
 from support.compilers import QUICK, host_build

@@ -20,12 +20,12 @@ import numpy as np
 from hypothesis.strategies import DrawFn, SearchStrategy
 from numpy.typing import NDArray
 
+from bytewright.frontends.tflite.against import tflm
 from support import random_elements, random_moves
 from tflite_writer import OPTIONAL, ModelBuilder
 
 DTYPES = ("int8", "float32")
 ACTIVATIONS = ("NONE", "RELU", "RELU6", "RELU_N1_TO_1")
-_INT32 = np.iinfo(np.int32)
 FINE = "fine"  # a temper of quantisations
 
 
@@ -54,7 +54,7 @@ class RandomModel:
         generator = np.random.default_rng(seed)
         dtypes = self.dtypes or (self.dtype,) * len(self.input_shapes)
         return [
-            generator.integers(0, self.indices[position], shape).astype(np.int32)
+            generator.integers(0, self.indices[position], shape).astype(dtype)
             if position in self.indices
             else _array(generator, shape, dtype, seed, self.domain)
             for position, (shape, dtype) in enumerate(zip(self.input_shapes, dtypes, strict=True))
@@ -64,11 +64,12 @@ class RandomModel:
         return f"RandomModel({self.description})"
 
 
-def _integers(generator: np.random.Generator, shape: tuple[int, ...]) -> NDArray[np.int32]:
-    """Any int32, or small ones, of which some are equal."""
-    anything = generator.integers(_INT32.min, _INT32.max, shape, endpoint=True)
-    small = generator.integers(-3, 4, shape)
-    return np.where(generator.integers(0, 2, shape) == 0, anything, small).astype(np.int32)
+def _integers(generator: np.random.Generator, shape: tuple[int, ...], dtype: str) -> NDArray[Any]:
+    """Any numbers of a type, or small ones, of which some are equal."""
+    bounds = np.iinfo(dtype)
+    anything = generator.integers(bounds.min, bounds.max, shape, dtype, endpoint=True)
+    small = generator.integers(-3, 4, shape).astype(dtype)
+    return np.asarray(np.where(generator.integers(0, 2, shape) == 0, anything, small), dtype)
 
 
 def _array(
@@ -78,16 +79,13 @@ def _array(
         return (
             np.full(shape, bool(seed)) if seed in (0, 1) else generator.integers(0, 2, shape).astype(np.bool_)
         )
-    if dtype == "int8":
-        if seed in (0, 1):
-            return np.full(shape, -128 if seed == 0 else 127, dtype=np.int8)
-        return generator.integers(-128, 128, shape).astype(np.int8)
-    if dtype == "uint8":
-        return generator.integers(0, 256, shape).astype(np.uint8)
-    if dtype == "int32":
-        if seed in (0, 1):
-            return np.full(shape, _INT32.min if seed == 0 else _INT32.max, dtype=np.int32)
-        return _integers(generator, shape)
+    if dtype != "float32":
+        bounds = np.iinfo(dtype)
+        if seed in (0, 1) and dtype != "uint8":
+            return np.full(shape, bounds.min if seed == 0 else bounds.max, dtype)
+        if bounds.bits <= 16:
+            return generator.integers(bounds.min, bounds.max, shape, endpoint=True).astype(dtype)
+        return _integers(generator, shape, dtype)
     values = (generator.integers(-64, 65, shape) / 8).astype(np.float32)
     if domain == "positive":
         return np.abs(values) + np.float32(0.125)
@@ -126,7 +124,7 @@ class Draft:
         return scale, zero_point
 
     def tensor(self, name: str, shape: Sequence[int], affine: tuple[float, int] | None) -> int:
-        if self.dtype in ("float32", "int32") or affine is None:
+        if self.dtype not in ("int8", "uint8") or affine is None:
             return self.builder.tensor(name, shape, self.dtype)
         return self.quantised(name, shape, self.dtype, affine)
 
@@ -162,8 +160,10 @@ class Draft:
     def weights(self, shape: Sequence[int]) -> NDArray[Any]:
         if self.is_int8:
             return self.generator.integers(-127, 128, shape).astype(np.int8)
-        if self.dtype == "int32":
-            return _integers(self.generator, tuple(shape))
+        if self.dtype in ("int32", "int64"):
+            return _integers(self.generator, tuple(shape), self.dtype)
+        if self.dtype == "bool":
+            return self.generator.integers(0, 2, shape).astype(np.bool_)
         return (self.generator.integers(-16, 17, shape) / 8).astype(np.float32)
 
     def finish(self, outputs: Sequence[int], **facts: object) -> RandomModel:
@@ -743,8 +743,8 @@ _MAKERS: dict[str, Callable[[Draft], RandomModel]] = {
 OPERATORS = tuple(sorted(_MAKERS))
 _TYPES = {
     **dict.fromkeys(OPERATORS, DTYPES),
-    **dict.fromkeys(random_moves.OF_ANY_TYPE, (*DTYPES, "int32")),
-    **dict.fromkeys(("ADD", "MUL", "SUB"), (*DTYPES, "int32")),
+    **random_moves.TYPES,
+    **dict.fromkeys(("ADD", "MUL", "SUB"), random_elements.NUMBERS),
     **random_elements.TYPES,
     "DEQUANTIZE": ("int8", "uint8", "int4", "float16"),
     "EMBEDDING_LOOKUP": ("float32",),
@@ -752,31 +752,17 @@ _TYPES = {
 }
 CASES = tuple((kind, dtype) for kind in OPERATORS for dtype in _TYPES[kind])
 """Every operator with every element type of its inputs that it takes."""
-MOVED_WITHOUT_INT32_IN_TFLM = (
-    "BATCH_TO_SPACE_ND",
-    "DEPTH_TO_SPACE",
-    "EXPAND_DIMS",
-    "GATHER",
-    "MIRROR_PAD",
-    "SPACE_TO_BATCH_ND",
-    "SPACE_TO_DEPTH",
-    "TILE",
-    "TRANSPOSE",
-)
-_NOT_IN_TFLM = {
-    *((kind, "int32") for kind in MOVED_WITHOUT_INT32_IN_TFLM),
-    *((kind, dtype) for kind in ("SPACE_TO_BATCH_ND", "TILE") for dtype in DTYPES),
-    ("RELU_N1_TO_1", "int8"),
-    ("EMBEDDING_LOOKUP", "float32"),
-    ("DEQUANTIZE", "uint8"),
-    ("DEQUANTIZE", "int4"),
-    ("DEQUANTIZE", "float16"),
+_IN_TFLM = {(row.name, dtype) for row in tflm().operators for dtype in row.types}
+_NOT_AS_DRAWN_IN_TFLM = {
+    *(("SPACE_TO_BATCH_ND", dtype) for dtype in DTYPES),  # what it pads with is never set
     ("ADD", "int32"),  # with a fused activation, which it leaves out
+    ("DEQUANTIZE", "uint8"),
     ("QUANTIZE", "uint8"),
-    *random_elements.NOT_IN_TFLM,
+    *random_elements.NOT_AS_DRAWN_IN_TFLM,
 }
-TFLM_CASES = tuple(case for case in CASES if case not in _NOT_IN_TFLM)
-"""Those that TensorFlow Lite Micro has; of SPACE_TO_BATCH_ND it never sets what it pads with."""
+TFLM_CASES = tuple(case for case in CASES if case in _IN_TFLM - _NOT_AS_DRAWN_IN_TFLM)
+"""Those that TensorFlow Lite Micro has."""
+NOT_IN_TFLM = tuple(case for case in CASES if case not in _IN_TFLM)
 
 
 def num_examples(kind: str, usual: int) -> int:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytewright.frontends.text.constants_file import constants_archive
-from bytewright.frontends.tie_states import tie_states
+from bytewright.graph.tie_states import tie_states
 from bytewright.ir.module import Module
 from bytewright.ir.text.modules import named_constants, print_module
 from bytewright.options import StatePair

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 import click
 
+from bytewright.base.input_file import read_input
 from bytewright.cli.option_types import PATH, NamedFile, named_file
 from bytewright.cli.progress import shown_progress
 from bytewright.diagnostics import compile_error
-from bytewright.input_file import read_input
 
 if TYPE_CHECKING:
     from bytewright.execute.result import Machine
     from bytewright.execute.tensors import Array
+    from bytewright.ops.arithmetic.numerics import Numerics
     from bytewright.record.plan import Plan
 
 _Admitted = TypeVar("_Admitted")
@@ -101,7 +102,7 @@ def _all_of(*options: Callable[[_Command], _Command]) -> Callable[[_Command], _C
 
 @contextmanager
 def bundle_of(
-    asked: Asked, admit: Callable[[Plan], _Admitted]
+    asked: Asked, admit: Callable[[Plan], _Admitted], numerics: Numerics | None = None
 ) -> Generator[tuple[Path, _Admitted], None, None]:
     """The folder itself, or a temporary one that the model was compiled into, or the one of its signatures.
 
@@ -109,6 +110,7 @@ def bundle_of(
         asked: A bundle or a model, and where it runs.
         admit: Looks at what else was given, knowing the plan: before C is generated, let alone compiled. What it
             returns comes beside the folder.
+        numerics: What a model is compiled for.
 
     Raises:
         CompileError: What `admit` raises, and what reading or compiling does.
@@ -122,15 +124,15 @@ def bundle_of(
         yield source, admit(read_bundle(source).plan)
         return
     from bytewright.bundle.write import write_bundle
+    from bytewright.compiler.pipeline import compile_planned, plan_model
+    from bytewright.compiler.run_passes import Runner
     from bytewright.execute.tools import build_folder
     from bytewright.options import Options
-    from bytewright.pipeline import compile_planned, plan_model
-    from bytewright.run_passes import Runner
     from bytewright.target import load_target
 
     with build_folder() as folder:
         with shown_progress(f"compiling {source.name}") as progress:
-            options = Options(signature=signature)
+            options = Options(signature=signature, numerics=numerics)
             target = load_target(_TARGETS[asked["on"]])
             run = Runner(target, progress)
             planned = plan_model(source, target, options, run)

@@ -6,7 +6,7 @@ It is as large as the states are, in the memory of the first workspace pool that
 from dataclasses import replace
 
 from bytewright import ir
-from bytewright.c_names import unique_name
+from bytewright.base.c_names import unique_name
 from bytewright.diagnostics import compile_error
 from bytewright.target.capacity import bytes_left, with_remainders
 from bytewright.target.check import with_default_devices

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bytewright.compiler.pipeline import plan_model
 from bytewright.ir.border import border_buffers
 from bytewright.ir.data import TensorData
 from bytewright.ir.evaluate.evaluate import Evaluator
@@ -19,7 +20,6 @@ from bytewright.ir.where import Where
 from bytewright.lower.lower_graph import lower_graph
 from bytewright.ops.data import Concat, Slice
 from bytewright.ops.elementwise import Maximum
-from bytewright.pipeline import plan_model
 from bytewright.place.plan_devices import plan_devices
 from bytewright.target.registry import load_target
 from support.state_programs import stateful_graph

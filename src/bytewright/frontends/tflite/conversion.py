@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytewright import ir
-from bytewright.c_names import c_name, unique_name
+from bytewright.base.c_names import c_name, unique_name
 from bytewright.diagnostics import compile_error
-from bytewright.frontends.open_batch import WITHOUT_BATCH
 from bytewright.frontends.tflite.flatbuffer import DamagedError, File, Table
 from bytewright.frontends.tflite.known import UNKNOWN, Growth, Known, no_growth
 from bytewright.frontends.tflite.model import ABSENT, ModelRecord, OperatorRecord, TensorRecord
 from bytewright.frontends.tflite.stored import STORED
+from bytewright.graph.open_batch import WITHOUT_BATCH
 from bytewright.ir.where import Where
 from bytewright.ops.arithmetic.multiplier import Affine
 from bytewright.ops.arithmetic.numerics import Numerics
@@ -93,6 +93,7 @@ class GraphBuilder:
         batch_max: The largest batch, if the module's batch is opened after the import.
         has_open_batch: True if an input's first extent is open; it is fixed to 1.
         values: Name of the value that each tensor index stands for.
+        rearranged: Constants that hold a tensor's values in another form: the tensor's index.
         growths: Of constants that depend on the batch: by what each value grows with each sample more.
         batched: Constants that have the batch as their first extent, each sample alike.
         buffers: Bytes of the file's buffers that were taken, and of those that were widened by what they were, so that
@@ -112,6 +113,7 @@ class GraphBuilder:
     values: dict[int, str] = field(default_factory=dict[int, str])
     types: dict[str, ir.TensorType] = field(default_factory=dict[str, ir.TensorType])
     constants: dict[str, ir.TensorData] = field(default_factory=dict[str, ir.TensorData])
+    rearranged: dict[str, int] = field(default_factory=dict[str, int])
     growths: dict[str, Growth] = field(default_factory=dict[str, Growth])
     batched: set[str] = field(default_factory=set[str])
     nodes: list[ir.Node] = field(default_factory=list[ir.Node])
@@ -409,6 +411,12 @@ class Conversion:
             self.fail(f"'{tensor.name}' has zero point {zero_point}, which is no {kind} value", tensor=tensor)
         return Affine(scale, zero_point - 128 if is_unsigned else zero_point)
 
+    def real_zero(self, dtype: ir.DType) -> int | float:
+        """What stands for zero in a result of a type."""
+        if dtype is ir.DType.I8:
+            return self.affine(self.output_tensor()).zero_point
+        return 0.0 if dtype is ir.DType.F32 else 0
+
     def weight_scales(self, tensor: TensorRecord, channels: int, axis: int) -> tuple[float, ...]:
         """Scales of int8 weights: one, or one a channel along `axis`; zero points must be 0."""
         record = tensor.quantization
@@ -434,11 +442,21 @@ class Conversion:
             self.graph.name_constant(index, f"{self.prefix}/{role}", operand.data)
         return self.graph.values[index]
 
-    def constant(self, role: str, array: NDArray[Any], dtype: ir.DType, growth: Growth | None = None) -> str:
-        """A constant of this operator; `growth` is how its values grow with the batch."""
+    def constant(
+        self,
+        role: str,
+        array: NDArray[Any],
+        dtype: ir.DType,
+        growth: Growth | None = None,
+        *,
+        of: TensorRecord | None = None,
+    ) -> str:
+        """A constant of this operator; `growth` is how its values grow with the batch, `of` whose values they are."""
         name, data = self._unique(role), ir.TensorData.from_array(array, dtype)
         self.constants[name] = data
         self.types[name] = data.type
+        if of is not None:
+            self.graph.rearranged[name] = of.index
         if growth is not None and growth.any():
             self.growths[name] = growth
         return name
