@@ -18,9 +18,9 @@ from bytewright.ir.text.modules import module_data, print_module
 from bytewright.ir.types import DType
 from bytewright.ir.walk import walk_statements
 from bytewright.options import Pin
-from bytewright.place.attach_candidates import attach_candidates
 from bytewright.record.plan_file import document_of, plan_of
 from bytewright.report.explain import explain, explanation_lines
+from bytewright.scopes.attach_candidates import attach_candidates
 from bytewright.storage.pin_buffers import pin_buffers
 from bytewright.storage.place_io import place_io
 from bytewright.target import Target, load_text

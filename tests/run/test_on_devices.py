@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from bytewright import ir
 from bytewright.bundle.write import write_bundle
+from bytewright.compiler.pipeline import compile_model
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.run import run_batch, run_bundle
 from bytewright.options import Options, parse_on_option
-from bytewright.pipeline import compile_model
 from bytewright.record.plan_file import read_plan
 from bytewright.report.explain import explain, explanation_lines
 from bytewright.report.lanes import is_copy, lanes

@@ -8,11 +8,11 @@ from typing import Any
 import click
 
 from bytewright.cli.option_types import PATH, echo_json, json_option
-from bytewright.execute.call_graph import compile_call_graphs, cores_of
 from bytewright.execute.description import read_bundle
 from bytewright.inspect.check import check_bundle
 from bytewright.inspect.check_elf import ImageVerdict, check_elf
-from bytewright.inspect.check_stack import StackProof, check_stack
+from bytewright.inspect.stack.check_stack import StackProof, check_stack
+from bytewright.inspect.stack.compile_call_graphs import compile_call_graphs, cores_of
 from bytewright.record.plan import DeviceKind, Plan, PlannedDevice
 from bytewright.report.document import members
 from bytewright.target.isa.isa import Isa

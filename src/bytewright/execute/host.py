@@ -19,6 +19,7 @@ from typing import Protocol
 import numpy as np
 
 from bytewright import ir
+from bytewright.base.programs import execute
 from bytewright.diagnostics import CompileError, compile_error
 from bytewright.execute.build import (
     LANGUAGE_FLAGS,
@@ -58,7 +59,6 @@ from bytewright.execute.tools import (
 from bytewright.execute.watch import Watch
 from bytewright.execute.worker.commands import build_workers, device_sources
 from bytewright.execute.worker.failure import DeviceFacts, device_error
-from bytewright.programs import execute
 from bytewright.record.plan import Plan, PlannedPool
 
 _IO_ALIGNMENT = 16

@@ -10,15 +10,15 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from bytewright import ir
-from bytewright.c_names import unique_name
+from bytewright.base.c_names import unique_name
+from bytewright.base.frozen_mapping import FrozenMapping
 from bytewright.diagnostics import Collector, InternalError
-from bytewright.frozen_mapping import FrozenMapping
+from bytewright.graph.bound.function import BoundValues
 from bytewright.ir.builder import BodyBuilder, load
 from bytewright.ir.copy import copy_kernel
 from bytewright.ir.where import Where
 from bytewright.lower.blocks import Block, Carried, Move, blocks_of
 from bytewright.lower.bound.facts import BoundOperator
-from bytewright.lower.bound.function import BoundValues
 from bytewright.lower.bound.lower_bound import lower_bound
 from bytewright.lower.epilogue import Epilogue
 from bytewright.lower.group import Group

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from bytewright.bundle.write import write_bundle
+from bytewright.compiler.pipeline import Compiled, compile_model
 from bytewright.diagnostics import CompileError
 from bytewright.inspect.check import check_bundle
-from bytewright.pipeline import Compiled, compile_model
 from bytewright.report.explain import explain, explanation_document, explanation_lines
 from bytewright.target.registry import load_target
 from support.digits_bundle import write_document

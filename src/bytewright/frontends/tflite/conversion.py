@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from bytewright import ir
 from bytewright.diagnostics import compile_error
-from bytewright.frontends.open_batch import WITHOUT_BATCH
 from bytewright.frontends.tflite.flatbuffer import DamagedError, File, Table
 from bytewright.frontends.tflite.known import UNKNOWN, Growth, Known, no_growth
 from bytewright.frontends.tflite.model import ABSENT, ModelRecord, OperatorRecord, TensorRecord
 from bytewright.frontends.tflite.stored import STORED
+from bytewright.graph.open_batch import WITHOUT_BATCH
 from bytewright.ir.where import Where
 from bytewright.ops.arithmetic.multiplier import Affine
 from bytewright.ops.arithmetic.numerics import Numerics
