@@ -20,6 +20,7 @@ from bytewright.frontends.tflite.accumulator import (
     rescale_accumulator,
 )
 from bytewright.frontends.tflite.conversion import Conversion, Operand
+from bytewright.frontends.tflite.hybrid import HybridLayer, hybrid_form, hybrid_sums
 from bytewright.frontends.tflite.options import (
     WindowOptions,
     conv2d_options,
@@ -236,20 +237,21 @@ def _layer(
     bias_at: int = 2,
 ) -> _Layer:
     """Weights and bias as constants; `array` has the graph's layout, `taps` is [channels, taps]."""
-    sums = SUMS.get((source.dtype, weights.dtype), ())
+    is_hybrid = source.is_float and not weights.is_float
+    sums = SUMS.get((ir.DType.I8 if is_hybrid else source.dtype, weights.dtype), ())
     at.require(len(sums) > 0, f"the weights are {weights.tensor.element_type}")
     at.require_same_dtype(source)
     at.require(weights.type.num_elements > 0, "the weights have no elements")
     channels = taps.shape[0]
     scales = () if weights.is_float else at.weight_scales(weights.tensor, channels, axis)
-    bias_dtype = sums[0]
+    bias_dtype = source.dtype if is_hybrid else sums[0]
     bias_values = np.zeros(channels, dtype=bias_dtype.numpy)
     if at.is_present(bias_at):
         bias, values = at.constant_operand(bias_at, "bias")
         at.require(bias.dtype is bias_dtype, f"the bias is {bias.tensor.element_type}")
         at.require(values.size == channels, f"{values.size} biases for {channels} channels")
         bias_values = values.reshape(channels)
-        if scales:
+        if scales and not is_hybrid:
             check_bias_scale(at, source, scales, bias)
     # Layers that share a tensor in the graph's layout share the constant.
     is_shared = array.shape == weights.shape
@@ -273,6 +275,12 @@ def check_bias_scale(at: Conversion, source: Operand, scales: Sequence[float], b
 
 def _computed(at: Conversion, layer: _Layer, image: str, operation: _Convolution, activation: str) -> str:
     """The operation on an image, from accumulator to result."""
+    if layer.source.is_float and layer.weight_scales:
+        channels = len(layer.taps)
+        form = hybrid_form(at, layer.weight_scales, channels, getattr(operation, "groups", 1))
+        bias = layer.bias if layer.bias_values.any() else None
+        hybrid = HybridLayer(layer.weights, layer.taps, layer.weight_scales, bias)
+        return clamp_float(at, hybrid_sums(at, hybrid, form, image, operation), activation)
     accumulator = at.emit(operation, (image, layer.weights, layer.bias), "accumulator")
     if layer.source.is_float:
         return clamp_float(at, accumulator, activation)

@@ -56,7 +56,6 @@ def survey(model: ModelRecord, file_name: str) -> None:
     whole = _Survey(model, file_name, supported, refused, known)
     _check_operators(whole)
     _check_structure(whole)
-    _check_hybrid(whole)
     _check_types(whole)
     _check_shapes(whole)
     whole.found.stop_if_any()
