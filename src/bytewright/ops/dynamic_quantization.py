@@ -49,7 +49,10 @@ class TflDynamicScale(_Broadcast):
 
 @dataclass(frozen=True, slots=True)
 class TflDynamicZeroPoint(_Broadcast):
-    """The least and the greatest of some values -> their zero point in int8. Zero is among the values, whatever they are."""
+    """The least and the greatest of some values -> their zero point in int8.
+
+    Zero is among the values, whatever they are.
+    """
 
     name: ClassVar[str] = "tfl_dynamic_zero_point"
     operand_names: ClassVar[tuple[str, ...]] = ("least_value", "greatest_value")

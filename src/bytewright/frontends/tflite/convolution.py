@@ -20,7 +20,12 @@ from bytewright.frontends.tflite.accumulator import (
     rescale_accumulator,
 )
 from bytewright.frontends.tflite.conversion import Conversion, Operand
-from bytewright.frontends.tflite.hybrid import HybridLayer, hybrid_form, hybrid_sums
+from bytewright.frontends.tflite.hybrid import (
+    HybridLayer,
+    hybrid_form,
+    hybrid_sums,
+    weights_operand,
+)
 from bytewright.frontends.tflite.options import (
     WindowOptions,
     conv2d_options,
@@ -101,8 +106,8 @@ def convert_transpose_conv(at: Conversion) -> None:
     options = transpose_options(at)
     at.require_counts((3, 4))
     stated, _ = at.extents_operand(0, "output shape")
-    weights, array = at.constant_operand(1, "weights")
     source = at.activation_operand(2, "input")
+    weights, array = weights_operand(at, under_floats=source.is_float)
     at.require(len(source.shape) == 4 and len(weights.shape) == 4, "input or weights do not have 4 axes")
     channels, height, width, depth = weights.shape
     at.require(source.shape[3] == depth, f"{source.shape[3]} input channels do not fit weights of {depth}")
@@ -189,7 +194,8 @@ def product_with_matrix(at: Conversion, source: Operand, matrix: NDArray[Any], z
 def _operands(at: Conversion) -> tuple[Operand, Operand, NDArray[Any]]:
     """Input and weights, and the weights' values."""
     at.require_counts((2, 3))
-    return at.activation_operand(0, "input"), *at.constant_operand(1, "weights")
+    source = at.activation_operand(0, "input")
+    return source, *weights_operand(at, under_floats=source.is_float)
 
 
 def _image_operands(at: Conversion) -> tuple[Operand, Operand, NDArray[Any]]:

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytewright import ir
-from bytewright.frontends.tflite.conversion import Conversion
+from bytewright.frontends.tflite.conversion import Conversion, Operand
+from bytewright.frontends.tflite.quantization import dequantised
 from bytewright.ops.cast import TflCast
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d, GroupedConv2d, TransposeConv2d
 from bytewright.ops.data import Pad
@@ -25,6 +26,18 @@ _Convolution = Conv2d | DepthwiseConv2d | GroupedConv2d | TransposeConv2d
 # Of int8 without a zero point: as many steps below zero as above.
 _SYMMETRIC_STEPS = 127.0
 _ROW_OF_MATRIX, _SAMPLE = (3,), (1, 2, 3)
+
+
+def weights_operand(
+    at: Conversion, *, under_floats: bool, role: str = "weights"
+) -> tuple[Operand, NDArray[Any]]:
+    """The constant second operand, and its values: widened to float32 if that is asked for under float activations."""
+    weights, values = at.constant_operand(1, role)
+    if under_floats and not weights.is_float and at.graph.expands_weights:
+        values = dequantised(at, weights, values)
+        data = ir.TensorData.from_array(values, ir.DType.F32)
+        weights = Operand(weights.tensor, data.type, data, is_expanded=True)
+    return weights, values
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +61,8 @@ def hybrid_form(at: Conversion, scales: Sequence[float], channels: int, groups: 
     match at.operator.kind:
         case "FULLY_CONNECTED":
             return HybridForm(not at.options.boolean(3), _ROW_OF_MATRIX)
+        case "BATCH_MATMUL":
+            return HybridForm(not at.options.boolean(2), _ROW_OF_MATRIX)
         case "CONV_2D":
             if groups == 1 and len(set(scales)) == 1:
                 return HybridForm(is_symmetric=True)
@@ -175,9 +190,7 @@ def _slid(
     return at.emit(TflCast(ir.DType.F32), (total,), "sums")
 
 
-def _spread(
-    at: Conversion, layer: HybridLayer, rows: _Rows, image: str, operation: TransposeConv2d
-) -> str:
+def _spread(at: Conversion, layer: HybridLayer, rows: _Rows, image: str, operation: TransposeConv2d) -> str:
     """Sums of spread windows; those of as many values as reach an element, so zero points are subtracted before.
 
     The reference adds in float32 as well.
