@@ -8,7 +8,7 @@ from rich.table import Table
 
 from bytewright.cli.option_types import echo_json, json_option
 from bytewright.frontends.registry import LIBRARIES, ComparedOperator, Library
-from bytewright.report.console import standard_output
+from bytewright.show.console import standard_output
 
 
 @click.command(short_help="List the operators that models may use.")

@@ -56,15 +56,15 @@ class HybridForm:
     by_channel_first: bool = False
 
 
-def hybrid_form(at: Conversion, scales: Sequence[float], channels: int, groups: int) -> HybridForm:
-    """That of an operator whose weights have these scales, and whose channels are in so many groups."""
+def hybrid_form(at: Conversion, scales: Sequence[float], channels: int, *, are_dense: bool) -> HybridForm:
+    """That of an operator whose weights have these scales; dense ones read all channels of the input."""
     match at.operator.kind:
         case "FULLY_CONNECTED":
             return HybridForm(not at.options.boolean(3), _ROW_OF_MATRIX)
         case "BATCH_MATMUL":
             return HybridForm(not at.options.boolean(2), _ROW_OF_MATRIX)
         case "CONV_2D":
-            if groups == 1 and len(set(scales)) == 1:
+            if are_dense and len(set(scales)) == 1:
                 return HybridForm(is_symmetric=True)
             _require_scales(at, scales, channels)
             return HybridForm(is_symmetric=False, by_channel_first=True)

@@ -161,7 +161,7 @@ def _hybrid_product(at: Conversion, operation: TflBatchMatMul, first: Operand, s
     image = at.reshape(at.value_of(first), (1, prod(first.shape) // depth, 1, depth), "rows")
     operand = at.constant("weights", weights.reshape(channels, 1, 1, depth), ir.DType.I8)
     layer = HybridLayer(operand, weights, scales, bias=None)
-    form = hybrid_form(at, scales, channels, groups=1)
+    form = hybrid_form(at, scales, channels, are_dense=True)
     window = Conv2d((1, 1), (0, 0, 0, 0), (1, 1))
     return at.reshape(hybrid_sums(at, layer, form, image, window), result.fixed_shape)
 
