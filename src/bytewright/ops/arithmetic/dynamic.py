@@ -32,13 +32,13 @@ def dynamic_zero_point(least: NDArray[Any], greatest: NDArray[Any]) -> NDArray[n
     from_least, from_greatest = INT8_MIN - below, INT8_MAX - above
     place = np.where(-INT8_MIN - below < INT8_MAX + above, from_least, from_greatest)
     raised = np.where(place > INT8_MIN, place, np.float64(INT8_MIN))
-    return real_round(np.where(raised < INT8_MAX, raised, np.float64(INT8_MAX)), 1.0).astype(np.int8)
+    return np.asarray(real_round(np.where(raised < INT8_MAX, raised, np.float64(INT8_MAX)), 1.0), np.int8)
 
 
 def quantize_dynamically(scaled: NDArray[Any], zero_point: NDArray[Any]) -> NDArray[np.int8]:
     """Values that have been divided by their scale: rounded half away from zero, plus the zero point, saturated."""
     limited = np.clip(np.where(np.isnan(scaled), -FARTHEST, scaled), -FARTHEST, FARTHEST)
-    return np.clip(real_round(limited, 1.0) + zero_point, INT8_MIN, INT8_MAX).astype(np.int8)
+    return np.asarray(np.clip(real_round(limited, 1.0) + zero_point, INT8_MIN, INT8_MAX), np.int8)
 
 
 def _with_zero(least: NDArray[Any], greatest: NDArray[Any]) -> tuple[Float32, Float32]:
