@@ -13,6 +13,7 @@ from bytewright import ir
 from bytewright.frontends.tflite.conversion import Conversion, Operand
 from bytewright.frontends.tflite.flatbuffer import DamagedError
 from bytewright.frontends.tflite.hybrid import weights_operand
+from bytewright.frontends.tflite.kernels_of import refuse_kernel
 from bytewright.frontends.tflite.model import schema_names
 from bytewright.frontends.tflite.shape import (
     emit_joined,
@@ -173,6 +174,7 @@ def convert_embedding_lookup(at: Conversion) -> None:
     at.require(len(table.shape) >= 2, f"a table {list(table.shape)} has no rows")
     numbers = at.operand(0, "indices")
     at.require(len(numbers.shape) == 1, f"indices {list(numbers.shape)} are no list")
+    at.require(numbers.dtype is ir.DType.I32, f"the indices are {numbers.tensor.element_type}, not INT32")
     if not table.is_float:
         at.require_result("FLOAT32")
         table, _ = weights_operand(at, under_floats=True, role="table")
@@ -199,7 +201,10 @@ def _gathered(at: Conversion, name: str, axis: int, batch_axes: int, position: i
     """The elements of an axis that an operand names."""
     indices = at.operand(position, "indices")
     if indices.data is None:
-        at.require(indices.dtype is ir.DType.I32, f"the indices are {indices.tensor.element_type}, not INT32")
+        is_integer = indices.dtype in (ir.DType.I32, ir.DType.I64)
+        at.require(is_integer, f"the indices are {indices.tensor.element_type}, not INT32 or INT64")
+        if indices.dtype is ir.DType.I64 and at.numerics is Numerics.TFLM:
+            refuse_kernel(at, " for indices of INT64", (Numerics.LITERT_REF,))
         return at.emit(Gather(axis, batch_axes), (name, at.value_of(indices, "indices")), "gathered")
     numbers = at.integers_operand(position, "indices")
     extent = at.type_of(name).fixed_shape[axis]
