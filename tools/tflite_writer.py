@@ -49,6 +49,7 @@ _ENUMERATIONS = {
     "fused_activation_function": "ActivationFunctionType",
     "weights_format": "FullyConnectedOptionsWeightsFormat",
     "out_type": "TensorType",
+    "output_type": "TensorType",
     "mode": "MirrorPadMode",
 }
 
@@ -203,10 +204,33 @@ _FORMS: dict[str, _OperatorForm] = {
     "BATCH_MATMUL": _OperatorForm(
         "BatchMatMulOptions", {"adj_x": False, "adj_y": False, "asymmetric_quantize_inputs": False}
     ),
-    # Not operators that Bytewright compiles: they make the models that it must refuse.
     "ADD_N": _OperatorForm("AddNOptions", {}),
+    "ARG_MAX": _OperatorForm("ArgMaxOptions", {"output_type": "INT32"}),
+    "ARG_MIN": _OperatorForm("ArgMinOptions", {"output_type": "INT32"}),
+    "CONV_3D": _OperatorForm(
+        "Conv3DOptions",
+        {
+            "padding": "SAME",
+            "stride_d": 1,
+            "stride_w": 1,
+            "stride_h": 1,
+            **_ACTIVATION,
+            "dilation_d_factor": 1,
+            "dilation_w_factor": 1,
+            "dilation_h_factor": 1,
+        },
+        1,
+        1,
+    ),
+    "CUMSUM": _OperatorForm("CumsumOptions", {"exclusive": False, "reverse": False}, 1, 1),
+    "DYNAMIC_UPDATE_SLICE": _OperatorForm("DynamicUpdateSliceOptions", {}, 1, 1),
+    "GATHER_ND": _OperatorForm("GatherNdOptions", {}, 1, 1),
+    "L2_POOL_2D": _OperatorForm("Pool2DOptions", _POOL, 1, 1),
+    "ONE_HOT": _OperatorForm("OneHotOptions", {"axis": -1}, 1, 1),
+    "SCATTER_ND": _OperatorForm("ScatterNdOptions", {}, 1, 1),
+    "TOPK_V2": _OperatorForm("TopKV2Options", {}, 1, 1),
+    # Not an operator that Bytewright compiles: it makes the models that it must refuse.
     "READ_VARIABLE": _OperatorForm("ReadVariableOptions", {}),
-    "ARG_MAX": _OperatorForm("ArgMaxOptions", {}),
 }
 
 

@@ -21,7 +21,7 @@ PACKAGE = ROOT / "src" / "bytewright"
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"diagnostics"}),
     frozenset({"base"}),
-    frozenset({"elf", "target"}),
+    frozenset({"elf", "show", "target"}),
     frozenset({"ethos_u", "ir"}),
     frozenset({"naming", "ops"}),
     frozenset({"options"}),
@@ -44,7 +44,7 @@ OWNERS = {
     "tflite": {"frontends"},
     "flatbuffers": {"frontends"},
     "click": {"cli"},
-    "rich": {"cli", "report"},
+    "rich": {"cli", "show"},
     "elftools": {"elf"},
     "pycparser": {"inspect"},
     "devicetree": {"target"},

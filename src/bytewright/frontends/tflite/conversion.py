@@ -67,6 +67,7 @@ class GraphBuilder:
         batch_max: The largest batch, if the module's batch is opened after the import.
         has_open_batch: True if an input's first extent is open; it is fixed to 1.
         values: Name of the value that each tensor index stands for.
+        rearranged: Constants that hold a tensor's values in another form: the tensor's index.
         growths: Of constants that depend on the batch: by what each value grows with each sample more.
         batched: Constants that have the batch as their first extent, each sample alike.
         buffers: Bytes of the file's buffers that were taken, and of those that were widened by what they were, so that
@@ -84,6 +85,7 @@ class GraphBuilder:
     values: dict[int, str] = field(default_factory=dict[int, str])
     types: dict[str, ir.TensorType] = field(default_factory=dict[str, ir.TensorType])
     constants: dict[str, ir.TensorData] = field(default_factory=dict[str, ir.TensorData])
+    rearranged: dict[str, int] = field(default_factory=dict[str, int])
     growths: dict[str, Growth] = field(default_factory=dict[str, Growth])
     batched: set[str] = field(default_factory=set[str])
     nodes: list[ir.Node] = field(default_factory=list[ir.Node])
@@ -389,11 +391,21 @@ class Conversion:
             self.graph.name_constant(index, f"{self.prefix}/{role}", operand.data)
         return self.graph.values[index]
 
-    def constant(self, role: str, array: NDArray[Any], dtype: ir.DType, growth: Growth | None = None) -> str:
-        """A constant of this operator; `growth` is how its values grow with the batch."""
+    def constant(
+        self,
+        role: str,
+        array: NDArray[Any],
+        dtype: ir.DType,
+        growth: Growth | None = None,
+        *,
+        of: TensorRecord | None = None,
+    ) -> str:
+        """A constant of this operator; `growth` is how its values grow with the batch, `of` whose values they are."""
         name, data = self._unique(role), ir.TensorData.from_array(array, dtype)
         self.constants[name] = data
         self.types[name] = data.type
+        if of is not None:
+            self.graph.rearranged[name] = of.index
         if growth is not None and growth.any():
             self.growths[name] = growth
         return name

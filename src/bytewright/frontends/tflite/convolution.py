@@ -243,18 +243,23 @@ def _layer(
     channels = taps.shape[0]
     scales = () if weights.is_float else at.weight_scales(weights.tensor, channels, axis)
     bias_dtype = sums[0]
-    bias_values = np.zeros(channels, dtype=bias_dtype.numpy)
+    bias_values, bias_tensor = np.zeros(channels, dtype=bias_dtype.numpy), None
     if at.is_present(bias_at):
         bias, values = at.constant_operand(bias_at, "bias")
         at.require(bias.dtype is bias_dtype, f"the bias is {bias.tensor.element_type}")
         at.require(values.size == channels, f"{values.size} biases for {channels} channels")
-        bias_values = values.reshape(channels)
+        bias_values, bias_tensor = values.reshape(channels), bias.tensor
         if scales:
             check_bias_scale(at, source, scales, bias)
     # Layers that share a tensor in the graph's layout share the constant.
     is_shared = array.shape == weights.shape
-    value = at.value_of(weights, "weights") if is_shared else at.constant("weights", array, weights.dtype)
-    return _Layer(source, value, taps, at.constant("bias", bias_values, bias_dtype), bias_values, scales)
+    value = (
+        at.value_of(weights, "weights")
+        if is_shared
+        else at.constant("weights", array, weights.dtype, of=weights.tensor)
+    )
+    bias_value = at.constant("bias", bias_values, bias_dtype, of=bias_tensor)
+    return _Layer(source, value, taps, bias_value, bias_values, scales)
 
 
 def check_bias_scale(at: Conversion, source: Operand, scales: Sequence[float], bias: Operand) -> None:

@@ -93,7 +93,10 @@ def import_content(
         sources=FrozenMapping(
             {
                 name: ir.SourceTensor(model.tensors[index].name, _quantization(model.tensors[index]))
-                for index, name in graph.values.items()
+                for name, index in (
+                    *graph.rearranged.items(),
+                    *((name, index) for index, name in graph.values.items()),
+                )
             }
         ),
     )
