@@ -70,6 +70,7 @@ CODES: dict[str, str] = {
     "BW403": "the stack of the generated code is not what the plan says, or cannot be bounded",
     "BW404": "a paranoid run did not keep to the plan",
     "BW405": "the linked image is not what the plan says",
+    "BW406": "the bundle does not compute what its reference does, or holds other parameters than its model",
     # 5xx: tools
     "BW501": "a tool that is needed is missing",
     "BW502": "a tool failed",

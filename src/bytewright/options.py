@@ -288,6 +288,37 @@ def options_text(options: Options) -> tuple[str, ...]:
     return (*words(options.overrides), *words(options))
 
 
+def options_of_text(texts: Iterable[str], folder: Path) -> Options:
+    """The options that were written as `options_text` does, without those that change the target.
+
+    Args:
+        texts: One option each.
+        folder: Where the files are that options name.
+
+    Raises:
+        ValueError: A text is no option.
+    """
+    several: dict[str, list[str]] = {}
+    for text in texts:
+        flag, _, value = text.partition(" ")
+        several.setdefault(flag, []).append(value)
+    values: dict[str, object] = {}
+    for declaration in declarations(Options):
+        given = several.get(declaration.flag)
+        if given is None:
+            continue
+        match declaration.option.kind:
+            case Texts():
+                values[declaration.name] = declaration.read(given)
+            case Count():
+                values[declaration.name] = declaration.read(int(given[-1]))
+            case File():
+                values[declaration.name] = folder / given[-1]
+            case _:
+                values[declaration.name] = declaration.read(given[-1])
+    return options_of(values)
+
+
 class Arguments(TypedDict, total=False):
     """The same as arguments of `bytewright.compile`, in the forms that these may have."""
 

@@ -125,7 +125,34 @@ def _shift_round(let: _Let, value: Expr, shift: Expr) -> Expr:
     return (value + half) >> shift
 
 
+_LOWER_HALF = 2**32 - 1
+
+
+def _of_halves(high: Expr, low: Expr) -> Expr:
+    """The number of 64 bits with the lower half of each; what a half has beyond 32 bits is left out."""
+    return cast(cast(high, I32), I64) * 2**32 + (low & _LOWER_HALF)
+
+
+def _wrapping_add(let: _Let, left: Expr, right: Expr) -> Expr:
+    low = let("low", (left & _LOWER_HALF) + (right & _LOWER_HALF))
+    return _of_halves((left >> 32) + (right >> 32) + (low >> 32), low)
+
+
+def _wrapping_subtract(let: _Let, left: Expr, right: Expr) -> Expr:
+    low = let("low", (left & _LOWER_HALF) - (right & _LOWER_HALF))
+    return _of_halves((left >> 32) - (right >> 32) + (low >> 32), low)
+
+
+def _wrapping_multiply(let: _Let, left: Expr, right: Expr) -> Expr:
+    low, other = let("low", left & _LOWER_HALF), let("other", right & _LOWER_HALF)
+    middle = let("middle", low * (other >> 16))
+    product = let("product", low * (other & 0xFFFF) + ((middle & 0xFFFF) << 16))
+    outer = cast(cast(low * (right >> 32), I32), I64) + cast(cast((left >> 32) * other, I32), I64)
+    return _of_halves((product >> 32) + (middle >> 16) + outer, product)
+
+
 _SCALE = {"value": I32, "multiplier": I32}
+_TWO_WIDE = {"left": I64, "right": I64}
 HIGH_MULTIPLY_WIDE = _defined(
     "high_multiply_wide",
     _SCALE,
@@ -219,6 +246,24 @@ SHIFT_ROUND = _defined(
     _shift_round,
     "value / 2^shift, rounded half up; shifts 1 to 62.",
 )
+WRAPPING_ADD = _defined(
+    "wrapping_add_64",
+    _TWO_WIDE,
+    _wrapping_add,
+    "left + right modulo 2^64, from halves of 32 bits, as C does not define what overflows.",
+)
+WRAPPING_SUBTRACT = _defined(
+    "wrapping_subtract_64",
+    _TWO_WIDE,
+    _wrapping_subtract,
+    "left - right modulo 2^64, from halves of 32 bits, as C does not define what overflows.",
+)
+WRAPPING_MULTIPLY = _defined(
+    "wrapping_multiply_64",
+    _TWO_WIDE,
+    _wrapping_multiply,
+    "left * right modulo 2^64, from products of 32 by 16 bits, as C does not define what overflows.",
+)
 SCALAR_FUNCTIONS = {
     function.name: function
     for function in (
@@ -233,6 +278,9 @@ SCALAR_FUNCTIONS = {
             DIVIDE_ROUND,
             MULTIPLY_Q31,
             SHIFT_ROUND,
+            WRAPPING_ADD,
+            WRAPPING_SUBTRACT,
+            WRAPPING_MULTIPLY,
         ),
     )
 }

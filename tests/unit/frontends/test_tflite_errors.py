@@ -196,8 +196,8 @@ def reshaped(dtype: str) -> ModelBuilder:
 
 
 def test_integer_tensors_at_run_time_are_moved_or_refused_and_constant_ones_are_not() -> None:
-    assert import_content(reshaped("int32").build([0], [1]), "model.tflite").graph.nodes
-    assert only(reshaped("int64").build([0], [1])).code == "BW105"
+    for dtype in ("int32", "int64"):
+        assert import_content(reshaped(dtype).build([0], [1]), "model.tflite").graph.nodes
     builder = reshaped("int32")
     z = builder.tensor("z", (2, 2), "int32")
     builder.operator("ABS", [1], [z])
@@ -557,13 +557,19 @@ def test_parameters_that_cannot_be(
     assert text in diagnostic.message
 
 
-@pytest.mark.parametrize(("dtype", "code"), [("int64", "BW105"), ("float32", "BW107")])
-def test_elements_are_counted_in_int32(dtype: str, code: str) -> None:
+def gathered(dtype: str) -> bytes:
     builder = ModelBuilder()
     x, numbers = builder.tensor("x", (4, 2), "float32"), builder.tensor("numbers", (3,), dtype)
     y = builder.tensor("y", (3, 2), "float32")
     builder.operator("GATHER", [x, numbers], [y])
-    assert only(builder.build([x, numbers], [y])).code == code
+    return builder.build([x, numbers], [y])
+
+
+def test_elements_are_counted_in_integers() -> None:
+    assert only(gathered("float32")).code == "BW107"
+    assert import_content(gathered("int64"), "model.tflite").graph.nodes
+    diagnostic = only(gathered("int64"), Numerics.TFLM)
+    assert "does not have it for indices of INT64" in diagnostic.message
 
 
 def test_long_axes_are_not_mirrored() -> None:

@@ -366,6 +366,12 @@ class Conversion:
             self.fail(f"'{tensor.name}' has zero point {zero_point}, which is no {kind} value", tensor=tensor)
         return Affine(scale, zero_point - 128 if is_unsigned else zero_point)
 
+    def real_zero(self, dtype: ir.DType) -> int | float:
+        """What stands for zero in a result of a type."""
+        if dtype is ir.DType.I8:
+            return self.affine(self.output_tensor()).zero_point
+        return 0.0 if dtype is ir.DType.F32 else 0
+
     def weight_scales(self, tensor: TensorRecord, channels: int, axis: int) -> tuple[float, ...]:
         """Scales of int8 weights: one, or one a channel along `axis`; zero points must be 0."""
         record = tensor.quantization

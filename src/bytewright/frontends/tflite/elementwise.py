@@ -47,6 +47,7 @@ from bytewright.ops.pooling import ReduceSum
 # What both references have of L2_NORMALIZATION.
 _LEAST_NORM = 1e-6
 _MOST_AXES_OF_ROWS = 4
+_WRAPPED = (ir.DType.I32, ir.DType.I64)
 _IDENTITY = Multiplier(1 << 30, 1)
 """A rescale by this changes nothing but the zero point."""
 
@@ -87,10 +88,10 @@ def convert_binary(
 ) -> None:
     """An operator of two operands with a fused activation; its form on int8 depends on the scales.
 
-    On int32 it is `wrapping`, as an application's numbers may be any.
+    On int32 and int64 it is `wrapping`, as an application's numbers may be any.
     """
     activation = fused_activation(at, 0)
-    first, second = _two_operands(at, dtypes=(ir.DType.I32,))
+    first, second = _two_operands(at, dtypes=_WRAPPED)
     if first.dtype is not ir.DType.I8:
         compute, clamp = (operation, clamp_float) if first.is_float else (wrapping, clamp_integer)
         operands = (at.value_of(first, "first"), at.value_of(second, "second"))
@@ -180,7 +181,7 @@ def convert_div(at: Conversion) -> None:
 
 def convert_extremum(at: Conversion, operation: Maximum | Minimum) -> None:
     """MAXIMUM and MINIMUM: of int8 of raw values, whatever the quantisations."""
-    first, second = _two_operands(at, dtypes=(ir.DType.I32,))
+    first, second = _two_operands(at, dtypes=_WRAPPED)
     operands = (at.value_of(first, "first"), at.value_of(second, "second"))
     at.define(at.emit(operation, operands, "result"))
 

@@ -12,6 +12,7 @@ import numpy as np
 from bytewright import ir
 from bytewright.frontends.tflite.conversion import Conversion, Operand
 from bytewright.frontends.tflite.flatbuffer import DamagedError
+from bytewright.frontends.tflite.kernels_of import refuse_kernel
 from bytewright.frontends.tflite.model import schema_names
 from bytewright.frontends.tflite.shape import (
     emit_joined,
@@ -21,6 +22,7 @@ from bytewright.frontends.tflite.shape import (
     paddings_operand,
 )
 from bytewright.frontends.tflite.tiling import tiled
+from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.data import Gather
 
 # Elements of an axis that is mirrored: each has its number in a table.
@@ -170,6 +172,7 @@ def convert_embedding_lookup(at: Conversion) -> None:
     at.require(len(table.shape) >= 2, f"a table {list(table.shape)} has no rows")
     numbers = at.operand(0, "indices")
     at.require(len(numbers.shape) == 1, f"indices {list(numbers.shape)} are no list")
+    at.require(numbers.dtype is ir.DType.I32, f"the indices are {numbers.tensor.element_type}, not INT32")
     _gathered(at, at.value_of(table, "table"), 0, 0, 0)
 
 
@@ -177,7 +180,10 @@ def _gathered(at: Conversion, name: str, axis: int, batch_axes: int, position: i
     """The elements of an axis that an operand names."""
     indices = at.operand(position, "indices")
     if indices.data is None:
-        at.require(indices.dtype is ir.DType.I32, f"the indices are {indices.tensor.element_type}, not INT32")
+        is_integer = indices.dtype in (ir.DType.I32, ir.DType.I64)
+        at.require(is_integer, f"the indices are {indices.tensor.element_type}, not INT32 or INT64")
+        if indices.dtype is ir.DType.I64 and at.numerics is Numerics.TFLM:
+            refuse_kernel(at, " for indices of INT64", (Numerics.LITERT_REF,))
         at.define(at.emit(Gather(axis, batch_axes), (name, at.value_of(indices, "indices")), "gathered"))
         return
     numbers = at.integers_operand(position, "indices")

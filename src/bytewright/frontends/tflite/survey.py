@@ -8,11 +8,12 @@ from bytewright.frontends.tflite.advice import ADVICE
 from bytewright.frontends.tflite.model import ABSENT, ModelRecord, OperatorRecord, TensorRecord
 from bytewright.frontends.tflite.shape_arithmetic import FOLDED, KnownAtImport, known_at_import
 from bytewright.frontends.tflite.stored import STORED
-from bytewright.frontends.tflite.table import CONTROL_FLOW, OPERATORS
+from bytewright.frontends.tflite.table import CONTROL_FLOW, INDEX_TYPES, OPERATORS
 
 MOST_PLACES = 10
 _RUN_TIME_TYPES = ("INT8", "FLOAT32", "BOOL")
 _KNOWN_TYPES = (*_RUN_TIME_TYPES, "INT32", "INT64")
+_TYPES_OF_SOME = ("INT32", "INT64", "UINT8")
 _ALL_OPERATORS = "`bytewright ops` lists the operators that are supported"
 _SHAPES_ALONE = "it is computed at import where only shapes and constants come to it, and not otherwise"
 _INTEGERS = ("INT8", "UINT8", "INT16", "INT4", "INT2", "UINT4")
@@ -146,20 +147,19 @@ def _check_hybrid(whole: _Survey) -> None:
 
 
 def _check_types(whole: _Survey) -> None:
-    """int8, float32 and truth values at run time, int32 where operators take it, uint8 at the border.
+    """int8, float32 and truth values at run time, other types where operators take them.
 
     Constants may be int32 and int64, too, and of what is widened where operators take it.
     """
-    model, integers, widened = whole.model, _taken_as(whole.model, "int32"), _widened_constants(whole.model)
-    reported, never_uint8 = _reported(whole), _never_uint8(whole)
+    model, reported = whole.model, _reported(whole)
+    taken = {each: _taken_as(model, each.lower()) for each in _TYPES_OF_SOME}
+    taken |= dict.fromkeys(STORED, _widened_constants(model))
     wrong = [
         tensor
         for tensor in _used_tensors(model, whole.supported)
         if tensor.index not in reported
         and tensor.element_type not in _allowed_types(whole, tensor.index)
-        and (tensor.element_type != "UINT8" or tensor.index in never_uint8)
-        and (tensor.element_type != "INT32" or tensor.index not in integers)
-        and (tensor.element_type not in STORED or tensor.index not in widened)
+        and tensor.index not in taken.get(tensor.element_type, ())
     ]
     notes = [f"{tensor.label} is {tensor.element_type}" for tensor in wrong]
     help_text = "quantise the model to int8 (per tensor or per channel), inputs and outputs too, or keep it in float32"
@@ -171,18 +171,8 @@ def _check_types(whole: _Survey) -> None:
 
 
 def _allowed_types(whole: _Survey, index: int) -> tuple[str, ...]:
-    """Element types that a tensor may have, but for uint8."""
+    """Element types that a tensor may have whatever has to do with it."""
     return _KNOWN_TYPES if index in whole.known.tensors else _RUN_TIME_TYPES
-
-
-def _never_uint8(whole: _Survey) -> set[int]:
-    """Tensors that an operator has to do with which does not take uint8."""
-    found: set[int] = set()
-    for operator in whole.supported:
-        row = OPERATORS.get(operator.kind)
-        if row is not None and "uint8" not in row.types:
-            found.update(operator.inputs, operator.outputs)
-    return found
 
 
 def _reported(whole: _Survey) -> set[int]:
@@ -199,14 +189,16 @@ def _reported(whole: _Survey) -> set[int]:
 
 
 def _taken_as(model: ModelRecord, element_type: str) -> frozenset[int]:
-    """Tensors that may have an element type: whatever touches them takes it, or reads indices there."""
+    """Tensors that may have an element type: whatever touches them takes or makes it, or reads indices there."""
     taken = set(range(len(model.tensors)))
     for operator in model.operators:
         row = OPERATORS.get(operator.kind)
         if row is not None and element_type not in row.types:
-            taken.difference_update(operator.outputs)
+            if element_type not in row.results:
+                taken.difference_update(operator.outputs)
+            is_index = element_type in INDEX_TYPES
             taken.difference_update(
-                t for position, t in enumerate(operator.inputs) if position != row.indices
+                t for position, t in enumerate(operator.inputs) if not is_index or position != row.indices
             )
     return frozenset(taken)
 

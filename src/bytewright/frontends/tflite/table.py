@@ -104,6 +104,9 @@ from bytewright.ops.pooling import MaxPool2d, ReduceMax, ReduceMin, TflAveragePo
 from bytewright.ops.resize import TflResizeBilinear, TflResizeNearest
 from bytewright.target.isa.ethos_u import DECODED_PRODUCTS
 
+INDEX_TYPES = ("int32", "int64")
+"""Element types of what counts elements."""
+
 
 @dataclass(frozen=True, slots=True)
 class TfliteOperator:
@@ -114,7 +117,8 @@ class TfliteOperator:
         options: The schema's name of its table of options; empty where none is read.
         limits: What is not supported, or asked for, in words.
         types: Element types of its activations.
-        indices: The position of an operand of int32, whatever those are.
+        results: Element types that results may have beside those of the activations.
+        indices: The position of an operand of one of `INDEX_TYPES`, whatever the activations are.
         cost_ms: What compiling it costs, roughly, in milliseconds (`limits.py`).
         int8_cost_ms: The same for an int8 result, where that is another.
         scale_cost_ms: What each scale of its weights costs besides.
@@ -127,6 +131,7 @@ class TfliteOperator:
     options: str = ""
     limits: str = ""
     types: tuple[str, ...] = ("int8", "float32")
+    results: tuple[str, ...] = ()
     indices: int | None = None
     cost_ms: float = 0.15
     int8_cost_ms: float | None = None
@@ -145,15 +150,17 @@ def _convert_ethos_u(conversion: Conversion) -> None:
 
 _CLAMPS = "fused activation: none, RELU, RELU6, RELU_N1_TO_1"
 _WEIGHTS = "constant weights, per tensor or per channel, zero point 0"
-_MOVED = ("int8", "float32", "int32")
-_NUMBERS = ("int8", "float32", "int32")
+_NUMBERS = ("int8", "float32", "int32", "int64")
+_MOVED = (*_NUMBERS, "bool")
 _FLOAT = ("float32",)
 _BOTH = ("int8", "float32")
+_BOTH_AND_INT32 = (*_BOTH, "int32")
 _NOT_IN_TFLM = {Numerics.TFLM: _BOTH}
 _FLOAT_ALONE = dict.fromkeys(Numerics, ("int8",))
 _FLOAT_IN_TFLM = {Numerics.TFLM: ("int8",)}
 # What moves bytes there is for some types alone.
-_MOVED_IN_TFLM: Absent = {Numerics.TFLM: ("int32",)}
+_MOVED_IN_TFLM: Absent = {Numerics.TFLM: ("int32", "int64", "bool")}
+_NO_INT64_IN_TFLM: Absent = {Numerics.TFLM: ("int64",)}
 _FEW_MOVED = "tflm: int8 and float32 alone"
 _OF_BELOW_ONE = "int8: scales below 1"
 _POOLS = f"tflm: input and output quantised alike; {_CLAMPS}"
@@ -165,8 +172,9 @@ OPERATORS: dict[str, TfliteOperator] = {
     "ADD": TfliteOperator(
         partial(convert_binary, operation=Add(), wrapping=WrappingAdd(), int8=sum_form),
         "AddOptions",
-        f"broadcasting; {_CLAMPS}; int32: modulo 2^32, without a fused activation with tflm",
+        f"broadcasting; {_CLAMPS}; int32 and int64 wrap; tflm: no int64, and no fused activation of int32",
         types=_NUMBERS,
+        absent=_NO_INT64_IN_TFLM,
         int8_cost_ms=1.4,
     ),
     "ADD_N": TfliteOperator(partial(convert_add_n, operation=Add()), types=_FLOAT),
@@ -190,9 +198,9 @@ OPERATORS: dict[str, TfliteOperator] = {
     "BROADCAST_TO": TfliteOperator(convert_broadcast_to, limits="constant shape", cost_ms=1.5, types=_MOVED),
     "CAST": TfliteOperator(
         convert_cast,
-        limits="raw values; integers wrap, floats are truncated and saturate; tflm: not uint8",
-        types=("int8", "float32", "int32", "uint8", "bool"),
-        absent={Numerics.TFLM: ("uint8",)},
+        limits="raw values; integers wrap, floats are truncated and saturate; tflm: neither uint8 nor int64",
+        types=(*_NUMBERS, "uint8", "bool"),
+        absent={Numerics.TFLM: ("uint8", "int64")},
     ),
     "CEIL": TfliteOperator(partial(convert_unary, operation=Ceil()), types=_FLOAT, absent=_FLOAT_ALONE),
     "CONCATENATION": TfliteOperator(
@@ -217,7 +225,7 @@ OPERATORS: dict[str, TfliteOperator] = {
         "DepthToSpaceOptions",
         _FEW_MOVED,
         cost_ms=1.5,
-        types=_MOVED,
+        types=_NUMBERS,
         absent=_MOVED_IN_TFLM,
     ),
     "DEQUANTIZE": TfliteOperator(
@@ -267,7 +275,7 @@ OPERATORS: dict[str, TfliteOperator] = {
     "GATHER": TfliteOperator(
         convert_gather,
         "GatherOptions",
-        f"indices int32, or constant; one that is outside means the nearest; {_FEW_MOVED}",
+        f"indices int32 or int64, or constant; one that is outside means the nearest; {_FEW_MOVED}",
         types=_MOVED,
         indices=1,
         cost_ms=1.5,
@@ -349,8 +357,9 @@ OPERATORS: dict[str, TfliteOperator] = {
     "MUL": TfliteOperator(
         partial(convert_binary, operation=Mul(), wrapping=WrappingMul(), int8=product_form),
         "MulOptions",
-        f"broadcasting; {_CLAMPS}; int32: modulo 2^32",
+        f"broadcasting; {_CLAMPS}; int32 and int64 wrap; tflm: not int64",
         types=_NUMBERS,
+        absent=_NO_INT64_IN_TFLM,
         int8_cost_ms=1.2,
     ),
     "NEG": TfliteOperator(
@@ -365,13 +374,21 @@ OPERATORS: dict[str, TfliteOperator] = {
         int8_cost_ms=1.0,
     ),
     "PACK": TfliteOperator(
-        convert_pack, "PackOptions", "operands quantised as the result is", cost_ms=1.5, types=_MOVED
+        convert_pack, "PackOptions", "operands quantised as the result is", cost_ms=1.5, types=_NUMBERS
     ),
-    "PAD": TfliteOperator(convert_pad, limits="constant paddings", cost_ms=1.5),
+    "PAD": TfliteOperator(
+        convert_pad,
+        limits="constant paddings; tflm: neither int64 nor bool",
+        cost_ms=1.5,
+        types=_MOVED,
+        absent={Numerics.TFLM: ("int64", "bool")},
+    ),
     "PADV2": TfliteOperator(
         convert_pad,
-        limits="constant paddings and value; int8: value quantised as the result is",
+        limits="constant paddings and value; int8: value quantised as the result is; tflm: neither int64 nor bool",
         cost_ms=1.5,
+        types=_MOVED,
+        absent={Numerics.TFLM: ("int64", "bool")},
     ),
     "POW": TfliteOperator(
         partial(convert_float_binary, operation=Pow()),
@@ -428,13 +445,19 @@ OPERATORS: dict[str, TfliteOperator] = {
         limits=f"broadcasting; {_FEW_MOVED}",
         types=(*_NUMBERS, "bool"),
         input_at=1,
-        absent={Numerics.TFLM: ("int32", "bool")},
+        absent={Numerics.TFLM: ("int32", "int64", "bool")},
     ),
     "SIGN": TfliteOperator(
         partial(convert_unary, operation=TflSign()), limits="not with tflm", types=_FLOAT, absent=_NOT_IN_TFLM
     ),
     "SIN": TfliteOperator(partial(convert_unary, operation=Sin()), types=_FLOAT, absent=_FLOAT_ALONE),
-    "SLICE": TfliteOperator(convert_slice, limits="constant begin and size", cost_ms=1.5, types=_MOVED),
+    "SLICE": TfliteOperator(
+        convert_slice,
+        limits="constant begin and size; tflm: not int64",
+        cost_ms=1.5,
+        types=_MOVED,
+        absent=_NO_INT64_IN_TFLM,
+    ),
     "SOFTMAX": TfliteOperator(
         convert_softmax,
         "SoftmaxOptions",
@@ -453,14 +476,25 @@ OPERATORS: dict[str, TfliteOperator] = {
         "SpaceToDepthOptions",
         _FEW_MOVED,
         cost_ms=1.5,
-        types=_MOVED,
+        types=_NUMBERS,
         absent=_MOVED_IN_TFLM,
     ),
     "SPLIT": TfliteOperator(
-        convert_split, "SplitOptions", "constant axis", cost_ms=1.5, types=_MOVED, input_at=1
+        convert_split,
+        "SplitOptions",
+        "constant axis; tflm: not int64",
+        cost_ms=1.5,
+        types=_NUMBERS,
+        absent=_NO_INT64_IN_TFLM,
+        input_at=1,
     ),
     "SPLIT_V": TfliteOperator(
-        convert_split_v, "SplitVOptions", "constant sizes and axis", cost_ms=1.5, types=_MOVED
+        convert_split_v,
+        "SplitVOptions",
+        "constant sizes and axis; tflm: not int64",
+        cost_ms=1.5,
+        types=_NUMBERS,
+        absent=_NO_INT64_IN_TFLM,
     ),
     "SQRT": TfliteOperator(
         partial(convert_unary, operation=TflSqrt(), int8=tables.square_root),
@@ -470,23 +504,25 @@ OPERATORS: dict[str, TfliteOperator] = {
     "SQUARE": TfliteOperator(convert_square, types=_FLOAT, absent=_FLOAT_ALONE),
     "SQUARED_DIFFERENCE": TfliteOperator(
         convert_squared_difference,
-        limits="broadcasting; int8: a rescale below 1; int32: modulo 2^32",
-        types=_NUMBERS,
+        limits="broadcasting; int8: a rescale below 1; int32 wraps",
+        types=_BOTH_AND_INT32,
         int8_cost_ms=1.4,
     ),
     "SQUEEZE": TfliteOperator(convert_squeeze, "SqueezeOptions", types=_MOVED),
     "STRIDED_SLICE": TfliteOperator(
         convert_strided_slice,
         "StridedSliceOptions",
-        "constant begin, end and strides; all masks; strides of either sign",
+        "constant begin, end and strides; all masks; strides of either sign; tflm: not int64",
         cost_ms=1.5,
         types=_MOVED,
+        absent=_NO_INT64_IN_TFLM,
     ),
     "SUB": TfliteOperator(
         partial(convert_binary, operation=Sub(), wrapping=WrappingSub(), int8=sum_form),
         "SubOptions",
-        f"broadcasting; {_CLAMPS}; int32: modulo 2^32",
+        f"broadcasting; {_CLAMPS}; int32 and int64 wrap; tflm: not int64",
         types=_NUMBERS,
+        absent=_NO_INT64_IN_TFLM,
         int8_cost_ms=1.4,
     ),
     "SUM": TfliteOperator(convert_sum, "ReducerOptions", "constant axes", cost_ms=2.0),
@@ -518,7 +554,12 @@ OPERATORS: dict[str, TfliteOperator] = {
         input_at=2,
     ),
     "UNPACK": TfliteOperator(
-        convert_unpack, "UnpackOptions", "results quantised as the operand is", cost_ms=1.5, types=_MOVED
+        convert_unpack,
+        "UnpackOptions",
+        "results quantised as the operand is; tflm: not bool",
+        cost_ms=1.5,
+        types=(*_BOTH_AND_INT32, "bool"),
+        absent={Numerics.TFLM: ("bool",)},
     ),
 }
 
