@@ -7,6 +7,7 @@ channels is one in groups; of one channel a group it is a depthwise one.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import prod
 from typing import Any, TypeVar
 
@@ -21,9 +22,13 @@ from bytewright.frontends.tflite.accumulator import (
 )
 from bytewright.frontends.tflite.conversion import Conversion, Operand
 from bytewright.frontends.tflite.hybrid import (
+    FormOf,
     HybridLayer,
-    hybrid_form,
+    convolution_form,
+    depthwise_form,
     hybrid_sums,
+    matrix_form,
+    transposed_form,
     weights_operand,
 )
 from bytewright.frontends.tflite.options import (
@@ -81,7 +86,8 @@ def convert_conv2d(at: Conversion) -> None:
         operation = _sliding(at, DepthwiseConv2d, options, source, weights.shape[1:3])
     else:
         operation = replace(_sliding(at, GroupedConv2d, options, source, weights.shape[1:3]), groups=groups)
-    at.define(_computed(at, layer, at.value_of(source), operation, options.activation))
+    form_of = partial(convolution_form, are_dense=isinstance(operation, Conv2d))
+    at.define(_computed(at, layer, at.value_of(source), operation, options.activation, form_of))
 
 
 def convert_depthwise(at: Conversion) -> None:
@@ -98,7 +104,7 @@ def convert_depthwise(at: Conversion) -> None:
     taps = array.reshape(-1, channels).T
     layer = _layer(at, source, weights, array.reshape(height, width, depth, multiplier), taps, axis=3)
     operation = _sliding(at, DepthwiseConv2d, options, source, (height, width))
-    at.define(_computed(at, layer, at.value_of(source), operation, options.activation))
+    at.define(_computed(at, layer, at.value_of(source), operation, options.activation, depthwise_form))
 
 
 def convert_transpose_conv(at: Conversion) -> None:
@@ -137,7 +143,7 @@ def convert_transpose_conv(at: Conversion) -> None:
     operation = TransposeConv2d(
         options.stride, (-before[0], bottom, -before[1], right), _input_zero_point(at, source)
     )
-    at.define(_computed(at, layer, at.value_of(source), operation, options.activation))
+    at.define(_computed(at, layer, at.value_of(source), operation, options.activation, transposed_form))
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +182,9 @@ def convert_layer(at: Conversion) -> None:
     layer = _layer(at, source, weights, array.reshape(form.channels, 1, 1, form.depth), array, axis=0)
     image = at.reshape(at.value_of(source), (1, form.rows, 1, form.depth), "rows")
     operation = Conv2d((1, 1), (0, 0, 0, 0), (1, 1), _input_zero_point(at, source))
-    at.define(at.reshape(_computed(at, layer, image, operation, form.activation), form.result_shape))
+    form_of = partial(matrix_form, slot=3)
+    result = _computed(at, layer, image, operation, form.activation, form_of)
+    at.define(at.reshape(result, form.result_shape))
 
 
 def product_with_matrix(at: Conversion, source: Operand, matrix: NDArray[Any], zero_point: int) -> str:
@@ -284,14 +292,20 @@ def check_bias_scale(at: Conversion, source: Operand, scales: Sequence[float], b
     at.require(difference <= 0.02, f"the bias has scale {stated[0]}, input times weights is {expected}")
 
 
-def _computed(at: Conversion, layer: _Layer, image: str, operation: _Convolution, activation: str) -> str:
-    """The operation on an image, from accumulator to result."""
+def _computed(
+    at: Conversion,
+    layer: _Layer,
+    image: str,
+    operation: _Convolution,
+    activation: str,
+    form_of: FormOf,
+) -> str:
+    """The operation on an image, from accumulator to result; `form_of` is for integer weights under floats."""
     if layer.source.is_float and layer.weight_scales:
-        are_dense = isinstance(operation, Conv2d)
-        form = hybrid_form(at, layer.weight_scales, len(layer.taps), are_dense=are_dense)
         bias = layer.bias if layer.bias_values.any() else None
         hybrid = HybridLayer(layer.weights, layer.taps, layer.weight_scales, bias)
-        return clamp_float(at, hybrid_sums(at, hybrid, form, image, operation), activation)
+        sums = hybrid_sums(at, hybrid, form_of(at, hybrid), image, operation)
+        return clamp_float(at, sums, activation)
     accumulator = at.emit(operation, (image, layer.weights, layer.bias), "accumulator")
     if layer.source.is_float:
         return clamp_float(at, accumulator, activation)

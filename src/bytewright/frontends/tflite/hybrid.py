@@ -4,8 +4,9 @@ The input is quantised by its own range, row by row: a row is a sample, or a row
 are scaled back by what the row and the channel were scaled with. The float bias comes last.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -56,33 +57,6 @@ class HybridForm:
     by_channel_first: bool = False
 
 
-def hybrid_form(at: Conversion, scales: Sequence[float], channels: int, *, are_dense: bool) -> HybridForm:
-    """That of an operator whose weights have these scales; dense ones read all channels of the input."""
-    match at.operator.kind:
-        case "FULLY_CONNECTED":
-            return HybridForm(not at.options.boolean(3), _ROW_OF_MATRIX)
-        case "BATCH_MATMUL":
-            return HybridForm(not at.options.boolean(2), _ROW_OF_MATRIX)
-        case "CONV_2D":
-            if are_dense and len(set(scales)) == 1:
-                return HybridForm(is_symmetric=True)
-            _require_scales(at, scales, channels)
-            return HybridForm(is_symmetric=False, by_channel_first=True)
-        case "DEPTHWISE_CONV_2D":
-            _require_scales(at, scales, channels)
-            return HybridForm(is_symmetric=False)
-        case _:
-            return HybridForm(is_symmetric=False, by_channel_first=True)
-
-
-def _require_scales(at: Conversion, scales: Sequence[float], channels: int) -> None:
-    """The reference reads a scale for each channel, whatever there are."""
-    at.require(
-        len(scales) == channels,
-        f"weights of {channels} channels have {len(scales)} scales, and LiteRT reads one for each",
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class HybridLayer:
     """Constants of a layer.
@@ -97,6 +71,45 @@ class HybridLayer:
     taps: NDArray[Any]
     scales: Sequence[float]
     bias: str | None
+
+
+FormOf = Callable[[Conversion, HybridLayer], HybridForm]
+"""Which form the kernel of an operator has for a layer."""
+
+
+def matrix_form(at: Conversion, layer: HybridLayer, *, slot: int) -> HybridForm:
+    """Of products of matrices, whose options say at `slot` whether there are zero points."""
+    del layer
+    return HybridForm(not at.options.boolean(slot), _ROW_OF_MATRIX)
+
+
+def convolution_form(at: Conversion, layer: HybridLayer, *, are_dense: bool) -> HybridForm:
+    """Of CONV_2D, whose dense weights may all have one scale."""
+    if are_dense and len(set(layer.scales)) == 1:
+        return HybridForm(is_symmetric=True)
+    _require_scales(at, layer)
+    return HybridForm(is_symmetric=False, by_channel_first=True)
+
+
+def depthwise_form(at: Conversion, layer: HybridLayer) -> HybridForm:
+    """Of DEPTHWISE_CONV_2D."""
+    _require_scales(at, layer)
+    return HybridForm(is_symmetric=False)
+
+
+def transposed_form(at: Conversion, layer: HybridLayer) -> HybridForm:
+    """Of TRANSPOSE_CONV."""
+    del at, layer
+    return HybridForm(is_symmetric=False, by_channel_first=True)
+
+
+def _require_scales(at: Conversion, layer: HybridLayer) -> None:
+    """The reference reads a scale for each channel, whatever there are."""
+    channels = len(layer.taps)
+    at.require(
+        len(layer.scales) == channels,
+        f"weights of {channels} channels have {len(layer.scales)} scales, and LiteRT reads one for each",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +142,23 @@ def hybrid_sums(
         factor = at.emit(Mul(), (rows.scale, scales), "factor")
         real = at.emit(Mul(), (real, factor), "real")
     return real if layer.bias is None else at.emit(Add(), (real, layer.bias), "with_bias")
+
+
+def hybrid_product(
+    at: Conversion, source: Operand, matrix: NDArray[Any], scales: Sequence[float], slot: int
+) -> str:
+    """Rows of an operand times a constant [OC,K] of int8: float32, [1,rows,1,OC]; `slot` as for `matrix_form`."""
+    channels, depth = matrix.shape
+    image = at.reshape(at.value_of(source), (1, prod(source.shape) // depth, 1, depth), "rows")
+    weights = at.constant("weights", matrix.reshape(channels, 1, 1, depth), ir.DType.I8)
+    layer = HybridLayer(weights, matrix, scales, bias=None)
+    window = Conv2d((1, 1), (0, 0, 0, 0), (1, 1))
+    return hybrid_sums(at, layer, matrix_form(at, layer, slot=slot), image, window)
+
+
+def real_values(at: Conversion, steps: str, scale: str) -> str:
+    """Integers without a zero point as what they stand for."""
+    return at.emit(Mul(), (at.emit(TflCast(ir.DType.F32), (steps,), "steps"), scale), "scaled")
 
 
 def _parameters(at: Conversion, form: HybridForm, image: str) -> _Rows:

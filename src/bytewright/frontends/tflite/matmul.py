@@ -23,10 +23,9 @@ from bytewright.frontends.tflite.convolution import (
     fully_connected_form,
     product_with_matrix,
 )
-from bytewright.frontends.tflite.hybrid import HybridLayer, hybrid_form, hybrid_sums, weights_operand
+from bytewright.frontends.tflite.hybrid import hybrid_product, weights_operand
 from bytewright.ops.arithmetic.factors import prepare_batch_matmul
 from bytewright.ops.arithmetic.multiplier import INT8_MAX, INT8_MIN, INT32_MAX
-from bytewright.ops.convolution import Conv2d
 from bytewright.ops.elementwise import Add
 from bytewright.ops.matmul import TflBatchMatMul
 
@@ -156,14 +155,8 @@ def _hybrid_product(at: Conversion, operation: TflBatchMatMul, first: Operand, s
     weights = matrix if operation.adjoint_second else np.ascontiguousarray(matrix.T)
     as_floats = replace(second, type=replace(second.type, dtype=ir.DType.F32))
     (result,) = _inferred(at, operation, first, as_floats)
-    channels, depth = weights.shape
-    scales = at.weight_scales(second.tensor, 1, 0)
-    image = at.reshape(at.value_of(first), (1, prod(first.shape) // depth, 1, depth), "rows")
-    operand = at.constant("weights", weights.reshape(channels, 1, 1, depth), ir.DType.I8)
-    layer = HybridLayer(operand, weights, scales, bias=None)
-    form = hybrid_form(at, scales, channels, are_dense=True)
-    window = Conv2d((1, 1), (0, 0, 0, 0), (1, 1))
-    return at.reshape(hybrid_sums(at, layer, form, image, window), result.fixed_shape)
+    product = hybrid_product(at, first, weights, at.weight_scales(second.tensor, 1, 0), slot=2)
+    return at.reshape(product, result.fixed_shape)
 
 
 def _inferred(

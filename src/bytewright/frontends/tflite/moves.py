@@ -12,7 +12,7 @@ import numpy as np
 from bytewright import ir
 from bytewright.frontends.tflite.conversion import Conversion, Operand
 from bytewright.frontends.tflite.flatbuffer import DamagedError
-from bytewright.frontends.tflite.hybrid import weights_operand
+from bytewright.frontends.tflite.hybrid import real_values, weights_operand
 from bytewright.frontends.tflite.kernels_of import refuse_kernel
 from bytewright.frontends.tflite.model import schema_names
 from bytewright.frontends.tflite.shape import (
@@ -24,9 +24,7 @@ from bytewright.frontends.tflite.shape import (
 )
 from bytewright.frontends.tflite.tiling import tiled
 from bytewright.ops.arithmetic.numerics import Numerics
-from bytewright.ops.cast import TflCast
 from bytewright.ops.data import Gather
-from bytewright.ops.elementwise import Mul
 
 # Elements of an axis that is mirrored: each has its number in a table.
 _MOST_MIRRORED = 1 << 16
@@ -194,7 +192,7 @@ def _scaled_rows(at: Conversion, table: Operand, rows: str) -> str:
     scale = at.constant("scales", np.array(scales, np.float32).reshape(column), ir.DType.F32)
     if len(scales) > 1:
         scale = _gathered(at, scale, 0, 0, 0)
-    return at.emit(Mul(), (at.emit(TflCast(ir.DType.F32), (rows,), "steps"), scale), "scaled")
+    return real_values(at, rows, scale)
 
 
 def _gathered(at: Conversion, name: str, axis: int, batch_axes: int, position: int) -> str:
