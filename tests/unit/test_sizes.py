@@ -1,4 +1,4 @@
-"""No room of the package grows unseen: `tests/sizes.txt` has the lines that each may have, and a change says so there."""
+"""No room of the package grows unseen: `tests/sizes.txt` has the lines that each may have, and a change says so."""
 
 from __future__ import annotations
 
