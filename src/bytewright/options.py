@@ -60,6 +60,17 @@ class Optimize(Enum):
     SIZE = "size"
 
 
+class Weights(Enum):
+    """What becomes of integer weights under float activations.
+
+    STORED: They stay as the file has them, and layers are computed as the reference's hybrid kernels do it.
+    EXPAND: They are widened to float32, and layers are computed in float32.
+    """
+
+    STORED = "stored"
+    EXPAND = "expand"
+
+
 class Embedding(Enum):
     """How the bytes of a parameter pool come into the program.
 
@@ -281,6 +292,14 @@ class Options:
         Numerics | None,
         Option(Choice(Numerics), "The reference that the output equals bit for bit.  [default: litert-ref]"),
     ] = None
+    weights: Annotated[
+        Weights | None,
+        Option(
+            Choice(Weights),
+            "What becomes of integer weights under float activations: they stay as they are stored, or are widened to "
+            "float32, in which their layers are computed then.  [default: stored]",
+        ),
+    ] = None
     constants: Annotated[
         Path | None, Option(File("FILE.npz"), "The constants of a .bw text; else the file beside it.")
     ] = None
@@ -369,6 +388,7 @@ class Arguments(TypedDict, total=False):
     batch_max: int | None
     constants: str | PathLike[str] | None
     numerics: str | None
+    weights: str | None
     embed: str
     calling_form: str
     entry_form: str

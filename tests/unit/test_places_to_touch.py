@@ -23,6 +23,7 @@ PACKAGE = Path(__file__).resolve().parents[2] / "src" / "bytewright"
 # Passes about certain operators: an operator that is added needs none of them.
 REWRITES = {
     "frontends/tflite/dilation.py",
+    "frontends/tflite/hybrid.py",
     "frontends/tflite/tiling.py",
     "lower/channels/known.py",
     "lower/channels/links.py",

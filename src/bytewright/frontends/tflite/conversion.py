@@ -91,6 +91,7 @@ class GraphBuilder:
     Attributes:
         has_infinities: True if a float32 constant of the model is infinite or not a number.
         batch_max: The largest batch, if the module's batch is opened after the import.
+        expands_weights: True if integer weights under float activations are widened to float32.
         has_open_batch: True if an input's first extent is open; it is fixed to 1.
         values: Name of the value that each tensor index stands for.
         rearranged: Constants that hold a tensor's values in another form: the tensor's index.
@@ -109,6 +110,7 @@ class GraphBuilder:
     numerics: Numerics
     has_infinities: bool
     batch_max: int | None = None
+    expands_weights: bool = False
     has_open_batch: bool = False
     values: dict[int, str] = field(default_factory=dict[int, str])
     types: dict[str, ir.TensorType] = field(default_factory=dict[str, ir.TensorType])
@@ -166,11 +168,13 @@ class Operand:
         tensor: What the file says of it.
         type: Its shape, as computed, and element type.
         data: Its values, if they are known at import.
+        is_expanded: Whether they are widened for this operator alone.
     """
 
     tensor: TensorRecord
     type: ir.TensorType
     data: ir.TensorData | None
+    is_expanded: bool = False
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -437,6 +441,8 @@ class Conversion:
     def value_of(self, operand: Operand, role: str = "operand") -> str:
         """Name of the operand's value in the graph; a constant of the file gets one when it is first used."""
         index = operand.tensor.index
+        if operand.data is not None and operand.is_expanded:
+            return self.constant(role, operand.data.array, operand.dtype)
         if index not in self.graph.values:
             assert operand.data is not None
             self.graph.name_constant(index, f"{self.prefix}/{role}", operand.data)
