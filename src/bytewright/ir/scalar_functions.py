@@ -7,7 +7,7 @@ another, so that even where a compiler inlines nothing a call of one is the last
 
 from collections.abc import Callable
 
-from bytewright.ir.expr import Expr, ScalarFunction, Var, cast, const, select
+from bytewright.ir.expr import Expr, ScalarFunction, Var, cast, const, equal, select
 from bytewright.ir.types import DType
 
 I32, I64, F32, F64 = DType.I32, DType.I64, DType.F32, DType.F64
@@ -178,6 +178,67 @@ def _wrapping_multiply(let: _Let, left: Expr, right: Expr) -> Expr:
     return _of_halves((product >> 32) + (middle >> 16) + outer, product)
 
 
+# gemmlowp's constants in Q0.15 and Q2.13: exp(-1/8), 1/3, exp(-2^k) for k = -2 .. 4, 48/17 and -32/17.
+_EXP_AROUND, _THIRD = 28918, 10923
+_EXP_OF_MINUS_POWERS = (25520, 19875, 12055, 4435, 600, 11, 0)
+_FIRST_GUESS = (23130, -15420)
+_ONE_15 = (1 << 15) - 1
+
+
+def _multiply_15(left: Expr, right: Expr | int) -> Expr:
+    """The product of two numbers with 15 fractional bits, rounded half up."""
+    return (left * right + 2**14) >> 15
+
+
+def _saturated_15(let: _Let, name: str, value: Expr) -> Expr:
+    wide = let(f"wide_{name}", value)
+    return let(name, select(wide < _ONE_15, wide, const(_ONE_15)))
+
+
+def _number(value: Expr | int) -> Expr:
+    return value if isinstance(value, Expr) else const(value)
+
+
+def _reciprocal(let: _Let, magnitude: Expr, integer_bits: Expr | int) -> Expr:
+    """2 / (1 + exp(-x)) in Q2.13, of a magnitude x in Q(integer_bits).(15-integer_bits).
+
+    The magnitude is a multiple of a quarter and a rest in (0, 1/4], whose exponential is a polynomial around -1/8.
+    """
+    value = let("value", 0 - magnitude)
+    first_bit = let("first_bit", 13 - _number(integer_bits))
+    quarter = let("quarter", const(1) << first_bit)
+    rest = let("rest", (value & (quarter - 1)) - quarter)
+    x = let("x", (rest << _number(integer_bits)) + 2**12)
+    x2 = let("x2", _multiply_15(x, x))
+    x4 = let("x4", _multiply_15(x2, x2))
+    cubic = let("cubic", _multiply_15(((x4 + 2) >> 2) + _multiply_15(x2, x), _THIRD) + x2)
+    tail = let("tail", (cubic + (cubic >> 31) + 1) >> 1)
+    decay = _saturated_15(let, "near", _multiply_15(x + tail, _EXP_AROUND) + _EXP_AROUND)
+    quarters = let("quarters", (rest - value) >> first_bit)
+    for bit, factor in enumerate(_EXP_OF_MINUS_POWERS):
+        is_set = equal((quarters >> bit) & 1, const(1))
+        decay = let(f"decay{bit}", select(is_set, _multiply_15(decay, factor), decay))
+    half_sum = let("half_sum", (select(equal(magnitude, const(0)), const(_ONE_15), decay) + _ONE_15 + 1) >> 1)
+    guess = let("guess", _multiply_15(half_sum, _FIRST_GUESS[1]) + _FIRST_GUESS[0])
+    for turn in range(3):
+        error = let(f"error{turn}", 2**13 - _multiply_15(half_sum, guess))
+        guess = let(f"guess{turn}", guess + (_multiply_15(guess, error) << 2))
+    return guess
+
+
+def _logistic_15(let: _Let, gate: Expr) -> Expr:
+    twice = _reciprocal(let, let("magnitude", select(gate < 0, 0 - gate, gate)), 3)
+    upper = _saturated_15(let, "upper", twice << 1)
+    return select(equal(gate, const(0)), const(2**14), select(gate < 0, _ONE_15 - upper, upper))
+
+
+def _tanh_15(let: _Let, gate: Expr, integer_bits: Expr) -> Expr:
+    bits = let("bits", integer_bits + 1)
+    twice = _reciprocal(let, let("magnitude", select(gate < 0, 0 - gate, gate)), bits)
+    found = _saturated_15(let, "found", (twice - 2**13) << 2)
+    return select(equal(gate, const(0)), const(0), select(gate < 0, 0 - found, found))
+
+
 _SCALE = {"value": I32, "multiplier": I32}
 _TWO_WIDE = {"left": I64, "right": I64}
 HIGH_MULTIPLY_WIDE = _defined(
@@ -304,6 +365,20 @@ WRAPPING_MULTIPLY = _defined(
     _wrapping_multiply,
     "left * right modulo 2^64, from products of 32 by 16 bits, as C does not define what overflows.",
 )
+LOGISTIC_15 = _defined(
+    "logistic_15",
+    {"gate": I32},
+    _logistic_15,
+    "The logistic function of a 16-bit number with 3 integer bits, with 15 fractional bits: gemmlowp's, as TensorFlow "
+    "Lite has it for gates of LSTMs.",
+)
+TANH_15 = _defined(
+    "tanh_15",
+    {"gate": I32, "integer_bits": I32},
+    _tanh_15,
+    "The hyperbolic tangent of a 16-bit number with 0 to 6 integer bits, with 15 fractional bits: gemmlowp's, as "
+    "TensorFlow Lite has it for cells of LSTMs.",
+)
 SCALAR_FUNCTIONS = {
     function.name: function
     for function in (
@@ -320,6 +395,8 @@ SCALAR_FUNCTIONS = {
             DIVIDE_ROUND,
             MULTIPLY_Q31,
             SHIFT_ROUND,
+            LOGISTIC_15,
+            TANH_15,
             WRAPPING_ADD,
             WRAPPING_SUBTRACT,
             WRAPPING_MULTIPLY,

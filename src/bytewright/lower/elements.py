@@ -40,6 +40,7 @@ from bytewright.lower.point import Point
 from bytewright.lower.requantise import float_rescaled, real_rescaled, rescaled
 from bytewright.lower.rescale import double_round, fixed_scale
 from bytewright.lower.scalar import Scalar, clamped, computed_on, in_32_bits, require_fits, require_i32
+from bytewright.lower.sigmoid import sigmoid
 from bytewright.ops.arithmetic.division import LARGEST_SHIFT
 from bytewright.ops.arithmetic.division import headrooms as headrooms_of_bytes
 from bytewright.ops.arithmetic.division import reciprocals as reciprocals_of_bytes
@@ -217,8 +218,7 @@ def _sigmoid(at: Point, operation: Sigmoid) -> Scalar:
     """1 / (1 + exp(-x)) with an exponential that never overflows; below -9 it is exp(x) itself, as in LiteRT."""
     del operation
     bound = at.body.let("value", at.operands[0].expr)
-    decay = at.body.let("decay", EXP(ir.select(bound < 0.0, bound, 0.0 - bound)))
-    quotient = ir.select(bound < 0.0, decay, ir.const(1.0, F32)) / (decay + 1.0)
+    quotient, decay = sigmoid(at.body, bound)
     return Scalar(ir.select(bound < LOGISTIC_IS_EXP_BELOW, decay, quotient))
 
 

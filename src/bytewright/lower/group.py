@@ -26,6 +26,11 @@ class Group:
         return ((self.anchor,) if self.anchor else ()) + self.elementwise
 
     @property
+    def outputs(self) -> tuple[ir.Value, ...]:
+        """The tensors that the kernel writes: the last operator's results."""
+        return self.nodes[-1].outputs
+
+    @property
     def output(self) -> ir.Value:
-        """The tensor that the kernel writes: the last operator's result."""
-        return self.nodes[-1].outputs[0]
+        """The first of them, and mostly the only one."""
+        return self.outputs[0]

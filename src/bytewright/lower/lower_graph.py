@@ -277,8 +277,9 @@ class _Lowering:
 
     def _group(self, group: Group) -> None:
         """The kernel of a group, and its call."""
-        if group.output.name not in self.parts:
-            self._own_buffer(group.output)
+        for value in group.outputs:
+            if value.name not in self.parts:
+                self._own_buffer(value)
         with self.collector.catch():
             kernel = self._lower_group(group)
             self.kernels.append(kernel.function)

@@ -100,7 +100,7 @@ class _Sharing:
         return {
             self.root(value.name): number
             for number, group in enumerate(self.groups)
-            for value in results.get(number, (group.output,))
+            for value in results.get(number, group.outputs)
         }
 
     def _inputs(self, number: int) -> Iterator[tuple[str, int]]:
@@ -122,7 +122,7 @@ class _Sharing:
     def _has_all_between(self, offsets: Mapping[str, int]) -> bool:
         """Whether all that is computed between the first call and the last is in the block, or the application's."""
         first, last = min(self.calls), max(self.calls)
-        between = [group.output.name for group in self.groups[first:last]]
+        between = [value.name for group in self.groups[first:last] for value in group.outputs]
         return all(self.root(name) in offsets or name in self.wanted for name in between)
 
     def _lying(self, name: str, offset: int) -> _Lying:

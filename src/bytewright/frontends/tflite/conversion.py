@@ -209,6 +209,7 @@ class Conversion:
     growths: dict[str, Growth] = field(default_factory=dict[str, Growth])
     batched: set[str] = field(default_factory=set[str])
     results: dict[int, str] = field(default_factory=dict[int, str])
+    changed: list[tuple[Kept, str]] = field(default_factory=list[tuple[Kept, str]])
 
     @property
     def prefix(self) -> str:
@@ -502,6 +503,24 @@ class Conversion:
         value = ir.Value(self._unique(role), result)
         return self._add(ir.Node(operation, tuple(inputs), (value,), self.where()))
 
+    def emit_all(
+        self, operation: ir.Operation, inputs: Sequence[str], roles: tuple[str, ...]
+    ) -> tuple[str, ...]:
+        """Adds a node with several results, whatever its operands are; returns their names."""
+        types = tuple(self.type_of(name) for name in inputs)
+        try:
+            results = operation.infer(types)
+        except ValueError as error:
+            self.fail(str(error))
+        values = tuple(ir.Value(self._unique(role), kind) for role, kind in zip(roles, results, strict=True))
+        self.nodes.append(ir.Node(operation, tuple(inputs), values, self.where()))
+        self.types |= {value.name: value.type for value in values}
+        return tuple(value.name for value in values)
+
+    def keep(self, kept: Kept, name: str) -> None:
+        """What survives runs is this value from here on."""
+        self.changed.append((kept, name))
+
     def _inferred(
         self, operation: ir.Operation, inputs: Sequence[str]
     ) -> tuple[tuple[ir.TensorType, ...], ir.TensorType]:
@@ -656,5 +675,7 @@ class Conversion:
         self.graph.types |= {new_name(name): kind for name, kind in self.types.items()}
         self.graph.growths |= {new_name(name): growth for name, growth in self.growths.items()}
         self.graph.batched.update(map(new_name, self.batched))
+        for kept, name in self.changed:
+            kept.current = new_name(name)
         for position, name in self.results.items():
             self.graph.values[self.operator.outputs[position]] = new_name(name)

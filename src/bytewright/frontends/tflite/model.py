@@ -88,6 +88,7 @@ class OperatorRecord:
         options_type: The schema's name of the table of options; None if there is none.
         options: The table itself, read by `options`.
         stream: Of an operator that Vela made; then `inputs` are those of the network.
+        intermediates: Tensors that say how what is between inputs and outputs is quantised.
     """
 
     index: int
@@ -97,6 +98,7 @@ class OperatorRecord:
     options_type: str | None
     options: Table | None
     stream: StreamRecord | None = None
+    intermediates: tuple[int, ...] = ()
 
     @property
     def label(self) -> str:

@@ -47,9 +47,14 @@ def pool_options(at: Conversion) -> WindowOptions:
     return WindowOptions(*_window(at), (1, 1), fused_activation(at, 5), kernel=_pair(at, 3))
 
 
+def activation_name(at: Conversion, slot: int) -> str:
+    """What a field says of an activation."""
+    return _named(at, "ActivationFunctionType", slot)
+
+
 def fused_activation(at: Conversion, slot: int) -> str:
     """What is applied to the operator's result; of those that are no clamps, none is supported."""
-    activation = _named(at, "ActivationFunctionType", slot)
+    activation = activation_name(at, slot)
     at.require(activation not in ("TANH", "SIGN_BIT"), f"the fused activation {activation} is not supported")
     return activation
 

@@ -229,12 +229,16 @@ def _operator(index: int, table: Table, codes: list[str]) -> OperatorRecord:
         outputs=table.numbers(2, "<i4"),
         options_type=schema_names("BuiltinOptions").get(options_number) if options is not None else None,
         options=options,
+        intermediates=table.numbers(8, "<i4"),
     )
 
 
 def _check_references(model: ModelRecord) -> None:
     """Every tensor index exists; only operands may be left out."""
-    uses = [(f"operator {each.label} uses", (*each.operands, *each.outputs)) for each in model.operators]
+    uses = [
+        (f"operator {each.label} uses", (*each.operands, *each.outputs, *each.intermediates))
+        for each in model.operators
+    ]
     uses += [("an input of the model is", model.inputs), ("an output of the model is", model.outputs)]
     for what, indices in uses:
         for index in indices:

@@ -97,6 +97,7 @@ def _check_structure(whole: _Survey) -> None:
         notes.append("it has no input")
     used = _used_tensors(model, whole.supported)
     brought = {index for operator in whole.refused for index in operator.operands}
+    brought |= _states(model)
     variables = (tensor for tensor in used if tensor.is_variable and tensor.index not in brought)
     notes.extend(f"{tensor.label} is a variable that survives between runs" for tensor in variables)
     notes.extend(f"{tensor.label} is sparse" for tensor in used if tensor.is_sparse)
@@ -113,6 +114,18 @@ def _check_structure(whole: _Survey) -> None:
         notes,
         "export a model for inference with one signature and without state",
     )
+
+
+def _states(model: ModelRecord) -> set[int]:
+    """The variables of operators that keep them, whose types their converters check."""
+    return {
+        index
+        for operator in model.operators
+        for index in operator.operands
+        if model.tensors[index].is_variable
+        and (row := OPERATORS.get(operator.kind)) is not None
+        and row.has_state
+    }
 
 
 def _check_operators(whole: _Survey) -> None:
@@ -194,6 +207,7 @@ def _check_types(whole: _Survey) -> None:
     model, reported = whole.model, _reported(whole)
     taken = {each: _taken_as(model, each.lower()) for each in _TYPES_OF_SOME}
     taken |= dict.fromkeys(STORED, _widened_constants(model))
+    reported |= _states(model)
     wrong = [
         tensor
         for tensor in _used_tensors(model, whole.supported)

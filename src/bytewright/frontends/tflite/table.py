@@ -36,6 +36,7 @@ from bytewright.frontends.tflite.elementwise import (
 )
 from bytewright.frontends.tflite.kernels_of import Absent
 from bytewright.frontends.tflite.logic import convert_comparison, convert_logical, convert_select
+from bytewright.frontends.tflite.lstm import convert_lstm
 from bytewright.frontends.tflite.matmul import convert_batch_matmul, convert_fully_connected
 from bytewright.frontends.tflite.moves import (
     convert_broadcast_to,
@@ -132,6 +133,7 @@ class TfliteOperator:
         narrow_weights: Types that a constant second operand may have beside int8 and float32.
         input_at: The position of its first operand that is data: what is multiplied with weights, moved or chosen.
         absent: What sets of kernels lack of it (`kernels_of.py`).
+        has_state: Its variables survive runs, and are of types of their own.
     """
 
     convert: Callable[[Conversion], None]
@@ -147,6 +149,7 @@ class TfliteOperator:
     narrow_weights: tuple[str, ...] = ()
     input_at: int = 0
     absent: Absent = field(default_factory=dict[Numerics, tuple[str, ...]])
+    has_state: bool = False
 
 
 def _convert_ethos_u(conversion: Conversion) -> None:
@@ -587,6 +590,14 @@ OPERATORS: dict[str, TfliteOperator] = {
         cost_ms=2.5,
         hybrid=_HYBRID_INT8,
         input_at=2,
+    ),
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": TfliteOperator(
+        convert_lstm,
+        "UnidirectionalSequenceLSTMOptions",
+        "constant weights and biases; activation TANH; no peepholes, projection or layer normalisation; int8: a cell "
+        "of int16, in units of a power of two",
+        cost_ms=6.0,
+        has_state=True,
     ),
     "UNPACK": TfliteOperator(
         convert_unpack,

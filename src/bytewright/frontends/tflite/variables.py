@@ -79,7 +79,7 @@ def convert_assign_variable(at: Conversion) -> None:
     initial = at.graph.initial.get(name)
     kept = at.graph.kept.get(name) or at.graph.keep(name, name, value.tensor, value.type, initial)
     _require_same(at, name, kept, value)
-    kept.current = at.value_of(value, "value")
+    at.keep(kept, at.value_of(value, "value"))
 
 
 def _variable(at: Conversion) -> str:

@@ -51,6 +51,11 @@ class Template:
             return self.kernel.constant("operand", self.constant(operand), self.type(operand).dtype)
         return self.kernel.input(name, self.type(operand))
 
+    def output(self, number: int) -> ir.Buffer:
+        """The parameter for a result of the anchor behind the first, which is the epilogue's."""
+        value = self.anchor.outputs[number]
+        return self.kernel.output(value.name, value.type)
+
     def input_as(self, operand: int, shape: tuple[ir.Extent, ...]) -> ir.Buffer:
         """The parameter for an operand of the anchor under another shape of as many elements."""
         return self.kernel.input(self.anchor.inputs[operand], replace(self.type(operand), shape=shape))

@@ -18,6 +18,7 @@ from bytewright.lower.kernels.data import (
 )
 from bytewright.lower.kernels.depthwise import lower_depthwise_conv2d
 from bytewright.lower.kernels.log_softmax import lower_log_softmax
+from bytewright.lower.kernels.lstm import lower_lstm, lower_quantized_lstm
 from bytewright.lower.kernels.matmul import lower_batch_matmul
 from bytewright.lower.kernels.pooling import lower_pool
 from bytewright.lower.kernels.reduction import lower_reduction
@@ -26,6 +27,7 @@ from bytewright.lower.kernels.softmax import lower_softmax
 from bytewright.lower.kernels.transpose_conv2d import lower_transpose_conv2d
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d, GroupedConv2d, TransposeConv2d
 from bytewright.ops.data import Concat, Gather, Identity, Pad, Slice, Tile, Transpose
+from bytewright.ops.lstm import TflLstm, TflQuantizedLstm
 from bytewright.ops.matmul import TflBatchMatMul
 from bytewright.ops.placement import DeviceCopy
 from bytewright.ops.pooling import MaxPool2d, ReduceMax, ReduceMin, ReduceSum, TflAveragePool2d, TflMean
@@ -66,6 +68,8 @@ TEMPLATES: dict[type[ir.Operation], Anchor] = {
     TflResizeBilinear: Anchor(lower_resize_bilinear),
     TflResizeNearest: Anchor(lower_resize_nearest),
     TflLogSoftmax: Anchor(lower_log_softmax, takes_epilogue=False),
+    TflLstm: Anchor(lower_lstm, takes_epilogue=False),
+    TflQuantizedLstm: Anchor(lower_quantized_lstm, takes_epilogue=False),
     TflMean: Anchor(lower_reduction),
     TflSoftmax: Anchor(lower_softmax, takes_epilogue=False),
     Transpose: Anchor(lower_transpose),

@@ -1,0 +1,169 @@
+"""LSTM layers over a sequence: hidden state and cell go in, and come out for the next sequence.
+
+For each step t, with gates i, f, g, o in this order:
+
+    a = W[gate] x[t] + R[gate] h + bias[gate]
+    c = sigmoid(a[f]) * c + sigmoid(a[i]) * tanh(a[g])        within the clip
+    h = y[t] = sigmoid(a[o]) * tanh(c)
+
+The last y is the hidden state that comes out, so it is no result of its own.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bytewright import ir
+from bytewright.ops.arithmetic import fixedpoint16
+from bytewright.ops.arithmetic.multiplier import INT8_MAX, INT8_MIN, Multiplier
+from bytewright.ops.arithmetic.rescale import Int64, double_round, rounding_shift_right
+from bytewright.ops.checks import require, require_count, require_dtype
+
+GATES = ("input", "forget", "cell", "output")
+INPUT, FORGET, CELL, OUTPUT = range(4)
+_FLOAT_OPERANDS = ("input", "hidden", "cell", "weights", "recurrent", "bias")
+_INTEGER_OPERANDS = ("input", "hidden", "cell", "weights", "recurrent", "bias", "recurrent_bias")
+
+
+def _inferred(
+    inputs: tuple[ir.TensorType, ...], data: ir.DType, cell: ir.DType, sums: ir.DType
+) -> tuple[ir.TensorType, ...]:
+    """Y [N,T,C] and the cell [N,C], of x [N,T,I], hidden and cell [N,C], weights [4,C,I] and [4,C,C], biases [4,C]."""
+    source, hidden, state, weights, recurrent, *biases = inputs
+    for operand in (source, hidden, weights, recurrent):
+        require_dtype(operand, (data,), "an operand")
+    require_dtype(state, (cell,), "the cell")
+    require(len(source.shape) == 3, f"the input has {len(source.shape)} axes, not 3")
+    samples, steps, depth = source.shape
+    require(
+        len(weights.shape) == 3 and weights.shape[0] == len(GATES), "the weights are not those of 4 gates"
+    )
+    units = weights.shape[1]
+    require(hidden.shape == state.shape == (samples, units), "hidden state and cell are not one of each unit")
+    require(weights.shape == (len(GATES), units, depth), "the weights are not of the input's depth")
+    require(recurrent.shape == (len(GATES), units, units), "the recurrent weights are not of the units")
+    for bias in biases:
+        require_dtype(bias, (sums,), "a bias")
+        require(bias.shape == (len(GATES), units), "a bias is not one of each gate and unit")
+    return ir.TensorType((samples, steps, units), data), ir.TensorType((samples, units), cell)
+
+
+@dataclass(frozen=True, slots=True)
+class TflLstm(ir.Operation):
+    """x f32 [N,T,I], hidden and cell f32 [N,C], weights f32 [4,C,I], [4,C,C], bias f32 [4,C] -> y f32 [N,T,C], cell.
+
+    Attributes:
+        cell_clip: The greatest magnitude of the cell; 0 for none.
+    """
+
+    name: ClassVar[str] = "tfl_lstm"
+    operand_names: ClassVar[tuple[str, ...]] = _FLOAT_OPERANDS
+    cell_clip: float = 0.0
+
+    def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
+        """Y and the cell."""
+        require_count(inputs, len(_FLOAT_OPERANDS))
+        return _inferred(inputs, ir.DType.F32, ir.DType.F32, ir.DType.F32)
+
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
+        """In float64, rounded once a step."""
+        source, hidden, cell, weights, recurrent, bias = (operand.astype(np.float64) for operand in inputs)
+        results: list[ir.Array] = []
+        for step in range(source.shape[1]):
+            gates = bias + source[:, step] @ weights.swapaxes(1, 2) + _recurrent(hidden, recurrent)
+            opened = 1.0 / (1.0 + np.exp(-gates))
+            cell = opened[FORGET] * cell + opened[INPUT] * np.tanh(gates[CELL])
+            if self.cell_clip:
+                cell = np.clip(cell, -self.cell_clip, self.cell_clip)
+            cell = cell.astype(np.float32).astype(np.float64)
+            results.append((opened[OUTPUT] * np.tanh(cell)).astype(np.float32))
+            hidden = results[-1].astype(np.float64)
+        return np.stack(results, axis=1), cell.astype(np.float32)
+
+
+@dataclass(frozen=True, slots=True)
+class TflQuantizedLstm(ir.Operation):
+    """x i8 [N,T,I], hidden i8 and cell i16 [N,C], weights i8, biases i32 [4,C] -> y i8 [N,T,C], cell i16 [N,C].
+
+    Biases hold what zero points add to the sums. Sums become Q3.12, gates Q0.15, the cell is in units of
+    2^cell_exponent. All of it is in docs/numerics.md.
+
+    Attributes:
+        input_multipliers, recurrent_multipliers: From the sums of each gate to Q3.12.
+        hidden_multiplier: From a product of two numbers in Q0.15 to y.
+        hidden_zero_point: Of y.
+        cell_exponent: At least -15, at most -9.
+        cell_clip: The greatest magnitude of the cell; 0 for none.
+    """
+
+    name: ClassVar[str] = "tfl_quantized_lstm"
+    operand_names: ClassVar[tuple[str, ...]] = _INTEGER_OPERANDS
+    input_multipliers: tuple[Multiplier, ...]
+    recurrent_multipliers: tuple[Multiplier, ...]
+    hidden_multiplier: Multiplier
+    hidden_zero_point: int
+    cell_exponent: int
+    cell_clip: int = 0
+
+    @property
+    def cell_bits(self) -> int:
+        """Integer bits of the cell."""
+        return 15 + self.cell_exponent
+
+    @property
+    def product_shift(self) -> int:
+        """From a product of two numbers in Q0.15 to the cell."""
+        return 30 + self.cell_exponent
+
+    def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
+        """Y and the cell."""
+        require_count(inputs, len(_INTEGER_OPERANDS))
+        multipliers = (self.input_multipliers, self.recurrent_multipliers)
+        require(all(len(each) == len(GATES) for each in multipliers), "there is no multiplier of each gate")
+        require(0 <= self.cell_bits <= 6, f"a cell in units of 2^{self.cell_exponent}")
+        require(0 <= self.cell_clip <= fixedpoint16.HIGH, f"the cell's clip {self.cell_clip}")
+        return _inferred(inputs, ir.DType.I8, ir.DType.I16, ir.DType.I32)
+
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
+        """Exact."""
+        source, hidden, cell, weights, recurrent, bias, recurrent_bias = (
+            operand.astype(np.int64) for operand in inputs
+        )
+        results: list[ir.Array] = []
+        for step in range(source.shape[1]):
+            sums = bias[:, None] + source[:, step] @ weights.swapaxes(1, 2)
+            gates = fixedpoint16.saturate(_scaled(sums, self.input_multipliers))
+            sums = recurrent_bias[:, None] + _recurrent(hidden, recurrent)
+            gates = fixedpoint16.saturate(gates + _scaled(sums, self.recurrent_multipliers))
+            opened = fixedpoint16.logistic(gates)
+            candidate = fixedpoint16.tanh(gates[CELL], fixedpoint16.GATE_BITS)
+            kept = rounding_shift_right(opened[FORGET] * cell, 15)
+            cell = fixedpoint16.saturate(
+                kept + rounding_shift_right(opened[INPUT] * candidate, self.product_shift)
+            )
+            if self.cell_clip:
+                cell = np.clip(cell, -self.cell_clip, self.cell_clip)
+            product = opened[OUTPUT] * fixedpoint16.tanh(cell, self.cell_bits)
+            hidden = _scaled_by(product, self.hidden_multiplier) + self.hidden_zero_point
+            hidden = np.clip(hidden, INT8_MIN, INT8_MAX)
+            results.append(hidden.astype(np.int8))
+        return np.stack(results, axis=1), cell.astype(np.int16)
+
+
+def _recurrent(hidden: NDArray[Any], weights: NDArray[Any]) -> NDArray[Any]:
+    """The sums of each gate over the hidden state."""
+    return hidden @ weights.swapaxes(1, 2)
+
+
+def _scaled(sums: Int64, multipliers: tuple[Multiplier, ...]) -> Int64:
+    """The sums of each gate, by its own multiplier."""
+    return np.stack([_scaled_by(own, each) for own, each in zip(sums, multipliers, strict=True)])
+
+
+def _scaled_by(values: Int64, multiplier: Multiplier) -> Int64:
+    return double_round(values, multiplier.multiplier, multiplier.left_shift, multiplier.right_shift)
+
+
+OPERATIONS = (TflLstm, TflQuantizedLstm)
