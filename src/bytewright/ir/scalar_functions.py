@@ -208,7 +208,7 @@ def _reciprocal(let: _Let, magnitude: Expr, integer_bits: Expr | int) -> Expr:
     first_bit = let("first_bit", 13 - _number(integer_bits))
     quarter = let("quarter", const(1) << first_bit)
     rest = let("rest", (value & (quarter - 1)) - quarter)
-    x = let("x", (rest << _number(integer_bits)) + 2**12)
+    x = let("x", rest * (const(1) << _number(integer_bits)) + 2**12)
     x2 = let("x2", _multiply_15(x, x))
     x4 = let("x4", _multiply_15(x2, x2))
     cubic = let("cubic", _multiply_15(((x4 + 2) >> 2) + _multiply_15(x2, x), _THIRD) + x2)
@@ -222,20 +222,20 @@ def _reciprocal(let: _Let, magnitude: Expr, integer_bits: Expr | int) -> Expr:
     guess = let("guess", _multiply_15(half_sum, _FIRST_GUESS[1]) + _FIRST_GUESS[0])
     for turn in range(3):
         error = let(f"error{turn}", 2**13 - _multiply_15(half_sum, guess))
-        guess = let(f"guess{turn}", guess + (_multiply_15(guess, error) << 2))
+        guess = let(f"guess{turn}", guess + _multiply_15(guess, error) * 4)
     return guess
 
 
 def _logistic_15(let: _Let, gate: Expr) -> Expr:
     twice = _reciprocal(let, let("magnitude", select(gate < 0, 0 - gate, gate)), 3)
-    upper = _saturated_15(let, "upper", twice << 1)
+    upper = _saturated_15(let, "upper", twice * 2)
     return select(equal(gate, const(0)), const(2**14), select(gate < 0, _ONE_15 - upper, upper))
 
 
 def _tanh_15(let: _Let, gate: Expr, integer_bits: Expr) -> Expr:
     bits = let("bits", integer_bits + 1)
     twice = _reciprocal(let, let("magnitude", select(gate < 0, 0 - gate, gate)), bits)
-    found = _saturated_15(let, "found", (twice - 2**13) << 2)
+    found = _saturated_15(let, "found", (twice - 2**13) * 4)
     return select(equal(gate, const(0)), const(0), select(gate < 0, 0 - found, found))
 
 

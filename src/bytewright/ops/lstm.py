@@ -72,7 +72,7 @@ class TflLstm(ir.Operation):
         source, hidden, cell, weights, recurrent, bias = (operand.astype(np.float64) for operand in inputs)
         results: list[ir.Array] = []
         for step in range(source.shape[1]):
-            gates = bias + source[:, step] @ weights.swapaxes(1, 2) + _recurrent(hidden, recurrent)
+            gates = bias[:, None] + source[:, step] @ weights.swapaxes(1, 2) + _recurrent(hidden, recurrent)
             opened = 1.0 / (1.0 + np.exp(-gates))
             cell = opened[FORGET] * cell + opened[INPUT] * np.tanh(gates[CELL])
             if self.cell_clip:

@@ -115,6 +115,10 @@ def _quantized_layer(
     at: Conversion, source: Operand, sequence: str, hidden: Kept, cell: Kept
 ) -> tuple[str, str]:
     """Results and cell of a layer in int8."""
+    at.require(
+        at.numerics is not Numerics.TFLM,
+        "TensorFlow Lite Micro has other tables for the gates of an int8 LSTM than LiteRT: only --numerics litert has them",
+    )
     tensors = at.graph.model.tensors
     state, cell_tensor = (tensors[at.operator.inputs[position]] for position in (_HIDDEN, _CELL))
     at.require(hidden.parameter.type.dtype is ir.DType.I8, f"the hidden state is {state.element_type}")
@@ -138,8 +142,8 @@ def _quantized_layer(
     for name, bias in zip(("bias", "recurrent_bias"), biases, strict=True):
         at.require(bool((np.abs(bias) < 2**31).all()), "a bias with what zero points add leaves 32 bits")
         constants.append(at.constant(name, bias, ir.DType.I32))
-    after = _hidden_scale(at, state)
-    scale = single_product(single_quotient(_OPENED_SCALE, after.scale), _OPENED_SCALE)
+    after = _hidden_scale(at)
+    scale = single_quotient(_OPENED_SCALE * _OPENED_SCALE, after.scale)
     exponent, clip = _cell_form(at, cell_tensor)
     operation = TflQuantizedLstm(
         *(multipliers[0], multipliers[1], quantize_multiplier(scale)),
@@ -164,13 +168,8 @@ def _multipliers(at: Conversion, gates: Sequence[Operand], affine: Affine) -> tu
     return tuple(found)
 
 
-def _hidden_scale(at: Conversion, state: TensorRecord) -> Affine:
-    """How results are quantised: LiteRT has it from an intermediate, TensorFlow Lite Micro from the hidden state.
-
-    Neither asks the tensor of the results.
-    """
-    if at.numerics is Numerics.TFLM:
-        return at.affine(state)
+def _hidden_scale(at: Conversion) -> Affine:
+    """How results are quantised: an intermediate says it, not the tensor of the results."""
     intermediates = at.operator.intermediates
     at.require(len(intermediates) > _EFFECTIVE_HIDDEN, "the scale of the hidden state is missing")
     return at.affine(at.graph.model.tensors[intermediates[_EFFECTIVE_HIDDEN]])

@@ -1,0 +1,109 @@
+"""Recurrent operators, each alone, step after step against the references, which keep their states too."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import bytewright
+from bytewright.diagnostics import CompileError
+from bytewright.execute.run import run_batch
+from bytewright.frontends.tflite.importer import import_content
+from bytewright.ir.evaluate.evaluate_graph import evaluate_graph
+from bytewright.ir.module import Module
+from bytewright.ops.arithmetic.numerics import Numerics
+from support.c_program import WARNINGS
+from support.compilers import host_build
+from support.recurrent_models import lstm_model
+from support.reference import LiteRt, TfLiteMicro
+from support.tiers import THOROUGH, some
+
+pytestmark = pytest.mark.run
+
+Array = NDArray[Any]
+SEEDS = range(200) if THOROUGH else some(range(40), every=4)
+STEPS = 6
+
+
+def drawn(details: dict[str, Any], random: np.random.Generator) -> Array:
+    if details["dtype"] is np.float32:
+        return random.normal(0, 2, details["shape"]).astype(np.float32)
+    low, high = (-128, 128) if random.integers(3) else (126, 128)
+    return random.integers(low, high, details["shape"]).astype(details["dtype"])
+
+
+def sequence(content: bytes, steps: int = STEPS) -> tuple[list[Array], list[Array]]:
+    """Inputs of runs one after the other, and what LiteRT gives."""
+    model, random = LiteRt(content), np.random.default_rng(len(content))
+    inputs = [drawn(model.inputs[0], random) for _ in range(steps)]
+    return inputs, [model.run(array)[0] for array in inputs]
+
+
+def evaluated(module: Module, inputs: Sequence[Array]) -> list[Array]:
+    """What the module's graph gives, run after run."""
+    states: list[Array] = [
+        np.zeros(port.type.fixed_shape, port.type.dtype.numpy) if port.initial is None else port.initial.array
+        for port in module.state
+    ]
+    found: list[Array] = []
+    for array in inputs:
+        result, *states = evaluate_graph(module, [array, *states])
+        found.append(result)
+    return found
+
+
+def assert_equal(found: Array, wanted: Array) -> None:
+    if wanted.dtype == np.float32:
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-5 * max(float(np.abs(wanted).max()), 1e-3))
+    else:
+        np.testing.assert_array_equal(found, wanted, strict=True)
+
+
+@pytest.mark.parametrize("is_float", [False, True], ids=["int8", "float32"])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_layer_equals_litert_run_after_run(seed: int, is_float: bool) -> None:
+    content = lstm_model(seed, is_float=is_float)
+    inputs, wanted = sequence(content)
+    module = import_content(content, "lstm.tflite")
+    for found, expected in zip(evaluated(module, inputs), wanted, strict=True):
+        assert_equal(found, expected)
+
+
+@pytest.mark.parametrize("seed", some(range(20), every=4))
+def test_micro_computes_the_same_floats(seed: int) -> None:
+    content = lstm_model(seed, is_float=True)
+    inputs, _ = sequence(content)
+    model, module = TfLiteMicro(content), import_content(content, "lstm.tflite", numerics=Numerics.TFLM)
+    for array, found in zip(inputs, evaluated(module, inputs), strict=True):
+        assert_equal(found, model.run(array)[0])
+
+
+def test_micro_in_int8_is_refused() -> None:
+    with pytest.raises(CompileError, match="other tables for the gates of an int8 LSTM"):
+        import_content(lstm_model(1, is_float=False), "lstm.tflite", numerics=Numerics.TFLM)
+
+
+@pytest.mark.parametrize("seed", some(range(8), every=4))
+@pytest.mark.parametrize("is_float", [False, True], ids=["int8", "float32"])
+def test_the_c_of_a_layer_keeps_its_state(seed: int, is_float: bool, tmp_path: Path) -> None:
+    content = lstm_model(seed, is_float=is_float)
+    inputs, wanted = sequence(content)
+    path = tmp_path / "lstm.tflite"
+    path.write_bytes(content)
+    bytewright.compile(path).write(tmp_path / "bundle")
+    options = host_build(flags=WARNINGS, sanitize=True)
+    batch = [[array] for array in inputs]
+    for (found,), expected in zip(
+        run_batch(tmp_path / "bundle", batch, keep_state=True, options=options).outputs, wanted, strict=True
+    ):
+        assert_equal(found, expected)
+
+
+def test_a_cell_whose_scale_is_no_power_of_two_is_refused() -> None:
+    with pytest.raises(CompileError, match="is no power of two"):
+        import_content(lstm_model(1, is_float=False, cell_scale=3e-4), "lstm.tflite")
