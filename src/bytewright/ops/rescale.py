@@ -9,7 +9,7 @@ from bytewright import ir
 from bytewright.diagnostics import InternalError
 from bytewright.ops.arithmetic.numerics import Rounding
 from bytewright.ops.arithmetic.rescale import Int64, double_round, real_round, single_round
-from bytewright.ops.checks import only, require, require_count, require_dtype, scaled_type
+from bytewright.ops.checks import require, require_count, require_dtype, scaled_type
 from bytewright.ops.result import in_32_bits, saturate, shaped_like
 
 
