@@ -16,10 +16,18 @@ from bytewright.codegen.expressions import memory_type
 from bytewright.codegen.hand_over import write_device_types
 from bytewright.codegen.ports import address_head, run_head, strict_alignments
 from bytewright.codegen.set_parameters import set_parameters_head, verify_parameters_head
+from bytewright.codegen.state import failure_contract, reset_head, state_contract
 from bytewright.codegen.writer import Writer
 from bytewright.ir.externals import externals
 from bytewright.options import Embedding
-from bytewright.record.names import LINES_MACRO, ROW_MACROS, TENSOR_MACROS, VERSION_PARTS, Names
+from bytewright.record.names import (
+    LINES_MACRO,
+    MEMBER_OF_STATE,
+    ROW_MACROS,
+    TENSOR_MACROS,
+    VERSION_PARTS,
+    Names,
+)
 from bytewright.record.plan import Plan, PlannedPool, PlannedTensor
 from bytewright.target.model import Role
 
@@ -85,7 +93,7 @@ def _write_version(writer: Writer, plan: Plan, names: Names) -> None:
 
 def _write_memory(writer: Writer, plan: Plan, names: Names, embedding: Embedding) -> None:
     writer.heading("Memory")
-    pools = (*plan.used_pools(Role.WORKSPACE), *plan.used_pools(Role.PARAMETERS))
+    pools = tuple(pool for role in Role for pool in plan.used_pools(role))
     if pools:
         writer.comment("Bytes, exact: what each pool holds. One byte less is refused.")
     for pool in pools:
@@ -161,8 +169,9 @@ def _write_errors(writer: Writer, plan: Plan, names: Names) -> None:
     writer.heading("Results")
     writer.comment("What functions return that say how they ended: 0, or one of these.")
     left_out = [*([] if plan.has_packed_forms else PACKED_ERRORS), *([] if plan.image else ROW_ERRORS)]
+    also = {"NOT_SET": ", or the state was not reset"} if plan.states else {}
     errors = [
-        f"{names.error(name)} = {-number} /* {meaning} */"
+        f"{names.error(name)} = {-number} /* {meaning}{also.get(name, '')} */"
         for number, (name, meaning) in enumerate((*ERRORS, *PACKED_ERRORS, *ROW_ERRORS), start=1)
         if (name, meaning) not in left_out
     ]
@@ -214,7 +223,8 @@ def _write_pools(writer: Writer, plan: Plan, names: Names) -> None:
         writer.comment("Some memory of the application.")
         writer.structure(names.memory_type, ("void *base;", "size_t size_bytes;"))
     if plan.caller_workspaces:
-        writer.comment("The memory that runs work in: one for each workspace pool.")
+        pools = "pool of workspace or state" if plan.states else "workspace pool"
+        writer.comment(f"The memory that runs work in: one for each {pools}.")
         members = [
             f"{names.memory_type} {p.c_name}; /* {_describe_pool(p)} */" for p in plan.caller_workspaces
         ]
@@ -236,6 +246,7 @@ def _write_pools(writer: Writer, plan: Plan, names: Names) -> None:
         *(f"const uint8_t *{pool.c_name};" for pool in plan.set_parameters),
         *(f"{names.arena_type} {names.arena(pool)};" for _, pool in plan.arenas),
         *((f"{names.outputs_type} outputs;", "int32_t num_rows;", "int32_t is_begun;") if plan.image else ()),
+        *((f"int32_t {MEMBER_OF_STATE};",) if plan.states else ()),
     )
     writer.structure(names.context_type, members)
     if plan.own_parameters:
@@ -254,6 +265,7 @@ def _write_functions(writer: Writer, module: ir.Module, plan: Plan, names: Names
         writer.prototype(
             "Lends the workspaces to the context until the next call. Refuses memory that is NULL, too small,\n"
             "misaligned, overlapping, or outside of the target's memory; then the context is as it was."
+            f"{' What survives runs has to be reset then.' if plan.states else ''}"
             f"{_never_shared(plan.caller_parameters, 'parameters')}\n"
             f"{_returns(names, ('NULL', 'SIZE', 'ALIGN', 'RANGE', 'OVERLAP'))}",
             set_workspaces_head(names),
@@ -264,6 +276,10 @@ def _write_functions(writer: Writer, module: ir.Module, plan: Plan, names: Names
             "Compares every byte of the parameters with its hash, where the model reads it.\n"
             f"{_returns(names, ('NULL', 'NOT_SET', 'HASH'))}",
             verify_parameters_head(names),
+        )
+    if plan.states:
+        writer.prototype(
+            f"{state_contract(plan, names)}\n{_returns(names, ('NULL', 'NOT_SET'))}", reset_head(names)
         )
     if plan.image is not None:
         write_arena_prototypes(writer, plan, names)
@@ -283,7 +299,7 @@ def _write_functions(writer: Writer, module: ir.Module, plan: Plan, names: Names
         contract = f"{_what_runs(plan)}. {what}. Inputs are not changed.\n"
     write_arena_prototypes(writer, plan, names)
     writer.prototype(
-        f"{contract}{_what_extents_mean(plan, names)}{_what_devices_do(plan)}"
+        f"{contract}{_what_extents_mean(plan, names)}{_what_devices_do(plan)}{failure_contract(plan)}"
         f"At most {names.stack_size} bytes of stack are used{_beside_hooks(plan)}.\n"
         f"{_what_is_shared(plan)}\n{_returns(names, _errors_of_a_run(module, plan))}",
         run_head(plan, names),
@@ -319,7 +335,7 @@ def _write_prototypes_of_rows(
     writer.prototype(
         "Computes the rest, when all rows were pushed; the outputs are there afterwards.\n"
         f"{_what_drivers_are_apart_from(plan)}"
-        f"{_what_devices_do(plan)}{used}{_beside_hooks(plan)}.\n"
+        f"{_what_devices_do(plan)}{failure_contract(plan)}{used}{_beside_hooks(plan)}.\n"
         f"{_returns(names, ['NULL', 'NOT_BEGUN', 'INCOMPLETE', *of_steps, *of_devices])}",
         finish_head(plan, names),
     )
@@ -342,7 +358,7 @@ def _errors_of_a_run(module: ir.Module, plan: Plan) -> list[str]:
     requests = bool(plan.arenas)
     is_possible = {
         "NULL": True,
-        "NOT_SET": bool(plan.caller_workspaces or plan.set_parameters),
+        "NOT_SET": bool(plan.caller_workspaces or plan.set_parameters or plan.states),
         "ALIGN": is_aligned and not plan.io_in_workspace,
         "OVERLAP": not plan.io_in_workspace,
         "RANGE": not plan.io_in_workspace,

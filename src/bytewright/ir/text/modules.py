@@ -28,9 +28,8 @@ from bytewright.ir.text.reader import Constants, Position, Reader
 
 def print_module(module: ir.Module) -> str:
     """The module's text, which `parse_text` reads back given the constants."""
-    ports = (("input", module.inputs), ("output", module.outputs), ("state", module.state))
     scopes = scopes_of_constants(module)
-    border = [f"{word} {format_typed(port)}" for word, group in ports for port in group]
+    border = [f"{side.value} {_format_port(port)}" for side in ir.Border for port in module.ports(side)]
     constants = [f"constant {graph_name(c.name)} = {format_data(c.data)}" for c in module.constants]
     buffers = [_constant_buffer(constant) for constant in module.constant_buffers]
     numerics = () if module.numerics is None else (("numerics", module.numerics),)
@@ -80,7 +79,7 @@ def _read_module(reader: Reader, operations: Mapping[str, type[ir.Operation]]) -
     reader.expect("module")
     name = reader.prim_name()
     numerics = _read_numerics(reader)
-    inputs, outputs, state = (_read_ports(reader, word) for word in ("input", "output", "state"))
+    inputs, outputs, state = (_read_ports(reader, side) for side in ir.Border)
     constants: list[ir.Constant] = []
     buffers: list[ir.ConstantBuffer] = []
     defined = Defined()  # the constants
@@ -133,11 +132,20 @@ def _read_numerics(reader: Reader) -> str | None:
     return numerics
 
 
-def _read_ports(reader: Reader, word: str) -> tuple[ir.Port, ...]:
+def _format_port(port: ir.Port) -> str:
+    """`%name : tensor<...> quant(scale, zero point)`, and ` = data<...>` of a state that does not begin as zeros."""
+    initial = "" if port.initial is None else f" = {format_data(port.initial)}"
+    return f"{format_typed(port)}{initial}"
+
+
+def _read_ports(reader: Reader, side: ir.Border) -> tuple[ir.Port, ...]:
     ports: list[ir.Port] = []
-    while (start := reader.start_of(word)) is not None:
+    while (start := reader.start_of(side.value)) is not None:
         value = read_typed(reader)
-        ports.append(reader.mark(start, ir.Port(value.name, value.type, value.quantization)))
+        has_initial = side is ir.Border.STATE and reader.accept("=")
+        initial = reader.tensor_data() if has_initial else None
+        port = ir.Port(value.name, value.type, value.quantization, initial=initial)
+        ports.append(reader.mark(start, port))
     return tuple(ports)
 
 
@@ -163,6 +171,7 @@ def module_data(module: ir.Module) -> dict[str, ir.TensorData]:
 def named_constants(module: ir.Module) -> dict[str, ir.TensorData]:
     """Each of the module's constants once, by the first of its names; without one of its own, by its digest."""
     found = [(constant.name, constant.data) for constant in module.constants]
+    found.extend((f"{port.name}/initial", port.initial) for port in module.state if port.initial is not None)
     found.extend((constant.buffer.name, constant.data) for constant in module.constant_buffers)
     for function in module.functions:
         for node in function.nodes:
