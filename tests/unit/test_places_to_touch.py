@@ -23,6 +23,7 @@ PACKAGE = Path(__file__).resolve().parents[2] / "src" / "bytewright"
 # Passes about certain operators: an operator that is added needs none of them.
 REWRITES = {
     "frontends/tflite/dilation.py",
+    "frontends/tflite/hybrid.py",
     "frontends/tflite/tiling.py",
     "lower/channels/known.py",
     "lower/channels/links.py",
@@ -30,6 +31,7 @@ REWRITES = {
     "lower/channels/weighted.py",
     "lower/channels/work.py",
     "lower/fold_constant_channels.py",
+    "graph/tie_states.py",
     "lower/float_sum.py",
     "lower/fold_pad.py",
     "graph/inline_calls.py",
