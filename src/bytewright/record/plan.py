@@ -537,6 +537,17 @@ class Plan:
         return next(devices, self.hardware.default_device)
 
     @property
+    def arithmetic_text(self) -> str:
+        """`bit for bit litert-ref`: what the output equals, and in what it departs from that."""
+        departs = ", integer weights widened to float32" if self.widens_weights else ""
+        return f"bit for bit {self.numerics}{departs}"
+
+    @property
+    def widens_weights(self) -> bool:
+        """Whether integer weights under float activations became float32, which the reference leaves as they are."""
+        return "--weights expand" in self.options
+
+    @property
     def extents_text(self) -> str:
         """`batch 1 to 4`: what each run is given; empty if nothing."""
         return ", ".join(f"{symbol.name} {symbol.lower} to {symbol.upper}" for symbol in self.symbols)

@@ -40,7 +40,7 @@ _FIGURES = (
 def report_view(plan: Plan) -> View:
     """Figures of the whole, pools with their use by step, stacks, the largest buffers, and steps."""
     return View(
-        f"{plan.model} for {plan.target}, bit for bit {plan.numerics}",
+        f"{plan.model} for {plan.target}, {plan.arithmetic_text}",
         (
             _figures(plan),
             _pools(plan),
