@@ -7,7 +7,7 @@ Each pair goes to tests/data/advice as `NAME-refused.tflite` and `NAME-followed.
 `tools/keras_networks.py` does it, in float32, with a batch of one and with the same weights in both. tf-keras is
 Keras 2, whose LSTM the converter knows as one operator; that of Keras 3 becomes a loop. What no converter writes today
 is written here with the schema of TensorFlow Lite. A network that keeps something, and the same with that as an input
-and an output, go to tests/data/state.
+and an output, go to tests/data/state, and what is supported since it was refused.
 """
 
 # TensorFlow is not there when types are checked.
@@ -298,10 +298,12 @@ def fake_quant_file(_: Model) -> bytes:
 
 Network = Callable[[bool], Any]
 NETWORKS: tuple[Network, ...] = (
-    lstm, bidirectional_lstm, keras3_lstm, gru, rnn, loop, branch, arg_max, arg_min, top_k, suppression_v4,
+    keras3_lstm, gru, rnn, loop, branch, arg_max, arg_min, top_k, suppression_v4,
     suppression_v5, where, cumulative_sum, one_hot, fill, floor_division, floor_remainder, all_of,
     any_of, product, fake_quant, frames,
 )  # fmt: skip
+KEPT: tuple[Network, ...] = (lstm, bidirectional_lstm)
+"""What is converted to operators that keep something, and not refused."""
 WRITTEN: dict[str, Callable[[Model], bytes]] = {"fake_quant": fake_quant_file, "frames": svdf_file}
 
 
@@ -335,6 +337,9 @@ def main(names: list[str]) -> None:
         if not names or network.__name__ in names:
             for part, content in zip(("refused", "followed"), pair(network), strict=True):
                 write(FOLDER / f"{network.__name__}-{part}.tflite", content)
+    for network in KEPT:
+        if not names or network.__name__ in names:
+            write(STATE_FOLDER / f"{network.__name__}.tflite", pair(network)[0])
     if not names or average.__name__ in names:
         for name, content in zip(("average", "average-ports"), pair(average), strict=True):
             write(STATE_FOLDER / f"{name}.tflite", content)

@@ -29,8 +29,6 @@ ALL_OPERATORS = "`bytewright ops` lists the operators that are supported"
 SHAPES_ALONE = "it is computed at import where only shapes and constants come to it, and not otherwise: "
 ALSO_OF_SHAPES = {"fill", "floor_division", "floor_remainder", "all_of", "any_of", "product"}
 PAIRS: dict[str, tuple[str, ...]] = {
-    "lstm": ("UNIDIRECTIONAL_SEQUENCE_LSTM",),
-    "bidirectional_lstm": ("UNIDIRECTIONAL_SEQUENCE_LSTM",),
     "keras3_lstm": ("WHILE",),
     "gru": ("WHILE",),
     "rnn": ("WHILE",),
@@ -65,7 +63,7 @@ WITHOUT_A_PAIR = {
     "LSTM": _NO_CONVERTER,
     "RNN": _NO_CONVERTER,
 }
-LAYERS_OF_THESE = {"lstm", "bidirectional_lstm", "rnn"}
+LAYERS_OF_THESE = {"keras3_lstm", "rnn"}
 
 
 def refused(network: str) -> ModelFile:
@@ -122,7 +120,7 @@ class Running:
 
 
 SAME = (
-    "lstm", "bidirectional_lstm", "keras3_lstm", "gru", "rnn", "loop", "branch", "cumulative_sum", "one_hot", "fill",
+    "keras3_lstm", "gru", "rnn", "loop", "branch", "cumulative_sum", "one_hot", "fill",
     "floor_division", "floor_remainder", "all_of", "any_of", "product",
 )  # fmt: skip
 

@@ -50,7 +50,7 @@ class Stream:
 
 
 KEPT = (
-    Stream(OWN / "average.tflite"),
+    *(Stream(OWN / f"{name}.tflite") for name in ("average", "lstm", "bidirectional_lstm")),
     *(Stream(ZOO / f"{name}.tflite", has_features=True) for name in ("mww_choo", "mww_hey_jarvis_v2")),
 )
 TIED = (

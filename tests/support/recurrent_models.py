@@ -122,7 +122,7 @@ def lstm_model(
     over_hidden = [weights((units, units)) for _ in range(4)]
     biases = [bias() for _ in range(4)]
     hidden_affine = affine(0.004, 0.02)
-    exponent = int(random.integers(-15, -9))
+    exponent = int(random.integers(-15, -8))
     hidden = writer.tensor((samples, units), data, hidden_affine, is_variable=True)
     cell = writer.tensor(
         (samples, units),

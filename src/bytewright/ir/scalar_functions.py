@@ -218,6 +218,8 @@ def _reciprocal(let: _Let, magnitude: Expr, integer_bits: Expr | int) -> Expr:
     for bit, factor in enumerate(_EXP_OF_MINUS_POWERS):
         is_set = equal((quarters >> bit) & 1, const(1))
         decay = let(f"decay{bit}", select(is_set, _multiply_15(decay, factor), decay))
+    is_far = (const(32) << (15 - _number(integer_bits))) < magnitude
+    decay = let("decay", select(is_far, const(0), decay))
     half_sum = let("half_sum", (select(equal(magnitude, const(0)), const(_ONE_15), decay) + _ONE_15 + 1) >> 1)
     guess = let("guess", _multiply_15(half_sum, _FIRST_GUESS[1]) + _FIRST_GUESS[0])
     for turn in range(3):

@@ -422,12 +422,6 @@ def test_casts_of_other_types_are_refused_by_name() -> None:
     assert "TensorFlow Lite Micro does not have it for uint8" in diagnostic.message
 
 
-def test_variables_are_to_become_constants() -> None:
-    diagnostic = only(unary("READ_VARIABLE"))
-    assert diagnostic.code == "BW104"
-    assert "from_keras_model" in str(diagnostic.help)
-
-
 @pytest.mark.parametrize(
     ("content", "text"),
     [

@@ -618,6 +618,14 @@ class Conversion:
         """The value under another shape; the value itself if it has that shape."""
         return name if self.type_of(name).shape == shape else self.emit(Reshape(shape), (name,), role)
 
+    def transpose(self, name: str, permutation: tuple[int, ...], role: str) -> str:
+        """The value with its axes in another order."""
+        return self.emit(Transpose(permutation), (name,), role)
+
+    def slice(self, name: str, start: tuple[int, ...], size: tuple[int, ...], role: str) -> str:
+        """So many elements along each axis, from the given ones on."""
+        return self.emit(Slice(start, size, (1,) * len(size)), (name,), role)
+
     def emit_like(self, node: ir.Node, operation: ir.Operation, inputs: Sequence[str], role: str) -> str:
         """Adds another form of a node of the graph, which has its name, with a role, and its place in the model."""
         _, result = self._inferred(operation, inputs)

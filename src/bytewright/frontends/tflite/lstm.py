@@ -24,7 +24,6 @@ from bytewright.ops.arithmetic.multiplier import (
     single_quotient,
 )
 from bytewright.ops.arithmetic.numerics import Numerics
-from bytewright.ops.data import Reshape, Slice, Transpose
 from bytewright.ops.lstm import GATES, TflLstm, TflQuantizedLstm
 
 _WEIGHTS, _RECURRENT, _PEEPHOLES, _BIASES, _PROJECTION, _HIDDEN, _CELL, _NORMALISATION = (
@@ -58,7 +57,7 @@ def convert_lstm(at: Conversion) -> None:
     samples = source.shape[1 if is_time_major else 0]
     sequence = at.value_of(source)
     if is_time_major:
-        sequence = at.emit(Transpose((1, 0, 2)), (sequence,), "by_sample")
+        sequence = at.transpose(sequence, (1, 0, 2), "by_sample")
     units = at.operand(_WEIGHTS, "input gate's weights").shape[0]
     hidden, cell = (
         _state(at, position, what, (samples, units))
@@ -69,10 +68,10 @@ def convert_lstm(at: Conversion) -> None:
     else:
         results, changed = _quantized_layer(at, source, sequence, hidden, cell)
     steps = at.type_of(results).fixed_shape[1]
-    last = at.emit(Slice((0, steps - 1, 0), (samples, 1, units), (1, 1, 1)), (results,), "last")
-    at.keep(hidden, at.emit(Reshape((samples, units)), (last,), "hidden"))
+    last = at.slice(results, (0, steps - 1, 0), (samples, 1, units), "last")
+    at.keep(hidden, at.reshape(last, (samples, units), "hidden"))
     at.keep(cell, changed)
-    at.define(at.emit(Transpose((1, 0, 2)), (results,), "by_step") if is_time_major else results)
+    at.define(at.transpose(results, (1, 0, 2), "by_step") if is_time_major else results)
 
 
 def _state(at: Conversion, position: int, what: str, shape: tuple[int, ...]) -> Kept:
@@ -117,7 +116,8 @@ def _quantized_layer(
     """Results and cell of a layer in int8."""
     at.require(
         at.numerics is not Numerics.TFLM,
-        "TensorFlow Lite Micro has other tables for the gates of an int8 LSTM than LiteRT: only --numerics litert has them",
+        "TensorFlow Lite Micro has other tables for the gates of an int8 LSTM than LiteRT, "
+        "which alone is supported: --numerics litert",
     )
     tensors = at.graph.model.tensors
     state, cell_tensor = (tensors[at.operator.inputs[position]] for position in (_HIDDEN, _CELL))

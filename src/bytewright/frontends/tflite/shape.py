@@ -9,7 +9,7 @@ from math import prod
 from bytewright import ir
 from bytewright.frontends.tflite.conversion import Conversion, Operand
 from bytewright.frontends.tflite.options import fused_activation
-from bytewright.ops.data import Concat, Pad, Slice, Transpose
+from bytewright.ops.data import Concat, Pad, Slice
 
 
 def convert_pad(at: Conversion) -> None:
@@ -225,7 +225,7 @@ def convert_transpose(at: Conversion) -> None:
     if moving == sorted(moving):
         at.define(at.reshape(name, tuple(source.shape[axis] for axis in permutation), "transposed"))
     else:
-        at.define(at.emit(Transpose(permutation), (name,), "transposed"))
+        at.define(at.transpose(name, permutation, "transposed"))
 
 
 def emit_transposed(
@@ -236,4 +236,4 @@ def emit_transposed(
     if moving == sorted(moving):
         return at.reshape(name, result)
     seen = at.reshape(name, split, "split")
-    return at.reshape(at.emit(Transpose(permutation), (seen,), "moved"), result)
+    return at.reshape(at.transpose(seen, permutation, "moved"), result)

@@ -18,6 +18,8 @@ from bytewright.ops.arithmetic.rescale import Int64, rounding_shift_right
 LOW, HIGH = -(1 << 15), (1 << 15) - 1
 GATE_BITS = 3
 """Integer bits of what a gate is before its activation: Q3.12."""
+FARTHEST_BITS = 5
+"""The exponential of what is below -2^5 is 0."""
 
 
 def narrow(constant: int) -> int:
@@ -55,6 +57,8 @@ def exp_on_negative_values(values: Int64, integer_bits: int) -> Int64:
     quarters = (rest - values) >> first_bit
     for bit, constant in enumerate(EXP_OF_MINUS_POWERS):
         result = np.where((quarters >> bit) & 1, multiply(result, narrow(constant)), result)
+    if integer_bits > FARTHEST_BITS:
+        result = np.where(values < -(1 << (15 + FARTHEST_BITS - integer_bits)), 0, result)
     return np.where(values == 0, HIGH, result)
 
 
