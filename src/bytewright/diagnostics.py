@@ -37,7 +37,7 @@ CODES: dict[str, str] = {
     "BW105": "a tensor's type is not supported",
     "BW106": "a tensor's shape is dynamic in a way that is not supported",
     "BW107": "an operator's parameters are invalid or not supported",
-    "BW108": "the model is hybrid: integer weights with float arithmetic",
+    "BW108": "the reference has no kernels for the model's integer weights with float activations",
     "BW109": "two names become the same C identifier",
     "BW110": "the arithmetic of an operator cannot be proved free of overflow",
     "BW111": "the batch of the model cannot be opened",

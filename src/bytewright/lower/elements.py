@@ -18,6 +18,8 @@ from bytewright.ir.scalar_functions import (
     CEIL,
     COS,
     DOUBLE_ROUND_WIDE,
+    DYNAMIC_SCALE,
+    DYNAMIC_ZERO_POINT,
     ERFC,
     EXP,
     EXPM1,
@@ -41,7 +43,9 @@ from bytewright.lower.scalar import Scalar, clamped, computed_on, in_32_bits, re
 from bytewright.ops.arithmetic.division import LARGEST_SHIFT
 from bytewright.ops.arithmetic.division import headrooms as headrooms_of_bytes
 from bytewright.ops.arithmetic.division import reciprocals as reciprocals_of_bytes
+from bytewright.ops.arithmetic.dynamic import FARTHEST
 from bytewright.ops.cast import TflCast
+from bytewright.ops.dynamic_quantization import TflDynamicQuantize, TflDynamicScale, TflDynamicZeroPoint
 from bytewright.ops.elementwise import (
     Add,
     Clamp,
@@ -312,6 +316,22 @@ def _quantized(at: Point, operation: TflQuantize) -> Scalar:
     return clamped(Scalar(ir.cast(limited, I32) + zero_point, -256, 256), -128, 127)
 
 
+def _zero_point(at: Point, operation: TflDynamicZeroPoint) -> Scalar:
+    del operation
+    least, greatest = at.operands
+    return Scalar(DYNAMIC_ZERO_POINT(least.expr, greatest.expr), *ir.DType.I8.bounds)
+
+
+def _quantized_dynamically(at: Point, operation: TflDynamicQuantize) -> Scalar:
+    """roundf(x) + zero point, as in `_quantized`, where nothing beyond the type is converted."""
+    del operation
+    x, zero_point = at.operands
+    far = int(FARTHEST)
+    limited = ir.minimum(ir.maximum(ir.const(-FARTHEST, F32), ROUND(x.expr)), FARTHEST)
+    total = ir.cast(limited, I32) + zero_point.expr
+    return clamped(Scalar(total, zero_point.low - far, zero_point.high + far), *ir.DType.I8.bounds)
+
+
 def _dequantized(at: Point, operation: TflDequantize) -> Scalar:
     return Scalar(ir.cast(at.operands[0].expr - operation.zero_point, F32) * operation.scale)
 
@@ -382,6 +402,9 @@ ELEMENTS: dict[type[ir.Operation], ElementRule] = {
     TflCast: ElementRule(_cast),
     TflDequantize: ElementRule(_dequantized),
     TflDiv: _unbounded(operator.truediv),
+    TflDynamicQuantize: ElementRule(_quantized_dynamically, num_operands=2),
+    TflDynamicScale: _unbounded(DYNAMIC_SCALE),
+    TflDynamicZeroPoint: ElementRule(_zero_point, num_operands=2),
     TflElu: ElementRule(_elu),
     TflFloatRescale: ElementRule(float_rescaled),
     TflGelu: ElementRule(_gelu),

@@ -158,7 +158,7 @@ def test_operators_types_hybrids_and_shapes_are_reported_together() -> None:
     x = builder.tensor("x", (1, 4, 4, 2), "float32", shape_signature=(-1, -1, 4, 2))
     u = builder.tensor("u", (1, 4), "uint8", scale=0.5)
     v = builder.tensor("v", (1, 4), "uint8", scale=0.5)
-    w = builder.constant("w", np.ones((3, 1, 1, 2), dtype=np.int8), scale=0.25)
+    w = builder.constant("w", np.ones((3, 1, 1, 2), dtype=np.uint8), scale=0.25)
     b = builder.constant("b", np.zeros(3, dtype=np.float32))
     y, z = builder.tensor("y", (1, 4, 4, 3), "float32"), builder.tensor("z", (1, 4, 4, 3), "float32")
     builder.operator("CONV_2D", [x, w, b], [y])
@@ -166,7 +166,7 @@ def test_operators_types_hybrids_and_shapes_are_reported_together() -> None:
     builder.operator("RELU", [u], [v])
     diagnostics = refused(builder.build([x, u], [z, v]))
     assert [d.code for d in diagnostics] == ["BW104", "BW108", "BW105", "BW106"]
-    assert diagnostics[1].notes == ("operator 0 (CONV_2D), tensor 'y': weights are INT8",)
+    assert diagnostics[1].notes == ("operator 0 (CONV_2D), tensor 'y': weights are UINT8",)
     assert diagnostics[2].notes == ("tensor 1 ('u') is UINT8", "tensor 2 ('v') is UINT8")
     assert diagnostics[3].notes == ("input tensor 0 ('x') has the shape [-1, -1, 4, 2]",)
 

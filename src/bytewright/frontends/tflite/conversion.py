@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytewright import ir
+from bytewright.base.c_names import c_name, unique_name
 from bytewright.diagnostics import compile_error
 from bytewright.frontends.tflite.flatbuffer import DamagedError, File, Table
 from bytewright.frontends.tflite.known import UNKNOWN, Growth, Known, no_growth
@@ -41,6 +42,14 @@ FOLDING_BUDGET = 1 << 25
 """Multiplications and moves that computing constants at import may take, over the whole model."""
 
 
+def quantization_of(tensor: TensorRecord) -> ir.Quantization | None:
+    """The quantisation that the generated header documents."""
+    record = tensor.quantization
+    if tensor.element_type not in ("INT8", "UINT8") or len(record.scales) != 1:
+        return None
+    return ir.Quantization(record.scales[0], record.zero_points[0])
+
+
 @dataclass(frozen=True, slots=True)
 class Spread:
     """What a SPACE_TO_BATCH_ND was given: samples that are every n-th row and column of an image.
@@ -59,12 +68,30 @@ class Spread:
 
 
 @dataclass(slots=True)
+class Kept:
+    """A tensor that survives runs.
+
+    Attributes:
+        parameter: What a run finds there.
+        current: The name of what it is at the present operator; in the end, what the run leaves there.
+        initial: What is there before the first run; None for zeros.
+        stated: What the file calls it.
+    """
+
+    parameter: ir.Value
+    current: str
+    initial: ir.TensorData | None
+    stated: str
+
+
+@dataclass(slots=True)
 class GraphBuilder:
     """The graph so far.
 
     Attributes:
         has_infinities: True if a float32 constant of the model is infinite or not a number.
         batch_max: The largest batch, if the module's batch is opened after the import.
+        expands_weights: True if integer weights under float activations are widened to float32.
         has_open_batch: True if an input's first extent is open; it is fixed to 1.
         values: Name of the value that each tensor index stands for.
         rearranged: Constants that hold a tensor's values in another form: the tensor's index.
@@ -74,6 +101,8 @@ class GraphBuilder:
             tensors share them.
         producers: The node that makes each value.
         spreads: Tensors that are the samples of a spread image.
+        initial: What variables are before the first run, by their names.
+        kept: What survives runs, by the name of a variable or the index of a tensor.
     """
 
     model: ModelRecord
@@ -81,6 +110,7 @@ class GraphBuilder:
     numerics: Numerics
     has_infinities: bool
     batch_max: int | None = None
+    expands_weights: bool = False
     has_open_batch: bool = False
     values: dict[int, str] = field(default_factory=dict[int, str])
     types: dict[str, ir.TensorType] = field(default_factory=dict[str, ir.TensorType])
@@ -92,6 +122,8 @@ class GraphBuilder:
     buffers: dict[tuple[int, str | None], bytes] = field(default_factory=dict[tuple[int, str | None], bytes])
     producers: dict[str, ir.Node] = field(default_factory=dict[str, ir.Node])
     spreads: dict[int, Spread] = field(default_factory=dict[int, Spread])
+    initial: dict[str, ir.TensorData] = field(default_factory=dict[str, ir.TensorData])
+    kept: dict[str | int, Kept] = field(default_factory=dict[str | int, Kept])
     folding_budget: int = FOLDING_BUDGET
 
     def content(self, tensor: TensorRecord) -> ir.TensorData:
@@ -104,6 +136,21 @@ class GraphBuilder:
             self.buffers[key] = stored.values(view, tensor.shape) if stored else bytes(view)
         dtype = stored.dtype if stored else DTYPES[tensor.element_type]
         return ir.TensorData(tensor.shape, dtype, self.buffers[key])
+
+    def keep(
+        self,
+        key: str | int,
+        stated: str,
+        tensor: TensorRecord,
+        kind: ir.TensorType,
+        initial: ir.TensorData | None,
+    ) -> Kept:
+        """A tensor that survives runs, known by a key from now on; `tensor` says what it is quantised as."""
+        name = unique_name(c_name(stated, f"state_{len(self.kept)}"), {*self.types})
+        value = ir.Value(name, kind, quantization_of(tensor))
+        self.types[name] = kind
+        self.kept[key] = Kept(value, name, initial, stated)
+        return self.kept[key]
 
     def name_constant(self, index: int, name: str, data: ir.TensorData) -> str:
         """Makes a constant of the file the value of its tensor."""
@@ -121,11 +168,13 @@ class Operand:
         tensor: What the file says of it.
         type: Its shape, as computed, and element type.
         data: Its values, if they are known at import.
+        is_expanded: Whether they are widened for this operator alone.
     """
 
     tensor: TensorRecord
     type: ir.TensorType
     data: ir.TensorData | None
+    is_expanded: bool = False
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -392,6 +441,8 @@ class Conversion:
     def value_of(self, operand: Operand, role: str = "operand") -> str:
         """Name of the operand's value in the graph; a constant of the file gets one when it is first used."""
         index = operand.tensor.index
+        if operand.data is not None and operand.is_expanded:
+            return self.constant(role, operand.data.array, operand.dtype)
         if index not in self.graph.values:
             assert operand.data is not None
             self.graph.name_constant(index, f"{self.prefix}/{role}", operand.data)

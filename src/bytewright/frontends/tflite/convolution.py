@@ -7,6 +7,7 @@ channels is one in groups; of one channel a group it is a depthwise one.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import prod
 from typing import Any, TypeVar
 
@@ -20,6 +21,16 @@ from bytewright.frontends.tflite.accumulator import (
     rescale_accumulator,
 )
 from bytewright.frontends.tflite.conversion import Conversion, Operand
+from bytewright.frontends.tflite.hybrid import (
+    FormOf,
+    HybridLayer,
+    convolution_form,
+    depthwise_form,
+    hybrid_sums,
+    matrix_form,
+    transposed_form,
+    weights_operand,
+)
 from bytewright.frontends.tflite.options import (
     WindowOptions,
     conv2d_options,
@@ -75,7 +86,8 @@ def convert_conv2d(at: Conversion) -> None:
         operation = _sliding(at, DepthwiseConv2d, options, source, weights.shape[1:3])
     else:
         operation = replace(_sliding(at, GroupedConv2d, options, source, weights.shape[1:3]), groups=groups)
-    at.define(_computed(at, layer, at.value_of(source), operation, options.activation))
+    form_of = partial(convolution_form, are_dense=isinstance(operation, Conv2d))
+    at.define(_computed(at, layer, at.value_of(source), operation, options.activation, form_of))
 
 
 def convert_depthwise(at: Conversion) -> None:
@@ -92,7 +104,7 @@ def convert_depthwise(at: Conversion) -> None:
     taps = array.reshape(-1, channels).T
     layer = _layer(at, source, weights, array.reshape(height, width, depth, multiplier), taps, axis=3)
     operation = _sliding(at, DepthwiseConv2d, options, source, (height, width))
-    at.define(_computed(at, layer, at.value_of(source), operation, options.activation))
+    at.define(_computed(at, layer, at.value_of(source), operation, options.activation, depthwise_form))
 
 
 def convert_transpose_conv(at: Conversion) -> None:
@@ -100,8 +112,8 @@ def convert_transpose_conv(at: Conversion) -> None:
     options = transpose_options(at)
     at.require_counts((3, 4))
     stated, _ = at.extents_operand(0, "output shape")
-    weights, array = at.constant_operand(1, "weights")
     source = at.activation_operand(2, "input")
+    weights, array = weights_operand(at, under_floats=source.is_float)
     at.require(len(source.shape) == 4 and len(weights.shape) == 4, "input or weights do not have 4 axes")
     channels, height, width, depth = weights.shape
     at.require(source.shape[3] == depth, f"{source.shape[3]} input channels do not fit weights of {depth}")
@@ -131,7 +143,7 @@ def convert_transpose_conv(at: Conversion) -> None:
     operation = TransposeConv2d(
         options.stride, (-before[0], bottom, -before[1], right), _input_zero_point(at, source)
     )
-    at.define(_computed(at, layer, at.value_of(source), operation, options.activation))
+    at.define(_computed(at, layer, at.value_of(source), operation, options.activation, transposed_form))
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +182,9 @@ def convert_layer(at: Conversion) -> None:
     layer = _layer(at, source, weights, array.reshape(form.channels, 1, 1, form.depth), array, axis=0)
     image = at.reshape(at.value_of(source), (1, form.rows, 1, form.depth), "rows")
     operation = Conv2d((1, 1), (0, 0, 0, 0), (1, 1), _input_zero_point(at, source))
-    at.define(at.reshape(_computed(at, layer, image, operation, form.activation), form.result_shape))
+    form_of = partial(matrix_form, slot=3)
+    result = _computed(at, layer, image, operation, form.activation, form_of)
+    at.define(at.reshape(result, form.result_shape))
 
 
 def product_with_matrix(at: Conversion, source: Operand, matrix: NDArray[Any], zero_point: int) -> str:
@@ -188,7 +202,8 @@ def product_with_matrix(at: Conversion, source: Operand, matrix: NDArray[Any], z
 def _operands(at: Conversion) -> tuple[Operand, Operand, NDArray[Any]]:
     """Input and weights, and the weights' values."""
     at.require_counts((2, 3))
-    return at.activation_operand(0, "input"), *at.constant_operand(1, "weights")
+    source = at.activation_operand(0, "input")
+    return source, *weights_operand(at, under_floats=source.is_float)
 
 
 def _image_operands(at: Conversion) -> tuple[Operand, Operand, NDArray[Any]]:
@@ -236,20 +251,21 @@ def _layer(
     bias_at: int = 2,
 ) -> _Layer:
     """Weights and bias as constants; `array` has the graph's layout, `taps` is [channels, taps]."""
-    sums = SUMS.get((source.dtype, weights.dtype), ())
+    is_hybrid = source.is_float and not weights.is_float
+    sums = SUMS.get((ir.DType.I8 if is_hybrid else source.dtype, weights.dtype), ())
     at.require(len(sums) > 0, f"the weights are {weights.tensor.element_type}")
     at.require_same_dtype(source)
     at.require(weights.type.num_elements > 0, "the weights have no elements")
     channels = taps.shape[0]
     scales = () if weights.is_float else at.weight_scales(weights.tensor, channels, axis)
-    bias_dtype = sums[0]
+    bias_dtype = source.dtype if is_hybrid else sums[0]
     bias_values, bias_tensor = np.zeros(channels, dtype=bias_dtype.numpy), None
     if at.is_present(bias_at):
         bias, values = at.constant_operand(bias_at, "bias")
         at.require(bias.dtype is bias_dtype, f"the bias is {bias.tensor.element_type}")
         at.require(values.size == channels, f"{values.size} biases for {channels} channels")
         bias_values, bias_tensor = values.reshape(channels), bias.tensor
-        if scales:
+        if scales and not is_hybrid:
             check_bias_scale(at, source, scales, bias)
     # Layers that share a tensor in the graph's layout share the constant.
     is_shared = array.shape == weights.shape
@@ -276,8 +292,20 @@ def check_bias_scale(at: Conversion, source: Operand, scales: Sequence[float], b
     at.require(difference <= 0.02, f"the bias has scale {stated[0]}, input times weights is {expected}")
 
 
-def _computed(at: Conversion, layer: _Layer, image: str, operation: _Convolution, activation: str) -> str:
-    """The operation on an image, from accumulator to result."""
+def _computed(
+    at: Conversion,
+    layer: _Layer,
+    image: str,
+    operation: _Convolution,
+    activation: str,
+    form_of: FormOf,
+) -> str:
+    """The operation on an image, from accumulator to result; `form_of` is for integer weights under floats."""
+    if layer.source.is_float and layer.weight_scales:
+        bias = layer.bias if layer.bias_values.any() else None
+        hybrid = HybridLayer(layer.weights, layer.taps, layer.weight_scales, bias)
+        sums = hybrid_sums(at, hybrid, form_of(at, hybrid), image, operation)
+        return clamp_float(at, sums, activation)
     accumulator = at.emit(operation, (image, layer.weights, layer.bias), "accumulator")
     if layer.source.is_float:
         return clamp_float(at, accumulator, activation)

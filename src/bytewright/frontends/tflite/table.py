@@ -1,6 +1,6 @@
 """The TFLite operators: one row for each that Bytewright compiles, and advice on others."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -66,6 +66,11 @@ from bytewright.frontends.tflite.shape import (
     convert_transpose,
 )
 from bytewright.frontends.tflite.strided_slice import convert_strided_slice
+from bytewright.frontends.tflite.variables import (
+    convert_assign_variable,
+    convert_nothing,
+    convert_read_variable,
+)
 from bytewright.ops.arithmetic import tables
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.elementwise import (
@@ -122,7 +127,9 @@ class TfliteOperator:
         cost_ms: What compiling it costs, roughly, in milliseconds (`limits.py`).
         int8_cost_ms: The same for an int8 result, where that is another.
         scale_cost_ms: What each scale of its weights costs besides.
-        has_weights: Its second operand is weights, which must not be integers under float activations.
+        hybrid: Where its second operand is weights: the types that these may have, by set of kernels, under activations
+            of float32 besides that.
+        narrow_weights: Types that a constant second operand may have beside int8 and float32.
         input_at: The position of its first operand that is data: what is multiplied with weights, moved or chosen.
         absent: What sets of kernels lack of it (`kernels_of.py`).
     """
@@ -136,7 +143,8 @@ class TfliteOperator:
     cost_ms: float = 0.15
     int8_cost_ms: float | None = None
     scale_cost_ms: float = 0.0
-    has_weights: bool = False
+    hybrid: Mapping[Numerics, tuple[str, ...]] = field(default_factory=dict[Numerics, tuple[str, ...]])
+    narrow_weights: tuple[str, ...] = ()
     input_at: int = 0
     absent: Absent = field(default_factory=dict[Numerics, tuple[str, ...]])
 
@@ -150,8 +158,14 @@ def _convert_ethos_u(conversion: Conversion) -> None:
 
 _CLAMPS = "fused activation: none, RELU, RELU6, RELU_N1_TO_1"
 _WEIGHTS = "constant weights, per tensor or per channel, zero point 0"
+_INT8_OR_INT4 = "weights also int4, and either under float32 (not with tflm)"
+_INT8_UNDER_FLOAT = "int8 weights also under float32 (not with tflm)"
+_HYBRID_INT8 = {Numerics.LITERT_REF: ("int8",)}
+_HYBRID = {Numerics.LITERT_REF: ("int8", "int4")}
+_INT4 = ("int4",)
 _NUMBERS = ("int8", "float32", "int32", "int64")
 _MOVED = (*_NUMBERS, "bool")
+_KEPT = (*_MOVED, "uint8", "resource")
 _FLOAT = ("float32",)
 _BOTH = ("int8", "float32")
 _BOTH_AND_INT32 = (*_BOTH, "int32")
@@ -178,15 +192,16 @@ OPERATORS: dict[str, TfliteOperator] = {
         int8_cost_ms=1.4,
     ),
     "ADD_N": TfliteOperator(partial(convert_add_n, operation=Add()), types=_FLOAT),
+    "ASSIGN_VARIABLE": TfliteOperator(convert_assign_variable, types=_KEPT),
     "AVERAGE_POOL_2D": TfliteOperator(
         partial(convert_pool, kind=TflAveragePool2d), "Pool2DOptions", _POOLS, cost_ms=2.0
     ),
     "BATCH_MATMUL": TfliteOperator(
         convert_batch_matmul,
         "BatchMatMulOptions",
-        "either operand constant, or none; 2 to 5 axes; one scale for each operand",
+        f"either operand constant, or none; 2 to 5 axes; one scale for each operand; {_INT8_UNDER_FLOAT}, one matrix",
         cost_ms=2.5,
-        has_weights=True,
+        hybrid=_HYBRID_INT8,
     ),
     "BATCH_TO_SPACE_ND": TfliteOperator(
         convert_batch_to_space,
@@ -196,6 +211,9 @@ OPERATORS: dict[str, TfliteOperator] = {
         absent=_MOVED_IN_TFLM,
     ),
     "BROADCAST_TO": TfliteOperator(convert_broadcast_to, limits="constant shape", cost_ms=1.5, types=_MOVED),
+    "CALL_ONCE": TfliteOperator(
+        convert_nothing, limits="of a subgraph that assigns constants to variables", types=("resource",)
+    ),
     "CAST": TfliteOperator(
         convert_cast,
         limits="raw values; integers wrap, floats are truncated and saturate; tflm: neither uint8 nor int64",
@@ -211,14 +229,24 @@ OPERATORS: dict[str, TfliteOperator] = {
         types=_MOVED,
     ),
     "CONV_2D": TfliteOperator(
-        convert_conv2d, "Conv2DOptions", f"{_WEIGHTS}; {_CLAMPS}", cost_ms=2.5, has_weights=True
+        convert_conv2d,
+        "Conv2DOptions",
+        f"{_WEIGHTS}; {_INT8_OR_INT4}; {_CLAMPS}",
+        cost_ms=2.5,
+        hybrid=_HYBRID,
+        narrow_weights=_INT4,
     ),
     "COS": TfliteOperator(partial(convert_unary, operation=Cos()), types=_FLOAT, absent=_FLOAT_ALONE),
     "CUSTOM 'ethos-u'": TfliteOperator(
         _convert_ethos_u, limits=f"made by Vela for {DECODED_PRODUCTS}; tflm", types=("int8",), cost_ms=5.0
     ),
     "DEPTHWISE_CONV_2D": TfliteOperator(
-        convert_depthwise, "DepthwiseConv2DOptions", f"{_WEIGHTS}; {_CLAMPS}", cost_ms=2.5, has_weights=True
+        convert_depthwise,
+        "DepthwiseConv2DOptions",
+        f"{_WEIGHTS}; weights of int8 activations also int4; {_INT8_UNDER_FLOAT}; {_CLAMPS}",
+        cost_ms=2.5,
+        hybrid=_HYBRID_INT8,
+        narrow_weights=_INT4,
     ),
     "DEPTH_TO_SPACE": TfliteOperator(
         convert_depth_to_space,
@@ -243,9 +271,12 @@ OPERATORS: dict[str, TfliteOperator] = {
     "ELU": TfliteOperator(partial(convert_unary, operation=TflElu(), int8=tables.elu), int8_cost_ms=5.0),
     "EMBEDDING_LOOKUP": TfliteOperator(
         convert_embedding_lookup,
-        limits="float32 rows; indices int32, or constant; one that is outside means the nearest",
+        limits="rows of float32, int8 or int4, per tensor or per row, zero point 0 (tflm: neither int4 nor per row); "
+        "indices int32, or constant; one that is outside means the nearest",
         types=("float32",),
         indices=0,
+        hybrid={Numerics.LITERT_REF: ("int8", "int4"), Numerics.TFLM: ("int8",)},
+        narrow_weights=_INT4,
         cost_ms=1.5,
     ),
     "EQUAL": TfliteOperator(
@@ -267,10 +298,11 @@ OPERATORS: dict[str, TfliteOperator] = {
     "FULLY_CONNECTED": TfliteOperator(
         convert_fully_connected,
         "FullyConnectedOptions",
-        f"{_WEIGHTS}, or computed, with one scale; not shuffled; {_CLAMPS}",
+        f"{_WEIGHTS}, or computed, with one scale; {_INT8_OR_INT4}; not shuffled; {_CLAMPS}",
         cost_ms=2.5,
         scale_cost_ms=0.7,  # each is fitted to double precision
-        has_weights=True,
+        hybrid=_HYBRID,
+        narrow_weights=_INT4,
     ),
     "GATHER": TfliteOperator(
         convert_gather,
@@ -402,6 +434,9 @@ OPERATORS: dict[str, TfliteOperator] = {
         limits="to int8 or uint8; to uint8 from int8 alone with tflm",
         types=("int8", "uint8", "float32"),
         absent={Numerics.TFLM: ("float32 to uint8", "uint8 to uint8")},
+    ),
+    "READ_VARIABLE": TfliteOperator(
+        convert_read_variable, limits="of a variable that is assigned, in a run or once", types=_KEPT
     ),
     "REDUCE_MAX": TfliteOperator(
         partial(convert_reduced_extremum, kind=ReduceMax),
@@ -548,9 +583,9 @@ OPERATORS: dict[str, TfliteOperator] = {
     "TRANSPOSE_CONV": TfliteOperator(
         convert_transpose_conv,
         "TransposeConvOptions",
-        f"constant output shape; {_WEIGHTS}; {_CLAMPS}",
+        f"constant output shape; {_WEIGHTS}; {_INT8_UNDER_FLOAT}; {_CLAMPS}",
         cost_ms=2.5,
-        has_weights=True,
+        hybrid=_HYBRID_INT8,
         input_at=2,
     ),
     "UNPACK": TfliteOperator(
@@ -561,6 +596,7 @@ OPERATORS: dict[str, TfliteOperator] = {
         types=(*_BOTH_AND_INT32, "bool"),
         absent={Numerics.TFLM: ("bool",)},
     ),
+    "VAR_HANDLE": TfliteOperator(convert_nothing, types=("resource",)),
 }
 
 SUPPORTED = tuple(SupportedOperator(name, row.types, row.limits) for name, row in OPERATORS.items())
