@@ -42,10 +42,10 @@ class Scalar:
 
 
 def element(load: ir.Expr) -> Scalar:
-    """An element of a tensor: integers are widened to I32, with the bounds of their type."""
+    """An element of a tensor: integers of less are widened to I32, with the bounds of their type."""
     if load.dtype.is_integer:
-        low, high = load.dtype.bounds
-        return Scalar(ir.cast(load, ir.DType.I32), low, high)
+        wide = load if load.dtype is ir.DType.I64 else ir.cast(load, ir.DType.I32)
+        return Scalar(wide, *load.dtype.bounds)
     return Scalar(load)
 
 

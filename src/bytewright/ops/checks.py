@@ -2,7 +2,7 @@
 
 from bytewright import ir
 
-ARITHMETIC = (ir.DType.I8, ir.DType.F32)
+ARITHMETIC = (ir.DType.I8, ir.DType.I16, ir.DType.F32)
 
 
 def require(condition: bool, message: str) -> None:

@@ -1,6 +1,6 @@
 """CONV_2D, DEPTHWISE_CONV_2D, TRANSPOSE_CONV and FULLY_CONNECTED.
 
-Each becomes a convolution with an int32 (or float) result, then a rescale and a clamp. FULLY_CONNECTED is a
+Each becomes a convolution whose result has the type of its sums, then a rescale and a clamp. FULLY_CONNECTED is a
 convolution with a 1x1 window over rows of an image of height 1, as in TOSA. A CONV_2D whose weights read a part of the
 channels is one in groups; of one channel a group it is a depthwise one.
 """
@@ -15,10 +15,14 @@ from numpy.typing import NDArray
 
 from bytewright import ir
 from bytewright.frontends.tflite.accumulator import (
+    MOST_OF_64_BITS,
+    Reach,
     accumulator_reach,
     clamp_float,
+    require_reach,
     rescale_accumulator,
 )
+from bytewright.frontends.tflite.bias import layer_bias
 from bytewright.frontends.tflite.conversion import Conversion, Operand
 from bytewright.frontends.tflite.options import (
     WindowOptions,
@@ -28,6 +32,7 @@ from bytewright.frontends.tflite.options import (
     transpose_options,
 )
 from bytewright.frontends.tflite.windows import MAX_STEP, spatial_padding, transposed_padding, windows_of
+from bytewright.ops.arithmetic.multiplier import INT32_MAX
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.convolution import SUMS, Conv2d, DepthwiseConv2d, GroupedConv2d, TransposeConv2d
 
@@ -40,17 +45,19 @@ class _Layer:
     """Operands of a convolution.
 
     Attributes:
-        weights: In the layout of the graph's operator; `taps` are the same as [channels, taps].
-        bias: One value a channel, zeros where the file has none.
-        weight_scales: Of int8 layers.
+        weights: In the layout of the graph's operator.
+        bias: One value a channel, of the type of the sums.
+        weight_scales: Of integers.
+        reach: How far sums of integers go.
+        is_wide: Whether the references keep them in 64 bits.
     """
 
     source: Operand
     weights: str
-    taps: NDArray[Any]
     bias: str
-    bias_values: NDArray[Any]
-    weight_scales: Sequence[float]
+    weight_scales: Sequence[float] = ()
+    reach: Reach | None = None
+    is_wide: bool = False
 
 
 def convert_conv2d(at: Conversion) -> None:
@@ -236,25 +243,24 @@ def _layer(
     bias_at: int = 2,
 ) -> _Layer:
     """Weights and bias as constants; `array` has the graph's layout, `taps` is [channels, taps]."""
-    sums = SUMS.get((source.dtype, weights.dtype), ())
-    at.require(len(sums) > 0, f"the weights are {weights.tensor.element_type}")
+    fits = (source.dtype, weights.dtype) in SUMS
+    at.require(fits, f"the weights are {weights.tensor.element_type}")
     at.require_same_dtype(source)
     at.require(weights.type.num_elements > 0, "the weights have no elements")
     channels = taps.shape[0]
     scales = () if weights.is_float else at.weight_scales(weights.tensor, channels, axis)
-    bias_dtype = sums[0]
-    bias_values = np.zeros(channels, dtype=bias_dtype.numpy)
-    if at.is_present(bias_at):
-        bias, values = at.constant_operand(bias_at, "bias")
-        at.require(bias.dtype is bias_dtype, f"the bias is {bias.tensor.element_type}")
-        at.require(values.size == channels, f"{values.size} biases for {channels} channels")
-        bias_values = values.reshape(channels)
-        if scales:
-            check_bias_scale(at, source, scales, bias)
+    bias = layer_bias(at, source, weights, channels, bias_at)
+    if scales and bias.operand is not None:
+        check_bias_scale(at, source, scales, bias.operand)
     # Layers that share a tensor in the graph's layout share the constant.
     is_shared = array.shape == weights.shape
     value = at.value_of(weights, "weights") if is_shared else at.constant("weights", array, weights.dtype)
-    return _Layer(source, value, taps, at.constant("bias", bias_values, bias_dtype), bias_values, scales)
+    if weights.is_float:
+        return _Layer(source, value, at.constant("bias", bias.values, ir.DType.F32))
+    reach = accumulator_reach(taps, bias.values.astype(np.int64), at.affine(source.tensor))
+    sums = ir.DType.I32 if reach.fits_32_bits or not bias.is_wide else ir.DType.I64
+    require_reach(at, reach, MOST_OF_64_BITS if bias.is_wide else INT32_MAX)
+    return _Layer(source, value, at.constant("bias", bias.values, sums), scales, reach, bias.is_wide)
 
 
 def check_bias_scale(at: Conversion, source: Operand, scales: Sequence[float], bias: Operand) -> None:
@@ -274,12 +280,12 @@ def check_bias_scale(at: Conversion, source: Operand, scales: Sequence[float], b
 def _computed(at: Conversion, layer: _Layer, image: str, operation: _Convolution, activation: str) -> str:
     """The operation on an image, from accumulator to result."""
     accumulator = at.emit(operation, (image, layer.weights, layer.bias), "accumulator")
-    if layer.source.is_float:
+    if layer.reach is None:
         return clamp_float(at, accumulator, activation)
     source, target = at.affine(layer.source.tensor), at.affine(at.output_tensor())
-    reach = accumulator_reach(at, layer.taps, layer.bias_values.astype(np.int64), source.zero_point)
+    reach = layer.reach.greatest
     if (known := at.data_of(accumulator)) is not None:
         # A recurrent layer's first state: whatever else it could have reached.
         reach = np.abs(known.array.astype(np.int64)).reshape(-1, len(reach)).max(axis=0)
     scales = (source, layer.weight_scales, target)
-    return rescale_accumulator(at, accumulator, reach, scales, activation)
+    return rescale_accumulator(at, accumulator, reach, scales, activation, is_wide=layer.is_wide)

@@ -127,7 +127,7 @@ def _parameters(graph: GraphBuilder, ports: tuple[PortName, ...]) -> tuple[ir.Va
 def _quantization(tensor: TensorRecord) -> ir.Quantization | None:
     """The quantisation that the generated header documents."""
     record = tensor.quantization
-    if tensor.element_type not in ("INT8", "UINT8") or len(record.scales) != 1:
+    if tensor.element_type not in ("INT8", "UINT8", "INT16") or len(record.scales) != 1:
         return None
     return ir.Quantization(record.scales[0], record.zero_points[0])
 
@@ -182,7 +182,7 @@ def _convert(graph: GraphBuilder, operator: OperatorRecord) -> None:
 
 
 def _is_folded(at: Conversion) -> bool:
-    """Whether an operator that has a converter is computed instead: on values that are known, but for int8 and float32.
+    """Whether an operator that has a converter is computed instead: on values that are known, but for activations.
 
     These the converter computes, by its own arithmetic, which takes no shape that grows with the batch.
     """
@@ -195,7 +195,7 @@ def _is_folded(at: Conversion) -> bool:
         and at.graph.values.get(operand.tensor.index) in at.graph.growths
         for operand in operands
     )
-    return grows or at.output_tensor().element_type not in ("INT8", "FLOAT32")
+    return grows or at.output_tensor().element_type not in ("INT8", "INT16", "FLOAT32")
 
 
 def _results(graph: GraphBuilder, ports: tuple[PortName, ...]) -> tuple[str, ...]:

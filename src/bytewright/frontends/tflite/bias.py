@@ -1,0 +1,80 @@
+"""Biases of layers, and in how many bits the references keep their sums.
+
+Under int8 activations a bias is int32, under float32 it is float32. Under int16 it is int64 or int32, which decides how
+sums are rounded (docs/numerics.md). LiteRT goes by an option, and reads the other type's bytes as if they were its own;
+TensorFlow Lite Micro goes by the tensor, and by the option where there is none.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bytewright import ir
+from bytewright.frontends.tflite.conversion import DTYPES, Conversion, Operand
+from bytewright.frontends.tflite.model import schema_names
+from bytewright.ops.arithmetic.numerics import Numerics
+
+# Where an operator's options say of what type its bias is; of others it is int64.
+_OPTION_SLOTS = {"CONV_2D": 6, "FULLY_CONNECTED": 4, "TRANSPOSE_CONV": 4}
+# Whose kernels take an int64 bias alone under int16 activations.
+_WIDE_ALONE = {
+    Numerics.LITERT_REF: ("DEPTHWISE_CONV_2D",),
+    Numerics.TFLM: ("DEPTHWISE_CONV_2D", "TRANSPOSE_CONV"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LayerBias:
+    """The bias of a layer.
+
+    Attributes:
+        operand: None if the file has none.
+        values: One a channel, zeros where the file has none.
+        is_wide: Whether the references keep the layer's sums in 64 bits.
+    """
+
+    operand: Operand | None
+    values: NDArray[Any]
+    is_wide: bool = False
+
+
+def layer_bias(at: Conversion, source: Operand, weights: Operand, channels: int, position: int) -> LayerBias:
+    """The bias at a position of the operands, checked against the types of input and weights."""
+    is_wide = source.dtype is ir.DType.I16
+    needed = ir.DType.F32 if weights.is_float else ir.DType.I32
+    if not at.is_present(position):
+        is_wide = is_wide and _stated(at) != "INT32"
+        return LayerBias(None, np.zeros(channels, dtype=needed.numpy), is_wide)
+    bias, values = at.constant_operand(position, "bias")
+    if is_wide:
+        needed = _type_under_int16(at, bias)
+    at.require(bias.dtype is needed, f"the bias is {bias.tensor.element_type}")
+    at.require(values.size == channels, f"{values.size} biases for {channels} channels")
+    return LayerBias(bias, values.reshape(channels), needed is ir.DType.I64)
+
+
+def _type_under_int16(at: Conversion, bias: Operand) -> ir.DType:
+    """int64, or int32 where the kernels take it."""
+    kind, found = at.operator.kind, bias.tensor.element_type
+    if kind in _WIDE_ALONE[at.numerics]:
+        return ir.DType.I64
+    stated = _stated(at)
+    if at.numerics is Numerics.LITERT_REF and found in ("INT32", "INT64") and found != (stated or "INT64"):
+        at.fail(
+            f"the bias is {found}, and the option quantized_bias_type says {stated or 'nothing, which means INT64'}: "
+            "LiteRT would take its bytes for the other type's",
+            tensor=bias.tensor,
+            help="convert the model again with a converter that sets the option, or compile for --numerics tflm",
+        )
+    return ir.DType.I32 if found == "INT32" else ir.DType.I64
+
+
+def _stated(at: Conversion) -> str | None:
+    """What the options say of the bias's type; nothing where they leave it, or where the kernels do not look."""
+    slot = _OPTION_SLOTS.get(at.operator.kind)
+    if slot is None or at.operator.kind in _WIDE_ALONE[at.numerics]:
+        return None
+    name = schema_names("TensorType").get(at.options.integer(slot, "b"))
+    return name if DTYPES.get(name or "") in (ir.DType.I32, ir.DType.I64) else None
