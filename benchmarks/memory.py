@@ -24,10 +24,10 @@ from common import INT8_MODELS, MODELS, has_models, show  # noqa: E402
 from memory_bounds import Network, overlap, plain, read_network, rows  # noqa: E402
 
 from bytewright.bundle.write import write_bundle  # noqa: E402
+from bytewright.compiler.pipeline import compile_model  # noqa: E402
 from bytewright.execute.run import run_bundle  # noqa: E402
 from bytewright.ir.border import Io  # noqa: E402
 from bytewright.options import Options  # noqa: E402
-from bytewright.pipeline import compile_model  # noqa: E402
 from bytewright.record.plan import Plan  # noqa: E402
 from bytewright.target.model import Role  # noqa: E402
 from bytewright.target.registry import load_target  # noqa: E402

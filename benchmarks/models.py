@@ -23,11 +23,11 @@ from model_tables import WITHOUT_AVX512, BoardRun, Row, tables
 from peers import RESOLVERS, inference, without_avx512
 
 from bytewright.bundle.write import write_bundle
+from bytewright.compiler.pipeline import Compiled, compile_model
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.host import HostModel
 from bytewright.execute.run import run_batch
 from bytewright.execute.tensors import random_inputs
-from bytewright.pipeline import Compiled, compile_model
 from bytewright.target.isa.this_machine import this_machine
 from bytewright.target.registry import BUILTIN_TARGETS, load_target
 

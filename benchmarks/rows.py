@@ -18,13 +18,13 @@ from common import HOST_FLAGS, INT8_MODELS, MODELS, ROUNDS, by_turns, has_models
 from numpy.typing import NDArray
 
 from bytewright.bundle.write import write_bundle
+from bytewright.compiler.pipeline import compile_model
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.description import read_bundle
 from bytewright.execute.host import HostModel
 from bytewright.execute.run import run_batch
 from bytewright.execute.tensors import random_inputs
 from bytewright.options import Options, Rows
-from bytewright.pipeline import compile_model
 from bytewright.target.model import Role
 from bytewright.target.registry import load_target
 

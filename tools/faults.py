@@ -216,7 +216,7 @@ FAULTS = (
     ),
     Fault(
         "a search remembers a pass by its module alone",
-        "run_passes.py",
+        "compiler/run_passes.py",
         "partial(run_pass, module, *rest, **named), run_pass, module, *rest, *named.items()",
         "partial(run_pass, module, *rest, **named), run_pass, module",
         ("tests/unit/storage/test_storage_remedy.py", "tests/unit/cli/test_help_of_pins_and_io.py"),

@@ -35,6 +35,7 @@ _DTYPES = {
     "float32": "FLOAT32",
     "float16": "FLOAT16",
     "float64": "FLOAT64",
+    "int4": "INT4",
     "int8": "INT8",
     "uint8": "UINT8",
     "int16": "INT16",
@@ -49,6 +50,7 @@ _ENUMERATIONS = {
     "weights_format": "FullyConnectedOptionsWeightsFormat",
     "out_type": "TensorType",
     "quantized_bias_type": "TensorType",
+    "output_type": "TensorType",
     "mode": "MirrorPadMode",
 }
 
@@ -209,10 +211,33 @@ _FORMS: dict[str, _OperatorForm] = {
     "BATCH_MATMUL": _OperatorForm(
         "BatchMatMulOptions", {"adj_x": False, "adj_y": False, "asymmetric_quantize_inputs": False}
     ),
-    # Not operators that Bytewright compiles: they make the models that it must refuse.
     "ADD_N": _OperatorForm("AddNOptions", {}),
+    "ARG_MAX": _OperatorForm("ArgMaxOptions", {"output_type": "INT32"}),
+    "ARG_MIN": _OperatorForm("ArgMinOptions", {"output_type": "INT32"}),
+    "CONV_3D": _OperatorForm(
+        "Conv3DOptions",
+        {
+            "padding": "SAME",
+            "stride_d": 1,
+            "stride_w": 1,
+            "stride_h": 1,
+            **_ACTIVATION,
+            "dilation_d_factor": 1,
+            "dilation_w_factor": 1,
+            "dilation_h_factor": 1,
+        },
+        1,
+        1,
+    ),
+    "CUMSUM": _OperatorForm("CumsumOptions", {"exclusive": False, "reverse": False}, 1, 1),
+    "DYNAMIC_UPDATE_SLICE": _OperatorForm("DynamicUpdateSliceOptions", {}, 1, 1),
+    "GATHER_ND": _OperatorForm("GatherNdOptions", {}, 1, 1),
+    "L2_POOL_2D": _OperatorForm("Pool2DOptions", _POOL, 1, 1),
+    "ONE_HOT": _OperatorForm("OneHotOptions", {"axis": -1}, 1, 1),
+    "SCATTER_ND": _OperatorForm("ScatterNdOptions", {}, 1, 1),
+    "TOPK_V2": _OperatorForm("TopKV2Options", {}, 1, 1),
+    # Not an operator that Bytewright compiles: it makes the models that it must refuse.
     "READ_VARIABLE": _OperatorForm("ReadVariableOptions", {}),
-    "ARG_MAX": _OperatorForm("ArgMaxOptions", {}),
 }
 
 
@@ -258,6 +283,13 @@ class _Contents:
     signatures: Sequence[_Signature]
 
 
+def _packed_nibbles(array: NDArray[Any]) -> bytes:
+    """Two numbers of 4 bits a byte, the first in the lower half."""
+    numbers = array.reshape(-1).astype(np.uint8) & 15
+    padded = np.append(numbers, np.zeros(len(numbers) % 2, np.uint8))
+    return (padded[::2] | (padded[1::2] << 4)).astype(np.uint8).tobytes()
+
+
 class ModelBuilder:
     """Collects one subgraph's tensors and operators, then writes the file."""
 
@@ -283,7 +315,7 @@ class ModelBuilder:
         """Add a tensor and return its index; with `data` it is a constant.
 
         A sequence of scales means per-channel quantisation along `quantized_dimension`. One zero point
-        serves all scales. `shape_signature` has -1 where the extent is open.
+        serves all scales. `shape_signature` has -1 where the extent is open. Values of int4 are from -8 to 7.
         """
         if dtype not in _DTYPES:
             raise ValueError(f"unknown dtype {dtype!r}; known: {', '.join(_DTYPES)}")
@@ -293,10 +325,11 @@ class ModelBuilder:
             zeros *= len(scales)
         content: bytes | None = None
         if data is not None:
-            array = np.ascontiguousarray(np.asarray(data, dtype=dtype))
+            array = np.ascontiguousarray(np.asarray(data, dtype="int8" if dtype == "int4" else dtype))
             if array.size != int(np.prod(shape, dtype=np.int64)):
                 raise ValueError(f"tensor {name!r}: {array.size} values for shape {list(shape)}")
             content = array.astype(array.dtype.newbyteorder("<")).tobytes()
+            content = _packed_nibbles(array) if dtype == "int4" else content
         signature = None if shape_signature is None else tuple(int(d) for d in shape_signature)
         dimensions = tuple(int(d) for d in shape)
         self._tensors.append(

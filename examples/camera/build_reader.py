@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from bytewright.base.programs import execute
 from bytewright.diagnostics import CompileError
 from bytewright.execute.boards.facts import BOARDS
 from bytewright.execute.build import LANGUAGE_FLAGS
 from bytewright.execute.description import read_bundle
 from bytewright.execute.tools import compile_c, failure, find_cross_compiler, find_host_compiler, find_tool
-from bytewright.programs import execute
 
 HERE = Path(__file__).resolve().parent
 BOARD = BOARDS["mps3-an547"]

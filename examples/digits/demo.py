@@ -27,7 +27,8 @@ from bytewright.execute.run import run_batch
 from bytewright.model import CompiledModel
 from bytewright.record.plan import Plan
 from bytewright.report.memory import use_over_time, used_workspaces
-from bytewright.report.tables import print_charts
+from bytewright.report.report_view import pool_charts
+from bytewright.show.as_text import print_section
 
 Array = NDArray[Any]
 
@@ -159,7 +160,8 @@ def main() -> int:
     )
 
     console.print("\nThe board's workspace over the steps of one inference:", end="")
-    print_charts(board.model.plan, console)
+    for chart in pool_charts(board.model.plan):
+        print_section(chart, console)
     console.print(f"Alive then: {', '.join(alive_at_peak(board.model.plan))}")
     console.print(f"\nThe C is in {os.path.relpath(OUTPUT / BOARD)}", soft_wrap=True)
     return 0 if same else 1

@@ -9,7 +9,11 @@ from os import PathLike
 from pathlib import Path
 from typing import Unpack
 
+from bytewright.base.frozen_mapping import FrozenMapping
+from bytewright.base.option import checked
 from bytewright.bundle.write import write_bundle
+from bytewright.compiler.pipeline import compile_model
+from bytewright.compiler.run_passes import Progress
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.by_name import in_order
 from bytewright.execute.host import HostModel
@@ -18,12 +22,8 @@ from bytewright.execute.profile.result import Profile
 from bytewright.execute.result import Machine
 from bytewright.execute.tensors import Array
 from bytewright.execute.tools import build_folder
-from bytewright.frozen_mapping import FrozenMapping
-from bytewright.option import checked
 from bytewright.options import Arguments, read_arguments
-from bytewright.pipeline import compile_model
 from bytewright.record.plan import Plan
-from bytewright.run_passes import Progress
 from bytewright.target import Target, load_target
 
 

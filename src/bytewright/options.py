@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Annotated, TypedDict
 
 from bytewright import ir
-from bytewright.ops.arithmetic.numerics import Numerics
-from bytewright.option import (
+from bytewright.base.option import (
     Choice,
     Count,
     Declaration,
@@ -27,6 +26,7 @@ from bytewright.option import (
     declarations,
     words,
 )
+from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.target.options import Overrides
 from bytewright.target.size import SizeError, parse_size
 

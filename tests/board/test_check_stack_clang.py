@@ -13,9 +13,9 @@ import bytewright
 from bytewright.cli.check import prove_stacks
 from bytewright.cli.main import bytewright as command_line
 from bytewright.execute.build import BuildOptions
-from bytewright.execute.clang_call_graph import FLAGS, clang_call_graph
 from bytewright.execute.run import run_bundle
-from bytewright.inspect.call_graph import INDIRECT, read_call_graph, worst_path
+from bytewright.inspect.stack.call_graph import INDIRECT, read_call_graph, worst_path
+from bytewright.inspect.stack.clang_call_graph import FLAGS, clang_call_graph
 from bytewright.record.plan_file import read_plan
 from support.digits_bundle import DIGITS
 

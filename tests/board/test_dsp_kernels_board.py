@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from bytewright.bundle.write import write_bundle
+from bytewright.compiler.pipeline import compile_model
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.run import run_batch
-from bytewright.pipeline import compile_model
 from bytewright.target.registry import load_target
 from support.heavy_weights import heavy_convolution
 from support.random_models import RandomModel

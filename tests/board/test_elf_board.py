@@ -11,11 +11,11 @@ from click.testing import CliRunner, Result
 
 from bytewright.bundle.write import write_bundle
 from bytewright.cli.main import bytewright
+from bytewright.compiler.pipeline import compile_model
 from bytewright.diagnostics import CompileError
 from bytewright.execute.paranoid import run_paranoid
 from bytewright.inspect.check_elf import check_elf
 from bytewright.options import Options, Rows
-from bytewright.pipeline import compile_model
 from bytewright.record.plan_file import read_plan
 from bytewright.target.options import Overrides, apply_overrides, parse_pool_option
 from bytewright.target.registry import load_target

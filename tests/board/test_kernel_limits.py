@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from bytewright.bundle.write import write_bundle
+from bytewright.compiler.pipeline import compile_model
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.profile.measure import profile_bundle
 from bytewright.execute.run import run_bundle
-from bytewright.pipeline import compile_model
 from bytewright.target.registry import load_target
 from support.shared_models import AD01, KWS, RESNET8, VWW, model_path, random_inputs
 from support.single_operators import write_single_operators

@@ -16,8 +16,8 @@ from bytewright.cli.main import bytewright as command
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.profile.measure import profile_bundle
 from bytewright.execute.profile.result import Profile, total_of
-from bytewright.execute.profile.table import profile_text
 from bytewright.execute.profile.trace import trace_document
+from bytewright.execute.profile.view import profile_view
 from bytewright.execute.run import run_bundle
 from bytewright.target.registry import load_target
 from support import cost_program, shared_models
@@ -25,6 +25,7 @@ from support.digits_bundle import DIGITS
 from support.pair_program import BOARD as TWO_CORES
 from support.pair_program import PAIR, write_pair
 from support.shared_models import BOARD, KWS, model_path
+from support.views import text_of
 
 pytestmark = pytest.mark.board
 
@@ -212,9 +213,8 @@ def test_a_second_core_has_a_lane_of_its_own(tmp_path: Path) -> None:
     assert {step for step, device in found if device == "core1"} == set(on_core_1)
     assert profile.plan.device.name == "cpu"
     assert profile.board == TWO_CORES
-    assert f"hand-over of {profile.plan.steps[on_core_1[0]].kernel.removeprefix('pair_')}" in profile_text(
-        profile
-    )
+    kernel = profile.plan.steps[on_core_1[0]].kernel.removeprefix("pair_")
+    assert f"hand-over of {kernel}" in text_of(profile_view(profile))
 
 
 @pytest.mark.parametrize("which", ["digits", "pair"])

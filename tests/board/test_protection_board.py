@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from bytewright.bundle.write import write_bundle
+from bytewright.compiler.pipeline import compile_model
 from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.execute.boards.arrays import ImageArray
 from bytewright.execute.boards.counts import address_of
@@ -23,7 +24,6 @@ from bytewright.execute.build import BuildOptions
 from bytewright.execute.description import read_bundle
 from bytewright.execute.run import run_batch, run_bundle
 from bytewright.options import Options, Rows
-from bytewright.pipeline import compile_model
 from bytewright.record.plan_file import read_plan
 from bytewright.target.dump import dump
 from bytewright.target.load import load_description

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from bytewright.bundle.write import write_bundle
+from bytewright.compiler.pipeline import compile_model
 from bytewright.execute.run import run_bundle
 from bytewright.options import Options, Rows
-from bytewright.pipeline import compile_model
 from bytewright.target.model import Role
 from bytewright.target.registry import load_target
 from support.shared_models import AD01, KWS, RESNET8, VWW, model_path, random_inputs

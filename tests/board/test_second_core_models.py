@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from bytewright.bundle.write import write_bundle
+from bytewright.compiler.pipeline import compile_model
 from bytewright.diagnostics import CompileError
-from bytewright.execute.call_graph import compile_call_graphs
 from bytewright.execute.description import read_bundle
 from bytewright.execute.paranoid import run_paranoid
 from bytewright.execute.run import run_batch, run_bundle
-from bytewright.inspect.check_stack import check_stack
+from bytewright.inspect.stack.check_stack import check_stack
+from bytewright.inspect.stack.compile_call_graphs import compile_call_graphs
 from bytewright.options import Options, parse_on_option
-from bytewright.pipeline import compile_model
 from bytewright.record.plan import Plan
 from bytewright.record.plan_file import read_plan
 from bytewright.target.options import Overrides, apply_overrides, parse_pool_option

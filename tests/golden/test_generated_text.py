@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from bytewright.codegen.kernels import kernels_source
+from bytewright.compiler.pipeline import Compiled, compile_model
+from bytewright.compiler.run_passes import PASSES
 from bytewright.ir.border import Io
 from bytewright.ir.module import Module
 from bytewright.ir.text.graphs import print_function
@@ -21,9 +23,7 @@ from bytewright.ir.text.primfuncs import print_primfunc
 from bytewright.ir.text.reader import Constants
 from bytewright.ops.registry import OPERATIONS
 from bytewright.options import Options, Pin
-from bytewright.pipeline import Compiled, compile_model
 from bytewright.record.names import Names
-from bytewright.run_passes import PASSES
 from bytewright.target.load import load_file
 from bytewright.target.registry import load_target
 from support.lowering import lower_step_by_step, lowered

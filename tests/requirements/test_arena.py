@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from bytewright.bundle.write import write_bundle
+from bytewright.compiler.pipeline import compile_model
 from bytewright.diagnostics import CompileError
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.paranoid import run_paranoid
@@ -22,7 +23,6 @@ from bytewright.ir.scope import WORKSPACE, pool_scope
 from bytewright.ir.storage import Storage
 from bytewright.ir.text.modules import print_module
 from bytewright.ir.types import DType, Symbol
-from bytewright.pipeline import compile_model
 from bytewright.record.plan_file import read_plan
 from bytewright.target.registry import load_target
 from support.arena_cases import (

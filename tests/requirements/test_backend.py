@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 
 from bytewright.bundle.write import write_bundle
+from bytewright.compiler.pipeline import compile_model
 from bytewright.diagnostics import CompileError
 from bytewright.execute.build import BuildOptions
-from bytewright.execute.call_graph import compile_call_graphs
 from bytewright.execute.description import read_bundle
 from bytewright.execute.paranoid import run_paranoid
 from bytewright.execute.run import run_batch
 from bytewright.inspect.check import check_bundle
-from bytewright.inspect.check_stack import StackProof, check_stack
+from bytewright.inspect.stack.check_stack import StackProof, check_stack
+from bytewright.inspect.stack.compile_call_graphs import compile_call_graphs
 from bytewright.ir.types import DType, Symbol
-from bytewright.pipeline import compile_model
 from bytewright.record.plan_file import read_plan
 from support.arena_cases import (
     ALL_EXTENTS,

@@ -13,12 +13,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bytewright.codegen.calling_forms import COMBINATIONS, Combination
 from bytewright.diagnostics import CompileError
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.run import run_bundle
 from bytewright.inspect.check import check_bundle
 from bytewright.ir.packed import Form
+from bytewright.lower.calling_forms import COMBINATIONS, Combination
 from bytewright.options import Options
 from support import two_devices
 from support.c_program import SANITIZED, WARNINGS, run_c

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from bytewright.bundle.write import write_bundle
+from bytewright.compiler.pipeline import compile_model
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.run import run_batch
 from bytewright.ir.analyses.clock import read_clock
@@ -15,7 +16,6 @@ from bytewright.ir.builder import BodyBuilder, region
 from bytewright.ir.module import Module
 from bytewright.ir.scope import WORKSPACE
 from bytewright.ir.storage import Storage
-from bytewright.pipeline import compile_model
 from bytewright.plan.solve import solve
 from bytewright.storage.build_problem import build_workspace_problem
 from bytewright.target.model import Target

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from bytewright.bundle.write import write_bundle
+from bytewright.compiler.pipeline import Compiled, compile_model
 from bytewright.diagnostics import CompileError, InternalError
 from bytewright.execute.host import HostModel
 from bytewright.execute.run import run_batch
@@ -22,8 +23,7 @@ from bytewright.ir.scope import STACK, parse_scope
 from bytewright.ir.types import DType
 from bytewright.ir.walk import walk_statements
 from bytewright.options import Options, Pin
-from bytewright.pipeline import Compiled, compile_model
-from bytewright.place.attach_candidates import attach_candidates
+from bytewright.scopes.attach_candidates import attach_candidates
 from bytewright.storage.place_scratch import place_scratch
 from bytewright.target import Overrides, Target, apply_overrides, dump, load_target, load_text
 from bytewright.target.options import parse_pool_option

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from bytewright.bundle.write import write_bundle
+from bytewright.compiler.pipeline import Compiled, compile_model
 from bytewright.diagnostics import CompileError
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.host import HostModel
@@ -20,7 +21,6 @@ from bytewright.inspect.check import check_bundle
 from bytewright.ir.border import Io
 from bytewright.ir.text.modules import named_constants, print_module
 from bytewright.options import Options, parse_on_option
-from bytewright.pipeline import Compiled, compile_model
 from bytewright.record.plan import BufferRole
 from bytewright.record.plan_file import read_plan
 from bytewright.report.lanes import is_copy

@@ -10,6 +10,7 @@ from typing import ClassVar
 
 import pytest
 
+from bytewright.compiler.pipeline import compile_model
 from bytewright.diagnostics import CompileError, InternalError
 from bytewright.ir import Io
 from bytewright.ir.graph import Function, Node, Operation, Value
@@ -25,7 +26,6 @@ from bytewright.ops.elementwise import Sub
 from bytewright.ops.placement import DeviceCopy, OnDevice
 from bytewright.ops.registry import OPERATIONS
 from bytewright.options import On, Options, parse_on_option
-from bytewright.pipeline import compile_model
 from bytewright.place.plan_devices import plan_devices
 from bytewright.record.plan import Plan
 from support.parsing import parse_module

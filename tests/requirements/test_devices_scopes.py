@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from bytewright.compiler.pipeline import compile_model, plan_model
 from bytewright.diagnostics import CompileError, Diagnostic, InternalError
 from bytewright.ir import Io
 from bytewright.ir.evaluate.evaluate import Evaluator
@@ -16,9 +17,8 @@ from bytewright.ir.verify.admit import admit
 from bytewright.ir.verify.stages import Stage, verify
 from bytewright.ir.walk import allocations, calls, walk_statements
 from bytewright.options import Options
-from bytewright.pipeline import compile_model, plan_model
-from bytewright.place.place_scopes import place_scopes
 from bytewright.place.plan_devices import plan_devices
+from bytewright.scopes.place_scopes import place_scopes
 from support.parsing import parse_module
 from support.three_devices import three_devices
 from support.two_devices import bench

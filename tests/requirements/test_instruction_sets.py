@@ -10,13 +10,13 @@ import pytest
 
 import bytewright
 from bytewright import ir
+from bytewright.compiler.pipeline import compile_model
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.run import run_bundle
 from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
 from bytewright.lower.isa.neon.dot import DOT as NEON_DOT
 from bytewright.lower.isa.neon.dot import LOAD_BYTES as NEON_LOAD
-from bytewright.pipeline import compile_model
 from bytewright.record.plan import PlaceKind
 from bytewright.target.registry import load_target
 from support.digits_bundle import DIGITS

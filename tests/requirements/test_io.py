@@ -15,6 +15,7 @@ from click.testing import CliRunner
 import bytewright
 from bytewright.bundle.write import write_bundle
 from bytewright.cli.main import bytewright as command_line
+from bytewright.compiler.pipeline import Compiled, compile_model
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.description import read_bundle
 from bytewright.execute.paranoid import run_paranoid
@@ -25,7 +26,6 @@ from bytewright.inspect.check_files import faults_of_files
 from bytewright.inspect.check_plan import faults_of_plan
 from bytewright.ir.border import Io
 from bytewright.options import Options, parse_pin_option
-from bytewright.pipeline import Compiled, compile_model
 from bytewright.record.plan import BufferRole, Place, PlaceKind, Plan, PlannedBuffer
 from bytewright.target.options import Overrides, apply_overrides, parse_resize_option
 from bytewright.target.registry import load_target

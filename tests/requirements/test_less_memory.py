@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from bytewright.bundle.write import write_bundle
+from bytewright.compiler.pipeline import compile_model
 from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.paranoid import run_paranoid
@@ -26,7 +27,6 @@ from bytewright.ir.scope import GLOBAL, WORKSPACE
 from bytewright.ir.storage import Storage
 from bytewright.ir.types import DType
 from bytewright.options import Options, Pin, Rows
-from bytewright.pipeline import compile_model
 from bytewright.record.plan import Plan
 from bytewright.record.row_calls import row_runs
 from bytewright.storage import find_overlaps

@@ -17,11 +17,11 @@ from click.testing import CliRunner, Result
 
 from bytewright.bundle.write import write_bundle
 from bytewright.cli.main import bytewright as command_line
+from bytewright.compiler.pipeline import Compiled, compile_model
 from bytewright.diagnostics import CompileError
 from bytewright.execute.description import read_bundle
 from bytewright.ir.border import Io
 from bytewright.options import Options
-from bytewright.pipeline import Compiled, compile_model
 from bytewright.record.plan_file import plan_of
 from bytewright.target import Target, load_text
 from support.c_program import run_c

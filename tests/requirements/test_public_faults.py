@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from bytewright.bundle.write import write_bundle
+from bytewright.compiler.pipeline import Compiled, compile_model
 from bytewright.diagnostics import CompileError
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.run import run_batch
@@ -33,7 +34,6 @@ from bytewright.ir.types import DType, TensorType
 from bytewright.ir.verify.stages import Stage, verify
 from bytewright.ir.walk import walk_statements
 from bytewright.options import Options
-from bytewright.pipeline import Compiled, compile_model
 from bytewright.plan.problem import Pool, Problem
 from bytewright.plan.solve import solve
 from bytewright.plan.validate import validate

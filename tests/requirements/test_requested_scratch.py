@@ -11,21 +11,21 @@ from pathlib import Path
 import pytest
 
 from bytewright.bundle.write import write_bundle
+from bytewright.compiler.pipeline import compile_model
+from bytewright.compiler.run_passes import Runner
+from bytewright.compiler.store import store
+from bytewright.compiler.trial import Conditions
 from bytewright.execute.build import BuildOptions
-from bytewright.execute.call_graph import compile_call_graphs
 from bytewright.execute.description import read_bundle
 from bytewright.execute.paranoid import run_paranoid
 from bytewright.execute.run import run_batch
 from bytewright.inspect.check import check_bundle
-from bytewright.inspect.check_stack import check_stack
+from bytewright.inspect.stack.check_stack import check_stack
+from bytewright.inspect.stack.compile_call_graphs import compile_call_graphs
 from bytewright.ir.border import Io
 from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.scope import GLOBAL, LOCAL, STACK, WORKSPACE, Scope, pool_scope
 from bytewright.options import Options, Pin
-from bytewright.pipeline import compile_model
-from bytewright.remedy.trial import Conditions
-from bytewright.run_passes import Runner
-from bytewright.store import store
 from bytewright.target import load_text
 from bytewright.target.model import Target
 from bytewright.target.options import Overrides, apply_overrides

@@ -15,16 +15,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bytewright import pipeline
 from bytewright.bundle.write import write_bundle
 from bytewright.codegen.generate import generate_c
 from bytewright.codegen.kernels import kernels_source
+from bytewright.compiler import pipeline
 from bytewright.diagnostics import CompileError, InternalError
-from bytewright.execute.call_graph import compile_call_graphs
 from bytewright.execute.description import read_bundle
 from bytewright.execute.run import run_bundle
 from bytewright.inspect.check import check_bundle
-from bytewright.inspect.check_stack import StackProof, check_stack
+from bytewright.inspect.stack.check_stack import StackProof, check_stack
+from bytewright.inspect.stack.compile_call_graphs import compile_call_graphs
 from bytewright.ir.analyses.clock import read_clock
 from bytewright.ir.analyses.stack import stack_refusals, stack_uses
 from bytewright.ir.builder import BodyBuilder, load, region
@@ -50,9 +50,9 @@ from bytewright.ir.types import DType, Symbol
 from bytewright.ir.verify.stages import Stage, find_violations
 from bytewright.ir.walk import walk_statements
 from bytewright.options import Pin
-from bytewright.place.attach_candidates import attach_candidates
 from bytewright.plan.solve import solve
 from bytewright.record.names import Names, names_of
+from bytewright.scopes.attach_candidates import attach_candidates
 from bytewright.storage.apply_solution import apply_solution
 from bytewright.storage.build_problem import build_parameter_problem, build_workspace_problem
 from bytewright.storage.pin_buffers import pin_buffers

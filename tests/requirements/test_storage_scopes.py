@@ -14,6 +14,7 @@ import pytest
 from bytewright.bundle.write import write_bundle
 from bytewright.codegen.generate import generate_c
 from bytewright.codegen.kernels import kernels_source
+from bytewright.compiler.pipeline import compile_model
 from bytewright.diagnostics import CompileError, InternalError
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.run import run_batch
@@ -28,7 +29,6 @@ from bytewright.ir.types import VirtualDevice
 from bytewright.lower.fold_pad import fold_pad
 from bytewright.lower.lower_graph import lower_graph
 from bytewright.ops.arithmetic.numerics import Numerics
-from bytewright.pipeline import compile_model
 from bytewright.place.plan_devices import plan_devices
 from bytewright.record.names import Names, names_of
 from bytewright.storage.place_scratch import place_scratch

@@ -18,9 +18,8 @@ from bytewright.ir.text.modules import module_data, print_module
 from bytewright.ir.types import DType
 from bytewright.ir.walk import walk_statements
 from bytewright.options import Pin
-from bytewright.place.attach_candidates import attach_candidates
 from bytewright.record.plan_file import document_of, plan_of
-from bytewright.report.explain import explain, explanation_lines
+from bytewright.scopes.attach_candidates import attach_candidates
 from bytewright.storage.pin_buffers import pin_buffers
 from bytewright.storage.place_io import place_io
 from bytewright.target import Target, load_text
@@ -36,6 +35,7 @@ from support.hand_built import (
     tensor,
 )
 from support.parsing import parse_module
+from support.views import explanation_lines
 
 SIZE = 32
 # The CPU would put everything on its stack or near it; the NPU reaches neither, and reads constants from one flash.
@@ -351,7 +351,7 @@ def test_s15_explain_says_why_and_check_proves_it_again() -> None:
     ]
     document = document_of(planned(between_cpu(*kernels), target()).plan)
     plan = plan_of(document)
-    text = "\n".join(explanation_lines(plan, explain(plan, "b")))
+    text = "\n".join(explanation_lines(plan, "b"))
     assert "in kernel 'm_outer', kernel 'm_inner' of device 'npu' touches it" in text
     assert "device 'npu', which touches it, may not use this pool" in text
     # No bundle has such a plan (BW720): no step is of the inner kernel's device, and `check` says just that.

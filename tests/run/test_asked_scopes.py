@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from bytewright.bundle.write import write_bundle
+from bytewright.compiler.pipeline import Compiled, compile_model
 from bytewright.diagnostics import CompileError
 from bytewright.execute.paranoid import run_paranoid
 from bytewright.execute.run import run_batch
 from bytewright.inspect.check import check_bundle
 from bytewright.ir import Io
 from bytewright.options import Options
-from bytewright.pipeline import Compiled, compile_model
 from support.asked_scopes import POOLS, asking_program, expected_of_reusing, pools, reusing_program
 from support.c_program import WARNINGS
 from support.compilers import QUICK, host_build

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from bytewright.compiler.pipeline import compile_model
 from bytewright.options import Options, Rows
-from bytewright.pipeline import compile_model
 from bytewright.target.registry import load_target
 from support.against_reference import assert_equals_reference
 from support.many_models import SANITIZERS

@@ -20,6 +20,7 @@ from click.testing import CliRunner
 import bytewright
 from bytewright.bundle.write import write_bundle
 from bytewright.cli.main import bytewright as command
+from bytewright.compiler.pipeline import compile_model
 from bytewright.diagnostics import CompileError
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.paranoid import run_paranoid
@@ -27,7 +28,6 @@ from bytewright.execute.run import run_batch
 from bytewright.inspect.check import check_bundle
 from bytewright.ir.border import Io
 from bytewright.options import Options
-from bytewright.pipeline import compile_model
 from bytewright.record.plan_file import read_plan
 from bytewright.target.registry import load_target
 from support import shared_models as models

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from bytewright.bundle.write import write_bundle
+from bytewright.compiler.pipeline import compile_model
 from bytewright.diagnostics import CompileError
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.run import run_bundle
 from bytewright.inspect.check import check_bundle
 from bytewright.ir.border import Border, Io
 from bytewright.options import Options, parse_on_option
-from bytewright.pipeline import compile_model
 from bytewright.target import Target, load_text
 from support.reference import LiteRt
 from tflite_writer import ModelBuilder

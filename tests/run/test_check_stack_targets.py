@@ -13,8 +13,8 @@ import bytewright
 from bytewright.bundle.write import write_bundle
 from bytewright.cli.check import prove_stacks
 from bytewright.cli.main import bytewright as command_line
+from bytewright.compiler.pipeline import compile_model
 from bytewright.ir.scope import LOCAL
-from bytewright.pipeline import compile_model
 from bytewright.record.plan_file import read_plan
 from bytewright.target import BUILTIN_TARGETS, load_target
 from bytewright.target.importers import ImportOptions, import_target

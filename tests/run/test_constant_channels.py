@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bytewright.pipeline import compile_model
+from bytewright.compiler.pipeline import compile_model
 from bytewright.record.plan import BufferRole
 from bytewright.record.plan_file import document_of, plan_of
 from bytewright.target.registry import load_target

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from bytewright import ir
 from bytewright.bundle.write import write_bundle
+from bytewright.compiler.pipeline import compile_model
 from bytewright.diagnostics import CompileError
 from bytewright.execute.paranoid import run_paranoid
 from bytewright.execute.run import run_bundle
 from bytewright.inspect.check import check_bundle
 from bytewright.options import Options, parse_on_option
-from bytewright.pipeline import compile_model
 from bytewright.record.plan import Plan
 from bytewright.target import Target, load_text
 from support.parsing import parse_module

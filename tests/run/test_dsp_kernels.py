@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bytewright.compiler.pipeline import compile_model
 from bytewright.lower.isa.dsp.dot import pack
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.options import Optimize, Options
-from bytewright.pipeline import compile_model
 from bytewright.target.registry import load_target
 from support.against_reference import assert_equals_reference
 from support.many_models import SANITIZERS, compiler_is_there

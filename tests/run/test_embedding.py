@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from bytewright.bundle.write import write_bundle
+from bytewright.compiler.pipeline import compile_model
 from bytewright.diagnostics import CompileError
 from bytewright.execute.host import HostModel
 from bytewright.inspect.check import check_bundle
 from bytewright.options import Embedding, Options
-from bytewright.pipeline import compile_model
 from bytewright.target.model import Target
 from bytewright.target.registry import load_target
 from support.digits_bundle import DIGITS

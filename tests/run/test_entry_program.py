@@ -13,13 +13,13 @@ from click.testing import CliRunner
 
 from bytewright.bundle.write import write_bundle
 from bytewright.cli.main import bytewright
+from bytewright.compiler.pipeline import compile_model
 from bytewright.execute.paranoid import run_paranoid
 from bytewright.execute.run import run_batch
 from bytewright.inspect.check import check_bundle
 from bytewright.ir.border import Io
 from bytewright.ir.module import Module
 from bytewright.options import Options
-from bytewright.pipeline import compile_model
 from bytewright.target import load_target, load_text
 from support.c_program import WARNINGS
 from support.compilers import host_build

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from bytewright.bundle.write import write_bundle
+from bytewright.compiler.pipeline import compile_model
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.options import Options
-from bytewright.pipeline import compile_model
 from bytewright.target.registry import load_target
 from support.ethos_u import ADD_ON_CPU, SHARED, U55, needs_vela, vela, vela_operators
 from support.shared_models import AD01, RESNET8, model_path

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import bytewright
+from bytewright.compiler.pipeline import compile_model
 from bytewright.options import Options
-from bytewright.pipeline import compile_model
 from bytewright.target import load_target
 from support.arena_cases import CASES
 from support.c_program import run_command

@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from bytewright.compiler.pipeline import compile_model
 from bytewright.diagnostics import CompileError
 from bytewright.frontends.tflite import import_tflite
-from bytewright.pipeline import compile_model
 from bytewright.target.registry import load_target
 from support.against_reference import assert_equals_reference, differences
 from support.many_models import Job, build
@@ -45,9 +45,11 @@ REFUSED = {
 
 
 def exported() -> list[ModelFile]:
-    """The files whose activations are int8 or float32 and whose weights are of the same type, or stored as float16."""
+    """The files of int8 or float32 activations whose weights are of the same type, or are stored in fewer bits."""
     keras = [file for form in FORMS for file in model_files(EXPORTS / "keras", f"*_{form}")]
-    torch = [file for form in ("i8", "float") for file in model_files(EXPORTS / "litert_torch", f"*_{form}")]
+    torch = [
+        file for form in ("i8", "float", "wo4") for file in model_files(EXPORTS / "litert_torch", f"*_{form}")
+    ]
     return [*keras, *torch, *model_files(ZOO)]
 
 

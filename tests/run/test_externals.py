@@ -12,21 +12,21 @@ from click.testing import CliRunner
 
 import bytewright
 from bytewright.cli.main import bytewright as command
+from bytewright.compiler.pipeline import plan_model
 from bytewright.diagnostics import CompileError, Diagnostic, InternalError
 from bytewright.execute.build import BuildOptions
-from bytewright.execute.call_graph import compile_call_graphs
 from bytewright.execute.description import read_bundle
 from bytewright.execute.paranoid import run_paranoid
 from bytewright.execute.run import run_bundle
 from bytewright.frontends.text import import_text
 from bytewright.inspect.check import check_bundle
-from bytewright.inspect.check_stack import check_stack
+from bytewright.inspect.stack.check_stack import check_stack
+from bytewright.inspect.stack.compile_call_graphs import compile_call_graphs
 from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.module import Module
 from bytewright.ir.text.modules import parse_text, print_module
 from bytewright.ir.text.reader import Constants
 from bytewright.ir.verify.stages import Stage, find_violations
-from bytewright.pipeline import plan_model
 from bytewright.record.plan_file import read_plan
 from bytewright.target import Target, load_target
 from support.c_program import WARNINGS

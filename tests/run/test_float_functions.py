@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from bytewright.bundle.write import write_bundle
+from bytewright.compiler.pipeline import compile_model
 from bytewright.execute.run import run_bundle
 from bytewright.ops.float_functions import Sigmoid
-from bytewright.pipeline import compile_model
 from bytewright.target import load_target
 from support.reference import run_litert
 from support.tiers import THOROUGH

@@ -15,11 +15,11 @@ import pytest
 
 from bytewright.bundle.write import write_bundle
 from bytewright.codegen.writer import OWNERSHIP
+from bytewright.compiler.pipeline import compile_model
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.description import read_bundle
 from bytewright.execute.run import run_batch
 from bytewright.ir.scalar_functions import MATH_FUNCTIONS
-from bytewright.pipeline import compile_model
 from bytewright.target.model import Target
 from bytewright.target.options import Overrides, apply_overrides, parse_pool_option, parse_provider_option
 from bytewright.target.registry import load_target

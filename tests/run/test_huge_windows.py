@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from bytewright.bundle.write import write_bundle
+from bytewright.compiler.pipeline import compile_model
 from bytewright.diagnostics import CompileError
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.run import run_bundle
-from bytewright.pipeline import compile_model
 from bytewright.target.registry import load_target
 from support.reference import LiteRt
 from support.tiers import THOROUGH

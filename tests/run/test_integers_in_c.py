@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from bytewright.compiler.pipeline import compile_model
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.options import Options
-from bytewright.pipeline import compile_model
 from bytewright.target.registry import load_target
 from support.against_reference import differences
 from support.many_models import SANITIZERS, Job, build

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from bytewright.compiler.pipeline import compile_model
 from bytewright.diagnostics import CompileError
 from bytewright.ir.border import Io
 from bytewright.options import Options, Rows
-from bytewright.pipeline import compile_model
 from bytewright.target import load_target
 from support.against_reference import assert_equals_reference
 from support.many_models import SANITIZERS

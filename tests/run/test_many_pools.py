@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from bytewright.bundle.write import write_bundle
+from bytewright.compiler.pipeline import compile_model
 from bytewright.execute.paranoid import run_paranoid
 from bytewright.inspect.check import check_bundle
-from bytewright.pipeline import compile_model
 from bytewright.target.options import Overrides, apply_overrides, parse_pool_option
 from bytewright.target.registry import load_target
 from support.ir_program import read_module

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from bytewright.compiler.pipeline import compile_model
 from bytewright.ir.border import Io
 from bytewright.options import Options
-from bytewright.pipeline import compile_model
 from bytewright.record.plan import Plan
 from bytewright.target.model import Role
 from bytewright.target.registry import load_target

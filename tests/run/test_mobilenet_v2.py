@@ -15,12 +15,12 @@ import pytest
 import tflite
 
 from bytewright.bundle.write import write_bundle
+from bytewright.compiler.pipeline import compile_model
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.run import run_batch
 from bytewright.inspect.check import check_bundle
 from bytewright.ir.border import Io
 from bytewright.options import Options
-from bytewright.pipeline import compile_model
 from bytewright.target.registry import load_target
 from mobilenet_v2 import divisible_by_8, mobilenet_v2, random_image
 from support.reference import LiteRt

@@ -159,7 +159,7 @@ def test_compiling_takes_seconds(name: str, record_property: pytest.RecordProper
 COMPILE_ALL = """
 import hashlib, sys
 from pathlib import Path
-from bytewright.pipeline import compile_model
+from bytewright.compiler.pipeline import compile_model
 from bytewright.target.registry import load_target
 for target in ("host", "mps3-an547"):
     for path in sys.argv[1:]:

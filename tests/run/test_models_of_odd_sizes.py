@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bytewright.compiler.pipeline import compile_model
 from bytewright.ir.border import Io
 from bytewright.options import Options
-from bytewright.pipeline import compile_model
 from bytewright.target.registry import load_target
 from support.against_reference import assert_equals_reference
 from support.random_models import RandomModel

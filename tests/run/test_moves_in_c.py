@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 from bytewright.bundle.write import write_bundle
+from bytewright.compiler.pipeline import Compiled, compile_model
 from bytewright.diagnostics import CompileError
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.paranoid import run_paranoid
 from bytewright.execute.run import run_batch
 from bytewright.inspect.check import check_bundle
 from bytewright.options import Options, Rows
-from bytewright.pipeline import Compiled, compile_model
 from bytewright.target.registry import load_target
 from support.against_reference import assert_equals_reference
 from support.dilated_models import FORMS, Writer, dilated_model

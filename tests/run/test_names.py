@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bytewright.compiler.pipeline import compile_model
 from bytewright.diagnostics import CompileError
 from bytewright.execute.description import read_bundle
 from bytewright.inspect.check import check_bundle
-from bytewright.pipeline import compile_model
 from bytewright.target.registry import load_target
 from support.ir_program import assert_c_is_the_module, read_module, write_module
 

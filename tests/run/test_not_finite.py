@@ -12,10 +12,10 @@ import pytest
 from numpy.typing import NDArray
 
 from bytewright.bundle.write import write_bundle
+from bytewright.compiler.pipeline import compile_model
 from bytewright.diagnostics import CompileError
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.run import run_bundle
-from bytewright.pipeline import compile_model
 from bytewright.target.registry import load_target
 from support.c_program import LANGUAGE, WARNINGS, run_command
 from support.reference import LiteRt

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from bytewright.execute.build import BuildOptions
-from bytewright.execute.call_graph import compile_call_graphs
 from bytewright.execute.description import read_bundle
 from bytewright.execute.host import run_program
 from bytewright.execute.object_cache import ObjectCache
 from bytewright.execute.objects import compile_object
 from bytewright.execute.run import run_bundle
+from bytewright.inspect.stack.compile_call_graphs import compile_call_graphs
 from support.tiny_bundle import COUNT, write_tiny_bundle
 
 INPUTS = [np.arange(COUNT, dtype=np.int8).reshape(1, COUNT)]

@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 
 from bytewright import ir
 from bytewright.bundle.write import write_bundle
+from bytewright.compiler.pipeline import compile_model
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.run import run_batch, run_bundle
 from bytewright.options import Options, parse_on_option
-from bytewright.pipeline import compile_model
 from bytewright.record.plan_file import read_plan
-from bytewright.report.explain import explain, explanation_lines
 from bytewright.report.lanes import is_copy, lanes
 from bytewright.target import load_text
 from bytewright.target.model import Role
@@ -28,6 +27,7 @@ from support.compilers import host_build
 from support.documented_targets import documented_target
 from support.pair_program import BOARD
 from support.reference import LiteRt
+from support.views import explanation_lines
 
 DIGITS = Path(__file__).resolve().parents[2] / "examples" / "digits" / "digits.tflite"
 
@@ -124,7 +124,7 @@ def test_a_device_without_code_copies_a_constant_that_is_not_reached(tmp_path: P
 def test_the_chain_from_the_option_to_the_byte_is_told(tmp_path: Path) -> None:
     """And nothing of it where nothing was asked."""
     plan = read_plan(compiled_graph(tmp_path, Options()))
-    (line,) = [line for line in explanation_lines(plan, explain(plan, "square")) if "plan_devices" in line]
+    (line,) = [line for line in explanation_lines(plan, "square") if "plan_devices" in line]
     assert line.strip() == "plan_devices: on device 'core1': --on 'mul=core1'"
     assert (
         "'square' on device 'core1' is in fast, and needed on device 'cpu'"
@@ -172,7 +172,7 @@ def test_the_documented_target_of_two_devices_takes_what_it_says(tmp_path: Path)
         if plan.pools[buffer.place.name].role is not Role.PARAMETERS:
             assert buffer.place.name == "shared"
             assert buffer.place.offset % 32 == 0
-    (region,) = [line for line in explanation_lines(plan, explain(plan, step.writes[0])) if "region" in line]
+    (region,) = [line for line in explanation_lines(plan, step.writes[0]) if "region" in line]
     assert "1 operators that device 'core1' takes" in region
     with np.load(DIGITS.parent / "heldout.npz") as stored:
         images = stored["images"][:20, np.newaxis]

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from bytewright import store
+from bytewright.compiler import store
+from bytewright.compiler.pipeline import compile_model
 from bytewright.options import Options, Rows
-from bytewright.pipeline import compile_model
 from bytewright.target.registry import load_target
 from support import shared_models as models
 from support.tiers import some

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bytewright.bundle.write import write_bundle
-from bytewright.pipeline import compile_model
+from bytewright.compiler.pipeline import compile_model
 from bytewright.target.options import Overrides, apply_overrides, parse_pool_option
 from bytewright.target.registry import load_target
 from support.c_program import LANGUAGE, WARNINGS, run_c

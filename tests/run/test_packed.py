@@ -10,20 +10,20 @@ import pytest
 
 import bytewright
 from bytewright.bundle.write import write_bundle
+from bytewright.compiler.pipeline import compile_model
 from bytewright.diagnostics import CompileError
 from bytewright.execute.build import BuildOptions
-from bytewright.execute.call_graph import compile_call_graphs
 from bytewright.execute.description import read_bundle
 from bytewright.execute.paranoid import run_paranoid
 from bytewright.execute.run import run_batch, run_bundle
 from bytewright.inspect.c_source import CSource
 from bytewright.inspect.check import check_bundle
-from bytewright.inspect.check_stack import check_stack
 from bytewright.inspect.read_entry import read_entry
+from bytewright.inspect.stack.check_stack import check_stack
+from bytewright.inspect.stack.compile_call_graphs import compile_call_graphs
 from bytewright.ir.border import Io
 from bytewright.ir.packed import Form
 from bytewright.options import Options
-from bytewright.pipeline import compile_model
 from bytewright.record.names import names_of
 from bytewright.target import load_target
 from bytewright.target.options import Overrides, apply_overrides

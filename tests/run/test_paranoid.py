@@ -16,12 +16,12 @@ from click.testing import CliRunner
 
 from bytewright.bundle.write import write_bundle
 from bytewright.cli.main import bytewright
+from bytewright.compiler.pipeline import compile_model
 from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.execute.paranoid import GUARD_BYTES, run_paranoid
 from bytewright.execute.watch import watch_plan
 from bytewright.inspect.check import check_bundle
 from bytewright.options import Options, Rows
-from bytewright.pipeline import compile_model
 from bytewright.plan.problem import Buffer, Candidate, Contract, Pool, Problem
 from bytewright.plan.solution import Placement
 from bytewright.plan.validate import validate

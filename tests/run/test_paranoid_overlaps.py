@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from bytewright.bundle.write import write_bundle
+from bytewright.compiler.pipeline import compile_model
 from bytewright.diagnostics import CompileError
 from bytewright.execute.paranoid import run_paranoid
 from bytewright.execute.watch import watch_plan
 from bytewright.inspect.check import check_bundle
 from bytewright.ir.analyses.overlap import Distances, overlap_distances
 from bytewright.options import Options, Rows
-from bytewright.pipeline import compile_model
 from bytewright.record.plan_file import read_plan
 from bytewright.storage import find_overlaps
 from bytewright.target.registry import load_target

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from bytewright import pipeline, store
 from bytewright.bundle.write import write_bundle
+from bytewright.compiler import pipeline, store
 from bytewright.diagnostics import CompileError
 from bytewright.execute.paranoid import run_paranoid
 from bytewright.execute.watch_rows import watched_rows

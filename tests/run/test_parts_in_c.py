@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from bytewright import store
 from bytewright.bundle.write import write_bundle
+from bytewright.compiler import store
+from bytewright.compiler.pipeline import Compiled, compile_model
 from bytewright.execute.paranoid import run_paranoid
 from bytewright.inspect.check import check_bundle
 from bytewright.ir.border import Io
 from bytewright.options import Options
-from bytewright.pipeline import Compiled, compile_model
 from bytewright.target.registry import load_target
 from support.against_reference import assert_equals_reference
 from support.compilers import QUICK

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from bytewright.bundle.write import write_bundle
+from bytewright.compiler.pipeline import compile_model
 from bytewright.execute.paranoid import run_paranoid
 from bytewright.execute.run import run_batch
 from bytewright.inspect.check import check_bundle
 from bytewright.ir.border import Io
 from bytewright.options import Options
-from bytewright.pipeline import compile_model
 from bytewright.target.options import Overrides, apply_overrides
 from bytewright.target.registry import load_target
 from support.c_program import WARNINGS

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from bytewright.bundle.write import write_bundle
+from bytewright.compiler.pipeline import compile_model
 from bytewright.execute.paranoid import run_paranoid
 from bytewright.execute.run import run_batch
 from bytewright.frontends.text.constants_file import constants_archive
@@ -17,7 +18,6 @@ from bytewright.ir.border import Io
 from bytewright.ir.evaluate.evaluate_graph import evaluate_graph
 from bytewright.ir.text.modules import named_constants, print_module
 from bytewright.options import Options
-from bytewright.pipeline import compile_model
 from bytewright.target.registry import load_target
 from support.c_program import WARNINGS
 from support.compilers import QUICK, host_build

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bytewright.compiler.pipeline import compile_model
 from bytewright.ir.border import Io
 from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.module import Module
 from bytewright.ir.text.modules import module_data, print_module
 from bytewright.options import Options
-from bytewright.pipeline import compile_model
 from bytewright.target import Target, load_target
 from bytewright.target.options import Overrides, apply_overrides, parse_pool_option
 from support.many_models import SANITIZERS, Array, Job, build

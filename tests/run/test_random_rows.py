@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from bytewright.bundle.write import write_bundle
+from bytewright.compiler.pipeline import compile_model
 from bytewright.diagnostics import CompileError
 from bytewright.execute.paranoid import run_paranoid
 from bytewright.inspect.check import check_bundle
@@ -23,7 +24,6 @@ from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.module import Module
 from bytewright.ir.text.modules import module_data, print_module
 from bytewright.options import Options, Rows
-from bytewright.pipeline import compile_model
 from bytewright.target.registry import load_target
 from support.compilers import QUICK
 from support.many_models import SANITIZERS, Array, Job, build

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from bytewright.bundle.write import write_bundle
+from bytewright.compiler.pipeline import compile_model
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.paranoid import run_paranoid
 from bytewright.execute.run import run_bundle
 from bytewright.inspect.check import check_bundle
-from bytewright.pipeline import compile_model
 from bytewright.target.options import Overrides, apply_overrides
 from bytewright.target.registry import load_target
 from support.compilers import QUICK

@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 
 from bytewright.bundle.write import write_bundle
+from bytewright.compiler.pipeline import compile_model, plan_model
 from bytewright.diagnostics import CompileError
 from bytewright.execute.paranoid import run_paranoid
 from bytewright.execute.run import run_bundle
 from bytewright.inspect.check import check_bundle
 from bytewright.ir.border import Io
 from bytewright.options import On, Options, parse_on_option
-from bytewright.pipeline import compile_model, plan_model
 from bytewright.record.plan import Plan
 from bytewright.target import load_text
 from support.reference import LiteRt

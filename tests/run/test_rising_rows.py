@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 from bytewright.bundle.write import write_bundle
+from bytewright.compiler.pipeline import compile_model
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.paranoid import run_paranoid
 from bytewright.inspect.check import check_bundle
 from bytewright.ir.analyses.row_replay import Window
 from bytewright.ir.border import Io
 from bytewright.options import Options, Rows
-from bytewright.pipeline import compile_model
 from bytewright.target.registry import load_target
 from support.against_reference import assert_equals_reference
 from support.head_models import RISES, head_model

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from bytewright.bundle.write import write_bundle
+from bytewright.compiler.pipeline import compile_model
 from bytewright.ir.border import Io
 from bytewright.options import Options, parse_on_option
-from bytewright.pipeline import compile_model
 from support.c_program import run_c
 from support.digits_bundle import DIGITS
 from support.reference import LiteRt

@@ -9,6 +9,7 @@ import pytest
 
 from bytewright import ir
 from bytewright.bundle.write import write_bundle
+from bytewright.compiler.pipeline import Compiled, compile_model
 from bytewright.diagnostics import CompileError
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.run import run_batch
@@ -17,7 +18,6 @@ from bytewright.ir.border import Io
 from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.walk import allocations
 from bytewright.options import Options, Pin, Rows
-from bytewright.pipeline import Compiled, compile_model
 from bytewright.target.model import Target
 from bytewright.target.options import Overrides, apply_overrides, parse_resize_option
 from bytewright.target.registry import load_target

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from bytewright.bundle.write import write_bundle
+from bytewright.compiler.pipeline import compile_model
 from bytewright.diagnostics import CompileError
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.paranoid import run_paranoid
@@ -22,7 +23,6 @@ from bytewright.inspect.check import check_bundle
 from bytewright.ir.border import Io
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.options import Options, Rows, parse_on_option
-from bytewright.pipeline import compile_model
 from bytewright.record.plan import Plan
 from bytewright.target import Target, load_text
 from bytewright.target.registry import load_target

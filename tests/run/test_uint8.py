@@ -10,12 +10,12 @@ import pytest
 from numpy.typing import NDArray
 
 import bytewright
+from bytewright.compiler.pipeline import compile_model
 from bytewright.diagnostics import CompileError
 from bytewright.frontends.tflite import import_content
 from bytewright.ir.border import Io
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.options import Options, Rows
-from bytewright.pipeline import compile_model
 from bytewright.target.registry import load_target
 from support.against_reference import assert_equals_reference, drawn
 from support.random_models import RandomModel, operator_models

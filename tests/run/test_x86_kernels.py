@@ -14,6 +14,8 @@ import pytest
 
 import bytewright
 from bytewright import ir
+from bytewright.compiler.pipeline import lower_model
+from bytewright.compiler.run_passes import Runner
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.run import run_bundle
 from bytewright.frontends.registry import import_model
@@ -21,8 +23,6 @@ from bytewright.ir.walk import allocations
 from bytewright.lower.isa.registry import INSTRUCTION_SETS
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.options import Optimize, Options
-from bytewright.pipeline import lower_model
-from bytewright.run_passes import Runner
 from bytewright.target import load_target
 from bytewright.target.isa.find import require_isa
 from bytewright.target.isa.this_machine import this_machine

@@ -15,11 +15,11 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.strategies import SearchStrategy
 from numpy.typing import NDArray
 
+from bytewright.compiler.pipeline import compile_model
 from bytewright.diagnostics import CompileError
 from bytewright.ir.border import Io
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.options import NOTHING_ASKED, Options
-from bytewright.pipeline import compile_model
 from bytewright.target.registry import load_target
 from support.compilers import QUICK_COMPILER, QUICK_FLAGS
 from support.many_models import Job, build

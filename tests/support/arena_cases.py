@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 
 from bytewright.bundle.write import write_bundle
+from bytewright.compiler.pipeline import Compiled, compile_model
 from bytewright.ir.module import Module
 from bytewright.ir.scope import WORKSPACE, pool_scope
 from bytewright.ir.types import DType, Symbol
-from bytewright.pipeline import Compiled, compile_model
 from bytewright.target import load_text
 from bytewright.target.model import Target
 from bytewright.target.options import Overrides, apply_overrides

@@ -19,9 +19,9 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from bytewright.compiler.pipeline import Compiled, compile_model
 from bytewright.diagnostics import CompileError
 from bytewright.options import Options
-from bytewright.pipeline import Compiled, compile_model
 from bytewright.target.model import Target
 from bytewright.target.registry import load_target
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from bytewright.compiler.pipeline import compile_model
 from bytewright.ir.border import Io
 from bytewright.ir.packed import Form
 from bytewright.options import Options, parse_on_option
-from bytewright.pipeline import compile_model
 from bytewright.target import load_target
 from support import packed_program
 from support.digits_bundle import DIGITS

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from bytewright.bundle.write import write_bundle
+from bytewright.compiler.pipeline import compile_model
 from bytewright.options import Options, Rows
-from bytewright.pipeline import compile_model
 from bytewright.record.plan import Plan
 from bytewright.record.plan_file import hash_document, hash_files, plan_of
 from bytewright.target import Overrides, ProviderOption, apply_overrides, load_target

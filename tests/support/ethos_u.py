@@ -23,6 +23,7 @@ import tflite
 from numpy.typing import NDArray
 
 from bytewright.bundle.write import write_bundle
+from bytewright.compiler.pipeline import compile_model
 from bytewright.ethos_u.decode import decode
 from bytewright.ethos_u.execute import execute
 from bytewright.ethos_u.operations import Operation
@@ -30,7 +31,6 @@ from bytewright.ethos_u.payload import parse_payload
 from bytewright.ir.border import Io
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.options import Options
-from bytewright.pipeline import compile_model
 from bytewright.target.isa.accelerator import Accelerator
 from bytewright.target.isa.find import require_isa
 from bytewright.target.registry import load_target

@@ -7,7 +7,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from bytewright import pipeline
+from bytewright.compiler import pipeline
+from bytewright.compiler.pipeline import Planned
 from bytewright.ir.builder import BodyBuilder, load, region
 from bytewright.ir.data import TensorData
 from bytewright.ir.expr import Buffer, Var, cast
@@ -28,8 +29,7 @@ from bytewright.ir.types import DType, TensorType
 from bytewright.ir.verify.stages import Stage, verify
 from bytewright.ir.walk import walk_statements
 from bytewright.ir.where import Where
-from bytewright.pipeline import Planned
-from bytewright.place.attach_candidates import attach_candidates
+from bytewright.scopes.attach_candidates import attach_candidates
 from bytewright.storage.place_scratch import place_scratch
 from bytewright.target.model import Target
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from bytewright.bundle.write import write_bundle
+from bytewright.compiler.pipeline import compile_model
 from bytewright.ir.border import Io
 from bytewright.options import Options, Pin
-from bytewright.pipeline import compile_model
 from bytewright.target.dump import dump
 from bytewright.target.load import load_description
 from bytewright.target.model import Target

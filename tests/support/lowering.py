@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bytewright.compiler.run_passes import PASSES
+from bytewright.graph.inline_calls import inline_calls
 from bytewright.ir.data import TensorData
 from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.graph import Constant, Function, Node, Operation, Value
@@ -25,14 +27,12 @@ from bytewright.ir.verify.stages import verify
 from bytewright.ir.where import Where
 from bytewright.lower.fold_constant_channels import fold_constant_channels
 from bytewright.lower.fold_pad import fold_pad
-from bytewright.lower.inline_calls import inline_calls
 from bytewright.lower.lower_graph import lower_graph
 from bytewright.lower.share_kernels import share_kernels
 from bytewright.ops.arithmetic.multiplier import quantize_multiplier
 from bytewright.ops.arithmetic.numerics import Rounding
 from bytewright.ops.rescale import Rescale
 from bytewright.place.plan_devices import plan_devices
-from bytewright.run_passes import PASSES
 from bytewright.target.model import Target
 from bytewright.target.registry import load_target
 from support.evaluation import evaluate_function

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytewright.bundle.write import write_bundle
+from bytewright.compiler.pipeline import Compiled, compile_model
 from bytewright.ir.packed import Form
 from bytewright.options import Options
-from bytewright.pipeline import Compiled, compile_model
 from bytewright.target import Target, load_target
 from support.parsing import parse_module
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cache
 
+from bytewright.compiler.pipeline import Compiled, compile_model
 from bytewright.ir.border import Io
 from bytewright.options import Options, Pin, Rows
-from bytewright.pipeline import Compiled, compile_model
 from bytewright.target.registry import load_target
 from support.device_bundles import DEVICE_BUNDLES
 from support.digits_bundle import DIGITS

@@ -25,7 +25,6 @@ from tflite_writer import OPTIONAL, ModelBuilder
 
 DTYPES = ("int8", "float32")
 ACTIVATIONS = ("NONE", "RELU", "RELU6", "RELU_N1_TO_1")
-_INT32 = np.iinfo(np.int32)
 FINE = "fine"  # a temper of quantisations
 
 
@@ -54,7 +53,7 @@ class RandomModel:
         generator = np.random.default_rng(seed)
         dtypes = self.dtypes or (self.dtype,) * len(self.input_shapes)
         return [
-            generator.integers(0, self.indices[position], shape).astype(np.int32)
+            generator.integers(0, self.indices[position], shape).astype(dtype)
             if position in self.indices
             else _array(generator, shape, dtype, seed, self.domain)
             for position, (shape, dtype) in enumerate(zip(self.input_shapes, dtypes, strict=True))
@@ -64,11 +63,12 @@ class RandomModel:
         return f"RandomModel({self.description})"
 
 
-def _integers(generator: np.random.Generator, shape: tuple[int, ...]) -> NDArray[np.int32]:
-    """Any int32, or small ones, of which some are equal."""
-    anything = generator.integers(_INT32.min, _INT32.max, shape, endpoint=True)
-    small = generator.integers(-3, 4, shape)
-    return np.where(generator.integers(0, 2, shape) == 0, anything, small).astype(np.int32)
+def _integers(generator: np.random.Generator, shape: tuple[int, ...], dtype: str) -> NDArray[Any]:
+    """Any numbers of a type, or small ones, of which some are equal."""
+    bounds = np.iinfo(dtype)
+    anything = generator.integers(bounds.min, bounds.max, shape, dtype, endpoint=True)
+    small = generator.integers(-3, 4, shape).astype(dtype)
+    return np.asarray(np.where(generator.integers(0, 2, shape) == 0, anything, small), dtype)
 
 
 def _array(
@@ -78,16 +78,13 @@ def _array(
         return (
             np.full(shape, bool(seed)) if seed in (0, 1) else generator.integers(0, 2, shape).astype(np.bool_)
         )
-    if dtype == "int8":
-        if seed in (0, 1):
-            return np.full(shape, -128 if seed == 0 else 127, dtype=np.int8)
-        return generator.integers(-128, 128, shape).astype(np.int8)
-    if dtype == "uint8":
-        return generator.integers(0, 256, shape).astype(np.uint8)
-    if dtype == "int32":
-        if seed in (0, 1):
-            return np.full(shape, _INT32.min if seed == 0 else _INT32.max, dtype=np.int32)
-        return _integers(generator, shape)
+    if dtype != "float32":
+        bounds = np.iinfo(dtype)
+        if seed in (0, 1) and dtype != "uint8":
+            return np.full(shape, bounds.min if seed == 0 else bounds.max, dtype)
+        if bounds.bits <= 16:
+            return generator.integers(bounds.min, bounds.max, shape, endpoint=True).astype(dtype)
+        return _integers(generator, shape, dtype)
     values = (generator.integers(-64, 65, shape) / 8).astype(np.float32)
     if domain == "positive":
         return np.abs(values) + np.float32(0.125)
@@ -163,7 +160,7 @@ class Draft:
         if self.is_int8:
             return self.generator.integers(-127, 128, shape).astype(np.int8)
         if self.dtype == "int32":
-            return _integers(self.generator, tuple(shape))
+            return _integers(self.generator, tuple(shape), self.dtype)
         return (self.generator.integers(-16, 17, shape) / 8).astype(np.float32)
 
     def finish(self, outputs: Sequence[int], **facts: object) -> RandomModel:
@@ -523,12 +520,16 @@ def _quantize(draft: Draft) -> RandomModel:
 
 
 def _dequantize(draft: Draft) -> RandomModel:
-    """Of an input, or of a float16 constant, to which an input is added."""
+    """Of an input, or of a constant of a type that is stored only, to which an input is added."""
     shape = _any_shape(draft)
-    if draft.dtype == "float16":
-        stored = draft.builder.constant("stored", draft.generator.normal(0, 4, shape).astype(np.float16))
+    if draft.dtype in ("int4", "float16"):
+        if draft.dtype == "int4":
+            values = draft.generator.integers(-8, 8, shape)
+            stored = draft.builder.tensor("stored", shape, "int4", data=values, scale=0.3)
+        else:
+            stored = draft.builder.constant("stored", draft.generator.normal(0, 4, shape).astype(np.float16))
         wide = draft.builder.tensor("wide", shape, "float32")
-        draft.builder.operator(draft.kind, [stored], [wide], version=3)
+        draft.builder.operator(draft.kind, [stored], [wide], version=3 if draft.dtype == "float16" else 6)
         source = draft.input(shape, None, dtype="float32")
         output = draft.builder.tensor("output", shape, "float32")
         draft.builder.operator("ADD", [wide, source], [output])
@@ -742,7 +743,7 @@ _TYPES = {
     **dict.fromkeys(random_moves.OF_ANY_TYPE, (*DTYPES, "int32")),
     **dict.fromkeys(("ADD", "MUL", "SUB"), (*DTYPES, "int32")),
     **random_elements.TYPES,
-    "DEQUANTIZE": ("int8", "uint8", "float16"),
+    "DEQUANTIZE": ("int8", "uint8", "int4", "float16"),
     "EMBEDDING_LOOKUP": ("float32",),
     "QUANTIZE": (*DTYPES, "uint8"),
 }
@@ -765,6 +766,7 @@ _NOT_IN_TFLM = {
     ("RELU_N1_TO_1", "int8"),
     ("EMBEDDING_LOOKUP", "float32"),
     ("DEQUANTIZE", "uint8"),
+    ("DEQUANTIZE", "int4"),
     ("DEQUANTIZE", "float16"),
     ("ADD", "int32"),  # with a fused activation, which it leaves out
     ("QUANTIZE", "uint8"),

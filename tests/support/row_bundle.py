@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from bytewright.bundle.write import write_bundle
+from bytewright.compiler.pipeline import Compiled, compile_model
 from bytewright.options import Options, Rows
-from bytewright.pipeline import Compiled, compile_model
 from bytewright.record.plan import Plan
 from bytewright.record.plan_file import plan_of
 from bytewright.target.registry import load_target

@@ -19,10 +19,10 @@ import tflite
 from numpy.typing import NDArray
 
 from bytewright.bundle.write import write_bundle
+from bytewright.compiler.pipeline import Compiled, compile_model
 from bytewright.ir.border import Io
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.options import Options
-from bytewright.pipeline import Compiled, compile_model
 from bytewright.target.model import Target
 from bytewright.target.options import Overrides, apply_overrides, parse_provider_option
 from bytewright.target.registry import load_target

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytewright.bundle.write import write_bundle
+from bytewright.compiler.pipeline import Compiled, compile_model
 from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.module import Module
 from bytewright.options import NOTHING_ASKED, Options
-from bytewright.pipeline import Compiled, compile_model
 from bytewright.target import Target, load_text
 from support.parsing import parse_module
 

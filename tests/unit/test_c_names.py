@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from bytewright.c_names import (
+from bytewright.base.c_names import (
     MAX_IDENTIFIER_LENGTH,
     c_identifier,
     c_name,

@@ -17,6 +17,7 @@ from types import FrameType
 import numpy as np
 import pytest
 
+from bytewright.compiler.pipeline import Compiled, compile_model
 from bytewright.diagnostics import CompileError
 from bytewright.frontends.tflite.importer import import_content
 from bytewright.frontends.tflite.limits import MAX_COST_MS, MAX_OPERANDS
@@ -28,7 +29,6 @@ from bytewright.ir.prim import Access, BufferParameter, PrimFunc
 from bytewright.ir.scope import GLOBAL
 from bytewright.ir.types import DType, TensorType
 from bytewright.lower.fuse import MAX_ELEMENTWISE, fuse
-from bytewright.pipeline import Compiled, compile_model
 from bytewright.target.registry import load_target
 from support.costly_models import FAMILIES, additions_of_input, doublings, elementwise_chain
 from support.ir_program import read_module

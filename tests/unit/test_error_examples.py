@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from bytewright.bundle.write import write_bundle
+from bytewright.compiler.pipeline import compile_model
 from bytewright.diagnostics import CompileError
 from bytewright.execute.description import read_bundle
 from bytewright.execute.tools import compile_c, find_tool
 from bytewright.frontends.tflite import import_tflite
 from bytewright.ir.border import Io
 from bytewright.options import Options, Rows
-from bytewright.pipeline import compile_model
 from bytewright.plan.problem import Buffer, Pool, Problem
 from bytewright.plan.solution import Placement
 from bytewright.plan.solve import SOLVERS, register_solver, solve

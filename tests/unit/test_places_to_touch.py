@@ -32,7 +32,8 @@ REWRITES = {
     "lower/fold_constant_channels.py",
     "lower/float_sum.py",
     "lower/fold_pad.py",
-    "lower/inline_calls.py",
+    "graph/inline_calls.py",
+    "graph/open_batch.py",
     "place/flows.py",
     "place/on_options.py",
     "place/plan_devices.py",
@@ -87,7 +88,7 @@ def test_one_row_says_everything_of_a_tflite_operator(kind: str) -> None:
 
 def test_nobody_but_the_registry_knows_a_frontend() -> None:
     """`open_batch` is a pass on graphs of all; `--print-after` writes the files that the text's frontend reads."""
-    known = {"bytewright.frontends.registry", "bytewright.frontends.open_batch"}
+    known = {"bytewright.frontends.registry", "bytewright.graph.open_batch"}
     users = {
         file
         for (module, _), files in _index()[0].items()

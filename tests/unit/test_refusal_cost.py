@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from bytewright import run_passes, store
+from bytewright.compiler import run_passes, store
+from bytewright.compiler.pipeline import Planned, plan_model
 from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.options import Options
-from bytewright.pipeline import Planned, plan_model
 from bytewright.target.load import load_text
 from bytewright.target.model import Target
 from bytewright.target.options import Overrides, parse_pool_option

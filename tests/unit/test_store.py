@@ -9,14 +9,15 @@ from typing import Any
 
 import pytest
 
-from bytewright import ir, store
+from bytewright import ir
+from bytewright.compiler import store
+from bytewright.compiler.pipeline import lower_model
+from bytewright.compiler.remedy.room import with_sizes
+from bytewright.compiler.run_passes import Known, Runner
+from bytewright.compiler.trial import Conditions, Trial
 from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.frontends.registry import import_model
 from bytewright.options import Options, Pin
-from bytewright.pipeline import lower_model
-from bytewright.remedy.room import with_sizes
-from bytewright.remedy.trial import Conditions, Trial
-from bytewright.run_passes import Known, Runner
 from bytewright.target.model import Target
 from bytewright.target.options import Overrides, apply_overrides
 from bytewright.target.registry import load_target

@@ -24,8 +24,8 @@ from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
+from bytewright.bundle.folder import digest_of
 from bytewright.bundle.standing import NEW, OLD, WORK_PREFIX, Standing, has_link_above, refused, sealed_lists
-from bytewright.bundle_folder import digest_of
 from bytewright.diagnostics import CompileError
 from bytewright.record.plan_file import PLAN_FILE
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from bytewright.bundle_folder import FileList, digest_of, foreign_entries, read_file_list
+from bytewright.bundle.folder import FileList, digest_of, foreign_entries, read_file_list
 from bytewright.diagnostics import CompileError, compile_error
 from bytewright.record.plan_file import PLAN_FILE
 

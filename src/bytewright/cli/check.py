@@ -1,20 +1,19 @@
 """`bytewright check`: a bundle is proved again."""
 
 import shlex
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import click
 
-from bytewright.cli.option_types import PATH, echo_json, json_option
-from bytewright.execute.call_graph import compile_call_graphs, cores_of
+from bytewright.cli.formats import format_options, say
+from bytewright.cli.option_types import PATH
 from bytewright.execute.description import read_bundle
 from bytewright.inspect.check import check_bundle
-from bytewright.inspect.check_elf import ImageVerdict, check_elf
-from bytewright.inspect.check_stack import StackProof, check_stack
+from bytewright.inspect.check_elf import check_elf
+from bytewright.inspect.check_view import check_view
+from bytewright.inspect.stack.check_stack import StackProof, check_stack
+from bytewright.inspect.stack.compile_call_graphs import compile_call_graphs, cores_of
 from bytewright.record.plan import DeviceKind, Plan, PlannedDevice
-from bytewright.report.document import members
 from bytewright.target.isa.isa import Isa
 
 
@@ -35,7 +34,7 @@ from bytewright.target.isa.isa import Isa
     metavar="POOL[.load]=NAME",
     help="The application's array for a pool, for --elf.  [default: <model>_<pool>_workspace]",
 )
-@json_option
+@format_options
 def check(
     directory: Path,
     with_stack: bool,
@@ -43,7 +42,7 @@ def check(
     compiler: str | None,
     elf: Path | None,
     symbols: tuple[str, ...],
-    as_json: bool,
+    form: str | None,
 ) -> None:
     """Prove the bundle DIR again: that its plan is a plan, and that its files are what the plan says.
 
@@ -59,33 +58,7 @@ def check(
     plan = verdict.plan
     proofs = prove_stacks(directory, plan, tuple(shlex.split(cflags)), compiler) if with_stack else []
     image = check_elf(directory, plan, elf, _array_names(symbols)) if elf is not None else None
-    if as_json:
-        document: dict[str, Any] = {"model": plan.model, "verified": True, "plan_hash": plan.plan_hash}
-        document |= members(verdict, "num_buffers", "num_steps", "num_files", "parameter_bytes")
-        if proofs:
-            document["stack"] = _stack_document(proofs[0])
-        if proofs[1:]:
-            document["device_stacks"] = [_stack_document(proof) for proof in proofs[1:]]
-        if image is not None:
-            document["image"] = _image_document(image)
-        echo_json(document)
-        return
-    click.echo(f"{plan.model}: verified, plan {plan.plan_hash[:12]}")
-    click.echo(
-        f"  buffers, {plan.num_buffers_text}: in bounds, aligned, and no byte is shared but as a kernel allows"
-    )
-    click.echo(f"  {verdict.num_steps} steps: the C touches what the plan says, while it is alive")
-    for pool in plan.device_workspaces:
-        click.echo(
-            f"  pool '{pool.name}': obtained by '{pool.obtained_by}'; nothing that '{plan.device.name}' runs has an "
-            "address in it"
-        )
-    click.echo(f"  {verdict.num_files} files: unchanged; sizes and offsets are those of the plan")
-    click.echo(f"  {verdict.parameter_bytes} B of parameters: those of the plan")
-    for proof in proofs:
-        _show_stack(proof)
-    if image is not None:
-        _show_image(image)
+    say(check_view(verdict, proofs, image), form)
 
 
 def _array_names(texts: tuple[str, ...]) -> dict[str, str]:
@@ -96,35 +69,6 @@ def _array_names(texts: tuple[str, ...]) -> dict[str, str]:
             raise click.UsageError(f"--symbol {text}: give each pool once, as POOL=NAME")
         names[pool] = name
     return names
-
-
-def _image_document(image: ImageVerdict) -> dict[str, Any]:
-    return {
-        "arrays": [
-            {
-                "pool": array.pool.name,
-                "memory": array.wanted.memory,
-                "symbol": array.symbol.name,
-                "address": array.symbol.address,
-                "size_bytes": array.pool.used_bytes,
-            }
-            for array in image.arrays
-        ],
-        "parameter_bytes": image.parameter_bytes,
-        "reserved": [asdict(addresses) for addresses in image.reserved],
-        "separate": list(image.separate),
-    }
-
-
-def _show_image(image: ImageVerdict) -> None:
-    for array in image.arrays:
-        place = f"{array.pool.used_bytes} B at {array.symbol.address:#010x} in {array.wanted.memory}"
-        click.echo(f"  {array.symbol.name}: {place}, aligned, apart from all else")
-    for interval in image.reserved:
-        click.echo(f"  {interval.name} is at {interval}")
-    click.echo(f"  {image.parameter_bytes} B of parameters in the image: those of the plan")
-    for name in image.separate:
-        click.echo(f"  pool '{name}' is not in the image: it is flashed for itself")
 
 
 def prove_stacks(
@@ -149,28 +93,3 @@ def prove_stacks(
         proof_of(plan.device.isa, None),
         *(proof_of(plan.hardware.device(device.name).isa, device) for device in others),
     ]
-
-
-def _stack_document(proof: StackProof) -> dict[str, Any]:
-    return {
-        "context": proof.context,
-        "planned_bytes": proof.stack.planned_bytes,
-        "measured_bytes": proof.measured.total_bytes,
-        "measured_with_arrays_in_memory_bytes": proof.in_memory and proof.in_memory.total_bytes,
-        "size_bytes": proof.stack.size_bytes,
-        "limit_bytes": proof.stack.limit_bytes,
-        "path": [{"function": name, "stack_bytes": size} for name, size in proof.measured.steps],
-    }
-
-
-def _show_stack(proof: StackProof) -> None:
-    stack = proof.stack
-    limit = "no limit" if stack.limit_bytes is None else f"limit {stack.limit_bytes} B"
-    click.echo(
-        f"  stack of {proof.context}: {stack.planned_bytes} B of arrays planned, {proof.measured.total_bytes} B as "
-        f"compiled, {stack.size_bytes} B promised, {limit}"
-    )
-    click.echo(f"    worst path: {proof.measured}")
-    if proof.in_memory is not None:
-        text = f"{proof.in_memory.total_bytes} B if they were in memory"
-        click.echo(f"    the compiler keeps arrays in registers: {text}")

@@ -14,7 +14,7 @@ from bytewright.cli.progress import shown_progress
 from bytewright.cli.summary import plan_summary
 
 if TYPE_CHECKING:
-    from bytewright.pipeline import Compiled
+    from bytewright.compiler.pipeline import Compiled
 
 
 @click.command("compile", short_help="Compile a model into a folder of C.")
@@ -51,7 +51,7 @@ def compile_command(
     Sizes are limits: what does not fit is refused, with the bytes that are missing. Nothing is written then.
     """
     from bytewright.bundle.write import write_bundle
-    from bytewright.pipeline import compile_model
+    from bytewright.compiler.pipeline import compile_model
 
     to_stdout = any(item.file is None for item in prints)
     if directory is None and not prints:

@@ -4,17 +4,19 @@ from pathlib import Path
 
 import click
 
-from bytewright.cli.option_types import PATH, echo_json, json_option
+from bytewright.cli.formats import format_options, say
+from bytewright.cli.option_types import PATH
 from bytewright.inspect.check import verified_plan
-from bytewright.report import explain as explanations
-from bytewright.report.explain_kernel import kernel_document, kernel_lines, steps_of_kernel
+from bytewright.report.explain import explain as explained
+from bytewright.report.explain import explanation_view
+from bytewright.report.explain_kernel import kernel_view, steps_of_kernel
 
 
 @click.command(short_help="Say why a buffer is where it is, or what made a kernel.")
 @click.argument("directory", metavar="DIR", type=PATH)
 @click.argument("name", metavar="BUFFER|KERNEL")
-@json_option
-def explain(directory: Path, name: str, as_json: bool) -> None:
+@format_options
+def explain(directory: Path, name: str, form: str | None) -> None:
     """Say what BUFFER of the bundle DIR is, who uses it, where it lies, what lies beside it, and why.
 
     Of a KERNEL, say which template made it, why better ones did not take it, and which steps call it.
@@ -23,14 +25,4 @@ def explain(directory: Path, name: str, as_json: bool) -> None:
     """
     plan = verified_plan(directory)
     steps = () if name in plan.buffers else steps_of_kernel(plan, name)
-    if steps:
-        if as_json:
-            echo_json(kernel_document(steps))
-        else:
-            click.echo("\n".join(kernel_lines(plan, steps)))
-        return
-    explanation = explanations.explain(plan, name)
-    if as_json:
-        echo_json(explanations.explanation_document(explanation))
-    else:
-        click.echo("\n".join(explanations.explanation_lines(plan, explanation)))
+    say(kernel_view(plan, steps) if steps else explanation_view(plan, explained(plan, name)), form)

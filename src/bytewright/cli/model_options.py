@@ -8,8 +8,8 @@ from typing import Any, TypeVar, assert_never, cast
 
 import click
 
+from bytewright.base.option import Choice, Count, Declaration, File, Size, Switch, Text, Texts
 from bytewright.cli.option_types import PATH, parsed_by
-from bytewright.option import Choice, Count, Declaration, File, Size, Switch, Text, Texts
 from bytewright.options import DECLARATIONS, Options, options_of
 from bytewright.target import Target, load_target
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from bytewright.c_names import is_c_name
-from bytewright.option import OptionSyntaxError
+from bytewright.base.c_names import is_c_name
+from bytewright.base.option import OptionSyntaxError
 
 PATH = click.Path(path_type=Path)
 

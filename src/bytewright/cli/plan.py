@@ -8,13 +8,13 @@ from typing import NoReturn
 
 import click
 
+from bytewright.base.input_file import require_regular
 from bytewright.cli.model_options import ModelOptions, given_model_options, model_options
 from bytewright.cli.option_types import PATH, echo_json, json_option
 from bytewright.cli.plan_model import PlanFiles, plan_model
 from bytewright.cli.progress import status_line
 from bytewright.diagnostics import CompileError, compile_error
 from bytewright.frontends.registry import FRONTENDS
-from bytewright.input_file import require_regular
 from bytewright.plan.problem import Pool, Problem
 from bytewright.plan.request import DEFAULT_NODE_BUDGET, Goal, Progress, Report
 from bytewright.plan.solution import Solution

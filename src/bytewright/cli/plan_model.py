@@ -46,8 +46,8 @@ def plan_model(model: Path, options: ModelOptions, files: PlanFiles, as_json: bo
     Raises:
         CompileError: The model is wrong or does not fit; nothing is written then.
     """
-    from bytewright.pipeline import plan_model as plan
-    from bytewright.run_passes import Runner
+    from bytewright.compiler.pipeline import plan_model as plan
+    from bytewright.compiler.run_passes import Runner
 
     with shown_progress(f"planning {model.name}") as progress:
         target = options.target()

@@ -14,13 +14,13 @@ from types import TracebackType
 import click
 
 from bytewright import __version__, ir
+from bytewright.base.option import OptionSyntaxError
+from bytewright.compiler.run_passes import PASSES
 from bytewright.diagnostics import CompileError, compile_error
 from bytewright.frontends.text.constants_file import SUFFIX as CONSTANTS_SUFFIX
 from bytewright.frontends.text.constants_file import constants_archive
 from bytewright.frontends.text.import_text import SHARED_CONSTANTS, SUFFIX
 from bytewright.ir.text.modules import module_data, named_constants, print_module
-from bytewright.option import OptionSyntaxError
-from bytewright.run_passes import PASSES
 
 ALL = "all"
 _MARK = "# Printed by Bytewright"

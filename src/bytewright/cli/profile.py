@@ -9,7 +9,8 @@ from typing import Unpack
 
 import click
 
-from bytewright.cli.option_types import PATH, echo_json, json_option
+from bytewright.cli.formats import format_options, say
+from bytewright.cli.option_types import PATH
 from bytewright.cli.progress import shown_progress
 from bytewright.cli.what_runs import (
     Asked,
@@ -38,18 +39,17 @@ from bytewright.execute.options import MOST_PROFILED
 @click.option(
     "--trace", type=PATH, metavar="FILE", help="Also write a trace for chrome://tracing or Perfetto."
 )
-@json_option
-def profile(cflags: str, trace: Path | None, as_json: bool, **asked: Unpack[Asked]) -> None:
+@format_options
+def profile(cflags: str, trace: Path | None, form: str | None, **asked: Unpack[Asked]) -> None:
     """Say what each step of an inference costs: of DIR, a bundle, or of MODEL, which is compiled for the occasion.
 
     A step is a call of a kernel. In QEMU its instructions are counted, exactly, and its loads and stores by memory; on
     the host a clock is read between the kernels. What is left is the run's own, and all lines make up the total.
     """
     from bytewright.execute.build import BuildOptions
-    from bytewright.execute.profile.document import profile_document
     from bytewright.execute.profile.measure import profile_bundle
-    from bytewright.execute.profile.table import profile_text
     from bytewright.execute.profile.trace import trace_document
+    from bytewright.execute.profile.view import profile_view
 
     try:
         flags = tuple(shlex.split(cflags))
@@ -66,7 +66,4 @@ def profile(cflags: str, trace: Path | None, as_json: bool, **asked: Unpack[Aske
         )
     if trace is not None:
         write_files([(trace, json.dumps(trace_document(found)) + "\n")], files_of(asked))
-    if as_json:
-        echo_json(profile_document(found))
-    else:
-        click.echo(profile_text(found))
+    say(profile_view(found), form)

@@ -26,7 +26,6 @@ from bytewright.cli.what_runs import (
 from bytewright.cli.write_files import write_files
 from bytewright.diagnostics import compile_error
 from bytewright.execute.options import MOST_RUNS
-from bytewright.report.document import members
 
 if TYPE_CHECKING:
     from bytewright.execute.description import Bundle
@@ -129,7 +128,7 @@ def _document(result: RunResult, bundle: Bundle) -> dict[str, Any]:
     figures = ("target", "on", "instructions", "microseconds", "workspace_bytes", "stack_bytes")
     return {
         "outputs": [_plain(output.tolist()) for output in result.outputs],
-        **members(result, *figures),
+        **{name: getattr(result, name) for name in figures},
         "ram_bytes": _ram_bytes(result, bundle),
         "devices": [
             {"name": device.name, "instructions": device.instructions[-1], "stack_bytes": device.stack_bytes}

@@ -9,10 +9,10 @@ import click
 from rich import box
 from rich.table import Table
 
+from bytewright.base.option import OptionSyntaxError
 from bytewright.cli.option_types import PATH, echo_json, parsed_by
 from bytewright.cli.write_files import write_files
-from bytewright.option import OptionSyntaxError
-from bytewright.report.console import standard_output
+from bytewright.show.console import standard_output
 from bytewright.target import (
     BUILTIN_TARGETS,
     Memory,

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 import click
 
+from bytewright.base.input_file import read_input
 from bytewright.cli.option_types import PATH, NamedFile, named_file
 from bytewright.cli.progress import shown_progress
 from bytewright.diagnostics import compile_error
-from bytewright.input_file import read_input
 
 if TYPE_CHECKING:
     from bytewright.execute.result import Machine
@@ -122,10 +122,10 @@ def bundle_of(
         yield source, admit(read_bundle(source).plan)
         return
     from bytewright.bundle.write import write_bundle
+    from bytewright.compiler.pipeline import compile_planned, plan_model
+    from bytewright.compiler.run_passes import Runner
     from bytewright.execute.tools import build_folder
     from bytewright.options import Options
-    from bytewright.pipeline import compile_planned, plan_model
-    from bytewright.run_passes import Runner
     from bytewright.target import load_target
 
     with build_folder() as folder:

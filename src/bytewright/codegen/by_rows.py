@@ -26,7 +26,8 @@ from bytewright.codegen.writer import INDENT, Writer
 from bytewright.diagnostics import InternalError
 from bytewright.ir.analyses.row_loops import RowLoops, row_loops
 from bytewright.ir.rewrite import Rewriting, rewrite_function
-from bytewright.record.names import RUN_ROW, Names
+from bytewright.naming.symbols import RUN_ROW
+from bytewright.record.names import Names
 from bytewright.record.plan import Plan, PlannedTensor
 
 

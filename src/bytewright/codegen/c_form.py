@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from bytewright import ir
-from bytewright.c_names import unique_c_name, unique_names
+from bytewright.base.c_names import unique_c_name, unique_names
 from bytewright.codegen.name_blocks import name_blocks
 from bytewright.codegen.name_values import name_values
 from bytewright.ir.drop_unused import drop_unused

@@ -6,10 +6,10 @@ for, where it looks at all that it is given before a kernel touches any of it.
 
 from bytewright import ir
 from bytewright.codegen.expressions import C_TYPES, c_num_bytes, memory_type
-from bytewright.codegen.externals import externals
 from bytewright.codegen.kernels import ABOUT_KERNELS, write_kernels
 from bytewright.codegen.writer import Writer
 from bytewright.ir.analyses.hand_over import handed_to
+from bytewright.ir.externals import externals
 from bytewright.ir.symbols import symbols_of
 from bytewright.record.names import Names
 from bytewright.record.plan import Plan, PlannedDevice

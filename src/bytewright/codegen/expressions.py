@@ -7,9 +7,9 @@ from typing import assert_never
 import numpy as np
 
 from bytewright import ir
-from bytewright.ir.scalar_functions import SCALAR_FUNCTIONS
 from bytewright.ir.text.expressions import PRECEDENCE
 from bytewright.ir.walk import as_any, operands
+from bytewright.naming.operator_functions import CLAMPS, EXTREMES
 
 # Of a value. In memory a truth value is a byte of its own type, see `c_element_type`.
 C_TYPES = {
@@ -110,31 +110,6 @@ def c_element(buffer: ir.Buffer, indices: tuple[ir.Expr, ...]) -> str:
     return f"{buffer.name}[{c_expression(ir.flat_index(buffer, indices))}]"
 
 
-def _clamp(dtype: ir.DType) -> ir.ScalarFunction:
-    value, low, high, raised = (ir.Var(name, dtype) for name in ("value", "low", "high", "raised"))
-    steps = ((raised, ir.select(value < low, low, value)),)
-    result = ir.select(high < raised, high, raised)
-    return ir.ScalarFunction(f"clamp_{dtype.value}", (value, low, high), dtype, result, steps)
-
-
-def _extreme(operator: ir.BinaryOperator, dtype: ir.DType) -> ir.ScalarFunction:
-    first, second = ir.Var("first", dtype), ir.Var("second", dtype)
-    is_second = first < second if operator is ir.BinaryOperator.MAX else second < first
-    result = ir.select(is_second, second, first)
-    return ir.ScalarFunction(f"{operator.value}_{dtype.value}", (first, second), dtype, result)
-
-
-# Operators that C has none for, as functions; what is not a number is passed on where C++ does so.
-_CLAMPS = {dtype: _clamp(dtype) for dtype in ir.DType}
-_EXTREMES = {
-    (operator, dtype): _extreme(operator, dtype)
-    for operator in (ir.BinaryOperator.MAX, ir.BinaryOperator.MIN)
-    for dtype in ir.DType
-}
-# What expressions may call, whatever the module, in the order of the text: nothing else is called so.
-FUNCTIONS = {f.name: f for f in (*_CLAMPS.values(), *_EXTREMES.values(), *SCALAR_FUNCTIONS.values())}
-
-
 def _as_call(expression: ir.Expr) -> ir.Expr:
     """The expression, or the call that its operation is where C has no operator for it."""
     match expression:
@@ -143,9 +118,9 @@ def _as_call(expression: ir.Expr) -> ir.Expr:
             ir.Binary(ir.BinaryOperator.MAX, value, ir.Const() as low),
             ir.Const() as high,
         ):
-            return _CLAMPS[expression.dtype](value, low, high)
+            return CLAMPS[expression.dtype](value, low, high)
         case ir.Binary(ir.BinaryOperator.MIN | ir.BinaryOperator.MAX as operator, left, right):
-            return _EXTREMES[operator, expression.dtype](left, right)
+            return EXTREMES[operator, expression.dtype](left, right)
         case _:
             return expression
 

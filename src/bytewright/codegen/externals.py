@@ -7,6 +7,7 @@ from bytewright.codegen.c_form import parameters_in_c
 from bytewright.codegen.includes import needed_by_prototypes, needs_contexts
 from bytewright.codegen.prototypes import write_prototype
 from bytewright.codegen.writer import Writer
+from bytewright.ir.externals import externals
 from bytewright.record.names import Names
 
 _WHAT_IT_IS = {
@@ -15,28 +16,6 @@ _WHAT_IT_IS = {
     ir.ParameterRole.SCRATCH: "scratch",
 }
 _ACCESS = {"r": "read", "w": "written", "rw": "read and written"}
-
-
-def externals(module: ir.Module) -> tuple[ir.PrimFunc, ...]:
-    """The functions of the application that the module calls."""
-    return tuple(kernel for kernel in module.kernels if kernel.external is not None)
-
-
-def own_kernels(module: ir.Module, device: str | None = None) -> tuple[ir.PrimFunc, ...]:
-    """The kernels that the bundle has the C of, of one device or of all: a job is none, but on the entry's device."""
-    entry = entry_device(module)
-    return tuple(
-        kernel
-        for kernel in module.kernels
-        if kernel.external is None
-        and device in (None, kernel.device)
-        and (kernel.job is None or kernel.device == entry)
-    )
-
-
-def entry_device(module: ir.Module) -> str | None:
-    """The device that the entry runs on; None for kernels alone."""
-    return module.entries[0].device if module.entries else None
 
 
 def externals_header(module: ir.Module, names: Names) -> str:

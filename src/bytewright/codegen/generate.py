@@ -9,11 +9,12 @@ from bytewright.codegen.check_places import check_places
 from bytewright.codegen.dispatcher import device_header, device_source
 from bytewright.codegen.entry import entry_source
 from bytewright.codegen.ethos_u_glue import ethos_u_devices, glue_header, glue_source
-from bytewright.codegen.externals import externals, externals_header
+from bytewright.codegen.externals import externals_header
 from bytewright.codegen.header import header_text
 from bytewright.codegen.kernels import kernels_header, kernels_source
 from bytewright.codegen.packed import packed_header, packed_source
 from bytewright.codegen.parameters import embedded_files, parameters_source
+from bytewright.ir.externals import externals
 from bytewright.options import Embedding
 from bytewright.record.names import Names, check_names
 from bytewright.record.plan import DeviceKind, Plan

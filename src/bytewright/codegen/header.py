@@ -13,11 +13,11 @@ from bytewright.codegen.arena import (
 from bytewright.codegen.by_rows import begin_head, finish_head, push_rows_head
 from bytewright.codegen.checks import set_workspaces_head
 from bytewright.codegen.expressions import memory_type
-from bytewright.codegen.externals import externals
 from bytewright.codegen.hand_over import write_device_types
 from bytewright.codegen.ports import address_head, run_head, strict_alignments
 from bytewright.codegen.set_parameters import set_parameters_head, verify_parameters_head
 from bytewright.codegen.writer import Writer
+from bytewright.ir.externals import externals
 from bytewright.options import Embedding
 from bytewright.record.names import LINES_MACRO, ROW_MACROS, TENSOR_MACROS, VERSION_PARTS, Names
 from bytewright.record.plan import Plan, PlannedPool, PlannedTensor

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from bytewright import ir
-from bytewright.c_names import unique_c_name
+from bytewright.base.c_names import unique_c_name
 from bytewright.codegen.expressions import C_TYPES, c_element_type, memory_type, register_type
 from bytewright.codegen.statements import StatementWriter
 from bytewright.codegen.writer import Writer

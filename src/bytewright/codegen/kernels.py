@@ -6,8 +6,7 @@ from itertools import pairwise
 
 from bytewright import ir
 from bytewright.codegen.c_form import c_form, parameters_in_c
-from bytewright.codegen.expressions import C_TYPES, FUNCTIONS, c_value, called_in
-from bytewright.codegen.externals import entry_device, externals, own_kernels
+from bytewright.codegen.expressions import C_TYPES, c_value, called_in
 from bytewright.codegen.includes import (
     needed,
     needed_by_prototypes,
@@ -20,10 +19,12 @@ from bytewright.codegen.prototypes import write_prototype
 from bytewright.codegen.statements import StatementWriter
 from bytewright.codegen.writer import Writer
 from bytewright.ir.backend import backend_functions
+from bytewright.ir.externals import entry_device, externals, own_kernels
 from bytewright.ir.instructions import instructions_of
 from bytewright.ir.packed import packed_calls
 from bytewright.ir.rewrite import rename_callees
 from bytewright.ir.walk import calls, expressions, walk_statements
+from bytewright.naming.operator_functions import FUNCTIONS
 from bytewright.record.names import Names
 
 ABOUT_KERNELS = (

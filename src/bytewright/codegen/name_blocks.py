@@ -8,7 +8,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from bytewright import ir
-from bytewright.c_names import unique_name
+from bytewright.base.c_names import unique_name
 from bytewright.codegen.name_values import certain_loads, depends_on_memory
 from bytewright.ir.rewrite import Element, Indices, Rewriting, rewrite_statement, with_blocks
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from bytewright import ir
-from bytewright.c_names import unique_name
+from bytewright.base.c_names import unique_name
 from bytewright.ir.rewrite import Element, Indices, Rewriting, rewrite_statement, with_blocks
 from bytewright.ir.walk import blocks, operands, regions, walk_expression, walk_statements
 

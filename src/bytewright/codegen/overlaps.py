@@ -11,14 +11,8 @@ from bytewright import ir
 from bytewright.codegen.expressions import c_num_bytes, memory_type
 from bytewright.codegen.ports import begin_arguments
 from bytewright.codegen.writer import Writer
-from bytewright.record.names import (
-    DRIVERS_TABLE,
-    PARAMETER_TABLE,
-    ROWS_TABLE,
-    RUN_TABLE,
-    WORKSPACE_TABLE,
-    Names,
-)
+from bytewright.naming.symbols import DRIVERS_TABLE, PARAMETER_TABLE, ROWS_TABLE, RUN_TABLE, WORKSPACE_TABLE
+from bytewright.record.names import Names
 from bytewright.record.plan import Plan, PlannedPool
 
 _SPAN = "memory_span"

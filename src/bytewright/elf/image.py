@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
+from bytewright.base.input_file import require_regular
 from bytewright.diagnostics import CompileError, compile_error
-from bytewright.input_file import require_regular
 
 if TYPE_CHECKING:
     from elftools.elf.elffile import ELFFile

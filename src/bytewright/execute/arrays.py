@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from bytewright import ir
-from bytewright.c_names import c_identifier
+from bytewright.base.c_names import c_identifier
 from bytewright.record.names import names_of
 from bytewright.record.plan import Plan, PlannedPool
 from bytewright.target.model import Provider, Role

@@ -7,6 +7,7 @@ is written for, because bytes of a pool are reused with different element types.
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
 from importlib.resources import files
 from math import prod
 from pathlib import Path
@@ -70,6 +71,13 @@ class BoardTable:
     second_core: tuple[str, ...] = ()
 
 
+class StepHarness(Enum):
+    """What stands between the kernels of a build, by its C file; a watch has one of its own."""
+
+    CLOCK = "step_clock.c"
+    HOOK = "step_hook.c"
+
+
 # C of its own, each with a header of its name.
 _OF_HOST_DEVICES = ("host_devices", "device_memories")
 
@@ -100,11 +108,11 @@ def write_harness(
     watch: Watch | None = None,
     devices: HostDevices | None = None,
     *,
-    has_clock: bool = False,
+    steps: StepHarness | None = None,
 ) -> list[str]:
     """Copies the harness's sources into a build folder and writes the table of this bundle beside them.
 
-    With a clock, it is read between the kernels. Returns the C files.
+    Returns the C files.
     """
     copied = [
         ("harness", "harness.h"),
@@ -113,19 +121,21 @@ def write_harness(
     ]
     if watch is not None:
         copied.append(("harness", "paranoid.c"))
-    if has_clock:
-        copied.append(("harness", "step_clock.c"))
+    if steps is not None:
+        copied.append(("harness", steps.value))
     if devices is not None:
         copied += [("worker", f"{name}.{kind}") for name in _OF_HOST_DEVICES for kind in "hc"]
         copied.append(("worker", "worker.h"))
     for subfolder, name in copied:
         (folder / name).write_text(harness_source(subfolder, name), encoding="utf-8")
+    has_clock = steps is StepHarness.CLOCK
     table = model_table(bundle.plan, board, watch, devices, has_clock=has_clock)
     (folder / "harness_model.h").write_text(table, encoding="utf-8")
     if has_clock:
         (folder / "harness_step.h").write_text(_clock_header(bundle.names), encoding="utf-8")
+    elif steps is not None or watch is not None:
+        (folder / "harness_step.h").write_text(step_header(bundle.names), encoding="utf-8")
     if watch is not None:
-        (folder / "harness_step.h").write_text(step_header(watch), encoding="utf-8")
         (folder / "harness_paranoid.h").write_text(table_header(watch), encoding="utf-8")
     for index, pool in enumerate(bundle.plan.caller_parameters):
         (folder / blob_name(index)).write_bytes(bundle.blob(pool).read_bytes())

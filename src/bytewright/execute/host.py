@@ -10,15 +10,16 @@ import ctypes
 import tempfile
 import threading
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from bytewright import ir
+from bytewright.base.programs import execute
 from bytewright.diagnostics import CompileError, compile_error
 from bytewright.execute.build import (
     LANGUAGE_FLAGS,
@@ -26,6 +27,7 @@ from bytewright.execute.build import (
     SANITIZER_FLAGS,
     BuildOptions,
     HostDevices,
+    StepHarness,
     application_sources,
     include_flags,
     staged,
@@ -58,13 +60,16 @@ from bytewright.execute.tools import (
 from bytewright.execute.watch import Watch
 from bytewright.execute.worker.commands import build_workers, device_sources
 from bytewright.execute.worker.failure import DeviceFacts, device_error
-from bytewright.programs import execute
 from bytewright.record.plan import Plan, PlannedPool
 
 _IO_ALIGNMENT = 16
 _FILL = 0xA5  # HARNESS_WORKSPACE_FILL
 _GUARD = 0xC3
 _GUARD_BYTES = 64
+
+# Given the step that comes next, or the number of all, and the addresses of the workspaces.
+StepHook = Callable[[int, Sequence[int]], None]
+_STEP_HOOK = ctypes.CFUNCTYPE(None, ctypes.c_uint, ctypes.POINTER(ctypes.c_void_p))
 
 
 def model_error(bundle: Bundle, status: int) -> CompileError:
@@ -110,7 +115,7 @@ def _build(
     is_library: bool = False,
     watch: Watch | None = None,
     compiler: Sequence[str] = (),
-    has_clock: bool = False,
+    steps: StepHarness | None = None,
 ) -> Path:
     """Compiles bundle and harness into one file of the folder: a library, or a program that has it inside.
 
@@ -128,14 +133,14 @@ def _build(
         devices = HostDevices(build_workers(bundle, folder, options), options.device_timeout_seconds)
     others = device_sources(bundle)
     files = [("harness", name) for name in own]
-    harness = write_harness(bundle, folder, files, watch=watch, devices=devices, has_clock=has_clock)
+    harness = write_harness(bundle, folder, files, watch=watch, devices=devices, steps=steps)
     command = [
         *compiler,
         *LANGUAGE_FLAGS,
         *options.flags,
         *(SANITIZER_FLAGS if options.sanitize else ()),
         *(LIBRARY_FLAGS if is_library else ()),
-        *include_flags(bundle, folder, has_steps=watch is not None or has_clock),
+        *include_flags(bundle, folder, has_steps=watch is not None or steps is not None),
     ]
     sources = [*(source for source in bundle.sources if source not in others), *map(Path, harness)]
     product = folder / ("library.so" if is_library else "program")
@@ -170,8 +175,9 @@ def run_program(
     what = f"the program of model '{bundle.plan.model}'"
     with build_folder() as folder:
         compiler = () if elsewhere is None else elsewhere.compiler
+        steps = StepHarness.CLOCK if by_step else None
         program = _build(
-            bundle, folder, options or BuildOptions(), watch=watch, compiler=compiler, has_clock=by_step
+            bundle, folder, options or BuildOptions(), watch=watch, compiler=compiler, steps=steps
         )
         emulator = () if elsewhere is None else elsewhere.prepare(folder, program)
         (folder / "inputs.bin").write_bytes(pack(checked, repeat))
@@ -301,10 +307,22 @@ class HostModel:
         self._lock = threading.Lock() if is_shared else None
         self._opening = threading.Lock()
         self._context: HostContext | None = None
+        self._hook: Any = None
 
     @classmethod
-    def build(cls, directory: str | PathLike[str], options: BuildOptions | None = None) -> HostModel:
+    def build(
+        cls,
+        directory: str | PathLike[str],
+        options: BuildOptions | None = None,
+        *,
+        steps: StepHarness | None = None,
+    ) -> HostModel:
         """Compiles a bundle and loads it.
+
+        Args:
+            directory: The bundle.
+            options: How to compile.
+            steps: What stands between the kernels: nothing, or the hook of `on_step`.
 
         Raises:
             CompileError: BW207, BW501, BW502; BW402 if header and plan.json state different sizes.
@@ -318,7 +336,8 @@ class HostModel:
         with build_folder() as folder:
             # The file may go once it is loaded: the mapping stays. Programs of devices stay with the model.
             kept = tempfile.TemporaryDirectory(prefix="bytewright-") if bundle.plan.devices else None
-            path = _build(bundle, folder if kept is None else Path(kept.name), options, is_library=True)
+            place = folder if kept is None else Path(kept.name)
+            path = _build(bundle, place, options, is_library=True, steps=steps)
             try:
                 library = ctypes.CDLL(str(path))
             except OSError as error:
@@ -335,6 +354,16 @@ class HostModel:
             if self._context is None:
                 self._context = self.open()
             return self._context
+
+    def on_step(self, hook: StepHook) -> None:
+        """Has a function called before each step of every run, and after the last; for a build with the hook."""
+        num_pools = len(self.bundle.plan.workspaces)
+
+        def called(step: int, pools: Any) -> None:
+            hook(step, [pools[index] for index in range(num_pools)])
+
+        self._hook = _STEP_HOOK(called)  # which C knows by its address alone
+        self._library.harness_set_step_hook(self._hook)
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """One inference in the model's own context, after those that run. Raises BW205 for wrong inputs."""

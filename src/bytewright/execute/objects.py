@@ -22,10 +22,10 @@ from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
+from bytewright.base.programs import execute
 from bytewright.diagnostics import CompileError
 from bytewright.execute.object_cache import ObjectCache, chosen_cache
 from bytewright.execute.tools import compile_c
-from bytewright.programs import execute
 
 _MOST_LISTS = 16  # of included files, kept for one source with one set of flags
 _DEPENDENCIES = "dependencies.d"

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from bytewright.base.programs import execute
 from bytewright.diagnostics import CompileError
 from bytewright.execute.arrays import ArrayKind
 from bytewright.execute.boards.counts import (
@@ -49,7 +50,6 @@ from bytewright.execute.tools import (
     find_tool,
 )
 from bytewright.execute.watch import Watch
-from bytewright.programs import execute
 
 
 def run_on_board(

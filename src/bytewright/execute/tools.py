@@ -6,8 +6,8 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from bytewright.base.programs import execute, find_program, missing_program
 from bytewright.diagnostics import CompileError, compile_error
-from bytewright.programs import execute, find_program, missing_program
 from bytewright.target.isa.isa import Isa
 from bytewright.target.isa.this_machine import this_machine
 from bytewright.target.registry import NATIVE

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from bytewright.execute.watch_rows import WatchedRows, watched_rows
-from bytewright.record.names import names_of
+from bytewright.record.names import Names
 from bytewright.record.plan import BufferRole, Plan, PlannedBuffer, PlannedPool, PlannedStep
 
 
@@ -161,7 +161,7 @@ def _pieces(
         yield first, end, [b for b, begin, stop in intervals if begin <= first < stop]
 
 
-def step_header(watch: Watch) -> str:
+def step_header(names: Names) -> str:
     """harness_step.h, which comes before every file: the macro between the kernels. It includes nothing, because
     a file may have to say first what it wants of the system's headers.
     """
@@ -169,7 +169,7 @@ def step_header(watch: Watch) -> str:
         "#ifndef HARNESS_STEP_H\n"
         "#define HARNESS_STEP_H\n"
         "void harness_step(unsigned int step, unsigned char *const *pools);\n"
-        f"#define {names_of(watch.plan).step}(step, ...) "
+        f"#define {names.step}(step, ...) "
         "harness_step(step, (unsigned char *const[]){__VA_ARGS__})\n"
         "#endif\n"
     )

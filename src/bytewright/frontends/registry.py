@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bytewright import ir
-from bytewright.c_names import model_name
+from bytewright.base.c_names import model_name
 from bytewright.diagnostics import compile_error
 from bytewright.ir.verify.stages import Stage
 from bytewright.ops.arithmetic.numerics import Numerics
@@ -49,6 +49,41 @@ class SupportedOperator:
 
 
 @dataclass(frozen=True, slots=True)
+class ComparedOperator:
+    """An operator of another library beside Bytewright's.
+
+    Attributes:
+        types: Element types of data that the library runs it on.
+        own_types: Those that Bytewright compiles, exact to the library.
+        missing_types: Of the library's, those that Bytewright does not compile.
+        is_compiled: Whether Bytewright compiles it for any type.
+        is_folded: Whether it is computed where only shapes and constants come to it.
+    """
+
+    name: str
+    types: tuple[str, ...]
+    own_types: tuple[str, ...]
+    missing_types: tuple[str, ...]
+    is_compiled: bool
+    is_folded: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """Another library that runs models of a format, and its operators.
+
+    Attributes:
+        source: Where the list is from.
+        date: When it was taken, as YYYY-MM-DD.
+    """
+
+    title: str
+    source: str
+    date: str
+    operators: tuple[ComparedOperator, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Frontend:
     """One format of model files.
 
@@ -57,12 +92,14 @@ class Frontend:
         refused: The options that it does not take, each with the reason: what the file is.
         operators: The operators of the format that can be compiled.
         folded: Names of those that are computed where only shapes and constants come to them.
+        libraries: Other libraries that run the format, by the name that `bytewright ops --against` takes.
     """
 
     read: Callable[[Path, Target, Options], Imported]
     refused: Mapping[str, str] = field(default_factory=dict[str, str])
     operators: Callable[[], tuple[SupportedOperator, ...]] = tuple
     folded: Callable[[], tuple[str, ...]] = tuple
+    libraries: Mapping[str, Callable[[], Library]] = field(default_factory=dict[str, Callable[[], Library]])
 
 
 def _read_text(path: Path, target: Target, options: Options) -> Imported:
@@ -106,6 +143,12 @@ def _tflite_folded() -> tuple[str, ...]:
     return tuple(FOLDED)
 
 
+def _tflm() -> Library:
+    from bytewright.frontends.tflite.against import tflm
+
+    return tflm()
+
+
 _TEXT = Frontend(
     _read_text,
     {
@@ -118,9 +161,14 @@ _TFLITE = Frontend(
     {"constants": "is no IR text ('.bw'), and has its constants in itself"},
     _tflite_operators,
     _tflite_folded,
+    {"tflm": _tflm},
 )
 FRONTENDS: dict[str, Frontend] = {".tflite": _TFLITE, ".bw": _TEXT}
 """By suffix. A file with another suffix is taken for TFLite, which has a mark in its bytes."""
+
+
+LIBRARIES = {name: load for frontend in FRONTENDS.values() for name, load in frontend.libraries.items()}
+"""Other libraries by name."""
 
 
 def import_model(path: Path, target: Target, options: Options) -> Imported:

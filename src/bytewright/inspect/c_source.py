@@ -14,7 +14,7 @@ from typing import NamedTuple, cast
 from pycparser import c_ast
 from pycparser.c_parser import CParser, ParseError
 
-from bytewright.c_names import KEYWORDS_OF_C
+from bytewright.base.c_names import KEYWORDS_OF_C
 
 # C's own lexical rules, and nothing of how a file is laid out.
 _QUOTED = r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\''

@@ -15,8 +15,8 @@ from pycparser import c_ast
 from pycparser.c_parser import ParseError
 
 from bytewright import ir
-from bytewright.bundle_folder import digest_of, foreign_entries, is_inside
-from bytewright.input_file import read_input
+from bytewright.base.input_file import read_input
+from bytewright.bundle.folder import digest_of, foreign_entries, is_inside
 from bytewright.inspect.c_nodes import most_bytes
 from bytewright.inspect.c_source import CSource, descend, read_bytes, words_of
 from bytewright.inspect.check_device_memory import differences_of_device_memory

@@ -13,7 +13,8 @@ from bytewright.inspect.c_nodes import call_of, plain_name, spell
 from bytewright.inspect.c_source import CSource, descend
 from bytewright.inspect.read_entry import step_functions
 from bytewright.ir.scalar_functions import SCALAR_FUNCTIONS
-from bytewright.record.names import MEMBERS_OF_ROWS, Names, symbols_of_files
+from bytewright.naming.symbols import symbols_of_files
+from bytewright.record.names import MEMBERS_OF_ROWS, Names
 from bytewright.record.plan import Plan
 
 # Steps could be left out by these, and names stand for something else.

@@ -13,7 +13,8 @@ from bytewright.inspect.c_nodes import expression, form_of, integer_of, loop_of,
 from bytewright.inspect.c_source import CSource, descend
 from bytewright.ir.analyses.affine import Form
 from bytewright.ir.analyses.clock import Branch, Loop, outer_first
-from bytewright.record.names import RUN_ROW, Names
+from bytewright.naming.symbols import RUN_ROW
+from bytewright.record.names import Names
 from bytewright.record.plan import Plan, PlannedTensor
 
 

@@ -16,7 +16,8 @@ from bytewright.inspect.c_nodes import (
 )
 from bytewright.inspect.c_source import CSource, children, descend
 from bytewright.ir.packed import PACKED_END
-from bytewright.record.names import REQUEST, ROWS, RUN_ROW, Names
+from bytewright.naming.symbols import RUN_ROW
+from bytewright.record.names import REQUEST, ROWS, Names
 
 _MEMBERS_OF_CODES = {"integer": "INT", "real": "FLOAT", "pointer": "POINTER", "constant": "POINTER"}
 

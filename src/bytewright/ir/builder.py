@@ -8,7 +8,7 @@ from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-from bytewright.c_names import unique_name
+from bytewright.base.c_names import unique_name
 from bytewright.diagnostics import InternalError
 from bytewright.ir.expr import Buffer, Const, Expr, Load, Var, const
 from bytewright.ir.prim import (

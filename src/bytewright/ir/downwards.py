@@ -7,7 +7,7 @@ byte. That is found out here, not assumed; sums inside a pixel are not independe
 from collections.abc import Hashable, Mapping
 from dataclasses import replace
 
-from bytewright.c_names import unique_name
+from bytewright.base.c_names import unique_name
 from bytewright.ir.address import flat_index
 from bytewright.ir.analyses.affine import Definitions
 from bytewright.ir.analyses.overlap import unordered_loops

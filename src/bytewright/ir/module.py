@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from bytewright.base.frozen_mapping import FrozenMapping
 from bytewright.diagnostics import InternalError
-from bytewright.frozen_mapping import FrozenMapping
 from bytewright.ir.data import TensorData
 from bytewright.ir.expr import Buffer
 from bytewright.ir.graph import Constant, Function, Quantization

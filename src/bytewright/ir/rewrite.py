@@ -10,7 +10,7 @@ from functools import lru_cache, partial
 from operator import is_
 from typing import TypeVar, assert_never
 
-from bytewright.c_names import unique_name
+from bytewright.base.c_names import unique_name
 from bytewright.diagnostics import InternalError
 from bytewright.ir.expr import (
     Binary,

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from bytewright import ir
-from bytewright.c_names import unique_name
+from bytewright.base.c_names import unique_name
+from bytewright.graph.bound.function import BoundValues
 from bytewright.ir.where import Where
-from bytewright.lower.bound.function import BoundValues
 from bytewright.lower.fuse import FusedGraph, fuse
 from bytewright.ops.control import CondIf, Loop
 from bytewright.ops.data import Identity, Reshape

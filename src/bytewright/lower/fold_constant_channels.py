@@ -12,8 +12,8 @@ the application or devices that run no C compute.
 from dataclasses import replace
 
 from bytewright import ir
-from bytewright.frozen_mapping import FrozenMapping
-from bytewright.lower.bound.function import BoundValues
+from bytewright.base.frozen_mapping import FrozenMapping
+from bytewright.graph.bound.function import BoundValues
 from bytewright.lower.channels.known import known_channels
 from bytewright.lower.channels.links import Links, links_of
 from bytewright.lower.channels.narrow import Constants, Narrowing

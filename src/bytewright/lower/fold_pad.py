@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from bytewright import ir
-from bytewright.c_names import unique_name
-from bytewright.lower.bound.function import BoundValues
+from bytewright.base.c_names import unique_name
+from bytewright.graph.bound.function import BoundValues
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d
 from bytewright.ops.data import Pad, Reshape
 

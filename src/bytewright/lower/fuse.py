@@ -13,11 +13,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from bytewright import ir
-from bytewright.lower.bound.function import Bound, BoundValues
+from bytewright.graph.bound.function import Bound, BoundValues
 from bytewright.lower.elements import ELEMENTS
 from bytewright.lower.group import Group
 from bytewright.lower.kernels.registry import TEMPLATES
-from bytewright.ops.data import Reshape
+from bytewright.ops.data import Reshape, reshaped
 
 # Element-wise operators of one kernel: more than any network has in a row, few enough for every C compiler.
 MAX_ELEMENTWISE = 128
@@ -108,15 +108,6 @@ def _computing(nodes: list[ir.Node]) -> tuple[ir.Node, ...]:
     """The operators of a call without reshapes of its result, which are other names of the same memory."""
     last = max(i for i, node in enumerate(nodes) if not isinstance(node.operation, Reshape))
     return tuple(nodes[: last + 1])
-
-
-def reshaped(function: ir.Function) -> dict[str, str]:
-    """The tensor behind each name that is only another shape of one."""
-    origin: dict[str, str] = {}
-    for node in function.nodes:
-        if isinstance(node.operation, Reshape):
-            origin[node.outputs[0].name] = origin.get(node.inputs[0], node.inputs[0])
-    return origin
 
 
 def _join(

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from bytewright import ir
-from bytewright.lower.bound.function import Bound
+from bytewright.graph.bound.function import Bound
 
 
 @dataclass(frozen=True, slots=True)

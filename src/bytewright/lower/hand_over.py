@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from bytewright import ir
-from bytewright.c_names import unique_name
+from bytewright.base.c_names import unique_name
 from bytewright.diagnostics import compile_error
 from bytewright.ir.copy import copy_kernel
 from bytewright.lower.kernel import ConstantArgument, TensorArgument

@@ -10,15 +10,15 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from bytewright import ir
-from bytewright.c_names import unique_name
+from bytewright.base.c_names import unique_name
+from bytewright.base.frozen_mapping import FrozenMapping
 from bytewright.diagnostics import Collector, InternalError
-from bytewright.frozen_mapping import FrozenMapping
+from bytewright.graph.bound.function import BoundValues
 from bytewright.ir.builder import BodyBuilder, load
 from bytewright.ir.copy import copy_kernel
 from bytewright.ir.where import Where
 from bytewright.lower.blocks import Block, Carried, Move, blocks_of
 from bytewright.lower.bound.facts import BoundOperator
-from bytewright.lower.bound.function import BoundValues
 from bytewright.lower.bound.lower_bound import lower_bound
 from bytewright.lower.epilogue import Epilogue
 from bytewright.lower.group import Group
@@ -44,6 +44,9 @@ from bytewright.options import Optimize
 from bytewright.target.model import Target
 
 TENSOR_ALIGNMENT = 16
+_WEIGHTS = "weights"
+# Operands of an anchor that its kernel may have packed, by what kernels call that; with the bias go its scales.
+_PACKED_OPERANDS = {_WEIGHTS: 1, "bias": 2, "scales": 2, "channels": 2}
 _ORIGIN = "lower_graph: a tensor of the entry starts as global.workspace"
 
 
@@ -106,6 +109,8 @@ class _Lowering:
         self.kernel_names: set[str] = set()
         # What constant buffers would have been with all channels.
         self.shapes_before: dict[str, tuple[ir.Extent, ...]] = {}
+        # What packed constants are in the model's file.
+        self.sources: dict[str, ir.SourceTensor] = {}
 
     def run(self) -> ir.Module:
         function = self.main.function
@@ -130,6 +135,7 @@ class _Lowering:
             entries=(entry,),
             constant_buffers=tuple(self.constant_buffers.values()),
             narrowed=self._narrowed(),
+            sources=FrozenMapping({**self.module.sources, **self.sources}),
         )
 
     def _narrowed(self) -> ir.Narrowed | None:
@@ -247,7 +253,7 @@ class _Lowering:
             kernel = self._lower_group(group)
             self.kernels.append(kernel.function)
             arguments = [self._argument(argument, kernel) for argument in kernel.arguments]
-            self._note_narrowed(group, kernel, arguments)
+            self._note_constants(group, kernel, arguments)
             self.body.call(
                 kernel.function.name,
                 *arguments,
@@ -256,18 +262,25 @@ class _Lowering:
                 where=kernel.function.where,
             )
 
-    def _note_narrowed(
+    def _note_constants(
         self, group: Group, kernel: LoweredKernel, arguments: list[ir.Region | ir.Expr]
     ) -> None:
-        """Remembers what the weights of a convolution were before channels went."""
-        narrowed = self.module.narrowed
-        if narrowed is None or group.anchor is None or len(group.anchor.inputs) < 2:
-            return
-        before = narrowed.shapes.get(group.anchor.inputs[1])
+        """Remembers what the packed constants of a kernel are in the model's file, and were before channels went."""
+        inputs = () if group.anchor is None else group.anchor.inputs
         for argument, region in zip(kernel.arguments, arguments, strict=True):
-            is_weights = isinstance(argument, ConstantArgument) and argument.hint == "weights"
-            if before is not None and is_weights and isinstance(region, ir.Region):
-                self.shapes_before[region.buffer.name] = before
+            if not isinstance(argument, ConstantArgument) or not isinstance(region, ir.Region):
+                continue
+            operand = _PACKED_OPERANDS.get(argument.hint, len(inputs))
+            if operand >= len(inputs):
+                continue
+            buffer, source = region.buffer.name, self.module.sources.get(inputs[operand])
+            if source is not None and argument.hint != _WEIGHTS:
+                source = replace(source, quantization=None)  # that of the tensor alone
+            if source is not None:
+                self.sources.setdefault(buffer, source)
+            before = self.module.narrowed and self.module.narrowed.shapes.get(inputs[operand])
+            if before is not None and argument.hint == _WEIGHTS:
+                self.shapes_before[buffer] = before
 
     def _hand_over(self, node: ir.Node) -> None:
         """The job of an NPU: its blocks are allocated, and what is not where the NPU wants it is copied."""

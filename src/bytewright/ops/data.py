@@ -255,3 +255,12 @@ class Gather(ir.Operation):
 
 
 OPERATIONS = (Concat, Gather, Identity, Pad, Reshape, Slice, Tile, Transpose)
+
+
+def reshaped(function: ir.Function) -> dict[str, str]:
+    """The tensor behind each name that is only another shape of one."""
+    origin: dict[str, str] = {}
+    for node in function.nodes:
+        if isinstance(node.operation, Reshape):
+            origin[node.outputs[0].name] = origin.get(node.inputs[0], node.inputs[0])
+    return origin

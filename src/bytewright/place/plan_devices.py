@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from bytewright import ir
-from bytewright.c_names import unique_name
+from bytewright.base.c_names import unique_name
 from bytewright.diagnostics import CompileError
 from bytewright.ir.analyses.homes import Pools
 from bytewright.ir.where import Where

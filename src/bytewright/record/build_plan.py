@@ -6,7 +6,7 @@ from dataclasses import replace
 from math import prod
 
 from bytewright import __version__, ir
-from bytewright.frozen_mapping import FrozenMapping
+from bytewright.base.frozen_mapping import FrozenMapping
 from bytewright.ir.analyses.affine import Definitions
 from bytewright.ir.analyses.arguments import buffer_arguments, scalar_arguments
 from bytewright.ir.analyses.clock import LiveBuffer, Step, Timeline

@@ -15,8 +15,8 @@ from operator import or_
 from types import NoneType, UnionType
 from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
+from bytewright.base.frozen_mapping import FrozenMapping
 from bytewright.diagnostics import InternalError
-from bytewright.frozen_mapping import FrozenMapping
 from bytewright.target.dump import dump
 from bytewright.target.load import load_description
 from bytewright.target.model import Target

@@ -10,11 +10,22 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 from bytewright import ir
-from bytewright.c_names import c_identifier
+from bytewright.base.c_names import c_identifier
+from bytewright.base.frozen_mapping import FrozenMapping
 from bytewright.diagnostics import compile_error
-from bytewright.frozen_mapping import FrozenMapping
 from bytewright.ir.analyses.hand_over import execute_function
 from bytewright.ir.backend import backend_functions
+from bytewright.naming.symbols import (
+    DEVICE_TYPES,
+    MODEL_FUNCTIONS,
+    MODEL_TYPES,
+    NAMES_OF_HAND_OVERS,
+    OF_MEMORY,
+    ROW_FUNCTIONS,
+    RUN_ROW,
+    argument_type,
+    packed_run,
+)
 from bytewright.record.plan import (
     BufferRole,
     PlaceKind,
@@ -29,29 +40,10 @@ CMAKE_FILE = "CMakeLists.txt"
 GLUE_FOLDER = "glue/"  # C that needs headers of others, so that it is no part of the library
 # Variables of the run function that hold what it requested begin with this.
 REQUEST = "request_"
-# What functions of the entry's file compare memories of, each in a table.
-WORKSPACE_TABLE, PARAMETER_TABLE, RUN_TABLE, ROWS_TABLE, DRIVERS_TABLE = _TABLES = (
-    *("workspaces", "parameters", "tensors", "pushed_rows", "drivers"),
-)
-# Functions and types that files of the C have for themselves: to check memory and to request it,
-_OF_MEMORY = (
-    *("first_error", "find_arena", "memory_span", "wraps", "share_bytes", "lies_within", "first_address"),
-    *(name for table in _TABLES for name in (f"check_{table}", f"{table}_at")),
-)
-# to hand work over, on both sides,
-_OF_HAND_OVERS = (
-    *("run_steps", "lend", "lend_in", "hand_over", "device_use", "begin_devices", "end_devices"),
-    *("needed_span", "check_spans", "copy"),
-)
-# and to take packed arguments.
-_OF_PACKED_FORMS = ("check_arguments",)
 # What no variable of the entry's file is called: these, and the arguments of its functions.
-_OF_THE_FILE = frozenset({"context", "inputs", "outputs", "shared", "request_status", *_OF_MEMORY})
-# The same, where it hands work to other devices.
-NAMES_OF_HAND_OVERS = frozenset({"devices", "spans", "call", "uses", "status", *_OF_HAND_OVERS})
-_DEVICE_TYPES = ("span", "job", "device", "devices")
+_OF_THE_FILE = frozenset({"context", "inputs", "outputs", "shared", "request_status", *OF_MEMORY})
 # What the functions have besides that stand for the run where the input comes row by row,
-RUN_ROW, ROWS = "run_row", "rows"
+ROWS = "rows"
 _OF_ROWS = frozenset({RUN_ROW, ROWS, "row", "num_rows", "pushed", "pass", "status"})
 # and what of it is in the context: where the outputs go, how many rows there were, and whether some may come.
 MEMBERS_OF_ROWS = ("outputs", "num_rows", "is_begun")
@@ -66,12 +58,7 @@ LINES_MACRO = (
 )
 # Of an input that comes row by row: how many rows, and the bytes of each.
 ROW_MACROS = ("ROWS", "ROW_SIZE")
-_FUNCTIONS = ("run", "set_workspaces", "set_parameters", "verify_parameters")
-_FUNCTIONS_OF_ROWS = ("begin", "push_rows", "finish")
-_TYPES = ("inputs", "outputs", "context", "memory", "workspaces", "parameters", "copy", "arena")
 VERSION_PARTS = ("MAJOR", "MINOR", "PATCH")
-# What a pool's name stands before, in names that link.
-OF_POOLS = ("_workspace", "_parameters", "_parameters_load", "_header")
 _PLAIN_NAME = re.compile(r"[a-z0-9]+(_[a-z0-9]+)*(/[a-z0-9]+(_[a-z0-9]+)*)*")
 
 
@@ -132,12 +119,12 @@ class Names:
         self.ethos_u_state, self.ethos_u_function = f"{model}_ethos_u", f"{model}_ethos_u_device"
         # Functions
         self.run, self.set_workspaces, self.set_parameters, self.verify_parameters = (
-            f"{model}_{function}" for function in _FUNCTIONS
+            f"{model}_{function}" for function in MODEL_FUNCTIONS
         )
         self.takes_rows = takes_rows
-        self.begin, self.push_rows, self.finish = (f"{model}_{function}" for function in _FUNCTIONS_OF_ROWS)
+        self.begin, self.push_rows, self.finish = (f"{model}_{function}" for function in ROW_FUNCTIONS)
         self.allocate, self.release = backend_functions(model)
-        self.run_packed = f"{model}_run_packed"
+        self.run_packed = packed_run(model)
         self.has_devices = bool(devices)
         self.end = (
             self.finish if takes_rows else self.run
@@ -155,13 +142,13 @@ class Names:
             self.parameters_type,
             self.copy_type,
             self.arena_type,
-        ) = (f"{model}_{name}" for name in _TYPES)
+        ) = (f"{model}_{name}" for name in MODEL_TYPES)
         self.span_type, self.job_type, self.device_type, self.devices_type = (
-            f"{model}_{name}" for name in _DEVICE_TYPES
+            f"{model}_{name}" for name in DEVICE_TYPES
         )
         self.span_read, self.span_write = f"{prefix}_SPAN_READ", f"{prefix}_SPAN_WRITE"
         self.span_obtain = f"{prefix}_SPAN_OBTAIN"
-        self.argument_type = f"{model}_argument"
+        self.argument_type = argument_type(model)
         # Macros; what offsets and the pools of arenas begin with
         self.offset_front = f"{c_identifier(f'{model}_at')}_".upper()
         self.arena_front = f"{prefix}_POOL_"
@@ -394,38 +381,6 @@ def _part(buffer: str) -> str:
 def _mark(name: str) -> str:
     """`_x1a2b3c4d`: digits of a name's hash, for one that could be mistaken for another without them."""
     return f"_x{hashlib.sha256(name.encode()).hexdigest()[:8]}"
-
-
-def symbols_of_model(model: str, inputs: Iterable[str], outputs: Iterable[str]) -> set[str]:
-    """What the C of a model declares of its own that links or is a type, whatever its pools are; see `OF_POOLS`.
-
-    Inputs and outputs are called as in C.
-    """
-    names = {f"{model}_{name}" for name in (*_FUNCTIONS, *_FUNCTIONS_OF_ROWS, *_TYPES)} | set(
-        backend_functions(model)
-    )
-    return (
-        names | {f"{model}_input_{name}" for name in inputs} | {f"{model}_output_{name}" for name in outputs}
-    )
-
-
-def symbols_of_devices(model: str, devices: Iterable[str]) -> set[str]:
-    """What it declares besides for other devices, if there are any; devices are called as in C."""
-    taking_part = tuple(devices)
-    own = {f"{model}_{device}_{name}" for device in taking_part for name in ("call", "context")}
-    own |= {execute_function(model, device) for device in taking_part}
-    return own and own | {f"{model}_{name}" for name in _DEVICE_TYPES}
-
-
-def symbols_of_files(*, has_devices: bool) -> set[str]:
-    """What files of the C declare for themselves, whatever the model is called."""
-    return {*_OF_MEMORY, RUN_ROW, *(_OF_HAND_OVERS if has_devices else ())}
-
-
-def symbols_of_packed_forms(model: str) -> set[str]:
-    """What the C of packed forms declares beside those of kernels."""
-    names = Names(model)
-    return {names.run_packed, names.argument_type, *_OF_PACKED_FORMS}
 
 
 def check_names(plan: Plan, names: Names) -> None:

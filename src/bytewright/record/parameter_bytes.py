@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 from bytewright import ir
+from bytewright.base.frozen_mapping import FrozenMapping
 from bytewright.diagnostics import InternalError
-from bytewright.frozen_mapping import FrozenMapping
 from bytewright.plan.solution import Solution
 from bytewright.record.fnv1a import OFFSET_BASIS, fnv1a_64
 from bytewright.target.model import PARAMETER_HEADER_BYTES, Pool, Provider, Target

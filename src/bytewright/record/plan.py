@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from bytewright import ir
-from bytewright.frozen_mapping import FrozenMapping
+from bytewright.base.frozen_mapping import FrozenMapping
 from bytewright.ir.analyses.clock import Branch, Condition, Loop, outer_first
 from bytewright.ir.packed import packed_bytes
 from bytewright.record.codec import Signed

@@ -8,8 +8,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, cast
 
+from bytewright.base.frozen_mapping import FrozenMapping
 from bytewright.diagnostics import CompileError, compile_error
-from bytewright.frozen_mapping import FrozenMapping
 from bytewright.record.codec import decode, encode
 from bytewright.record.plan import Plan
 

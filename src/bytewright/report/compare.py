@@ -1,10 +1,13 @@
 """Two bundles side by side: what grew, what shrank, what is new and what is gone."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from bytewright.record.plan import Plan, PlannedBuffer
 from bytewright.report.by_memory import use_by_memory
+from bytewright.show.view import Field, Table, View, keys, table_of
+
+NUM_CHANGES_SHOWN = 20
 
 _TOTALS = {
     "RAM": "ram_bytes",
@@ -85,16 +88,45 @@ def _moved(
     return tuple((name, before, after) for name, before, after in places if before != after)
 
 
-def comparison_document(comparison: Comparison) -> dict[str, object]:
-    """The comparison as JSON."""
+def comparison_view(old: Plan, new: Plan) -> View:
+    """What differs between two plans; people read one line if nothing does."""
+    comparison = compare(old, new)
+    is_same = old.plan_hash == new.plan_hash
 
-    def figures(changes: tuple[Change, ...]) -> list[dict[str, object]]:
-        return [{**asdict(change), "growth_bytes": change.growth_bytes} for change in changes]
+    def changes(title: str, key: str, found: tuple[Change, ...]) -> Table:
+        return table_of(
+            None if is_same else title,
+            key,
+            found,
+            Field("", "name", lambda change: change.name),
+            Field("old", "old_bytes", lambda change: change.old_bytes, is_number=True),
+            Field("new", "new_bytes", lambda change: change.new_bytes, is_number=True),
+            Field("grew by", None, _growth, is_number=True),
+            *keys(("growth_bytes",)),
+            none="-",
+            most_rows=NUM_CHANGES_SHOWN if key == "buffers" else None,
+            hidden="and {} more buffers; --json has all",
+        )
 
-    return {
-        "totals": figures(comparison.totals),
-        "pools": figures(comparison.pools),
-        "memories": figures(comparison.memories),
-        "buffers": figures(comparison.buffers),
-        "moved": [{"name": name, "old": old, "new": new} for name, old, new in comparison.moved],
-    }
+    moved = table_of(
+        None if is_same else "Buffers that moved",
+        "moved",
+        comparison.moved,
+        Field("buffer", "name", lambda move: move[0]),
+        Field("old", "old", lambda move: move[1]),
+        Field("new", "new", lambda move: move[2]),
+    )
+    return View(
+        "the plans are the same" if is_same else None,
+        (
+            changes("Totals", "totals", comparison.totals),
+            changes("Pools that changed", "pools", comparison.pools),
+            changes("Memories that changed", "memories", comparison.memories),
+            changes("Buffers that changed, largest first", "buffers", comparison.buffers),
+            moved,
+        ),
+    )
+
+
+def _growth(change: Change) -> str:
+    return f"{change.growth_bytes:+d}" if change.growth_bytes else "0"

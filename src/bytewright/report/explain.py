@@ -1,15 +1,24 @@
 """Why a buffer is where it is: answered from the plan alone, so that it holds for any bundle at any time."""
 
 import difflib
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from bytewright.diagnostics import CompileError, Diagnostic
-from bytewright.record.plan import BufferRole, PlaceKind, Plan, PlannedBuffer, PlannedPool, PlannedStep
-from bytewright.report.document import facts
+from bytewright.record.plan import (
+    BufferRole,
+    PlaceKind,
+    Plan,
+    PlannedBuffer,
+    PlannedOverlap,
+    PlannedPool,
+    PlannedStep,
+)
+from bytewright.report.explain_kernel import HEAD_WIDTH
 from bytewright.report.memory import coexist, live_at_ticks
+from bytewright.report.places import facts, place_text, steps_text
 from bytewright.report.rows import row_reasons
-from bytewright.report.tables import place_text, steps_text
+from bytewright.show.view import Fact, Facts, View, freeze
 from bytewright.target.mistake import did_you_mean
 from bytewright.target.model import Role
 
@@ -196,80 +205,95 @@ def _not_on_stack(buffer: PlannedBuffer) -> str:
     return "tensors between kernels begin as 'global.workspace', which is never a stack"
 
 
-def explanation_lines(plan: Plan, explanation: Explanation) -> list[str]:
-    """The explanation as text."""
+def explanation_view(plan: Plan, explanation: Explanation) -> View:
+    """The explanation of a buffer."""
     buffer = explanation.buffer
-    lines = [
+    elsewhere = (
+        Fact((f"{place}: {reason}",), data=freeze({"place": place, "reason": reason}))
+        for place, reason in explanation.elsewhere
+    )
+    return View(
         buffer.name,
-        f"  what     {buffer.role}, {buffer.size_bytes} B, aligned to {buffer.alignment}",
-        *_narrowing(buffer),
-        *_parts(buffer),
-        f"  where    {_where(plan, buffer)}",
-        f"  alive    {_lifetime(buffer)}",
-        *(f"  rows     {reason}" for reason in row_reasons(plan, buffer)),
-        f"  scope    {buffer.scope or 'unconstrained'}",
-        *_indented("because", buffer.reason.split("; ")),
-        "used by",
-    ]
+        (
+            Facts(tuple(_of_buffer(plan, buffer)), indent=2, head_width=HEAD_WIDTH),
+            Facts(tuple(_of_uses(plan, explanation)), "used by", "uses", indent=2, hanging=8),
+            _beside(explanation),
+            Facts(tuple(elsewhere), "why not in" if explanation.elsewhere else None, "elsewhere", indent=2),
+        ),
+    )
+
+
+def _of_buffer(plan: Plan, buffer: PlannedBuffer) -> Iterator[Fact]:
+    """What it is, where it lies and when it lives."""
+    members = ("name", "role", "size_bytes", "alignment", "place", "live", "scope", "reason", "candidates")
+    document = facts(buffer, *members)
+    document |= {} if buffer.shape_before is None else facts(buffer, "shape", "shape_before")
+    document |= facts(buffer, "parts") if buffer.parts else {}
+    what = f"{buffer.role}, {buffer.size_bytes} B, aligned to {buffer.alignment}"
+    yield Fact((what,), "what", freeze(document))
+    if buffer.shape_before is not None:
+        shape = "x".join(map(str, buffer.shape_before))
+        narrowed = f"{shape} in the model: channels that are constant, or that nobody reads, were removed"
+        yield Fact((narrowed,), "narrowed")
+    parts = tuple(
+        f"'{part.name}', bytes {part.offset_bytes} to {part.offset_bytes + part.size_bytes}: nothing is copied"
+        for part in buffer.parts
+    )
+    yield Fact(parts, "parts")
+    yield Fact((_where(plan, buffer),), "where")
+    yield Fact((_lifetime(buffer),), "alive")
+    yield from (Fact((reason,), "rows") for reason in row_reasons(plan, buffer))
+    yield Fact((buffer.scope or "unconstrained",), "scope")
+    yield Fact(tuple(buffer.reason.split("; ")), "because")
+
+
+def _of_uses(plan: Plan, explanation: Explanation) -> Iterator[Fact]:
+    """The steps that touch it, with what it may share there, and the branches that it decides."""
+    name = explanation.buffer.name
     for use in explanation.uses:
         step = use.step
         operators = " + ".join(step.operators)
-        facts = [*([operators] if operators else []), *plan.surroundings(step.index)]
-        lines.append(f"  step {step.index}  {step.kernel} {use.how} it: {', '.join(facts)}")
-        lines.extend(f"          {text}" for text in _overlap_texts(plan, step, buffer.name))
+        said = [*([operators] if operators else []), *plan.surroundings(step.index)]
+        line = f"step {step.index}  {step.kernel} {use.how} it: {', '.join(said)}"
+        overlaps = [pair for pair in step.overlaps if name in (pair.source, pair.output)]
+        document = {
+            "step": step.index,
+            "kernel": step.kernel,
+            "how": use.how,
+            "overlaps": [facts(pair, "source", "output", "below_bytes", "above_bytes") for pair in overlaps],
+            "runs_down": step.runs_down,
+        }
+        yield Fact((line, *(_overlap_text(plan, step, pair) for pair in overlaps)), data=freeze(document))
     for branch in plan.branches:
-        if branch.buffer == buffer.name:
+        if branch.buffer == name:
             arms = (
                 f"{begin}..{end - 1}" if begin < end else "none"
                 for begin, end in (branch.then, branch.otherwise)
             )
-            lines.append(f"  a branch chooses by it between steps {' and '.join(arms)}")
-    if buffer.place.kind is PlaceKind.PLANNED:
-        lines.append(f"alive at the same time in {buffer.place.name}")
-        lines.extend(
-            f"  {place_text(other)}  {other.name}, {other.size_bytes} B, {_steps(other)}"
-            for other in explanation.neighbours
-        )
-        if not explanation.neighbours:
-            lines.append("  nothing")
-    if explanation.elsewhere:
-        lines.append("why not in")
-        lines.extend(f"  {place}: {reason}" for place, reason in explanation.elsewhere)
-    return lines
+            yield Fact((f"a branch chooses by it between steps {' and '.join(arms)}",))
 
 
-def _parts(buffer: PlannedBuffer) -> list[str]:
-    """The tensors that lie in it."""
-    return _indented(
-        "parts",
-        [
-            f"'{part.name}', bytes {part.offset_bytes} to {part.offset_bytes + part.size_bytes}: nothing is copied"
-            for part in buffer.parts
-        ],
-    )
-
-
-def _narrowing(buffer: PlannedBuffer) -> list[str]:
-    """What it would have been with all channels of the model."""
-    if buffer.shape_before is None:
-        return []
-    shape = "x".join(map(str, buffer.shape_before))
-    return [
-        f"  narrowed {shape} in the model: channels that are constant, or that nobody reads, were removed"
-    ]
-
-
-def _overlap_texts(plan: Plan, step: PlannedStep, name: str) -> list[str]:
+def _overlap_text(plan: Plan, step: PlannedStep, pair: PlannedOverlap) -> str:
     """What a buffer may share with another one in a step, and what it does."""
-    found: list[str] = []
-    for pair in step.overlaps:
-        if name in (pair.source, pair.output):
-            num_bytes, way = plan.shared_bytes(pair.source, pair.output), "down" if step.runs_down else "up"
-            shares = (
-                f"overlaps '{pair.source}' by {num_bytes} B" if num_bytes else f"may overlap '{pair.source}'"
-            )
-            found.append(f"'{pair.output}' {shares}; {pair.text}; the kernel runs {way}")
-    return found
+    num_bytes, way = plan.shared_bytes(pair.source, pair.output), "down" if step.runs_down else "up"
+    shares = f"overlaps '{pair.source}' by {num_bytes} B" if num_bytes else f"may overlap '{pair.source}'"
+    return f"'{pair.output}' {shares}; {pair.text}; the kernel runs {way}"
+
+
+def _beside(explanation: Explanation) -> Facts:
+    """What lives in its pool while it does; people are shown it of a buffer that has an offset."""
+    place, found = explanation.buffer.place, explanation.neighbours
+    beside = tuple(
+        Fact(
+            (f"{place_text(other)}  {other.name}, {other.size_bytes} B, {_steps(other)}",),
+            data=other.name,
+        )
+        for other in found
+    )
+    if place.kind is not PlaceKind.PLANNED:
+        return Facts((), key="neighbours")
+    title = f"alive at the same time in {place.name}"
+    return Facts(beside or (Fact(("nothing",)),), title, "neighbours", indent=2)
 
 
 def _where(plan: Plan, buffer: PlannedBuffer) -> str:
@@ -297,36 +321,3 @@ def _lifetime(buffer: PlannedBuffer) -> str:
 def _steps(buffer: PlannedBuffer) -> str:
     plural = "" if buffer.first_step == buffer.last_step else "s"
     return f"step{plural} {steps_text(buffer)}"
-
-
-def _indented(head: str, facts: list[str]) -> list[str]:
-    """One fact a line, the head before the first."""
-    return [f"  {'' if index else head:<8} {fact}" for index, fact in enumerate(facts)]
-
-
-def explanation_document(explanation: Explanation) -> dict[str, Any]:
-    """The explanation for programs."""
-    members = ("name", "role", "size_bytes", "alignment", "place", "live", "scope", "reason", "candidates")
-    buffer = explanation.buffer
-    narrowed = {} if buffer.shape_before is None else facts(buffer, "shape", "shape_before")
-    return {
-        **facts(buffer, *members),
-        **narrowed,
-        **(facts(buffer, "parts") if buffer.parts else {}),
-        "uses": [
-            {
-                "step": use.step.index,
-                "kernel": use.step.kernel,
-                "how": use.how,
-                "overlaps": [
-                    facts(pair, "source", "output", "below_bytes", "above_bytes")
-                    for pair in use.step.overlaps
-                    if explanation.buffer.name in (pair.source, pair.output)
-                ],
-                "runs_down": use.step.runs_down,
-            }
-            for use in explanation.uses
-        ],
-        "neighbours": [other.name for other in explanation.neighbours],
-        "elsewhere": [{"place": place, "reason": reason} for place, reason in explanation.elsewhere],
-    }

@@ -1,11 +1,10 @@
 """How a kernel was made: which template wrote it and why no other did, answered from the plan alone."""
 
-from typing import Any
-
 from bytewright.record.plan import Plan, PlannedStep
-from bytewright.report.document import facts
+from bytewright.show.view import Fact, Facts, View, freeze
 
 PORTABLE = "portable"
+HEAD_WIDTH = 9
 
 
 def steps_of_kernel(plan: Plan, name: str) -> tuple[PlannedStep, ...]:
@@ -13,29 +12,30 @@ def steps_of_kernel(plan: Plan, name: str) -> tuple[PlannedStep, ...]:
     return tuple(step for step in plan.steps if step.kernel == name)
 
 
-def kernel_lines(plan: Plan, steps: tuple[PlannedStep, ...]) -> list[str]:
-    """The explanation as text, of a kernel that some steps call."""
+def kernel_view(plan: Plan, steps: tuple[PlannedStep, ...]) -> View:
+    """The explanation of a kernel that some steps call."""
     first = steps[0]
-    lines = [
-        first.kernel,
-        f"  what     a kernel of device '{first.device}'",
-        f"  made by  template {first.template or PORTABLE}",
-        *(f"           {remark}" for remark in first.remarks),
-        "called by",
-    ]
-    for step in steps:
-        surroundings = [" + ".join(step.operators), *plan.surroundings(step.index)]
-        lines.append(f"  step {step.index}  {', '.join(text for text in surroundings if text)}")
-    return lines
-
-
-def kernel_document(steps: tuple[PlannedStep, ...]) -> dict[str, Any]:
-    """The explanation for programs."""
-    first = steps[0]
-    return {
+    template = first.template or PORTABLE
+    made = {
         "kernel": first.kernel,
         "device": first.device,
-        "template": first.template or PORTABLE,
-        "remarks": list(first.remarks),
-        "steps": [{"step": step.index, **facts(step, "operators")} for step in steps],
+        "template": template,
+        "remarks": first.remarks,
     }
+    facts = (
+        Fact((f"a kernel of device '{first.device}'",), "what", freeze(made)),
+        Fact((f"template {template}", *first.remarks), "made by"),
+    )
+    return View(
+        first.kernel,
+        (
+            Facts(facts, indent=2, head_width=HEAD_WIDTH),
+            Facts(tuple(_call(plan, step) for step in steps), "called by", "steps", indent=2),
+        ),
+    )
+
+
+def _call(plan: Plan, step: PlannedStep) -> Fact:
+    surroundings = [" + ".join(step.operators), *plan.surroundings(step.index)]
+    line = f"step {step.index}  {', '.join(text for text in surroundings if text)}"
+    return Fact((line,), data=freeze({"step": step.index, "operators": step.operators}))

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from bytewright import ir
-from bytewright.c_names import unique_name
+from bytewright.base.c_names import unique_name
 from bytewright.diagnostics import InternalError
 from bytewright.ir.downwards import run_downwards
 from bytewright.ir.rewrite import with_blocks

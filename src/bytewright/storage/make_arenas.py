@@ -17,7 +17,7 @@ tensors are not nested, so no arena could serve them.
 from dataclasses import dataclass, replace
 
 from bytewright import ir
-from bytewright.c_names import unique_name
+from bytewright.base.c_names import unique_name
 from bytewright.ir.definitions import redefined
 from bytewright.ir.walk import names_in
 from bytewright.storage.share_requests import requests_by_call, share_requests

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from bytewright import ir
-from bytewright.c_names import unique_name
+from bytewright.base.c_names import unique_name
 from bytewright.diagnostics import Collector, CompileError, compile_error
 from bytewright.ir.analyses.bind_symbols import Binding, Known, binding_at, bound_buffer, known_of
 from bytewright.ir.analyses.body_clock import BodyClock, body_clock

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from bytewright import ir
-from bytewright.c_names import unique_name
+from bytewright.base.c_names import unique_name
 from bytewright.ir.address import region_index, storage_shape
 from bytewright.ir.analyses.arguments import buffer_arguments
 from bytewright.ir.drop_unused import drop_unused

@@ -9,7 +9,7 @@ signs, units) were checked when they were read.
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from bytewright.c_names import c_identifier, is_reserved
+from bytewright.base.c_names import c_identifier, is_reserved
 from bytewright.target.addresses import address_problems, width_problems
 from bytewright.target.capacity import bytes_left, fixed_parts, limit_bytes
 from bytewright.target.mistake import (

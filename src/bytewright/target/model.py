@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from enum import Enum, StrEnum
 from typing import Final, TypeVar
 
-from bytewright.c_names import c_identifier
+from bytewright.base.c_names import c_identifier
 from bytewright.diagnostics import InternalError
 from bytewright.target.isa.isa import Isa
 

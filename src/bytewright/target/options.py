@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated
 
+from bytewright.base.option import Option, OptionSyntaxError, Size, Switch, Texts, words
 from bytewright.diagnostics import Collector, CompileError, Diagnostic, compile_error
-from bytewright.option import Option, OptionSyntaxError, Size, Switch, Texts, words
 from bytewright.target.capacity import with_remainders
 from bytewright.target.check import context_path, find_problems, with_default_devices
 from bytewright.target.mistake import Mistake, closest_names, listing

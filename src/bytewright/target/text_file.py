@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from bytewright.base.input_file import require_regular
 from bytewright.diagnostics import CompileError, compile_error
-from bytewright.input_file import require_regular
 from bytewright.target.size import format_size
 
 LARGEST_BYTES = 4 << 20  # the devicetree of a large board has 0.2 MB

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 import bytewright
+from bytewright.compiler.pipeline import compile_model
 from bytewright.options import Options
-from bytewright.pipeline import compile_model
 from support.digits_bundle import DIGITS
 from support.loaded_parameters import COMBINATIONS, Loader, Provider, board_target
 

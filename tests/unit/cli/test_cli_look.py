@@ -121,6 +121,24 @@ def test_ops_lists_every_operator() -> None:
     assert {word.strip(",.") for word in text.split()} >= {*FOLDED}
 
 
+def test_ops_against_tflm_says_what_is_missing_by_type() -> None:
+    listed = json.loads(invoke("ops", "--against", "tflm", "--json").stdout)
+    rows = {row["name"]: row for row in listed["operators"]}
+    assert len(rows) == 117
+    assert listed["date"] == "2026-11-26"
+    assert "tflite-micro 0.dev20261023182759" in listed["source"]
+    whole = {name for name, row in rows.items() if row["is_compiled"] and not row["missing_types"]}
+    assert whole >= {"LOGICAL_AND", "SIN", "FLOOR"}
+    assert not any(set(row["missing_types"]) & set(row["own_types"]) for row in rows.values())
+    text = invoke("ops", "--against", "tflm").stdout
+    assert all(f" {name} " in text for name in rows)
+    assert f"{len(whole)} for all of their types" in text
+
+
+def test_ops_against_a_library_that_is_not_known_is_refused() -> None:
+    assert invoke("ops", "--against", "onnx").exit_code == 2
+
+
 def test_targets_of_the_group_refuses_an_unknown_name() -> None:
     result = invoke("targets", "hots")
     assert (result.exit_code, result.stdout) == (1, "")

@@ -23,10 +23,11 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from bytewright import ir, pipeline
+from bytewright import ir
 from bytewright.cli.main import bytewright
+from bytewright.compiler import pipeline
+from bytewright.compiler.trial import Conditions, Trial
 from bytewright.options import Rows
-from bytewright.remedy.trial import Conditions, Trial
 from support.apply_help import NO_OPTION, help_lines, with_help
 from support.random_models import RandomModel
 from support.reference import LiteRt

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from bytewright import pipeline
 from bytewright.cli.main import bytewright
+from bytewright.compiler import pipeline
 from bytewright.diagnostics import CompileError
 from bytewright.execute.run import run_bundle
 from support.digits_bundle import DIGITS, write_digits

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 import bytewright
+from bytewright.base.frozen_mapping import FrozenMapping
 from bytewright.diagnostics import CODES, CompileError, Diagnostic
 from bytewright.execute.run import run_batch, run_bundle
 from bytewright.execute.tools import CrashError
-from bytewright.frozen_mapping import FrozenMapping
 from bytewright.inspect.check import check_bundle
 from bytewright.plan.problem import Problem
 from bytewright.plan.solution import Placement

@@ -9,8 +9,8 @@ import bytewright as package
 from bytewright.cli.main import bytewright
 from bytewright.frontends.registry import FRONTENDS
 from bytewright.inspect.check import verified_plan
-from bytewright.report.document import largest_first
-from bytewright.report.tables import NUM_LARGEST
+from bytewright.report.places import largest_first
+from bytewright.report.report_view import NUM_LARGEST
 from bytewright.target.registry import BUILTIN_TARGETS, load_target
 from support.digits_bundle import DIGITS, write_digits
 

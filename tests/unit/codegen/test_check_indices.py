@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bytewright.codegen.check_indices import check_indices
 from bytewright.diagnostics import CompileError, InternalError
 from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.module import Module
+from bytewright.ir.verify.check_indices import check_indices
 from support.parsing import parse_module
 
 HEAD = """

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from bytewright.compiler.pipeline import Compiled, compile_model
 from bytewright.diagnostics import CompileError, Diagnostic, ExitCode
-from bytewright.pipeline import Compiled, compile_model
 from bytewright.target import load_text
 from support import two_devices
 from support.ir_program import read_module

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from bytewright.codegen.check_places import check_places
+from bytewright.compiler.pipeline import compile_model
 from bytewright.diagnostics import InternalError
 from bytewright.ir.border import Io
 from bytewright.ir.expr import Buffer
@@ -17,7 +18,6 @@ from bytewright.ir.scope import GLOBAL, LOCAL, WORKSPACE, Scope, pool_scope
 from bytewright.ir.storage import Storage
 from bytewright.ir.types import DType
 from bytewright.options import Options
-from bytewright.pipeline import compile_model
 from bytewright.record.names import Names
 from bytewright.target.registry import load_target
 from support.ir_program import read_module

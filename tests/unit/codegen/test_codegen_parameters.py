@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from bytewright.codegen.parameters import BYTES_PER_LINE, c_numbers
+from bytewright.compiler.pipeline import Compiled, compile_model
 from bytewright.options import MAX_TEXT_BYTES, Embedding, Options
-from bytewright.pipeline import Compiled, compile_model
 from bytewright.record.fnv1a import OFFSET_BASIS, PRIME, fnv1a_64
 from bytewright.target import Overrides, ProviderOption, apply_overrides, load_target
 from bytewright.target.model import Provider

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bytewright.codegen.expressions import C_TYPES, FUNCTIONS, c_element, c_expression, c_stored
+from bytewright.codegen.expressions import C_TYPES, c_element, c_expression, c_stored
 from bytewright.codegen.kernels import kernels_header, kernels_source
 from bytewright.ir.expr import (
     TRUE,
@@ -31,6 +31,7 @@ from bytewright.ir.prim import Access, BufferParameter, PrimFunc, ScalarParamete
 from bytewright.ir.scalar_functions import EXP
 from bytewright.ir.scope import GLOBAL
 from bytewright.ir.types import DType
+from bytewright.naming.operator_functions import FUNCTIONS
 from bytewright.record.names import Names
 from support.evaluation import run_primfunc
 from support.random_expressions import RESULTS, STORED, Expressions, Valued

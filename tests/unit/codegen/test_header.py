@@ -7,9 +7,9 @@ import re
 import pytest
 
 import bytewright
+from bytewright.compiler.pipeline import compile_model
 from bytewright.ir.border import Io
 from bytewright.options import Options, Pin
-from bytewright.pipeline import compile_model
 from bytewright.target import Target, load_text
 from bytewright.target.registry import load_target
 from support import two_devices

@@ -8,18 +8,18 @@ from collections.abc import Mapping
 import pytest
 
 from bytewright import ir
-from bytewright.c_names import model_name
-from bytewright.codegen.expressions import FUNCTIONS
-from bytewright.codegen.name_symbols import name_symbols
+from bytewright.base.c_names import model_name
+from bytewright.compiler.pipeline import compile_model
 from bytewright.ir.rewrite import rename_callees
-from bytewright.options import Options
-from bytewright.pipeline import compile_model
-from bytewright.record.names import (
+from bytewright.naming.name_symbols import name_symbols
+from bytewright.naming.operator_functions import FUNCTIONS
+from bytewright.naming.symbols import (
     symbols_of_devices,
     symbols_of_files,
     symbols_of_model,
     symbols_of_packed_forms,
 )
+from bytewright.options import Options
 from bytewright.target.registry import load_target
 from support import arena_cases, two_devices
 from support.digits_bundle import DIGITS

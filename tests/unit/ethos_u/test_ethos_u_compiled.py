@@ -11,6 +11,8 @@ import pytest
 from numpy.typing import NDArray
 
 from bytewright import ir
+from bytewright.compiler.pipeline import Planned, plan_model
+from bytewright.compiler.run_passes import Runner
 from bytewright.diagnostics import CompileError
 from bytewright.ethos_u.accesses import accesses
 from bytewright.ethos_u.payload import as_cop1, parse_payload
@@ -20,9 +22,7 @@ from bytewright.ir.walk import walk_statements
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.ethos_u import OUTPUTS, SCRATCH, EthosU
 from bytewright.options import Options
-from bytewright.pipeline import Planned, plan_model
 from bytewright.report.lanes import lanes
-from bytewright.run_passes import Runner
 from bytewright.target.isa.find import require_isa
 from bytewright.target.model import Target
 from bytewright.target.options import Overrides, parse_resize_option

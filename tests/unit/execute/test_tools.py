@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from bytewright.base.programs import execute
 from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.execute.tools import (
     compile_c,
@@ -11,7 +12,6 @@ from bytewright.execute.tools import (
     find_host_compiler,
     find_tool,
 )
-from bytewright.programs import execute
 from bytewright.target.isa.find import require_isa
 
 

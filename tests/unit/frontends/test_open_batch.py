@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from bytewright.diagnostics import CompileError, Diagnostic
-from bytewright.frontends.open_batch import open_batch
+from bytewright.graph.inline_calls import inline_calls
+from bytewright.graph.open_batch import open_batch
 from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.evaluate.evaluate_graph import evaluate_graph
 from bytewright.ir.graph import Array
@@ -16,7 +17,6 @@ from bytewright.ir.module import Module
 from bytewright.ir.text.modules import module_data, print_module
 from bytewright.ir.types import DType, Symbol, TensorType
 from bytewright.ir.verify.stages import Stage, verify
-from bytewright.lower.inline_calls import inline_calls
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d
 from bytewright.ops.data import Concat, Identity, Pad, Reshape, Slice, Transpose
 from bytewright.ops.elementwise import Add, Clamp, Mul

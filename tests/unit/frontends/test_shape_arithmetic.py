@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from bytewright import ir
 from bytewright.diagnostics import CompileError, Diagnostic
-from bytewright.frontends.open_batch import open_batch
 from bytewright.frontends.tflite import import_content
 from bytewright.frontends.tflite import known as growing
 from bytewright.frontends.tflite.known import UNKNOWN, Known
 from bytewright.frontends.tflite.shape_arithmetic import FOLDED
+from bytewright.graph.open_batch import open_batch
 from support.evaluation import evaluate_function
 from support.reference import LiteRt
 from support.tiers import THOROUGH

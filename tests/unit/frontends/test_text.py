@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import bytewright
+from bytewright.compiler.pipeline import compile_model
 from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.frontends.registry import import_model
 from bytewright.frontends.text import import_text
@@ -19,7 +20,6 @@ from bytewright.ir.data import TensorData
 from bytewright.ir.types import DType
 from bytewright.ir.verify.stages import Stage
 from bytewright.options import Options
-from bytewright.pipeline import compile_model
 from bytewright.target.registry import load_target
 from support.ir_text import SMALL, WEIGHTS, write_small
 

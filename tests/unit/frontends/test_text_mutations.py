@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from bytewright.compiler.pipeline import compile_model
 from bytewright.diagnostics import CompileError
-from bytewright.pipeline import compile_model
 from bytewright.target.registry import load_target
 from support.ir_text import SMALL, write_small
 from support.tiers import THOROUGH

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from bytewright.bundle.write import write_bundle
+from bytewright.compiler.pipeline import compile_model
 from bytewright.diagnostics import CompileError
 from bytewright.inspect.c_nodes import comparison_of, expression, number_of
 from bytewright.inspect.check import check_bundle
 from bytewright.ir.analyses.affine import Form
 from bytewright.options import Options
-from bytewright.pipeline import compile_model
 from bytewright.target.options import Overrides, apply_overrides
 from bytewright.target.registry import load_target
 from support.digits_bundle import change_file, write_document

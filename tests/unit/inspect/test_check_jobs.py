@@ -10,11 +10,11 @@ import pytest
 
 from bytewright import ir
 from bytewright.bundle.write import write_bundle
+from bytewright.compiler.pipeline import compile_model
 from bytewright.diagnostics import CompileError
 from bytewright.inspect.check import check_bundle
 from bytewright.ir.packed import Form
 from bytewright.options import Options
-from bytewright.pipeline import compile_model
 from bytewright.target import load_target
 from support.digits_bundle import DIGITS, change_file, write_document
 from support.two_devices import PROGRAM, STREAM_TARGET, TARGET, bundle, stream_program

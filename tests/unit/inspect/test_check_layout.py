@@ -12,12 +12,12 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from bytewright.bundle.write import write_bundle
+from bytewright.compiler.pipeline import compile_model
 from bytewright.diagnostics import CompileError
 from bytewright.inspect.check import check_bundle
 from bytewright.ir.border import Io
 from bytewright.ir.packed import Form
 from bytewright.options import Options, Rows
-from bytewright.pipeline import compile_model
 from bytewright.target.registry import load_target
 from support import arena_cases, packed_program, two_devices
 from support.c_layout import printed, scattered

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from bytewright.bundle.write import write_bundle
+from bytewright.compiler.pipeline import compile_model
 from bytewright.diagnostics import CompileError
 from bytewright.inspect.check import check_bundle
-from bytewright.pipeline import compile_model
 from bytewright.target.registry import load_target
 from support.digits_bundle import change_file
 from support.part_models import branches, detector

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from bytewright import store
 from bytewright.bundle.write import write_bundle
+from bytewright.compiler import store
+from bytewright.compiler.pipeline import compile_model
 from bytewright.diagnostics import CompileError
 from bytewright.inspect.check import check_bundle
 from bytewright.ir.border import Io
 from bytewright.options import Options, Rows
-from bytewright.pipeline import compile_model
 from bytewright.target.registry import load_target
 from support.digits_bundle import change_file
 from support.row_bundle import row_model

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from bytewright.bundle.write import write_bundle
+from bytewright.compiler.pipeline import compile_model
 from bytewright.diagnostics import CompileError
 from bytewright.inspect.check import check_bundle
 from bytewright.inspect.check_rows import faults_of_rows
 from bytewright.ir.border import Io
 from bytewright.options import Options, Rows
-from bytewright.pipeline import compile_model
 from bytewright.record.row_calls import row_runs
 from bytewright.target.registry import load_target
 from support.digits_bundle import change_file

@@ -12,8 +12,8 @@ from click.testing import CliRunner
 from bytewright import compile as compile_model_file
 from bytewright.cli.main import bytewright
 from bytewright.diagnostics import CompileError
-from bytewright.inspect.call_graph import find_cycle, reachable, read_call_graph, worst_path
-from bytewright.inspect.check_stack import IN_MEMORY, StackProof, check_stack
+from bytewright.inspect.stack.call_graph import find_cycle, reachable, read_call_graph, worst_path
+from bytewright.inspect.stack.check_stack import IN_MEMORY, StackProof, check_stack
 from bytewright.record.plan import Plan
 from bytewright.target import load_target
 from bytewright.target.isa.find import require_isa

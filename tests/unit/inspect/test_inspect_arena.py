@@ -6,14 +6,12 @@ And what reports say of them.
 from __future__ import annotations
 
 import copy
-import io
 import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from bytewright.diagnostics import CompileError
 from bytewright.inspect.c_nodes import spell
@@ -21,11 +19,12 @@ from bytewright.inspect.c_source import CSource
 from bytewright.inspect.check import check_bundle
 from bytewright.inspect.read_entry import read_entry
 from bytewright.record.names import Names
-from bytewright.report.explain import explain, explanation_lines
+from bytewright.report.explain import explain
 from bytewright.report.memory import use_over_time
-from bytewright.report.tables import place_text, print_report
+from bytewright.report.places import place_text
 from support.arena_cases import compiled, written
 from support.digits_bundle import change_file, write_document
+from support.views import explanation_lines, report_text
 
 Document = dict[str, Any]
 SOURCE, HEADER = "src/several.c", "include/several.h"
@@ -233,7 +232,7 @@ int32_t m_run(m_context *context, int32_t n) {
 
 def test_an_explanation_says_why_a_request_has_no_offset() -> None:
     plan = compiled("several").plan
-    lines = explanation_lines(plan, explain(plan, "t0/scratch1"))
+    lines = explanation_lines(plan, "t0/scratch1")
     assert "  where    arena of ram" in lines
     assert "           place_scratch: 'several_k0' is called with rows = rows[1..8]" in lines
     assert "           make_arenas: requested from 'arena' around its call" in lines
@@ -261,6 +260,4 @@ def test_an_arena_counts_once_in_the_bytes_of_its_pool() -> None:
     assert use.peak_bytes <= plan.pools["ram"].used_bytes
     assert use.live_bytes == (160 + 8, 160 + 8, 8)  # of a step its tensors, in turn
     assert place_text(plan.buffers["t1/scratch0"]) == "arena of ram"
-    text = io.StringIO()
-    print_report(plan, Console(file=text, width=100))
-    assert "arena of ram" in text.getvalue()
+    assert "arena of ram" in report_text(plan)

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from bytewright.bundle.write import write_bundle
+from bytewright.compiler.pipeline import compile_model
 from bytewright.diagnostics import CompileError
 from bytewright.inspect.c_source import CSource, read_bytes
 from bytewright.inspect.check import check_bundle
 from bytewright.inspect.read_entry import read_entry
-from bytewright.pipeline import compile_model
 from bytewright.record.names import Names
 from bytewright.record.plan_file import UNHASHED_KEYS, UNHASHED_KEYS_OF_BUFFERS, read_plan
 from bytewright.target import load_target

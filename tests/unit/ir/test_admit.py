@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from bytewright.compiler.pipeline import compile_model, plan_model
 from bytewright.diagnostics import CODES, CompileError
 from bytewright.ir.verify.admit import MOST_SHOWN
-from bytewright.pipeline import compile_model, plan_model
 from bytewright.target import load_target
 from support.ir_programs import CALL, CONSTANT, NAMED, TENSOR, THROUGH, parsed, text_of
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from bytewright.bundle.write import write_bundle
+from bytewright.compiler.pipeline import Compiled, compile_model
 from bytewright.diagnostics import CompileError
 from bytewright.execute.watch_rows import watched_rows
 from bytewright.inspect.check import check_bundle
 from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.options import Options, Rows
-from bytewright.pipeline import Compiled, compile_model
 from bytewright.target.registry import load_target
 from support.ir_program import read_module
 from support.ring_program import CLAMPED, GUARDED, INLINE, TURNS, ring_program

@@ -7,6 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from bytewright.compiler.pipeline import plan_model
+from bytewright.graph.inline_calls import inline_calls
 from bytewright.inspect.check_plan import faults_of_plan
 from bytewright.ir.evaluate.evaluate_graph import evaluate_graph
 from bytewright.ir.module import Module
@@ -15,9 +17,7 @@ from bytewright.ir.verify.stages import Stage, verify
 from bytewright.ir.verify.written import unwritten
 from bytewright.ir.walk import walk_statements
 from bytewright.lower.blocks import Body, blocks_of
-from bytewright.lower.inline_calls import inline_calls
 from bytewright.ops.registry import OPERATIONS
-from bytewright.pipeline import plan_model
 from bytewright.target.registry import load_target
 from support.lowering import lowered, run_main
 from support.parsing import parse_module

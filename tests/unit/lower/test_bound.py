@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 import bytewright
+from bytewright.base.option import OptionSyntaxError
 from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.frontends.tflite import import_tflite
+from bytewright.graph.bound.find_bound import find_bound
+from bytewright.graph.bound.formula import FormulaError, Record, parse_formula
 from bytewright.ir.operators import model_operators
 from bytewright.ir.text.modules import parse_text
 from bytewright.ir.text.reader import Constants
-from bytewright.lower.bound.find_bound import find_bound
-from bytewright.lower.bound.formula import FormulaError, Record, parse_formula
 from bytewright.ops.registry import OPERATIONS
-from bytewright.option import OptionSyntaxError
 from bytewright.options import KernelBinding, parse_kernel_option
 from bytewright.target import Target, load_target
 

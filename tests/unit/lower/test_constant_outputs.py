@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bytewright.compiler.pipeline import plan_model
+from bytewright.compiler.run_passes import Runner
 from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.options import Options
-from bytewright.pipeline import plan_model
-from bytewright.run_passes import Runner
 from bytewright.target.registry import load_target
 from support.reference import LiteRt
 from tflite_writer import ModelBuilder

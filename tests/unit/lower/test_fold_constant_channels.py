@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bytewright.graph.inline_calls import inline_calls
 from bytewright.ir.evaluate.evaluate_graph import evaluate_graph
 from bytewright.ir.module import Module
 from bytewright.ir.types import DType, Symbol
 from bytewright.ir.verify.stages import Stage, verify
 from bytewright.lower.fold_constant_channels import fold_constant_channels
 from bytewright.lower.fold_pad import fold_pad
-from bytewright.lower.inline_calls import inline_calls
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d, TransposeConv2d
 from bytewright.ops.data import Concat, Gather, Identity, Pad, Reshape, Slice, Tile, Transpose
 from bytewright.ops.elementwise import Add, Clamp, Mul, Sub, Table, TflDequantize, TflQuantize

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import example, given
 
 from bytewright.diagnostics import CompileError
+from bytewright.graph.inline_calls import MAX_NESTING, inline_calls
 from bytewright.ir.data import TensorData
 from bytewright.ir.evaluate.evaluate_graph import evaluate_graph
 from bytewright.ir.graph import Constant, ControlOperation, Function, Node, Operation, Value
@@ -19,7 +20,6 @@ from bytewright.ir.scope import parse_scope
 from bytewright.ir.types import DType, TensorType, VirtualDevice
 from bytewright.ir.verify.stages import Stage, verify
 from bytewright.ir.where import NOWHERE
-from bytewright.lower.inline_calls import MAX_NESTING, inline_calls
 from bytewright.ops.control import Call, CondIf, Loop
 from bytewright.ops.data import Identity, Reshape
 from bytewright.ops.elementwise import Add, Mul

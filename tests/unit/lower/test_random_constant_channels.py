@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from bytewright.frontends.registry import import_model
+from bytewright.graph.inline_calls import inline_calls
 from bytewright.ir.evaluate.evaluate_graph import evaluate_graph
 from bytewright.ir.module import Module
 from bytewright.ir.verify.stages import Stage, verify
 from bytewright.lower.channels import weighted
 from bytewright.lower.fold_constant_channels import fold_constant_channels
 from bytewright.lower.fold_pad import fold_pad
-from bytewright.lower.inline_calls import inline_calls
 from bytewright.options import NOTHING_ASKED
 from bytewright.place.plan_devices import plan_devices
 from bytewright.target import Target

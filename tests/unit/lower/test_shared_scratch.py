@@ -9,8 +9,8 @@ import pytest
 
 from bytewright import ir
 from bytewright.frontends.tflite.importer import import_content
+from bytewright.graph.inline_calls import inline_calls
 from bytewright.ir.walk import walk_statements
-from bytewright.lower.inline_calls import inline_calls
 from bytewright.lower.lower_graph import lower_graph
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.data import Identity

@@ -7,7 +7,10 @@ import pytest
 from bytewright import ir
 from bytewright.ir.builder import BodyBuilder, load
 from bytewright.lower.isa.vectorise import vectorise
-from bytewright.lower.isa.x86.lanes_256 import LANES, unit_of
+from bytewright.lower.isa.x86.lanes import unit_of
+from bytewright.lower.isa.x86.simd import AVX2
+
+LANES = AVX2.lanes
 
 I32, F32 = ir.DType.I32, ir.DType.F32
 OPERATORS = (ir.BinaryOperator.MIN, ir.BinaryOperator.MAX)
@@ -18,7 +21,7 @@ def executed(statements: list[ir.Statement]) -> list[ir.InstructionCall] | None:
     """The instructions of a loop over lanes; None if it stays one."""
     body = BodyBuilder(("x", "y", "lane"))
     with body.captured() as written:
-        done = vectorise(body, unit_of(LANES), LANE, statements)
+        done = vectorise(body, unit_of(AVX2, LANES), LANE, statements)
     return [each for each in written if isinstance(each, ir.InstructionCall)] if done else None
 
 

@@ -171,6 +171,6 @@ def test_mistakes_are_told() -> None:
     with pytest.raises(ValueError, match="has no option"):
         builder.operator("RELU", [x], [x], alpha=1)
     with pytest.raises(ValueError, match="unknown dtype"):
-        builder.tensor("y", [1], "int4")
+        builder.tensor("y", [1], "int2")
     with pytest.raises(ValueError, match="3 values for shape"):
         builder.tensor("z", [2], "int8", data=[1, 2, 3])

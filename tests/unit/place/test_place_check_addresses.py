@@ -13,7 +13,7 @@ from bytewright.ir.prim import Allocate, Seq
 from bytewright.ir.scope import GLOBAL
 from bytewright.ir.storage import Storage
 from bytewright.ir.types import DType
-from bytewright.place.check_addresses import LARGEST_INDEX, check_addresses
+from bytewright.scopes.check_addresses import LARGEST_INDEX, check_addresses
 from bytewright.target.model import Target
 from bytewright.target.registry import load_target
 from support.hand_built import chain, reverse_kernel

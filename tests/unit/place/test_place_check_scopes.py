@@ -6,7 +6,7 @@ import pytest
 
 from bytewright.diagnostics import CompileError
 from bytewright.ir.scope import GLOBAL, WORKSPACE, pool_scope
-from bytewright.place.check_scopes import check_scopes, undeclared_tags
+from bytewright.scopes.check_scopes import check_scopes, undeclared_tags
 from bytewright.target.registry import load_target
 from support.hand_built import chain, reverse_kernel
 

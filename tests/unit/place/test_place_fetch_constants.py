@@ -9,7 +9,7 @@ from bytewright import ir
 from bytewright.diagnostics import CompileError
 from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.walk import calls
-from bytewright.place.fetch_constants import fetch_constants, lacks_constants
+from bytewright.scopes.fetch_constants import fetch_constants, lacks_constants
 from support.device_memory import ALONE, PRIVATE, TARGET, replaced
 from support.two_devices import INPUT, PROGRAM, bench, compiled, evaluated, program
 

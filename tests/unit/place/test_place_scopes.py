@@ -17,7 +17,7 @@ from bytewright.ir.prim import If
 from bytewright.ir.text.modules import print_module
 from bytewright.ir.verify.stages import Stage, verify
 from bytewright.ir.walk import calls, walk_statements
-from bytewright.place.place_scopes import place_scopes
+from bytewright.scopes.place_scopes import place_scopes
 from support.asked_scopes import asking_program, expected_of_reusing, pools, reusing_program
 from support.parsing import parse_module
 from support.random_entries import expected

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from bytewright.compiler.pipeline import Planned, plan_model
 from bytewright.diagnostics import CompileError
 from bytewright.inspect.check_devices import faults_of_devices
 from bytewright.ir.border import Io
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.options import Options, parse_pin_option
-from bytewright.pipeline import Planned, plan_model
 from bytewright.record.base_pointers import STREAM, base_pointers
 from bytewright.target.load import load_text
 from support.ethos_u import ADD_ON_CPU, SEPARATE, SHARED, U55, needs_vela, vela

@@ -15,11 +15,11 @@ import pytest
 import tflite
 
 import bytewright
+from bytewright.compiler.pipeline import compile_model
 from bytewright.diagnostics import CompileError
 from bytewright.ir.border import Io
 from bytewright.ir.types import DType
 from bytewright.options import Options
-from bytewright.pipeline import compile_model
 from bytewright.record.plan import BufferRole, Plan
 from bytewright.record.plan_file import document_of, hash_document, plan_of, read_plan
 from bytewright.target import Overrides, load_target
@@ -171,7 +171,7 @@ def test_nothing_else_reads_or_writes_plan_json() -> None:
     texts = {path: path.read_text(encoding="utf-8") for path in SRC.rglob("*.py") if path != own}
     assert [path.name for path, text in texts.items() if '"plan.json"' in text or "'plan.json'" in text] == []
     users = [path for path, text in texts.items() if "PLAN_FILE" in text]
-    assert {path.name for path in users} >= {"bundle_folder.py", "write.py", "install.py"}
+    assert {path.name for path in users} >= {"folder.py", "write.py", "install.py"}
     assert [path.name for path in users if "json.load" in texts[path]] == []
 
 

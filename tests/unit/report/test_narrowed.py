@@ -9,7 +9,7 @@ import numpy as np
 from click.testing import CliRunner
 
 from bytewright.cli.main import bytewright
-from bytewright.pipeline import compile_model
+from bytewright.compiler.pipeline import compile_model
 from bytewright.record.plan_file import document_of, hash_document, plan_of
 from bytewright.target.registry import load_target
 from tflite_writer import ModelBuilder

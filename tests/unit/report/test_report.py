@@ -24,15 +24,18 @@ from bytewright.record.plan import (
     PlannedStep,
 )
 from bytewright.record.plan_file import plan_of
-from bytewright.report.chart import chart
 from bytewright.report.compare import compare
-from bytewright.report.document import report_document
-from bytewright.report.explain import explain, explanation_document, explanation_lines
-from bytewright.report.lanes import lane_lines, lanes
+from bytewright.report.explain import explain
+from bytewright.report.lanes import lanes
 from bytewright.report.memory import PoolHistory, step_ranges, use_over_time
-from bytewright.report.tables import print_report
+from bytewright.report.report_view import pool_chart, report_view
+from bytewright.show.as_text import print_view
+from bytewright.show.bars import bars
+from bytewright.show.tracks import track_lines
+from bytewright.show.view import Chart, Lanes
 from bytewright.target.model import Loader, Provider, Role
 from support.digits_bundle import DIGITS, digits_document, digits_plan
+from support.views import explanation_document, explanation_lines, report_document
 
 
 def pool(
@@ -103,10 +106,10 @@ def plan(**changes: Any) -> Plan:
     return dataclasses.replace(whole, **changes)
 
 
-def use(live_bytes: tuple[int, ...], capacity: int | None = None) -> PoolHistory:
+def use(live_bytes: tuple[int, ...], capacity: int | None = None, by_rows: tuple[int, ...] = ()) -> Chart:
     peak = max(live_bytes)
     peaks = tuple(index for index, live in enumerate(live_bytes) if live == peak)
-    return PoolHistory(pool("ram", peak, capacity), live_bytes, peak, peaks)
+    return pool_chart(PoolHistory(pool("ram", peak, capacity), live_bytes, peak, peaks, by_rows), plan())
 
 
 def test_live_bytes_are_the_most_in_each_step() -> None:
@@ -145,9 +148,13 @@ def two_devices(*devices: str) -> Plan:
     return plan(steps=tuple(steps))
 
 
+def lanes_of(whole: Plan) -> Lanes | None:
+    return next((part for part in report_view(whole).sections if isinstance(part, Lanes)), None)
+
+
 def test_one_device_needs_no_lanes() -> None:
     assert lanes(plan()) == ()
-    assert lane_lines(plan()) == []
+    assert lanes_of(plan()) is None
     assert "Devices" not in text_of(plan())
 
 
@@ -159,9 +166,11 @@ def test_lanes_say_who_runs_when_and_what_is_copied() -> None:
     # a (100 B) and b (200 B) are read, b and c (50 B) written; the copy moves a to a part of b.
     assert (npu.read_bytes, npu.written_bytes, npu.copied_bytes) == (300, 250, 100)
     assert (cpu.read_bytes, cpu.written_bytes, cpu.copied_bytes) == (50, 100, 0)
-    assert lane_lines(whole, ascii_only=True) == ["step 0", "cpu  #  #", "npu   c#", "     # runs, c copies"]
-    assert lane_lines(whole)[1:3] == ["cpu  █  █", "npu   ▒█"]
-    assert report_document(whole)["lanes"][1]["steps"] == (1, 2)
+    drawn = lanes_of(whole)
+    assert drawn is not None
+    assert track_lines(drawn, ascii_only=True) == ["step 0", "cpu  #  #", "npu   c#", "     # runs, c copies"]
+    assert track_lines(drawn)[1:3] == ["cpu  █  █", "npu   ▒█"]
+    assert report_document(whole)["lanes"][1]["steps"] == [1, 2]
     text = text_of(whole)
     assert "Devices" in text
     assert [line.split()[:2] for line in text.splitlines()[-5:-1]] == [
@@ -177,13 +186,15 @@ def test_many_steps_share_columns_of_the_lanes() -> None:
         dataclasses.replace(step(index, (), ()), device="npu" if index >= 90 else "cpu")
         for index in range(100)
     )
-    drawn = lane_lines(plan(steps=many), width=15, ascii_only=True)
+    tracks = lanes_of(plan(steps=many))
+    assert tracks is not None
+    drawn = track_lines(tracks, width=15, ascii_only=True)
     # ten columns of ten steps
     assert drawn == ["step 0    50", "cpu  #########", "npu           #"]
 
 
 def test_the_chart_is_drawn_to_scale() -> None:
-    assert chart(use((16, 8, 0, 2)), width=20, ascii_only=True) == [
+    assert bars(use((16, 8, 0, 2)), width=20, ascii_only=True) == [
         "ram: 16 B alive at the peak (step 0), 16 B used, no limit",
         " 16 |###",
         "    |###",
@@ -200,23 +211,23 @@ def test_the_chart_is_drawn_to_scale() -> None:
 
 
 def test_bars_have_eighths_where_the_output_knows_them() -> None:
-    rows = chart(use((64, 33, 1)), width=16)
+    rows = bars(use((64, 33, 1)), width=16)
     assert rows[4:6] == ["    │███▁▁▁", "    │██████"]  # 33 of 64 is four rows and an eighth
     assert rows[8] == "    │██████▁▁▁"  # one byte of 64 shows
 
 
 def test_a_near_capacity_is_on_the_same_scale_and_a_far_one_is_not() -> None:
-    near = chart(use((8, 16), capacity=16), width=30)
+    near = bars(use((8, 16), capacity=16), width=30)
     assert near[1].split() == ["16", "┄" * 13]
     assert "⋮" not in "".join(near)
-    far = chart(use((8, 16), capacity=1000), width=30)
+    far = bars(use((8, 16), capacity=1000), width=30)
     assert far[1].startswith(" 1000 ┄")
     assert far[2].strip() == "⋮"
 
 
 def test_many_steps_share_columns_and_the_peak_survives() -> None:
     live = tuple(1000 if index == 77 else 10 for index in range(200))
-    rows = chart(use(live), width=60, ascii_only=True)
+    rows = bars(use(live), width=60, ascii_only=True)
     assert all(len(row) <= 60 for row in rows[1:])
     assert rows[0].startswith("ram: 1000 B alive at the peak (step 77)")
     assert rows[1].count("#") == 1
@@ -225,7 +236,7 @@ def test_many_steps_share_columns_and_the_peak_survives() -> None:
 
 
 def test_steps_that_run_row_by_row_are_marked() -> None:
-    rows = chart(dataclasses.replace(use((4, 8, 8, 2)), by_rows=(1, 2)), width=20, ascii_only=True)
+    rows = bars(use((4, 8, 8, 2), by_rows=(1, 2)), width=20, ascii_only=True)
     assert rows[-2].index("^") == rows[-1].index("=")
     assert rows[-1].split() == ["rows", rows[-2].split()[1].replace("^", "=")]
 
@@ -243,7 +254,7 @@ def test_bytes_that_two_buffers_share_count_once() -> None:
 
 
 def test_step_numbers_do_not_touch() -> None:
-    rows = chart(use(tuple(range(1, 31))), width=40, ascii_only=True)
+    rows = bars(use(tuple(range(1, 31))), width=40, ascii_only=True)
     numbers = [int(word) for word in rows[-2].split()[1:]]
     assert numbers[0] == 0
     assert all(a < b < 30 for a, b in pairwise(numbers))
@@ -251,7 +262,7 @@ def test_step_numbers_do_not_touch() -> None:
 
 def text_of(whole: Plan, encoding: str = "utf-8") -> str:
     stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
-    print_report(whole, Console(file=stream, width=100, highlight=False))
+    print_view(report_view(whole), Console(file=stream, width=100, highlight=False))
     stream.flush()
     return stream.buffer.getvalue().decode(encoding)
 
@@ -294,7 +305,7 @@ def test_an_explanation_says_where_a_parameter_comes_from() -> None:
     flash = dataclasses.replace(whole.pools["flash"], load=Loader.COPY, load_memory="rom")
     copied = dataclasses.replace(whole, pools={**whole.pools, "flash": flash})
     name = next(b.name for b in whole.buffers.values() if b.place.kind == "constant")
-    before, after = (explanation_lines(p, explain(p, name))[2] for p in (whole, copied))
+    before, after = (explanation_lines(p, name)[2] for p in (whole, copied))
     assert after == f"{before}, copied from 'rom'"
 
 
@@ -364,7 +375,7 @@ def test_an_explanation_names_users_and_neighbours() -> None:
     explanation = explain(whole, "b")
     assert [(u.step.index, u.how) for u in explanation.uses] == [(1, "writes"), (2, "reads")]
     assert [other.name for other in explanation.neighbours] == ["a", "c"]
-    text = "\n".join(explanation_lines(whole, explanation))
+    text = "\n".join(explanation_lines(whole, "b"))
     assert "dtcm+112, bytes 112 to 162 of workspace dtcm, from the caller" in text
     assert "step 1  m_k1 writes it: 1 (ADD)" in text
     assert elsewhere(whole, "b")["lower in dtcm"] == (
@@ -400,11 +411,10 @@ def test_a_pool_that_is_too_small_or_no_candidate_is_explained() -> None:
 def test_every_buffer_of_a_model_can_be_explained() -> None:
     whole = digits_plan()
     for name, buffer in whole.buffers.items():
-        explanation = explain(whole, name)
-        assert explanation.uses, name
-        text = "\n".join(explanation_lines(whole, explanation))
+        assert explain(whole, name).uses, name
+        text = "\n".join(explanation_lines(whole, name))
         assert text.startswith(f"{name}\n  what     {buffer.role}, {buffer.size_bytes} B")
-        document = explanation_document(explanation)
+        document = explanation_document(whole, name)
         assert json.loads(json.dumps(document))["name"] == name
 
 

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-import io
 import json
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from rich.console import Console
 
 from bytewright.cli.main import bytewright
 from bytewright.record.plan import Place, PlaceKind, Plan, PlannedStack
 from bytewright.report.by_memory import use_by_memory
-from bytewright.report.compare import Change, compare, comparison_document
-from bytewright.report.tables import print_comparison
+from bytewright.report.compare import Change, compare, comparison_view
 from support.digits_bundle import digits_plan
+from support.views import comparison_document, text_of
 
 
 def _grown(plan: Plan) -> Plan:
@@ -52,9 +50,7 @@ def test_equal_plans_differ_in_nothing() -> None:
     comparison = compare(plan, plan)
     assert not any(change.has_changed for change in comparison.totals)
     assert (comparison.pools, comparison.memories, comparison.buffers, comparison.moved) == ((), (), (), ())
-    text = io.StringIO()
-    print_comparison(plan, plan, Console(file=text))
-    assert text.getvalue() == "the plans are the same\n"
+    assert text_of(comparison_view(plan, plan)) == "the plans are the same\n"
 
 
 def test_a_memory_holds_pools_stack_and_reserve() -> None:
@@ -98,5 +94,5 @@ def test_the_command_compares_two_bundles(tmp_path: Path, as_json: bool) -> None
 
 def test_the_document_has_every_change() -> None:
     old = digits_plan()
-    document = comparison_document(compare(old, _grown(old)))
+    document = comparison_document(old, _grown(old))
     assert {"totals", "pools", "memories", "buffers", "moved"} == set(document)

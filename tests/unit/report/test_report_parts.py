@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from bytewright.bundle.write import write_bundle
+from bytewright.compiler.pipeline import Compiled, compile_model
 from bytewright.diagnostics import CompileError
 from bytewright.inspect.check import check_bundle
-from bytewright.pipeline import Compiled, compile_model
-from bytewright.report.explain import explain, explanation_document, explanation_lines
 from bytewright.target.registry import load_target
 from support.digits_bundle import write_document
 from support.part_models import branches, detector
 from support.random_models import RandomModel
+from support.views import explanation_document, explanation_lines
 
 
 def compiled(model: RandomModel, folder: Path) -> Compiled:
@@ -37,11 +37,10 @@ def test_the_plan_has_the_parts_of_buffers_and_of_the_callers_tensors(tmp_path: 
 @pytest.mark.parametrize("name", ["slice_2/out", "fully_connected_0/rescaled"])
 def test_explain_finds_a_part_in_its_buffer(name: str, tmp_path: Path) -> None:
     plan = compiled(branches(), tmp_path).plan
-    explanation = explain(plan, name)
-    text = "\n".join(explanation_lines(plan, explanation))
+    text = "\n".join(explanation_lines(plan, name))
     assert text.startswith("fully_connected_0/rescaled\n")
     assert "'slice_2/out', bytes 32 to 64: nothing is copied" in text
-    assert explanation_document(explanation)["parts"][1] == {
+    assert explanation_document(plan, name)["parts"][1] == {
         "name": "slice_2/out",
         "offset_bytes": 32,
         "size_bytes": 32,

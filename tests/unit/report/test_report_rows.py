@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from rich.console import Console
-
 from bytewright.options import Rows
-from bytewright.report.compare import compare, comparison_document
-from bytewright.report.document import report_document
-from bytewright.report.explain import explain, explanation_lines
+from bytewright.report.explain import explain
 from bytewright.report.rows import row_reasons
-from bytewright.report.tables import print_report
 from support.row_bundle import compiled_by_rows, row_plan
+from support.views import comparison_document, explanation_lines, report_document, report_text
 
 
 def lines(name: str) -> str:
-    plan = row_plan()
-    return "\n".join(explanation_lines(plan, explain(plan, name)))
+    return "\n".join(explanation_lines(row_plan(), name))
 
 
 def test_a_ring_says_why_it_has_so_many_rows() -> None:
@@ -46,9 +41,7 @@ def test_a_plan_without_segments_says_nothing_of_rows() -> None:
 
 
 def test_the_report_shows_segments_and_rings() -> None:
-    console = Console(width=200, record=True, force_terminal=False)
-    print_report(row_plan(), console)
-    text = console.export_text()
+    text = report_text(row_plan(), width=200)
     (segment,) = row_plan().segments
     (row,) = (line.split() for line in text.splitlines() if line.strip().startswith("0..5"))
     assert row == ["0..5", "6", "72", "5", str(segment.alive_bytes), str(segment.plain_alive_bytes)]
@@ -67,7 +60,7 @@ def test_the_report_as_json_has_segments_and_rings() -> None:
 
 def test_a_comparison_says_which_tensors_became_rings() -> None:
     whole, by_rows = compiled_by_rows(rows=Rows.OFF).plan, row_plan()
-    changes = {c["name"]: c["growth_bytes"] for c in comparison_document(compare(whole, by_rows))["buffers"]}
+    changes = {c["name"]: c["growth_bytes"] for c in comparison_document(whole, by_rows)["buffers"]}
     assert changes["conv2d_0/out"] == 336 - 2016
 
 

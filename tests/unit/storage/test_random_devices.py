@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, find, given, settings
 from hypothesis import strategies as st
 
-from bytewright import pipeline, store
+from bytewright.compiler import pipeline, store
 from bytewright.diagnostics import CompileError
 from bytewright.inspect.check_plan import faults_of_plan
 from bytewright.ir.border import Io

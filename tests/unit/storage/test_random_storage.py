@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from bytewright.compiler.pipeline import plan_model
 from bytewright.diagnostics import InternalError
 from bytewright.ir.analyses import body_clock
 from bytewright.ir.analyses.interpreter import Interpreter
@@ -19,7 +20,6 @@ from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.module import Module
 from bytewright.ir.prim import For
 from bytewright.options import Options
-from bytewright.pipeline import plan_model
 from bytewright.plan.solve import solve
 from bytewright.target.options import Overrides, apply_overrides
 from bytewright.target.registry import load_target

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from bytewright.compiler.pipeline import plan_model
 from bytewright.options import Options, Rows
-from bytewright.pipeline import plan_model
 from bytewright.record.plan import Plan
 from bytewright.target.registry import load_target
 from support.spatial_networks import spatial_model, spatial_network

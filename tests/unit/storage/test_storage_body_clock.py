@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from bytewright import pipeline
+from bytewright.compiler import pipeline
+from bytewright.compiler.pipeline import Planned
 from bytewright.ir.analyses.body_clock import BodyClock, body_clocks
 from bytewright.ir.border import Io
 from bytewright.ir.prim import For
 from bytewright.ir.walk import walk_statements
 from bytewright.options import Options
-from bytewright.pipeline import Planned
 from bytewright.storage.place_scratch import place_scratch
 from bytewright.target.model import Target
 from bytewright.target.options import Overrides, apply_overrides

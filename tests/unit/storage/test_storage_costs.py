@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from bytewright.compiler.pipeline import compile_model
 from bytewright.ir.analyses.traffic import entry_traffic
-from bytewright.pipeline import compile_model
 from bytewright.target import Overrides, apply_overrides, load_target
 from bytewright.target.options import parse_pool_option
 

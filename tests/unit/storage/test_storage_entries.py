@@ -9,7 +9,7 @@ from bytewright.ir.module import Module
 from bytewright.ir.scope import pool_scope
 from bytewright.ir.walk import allocations
 from bytewright.options import Pin
-from bytewright.place.attach_candidates import attach_candidates
+from bytewright.scopes.attach_candidates import attach_candidates
 from bytewright.storage.make_arenas import make_arenas
 from bytewright.storage.pin_buffers import pin_buffers
 from bytewright.storage.place_scratch import place_scratch

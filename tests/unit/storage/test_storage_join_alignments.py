@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from bytewright.compiler.pipeline import plan_model
 from bytewright.diagnostics import CompileError, InternalError
 from bytewright.ir.analyses.stack import stack_uses
 from bytewright.ir.border import Io
@@ -12,7 +13,6 @@ from bytewright.ir.prim import Allocate, View
 from bytewright.ir.verify.stages import Stage, verify
 from bytewright.ir.walk import walk_statements
 from bytewright.options import Options
-from bytewright.pipeline import plan_model
 from bytewright.storage.join_alignments import join_alignments
 from bytewright.target.options import Overrides, apply_overrides
 from bytewright.target.registry import load_target

@@ -8,6 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bytewright.compiler.pipeline import plan_model
+from bytewright.compiler.run_passes import Runner
+from bytewright.compiler.store import store
+from bytewright.compiler.trial import Conditions
 from bytewright.diagnostics import CompileError
 from bytewright.ir.analyses.clock import read_clock
 from bytewright.ir.analyses.stack import stack_uses
@@ -21,13 +25,9 @@ from bytewright.ir.types import DType, Symbol
 from bytewright.ir.verify.stages import Stage, find_violations, verify
 from bytewright.ir.walk import walk_statements
 from bytewright.options import Options, Pin
-from bytewright.pipeline import plan_model
-from bytewright.remedy.trial import Conditions
-from bytewright.run_passes import Runner
 from bytewright.storage.build_problem import build_workspace_problem
 from bytewright.storage.make_arenas import make_arenas, top_bytes
 from bytewright.storage.place_io import place_io
-from bytewright.store import store
 from bytewright.target import load_text
 from bytewright.target.model import Target
 from bytewright.target.registry import load_target

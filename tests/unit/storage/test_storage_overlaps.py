@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from bytewright.bundle.write import write_bundle
+from bytewright.compiler.pipeline import compile_model, plan_model
 from bytewright.diagnostics import CompileError
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.run import run_bundle
@@ -25,7 +26,6 @@ from bytewright.ir.scope import GLOBAL, WORKSPACE
 from bytewright.ir.storage import Storage
 from bytewright.ir.types import DType
 from bytewright.options import Options, Pin
-from bytewright.pipeline import compile_model, plan_model
 from bytewright.plan.problem import Contract
 from bytewright.storage.find_overlaps import MOST_SOURCES, Overlap, Way, find_overlaps
 from bytewright.storage.place_io import place_io

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
+from bytewright.base.frozen_mapping import FrozenMapping
+from bytewright.compiler.pipeline import Planned, plan_model
 from bytewright.diagnostics import CompileError
-from bytewright.frozen_mapping import FrozenMapping
 from bytewright.inspect.check_plan import faults_of_plan
 from bytewright.ir.border import Io
 from bytewright.ir.text.modules import print_module
 from bytewright.ir.walk import allocations
 from bytewright.options import Options, Pin
-from bytewright.pipeline import Planned, plan_model
 from bytewright.record.plan import Plan, PlannedBuffer
 from bytewright.record.plan_file import document_of
 from bytewright.target.load import load_text

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from bytewright.base.option import OptionSyntaxError
+from bytewright.compiler.pipeline import compile_model, plan_model
 from bytewright.diagnostics import CompileError
-from bytewright.option import OptionSyntaxError
 from bytewright.options import Options, Pin, parse_pin_option
-from bytewright.pipeline import compile_model, plan_model
 from bytewright.target import Overrides, apply_overrides, load_target
 from bytewright.target.options import parse_pool_option
 from support.ir_program import read_module

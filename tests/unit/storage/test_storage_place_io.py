@@ -18,7 +18,7 @@ from bytewright.ir.text.modules import print_module
 from bytewright.ir.types import DType, TensorType
 from bytewright.ir.verify.stages import Stage, verify
 from bytewright.ir.walk import walk_statements
-from bytewright.place.attach_candidates import attach_candidates
+from bytewright.scopes.attach_candidates import attach_candidates
 from bytewright.storage.place_io import place_io
 from bytewright.target.registry import load_target
 from support.hand_built import chain, reverse_kernel, tensor

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from bytewright.compiler.pipeline import plan_model
 from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.ir.analyses.stack import stack_uses
 from bytewright.ir.builder import BodyBuilder, load, region
@@ -26,7 +27,6 @@ from bytewright.ir.rewrite import Rewriting, rewrite_sequence
 from bytewright.ir.scope import GLOBAL, LOCAL, STACK, WORKSPACE, Scope, pool_scope
 from bytewright.ir.storage import Storage
 from bytewright.ir.types import DType, Symbol
-from bytewright.pipeline import plan_model
 from bytewright.storage.place_scratch import place_scratch
 from bytewright.target.model import UNLIMITED, Target, Unlimited
 from bytewright.target.options import Overrides, apply_overrides

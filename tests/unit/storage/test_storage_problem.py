@@ -13,8 +13,8 @@ from bytewright.ir.module import Module
 from bytewright.ir.prim import PrimFunc
 from bytewright.ir.scope import STACK, WORKSPACE, Scope, pool_scope
 from bytewright.ir.storage import Storage
-from bytewright.place.attach_candidates import attach_candidates
 from bytewright.plan.solve import solve
+from bytewright.scopes.attach_candidates import attach_candidates
 from bytewright.storage.apply_solution import apply_solution
 from bytewright.storage.build_problem import build_parameter_problem, build_workspace_problem
 from bytewright.target.load import load_text

@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from bytewright import pipeline
 from bytewright.cli.main import load_command
+from bytewright.compiler import pipeline
+from bytewright.compiler.pipeline import Planned
 from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.ir.border import Border
 from bytewright.ir.module import Module
 from bytewright.ir.prim import PrimFunc
 from bytewright.ir.scope import GLOBAL, LOCAL, STACK, WORKSPACE, Scope, pool_scope
 from bytewright.options import options_of
-from bytewright.pipeline import Planned
 from bytewright.target import dump_toml, load_target, load_text
 from support.apply_help import help_lines, with_help, with_target_lines
 from support.hand_built import allocations, chain, reverse_kernel

@@ -8,12 +8,12 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from bytewright.compiler.pipeline import compile_model, plan_model
 from bytewright.diagnostics import CompileError, InternalError
 from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.module import Module
 from bytewright.ir.prim import BufferParameter, Call, ParameterRole, PrimFunc, Region
 from bytewright.ir.walk import walk_statements
-from bytewright.pipeline import compile_model, plan_model
 from bytewright.storage import share_scratch
 from bytewright.storage.place_scratch import place_scratch
 from bytewright.storage.share_scratch import MAX_PARAMETERS, MAX_SCRATCH

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 import bytewright
+from bytewright.compiler.shortfall import largest_shortfall
 from bytewright.diagnostics import CompileError
 from bytewright.plan.problem import Buffer, Candidate, Pool, Problem
-from bytewright.remedy.shortfall import largest_shortfall
 from support.digits_bundle import DIGITS, digits_plan
 
 

@@ -9,10 +9,10 @@ import pytest
 
 import bytewright
 from bytewright import ir
+from bytewright.compiler.pipeline import Planned, compile_model, plan_model
 from bytewright.diagnostics import CompileError, InternalError
 from bytewright.ir.analyses.row_loops import row_loops
 from bytewright.options import Options, Rows, parse_on_option
-from bytewright.pipeline import Planned, compile_model, plan_model
 from bytewright.target import load_target, load_text
 from support.digits_bundle import DIGITS
 from support.ir_program import read_module

@@ -203,7 +203,7 @@ def test_the_text_says_what_was_read_and_loads(tmp_path: Path) -> None:
 
 
 def test_an_imported_target_compiles_a_model(tmp_path: Path, shared_models: Path) -> None:
-    from bytewright.pipeline import compile_model
+    from bytewright.compiler.pipeline import compile_model
 
     compiled = compile_model(shared_models / "kws_ref_model.tflite", import_target(_write(tmp_path)).target)
     used = {pool["name"]: pool["used_bytes"] for pool in compiled.document["pools"]}

@@ -123,7 +123,7 @@ def test_the_text_loads_as_the_target(board: Path, tmp_path: Path) -> None:
 
 
 def test_an_imported_target_compiles_a_model(board: Path, shared_models: Path) -> None:
-    from bytewright.pipeline import compile_model
+    from bytewright.compiler.pipeline import compile_model
 
     target = import_target(board, ImportOptions(isa="cortex-m7")).target
     compiled = compile_model(shared_models / "kws_ref_model.tflite", target, Options(name="kws"))

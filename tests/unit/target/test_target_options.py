@@ -2,8 +2,8 @@ from dataclasses import replace
 
 import pytest
 
+from bytewright.base.option import OptionSyntaxError
 from bytewright.diagnostics import CompileError, Diagnostic
-from bytewright.option import OptionSyntaxError
 from bytewright.target import (
     UNLIMITED,
     Loader,

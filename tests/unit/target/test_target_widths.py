@@ -12,8 +12,8 @@ from click.testing import CliRunner
 
 import bytewright
 from bytewright.cli.main import bytewright as command_line
+from bytewright.compiler.remedy.mend_options import require_hardware
 from bytewright.diagnostics import CompileError
-from bytewright.remedy.mend_options import require_hardware
 from bytewright.target import BUILTIN_TARGETS, dump, load_description, load_target, load_text
 from bytewright.target.importers import ImportOptions, import_target
 from bytewright.target.isa.find import ISAS, find_isa

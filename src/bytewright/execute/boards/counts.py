@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from bytewright.base.programs import execute
 from bytewright.diagnostics import InternalError
 from bytewright.elf.image import ElfSymbol
 from bytewright.execute.build import harness_source
 from bytewright.execute.objects import compile_object
 from bytewright.execute.result import FunctionCount, RegionTraffic, StepWork
 from bytewright.execute.tools import compile_c, find_host_compiler
-from bytewright.programs import execute
 
 _NOTHING_WRITTEN = (1 << 64) - 1
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from bytewright.elf.lines import instructions_of_file
 from bytewright.execute.description import Bundle
 from bytewright.execute.tools import is_clang
-from bytewright.record.names import RUN_ROW
+from bytewright.naming.symbols import RUN_ROW
 from bytewright.record.plan import Plan
 
 PIECES_FILE = "steps.txt"

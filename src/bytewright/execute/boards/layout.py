@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from string import Template
 
-from bytewright.c_names import c_identifier
+from bytewright.base.c_names import c_identifier
 from bytewright.diagnostics import InternalError, compile_error
 from bytewright.execute.arrays import PlannedArray, blob_section, planned_arrays, stack_array
 from bytewright.execute.boards.facts import BOARDS, Board

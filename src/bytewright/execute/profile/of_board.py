@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from bytewright.base.frozen_mapping import FrozenMapping
 from bytewright.execute.profile.result import (
     BytesAre,
     Cost,
@@ -14,7 +15,6 @@ from bytewright.execute.profile.result import (
     total_of,
 )
 from bytewright.execute.result import BatchResult, DeviceWork, StepWork
-from bytewright.frozen_mapping import FrozenMapping
 from bytewright.record.plan import Plan
 
 

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
+from bytewright.base.frozen_mapping import FrozenMapping
 from bytewright.execute.profile.result import (
     BytesAre,
     Cost,
@@ -16,7 +17,6 @@ from bytewright.execute.profile.result import (
     total_of,
 )
 from bytewright.execute.result import BatchResult, TimedRun
-from bytewright.frozen_mapping import FrozenMapping
 from bytewright.record.plan import PlaceKind, Plan, PlannedBuffer, PlannedStep
 
 # What the application brings lies wherever it has it.

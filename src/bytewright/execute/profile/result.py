@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from bytewright.base.frozen_mapping import FrozenMapping
 from bytewright.execute.result import Machine
-from bytewright.frozen_mapping import FrozenMapping
 from bytewright.record.plan import Plan
 
 

@@ -7,7 +7,7 @@ The format is the Trace Event Format of Chromium: complete events ("ph": "X") wi
 from typing import Any
 
 from bytewright.execute.profile.result import Event, Profile, Unit
-from bytewright.execute.profile.table import kernel_text
+from bytewright.execute.profile.view import kernel_text
 
 _PROCESS = 1
 

@@ -5,7 +5,7 @@ the function, parameter or statement that breaks the rule.
 """
 
 from bytewright import ir
-from bytewright.c_names import c_name, is_c_name, model_name
+from bytewright.base.c_names import c_name, is_c_name, model_name
 from bytewright.diagnostics import compile_error
 from bytewright.ir.text.modules import ParsedModule
 from bytewright.ir.verify.admit import faults_of_rules, refuse

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from bytewright import ir
+from bytewright.base.input_file import require_regular
 from bytewright.diagnostics import Collector, CompileError, compile_error
-from bytewright.input_file import require_regular
 from bytewright.ir.text.reader import Constants
 
 SUFFIX = ".npz"

@@ -9,13 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from bytewright import ir
-from bytewright.c_names import c_name, unique_name
+from bytewright.base.c_names import c_name, unique_name
+from bytewright.base.input_file import read_input
 from bytewright.diagnostics import compile_error
 from bytewright.frontends.registry import Imported
 from bytewright.frontends.text.check_text import check_program, check_text
 from bytewright.frontends.text.constants_file import SUFFIX as CONSTANTS_SUFFIX
 from bytewright.frontends.text.constants_file import read_constants
-from bytewright.input_file import read_input
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence, with_blocks
 from bytewright.ir.text.modules import ParsedModule, parse_text
 from bytewright.ir.text.reader import Constants, ParseError

@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 
 from bytewright import ir
 from bytewright.diagnostics import compile_error
-from bytewright.frontends.open_batch import WITHOUT_BATCH
 from bytewright.frontends.tflite.flatbuffer import DamagedError, File, Table
 from bytewright.frontends.tflite.known import UNKNOWN, Growth, Known, no_growth
 from bytewright.frontends.tflite.model import ABSENT, ModelRecord, OperatorRecord, TensorRecord
+from bytewright.frontends.tflite.stored import STORED
+from bytewright.graph.open_batch import WITHOUT_BATCH
 from bytewright.ir.where import Where
 from bytewright.ops.arithmetic.multiplier import Affine
 from bytewright.ops.arithmetic.numerics import Numerics
@@ -40,11 +41,6 @@ WITHOUT_ELEMENTS = (
 )
 FOLDING_BUDGET = 1 << 25
 """Multiplications and moves that computing constants at import may take, over the whole model."""
-
-
-def widened_halves(values: memoryview | bytes) -> NDArray[np.float32]:
-    """float16 values as float32; exact."""
-    return np.frombuffer(values, "<f2").astype("<f4")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +69,11 @@ class GraphBuilder:
         batch_max: The largest batch, if the module's batch is opened after the import.
         has_open_batch: True if an input's first extent is open; it is fixed to 1.
         values: Name of the value that each tensor index stands for.
+        rearranged: Constants that hold a tensor's values in another form: the tensor's index.
         growths: Of constants that depend on the batch: by what each value grows with each sample more.
         batched: Constants that have the batch as their first extent, each sample alike.
-        buffers: Bytes of the file's buffers that were taken, as the element type of their tensor, so that tensors
-            share them.
+        buffers: Bytes of the file's buffers that were taken, and of those that were widened by what they were, so that
+            tensors share them.
         producers: The node that makes each value.
         spreads: Tensors that are the samples of a spread image.
     """
@@ -90,23 +87,24 @@ class GraphBuilder:
     values: dict[int, str] = field(default_factory=dict[int, str])
     types: dict[str, ir.TensorType] = field(default_factory=dict[str, ir.TensorType])
     constants: dict[str, ir.TensorData] = field(default_factory=dict[str, ir.TensorData])
+    rearranged: dict[str, int] = field(default_factory=dict[str, int])
     growths: dict[str, Growth] = field(default_factory=dict[str, Growth])
     batched: set[str] = field(default_factory=set[str])
     nodes: list[ir.Node] = field(default_factory=list[ir.Node])
-    buffers: dict[tuple[int, bool], bytes] = field(default_factory=dict[tuple[int, bool], bytes])
+    buffers: dict[tuple[int, str | None], bytes] = field(default_factory=dict[tuple[int, str | None], bytes])
     producers: dict[str, ir.Node] = field(default_factory=dict[str, ir.Node])
     spreads: dict[int, Spread] = field(default_factory=dict[int, Spread])
     folding_budget: int = FOLDING_BUDGET
 
     def content(self, tensor: TensorRecord) -> ir.TensorData:
-        """The values of a constant tensor; of float16, as float32, which has all of them."""
-        is_half = tensor.element_type == "FLOAT16"
-        key = (tensor.buffer, is_half)
+        """The values of a constant tensor, widened where the file stores them in fewer bits."""
+        stored = STORED.get(tensor.element_type)
+        key = (tensor.buffer, tensor.element_type if stored else None)
         if key not in self.buffers:
             view = self.model.buffers[tensor.buffer]
-            self.model.file.charge(len(view) * (2 if is_half else 1))
-            self.buffers[key] = widened_halves(view).tobytes() if is_half else bytes(view)
-        dtype = ir.DType.F32 if is_half else DTYPES[tensor.element_type]
+            self.model.file.charge(len(view) * (stored.growth if stored else 1))
+            self.buffers[key] = stored.values(view, tensor.shape) if stored else bytes(view)
+        dtype = stored.dtype if stored else DTYPES[tensor.element_type]
         return ir.TensorData(tensor.shape, dtype, self.buffers[key])
 
     def name_constant(self, index: int, name: str, data: ir.TensorData) -> str:
@@ -410,11 +408,21 @@ class Conversion:
             self.graph.name_constant(index, f"{self.prefix}/{role}", operand.data)
         return self.graph.values[index]
 
-    def constant(self, role: str, array: NDArray[Any], dtype: ir.DType, growth: Growth | None = None) -> str:
-        """A constant of this operator; `growth` is how its values grow with the batch."""
+    def constant(
+        self,
+        role: str,
+        array: NDArray[Any],
+        dtype: ir.DType,
+        growth: Growth | None = None,
+        *,
+        of: TensorRecord | None = None,
+    ) -> str:
+        """A constant of this operator; `growth` is how its values grow with the batch, `of` whose values they are."""
         name, data = self._unique(role), ir.TensorData.from_array(array, dtype)
         self.constants[name] = data
         self.types[name] = data.type
+        if of is not None:
+            self.graph.rearranged[name] = of.index
         if growth is not None and growth.any():
             self.growths[name] = growth
         return name

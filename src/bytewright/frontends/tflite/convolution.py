@@ -254,13 +254,19 @@ def _layer(
         check_bias_scale(at, source, scales, bias.operand)
     # Layers that share a tensor in the graph's layout share the constant.
     is_shared = array.shape == weights.shape
-    value = at.value_of(weights, "weights") if is_shared else at.constant("weights", array, weights.dtype)
+    value = (
+        at.value_of(weights, "weights")
+        if is_shared
+        else at.constant("weights", array, weights.dtype, of=weights.tensor)
+    )
+    tensor = None if bias.operand is None else bias.operand.tensor
     if weights.is_float:
-        return _Layer(source, value, at.constant("bias", bias.values, ir.DType.F32))
+        return _Layer(source, value, at.constant("bias", bias.values, ir.DType.F32, of=tensor))
     reach = accumulator_reach(taps, bias.values.astype(np.int64), at.affine(source.tensor))
     sums = ir.DType.I32 if reach.fits_32_bits or not bias.is_wide else ir.DType.I64
     require_reach(at, reach, MOST_OF_64_BITS if bias.is_wide else INT32_MAX)
-    return _Layer(source, value, at.constant("bias", bias.values, sums), scales, reach, bias.is_wide)
+    bias_value = at.constant("bias", bias.values, sums, of=tensor)
+    return _Layer(source, value, bias_value, scales, reach, bias.is_wide)
 
 
 def check_bias_scale(at: Conversion, source: Operand, scales: Sequence[float], bias: Operand) -> None:

@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from bytewright import ir
-from bytewright.c_names import model_name
+from bytewright.base.c_names import model_name
+from bytewright.base.frozen_mapping import FrozenMapping
 from bytewright.diagnostics import Collector, CompileError, Diagnostic, compile_error
 from bytewright.frontends.tflite.conversion import DTYPES, Conversion, GraphBuilder
 from bytewright.frontends.tflite.flatbuffer import DamagedError
@@ -23,7 +24,6 @@ from bytewright.frontends.tflite.reader import load_file, read_model
 from bytewright.frontends.tflite.shape_arithmetic import FOLDED
 from bytewright.frontends.tflite.survey import MOST_PLACES, survey
 from bytewright.frontends.tflite.table import OPERATORS
-from bytewright.frozen_mapping import FrozenMapping
 from bytewright.ops.arithmetic.numerics import Numerics
 
 
@@ -93,7 +93,10 @@ def import_content(
         sources=FrozenMapping(
             {
                 name: ir.SourceTensor(model.tensors[index].name, _quantization(model.tensors[index]))
-                for index, name in graph.values.items()
+                for name, index in (
+                    *graph.rearranged.items(),
+                    *((name, index) for index, name in graph.values.items()),
+                )
             }
         ),
     )

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from bytewright import ir
-from bytewright.c_names import c_name, is_c_name, unique_name
+from bytewright.base.c_names import c_name, is_c_name, unique_name
 from bytewright.frontends.tflite.model import ModelRecord
 
 

@@ -1,4 +1,4 @@
-"""QUANTIZE and DEQUANTIZE: between float32 and integers, between two quantisations, of float16 constants."""
+"""QUANTIZE and DEQUANTIZE: between float32 and integers, two quantisations, and of float16 and int4 constants."""
 
 import numpy as np
 
@@ -39,7 +39,7 @@ def convert_quantize(at: Conversion) -> None:
 
 
 def convert_dequantize(at: Conversion) -> None:
-    """DEQUANTIZE of integers to float32, and of float16 constants, which are that already when they are read."""
+    """DEQUANTIZE of integers and int4 constants to float32; float16 constants are that when they are read."""
     at.require_counts((1,))
     source = at.activation_operand(0, "input", ir.DType.U8)
     at.require_result("FLOAT32")

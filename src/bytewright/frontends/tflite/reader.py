@@ -21,6 +21,7 @@ from bytewright.frontends.tflite.model import (
 from bytewright.frontends.tflite.of_vela import ETHOS_U, block_offsets, with_stream
 from bytewright.frontends.tflite.other_formats import HEAD_BYTES, refuse_other_formats
 from bytewright.frontends.tflite.signatures import SignatureRecord, chosen_signature, read_signatures
+from bytewright.frontends.tflite.stored import STORED
 
 IDENTIFIER = b"TFL3"
 SCHEMA_VERSION = 3
@@ -28,7 +29,7 @@ MAX_RANK = 8
 
 _ELEMENT_BYTES = {
     **dict.fromkeys(("BOOL", "INT8", "UINT8"), 1),
-    **dict.fromkeys(("BFLOAT16", "FLOAT16", "INT16", "UINT16"), 2),
+    **dict.fromkeys(("BFLOAT16", "INT16", "UINT16"), 2),
     **dict.fromkeys(("FLOAT32", "INT32", "UINT32"), 4),
     **dict.fromkeys(("COMPLEX64", "FLOAT64", "INT64", "UINT64"), 8),
     "COMPLEX128": 16,
@@ -151,10 +152,9 @@ def _tensor(index: int, table: Table, buffers: tuple[memoryview, ...], *, is_def
     if buffer >= max(len(buffers), 1):
         raise DamagedError(f"{place} refers to buffer {buffer} of {len(buffers)}")
     values = buffers[buffer] if buffers else memoryview(b"")
-    if len(values) and element_type in _ELEMENT_BYTES:
-        needed_bytes = prod(shape) * _ELEMENT_BYTES[element_type]
-        if len(values) != needed_bytes:
-            raise DamagedError(f"{place} needs {needed_bytes} bytes of values, its buffer has {len(values)}")
+    needed_bytes = _needed_bytes(element_type, prod(shape))
+    if len(values) and needed_bytes not in (None, len(values)):
+        raise DamagedError(f"{place} needs {needed_bytes} bytes of values, its buffer has {len(values)}")
     return TensorRecord(
         index=index,
         name=name,
@@ -167,6 +167,13 @@ def _tensor(index: int, table: Table, buffers: tuple[memoryview, ...], *, is_def
         is_variable=is_variable,
         is_sparse=table.table(6) is not None,
     )
+
+
+def _needed_bytes(element_type: str, count: int) -> int | None:
+    """Bytes of so many elements; None of a type whose elements are of no one size."""
+    if element_type in STORED:
+        return STORED[element_type].stored_bytes(count)
+    return count * _ELEMENT_BYTES[element_type] if element_type in _ELEMENT_BYTES else None
 
 
 def _check_shape(shape: tuple[int, ...], place: str) -> None:

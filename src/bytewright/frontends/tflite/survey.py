@@ -7,6 +7,7 @@ from bytewright.diagnostics import Collector, Diagnostic
 from bytewright.frontends.tflite.advice import ADVICE
 from bytewright.frontends.tflite.model import ABSENT, ModelRecord, OperatorRecord, TensorRecord
 from bytewright.frontends.tflite.shape_arithmetic import FOLDED, KnownAtImport, known_at_import
+from bytewright.frontends.tflite.stored import STORED
 from bytewright.frontends.tflite.table import CONTROL_FLOW, OPERATORS
 
 MOST_PLACES = 10
@@ -147,9 +148,9 @@ def _check_hybrid(whole: _Survey) -> None:
 def _check_types(whole: _Survey) -> None:
     """int8, float32 and truth values at run time, int32 where operators take it, uint8 at the border.
 
-    Constants may be int32 and int64, too, and float16 where they are dequantised.
+    Constants may be int32 and int64, too, and of what is widened where operators take it.
     """
-    model, integers, halves = whole.model, _taken_as(whole.model, "int32"), _float16_constants(whole.model)
+    model, integers, widened = whole.model, _taken_as(whole.model, "int32"), _widened_constants(whole.model)
     reported, never_uint8 = _reported(whole), _never_uint8(whole)
     wrong = [
         tensor
@@ -158,7 +159,7 @@ def _check_types(whole: _Survey) -> None:
         and tensor.element_type not in _allowed_types(whole, tensor.index)
         and (tensor.element_type != "UINT8" or tensor.index in never_uint8)
         and (tensor.element_type != "INT32" or tensor.index not in integers)
-        and (tensor.element_type != "FLOAT16" or tensor.index not in halves)
+        and (tensor.element_type not in STORED or tensor.index not in widened)
     ]
     notes = [f"{tensor.label} is {tensor.element_type}" for tensor in wrong]
     help_text = "quantise the model to int8 (per tensor or per channel), inputs and outputs too, or keep it in float32"
@@ -210,10 +211,13 @@ def _taken_as(model: ModelRecord, element_type: str) -> frozenset[int]:
     return frozenset(taken)
 
 
-def _float16_constants(model: ModelRecord) -> set[int]:
-    """Constants that may be float16: operators alone have to do with them, and such as take it."""
-    constants = {tensor.index for tensor in model.tensors if tensor.has_values}
-    return constants & _taken_as(model, "float16") - {*model.outputs}
+def _widened_constants(model: ModelRecord) -> set[int]:
+    """Constants that are stored in fewer bits, and that operators alone have to do with, and such as take them."""
+    found: set[int] = set()
+    for element_type in STORED:
+        kind = {t.index for t in model.tensors if t.has_values and t.element_type == element_type}
+        found |= kind & _taken_as(model, element_type.lower()) if kind else kind
+    return found - {*model.outputs}
 
 
 def _check_shapes(whole: _Survey) -> None:

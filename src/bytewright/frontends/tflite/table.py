@@ -222,9 +222,9 @@ OPERATORS: dict[str, TfliteOperator] = {
     ),
     "DEQUANTIZE": TfliteOperator(
         convert_dequantize,
-        limits="to float32; constants also per channel, or of float16 (neither with tflm)",
-        types=("int8", "uint8", "float16"),
-        absent={Numerics.TFLM: ("float16",)},
+        limits="to float32; constants also per channel, of int4 or float16 (none of these with tflm)",
+        types=("int8", "uint8", "int4", "float16"),
+        absent={Numerics.TFLM: ("int4", "float16")},
     ),
     "DIV": TfliteOperator(
         convert_div,

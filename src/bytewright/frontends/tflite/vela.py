@@ -10,12 +10,12 @@ import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 
+from bytewright.base.programs import execute
 from bytewright.diagnostics import compile_error
 from bytewright.frontends.tflite.model import ModelRecord
 from bytewright.frontends.tflite.names import BorderNames, border_names
 from bytewright.frontends.tflite.of_vela import ETHOS_U
 from bytewright.frontends.tflite.reader import load_file, read_model
-from bytewright.programs import execute
 from bytewright.target.model import Device, Target
 
 TIMEOUT_SECONDS = 600

@@ -6,7 +6,7 @@ A device that is neither handed a kernel nor has its context passed takes no par
 from collections.abc import Mapping
 
 from bytewright import ir
-from bytewright.c_names import unique_names
+from bytewright.base.c_names import unique_names
 from bytewright.ir.walk import calls
 from bytewright.target.model import Target
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from bytewright import ir
-from bytewright.c_names import is_reserved
+from bytewright.base.c_names import is_reserved
 from bytewright.ir.instructions import instructions_of
 from bytewright.ir.verify.violation import Context
 from bytewright.ir.walk import defined_names, free_buffers, free_variables, walk_statements

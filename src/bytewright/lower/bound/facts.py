@@ -14,7 +14,7 @@ from math import prod
 import numpy as np
 
 from bytewright import ir
-from bytewright.lower.bound.formula import Record
+from bytewright.graph.bound.formula import Record
 
 # What an extent is in a formula: itself, or one of its values.
 ExtentOf = Callable[[ir.Extent], object]

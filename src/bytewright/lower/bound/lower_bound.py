@@ -11,9 +11,8 @@ import numpy as np
 
 from bytewright import ir
 from bytewright.diagnostics import CompileError, compile_error
-from bytewright.lower.bound.facts import BoundOperator
-from bytewright.lower.bound.formula import Formula, FormulaError, Record, described
-from bytewright.lower.bound.function import (
+from bytewright.graph.bound.formula import Formula, FormulaError, Record, described
+from bytewright.graph.bound.function import (
     ApplicationFunction,
     Bound,
     ConstantArgument,
@@ -25,6 +24,7 @@ from bytewright.lower.bound.function import (
     Scratch,
     ValuesArgument,
 )
+from bytewright.lower.bound.facts import BoundOperator
 from bytewright.lower.kernel import Argument, LoweredKernel, TensorArgument
 from bytewright.lower.kernel import ConstantArgument as PassedConstant
 from bytewright.lower.kernel import ScalarArgument as PassedScalar

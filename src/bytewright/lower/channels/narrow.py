@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytewright import ir
-from bytewright.c_names import unique_name
+from bytewright.base.c_names import unique_name
 from bytewright.lower.channels.known import Known
 from bytewright.lower.channels.removable import Item, Operators
 from bytewright.ops.convolution import Conv2d

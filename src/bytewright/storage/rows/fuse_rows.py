@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from bytewright import ir
-from bytewright.c_names import unique_name
+from bytewright.base.c_names import unique_name
 from bytewright.ir.analyses.arguments import buffer_arguments
 from bytewright.ir.analyses.rows import ROW_BEGIN, ROW_END
 from bytewright.ir.rewrite import Rewriting, rewrite_function, rewrite_sequence

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from bytewright import ir
-from bytewright.c_names import unique_name
+from bytewright.base.c_names import unique_name
 from bytewright.diagnostics import CompileError, compile_error
 from bytewright.ir.analyses.rows import ROW_BEGIN, ROW_END
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from bytewright.c_names import unique_name
+from bytewright.base.c_names import unique_name
 from bytewright.diagnostics import CompileError, compile_error
 from bytewright.target.model import MemoryAccess
 

@@ -14,7 +14,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bytewright.c_names import is_reserved
+from bytewright.base.c_names import is_reserved
 from bytewright.target.check import FORBIDDEN_POOL_NAMES
 from bytewright.target.importers.board import FoundBoard, FoundMemory, refusal
 from bytewright.target.isa.find import ASSUMED_ISA, find_isa, isa_note

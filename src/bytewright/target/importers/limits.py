@@ -13,8 +13,8 @@ from contextlib import suppress
 from multiprocessing.connection import Connection, Pipe
 from typing import Any, TypeVar
 
+from bytewright.base.programs import execute
 from bytewright.diagnostics import compile_error
-from bytewright.programs import execute
 
 _Result = TypeVar("_Result")
 

@@ -18,8 +18,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from bytewright.base.programs import find_program
 from bytewright.diagnostics import CompileError, Diagnostic, compile_error
-from bytewright.programs import find_program
 from bytewright.target.importers.board import FoundBoard, FoundMemory, memory_name, refusal
 from bytewright.target.importers.limits import run_program
 from bytewright.target.importers.preprocess import first_directive

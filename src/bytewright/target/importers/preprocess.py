@@ -4,8 +4,8 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from bytewright.base.programs import find_program
 from bytewright.diagnostics import CompileError, Diagnostic, compile_error
-from bytewright.programs import find_program
 from bytewright.target.importers.limits import run_program
 from bytewright.target.isa.find import TRIPLES
 

@@ -2,14 +2,18 @@
 
 from functools import partial
 
+from bytewright.lower.isa.conv2d import conv2d_declines, write_conv2d
 from bytewright.lower.isa.instruction_set import InstructionSet, IsaTemplate
 from bytewright.lower.isa.reduce import with_reductions
-from bytewright.lower.isa.x86 import dot_256, dot_512, lanes_256, lanes_512
-from bytewright.lower.isa.x86.conv2d import conv2d_declines, write_conv2d
+from bytewright.lower.isa.tile import Tile
 from bytewright.lower.isa.x86.depthwise_512 import INSTRUCTIONS, depthwise_declines, write_depthwise
-from bytewright.lower.isa.x86.dot_unit import DotUnit
+from bytewright.lower.isa.x86.dots import BYTE_DOTS, FLOAT_DOTS_256, FLOAT_DOTS_512, WORD_DOTS
+from bytewright.lower.isa.x86.lanes import unit_of
+from bytewright.lower.isa.x86.simd import AVX2 as SIMD_256
+from bytewright.lower.isa.x86.simd import AVX512 as SIMD_512
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d
 
+_UNIT_512, _UNIT_256 = (unit_of(simd, simd.lanes) for simd in (SIMD_512, SIMD_256))
 _ALL_OF_32_BITS = (-(2**31), 2**31 - 1)
 
 
@@ -31,7 +35,7 @@ def _operands(prefix: str) -> dict[tuple[str, str], tuple[int, int]]:
     }
 
 
-def _convolutions(name: str, *units: DotUnit) -> tuple[IsaTemplate, ...]:
+def _convolutions(name: str, *units: Tile) -> tuple[IsaTemplate, ...]:
     return tuple(
         IsaTemplate(
             f"{name}.conv2d_{unit.element.value}",
@@ -47,34 +51,32 @@ AVX512_VNNI = InstructionSet(
     features=frozenset({"avx512f", "avx512bw", "avx512vl", "avx512vnni"}),
     templates=with_reductions(
         "avx512vnni",
-        lanes_512.UNIT,
+        _UNIT_512,
         {
-            Conv2d: _convolutions("avx512vnni", dot_512.BYTE_DOTS, dot_512.FLOAT_DOTS),
+            Conv2d: _convolutions("avx512vnni", BYTE_DOTS, FLOAT_DOTS_512),
             DepthwiseConv2d: (IsaTemplate("avx512vnni.depthwise_i8", write_depthwise, depthwise_declines),),
         },
     ),
-    instructions=tuple(
-        dict.fromkeys((*dot_512.BYTE_DOTS.instructions, *dot_512.FLOAT_DOTS.instructions, *INSTRUCTIONS))
-    ),
+    instructions=tuple(dict.fromkeys((*BYTE_DOTS.instructions, *FLOAT_DOTS_512.instructions, *INSTRUCTIONS))),
     operands={**_operands("avx512"), ("avx512_fill_bytes", "value"): (0, 255)},
-    unit=lanes_512.UNIT,
+    unit=_UNIT_512,
 )
 AVX2 = InstructionSet(
     name="avx2",
     features=frozenset({"avx2", "fma"}),
     templates=with_reductions(
         "avx2",
-        lanes_256.UNIT,
+        _UNIT_256,
         {
-            Conv2d: _convolutions("avx2", dot_256.WORD_DOTS, dot_256.FLOAT_DOTS),
+            Conv2d: _convolutions("avx2", WORD_DOTS, FLOAT_DOTS_256),
         },
     ),
-    instructions=tuple(dict.fromkeys((*dot_256.WORD_DOTS.instructions, *dot_256.FLOAT_DOTS.instructions))),
+    instructions=tuple(dict.fromkeys((*WORD_DOTS.instructions, *FLOAT_DOTS_256.instructions))),
     operands={
         **_operands("avx2"),
         ("avx2_fill_words", "value"): (-128, 127),
         ("avx2_dot_words", "activations"): (-(2**14), 2**14),
         ("avx2_dot_words", "filters"): (-(2**14), 2**14),
     },
-    unit=lanes_256.UNIT,
+    unit=_UNIT_256,
 )

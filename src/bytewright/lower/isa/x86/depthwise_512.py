@@ -14,16 +14,20 @@ import numpy as np
 from bytewright import ir
 from bytewright.ir.builder import BodyBuilder, load, region
 from bytewright.lower.isa.store_lanes import store_lanes
-from bytewright.lower.isa.vector_unit import memory_parameter
-from bytewright.lower.isa.x86.dot_512 import BYTE_DOTS, BYTES, FILL_BYTES, bytes_of, unsigned
-from bytewright.lower.isa.x86.lanes_512 import FEATURE, LANES, unit_of
-from bytewright.lower.isa.x86.window_rows import ALIGNMENT
+from bytewright.lower.isa.vector_unit import memory_parameter, register_parameter
+from bytewright.lower.isa.window_rows import ALIGNMENT
+from bytewright.lower.isa.x86.dots import BYTE_DOTS
+from bytewright.lower.isa.x86.dots import BYTES as BYTE_PRODUCTS
+from bytewright.lower.isa.x86.lanes import unit_of
+from bytewright.lower.isa.x86.simd import AVX512
 from bytewright.lower.kernels.context import Template, counted, named
 from bytewright.lower.kernels.convolution import Convolution, convolution_of
 from bytewright.ops.convolution import DepthwiseConv2d
 from bytewright.options import Optimize
 
 I8, U8, I32 = ir.DType.I8, ir.DType.U8, ir.DType.I32
+FEATURE, LANES = AVX512.feature, AVX512.lanes
+BYTES = AVX512.bits // 8
 TAPS = 4  # of a group
 MOST_TAPS = 49
 _WORDS = 4  # in 16 bytes, and 16 bytes in a vector
@@ -49,7 +53,7 @@ def _spread(num: int, vectors: int = BYTES // LANES) -> ir.Instruction:
     with body.for_(f"{name}.i", 0, num) as i:
         vector, word, byte = i / LANES, i % LANES / _WORDS, i % _WORDS
         at = (word * vectors + vector) * _WORDS + byte
-        body.store(copy.buffer, at, unsigned(load(elements.buffer, i)))
+        body.store(copy.buffer, at, BYTE_PRODUCTS.held_value(load(elements.buffer, i)))
     mask = f"(__mmask64)UINT64_C(0x{(1 << num) - 1:x})"
     loaded = "_mm512_loadu_si512(elements)" if num == BYTES else f"_mm512_maskz_loadu_epi8({mask}, elements)"
     sources = [vector * _WORDS + word for word in range(_WORDS) for vector in range(vectors)]
@@ -79,7 +83,8 @@ def _load(vectors: int) -> ir.Instruction:
     """Loads what was copied for so many vectors of sums: in each 16 bytes of the register words of these."""
     name = f"avx512_load_spread_bytes_{vectors}"
     num = vectors * LANES
-    values, elements = bytes_of("values", U8, ir.Access.WRITE), memory_parameter("elements", num, U8)
+    values = register_parameter("values", *BYTE_PRODUCTS.activations, ir.Access.WRITE)
+    elements = memory_parameter("elements", num, U8)
     body = BodyBuilder(("values", "elements"))
     if num < BYTES:
         with body.for_(f"{name}.lane", 0, BYTES) as lane:
@@ -98,8 +103,8 @@ return _mm512_maskz_permutexvar_epi32((__mmask16)0x{mask:x}, words, {_NARROW_LOA
 
 def _interleave(vector: int) -> ir.Instruction:
     name = f"avx512_interleave_{vector}"
-    result = bytes_of("result", U8, ir.Access.WRITE)
-    taps = [bytes_of(f"tap{i}", U8) for i in range(TAPS)]
+    result = register_parameter("result", *BYTE_PRODUCTS.activations, ir.Access.WRITE)
+    taps = [register_parameter(f"tap{i}", *BYTE_PRODUCTS.activations) for i in range(TAPS)]
     body = BodyBuilder(("result", *(tap.name for tap in taps)))
     with body.for_(f"{name}.part", 0, _WORDS) as part, body.for_(f"{name}.byte", 0, _WORDS) as byte:
         for i, tap in enumerate(taps):
@@ -218,7 +223,7 @@ class _Kernel:
             if begin < end:
                 with counted(body, "part", last - first) as part:
                     at = region(rows, ky, (part + first) * BYTES)
-                    body.execute(FILL_BYTES, at, ir.const(convolution.zero_point + BYTE_DOTS.offset))
+                    body.execute(BYTE_DOTS.fill, at, ir.const(convolution.zero_point + BYTE_DOTS.offset))
 
         body.note("copy the rows of the input under the window, with zero points around them")
         with counted(body, "ky", window.rows.kernel) as ky:
@@ -255,7 +260,7 @@ class _Kernel:
         counts = [min(LANES, num - v * LANES) for v in range(vectors)]
         sums: list[ir.Buffer] = []
         for v, count in enumerate(counts):
-            unit = unit_of(count)
+            unit = unit_of(AVX512, count)
             total = unit.register(body, "sums")
             body.execute(unit.loads[I32], total, region(self.bias.values, channel + v * LANES))
             sums.append(total)
@@ -276,4 +281,6 @@ class _Kernel:
                 body.execute(BYTE_DOTS.load, weights, region(self.weights, first + at))
                 body.execute(BYTE_DOTS.dot, total, quads, weights)
         for v, (count, total) in enumerate(zip(counts, sums, strict=True)):
-            store_lanes(self.template, unit_of(count), pixel, channel + v * LANES, total, self.bias.finished)
+            store_lanes(
+                self.template, unit_of(AVX512, count), pixel, channel + v * LANES, total, self.bias.finished
+            )

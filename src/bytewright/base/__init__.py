@@ -1,0 +1,1 @@
+"""What every room needs, and needs none: names of C, options, programs, files."""

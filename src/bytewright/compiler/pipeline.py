@@ -1,0 +1,268 @@
+"""From a model to a bundle: the stages in order."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+from bytewright import ir
+from bytewright.base.input_file import read_input
+from bytewright.bundle.write import bundle_files
+from bytewright.codegen.generate import generate_c
+from bytewright.codegen.includes import uses_math
+from bytewright.compiler.remedy.mend_options import require_hardware
+from bytewright.compiler.remedy.refuse import require_fit
+from bytewright.compiler.run_passes import AfterPass, Known, Progress, Runner
+from bytewright.compiler.store import REMEDY_NODES, above_steps, store_smallest
+from bytewright.compiler.trial import Conditions, Trial
+from bytewright.frontends.registry import import_model
+from bytewright.graph.bound.find_bound import find_bound, place_bound, refuse_bindings
+from bytewright.graph.bound.function import BoundValues
+from bytewright.graph.inline_calls import inline_calls
+from bytewright.graph.open_batch import open_batch
+from bytewright.ir.analyses.clock import read_clock
+from bytewright.ir.analyses.stack import stack_uses
+from bytewright.ir.verify.admit import admit, admit_to_codegen
+from bytewright.ir.verify.check_indices import check_indices
+from bytewright.lower.calling_forms import require_forms
+from bytewright.lower.fold_constant_channels import fold_constant_channels
+from bytewright.lower.fold_pad import fold_pad
+from bytewright.lower.lower_graph import lower_graph
+from bytewright.lower.pack_calls import pack_calls
+from bytewright.lower.share_kernels import share_kernels
+from bytewright.naming.name_symbols import name_symbols, taken_names
+from bytewright.options import NOTHING_ASKED, Options
+from bytewright.place.plan_devices import plan_devices
+from bytewright.plan.solve import find_solver
+from bytewright.record.base_pointers import require_ports
+from bytewright.record.build_plan import build_plan
+from bytewright.record.names import names_of
+from bytewright.record.parameter_bytes import parameter_bytes
+from bytewright.record.plan import Plan
+from bytewright.record.plan_file import document_of
+from bytewright.scopes.check_scopes import undeclared_tags
+from bytewright.scopes.fetch_constants import fetch_constants, lacks_constants
+from bytewright.scopes.lower_tags import lower_tags
+from bytewright.scopes.place_scopes import place_scopes
+from bytewright.storage.apply_solution import apply_solution
+from bytewright.storage.choose_ways import choose_ways
+from bytewright.storage.drop_unused_buffers import drop_unused_buffers
+from bytewright.storage.external_stacks import with_external_stacks
+from bytewright.storage.pass_constants import pass_constants
+from bytewright.target.model import Target, without_limits
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A model with a place for every byte.
+
+    Attributes:
+        module: At stage PLANNED.
+        plan: Its plan; there are no files yet.
+        contents: The bytes of the parameter pools, by name.
+        trial: What storage and planner found.
+    """
+
+    module: ir.Module
+    plan: Plan
+    contents: Mapping[str, bytes]
+    trial: Trial
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """What compiling gives.
+
+    Attributes:
+        module: Planned.
+        plan: What plan.json holds.
+        files: Path in the bundle -> content.
+    """
+
+    module: ir.Module
+    plan: Plan
+    files: dict[str, bytes]
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """plan.json."""
+        return document_of(self.plan)
+
+
+def compile_model(
+    model: Path | ir.Module,
+    target: Target,
+    options: Options = NOTHING_ASKED,
+    *,
+    progress: Progress | None = None,
+    after_pass: AfterPass | None = None,
+) -> Compiled:
+    """Compiles a model for a target; nothing is written.
+
+    Args:
+        model: A .tflite file; a .bw file, which is IR text; or a program of kernels and an entry from wherever.
+        target: What to compile for, before the options.
+        options: What the user asked for; those of a file do not concern a program.
+        progress: Told the name of each stage as it begins.
+        after_pass: Given the name of each pass as it ends, and the module that it returned.
+
+    Raises:
+        CompileError: The model or an option is wrong, or it does not fit.
+    """
+    run = Runner(target, progress, after_pass)
+    planned = plan_model(model, target, options, run)  # from a model to a place for every byte: below
+    return compile_planned(planned, options, run)
+
+
+def compile_planned(planned: Planned, options: Options, run: Runner) -> Compiled:
+    """The stages of `compile_model` from the plan on, with the same options and what carried out those before."""
+    run.begin("codegen")  # C text
+    admit_to_codegen(planned.module, planned.plan.hardware)
+    names = names_of(planned.plan)
+    c_files = generate_c(planned.module, planned.plan, names, planned.contents, options.embed)
+    run.begin("bundle")  # what the user takes away
+    plan, files = bundle_files(c_files, planned.plan, uses_math(planned.module))
+    return Compiled(planned.module, plan, files)
+
+
+def plan_model(
+    model: Path | ir.Module, target: Target, options: Options = NOTHING_ASKED, run: Runner | None = None
+) -> Planned:
+    """The stages of `compile_model` up to the plan; `run` carries them out."""
+    find_solver(options.solver)  # before the model is read
+    target = require_hardware(target, options.overrides)
+    run = replace(run or Runner(target), target=target)
+
+    run.begin("frontends")  # bytes of a file -> graph, or the program that a text is
+    if isinstance(model, Path):
+        imported = import_model(model, target, options)
+        model_files = {file.name: read_input(file) for file in imported.files}
+        module = run.verified(imported.pass_name, imported.module, imported.stage)
+    else:
+        admit(model, target)
+        module, model_files = model, dict[str, bytes]()
+    is_program = bool(module.entries)
+    bound: BoundValues = {}
+    if not is_program:
+        if options.batch_max is not None:
+            # Each function at its place, since one may be given samples and another time a constant.
+            module = run(open_batch, inline_calls(module), options.batch_max)
+        # Operators that functions of the application compute
+        bound = find_bound(module, target, options.kernels, options.kernel_file)
+        run.begin("place")  # every value gets a virtual device
+        if bound and options.kernel_file is not None:
+            model_files[options.kernel_file.name] = read_input(options.kernel_file)
+            module = run(place_bound, module, bound)
+    else:
+        refuse_bindings(options.kernels)
+
+    lowered, conditions = lower_model(module, target, options, bound, run)
+
+    @cache
+    def lowered_for(is_planned: bool) -> ir.Module:
+        """With inputs and outputs that are planned or not, which placement looks at."""
+        if is_planned is (conditions.options.io is ir.Io.WORKSPACE):
+            return lowered
+        io = ir.Io.WORKSPACE if is_planned else ir.Io.CALLER
+        return lower_model(module, target, replace(options, io=io), bound, Runner(target))[0]
+
+    # What passes returned is remembered, for the search for a way out; nobody can be shown a pass that does not run.
+    in_search = replace(run, after_pass=None, known=Known())
+    run = run if run.after_pass is not None else in_search
+    # storage and plan (`store`), as asked for; or else the refusal says with which other options there is a plan
+    trial = require_fit(
+        lowered,
+        conditions,
+        partial(store_smallest, lowered, run, is_program=is_program),
+        partial(_store_quickly, lowered_for, in_search, is_program=is_program),
+    )
+    return _planned(trial, model_files, run)
+
+
+def _planned(trial: Trial, model_files: Mapping[str, bytes], run: Runner) -> Planned:
+    """The model with the plan of a trial that fits."""
+    target = trial.conditions.target
+    run = replace(run, target=target)
+    trial = _with_ways(trial, run)
+    module = run(apply_solution, trial.module, trial.workspace, trial.parameters)
+    contents = parameter_bytes(module, target, trial.parameters)
+    plan = build_plan(
+        module,
+        target,
+        trial.conditions.options,
+        trial.timeline,
+        trial.stack,
+        trial.workspace,
+        trial.parameters,
+        trial.overlaps,
+        contents,
+        model_files,
+        trial.segments,
+        trial.plain_workspace_bytes,
+        trial.parts,
+    )
+    require_ports(plan)
+    return Planned(module, plan, contents, trial)
+
+
+def lower_model(
+    module: ir.Module, target: Target, options: Options, bound: BoundValues, run: Runner
+) -> tuple[ir.Module, Conditions]:
+    """The stages of `plan_model` from placement to storage; and the conditions under which to store what they return.
+
+    Args:
+        module: A graph, or the program that a text is.
+        target: As the options change it.
+        options: What the user asked for.
+        bound: Operators that functions of the application compute.
+        run: Carries the stages out.
+    """
+    if not module.entries:
+        module = run(plan_devices, module, target, options.on, options.io)
+        run.begin("lower")  # operators are fused into kernels, which an entry calls
+        module = run(inline_calls, module)
+        module = run(fold_pad, module, bound)
+        module = run(fold_constant_channels, module, target, bound)
+        module = run(lower_graph, module, target, bound, options.optimize)
+        module = run(share_kernels, module)
+
+    # Every argument, every stack and every name is made plain, for storage to decide about.
+    module = run(pass_constants, module)
+    if not undeclared_tags(module, target):  # or a buffer could go that storage has to refuse
+        module = run(drop_unused_buffers, module)
+    if ir.allocates_border(module.main):  # a text that was printed after `place_io`
+        options = replace(options, io=ir.Io.WORKSPACE)
+    # The scopes of kernels and of what they are given meet.
+    module = run(place_scopes, module, target, options.io)
+    if lacks_constants(module, target):  # of devices that have memory of their own alone
+        module = run(fetch_constants, module, target)
+    target = with_external_stacks(module, target)
+    if any(tag.lowering_pass for tag in target.scope_tags):
+        module = run(lower_tags, module, target)
+    if options.calling_form is ir.Form.PACKED:
+        module = run(pack_calls, module)
+    require_forms(module, options)
+    module = run(name_symbols, module, options.entry_form)
+    check_indices(module)
+    return module, Conditions(target, options)
+
+
+def _with_ways(trial: Trial, run: Runner) -> Trial:
+    """The trial with each step run the way that its plan needs; offsets and ticks stay as they are."""
+    target, options = trial.conditions.target, trial.conditions.options
+    taken = taken_names(trial.module, options.entry_form)
+    module = run(choose_ways, trial.module, trial.overlaps, trial.workspace, taken)
+    if module is trial.module:
+        return trial
+    stack = stack_uses(module, target, above_steps(module, target, options))
+    return replace(trial, module=module, timeline=read_clock(module, target), stack=stack)
+
+
+def _store_quickly(
+    lowered_for: Callable[[bool], ir.Module], run: Runner, conditions: Conditions, *, is_program: bool
+) -> Trial:
+    """As `store`, for the search for a remedy: nobody is shown the passes, and what no run uses is no obstacle."""
+    run = replace(run, target=without_limits(conditions.target))
+    module = run(drop_unused_buffers, lowered_for(conditions.options.io is ir.Io.WORKSPACE))
+    return store_smallest(module, run, conditions, is_program=is_program, node_budget=REMEDY_NODES)

@@ -1,0 +1,404 @@
+"""Looks for options that make a compile succeed, by trying: nothing is offered that was not stored and planned.
+
+From little to much: pools of another size, layers by rows, one more pool, other pins, all of this together; and at last
+what changes how the model is called, inputs and outputs elsewhere. Under each of these, the pools that are too small
+are first given all that their memories have; where even that does not fit, no size will do. Else each of them alone is
+given what the planner then uses, and the remedy that asks for the fewest bytes more is taken. What a memory lacks for
+it, other pools of the memory give up, and at last the stack. Where no option helps because a device does not reach a
+memory, a line for the target file may.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import product
+
+from bytewright import ir
+from bytewright.compiler.remedy.remedy import ReachEdit, Remedy, role_of_pin
+from bytewright.compiler.remedy.room import (
+    LEAST_BYTES,
+    ROLES,
+    missing_bytes,
+    resized,
+    room_for,
+    shrunk,
+    with_pools,
+    with_sizes,
+)
+from bytewright.compiler.remedy.tries import Tries
+from bytewright.compiler.trial import Attempt, Conditions, Trial
+from bytewright.options import Pin, Rows
+from bytewright.scopes.check_scopes import undeclared_tags
+from bytewright.storage.rows.steps import read_rows
+from bytewright.target.capacity import bytes_left
+from bytewright.target.model import DEFAULT_PROVIDER, Device, Memory, Pool, Role, Target
+from bytewright.target.options import Overrides, PoolOption, ResizeOption
+
+
+def find_remedy(module: ir.Module, conditions: Conditions, attempt: Attempt) -> Remedy | None:
+    """The least change of options that works, or a line for the target file; None if neither is found.
+
+    Args:
+        module: What is stored.
+        conditions: Those of a compile that failed.
+        attempt: Stores the module under conditions.
+    """
+    devices = devices_at_work(module, conditions.target)
+    search = _Search(conditions, devices, attempt)
+    # Pools with the names of scopes that the target does not have would do.
+    tags = tuple(undeclared_tags(module, conditions.target))
+    remedy = search.first(_named_pools(conditions.target, devices, tags) if tags else [Remedy()])
+    if remedy is None:
+        remedy = search.by_groups(
+            _Changes(conditions, devices, search.other_rows(module), search.other_io(module))
+        )
+    return remedy or search.with_an_edit()
+
+
+def devices_at_work(module: ir.Module, target: Target) -> tuple[Device, ...]:
+    """The devices that run some function of the program."""
+    names = {function.device for function in (*module.entries, *module.kernels)}
+    return tuple(device for device in target.devices if device.name in names)
+
+
+def _named_pools(target: Target, devices: tuple[Device, ...], tags: tuple[str, ...]) -> Iterator[Remedy]:
+    for role, memory in product(ROLES, target.memories):
+        is_reached = any(device.reaches(memory.name) for device in devices)
+        if is_reached and (memory.is_writable or role is Role.PARAMETERS):
+            yield Remedy(pools=tuple(_new_pool(target, tag, memory, role) for tag in tags))
+
+
+@dataclass(frozen=True, slots=True)
+class _Changes:
+    """What may be tried, without sizes.
+
+    Attributes:
+        rows: Other ways to run layers by rows, which lead to other plans.
+        io: Other places of inputs and outputs.
+    """
+
+    conditions: Conditions
+    devices: tuple[Device, ...]
+    rows: tuple[Rows, ...]
+    io: tuple[ir.Io, ...]
+
+    def small(self, rows: Rows | None, io: ir.Io | None) -> Iterator[Remedy]:
+        """One of these two alone, or else, from little to much, a pool or other pins."""
+        if rows is not None or io is not None:
+            yield Remedy(rows=rows, io=io)
+            return
+        yield from self._pools()
+        if self.conditions.options.pins:
+            yield from self._pins()
+
+    def most_generous(self, rows: Rows | None, io: ir.Io | None) -> Iterator[Remedy]:
+        """Every memory that is not used yet, and pins out of the way."""
+        target, pins = self.conditions.target, self.conditions.options.pins
+        pools = tuple(
+            pool for memory in target.memories for pool in _addable(target, self.devices, ROLES, memory)
+        )
+        change = Remedy(pools=pools, rows=rows, io=io)
+        yield change
+        if pins:
+            for pool in (*target.pools, *pools):
+                yield replace(change, pins=_all_pinned(self.conditions, pool))
+            yield replace(change, without=pins)
+
+    def rows_with(self, io: ir.Io | None) -> tuple[Rows | None, ...]:
+        """As they are, and otherwise; an image cannot come by rows where layers do not take rows."""
+        if io is ir.Io.ROWS and self.conditions.options.rows is Rows.OFF:
+            return self.rows or (Rows.AUTO,)
+        return (None, *self.rows)
+
+    def _pools(self) -> Iterator[Remedy]:
+        target = self.conditions.target
+        for roles in ((Role.WORKSPACE,), (Role.PARAMETERS,), ROLES):
+            for memory in target.memories:
+                pools = _addable(target, self.devices, roles, memory)
+                if len(pools) == len(roles):
+                    yield Remedy(pools=pools)
+
+    def _pins(self) -> Iterator[Remedy]:
+        target, pins = self.conditions.target, self.conditions.options.pins
+        for pin in reversed(pins):
+            for pool in target.pools_of(role_of_pin(pin, target)):
+                if pool.name != pin.pool:
+                    yield Remedy(pins=(pin.moved_to(pool.name),))
+        for pool in target.pools:
+            yield Remedy(pins=_all_pinned(self.conditions, pool))
+        for pin in reversed(pins):
+            yield Remedy(without=(pin,))
+        yield Remedy(without=pins)
+
+
+def _all_pinned(conditions: Conditions, pool: Pool) -> tuple[Pin, ...]:
+    """Every pin to a pool of the same role, or to none, led to this one."""
+    pins = [pin for pin in conditions.options.pins if role_of_pin(pin, conditions.target) is pool.role]
+    return tuple(pin.moved_to(pool.name) for pin in pins)
+
+
+def _addable(
+    target: Target, devices: tuple[Device, ...], roles: tuple[Role, ...], memory: Memory
+) -> tuple[Pool, ...]:
+    """A pool for each role that some device would find nothing else for in the memory."""
+    reaching = [device.name for device in devices if device.reaches(memory.name)]
+    pools: list[Pool] = []
+    for role in roles:
+        known = [pool for pool in target.pools_in(memory.name) if pool.role is role]
+        is_served = all(any(name in pool.devices for pool in known) for name in reaching)
+        if is_served or (role is Role.WORKSPACE and not memory.is_writable):
+            continue
+        taken = {*(p.name for p in (*target.pools, *pools)), *(tag.name for tag in target.scope_tags)}
+        name = memory.name if memory.name not in taken else f"{memory.name}_{role.value}"
+        pools.append(_new_pool(target, name, memory, role))
+    return tuple(pools)
+
+
+def _new_pool(target: Target, name: str, memory: Memory, role: Role) -> Pool:
+    devices = tuple(device.name for device in target.devices_reaching(memory.name))
+    return Pool(name, memory.name, role, LEAST_BYTES, provider=DEFAULT_PROVIDER[role], devices=devices)
+
+
+class _Search:
+    """Tries remedies for one failure."""
+
+    def __init__(self, conditions: Conditions, devices: tuple[Device, ...], attempt: Attempt) -> None:
+        self.conditions = conditions
+        self.devices = devices
+        self.tries = Tries(attempt, lambda trial: trial.fits)
+
+    def first(self, changes: Iterable[Remedy]) -> Remedy | None:
+        """The first change that makes it fit, with sizes."""
+        return self._first_of(remedy for change in changes for remedy in self._with_sizes(change))
+
+    def by_groups(self, changes: _Changes) -> Remedy | None:
+        """The first change that works. Where the most generous ones with some rows and io do not, nor do others."""
+        found = self.first(Remedy(rows=rows) for rows in changes.rows)
+        for io in (None, *changes.io):
+            for rows in changes.rows_with(io):
+                generous = tuple(changes.most_generous(rows, io))
+                if found is None and any(map(self.has_room, generous)):
+                    found = self.first((*changes.small(rows, io), *generous))
+        return found
+
+    def other_io(self, module: ir.Module) -> tuple[ir.Io, ...]:
+        """Where else inputs and outputs may be; what lets the application keep fewer bytes of its own comes first.
+
+        By rows an image needs some bytes of the workspace, with the application none. So rows are for one that was to
+        be planned, and come before `--io caller`, under which it would be whole in memory that nobody looks for here.
+        Planned ones go where those of the application may not, and need more bytes.
+        """
+        if ir.allocates_border(module.main):  # the text says where they are
+            return ()
+        if self.conditions.options.io is ir.Io.WORKSPACE:
+            return (ir.Io.ROWS, ir.Io.CALLER)
+        at_caller = () if self.conditions.options.io is ir.Io.CALLER else (ir.Io.CALLER,)
+        is_refused = self.tries.outcome(self.conditions) is None
+        return (*at_caller, ir.Io.WORKSPACE) if is_refused else at_caller
+
+    def other_rows(self, module: ir.Module) -> tuple[Rows, ...]:
+        """Another way to run layers by rows, if it leads to another plan: `auto`, which fits wherever others do."""
+        asked, steps = self.conditions.options.rows, read_rows(module).steps
+        if asked is Rows.AUTO or not any(number + 1 in steps for number in steps):
+            return ()
+        return (Rows.AUTO,) if self._differ(asked, Rows.AUTO) else ()
+
+    def _differ(self, one: Rows, other: Rows) -> bool:
+        """Whether the planner is asked for something else; so too where neither comes as far as that."""
+        first, second = (
+            self.tries.outcome(Remedy(rows=rows).apply(self.conditions)) for rows in (one, other)
+        )
+        return first is None or second is None or first.workspace_problem != second.workspace_problem
+
+    def with_an_edit(self) -> Remedy | None:
+        """A device that reaches one memory more."""
+        target = self.conditions.target
+        return self._first_of(
+            Remedy(edits=(ReachEdit(device.name, memory.name),))
+            for device, memory in product(target.devices, target.memories)
+            if not device.reaches(memory.name)
+        )
+
+    def _first_of(self, remedies: Iterable[Remedy]) -> Remedy | None:
+        return self.tries.first(remedies, lambda remedy: remedy.apply(self.conditions))
+
+    def _with_sizes(self, change: Remedy) -> Iterator[Remedy]:
+        """The change with sizes of pools and stacks that it needs, those that ask for the fewest bytes more first."""
+        base, added = change.apply(self.conditions), {pool.name for pool in change.pools}
+        first = self.tries.outcome(base)
+        if first is None:
+            return
+        for stack_bytes in dict.fromkeys(
+            (_least_stack(first) if _exceeds(first) else None, _least_stack(first))
+        ):
+            limited = _with_stack(base, stack_bytes)
+            wide = self._widened(limited, first, added)
+            if wide is not None:
+                trials = (*self._relaxed(limited, first), wide)
+                sized = (_sized(change, limited.target, trial, stack_bytes) for trial in trials)
+                yield from (remedy for remedy, _ in sorted(filter(None, sized), key=lambda pair: pair[1]))
+
+    def has_room(self, change: Remedy) -> bool:
+        """Whether all the bytes that memories have would do."""
+        base, added = change.apply(self.conditions), {pool.name for pool in change.pools}
+        first = self.tries.outcome(base)
+        if first is None:
+            return False
+        return self._widened(_with_stack(base, _least_stack(first)), first, added) is not None
+
+    def _widened(self, base: Conditions, first: Trial, added: set[str]) -> Trial | None:
+        """With all that the memories have for the pools that are too small; None if it does not fit even then.
+
+        Where parameters and workspace are short of the same memory, each of them is served first in turn.
+        """
+        roles = _short_roles(base.target, first)
+        orders = dict.fromkeys((roles[::-1], roles))
+        trials = (self._served(base, first, order, added) for order in orders)
+        return next((trial for trial in trials if trial is not None), None)
+
+    def _served(
+        self, base: Conditions, first: Trial, roles: tuple[Role, ...], added: set[str]
+    ) -> Trial | None:
+        trial = first
+        for index, role in enumerate(roles):
+            wide = _with_all_room(base.target, self.devices, role, roles[index:], trial, added)
+            base = replace(base, target=wide)
+            tried = self.tries.outcome(base)
+            if tried is None or role in tried.failing_roles:
+                return None
+            trial = tried
+        tried = self.tries.outcome(base)
+        return tried if tried is not None and tried.fits else None
+
+    def _relaxed(self, base: Conditions, first: Trial) -> Iterator[Trial]:
+        """With one pool of each failing role without a limit."""
+        choices = [base.target.pools_of(role) for role in first.failing_roles]
+        for pools in product(*choices):
+            unlimited = with_sizes(base.target, {pool.name: None for pool in pools})
+            trial = self.tries.outcome(replace(base, target=unlimited))
+            if trial is not None and trial.fits:
+                yield trial
+
+
+def _exceeds(trial: Trial) -> bool:
+    return any(use.excess_bytes for use in trial.stack)
+
+
+def _least_stack(trial: Trial) -> int:
+    """The `--max-stack-size`, one for all contexts, that this trial's stacks keep, reserves included."""
+    target = trial.conditions.target
+    needs = [use.size_bytes + target.context(use.context).stack_reserve_bytes for use in trial.stack]
+    return max((*needs, *(context.stack_reserve_bytes + 1 for context in target.contexts)), default=1)
+
+
+def _with_stack(base: Conditions, stack_bytes: int | None) -> Conditions:
+    """Every stack of this size, whether or not its memory has it."""
+    if stack_bytes is None:
+        return base
+    devices = tuple(
+        replace(d, contexts=tuple(replace(c, max_stack_size_bytes=stack_bytes) for c in d.contexts))
+        for d in base.target.devices
+    )
+    return replace(base, target=replace(base.target, devices=devices))
+
+
+def _short_roles(target: Target, trial: Trial) -> tuple[Role, ...]:
+    """Roles without a plan, and those whose pools must make room in a memory that is too full."""
+    full = [m.name for m in target.memories if (bytes_left(target, m) or 0) < 0]
+    crowded = {pool.role for name in full for pool in target.pools_in(name)}
+    return tuple(role for role in ROLES if role in trial.failing_roles or role in crowded)
+
+
+def _with_all_room(
+    target: Target,
+    devices: tuple[Device, ...],
+    role: Role,
+    roles: tuple[Role, ...],
+    trial: Trial,
+    added: set[str],
+) -> Target:
+    """In each memory one pool of the role with all that others leave it.
+
+    It is one that is added, or else the first that a device of the program may use.
+    """
+    names = {device.name for device in devices}
+    widened: dict[str, Pool] = {}
+    for memory in target.memories:
+        pools = [p for p in target.pools_in(memory.name) if p.role is role and not p.is_for_io]
+        if not pools:
+            continue
+        chosen = min(pools, key=lambda pool: (pool.name not in added, names.isdisjoint(pool.devices)))
+        least = {
+            pool.name: _least_bytes(pool, role, roles, trial, added)
+            for pool in target.pools
+            if pool.role in ROLES
+        }
+        room_bytes = room_for(with_sizes(target, least), chosen)
+        size_bytes = None if room_bytes is None else max(room_bytes, LEAST_BYTES)
+        widened[chosen.name] = replace(chosen, size_bytes=size_bytes, takes_remainder=True)
+    # Those for inputs and outputs take what these need; `_sized` looks whether the memory has it.
+    for pool in (pool for pool in target.pools_of(role) if pool.is_for_io):
+        widened[pool.name] = replace(pool, size_bytes=None, takes_remainder=False)
+    return with_pools(target, widened)
+
+
+def _least_bytes(pool: Pool, role: Role, roles: tuple[Role, ...], trial: Trial, added: set[str]) -> int:
+    """What a pool keeps when one of `role` in its memory is widened; `roles` are those that are to be widened yet."""
+    top_bytes = trial.tops.get(pool.name, 0)
+    if pool.name in added:
+        return top_bytes
+    if pool.is_for_io and trial.conditions.options.io is not ir.Io.WORKSPACE:
+        return LEAST_BYTES  # nobody uses it
+    if pool.role not in roles:
+        return max(top_bytes, LEAST_BYTES)
+    if pool.role is not role or pool.takes_remainder or pool.size_bytes is None:
+        return LEAST_BYTES
+    return pool.size_bytes
+
+
+def _sized(
+    change: Remedy, target: Target, trial: Trial, stack_bytes: int | None
+) -> tuple[Remedy, tuple[int, int]] | None:
+    """The remedy with the sizes that a trial needs, and how much it asks for; None if a memory lacks them.
+
+    Args:
+        change: The remedy without sizes.
+        target: With the change and the stack.
+        trial: Of this target, with some pools larger.
+        stack_bytes: Of every stack, if that changes too.
+    """
+    tops = trial.tops
+    added = {pool.name for pool in change.pools}
+    sizes: dict[str, int] = {}
+    for pool in target.pools:
+        top_bytes = tops.get(pool.name, 0)
+        is_open = pool.takes_remainder or pool.size_bytes is None
+        is_too_small = not is_open and pool.size_bytes is not None and top_bytes > pool.size_bytes
+        if pool.name in added or is_too_small:
+            sizes[pool.name] = top_bytes
+    grown_bytes = sum(size - (target.pool(name).size_bytes or 0) for name, size in sizes.items())
+    sizes |= shrunk(resized(target, sizes), set(sizes), tops)
+    if any(missing_bytes(resized(target, sizes), memory, tops) > 0 for memory in target.memories):
+        return None
+    overrides = Overrides(
+        workspace=_pool_list(target, Role.WORKSPACE, added, sizes),
+        parameters=_pool_list(target, Role.PARAMETERS, added, sizes),
+        resize=tuple(ResizeOption(name, size) for name, size in sizes.items() if name not in added),
+        max_stack_size=stack_bytes,
+    )
+    return replace(change, overrides=overrides, pools=()), (grown_bytes, len(sizes))
+
+
+def _pool_list(target: Target, role: Role, added: set[str], sizes: dict[str, int]) -> tuple[PoolOption, ...]:
+    """All pools of a role as options, if one is added; those that were there with the size that they had."""
+    pools = [pool for pool in target.pools_of(role) if not pool.is_for_io]
+    if not any(pool.name in added and sizes.get(pool.name) for pool in pools):
+        return ()
+    return tuple(
+        PoolOption(
+            pool.name,
+            sizes[pool.name] if pool.name in added else None if pool.takes_remainder else pool.size_bytes,
+            None if pool.memory == pool.name else pool.memory,
+        )
+        for pool in pools
+        if pool.name not in added or sizes[pool.name]
+    )

@@ -1,0 +1,206 @@
+"""Why a model does not fit: by how many bytes, at which step, because of which buffers, and what would help.
+
+Everything that is missing is said at once. The help is the same under each, because it mends all of it: options that
+were tried with success (`find_remedy.py`), or that there are none. Where constants alone have more bytes than the
+target, nothing is tried, and nothing else is asked.
+"""
+
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from bytewright import ir
+from bytewright.compiler.remedy.constants import bytes_together, constants_of, where_constants_fit
+from bytewright.compiler.remedy.find_remedy import devices_at_work, find_remedy
+from bytewright.compiler.shortfall import Shortfall, largest_shortfall
+from bytewright.compiler.trial import Attempt, Conditions, Trial
+from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.ir.analyses.clock import Timeline
+from bytewright.ir.analyses.stack import stack_refusals
+from bytewright.ir.symbols import scalar_symbols
+from bytewright.options import parse_pin_option
+from bytewright.plan.problem import Buffer, Problem
+from bytewright.plan.solution import Shortage, Status
+from bytewright.plan.solve import solve
+from bytewright.target.model import Target
+from bytewright.target.size import format_size
+
+MAX_BUFFERS_SHOWN = 6
+# What other options than those given may mend: pins, pools that scopes name, and everything that does not fit.
+_MENDABLE = ("BW204", "BW209", "BW301", "BW302")
+_PLAN_IO = "--io workspace"  # of a pin to a pool for inputs and outputs
+
+
+def require_fit(module: ir.Module, conditions: Conditions, attempt: Attempt, quick_attempt: Attempt) -> Trial:
+    """The module stored under the conditions.
+
+    Args:
+        module: What is stored.
+        conditions: What the user asked for.
+        attempt: Stores it.
+        quick_attempt: The same with a smaller budget, for the many attempts that look for a remedy: what it can
+            plan, the other one can.
+
+    Raises:
+        CompileError: It does not fit, or the conditions contradict each other, with options that would work.
+    """
+    _require_room_for_constants(module, conditions.target)
+    try:
+        trial = attempt(conditions)
+    except CompileError as error:
+        if any(diagnostic.code not in _MENDABLE for diagnostic in error.diagnostics):
+            raise
+        diagnostics, otherwise = error.diagnostics, _NO_PLACE
+    else:
+        if trial.fits:
+            return trial
+        diagnostics, otherwise = refusals(trial), _no_room(conditions.target, module)
+    meant = _meant(conditions, diagnostics, quick_attempt)
+    if meant is not None:
+        raise CompileError(replace(diagnostic, help=meant) for diagnostic in diagnostics)
+    remedy = find_remedy(module, conditions, where_constants_fit(module, quick_attempt))
+    text = otherwise if remedy is None else remedy.text(conditions.target)
+    is_said = all(diagnostic.help not in (None, _PLAN_IO) for diagnostic in diagnostics)
+    if is_said and (remedy is None or remedy.without):
+        raise CompileError(diagnostics)  # what was meant is better than nothing, where each error can say it
+    raise CompileError(replace(diagnostic, help=text) for diagnostic in diagnostics)
+
+
+def _require_room_for_constants(module: ir.Module, target: Target) -> None:
+    """Refuses a module whose constants have more bytes than all memories together, before it is stored."""
+    pools, room_bytes = target.parameter_pools, bytes_together(target.memories)
+    constants = constants_of(module, target)
+    needed_bytes = sum(constant.size_bytes for constant in constants)
+    if not pools or room_bytes is None or needed_bytes <= room_bytes:
+        return
+    capacity_bytes = sum(target.capacity_bytes(pool) or 0 for pool in pools)
+    whole = Shortfall(tuple(pool.name for pool in pools), capacity_bytes, needed_bytes, 0)
+    names = ", ".join(memory.name for memory in target.memories)
+    advice = f"no option helps: all memories ({names}) have {room_bytes} B together; {_smaller_model(module)}"
+    raise CompileError(
+        [Diagnostic("BW301", _headline(whole, None), tuple(_largest_of(constants, None)), advice)]
+    )
+
+
+def _meant(conditions: Conditions, diagnostics: tuple[Diagnostic, ...], attempt: Attempt) -> str | None:
+    """The options that the refusals themselves advise, where all of them do and the compile succeeds with them.
+
+    These are pins, and that inputs and outputs be planned. They keep to what was meant; a search for any options that
+    work does not.
+    """
+    options = conditions.options
+    advised: list[str] = []
+    for diagnostic in diagnostics:
+        if diagnostic.help == _PLAN_IO:
+            advised.append(_PLAN_IO)
+            options = replace(options, io=ir.Io.WORKSPACE)
+            continue
+        words = shlex.split(diagnostic.help or "") if (diagnostic.help or "").startswith("--pin ") else []
+        wrong = [pin for pin in options.pins if diagnostic.message.startswith(f"--pin '{pin}' ")]
+        if len(words) != 2 or not wrong:
+            return None
+        advised.append(diagnostic.help or "")
+        kept = (pin for pin in options.pins if pin != wrong[0])
+        options = replace(options, pins=(*kept, parse_pin_option(words[1])))
+    try:
+        trial = attempt(replace(conditions, options=options))
+    except CompileError:
+        return None
+    return " ".join(dict.fromkeys(advised)) if advised and trial.fits else None
+
+
+_NO_PLACE = "no option helps: the program asks for a place that the target does not have"
+
+
+def _no_room(target: Target, module: ir.Module) -> str:
+    devices = devices_at_work(module, target)
+    who = " or ".join(f"device '{device.name}'" for device in devices)
+    memories = ", ".join(dict.fromkeys(name for device in devices for name in device.reached_memories))
+    return f"no option helps: all that {who} reaches ({memories}) was tried; {_smaller_model(module)}"
+
+
+def _smaller_model(module: ir.Module) -> str:
+    batch = "batch or " if scalar_symbols(module.main) else ""
+    return f"take a smaller {batch}model, or a target with more memory"
+
+
+def refusals(trial: Trial) -> tuple[Diagnostic, ...]:
+    """What is missing: a diagnostic for each stack and for each role of pools."""
+    found = stack_refusals(trial.stack, trial.module, trial.conditions.target)
+    solver = trial.conditions.options.solver
+    if not trial.workspace.has_plan:
+        found.append(_without_plan(trial.workspace_problem, solver, trial.timeline))
+    if not trial.parameters.has_plan:
+        found.append(_without_plan(trial.parameter_problem, solver, None))
+    return tuple(found)
+
+
+def _without_plan(problem: Problem, solver: str, timeline: Timeline | None) -> Diagnostic:
+    """Why a problem has no plan.
+
+    Args:
+        problem: For which the solver found none.
+        solver: Its name.
+        timeline: Tells steps from ticks; None for parameters, which are alive always.
+    """
+    solution = solve(problem, solver)
+    if solution.status is not Status.INFEASIBLE:
+        return replace(solution.diagnose(), help=None)
+    conflict = [buffer for buffer in problem.buffers if buffer.name in set(solution.infeasible_set)]
+    notes = [_pool_note(shortage, timeline, conflict) for shortage in solution.shortages]
+    if len(conflict) == 1:
+        message = f"{_described(conflict[0], timeline)} cannot be placed"
+    else:
+        total = sum(buffer.size_bytes for buffer in conflict)
+        message = f"{len(conflict)} buffers, {total} B, cannot be placed together"
+        notes.extend(_largest_of(conflict, timeline))
+        if solution.irreducible:
+            notes.append("without any one of them the others can be placed")
+    whole = largest_shortfall(problem)
+    if whole is None:
+        return Diagnostic("BW301", message, tuple(notes))
+    return Diagnostic("BW301", _headline(whole, timeline), (message, *notes))
+
+
+def _largest_of(buffers: Sequence[Buffer], timeline: Timeline | None) -> Iterator[str]:
+    """The largest buffers, and how many others there are."""
+    largest = sorted(buffers, key=lambda buffer: (-buffer.size_bytes, buffer.name))
+    yield from (_described(buffer, timeline) for buffer in largest[:MAX_BUFFERS_SHOWN])
+    if len(largest) > MAX_BUFFERS_SHOWN:
+        yield f"and {len(largest) - MAX_BUFFERS_SHOWN} more"
+
+
+def _headline(whole: Shortfall, timeline: Timeline | None) -> str:
+    """Need, capacity and difference of the whole pool, or of several."""
+    when = _when(timeline, whole.tick, [])
+    names = ", ".join(f"'{name}'" for name in whole.pools)
+    has = f"pool {names} has {whole.capacity_bytes} B"
+    if len(whole.pools) > 1:
+        has = f"pools {names} have {whole.capacity_bytes} B together"
+    return f"{has}, at least {whole.needed_bytes} B are needed{when}: {whole.missing_bytes} B too few"
+
+
+def _described(buffer: Buffer, timeline: Timeline | None) -> str:
+    """`'conv2d_3/out' (36864 B, steps 4..6)`."""
+    if timeline is None:
+        return f"'{buffer.name}' ({buffer.size_bytes} B)"
+    first, last = timeline.steps_alive(buffer.name)
+    steps = f"step {first}" if first == last else f"steps {first}..{last}"
+    return f"'{buffer.name}' ({buffer.size_bytes} B, {steps})"
+
+
+def _pool_note(shortage: Shortage, timeline: Timeline | None, conflict: list[Buffer]) -> str:
+    missing = shortage.needed_bytes - shortage.capacity_bytes
+    when = _when(timeline, shortage.tick, conflict)
+    text = f"{shortage.pool}  {format_size(shortage.capacity_bytes)}, {shortage.needed_bytes} B needed{when}"
+    return f"{text}: {missing} B too few" if missing > 0 else text
+
+
+def _when(timeline: Timeline | None, tick: int | None, conflict: list[Buffer]) -> str:
+    """` at step 3`, that of a tick; where one buffer alone is too large, the first that it lives in."""
+    steps: list[int] = []
+    if timeline is not None and tick is not None:
+        steps = [step.index for step in timeline.steps if step.ticks[0] <= tick < step.ticks[1]]
+    elif timeline is not None and len(conflict) == 1:
+        steps = [timeline.steps_alive(conflict[0].name)[0]]
+    return f" at step {steps[0]}" if steps else ""

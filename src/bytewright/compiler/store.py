@@ -1,0 +1,388 @@
+"""From a lowered module to a place for every buffer: storage and planner, tried with what could save memory.
+
+Two things change which buffers there are before any of them is placed: parts of others, which spare copies, and
+segments of steps that run together row by row. Whether they pay is for the planner to say, so plans are compared.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from enum import Enum, auto
+from functools import partial
+
+from bytewright import ir
+from bytewright.compiler.describe_segments import describe_segments
+from bytewright.compiler.run_passes import Known, Runner
+from bytewright.compiler.trial import Conditions, Trial
+from bytewright.ir.analyses.clock import Timeline, read_clock
+from bytewright.ir.analyses.stack import Above, limited, packed_entry, pushing_entry, stack_uses
+from bytewright.ir.walk import allocations
+from bytewright.naming.name_symbols import name_symbols
+from bytewright.options import Options, Rows
+from bytewright.plan.problem import Problem
+from bytewright.plan.request import DEFAULT_NODE_BUDGET
+from bytewright.plan.solution import Solution, Status
+from bytewright.plan.solve import solve
+from bytewright.record.plan import PlannedPart
+from bytewright.scopes.attach_candidates import attach_candidates
+from bytewright.scopes.check_addresses import check_addresses
+from bytewright.scopes.check_scopes import check_scopes
+from bytewright.storage.build_problem import (
+    build_parameter_problem,
+    build_workspace_problem,
+    limit_parameters,
+    limit_workspace,
+)
+from bytewright.storage.end_with_lines import end_with_lines
+from bytewright.storage.find_overlaps import Overlap, find_overlaps
+from bytewright.storage.find_parts import Part, find_parts, places_of
+from bytewright.storage.join_alignments import join_alignments
+from bytewright.storage.make_arenas import make_arenas
+from bytewright.storage.own_lines import own_lines
+from bytewright.storage.pin_buffers import pin_buffers
+from bytewright.storage.place_io import place_io
+from bytewright.storage.place_scratch import place_scratch
+from bytewright.storage.rows.alive import Alive, alive_of
+from bytewright.storage.rows.choose_segments import choose_segments
+from bytewright.storage.rows.fuse_rows import fuse_rows
+from bytewright.storage.rows.segment import Segment
+from bytewright.storage.rows.steps import read_rows
+from bytewright.storage.rows.take_rows import take_rows, taken_rows, without_segment
+from bytewright.storage.share_requests import requests_by_call
+from bytewright.storage.take_parts import take_parts
+from bytewright.target.model import Target, without_limits
+
+# How often parts are tried: all at once first, then halves of those that did not pay.
+MOST_TRIES = 12
+# What each of the attempts may cost that look for a way out when a model does not fit: a fraction of a second.
+REMEDY_NODES = 20_000
+
+
+class Cut(Enum):
+    """Which steps run together row by row.
+
+    NONE: None.
+    PEAK: Those of the cut that lowers the peak, where the plan needs less with them.
+    EVERYWHERE: Those of the cut that keeps the least everywhere.
+    """
+
+    NONE = auto()
+    PEAK = auto()
+    EVERYWHERE = auto()
+
+
+# What is tried for each way to ask. Sums of sizes choose segments, so the plan of one cut may need less than that of
+# another whose sum is smaller: `auto` has both cuts planned.
+CUTS = {
+    Rows.OFF: (),
+    Rows.AUTO: (Cut.PEAK, Cut.EVERYWHERE),
+    Rows.MAX: (Cut.EVERYWHERE,),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Tried:
+    """What came of some parts, with the segments that were best with them."""
+
+    trial: Trial
+    parts: tuple[Part, ...]
+    segments: tuple[Segment, ...]
+
+
+def store_smallest(
+    module: ir.Module,
+    run: Runner,
+    conditions: Conditions,
+    *,
+    is_program: bool = False,
+    node_budget: int = DEFAULT_NODE_BUDGET,
+) -> Trial:
+    """As `store`, without copies of what can be a part, and with steps that run together row by row, as was asked.
+
+    Parts are taken where the workspaces need no more with them; segments where they need less, or as was asked. Each
+    kind of segments has its parts chosen for itself, so what is said of the plan without is what comes of asking for
+    it.
+
+    Args:
+        module: Lowered.
+        run: Carries out the passes.
+        conditions: What to store it for.
+        is_program: Whether its steps are what somebody wrote, copies included, and no model's.
+        node_budget: What the planner may spend.
+
+    Raises:
+        CompileError: The conditions contradict each other or the module.
+    """
+    run = replace(run, target=without_limits(run.target))  # no pass of this module reads limits
+    # Whoever is shown passes is shown those of the result alone.
+    quiet = replace(run, after_pass=None, known=run.known or Known())
+    search = _Search(module, quiet, conditions, is_program, node_budget)
+    best, described = search.best()
+    described = replace(described, parts=search.planned(best.parts))
+    if run.after_pass is None:
+        return described
+    seen = replace(run, progress=None)
+    changed = search.by_rows(search.with_parts(best.parts, seen), best.segments, seen)
+    shown = store(changed, seen, conditions, node_budget=node_budget)
+    plain = described.plain_workspace_bytes
+    return replace(shown, segments=described.segments, plain_workspace_bytes=plain, parts=described.parts)
+
+
+@dataclass(slots=True)
+class _Search:
+    """One search; whoever follows progress is told of the first trial alone.
+
+    Attributes:
+        trials: What came of parts and segments that were tried.
+    """
+
+    module: ir.Module
+    run: Runner
+    conditions: Conditions
+    is_program: bool
+    node_budget: int
+    trials: dict[tuple[tuple[Part, ...], tuple[tuple[int, int], ...]], Trial] = field(
+        default_factory=dict[tuple[tuple[Part, ...], tuple[tuple[int, int], ...]], Trial]
+    )
+
+    def best(self) -> tuple[_Tried, Trial]:
+        """The smallest of what is tried, the first of equals; and its trial with its segments described."""
+        takes_rows = self.conditions.options.io is ir.Io.ROWS
+        plain = self.smallest(Cut.NONE)
+        found = [self.smallest(cut) for cut in CUTS[self.conditions.options.rows]]
+        if self.conditions.options.rows is not Rows.MAX and not takes_rows:
+            found.insert(0, plain)
+        best = found[0]
+        for tried in found[1:]:
+            if tried.trial.is_smaller_than(best.trial):
+                best = tried
+        if self.conditions.options.rows is Rows.AUTO:
+            best = self.without_needless(best)
+        return best, self.described(best, plain.trial)
+
+    def smallest(self, cut: Cut) -> _Tried:
+        """The smallest with segments of a kind, of the parts that are tried."""
+        best = self.tried((), cut)
+        self.run = replace(self.run, progress=None)
+        if best is None:
+            raise without_segment(self.with_parts((), self.run))
+        pending = [self.parts()]
+        for _ in range(MOST_TRIES):
+            if not pending or not pending[-1]:
+                break
+            own = pending.pop()
+            tried = self.tried((*best.parts, *own), cut)
+            if tried is not None and not best.trial.is_smaller_than(tried.trial):
+                best = tried
+            else:
+                pending.extend(_halves(own))
+        return best
+
+    def without_needless(self, best: _Tried) -> _Tried:
+        """The same without segments whose steps have room one by one, if the plan needs no more then."""
+        alive = self.alive(best.parts)
+        takes_rows, size = self.conditions.options.io is ir.Io.ROWS, best.trial.workspace_bytes
+        kept = tuple(
+            segment
+            for segment in best.segments
+            if (takes_rows and segment.first == 0) or max(alive.peaks[segment.first : segment.end]) > size
+        )
+        if kept == best.segments:
+            return best
+        trial = self.trial(best.parts, kept)
+        return best if best.trial.is_smaller_than(trial) else _Tried(trial, best.parts, kept)
+
+    def described(self, best: _Tried, plain: Trial) -> Trial:
+        """The trial of the best with what is said of its segments, beside the plan without any."""
+        if not best.segments:
+            return best.trial
+        fused = self.by_rows(self.with_parts(best.parts, self.run), best.segments, self.run)
+        segments = describe_segments(best.trial, fused.main, best.segments, self.alive(best.parts))
+        plain_bytes = plain.workspace_bytes if plain.workspace.has_plan else None
+        return replace(best.trial, segments=segments, plain_workspace_bytes=plain_bytes)
+
+    def parts(self) -> tuple[Part, ...]:
+        """All that could be parts. The rows that the application hands over stay in a ring of their own."""
+        if self.is_program:
+            return ()
+        module, options = self.with_parts((), self.run), self.conditions.options
+        ring = taken_rows(module) if options.io is ir.Io.ROWS else None
+        found = self.run.find(find_parts, module, without_limits(self.conditions.target), options.pins)
+        return tuple(part for part in found if ring not in (part.name, part.within))
+
+    def planned(self, parts: tuple[Part, ...]) -> dict[str, tuple[PlannedPart, ...]]:
+        """What the plan says of parts, by the names of the buffers that hold them."""
+        buffers = {allocation.buffer.name: allocation.buffer for allocation in allocations(self.module.main)}
+        found: dict[str, list[PlannedPart]] = {}
+        for name, place in places_of(parts).items():
+            first_byte = place.first * buffers[name].dtype.size_bytes
+            part = PlannedPart(name, first_byte, ir.size_bytes(buffers[name]))
+            found.setdefault(place.root, []).append(part)
+        return {
+            root: tuple(sorted(own, key=lambda part: (part.offset_bytes, part.name)))
+            for root, own in found.items()
+        }
+
+    def with_parts(self, parts: tuple[Part, ...], run: Runner) -> ir.Module:
+        """The module with a step that takes rows of the input, where they come one after another, and with parts."""
+        module, options = self.module, self.conditions.options
+        if options.io is ir.Io.ROWS:
+            module = run(name_symbols, run(take_rows, module, options), options.entry_form)
+        return run(name_symbols, run(take_parts, module, parts), options.entry_form) if parts else module
+
+    def by_rows(self, module: ir.Module, segments: tuple[Segment, ...], run: Runner) -> ir.Module:
+        """The module with segments in loops over rows, and names in C for the kernels that were made for them."""
+        if not segments:
+            return module
+        return run(name_symbols, run(fuse_rows, module, segments), self.conditions.options.entry_form)
+
+    def trial(self, parts: tuple[Part, ...], segments: tuple[Segment, ...]) -> Trial:
+        """What comes of parts and segments, which is found out once."""
+        key = (parts, tuple((segment.first, segment.end) for segment in segments))
+        if key not in self.trials:
+            module = self.by_rows(self.with_parts(parts, self.run), segments, self.run)
+            self.trials[key] = store(module, self.run, self.conditions, node_budget=self.node_budget)
+        return self.trials[key]
+
+    def tried(self, parts: tuple[Part, ...], cut: Cut) -> _Tried | None:
+        """What comes of parts; None if rows have to be taken from the input, and no segment can take them."""
+        plain = _Tried(self.trial(parts, ()), parts, ())
+        if cut is Cut.NONE:
+            return plain
+        takes_rows = self.conditions.options.io is ir.Io.ROWS
+        segments = self.segments(parts, everywhere=cut is Cut.EVERYWHERE)
+        if not segments:
+            return None if takes_rows else plain
+        by_rows = _Tried(self.trial(parts, segments), parts, segments)
+        is_taken = takes_rows or cut is Cut.EVERYWHERE or by_rows.trial.is_smaller_than(plain.trial)
+        return by_rows if is_taken else plain
+
+    def alive(self, parts: tuple[Part, ...]) -> Alive:
+        """What is alive while the module with parts runs, without segments; sizes of pools do not change it."""
+        module, trial = self.with_parts(parts, self.run), self.trial(parts, ())
+        find = partial(alive_of, module.main, trial.timeline, trial.workspace_problem)
+        return self.run.answer(find, alive_of, module, trial.module)
+
+    def segments(self, parts: tuple[Part, ...], *, everywhere: bool) -> tuple[Segment, ...]:
+        """Those of the cut that lowers the peak, or of the one everywhere; sizes of pools change neither."""
+        module, io = self.with_parts(parts, self.run), self.conditions.options.io
+        find = partial(_segments, module, self.alive(parts), io, everywhere)
+        return self.run.answer(find, _segments, module, self.trial(parts, ()).module, io, everywhere)
+
+
+def _segments(module: ir.Module, alive: Alive, io: ir.Io, everywhere: bool) -> tuple[Segment, ...]:
+    program = read_rows(module, taken_rows(module) if io is ir.Io.ROWS else None)
+    return choose_segments(program, alive, everywhere=everywhere)
+
+
+def _halves(parts: tuple[Part, ...]) -> Iterator[tuple[Part, ...]]:
+    """Two halves of parts of several steps, the first one last; those of one step belong together."""
+    steps = list(dict.fromkeys(part.step for part in parts))
+    if len(steps) > 1:
+        first = set(steps[: len(steps) // 2])
+        yield tuple(part for part in parts if part.step not in first)
+        yield tuple(part for part in parts if part.step in first)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """What the planner is asked about a module at stage STORED, but for the sizes of pools; as in a trial."""
+
+    timeline: Timeline
+    overlaps: tuple[Overlap, ...]
+    workspace: Problem
+    parameters: Problem
+
+
+def store(
+    module: ir.Module, run: Runner, conditions: Conditions, *, node_budget: int = DEFAULT_NODE_BUDGET
+) -> Trial:
+    """Decides every allocation of a lowered module, and plans what goes to pools; whether it fits is in the trial.
+
+    Limits reach only what reads them: those of stacks the pass that moves arrays away from them, where they are
+    exceeded, and sizes of pools the planner, and the arenas of what is requested at run time. So a search that tries
+    many limits, and has passes remembered, runs most of them once.
+
+    Raises:
+        CompileError: The conditions contradict each other or the module.
+    """
+    target, options = conditions.target, conditions.options
+    unlimited = without_limits(target)
+    run = replace(run, target=unlimited)
+    run.begin("storage")  # stack or pool, for each allocation
+    above = above_steps(module, unlimited, options)
+    placed = _off_the_stack(module, run, target, options, above)
+    decided = run(pin_buffers, placed, unlimited, options.pins)
+    decided = run(attach_candidates, decided, unlimited)
+    decided = run(own_lines, decided, unlimited)
+    sized = target if run.find(_requests_memory, decided) else unlimited
+    decided = run(make_arenas, decided, sized)
+    run.begin("plan")  # offsets
+    stored = run.find(_stored, decided, unlimited)
+    parameter_problem = limit_parameters(stored.parameters, decided, target)
+    parameters = _solved(parameter_problem, run, options.solver, node_budget)
+    workspace_problem = limit_workspace(stored.workspace, target)
+    # Beside parameters without a plan the workspace need not be small: any plan will do.
+    budgets = (node_budget,) if parameters.has_plan else (min(REMEDY_NODES, node_budget), node_budget)
+    workspace = _solved(workspace_problem, run, options.solver, *budgets)
+    return Trial(
+        conditions,
+        decided,
+        stored.timeline,
+        limited(run.find(stack_uses, decided, unlimited, above), target),
+        stored.overlaps,
+        workspace_problem,
+        workspace,
+        parameter_problem,
+        end_with_lines(decided, target, parameters),
+    )
+
+
+def _solved(problem: Problem, run: Runner, solver: str, *node_budgets: int) -> Solution:
+    """What the planner makes of it with the first budget that settles whether there is a plan, or else the last.
+
+    Why there is none is for whoever refuses it to ask (`refuse.py`).
+    """
+    solution = Solution(Status.UNKNOWN)
+    for node_budget in node_budgets:
+        find = partial(solve, problem, solver=solver, node_budget=node_budget, explain=False)
+        solution = run.answer(find, solve, problem, solver, node_budget)
+        if solution.status is not Status.UNKNOWN:
+            break
+    return solution
+
+
+def _off_the_stack(
+    module: ir.Module, run: Runner, target: Target, options: Options, above: Above | None
+) -> ir.Module:
+    """The module whose scratch is on the stack where that has room for it; no pool is looked at yet."""
+    unlimited = run.target
+    check_scopes(module, unlimited)
+    check_addresses(module, unlimited)
+    if options.io is ir.Io.WORKSPACE:
+        module = run(place_io, module)
+    machine = replace(unlimited, pools=())
+    module = run(join_alignments, module, machine)
+    placed = run(place_scratch, module, machine, above)
+    stack = limited(run.find(stack_uses, placed, unlimited, above), target)
+    if all(use.excess_bytes == 0 for use in stack):
+        return placed
+    return run(place_scratch, module, replace(target, pools=()), above)
+
+
+def _requests_memory(module: ir.Module) -> bool:
+    """Whether there is scratch that is requested at run time."""
+    return any(True for entry in module.entries for _ in requests_by_call(entry, module))
+
+
+def _stored(module: ir.Module, target: Target) -> _Stored:
+    timeline = read_clock(module, target)
+    overlaps = find_overlaps(module, timeline, target)
+    workspace = build_workspace_problem(module, timeline, target, overlaps)
+    return _Stored(timeline, overlaps, workspace, build_parameter_problem(module, target))
+
+
+def above_steps(module: ir.Module, target: Target, options: Options) -> Above | None:
+    """The function of the C that runs above the one with the steps, if there is one."""
+    if options.io is ir.Io.ROWS:
+        return pushing_entry(module, target)
+    return packed_entry(module, target) if options.entry_form is ir.Form.PACKED else None

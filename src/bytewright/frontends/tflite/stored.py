@@ -1,0 +1,50 @@
+"""Constants that files store in fewer bits than the graph has them in: float16 and int4, widened when they are read."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bytewright import ir
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """An element type that files have and the graph has not.
+
+    Attributes:
+        dtype: What the values are in the graph; it has all of them.
+        growth: Bytes that a byte of the file becomes.
+        stored_bytes: Of so many elements.
+        widen: The elements of bytes, in their order; where those of the last byte are more than are wanted, too many.
+    """
+
+    dtype: ir.DType
+    growth: int
+    stored_bytes: Callable[[int], int]
+    widen: Callable[[memoryview], NDArray[Any]]
+
+    def values(self, content: memoryview, shape: tuple[int, ...]) -> bytes:
+        """The values of a constant, as the graph has them."""
+        return self.widen(content)[: prod(shape)].tobytes()
+
+
+def _widened_halves(content: memoryview) -> NDArray[np.float32]:
+    """float16 values as float32; exact."""
+    return np.frombuffer(content, "<f2").astype("<f4")
+
+
+def _unpacked_nibbles(content: memoryview) -> NDArray[np.int8]:
+    """Two's complement numbers of 4 bits as int8: the lower half of each byte is the first."""
+    both = np.frombuffer(content, np.int8)
+    return np.stack(((both << 4) >> 4, both >> 4), axis=-1).reshape(-1)
+
+
+STORED = {
+    "FLOAT16": Stored(ir.DType.F32, 2, lambda count: 2 * count, _widened_halves),
+    "INT4": Stored(ir.DType.I8, 2, lambda count: (count + 1) // 2, _unpacked_nibbles),
+}
+"""By the schema's name; an operator that takes them says so in its row of the table."""

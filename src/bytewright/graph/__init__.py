@@ -1,0 +1,1 @@
+"""What is done to a graph before its values have devices."""

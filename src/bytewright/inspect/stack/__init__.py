@@ -1,0 +1,1 @@
+"""What the compiler says of the stack, held against the plan."""

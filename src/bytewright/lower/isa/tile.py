@@ -1,0 +1,56 @@
+"""The tile of convolutions whose lanes are output channels: what an instruction set brings to their template."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from bytewright import ir
+from bytewright.lower.isa.vector_unit import VectorUnit
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """Sums of products, one a lane: each lane has its output channel, all have the same activations.
+
+    Attributes:
+        units: Vectors of which so many first lanes are loaded and stored.
+        lanes: Output channels of a vector.
+        element: Type of activations and weights.
+        held: Type in which a copy of activations is held.
+        offset: What is added to the activations: with 128 they are unsigned bytes.
+        group: Products that are added into a lane at once: so many activations, one after another.
+        max_vectors: Vectors of output channels that are accumulated together.
+        max_sums: Vectors of sums, over all pixels of a tile.
+        activations: The register for a group, in all lanes or once.
+        broadcasts: Loads of a group of elements to it, by the type that they have in memory.
+        filters: The register for weights.
+        load: Of weights, `[lanes][group]`.
+        dot: Adds products to sums: `dot(sums, activations, filters)`.
+        chunk: Activations that are copied at once.
+        copies: An instruction that copies so many activations, at most a chunk.
+        fill: Sets a chunk of a copy to a value.
+    """
+
+    units: Callable[[int], VectorUnit]
+    lanes: int
+    element: ir.DType
+    held: ir.DType
+    offset: int
+    group: int
+    max_vectors: int
+    max_sums: int
+    activations: tuple[int, ir.DType, str]
+    broadcasts: Mapping[ir.DType, ir.Instruction]
+    filters: tuple[int, ir.DType, str]
+    load: ir.Instruction
+    dot: ir.Instruction
+    chunk: int
+    copies: Callable[[int], ir.Instruction]
+    fill: ir.Instruction
+
+    @property
+    def instructions(self) -> tuple[ir.Instruction, ...]:
+        """All of them, those that take a number of elements for some."""
+        copies = [self.copies(num) for num in (1, self.chunk - 3, self.chunk)]
+        units = [i for num in (1, self.lanes - 3, self.lanes) for i in self.units(num).instructions]
+        own = (*self.broadcasts.values(), self.load, self.dot, self.fill, *copies, *units)
+        return tuple(dict.fromkeys(own))

@@ -1,0 +1,1 @@
+"""Names of the generated C that link, before anything is stored."""

@@ -1,0 +1,74 @@
+"""The names that the generated C has of its own, whatever is stored where: no kernel is called as one of them."""
+
+from collections.abc import Iterable
+
+from bytewright.ir.analyses.hand_over import execute_function
+from bytewright.ir.backend import backend_functions
+
+# What functions of the entry's file compare memories of, each in a table.
+WORKSPACE_TABLE, PARAMETER_TABLE, RUN_TABLE, ROWS_TABLE, DRIVERS_TABLE = _TABLES = (
+    *("workspaces", "parameters", "tensors", "pushed_rows", "drivers"),
+)
+# Functions and types that files of the C have for themselves: to check memory and to request it,
+OF_MEMORY = (
+    *("first_error", "find_arena", "memory_span", "wraps", "share_bytes", "lies_within", "first_address"),
+    *(name for table in _TABLES for name in (f"check_{table}", f"{table}_at")),
+)
+# to hand work over, on both sides,
+_OF_HAND_OVERS = (
+    *("run_steps", "lend", "lend_in", "hand_over", "device_use", "begin_devices", "end_devices"),
+    *("needed_span", "check_spans", "copy"),
+)
+# and to take packed arguments.
+_OF_PACKED_FORMS = ("check_arguments",)
+# What no variable of a file is called that hands work to other devices.
+NAMES_OF_HAND_OVERS = frozenset({"devices", "spans", "call", "uses", "status", *_OF_HAND_OVERS})
+DEVICE_TYPES = ("span", "job", "device", "devices")
+# The function of the entry's file that runs the steps behind a row.
+RUN_ROW = "run_row"
+MODEL_FUNCTIONS = ("run", "set_workspaces", "set_parameters", "verify_parameters")
+ROW_FUNCTIONS = ("begin", "push_rows", "finish")
+MODEL_TYPES = ("inputs", "outputs", "context", "memory", "workspaces", "parameters", "copy", "arena")
+# What a pool's name stands before, in names that link.
+OF_POOLS = ("_workspace", "_parameters", "_parameters_load", "_header")
+
+
+def symbols_of_model(model: str, inputs: Iterable[str], outputs: Iterable[str]) -> set[str]:
+    """What the C of a model declares of its own that links or is a type, whatever its pools are; see `OF_POOLS`.
+
+    Inputs and outputs are called as in C.
+    """
+    names = {f"{model}_{name}" for name in (*MODEL_FUNCTIONS, *ROW_FUNCTIONS, *MODEL_TYPES)} | set(
+        backend_functions(model)
+    )
+    return (
+        names | {f"{model}_input_{name}" for name in inputs} | {f"{model}_output_{name}" for name in outputs}
+    )
+
+
+def symbols_of_devices(model: str, devices: Iterable[str]) -> set[str]:
+    """What it declares besides for other devices, if there are any; devices are called as in C."""
+    taking_part = tuple(devices)
+    own = {f"{model}_{device}_{name}" for device in taking_part for name in ("call", "context")}
+    own |= {execute_function(model, device) for device in taking_part}
+    return own and own | {f"{model}_{name}" for name in DEVICE_TYPES}
+
+
+def symbols_of_files(*, has_devices: bool) -> set[str]:
+    """What files of the C declare for themselves, whatever the model is called."""
+    return {*OF_MEMORY, RUN_ROW, *(_OF_HAND_OVERS if has_devices else ())}
+
+
+def symbols_of_packed_forms(model: str) -> set[str]:
+    """What the C of packed forms declares beside those of kernels."""
+    return {packed_run(model), argument_type(model), *_OF_PACKED_FORMS}
+
+
+def packed_run(model: str) -> str:
+    """The run function that takes packed arguments."""
+    return f"{model}_run_packed"
+
+
+def argument_type(model: str) -> str:
+    """The type of one packed argument."""
+    return f"{model}_argument"

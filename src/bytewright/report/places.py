@@ -1,0 +1,40 @@
+"""Where buffers lie and when they live, in words."""
+
+from typing import Any
+
+from bytewright.record.codec import encode
+from bytewright.record.plan import PlaceKind, Plan, PlannedBuffer
+
+
+def largest_first(plan: Plan) -> list[PlannedBuffer]:
+    """All buffers, largest first, and by name where sizes are equal."""
+    return sorted(plan.buffers.values(), key=lambda buffer: (-buffer.size_bytes, buffer.name))
+
+
+def place_text(buffer: PlannedBuffer) -> str:
+    """`dtcm+8000`, `stack of cpu`, `arena of dtcm` or `caller's input_1`."""
+    place = buffer.place
+    match place.kind:
+        case PlaceKind.STACK:
+            return f"stack of {place.name}"
+        case PlaceKind.CALLER:
+            return f"caller's {place.name}"
+        case PlaceKind.ARENA:
+            return f"arena of {place.name}"
+        case _:
+            return place.name if place.offset is None else f"{place.name}+{place.offset}"
+
+
+def steps_text(buffer: PlannedBuffer) -> str:
+    """`3..4`; nothing for what lives inside a kernel."""
+    if buffer.first_step is None or buffer.last_step is None:
+        return ""
+    if buffer.first_step == buffer.last_step:
+        return str(buffer.first_step)
+    return f"{buffer.first_step}..{buffer.last_step}"
+
+
+def facts(record: object, *names: str) -> dict[str, Any]:
+    """Some of the members that plan.json has of a record."""
+    document = encode(record)
+    return {name: document[name] for name in names}

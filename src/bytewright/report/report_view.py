@@ -1,0 +1,276 @@
+"""The report: how a plan uses its memories, from the total to the single step."""
+
+from bytewright.record.codec import encode
+from bytewright.record.plan import Plan, PlannedBuffer, PlannedPool, PlannedStep
+from bytewright.report.by_memory import use_by_memory
+from bytewright.report.lanes import lanes
+from bytewright.report.memory import PoolHistory, step_ranges, use_over_time, used_workspaces
+from bytewright.report.places import facts, largest_first, place_text, steps_text
+from bytewright.report.rows import calls_of, rows_text
+from bytewright.show.view import (
+    ABSENT,
+    Block,
+    Chart,
+    Fact,
+    Facts,
+    Field,
+    Lanes,
+    Section,
+    Table,
+    Track,
+    View,
+    freeze,
+    keys,
+    table_of,
+)
+from bytewright.target.model import Role
+
+NUM_LARGEST = 10
+_WHERE_BORDER = {False: "the caller's", True: "in the workspace"}
+_FIGURES = (
+    "ram_bytes",
+    "workspace_bytes",
+    "stack_bytes",
+    "parameter_bytes",
+    "ram_parameter_bytes",
+    "num_buffers",
+)
+
+
+def report_view(plan: Plan) -> View:
+    """Figures of the whole, pools with their use by step, stacks, the largest buffers, and steps."""
+    return View(
+        f"{plan.model} for {plan.target}, bit for bit {plan.numerics}",
+        (
+            _figures(plan),
+            _pools(plan),
+            _memories(plan),
+            _stack(plan),
+            *pool_charts(plan),
+            _segments(plan),
+            *_lanes(plan),
+            _buffers(plan),
+            _steps(plan),
+        ),
+    )
+
+
+def _figures(plan: Plan) -> Facts:
+    written = f", parameters in RAM {plan.ram_parameter_bytes} B" if plan.ram_parameter_bytes else ""
+    border = f"inputs and outputs are {_WHERE_BORDER[plan.io_in_workspace]}"
+    if plan.image is not None:
+        border = f"the input comes in {plan.image.num_rows} rows of {plan.image.row_bytes} B, outputs are the caller's"
+    of_plan = {name: getattr(plan, name) for name in ("model", "target", "numerics")}
+    of_plan |= {"symbols": [encode(symbol) for symbol in plan.symbols], "plan_hash": plan.plan_hash}
+    of_plan |= {name: getattr(plan, name) for name in _FIGURES}
+    found = [
+        Fact(
+            (
+                f"RAM {plan.ram_bytes} B: workspace {plan.workspace_bytes} B, stack {plan.stack_bytes} B{written}; "
+                f"all parameters {plan.parameter_bytes} B; {border}",
+            ),
+            data=freeze(of_plan),
+        )
+    ]
+    given = [f"each run takes {plan.extents_text}"] if plan.symbols else []
+    given += [
+        f"parameters {pool.name} are {pool.loading}"
+        for pool in plan.pools.values()
+        if pool.loading and pool.used_bytes
+    ]
+    if given:
+        found.append(Fact(("; ".join(given),)))
+    if plan.narrowed is not None:
+        narrowed = freeze({"narrowed": encode(plan.narrowed)})
+        found.append(Fact((f"constant channels: {plan.narrowed.text}",), data=narrowed))
+    return Facts(tuple(found))
+
+
+def _pools(plan: Plan) -> Table:
+    """How far each pool is filled, and how good that is."""
+    histories = {pool.name: use_over_time(plan, pool) for pool in plan.pools_of(Role.WORKSPACE)}
+
+    def loaded(pool: PlannedPool, name: str) -> object:
+        return getattr(pool, name) if pool.role is Role.PARAMETERS else ABSENT
+
+    def over_time(pool: PlannedPool, name: str) -> object:
+        return getattr(histories[pool.name], name) if pool.name in histories else ABSENT
+
+    return table_of(
+        "Pools",
+        "pools",
+        plan.pools.values(),
+        Field("pool", "name", lambda pool: pool.name),
+        Field(None, "memory", lambda pool: pool.memory),
+        Field("role", "role", lambda pool: pool.role),
+        Field(None, "provider", lambda pool: pool.provider),
+        Field("from", None, lambda pool: pool.obtained_by or pool.provider),
+        Field("used", "used_bytes", lambda pool: pool.used_bytes, is_number=True),
+        Field("capacity", "capacity_bytes", lambda pool: pool.capacity_bytes, is_number=True),
+        Field("lower bound", "lower_bound_bytes", lambda pool: pool.lower_bound_bytes, is_number=True),
+        Field(None, "gap_bytes", lambda pool: pool.used_bytes - pool.lower_bound_bytes),
+        Field(None, "optimal", lambda pool: pool.optimal),
+        Field("evidence", None, evidence),
+        Field(None, "obtained_by", lambda pool: pool.obtained_by or ABSENT),
+        *keys(("load", "load_memory"), loaded),
+        *keys(("live_bytes", "peak_bytes", "peak_steps"), over_time),
+    )
+
+
+def evidence(pool: PlannedPool) -> str:
+    """How far a pool's use is from what is proved to be needed."""
+    if not pool.used_bytes:
+        return "unused"
+    if pool.optimal:
+        return "optimal"
+    return f"at most {pool.used_bytes - pool.lower_bound_bytes} B too many"
+
+
+def _memories(plan: Plan) -> Table:
+    """What each memory holds."""
+    return table_of(
+        "Memories",
+        "memories",
+        use_by_memory(plan),
+        Field("memory", "name", lambda use: use.name),
+        Field(None, "size_bytes", lambda use: use.size_bytes),
+        Field("workspace", "workspace_bytes", lambda use: use.workspace_bytes, is_number=True),
+        Field("parameters", "parameter_bytes", lambda use: use.parameter_bytes, is_number=True),
+        Field("stack", "stack_bytes", lambda use: use.stack_bytes, is_number=True),
+        Field("free", "free_bytes", lambda use: use.free_bytes, is_number=True),
+    )
+
+
+def _stack(plan: Plan) -> Table:
+    """The stack of each context, with the worst path of calls."""
+    return table_of(
+        "Stack",
+        "stack",
+        plan.stack,
+        Field("context", "context", lambda context: context),
+        Field("arrays", "planned_bytes", lambda context: plan.stack[context].planned_bytes, is_number=True),
+        Field("in all", "size_bytes", lambda context: plan.stack[context].size_bytes, is_number=True),
+        Field("limit", "limit_bytes", lambda context: plan.stack[context].limit_bytes, is_number=True),
+        Field("worst path", "path", lambda context: plan.stack[context].path, joint=" > "),
+        by_first=True,
+    )
+
+
+def pool_charts(plan: Plan) -> tuple[Chart, ...]:
+    """One chart for each workspace pool that is used."""
+    return tuple(pool_chart(use_over_time(plan, pool), plan) for pool in used_workspaces(plan))
+
+
+def pool_chart(use: PoolHistory, plan: Plan) -> Chart:
+    """A pool over time: its figures, the steps with rings in it, and the buffers that lie in it."""
+    pool, plural = use.pool, "s" if len(use.peak_steps) > 1 else ""
+    capacity = "no limit" if pool.capacity_bytes is None else f"capacity {pool.capacity_bytes} B"
+    title = (
+        f"{pool.name}: {use.peak_bytes} B alive at the peak (step{plural} {step_ranges(use.peak_steps)}), "
+        f"{pool.used_bytes} B used, {capacity}"
+    )
+    blocks = (_block(plan, buffer) for buffer in plan.buffers_in(pool.name))
+    found = tuple(block for block in blocks if block is not None)
+    return Chart(pool.name, title, use.live_bytes, pool.capacity_bytes, "rows", use.by_rows, found)
+
+
+def _block(plan: Plan, buffer: PlannedBuffer) -> Block | None:
+    """The bytes that a buffer has while it lives; None for one that is requested at run time."""
+    offset, last = buffer.place.offset, buffer.last_step
+    if offset is None:
+        return None
+    makers = [step for step in plan.steps if buffer.name in step.writes]
+    lines = [f"{place_text(buffer)}, {buffer.size_bytes} B, steps {steps_text(buffer)}"]
+    lines += [f"made by {' + '.join(step.operators) or step.kernel}" for step in makers[:1]]
+    lines += [f"rows {rows_text(buffer)}"] if buffer.ring else []
+    lines += [buffer.reason] if buffer.reason else []
+    shares = [pair for step in plan.steps for pair in step.overlaps if pair.output == buffer.name]
+    lines += [f"may overlap {pair.source}; {pair.text}" for pair in shares]
+    first = buffer.first_step or 0
+    until = len(plan.steps) - 1 if last is None else last
+    kind = "ring" if buffer.ring else str(buffer.role)
+    return Block(buffer.name, first, until, offset, offset + buffer.size_bytes, kind, tuple(lines))
+
+
+def _segments(plan: Plan) -> Table:
+    """Which steps run together row by row, and what that saves."""
+    plain = "no plan" if plan.plain_workspace_bytes is None else f"{plan.plain_workspace_bytes} B"
+    title = f"Row by row (workspace {plan.workspace_bytes} B, {plain} without rows)"
+    return table_of(
+        title,
+        "segments",
+        plan.segments,
+        Field("steps", None, lambda segment: f"{segment.steps[0]}..{segment.steps[1]}"),
+        *keys(("steps", "rings")),
+        Field("turns", "num_turns", lambda segment: segment.num_turns, is_number=True),
+        Field("calls", "num_calls", lambda segment: calls_of(plan, segment), is_number=True),
+        Field("rings", None, lambda segment: len(segment.rings), is_number=True),
+        Field("alive", "alive_bytes", lambda segment: segment.alive_bytes, is_number=True),
+        Field("if whole", "plain_alive_bytes", lambda segment: segment.plain_alive_bytes, is_number=True),
+    )
+
+
+def _lanes(plan: Plan) -> tuple[Section, ...]:
+    """Who runs when, and what each device does, in steps and bytes; nothing to draw for one device."""
+    found = lanes(plan)
+    tracks = tuple(Track(lane.device, lane.steps, lane.copies) for lane in found)
+    table = table_of(
+        "Devices",
+        "lanes",
+        found,
+        Field("device", "device", lambda lane: lane.device),
+        *keys(("steps", "copies")),
+        Field("steps", None, lambda lane: len(lane.steps), is_number=True),
+        Field("reads", "read_bytes", lambda lane: lane.read_bytes, is_number=True),
+        Field("writes", "written_bytes", lambda lane: lane.written_bytes, is_number=True),
+        Field("copies", None, lambda lane: len(lane.copies), is_number=True),
+        Field("copied", "copied_bytes", lambda lane: lane.copied_bytes, is_number=True),
+    )
+    return (Lanes(len(plan.steps), tracks), table) if tracks else (table,)
+
+
+def _buffers(plan: Plan) -> Table:
+    """The largest buffers for people, and all of them for programs."""
+
+    def fact(buffer: PlannedBuffer, name: str) -> object:
+        return facts(buffer, name)[name]
+
+    found = largest_first(plan)
+    return table_of(
+        f"Largest buffers ({min(NUM_LARGEST, len(found))} of {plan.num_buffers_text})",
+        "buffers",
+        found,
+        Field("buffer", "name", lambda buffer: buffer.name),
+        *keys(("role",), fact),
+        Field("bytes", "size_bytes", lambda buffer: buffer.size_bytes, is_number=True),
+        Field("rows kept" if plan.segments else None, "rows", rows_text),
+        Field("place", None, place_text),
+        Field("steps", None, steps_text),
+        *keys(("place", "first_step", "last_step"), fact),
+        most_rows=NUM_LARGEST,
+    )
+
+
+def _steps(plan: Plan) -> Table:
+    """Every step with the bytes that live during it; where there is a choice, who carries it out, and when."""
+    return table_of(
+        "Steps",
+        "steps",
+        plan.steps,
+        Field("step", "index", lambda step: step.index, is_number=True),
+        Field("device" if lanes(plan) else None, "device", lambda step: step.device),
+        Field(
+            "when" if plan.loops or plan.branches else None,
+            "when",
+            lambda step: plan.surroundings(step.index),
+            joint="\n",
+        ),
+        Field("kernel", None, lambda step: step.kernel.removeprefix(f"{plan.model}_")),
+        *keys(("kernel",)),
+        Field("operators", "operators", lambda step: step.operators),
+        *(_live(use) for use in (use_over_time(plan, pool) for pool in used_workspaces(plan))),
+    )
+
+
+def _live(use: PoolHistory) -> Field[PlannedStep]:
+    return Field(f"{use.pool.name} live", None, lambda step: use.live_bytes[step.index], is_number=True)

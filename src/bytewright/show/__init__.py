@@ -1,0 +1,1 @@
+"""What commands say, as values, and a writer for each format."""

@@ -1,0 +1,76 @@
+"""Every form of an operator that a reference runs either compiles and equals that reference, or is refused by name.
+
+The forms are a fixed list (`support.forms`); a day's run takes a part of them, the thorough tier all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from bytewright.diagnostics import CompileError
+from bytewright.frontends.tflite.against import tflm
+from bytewright.frontends.tflite.importer import import_content
+from bytewright.ops.arithmetic.numerics import Numerics
+from support.against_reference import assert_equals_reference
+from support.forms.all_forms import Form, all_forms, witnesses
+from support.tiers import THOROUGH, share
+
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "operators.md"
+_PARTS = 6
+_REFUSED = {"BW104", "BW105", "BW107"}
+
+
+def _numerics(form: Form) -> Numerics:
+    """The set of the named witness: LiteRT where it runs the form."""
+    return Numerics.LITERT_REF if "L" in witnesses()[form.name] else Numerics.TFLM
+
+
+def _compiles(form: Form) -> bool:
+    """Whether a form is imported; what is not is refused by a code that says why."""
+    codes: set[str] = set()
+    try:
+        import_content(form.model.content, "form.tflite", numerics=_numerics(form))
+    except CompileError as error:
+        codes = {diagnostic.code for diagnostic in error.diagnostics}
+    assert codes <= _REFUSED, f"{form.name}: {codes}"
+    return not codes
+
+
+FORMS = tuple(form for form in all_forms() if form.name in witnesses())
+# Neighbours resemble each other, so parts are made of every so many-th one.
+TODAY = FORMS if THOROUGH else share(FORMS, 4 * _PARTS)
+
+
+@pytest.mark.parametrize("part", range(_PARTS))
+def test_forms_equal_their_witness(part: int, tmp_path: Path) -> None:
+    compiled = [form for form in TODAY[part::_PARTS] if _compiles(form)]
+    for numerics in Numerics:
+        own = [form.model for form in compiled if _numerics(form) is numerics]
+        if own:
+            assert_equals_reference(own, tmp_path / numerics.value, numerics=numerics, num_inputs=4)
+
+
+def test_the_document_says_how_many_forms_compile() -> None:
+    (text,) = re.findall(r"Of (\d+) forms .*?, (\d+)\s+compile", DOCUMENT.read_text(), re.DOTALL)
+    listed, compiled = map(int, text)
+    assert listed == len(FORMS)
+    assert compiled <= sum(map(_compiles, FORMS))
+
+
+def _names(forms: Sequence[Form]) -> set[str]:
+    return {form.kind for form in forms}
+
+
+def test_the_list_of_tflm_is_what_it_runs() -> None:
+    """Types that it ran a form on are listed, and none beside those of operators that have forms."""
+    found: dict[str, set[str]] = {}
+    for form in FORMS:
+        if "M" in witnesses()[form.name]:
+            found.setdefault(form.kind, set()).add(form.dtype)
+    listed = {each.name: set(each.types) for each in tflm().operators if each.name in _names(FORMS)}
+    listed.pop("FILL")  # of a constant shape, which is no form
+    assert {kind: types for kind, types in found.items() if kind in listed} == listed

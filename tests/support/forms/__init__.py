@@ -1,0 +1,1 @@
+"""Every form of an operator once: see `all_forms`."""
