@@ -146,11 +146,12 @@ def _check_hybrid(whole: _Survey) -> None:
 
 
 def _check_types(whole: _Survey) -> None:
-    """int8, float32 and truth values at run time, int32 where operators take it, uint8 at the border.
+    """int8, float32 and truth values at run time, int16 and int32 where operators take them, uint8 at the border.
 
     Constants may be int32 and int64, too, and of what is widened where operators take it.
     """
-    model, integers, widened = whole.model, _taken_as(whole.model, "int32"), _widened_constants(whole.model)
+    model, widened = whole.model, _widened_constants(whole.model)
+    taken = {kind: _taken_as(model, kind.lower()) for kind in ("INT16", "INT32")}
     reported, never_uint8 = _reported(whole), _never_uint8(whole)
     wrong = [
         tensor
@@ -158,7 +159,7 @@ def _check_types(whole: _Survey) -> None:
         if tensor.index not in reported
         and tensor.element_type not in _allowed_types(whole, tensor.index)
         and (tensor.element_type != "UINT8" or tensor.index in never_uint8)
-        and (tensor.element_type != "INT32" or tensor.index not in integers)
+        and tensor.index not in taken.get(tensor.element_type, ())
         and (tensor.element_type not in STORED or tensor.index not in widened)
     ]
     notes = [f"{tensor.label} is {tensor.element_type}" for tensor in wrong]

@@ -13,6 +13,7 @@ from bytewright.frontends.tflite.activation import (
     convert_softmax,
     convert_unary,
 )
+from bytewright.frontends.tflite.activation16 import absolute16, interpolated16, sigmoid16
 from bytewright.frontends.tflite.batches import convert_batch_to_space, convert_space_to_batch
 from bytewright.frontends.tflite.cast import convert_cast
 from bytewright.frontends.tflite.conversion import Conversion
@@ -67,6 +68,7 @@ from bytewright.frontends.tflite.shape import (
 )
 from bytewright.frontends.tflite.strided_slice import convert_strided_slice
 from bytewright.ops.arithmetic import tables
+from bytewright.ops.arithmetic.interpolation import exponential, logarithm, reciprocal_square_root
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.elementwise import (
     Add,
@@ -145,25 +147,34 @@ def _convert_ethos_u(conversion: Conversion) -> None:
 
 _CLAMPS = "fused activation: none, RELU, RELU6, RELU_N1_TO_1"
 _WEIGHTS = "constant weights, per tensor or per channel, zero point 0"
-_MOVED = ("int8", "float32", "int32")
-_NUMBERS = ("int8", "float32", "int32")
+_MOVED = ("int8", "int16", "float32", "int32")
+_NUMBERS = ("int8", "int16", "float32", "int32")
+_COMPARED = ("int8", "float32", "int32")
+_ACTIVATIONS = ("int8", "int16", "float32")
 _FLOAT = ("float32",)
 _BOTH = ("int8", "float32")
 _NOT_IN_TFLM = {Numerics.TFLM: _BOTH}
 _FLOAT_ALONE = dict.fromkeys(Numerics, ("int8",))
-_FLOAT_IN_TFLM = {Numerics.TFLM: ("int8",)}
+_FLOAT_IN_TFLM = {Numerics.TFLM: ("int8", "int16")}
+_INT16_IN_LITERT = {Numerics.TFLM: ("int16",)}
 # What moves bytes there is for some types alone.
-_MOVED_IN_TFLM: Absent = {Numerics.TFLM: ("int32",)}
+_MOVED_IN_TFLM: Absent = {Numerics.TFLM: ("int16", "int32")}
 _FEW_MOVED = "tflm: int8 and float32 alone"
+_INT32_IN_LITERT: Absent = {Numerics.TFLM: ("int32",)}
+_NOT_INT32 = "tflm: not int32"
 _OF_BELOW_ONE = "int8: scales below 1"
 _POOLS = f"tflm: input and output quantised alike; {_CLAMPS}"
 
 _RESIZED = "constant size; align_corners or half_pixel_centers, or neither"
 
 OPERATORS: dict[str, TfliteOperator] = {
-    "ABS": TfliteOperator(partial(convert_unary, operation=Abs(), int8=tables.absolute), int8_cost_ms=0.4),
+    "ABS": TfliteOperator(
+        partial(convert_unary, operation=Abs(), int8=tables.absolute, int16=absolute16),
+        int8_cost_ms=0.4,
+        types=_ACTIVATIONS,
+    ),
     "ADD": TfliteOperator(
-        partial(convert_binary, operation=Add(), wrapping=WrappingAdd(), int8=sum_form),
+        partial(convert_binary, operation=Add(), wrapping=WrappingAdd(), quantised=sum_form),
         "AddOptions",
         f"broadcasting; {_CLAMPS}; int32: modulo 2^32, without a fused activation with tflm",
         types=_NUMBERS,
@@ -171,7 +182,7 @@ OPERATORS: dict[str, TfliteOperator] = {
     ),
     "ADD_N": TfliteOperator(partial(convert_add_n, operation=Add()), types=_FLOAT),
     "AVERAGE_POOL_2D": TfliteOperator(
-        partial(convert_pool, kind=TflAveragePool2d), "Pool2DOptions", _POOLS, cost_ms=2.0
+        partial(convert_pool, kind=TflAveragePool2d), "Pool2DOptions", _POOLS, cost_ms=2.0, types=_ACTIVATIONS
     ),
     "BATCH_MATMUL": TfliteOperator(
         convert_batch_matmul,
@@ -179,6 +190,7 @@ OPERATORS: dict[str, TfliteOperator] = {
         "either operand constant, or none; 2 to 5 axes; one scale for each operand",
         cost_ms=2.5,
         has_weights=True,
+        types=_ACTIVATIONS,
     ),
     "BATCH_TO_SPACE_ND": TfliteOperator(
         convert_batch_to_space,
@@ -191,7 +203,7 @@ OPERATORS: dict[str, TfliteOperator] = {
     "CAST": TfliteOperator(
         convert_cast,
         limits="raw values; integers wrap, floats are truncated and saturate; tflm: not uint8",
-        types=("int8", "float32", "int32", "uint8", "bool"),
+        types=("int8", "int16", "float32", "int32", "uint8", "bool"),
         absent={Numerics.TFLM: ("uint8",)},
     ),
     "CEIL": TfliteOperator(partial(convert_unary, operation=Ceil()), types=_FLOAT, absent=_FLOAT_ALONE),
@@ -203,27 +215,37 @@ OPERATORS: dict[str, TfliteOperator] = {
         types=_MOVED,
     ),
     "CONV_2D": TfliteOperator(
-        convert_conv2d, "Conv2DOptions", f"{_WEIGHTS}; {_CLAMPS}", cost_ms=2.5, has_weights=True
+        convert_conv2d,
+        "Conv2DOptions",
+        f"{_WEIGHTS}; {_CLAMPS}",
+        cost_ms=2.5,
+        has_weights=True,
+        types=_ACTIVATIONS,
     ),
     "COS": TfliteOperator(partial(convert_unary, operation=Cos()), types=_FLOAT, absent=_FLOAT_ALONE),
     "CUSTOM 'ethos-u'": TfliteOperator(
         _convert_ethos_u, limits=f"made by Vela for {DECODED_PRODUCTS}; tflm", types=("int8",), cost_ms=5.0
     ),
     "DEPTHWISE_CONV_2D": TfliteOperator(
-        convert_depthwise, "DepthwiseConv2DOptions", f"{_WEIGHTS}; {_CLAMPS}", cost_ms=2.5, has_weights=True
+        convert_depthwise,
+        "DepthwiseConv2DOptions",
+        f"{_WEIGHTS}; {_CLAMPS}",
+        cost_ms=2.5,
+        has_weights=True,
+        types=_ACTIVATIONS,
     ),
     "DEPTH_TO_SPACE": TfliteOperator(
         convert_depth_to_space,
         "DepthToSpaceOptions",
         _FEW_MOVED,
         cost_ms=1.5,
-        types=_MOVED,
+        types=_COMPARED,
         absent=_MOVED_IN_TFLM,
     ),
     "DEQUANTIZE": TfliteOperator(
         convert_dequantize,
         limits="to float32; constants also per channel, of int4 or float16 (none of these with tflm)",
-        types=("int8", "uint8", "int4", "float16"),
+        types=("int8", "uint8", "int16", "int4", "float16"),
         absent={Numerics.TFLM: ("int4", "float16")},
     ),
     "DIV": TfliteOperator(
@@ -243,17 +265,18 @@ OPERATORS: dict[str, TfliteOperator] = {
     "EQUAL": TfliteOperator(
         convert_comparison,
         limits=f"broadcasting; {_OF_BELOW_ONE}",
-        types=(*_NUMBERS, "bool"),
+        types=(*_COMPARED, "bool"),
         int8_cost_ms=1.0,
     ),
     "EXP": TfliteOperator(
-        partial(convert_unary, operation=Exp(), int8=tables.exponential),
+        partial(convert_unary, operation=Exp(), int8=tables.exponential, int16=interpolated16(exponential)),
         limits="tflm: float32 alone",
         int8_cost_ms=5.0,
         absent=_FLOAT_IN_TFLM,
+        types=_ACTIVATIONS,
     ),
     "EXPAND_DIMS": TfliteOperator(
-        convert_expand_dims, limits=f"constant axis; {_FEW_MOVED}", types=_MOVED, absent=_MOVED_IN_TFLM
+        convert_expand_dims, limits=f"constant axis; {_NOT_INT32}", types=_MOVED, absent=_INT32_IN_LITERT
     ),
     "FLOOR": TfliteOperator(partial(convert_unary, operation=Floor()), types=_FLOAT, absent=_FLOAT_ALONE),
     "FULLY_CONNECTED": TfliteOperator(
@@ -263,6 +286,7 @@ OPERATORS: dict[str, TfliteOperator] = {
         cost_ms=2.5,
         scale_cost_ms=0.7,  # each is fitted to double precision
         has_weights=True,
+        types=_ACTIVATIONS,
     ),
     "GATHER": TfliteOperator(
         convert_gather,
@@ -278,13 +302,14 @@ OPERATORS: dict[str, TfliteOperator] = {
         "GeluOptions",
         "as defined, or approximated by tanh; not with tflm",
         int8_cost_ms=5.0,
-        absent=_NOT_IN_TFLM,
+        absent={Numerics.TFLM: _ACTIVATIONS},
+        types=_ACTIVATIONS,
     ),
     "GREATER": TfliteOperator(
-        convert_comparison, limits=f"broadcasting; {_OF_BELOW_ONE}", types=_NUMBERS, int8_cost_ms=1.0
+        convert_comparison, limits=f"broadcasting; {_OF_BELOW_ONE}", types=_COMPARED, int8_cost_ms=1.0
     ),
     "GREATER_EQUAL": TfliteOperator(
-        convert_comparison, limits=f"broadcasting; {_OF_BELOW_ONE}", types=_NUMBERS, int8_cost_ms=1.0
+        convert_comparison, limits=f"broadcasting; {_OF_BELOW_ONE}", types=_COMPARED, int8_cost_ms=1.0
     ),
     "HARD_SWISH": TfliteOperator(
         partial(convert_unary, operation=TflHardSwish(), int8=tables.hard_swish),
@@ -294,18 +319,21 @@ OPERATORS: dict[str, TfliteOperator] = {
     "L2_NORMALIZATION": TfliteOperator(
         convert_l2_normalization, "L2NormOptions", "last axis; no fused activation", types=_FLOAT, cost_ms=2.0
     ),
-    "LEAKY_RELU": TfliteOperator(convert_leaky_relu, "LeakyReluOptions", int8_cost_ms=0.4),
+    "LEAKY_RELU": TfliteOperator(
+        convert_leaky_relu, "LeakyReluOptions", int8_cost_ms=0.4, types=_ACTIVATIONS
+    ),
     "LESS": TfliteOperator(
-        convert_comparison, limits=f"broadcasting; {_OF_BELOW_ONE}", types=_NUMBERS, int8_cost_ms=1.0
+        convert_comparison, limits=f"broadcasting; {_OF_BELOW_ONE}", types=_COMPARED, int8_cost_ms=1.0
     ),
     "LESS_EQUAL": TfliteOperator(
-        convert_comparison, limits=f"broadcasting; {_OF_BELOW_ONE}", types=_NUMBERS, int8_cost_ms=1.0
+        convert_comparison, limits=f"broadcasting; {_OF_BELOW_ONE}", types=_COMPARED, int8_cost_ms=1.0
     ),
     "LOG": TfliteOperator(
-        partial(convert_unary, operation=Log(), int8=tables.logarithm),
+        partial(convert_unary, operation=Log(), int8=tables.logarithm, int16=interpolated16(logarithm)),
         limits="tflm: float32 alone",
         int8_cost_ms=5.0,
         absent=_FLOAT_IN_TFLM,
+        types=_ACTIVATIONS,
     ),
     "LOGICAL_AND": TfliteOperator(
         partial(convert_logical, operation=LogicalAnd()), limits="broadcasting", types=("bool",)
@@ -315,9 +343,10 @@ OPERATORS: dict[str, TfliteOperator] = {
         partial(convert_logical, operation=LogicalOr()), limits="broadcasting", types=("bool",)
     ),
     "LOGISTIC": TfliteOperator(
-        partial(convert_unary, operation=Sigmoid(), int8=tables.logistic),
+        partial(convert_unary, operation=Sigmoid(), int8=tables.logistic, int16=sigmoid16),
         limits="int8: output scale 1/256 with any zero point (litert-ref), zero point -128 with any scale (tflm)",
         int8_cost_ms=5.0,
+        types=_ACTIVATIONS,
     ),
     "LOG_SOFTMAX": TfliteOperator(
         convert_log_softmax,
@@ -330,9 +359,9 @@ OPERATORS: dict[str, TfliteOperator] = {
         types=_NUMBERS,
     ),
     "MAX_POOL_2D": TfliteOperator(
-        partial(convert_pool, kind=MaxPool2d), "Pool2DOptions", _POOLS, cost_ms=2.0
+        partial(convert_pool, kind=MaxPool2d), "Pool2DOptions", _POOLS, cost_ms=2.0, types=_ACTIVATIONS
     ),
-    "MEAN": TfliteOperator(convert_mean, "ReducerOptions", "constant axes", cost_ms=2.0),
+    "MEAN": TfliteOperator(convert_mean, "ReducerOptions", "constant axes", cost_ms=2.0, types=_ACTIVATIONS),
     "MINIMUM": TfliteOperator(
         partial(convert_extremum, operation=Minimum()),
         limits="broadcasting; int8: of raw values",
@@ -347,7 +376,7 @@ OPERATORS: dict[str, TfliteOperator] = {
         absent=_MOVED_IN_TFLM,
     ),
     "MUL": TfliteOperator(
-        partial(convert_binary, operation=Mul(), wrapping=WrappingMul(), int8=product_form),
+        partial(convert_binary, operation=Mul(), wrapping=WrappingMul(), quantised=product_form),
         "MulOptions",
         f"broadcasting; {_CLAMPS}; int32: modulo 2^32",
         types=_NUMBERS,
@@ -361,17 +390,18 @@ OPERATORS: dict[str, TfliteOperator] = {
     "NOT_EQUAL": TfliteOperator(
         convert_comparison,
         limits=f"broadcasting; {_OF_BELOW_ONE}",
-        types=(*_NUMBERS, "bool"),
+        types=(*_COMPARED, "bool"),
         int8_cost_ms=1.0,
     ),
     "PACK": TfliteOperator(
         convert_pack, "PackOptions", "operands quantised as the result is", cost_ms=1.5, types=_MOVED
     ),
-    "PAD": TfliteOperator(convert_pad, limits="constant paddings", cost_ms=1.5),
+    "PAD": TfliteOperator(convert_pad, limits="constant paddings", cost_ms=1.5, types=_ACTIVATIONS),
     "PADV2": TfliteOperator(
         convert_pad,
         limits="constant paddings and value; int8: value quantised as the result is",
         cost_ms=1.5,
+        types=_ACTIVATIONS,
     ),
     "POW": TfliteOperator(
         partial(convert_float_binary, operation=Pow()),
@@ -382,39 +412,63 @@ OPERATORS: dict[str, TfliteOperator] = {
     "PRELU": TfliteOperator(convert_prelu, limits="a slope that broadcasts to the input", int8_cost_ms=2.0),
     "QUANTIZE": TfliteOperator(
         convert_quantize,
-        limits="to int8 or uint8; to uint8 from int8 alone with tflm",
-        types=("int8", "uint8", "float32"),
-        absent={Numerics.TFLM: ("float32 to uint8", "uint8 to uint8")},
+        limits="to int8, uint8 or int16, but from int16 to uint8; tflm: to uint8 from int8 alone, from uint8 to int8",
+        types=("int8", "uint8", "int16", "float32"),
+        absent={
+            Numerics.LITERT_REF: ("int16 to uint8",),
+            Numerics.TFLM: ("float32 to uint8", "uint8 to uint8", "int16 to uint8", "uint8 to int16"),
+        },
     ),
     "REDUCE_MAX": TfliteOperator(
         partial(convert_reduced_extremum, kind=ReduceMax),
         "ReducerOptions",
         "constant axes; int8: input and output quantised alike",
         cost_ms=2.0,
+        types=_ACTIVATIONS,
+        absent=_INT16_IN_LITERT,
     ),
     "REDUCE_MIN": TfliteOperator(
         partial(convert_reduced_extremum, kind=ReduceMin),
         "ReducerOptions",
         "constant axes; int8: input and output quantised alike",
         cost_ms=2.0,
+        types=_ACTIVATIONS,
+        absent=_INT16_IN_LITERT,
     ),
-    "RELU": TfliteOperator(convert_relu),
-    "RELU6": TfliteOperator(convert_relu),
+    "RELU": TfliteOperator(convert_relu, types=_ACTIVATIONS),
+    "RELU6": TfliteOperator(convert_relu, types=_ACTIVATIONS),
     "RELU_0_TO_1": TfliteOperator(convert_relu, limits="not with tflm", absent=_NOT_IN_TFLM),
     "RELU_N1_TO_1": TfliteOperator(convert_relu, limits="not with tflm", absent=_NOT_IN_TFLM),
     "RESHAPE": TfliteOperator(convert_reshape, "ReshapeOptions", "constant shape", types=_MOVED),
     "RESIZE_BILINEAR": TfliteOperator(
-        partial(convert_resize, kind=TflResizeBilinear), "ResizeBilinearOptions", _RESIZED, cost_ms=2.0
+        partial(convert_resize, kind=TflResizeBilinear),
+        "ResizeBilinearOptions",
+        _RESIZED,
+        cost_ms=2.0,
+        types=_ACTIVATIONS,
+        absent=_INT16_IN_LITERT,
     ),
     "RESIZE_NEAREST_NEIGHBOR": TfliteOperator(
-        partial(convert_resize, kind=TflResizeNearest), "ResizeNearestNeighborOptions", _RESIZED, cost_ms=1.5
+        partial(convert_resize, kind=TflResizeNearest),
+        "ResizeNearestNeighborOptions",
+        _RESIZED,
+        cost_ms=1.5,
+        types=_ACTIVATIONS,
     ),
     "REVERSE_V2": TfliteOperator(
         convert_reverse, "ReverseV2Options", "constant axes", cost_ms=1.5, types=_MOVED
     ),
     "ROUND": TfliteOperator(partial(convert_unary, operation=TflRound()), types=_FLOAT, absent=_FLOAT_ALONE),
     "RSQRT": TfliteOperator(
-        partial(convert_unary, operation=Rsqrt(), int8=tables.reciprocal_square_root), int8_cost_ms=10.0
+        partial(
+            convert_unary,
+            operation=Rsqrt(),
+            int8=tables.reciprocal_square_root,
+            int16=interpolated16(reciprocal_square_root),
+        ),
+        int8_cost_ms=10.0,
+        types=_ACTIVATIONS,
+        absent=_INT16_IN_LITERT,
     ),
     "SELECT": TfliteOperator(
         convert_select,
@@ -425,7 +479,7 @@ OPERATORS: dict[str, TfliteOperator] = {
     ),
     "SELECT_V2": TfliteOperator(
         convert_select,
-        limits=f"broadcasting; {_FEW_MOVED}",
+        limits="broadcasting; tflm: not int32",
         types=(*_NUMBERS, "bool"),
         input_at=1,
         absent={Numerics.TFLM: ("int32", "bool")},
@@ -440,6 +494,7 @@ OPERATORS: dict[str, TfliteOperator] = {
         "SoftmaxOptions",
         "last axis; int8: output scale 1/256, zero point -128, at most 4095 values a row",
         cost_ms=2.5,
+        types=_ACTIVATIONS,
     ),
     "SPACE_TO_BATCH_ND": TfliteOperator(
         convert_space_to_batch,
@@ -453,7 +508,7 @@ OPERATORS: dict[str, TfliteOperator] = {
         "SpaceToDepthOptions",
         _FEW_MOVED,
         cost_ms=1.5,
-        types=_MOVED,
+        types=_COMPARED,
         absent=_MOVED_IN_TFLM,
     ),
     "SPLIT": TfliteOperator(
@@ -471,7 +526,7 @@ OPERATORS: dict[str, TfliteOperator] = {
     "SQUARED_DIFFERENCE": TfliteOperator(
         convert_squared_difference,
         limits="broadcasting; int8: a rescale below 1; int32: modulo 2^32",
-        types=_NUMBERS,
+        types=_COMPARED,
         int8_cost_ms=1.4,
     ),
     "SQUEEZE": TfliteOperator(convert_squeeze, "SqueezeOptions", types=_MOVED),
@@ -483,7 +538,7 @@ OPERATORS: dict[str, TfliteOperator] = {
         types=_MOVED,
     ),
     "SUB": TfliteOperator(
-        partial(convert_binary, operation=Sub(), wrapping=WrappingSub(), int8=sum_form),
+        partial(convert_binary, operation=Sub(), wrapping=WrappingSub(), quantised=sum_form),
         "SubOptions",
         f"broadcasting; {_CLAMPS}; int32: modulo 2^32",
         types=_NUMBERS,
@@ -491,9 +546,10 @@ OPERATORS: dict[str, TfliteOperator] = {
     ),
     "SUM": TfliteOperator(convert_sum, "ReducerOptions", "constant axes", cost_ms=2.0),
     "TANH": TfliteOperator(
-        partial(convert_unary, operation=Tanh(), int8=tables.tanh),
+        partial(convert_unary, operation=Tanh(), int8=tables.tanh, int16=sigmoid16),
         limits="tflm: the result is taken to have scale 1/128 and zero point 0, as its kernel does",
         int8_cost_ms=5.0,
+        types=_ACTIVATIONS,
     ),
     "TILE": TfliteOperator(
         convert_tile,
@@ -504,10 +560,10 @@ OPERATORS: dict[str, TfliteOperator] = {
     ),
     "TRANSPOSE": TfliteOperator(
         convert_transpose,
-        limits=f"constant permutation; {_FEW_MOVED}",
+        limits=f"constant permutation; {_NOT_INT32}",
         cost_ms=1.5,
         types=_MOVED,
-        absent=_MOVED_IN_TFLM,
+        absent=_INT32_IN_LITERT,
     ),
     "TRANSPOSE_CONV": TfliteOperator(
         convert_transpose_conv,
@@ -516,6 +572,7 @@ OPERATORS: dict[str, TfliteOperator] = {
         cost_ms=2.5,
         has_weights=True,
         input_at=2,
+        types=_ACTIVATIONS,
     ),
     "UNPACK": TfliteOperator(
         convert_unpack, "UnpackOptions", "results quantised as the operand is", cost_ms=1.5, types=_MOVED
