@@ -302,7 +302,7 @@ def _integer_div(at: Point, operation: TflIntegerDiv) -> Scalar:
     ends = low - high - 1, high - low
     limited = ir.clamp(ir.select(shift > LARGEST_SHIFT, ir.const(0), scaled), *ends)
     zero_point = operation.output_zero_point
-    return clamped(Scalar(limited + zero_point, *(end + zero_point for end in ends)), low, high)
+    return clamped(Scalar(limited + zero_point, ends[0] + zero_point, ends[1] + zero_point), low, high)
 
 
 def _quantized(at: Point, operation: TflQuantize) -> Scalar:
@@ -336,7 +336,8 @@ def _sigmoid16(at: Point, operation: TflSigmoid16) -> Scalar:
     risen = at.body.let("risen", (first + SIGMOID_MIDDLE) * (1 << bits) + part * rise)
     if operation.is_tanh:
         return Scalar(
-            ir.select(scaled >= 0, risen - (1 << 23) + 128, (1 << 23) - risen + 127) >> 8, *I16.bounds
+            ir.select(scaled >= 0, risen - (1 << 23) + (1 << 7), (1 << 23) - risen + (1 << 7) - 1) >> 8,
+            *I16.bounds,
         )
     risen = at.body.let("limited", ir.minimum(risen, LOGISTIC_MOST))
     return Scalar(ir.select(scaled >= 0, risen + 512, (1 << 25) - risen + 511) >> 10, 0, I16.bounds[1])

@@ -43,7 +43,7 @@ def rescaled(at: Point, operation: Rescale) -> Scalar:
     is_single = operation.rounding is Rounding.SINGLE_ROUND
     if (multipliers == 2**30).all() and (exponents == 1).all():
         scaled = value
-    elif is_single and (value.expr.dtype is ir.DType.I64 or (exponents > 0).any()):
+    elif is_single and (value.expr.dtype is ir.DType.I64 or exponents.astype(np.int64).max() > 0):
         scaled = _named(at, _half_up(at, value, multipliers, 31 - exponents.astype(np.int64)))
     else:
         scale = _scale_operands(at, multipliers, exponents)
@@ -54,7 +54,7 @@ def rescaled(at: Point, operation: Rescale) -> Scalar:
 
 def _half_up(at: Point, value: Scalar, multipliers: ir.Array, shifts: ir.Array) -> Scalar:
     """A rescale by multipliers of 16 bits and right shifts."""
-    ratio = float((multipliers / 2.0 ** shifts.astype(np.float64)).max())
+    ratio = float((multipliers.astype(np.float64) / 2.0 ** shifts.astype(np.float64)).max())
     multiplier = _per_channel(at, "multiplier", multipliers, I32)
     return half_up(value, multiplier, _per_channel(at, "shift", shifts, ir.DType.I8), ratio)
 

@@ -52,7 +52,7 @@ class MaxPool2d(_Pool):
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """Exact."""
         (x,) = inputs
-        lowest = -np.inf if x.dtype == np.float32 else np.iinfo(x.dtype).min
+        lowest = -np.inf if x.dtype == np.float32 else ir.DType.of(x.dtype).bounds[0]
         return (np.ascontiguousarray(self.windows(x, lowest).max(axis=0)),)
 
 

@@ -16,7 +16,7 @@ from bytewright.ops.arithmetic.multiplier import (
 )
 from bytewright.ops.arithmetic.numerics import Numerics
 
-LEFT_SHIFTS = {INT8: 20, INT16: 15}
+LEFT_SHIFTS: dict[tuple[int, int], int] = {INT8: 20, INT16: 15}
 """Bits the inputs of ADD and SUB gain before they meet, by the type's bounds: a difference stays below 2**31."""
 DIFFERENCE_LEFT_SHIFT = 7
 """Bits the inputs of SQUARED_DIFFERENCE gain: the square of a difference stays below 2**30."""

@@ -90,7 +90,7 @@ def _rounded(values: NDArray[Any]) -> NDArray[Any]:
     return round_away(values.astype(np.float64)).astype(values.dtype)
 
 
-def interpolated(values: NDArray[np.integer], table: NDArray[np.integer]) -> Int64:
+def interpolated(values: NDArray[Any], table: NDArray[Any]) -> Int64:
     """What lies between the entries of a table of 513, for int16 values."""
     wide, entries = values.astype(np.int64), table.astype(np.int64)
     place = (wide >> PART_BITS) + (NUM_ENTRIES - 1) // 2
