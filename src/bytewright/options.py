@@ -60,6 +60,17 @@ class Optimize(Enum):
     SIZE = "size"
 
 
+class Weights(Enum):
+    """What becomes of integer weights under float activations.
+
+    STORED: They stay as the file has them, and layers are computed as the reference's hybrid kernels do it.
+    EXPAND: They are widened to float32, and layers are computed in float32.
+    """
+
+    STORED = "stored"
+    EXPAND = "expand"
+
+
 class Embedding(Enum):
     """How the bytes of a parameter pool come into the program.
 
@@ -251,6 +262,14 @@ class Options:
         Numerics | None,
         Option(Choice(Numerics), "The reference that the output equals bit for bit.  [default: litert-ref]"),
     ] = None
+    weights: Annotated[
+        Weights | None,
+        Option(
+            Choice(Weights),
+            "What becomes of integer weights under float activations: they stay as they are stored, or are widened to "
+            "float32, in which their layers are computed then.  [default: stored]",
+        ),
+    ] = None
     constants: Annotated[
         Path | None, Option(File("FILE.npz"), "The constants of a .bw text; else the file beside it.")
     ] = None
@@ -288,6 +307,37 @@ def options_text(options: Options) -> tuple[str, ...]:
     return (*words(options.overrides), *words(options))
 
 
+def options_of_text(texts: Iterable[str], folder: Path) -> Options:
+    """The options that were written as `options_text` does, without those that change the target.
+
+    Args:
+        texts: One option each.
+        folder: Where the files are that options name.
+
+    Raises:
+        ValueError: A text is no option.
+    """
+    several: dict[str, list[str]] = {}
+    for text in texts:
+        flag, _, value = text.partition(" ")
+        several.setdefault(flag, []).append(value)
+    values: dict[str, object] = {}
+    for declaration in declarations(Options):
+        given = several.get(declaration.flag)
+        if given is None:
+            continue
+        match declaration.option.kind:
+            case Texts():
+                values[declaration.name] = declaration.read(given)
+            case Count():
+                values[declaration.name] = declaration.read(int(given[-1]))
+            case File():
+                values[declaration.name] = folder / given[-1]
+            case _:
+                values[declaration.name] = declaration.read(given[-1])
+    return options_of(values)
+
+
 class Arguments(TypedDict, total=False):
     """The same as arguments of `bytewright.compile`, in the forms that these may have."""
 
@@ -307,6 +357,7 @@ class Arguments(TypedDict, total=False):
     batch_max: int | None
     constants: str | PathLike[str] | None
     numerics: str | None
+    weights: str | None
     embed: str
     calling_form: str
     entry_form: str

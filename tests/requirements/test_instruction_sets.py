@@ -71,7 +71,7 @@ def test_k3_the_plan_says_which_template_and_why_no_better_one() -> None:
     assert first.remarks[0].startswith("not by neon.conv2d: it has 1 input")
 
 
-@pytest.mark.parametrize("target", [*BOARDS, "aarch64", "x86-64-v4-vnni", "x86-64-v3"])
+@pytest.mark.parametrize("target", [*BOARDS, "aarch64", "rv64gcv", "x86-64-v4-vnni", "x86-64-v3"])
 def test_k4_nothing_is_touched_outside_and_scratch_is_planned(target: str) -> None:
     """The evaluator refuses what lies outside of a buffer, and what is read before it is written."""
     compiled = compile_model(DIGITS, load_target(target))

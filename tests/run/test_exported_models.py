@@ -27,7 +27,7 @@ from support.tiers import some
 
 Array = NDArray[Any]
 
-FORMS = ("i8", "i8f", "float", "open", "u8io", "f16", "i16")
+FORMS = ("i8", "i8f", "float", "open", "u8io", "f16", "i16", "dyn")
 # Those of `ae` come from LiteRT's default kernels, as the reference ones have no ELU: their int8 fully connected layers
 # round in another way, so that an output may be a step off.
 BY_OTHER_KERNELS = {"keras/ae_i8": 1.0, "keras/ae_i8f": 0.01, "keras/ae_u8io": 1.0}
@@ -51,11 +51,11 @@ REFUSED = {
 
 
 def exported() -> list[ModelFile]:
-    """The files of int8 or float32 activations whose weights are of the same type, or are stored in fewer bits."""
+    """The files of int8 or float32 activations."""
     keras = [file for form in FORMS for file in model_files(EXPORTS / "keras", f"*_{form}")]
     torch = [
         file
-        for form in ("i8", "i16", "float", "wo4")
+        for form in ("i8", "i16", "float", "wo4", "dyn8")
         for file in model_files(EXPORTS / "litert_torch", f"*_{form}")
     ]
     return [*keras, *torch, *model_files(ZOO)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from pathlib import Path
 
 import numpy as np
@@ -39,6 +40,24 @@ SCALE = 1.25 * 2.0**-20
 BELOW, ABOVE = -3.515625, -3.484375
 
 
+def halves(numbers: list[int]) -> tuple[np.ndarray, np.ndarray]:
+    """The lower and the upper 32 bits of numbers modulo 2^64."""
+    wrapped = np.array([number % 2**64 for number in numbers], np.uint64)
+    return wrapped.astype(np.int32), (wrapped >> np.uint64(32)).astype(np.int32)
+
+
+# A factor with which x is almost as long as 64 bits are, and one that is longer than 32.
+LONG, OTHER = 2**32 - 1, -(2**62) - 3
+WRAPPING = {
+    name: halves([function(int(x) * LONG, OTHER) for x in X])
+    for name, function in (
+        ("wrapping_add_64", operator.add),
+        ("wrapping_subtract_64", operator.sub),
+        ("wrapping_multiply_64", operator.mul),
+    )
+}
+
+
 # The call on `x`, the values that it is for, and what it gives.
 CASES = [
     (f"high_multiply_wide(x[i], {TOP})", X, rescale.high_multiply(X, TOP)),
@@ -74,6 +93,11 @@ CASES = [
     ("divide_round(x[i], 7)", SHORT, divided(SHORT, 7)),
     ("divide_round(x[i], 8)", SHORT, divided(SHORT, 8)),
     (f"i32(multiply_q31(i64(x[i]), {TOP}:i64))", X, rescale.high_multiply(X, TOP)),
+    *((f"i32({name}(i64(x[i]) * {LONG}:i64, {OTHER}:i64))", X, low) for name, (low, _) in WRAPPING.items()),
+    *(
+        (f"i32({name}(i64(x[i]) * {LONG}:i64, {OTHER}:i64) >> 32:i64)", X, high)
+        for name, (_, high) in WRAPPING.items()
+    ),
     ("i32(shift_round(i64(x[i]), 3:i64))", X, np.floor(X / 8 + 0.5).astype(np.int64)),
 ]
 

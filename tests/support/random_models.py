@@ -20,6 +20,7 @@ import numpy as np
 from hypothesis.strategies import DrawFn, SearchStrategy
 from numpy.typing import NDArray
 
+from bytewright.frontends.tflite.against import tflm
 from support import random_elements, random_moves
 from tflite_writer import OPTIONAL, ModelBuilder
 
@@ -123,7 +124,7 @@ class Draft:
         return scale, zero_point
 
     def tensor(self, name: str, shape: Sequence[int], affine: tuple[float, int] | None) -> int:
-        if self.dtype in ("float32", "int32") or affine is None:
+        if self.dtype not in ("int8", "uint8") or affine is None:
             return self.builder.tensor(name, shape, self.dtype)
         return self.quantised(name, shape, self.dtype, affine)
 
@@ -159,8 +160,10 @@ class Draft:
     def weights(self, shape: Sequence[int]) -> NDArray[Any]:
         if self.is_int8:
             return self.generator.integers(-127, 128, shape).astype(np.int8)
-        if self.dtype == "int32":
+        if self.dtype in ("int32", "int64"):
             return _integers(self.generator, tuple(shape), self.dtype)
+        if self.dtype == "bool":
+            return self.generator.integers(0, 2, shape).astype(np.bool_)
         return (self.generator.integers(-16, 17, shape) / 8).astype(np.float32)
 
     def finish(self, outputs: Sequence[int], **facts: object) -> RandomModel:
@@ -740,8 +743,8 @@ _MAKERS: dict[str, Callable[[Draft], RandomModel]] = {
 OPERATORS = tuple(sorted(_MAKERS))
 _TYPES = {
     **dict.fromkeys(OPERATORS, DTYPES),
-    **dict.fromkeys(random_moves.OF_ANY_TYPE, (*DTYPES, "int32")),
-    **dict.fromkeys(("ADD", "MUL", "SUB"), (*DTYPES, "int32")),
+    **random_moves.TYPES,
+    **dict.fromkeys(("ADD", "MUL", "SUB"), random_elements.NUMBERS),
     **random_elements.TYPES,
     "DEQUANTIZE": ("int8", "uint8", "int4", "float16"),
     "EMBEDDING_LOOKUP": ("float32",),
@@ -749,31 +752,17 @@ _TYPES = {
 }
 CASES = tuple((kind, dtype) for kind in OPERATORS for dtype in _TYPES[kind])
 """Every operator with every element type of its inputs that it takes."""
-MOVED_WITHOUT_INT32_IN_TFLM = (
-    "BATCH_TO_SPACE_ND",
-    "DEPTH_TO_SPACE",
-    "EXPAND_DIMS",
-    "GATHER",
-    "MIRROR_PAD",
-    "SPACE_TO_BATCH_ND",
-    "SPACE_TO_DEPTH",
-    "TILE",
-    "TRANSPOSE",
-)
-_NOT_IN_TFLM = {
-    *((kind, "int32") for kind in MOVED_WITHOUT_INT32_IN_TFLM),
-    *((kind, dtype) for kind in ("SPACE_TO_BATCH_ND", "TILE") for dtype in DTYPES),
-    ("RELU_N1_TO_1", "int8"),
-    ("EMBEDDING_LOOKUP", "float32"),
-    ("DEQUANTIZE", "uint8"),
-    ("DEQUANTIZE", "int4"),
-    ("DEQUANTIZE", "float16"),
+_IN_TFLM = {(row.name, dtype) for row in tflm().operators for dtype in row.types}
+_NOT_AS_DRAWN_IN_TFLM = {
+    *(("SPACE_TO_BATCH_ND", dtype) for dtype in DTYPES),  # what it pads with is never set
     ("ADD", "int32"),  # with a fused activation, which it leaves out
+    ("DEQUANTIZE", "uint8"),
     ("QUANTIZE", "uint8"),
-    *random_elements.NOT_IN_TFLM,
+    *random_elements.NOT_AS_DRAWN_IN_TFLM,
 }
-TFLM_CASES = tuple(case for case in CASES if case not in _NOT_IN_TFLM)
-"""Those that TensorFlow Lite Micro has; of SPACE_TO_BATCH_ND it never sets what it pads with."""
+TFLM_CASES = tuple(case for case in CASES if case in _IN_TFLM - _NOT_AS_DRAWN_IN_TFLM)
+"""Those that TensorFlow Lite Micro has."""
+NOT_IN_TFLM = tuple(case for case in CASES if case not in _IN_TFLM)
 
 
 def num_examples(kind: str, usual: int) -> int:

@@ -42,6 +42,12 @@ def _profile() -> click.Command:
     return profile
 
 
+def _validate() -> click.Command:
+    from bytewright.cli.validate import validate
+
+    return validate
+
+
 def _report() -> click.Command:
     from bytewright.cli.report import report
 
@@ -82,6 +88,7 @@ COMMANDS: dict[str, Callable[[], click.Command]] = {
     "compile": _compile,
     "run": _run,
     "profile": _profile,
+    "validate": _validate,
     "report": _report,
     "explain": _explain,
     "check": _check,

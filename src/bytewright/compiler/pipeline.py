@@ -255,7 +255,7 @@ def _with_ways(trial: Trial, run: Runner) -> Trial:
     module = run(choose_ways, trial.module, trial.overlaps, trial.workspace, taken)
     if module is trial.module:
         return trial
-    stack = stack_uses(module, target, above_steps(module, target, options))
+    stack = stack_uses(module, target, above_steps(module, target, options.io, options.entry_form))
     return replace(trial, module=module, timeline=read_clock(module, target), stack=stack)
 
 

@@ -28,7 +28,7 @@ class Port:
     stated: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class ConstantBuffer:
     """A constant that kernels read: a buffer with its values. Its scope names the parameter pool in the end."""
 

@@ -18,6 +18,8 @@ from bytewright.ir.scalar_functions import (
     CEIL,
     COS,
     DOUBLE_ROUND_WIDE,
+    DYNAMIC_SCALE,
+    DYNAMIC_ZERO_POINT,
     ERFC,
     EXP,
     EXPM1,
@@ -30,15 +32,19 @@ from bytewright.ir.scalar_functions import (
     SIN,
     SQRT,
     TANH,
+    WRAPPING_ADD,
+    WRAPPING_MULTIPLY,
+    WRAPPING_SUBTRACT,
 )
 from bytewright.lower.interpolate import entry_and_rise, interpolated_at
 from bytewright.lower.point import Point
 from bytewright.lower.requantise import float_rescaled, real_rescaled, rescaled
 from bytewright.lower.rescale import double_round, fixed_scale
-from bytewright.lower.scalar import Scalar, clamped, in_32_bits, require_i32
+from bytewright.lower.scalar import Scalar, clamped, computed_on, in_32_bits, require_fits, require_i32
 from bytewright.ops.arithmetic.division import LARGEST_SHIFT
 from bytewright.ops.arithmetic.division import headrooms as headrooms_of_bytes
 from bytewright.ops.arithmetic.division import reciprocals as reciprocals_of_bytes
+from bytewright.ops.arithmetic.dynamic import FARTHEST
 from bytewright.ops.arithmetic.interpolation import (
     LOGISTIC_MOST,
     SIGMOID_BITS,
@@ -47,6 +53,7 @@ from bytewright.ops.arithmetic.interpolation import (
     sigmoid_table,
 )
 from bytewright.ops.cast import TflCast
+from bytewright.ops.dynamic_quantization import TflDynamicQuantize, TflDynamicScale, TflDynamicZeroPoint
 from bytewright.ops.elementwise import (
     Add,
     Clamp,
@@ -127,18 +134,23 @@ def _of_two(combine: Callable[[Any, Any], Any]) -> ElementRule:
         if at.is_float:
             return Scalar(result)
         corners = [combine(x, y) for x in (first.low, first.high) for y in (second.low, second.high)]
-        require_i32(min(corners), max(corners), "the result", at.node.where)
+        require_fits((min(corners), max(corners)), first.expr.dtype, "the result", at.node.where)
         return Scalar(result, min(corners), max(corners))
 
     return ElementRule(write, num_operands=2)
 
 
-def _wrapping(combine: Callable[[Any, Any], Any]) -> ElementRule:
-    """The rule of `combine` modulo 2^32: in 64 bits, of which the lower half is taken, where 32 may not do."""
+def _wrapping(combine: Callable[[Any, Any], Any], wide_function: ir.ScalarFunction) -> ElementRule:
+    """The rule of `combine` modulo 2^32: in 64 bits, of which the lower half is taken, where 32 may not do.
+
+    Of I64 it is `wide_function`, modulo 2^64.
+    """
 
     def write(at: Point, operation: ir.Operation) -> Scalar:
         del operation
         first, second = at.operands
+        if first.expr.dtype is I64:
+            return Scalar(wide_function(first.expr, second.expr), *I64.bounds)
         corners = [combine(x, y) for x in (first.low, first.high) for y in (second.low, second.high)]
         if in_32_bits(min(corners), max(corners)):
             return Scalar(combine(first.expr, second.expr), min(corners), max(corners))
@@ -343,12 +355,28 @@ def _sigmoid16(at: Point, operation: TflSigmoid16) -> Scalar:
     return Scalar(ir.select(scaled >= 0, risen + 512, (1 << 25) - risen + 511) >> 10, 0, I16.bounds[1])
 
 
+def _zero_point(at: Point, operation: TflDynamicZeroPoint) -> Scalar:
+    del operation
+    least, greatest = at.operands
+    return Scalar(DYNAMIC_ZERO_POINT(least.expr, greatest.expr), *ir.DType.I8.bounds)
+
+
+def _quantized_dynamically(at: Point, operation: TflDynamicQuantize) -> Scalar:
+    """roundf(x) + zero point, as in `_quantized`, where nothing beyond the type is converted."""
+    del operation
+    x, zero_point = at.operands
+    far = int(FARTHEST)
+    limited = ir.minimum(ir.maximum(ir.const(-FARTHEST, F32), ROUND(x.expr)), FARTHEST)
+    total = ir.cast(limited, I32) + zero_point.expr
+    return clamped(Scalar(total, zero_point.low - far, zero_point.high + far), *ir.DType.I8.bounds)
+
+
 def _dequantized(at: Point, operation: TflDequantize) -> Scalar:
     return Scalar(ir.cast(at.operands[0].expr - operation.zero_point, F32) * operation.scale)
 
 
 def _cast(at: Point, operation: TflCast) -> Scalar:
-    """Integers as I32 in the bounds of their type, wrapped where they leave them; truth values as they are."""
+    """Integers as what they are computed on, in the bounds of their type, wrapped where they leave them."""
     x, dtype = at.operands[0], operation.dtype
     is_truth = x.expr.dtype is ir.DType.BOOL
     if dtype is ir.DType.BOOL:
@@ -356,14 +384,15 @@ def _cast(at: Point, operation: TflCast) -> Scalar:
     if dtype is F32:
         one, zero = ir.const(1.0, F32), ir.const(0.0, F32)
         return Scalar(ir.select(x.expr, one, zero) if is_truth else ir.cast(x.expr, F32))
+    wide = computed_on(dtype)
     if is_truth:
-        return Scalar(ir.select(x.expr, ir.const(1), ir.const(0)), 0, 1)
+        return Scalar(ir.select(x.expr, ir.const(1, wide), ir.const(0, wide)), 0, 1)
     low, high = dtype.bounds
     if at.is_float:
         return Scalar(_truncated(at, x.expr, operation), low, high)
     if low <= x.low and x.high <= high:
-        return x
-    return Scalar(ir.cast(ir.cast(x.expr, dtype), I32), low, high)
+        return Scalar(ir.cast(x.expr, wide), x.low, x.high)
+    return Scalar(ir.cast(ir.cast(x.expr, dtype), wide), low, high)
 
 
 def _truncated(at: Point, x: ir.Expr, operation: TflCast) -> ir.Expr:
@@ -371,13 +400,13 @@ def _truncated(at: Point, x: ir.Expr, operation: TflCast) -> ir.Expr:
 
     The lower of the two limits may be rounded to the least value, which then is taken as it is.
     """
-    low, high = operation.dtype.bounds
+    (low, high), wide = operation.dtype.bounds, computed_on(operation.dtype)
     bound = at.body.let("value", x)
-    above = ir.select(bound > float(low - 1), ir.cast(bound, I32), ir.const(low))
-    whole = ir.select(bound < float(high + 1), above, ir.const(high))
+    above = ir.select(bound > float(low - 1), ir.cast(bound, wide), ir.const(low, wide))
+    whole = ir.select(bound < float(high + 1), above, ir.const(high, wide))
     if operation.not_a_number == high:
         return whole
-    return ir.select(equal(bound, bound), whole, ir.const(operation.not_a_number))
+    return ir.select(equal(bound, bound), whole, ir.const(operation.not_a_number, wide))
 
 
 ELEMENTS: dict[type[ir.Operation], ElementRule] = {
@@ -413,6 +442,9 @@ ELEMENTS: dict[type[ir.Operation], ElementRule] = {
     TflCast: ElementRule(_cast),
     TflDequantize: ElementRule(_dequantized),
     TflDiv: _unbounded(operator.truediv),
+    TflDynamicQuantize: ElementRule(_quantized_dynamically, num_operands=2),
+    TflDynamicScale: _unbounded(DYNAMIC_SCALE),
+    TflDynamicZeroPoint: ElementRule(_zero_point, num_operands=2),
     TflElu: ElementRule(_elu),
     TflFloatRescale: ElementRule(float_rescaled),
     TflGelu: ElementRule(_gelu),
@@ -426,7 +458,7 @@ ELEMENTS: dict[type[ir.Operation], ElementRule] = {
     TflSigmoid16: ElementRule(_sigmoid16),
     TflSign: ElementRule(_sign),
     TflSqrt: _of_one(SQRT),
-    WrappingAdd: _wrapping(operator.add),
-    WrappingMul: _wrapping(operator.mul),
-    WrappingSub: _wrapping(operator.sub),
+    WrappingAdd: _wrapping(operator.add, WRAPPING_ADD),
+    WrappingMul: _wrapping(operator.mul, WRAPPING_MULTIPLY),
+    WrappingSub: _wrapping(operator.sub, WRAPPING_SUBTRACT),
 }

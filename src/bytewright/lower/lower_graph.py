@@ -135,8 +135,16 @@ class _Lowering:
             entries=(entry,),
             constant_buffers=tuple(self.constant_buffers.values()),
             narrowed=self._narrowed(),
-            sources=FrozenMapping({**self.module.sources, **self.sources}),
+            sources=self._sources(),
         )
+
+    def _sources(self) -> FrozenMapping[str, ir.SourceTensor]:
+        """Tensors of the model's file by buffers as well: packed ones, and those that only views have the name of."""
+        sources = {**self.module.sources, **self.sources}
+        for name in self.aliases:
+            if name in sources:
+                sources.setdefault(self._root(name), sources[name])
+        return FrozenMapping(sources)
 
     def _narrowed(self) -> ir.Narrowed | None:
         """What the graph lost, with the names of buffers in place of those of the graph's constants."""

@@ -20,6 +20,7 @@ from bytewright.ops.window import Padding, Pair, window_shape, windows
 Float64 = NDArray[np.float64]
 SUMS: dict[tuple[ir.DType, ir.DType], tuple[ir.DType, ...]] = {
     (ir.DType.F32, ir.DType.F32): (ir.DType.F32,),
+    (ir.DType.F32, ir.DType.I8): (ir.DType.F32,),
     (ir.DType.I8, ir.DType.I8): (ir.DType.I32,),
     (ir.DType.I16, ir.DType.I8): (ir.DType.I32, ir.DType.I64),
 }

@@ -19,6 +19,7 @@ from bytewright.ops.result import in_32_bits, saturate, shaped_like
 _OF_BYTES = (ir.DType.I8, ir.DType.U8)
 _QUANTISED = (ir.DType.I8, ir.DType.I16)
 _SUMS = (ir.DType.I32, ir.DType.F32)
+_WIDE = (ir.DType.I32, ir.DType.I64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ class Clamp(ir.Operation):
 
     def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """The operand's type."""
-        operand = only(inputs, *ARITHMETIC, ir.DType.I32)
+        operand = only(inputs, *ARITHMETIC, *_WIDE)
         require(self.minimum <= self.maximum, f"the range {self.minimum}..{self.maximum} is empty")
         if operand.dtype.is_integer:
             low, high = operand.dtype.bounds
@@ -107,20 +108,20 @@ class Mul(_Arithmetic):
 
 
 class _Wrapping(_OfTwo):
-    """Abstract: on i32, modulo 2^32, as the references' machines compute what overflows."""
+    """Abstract: on i32 modulo 2^32 and on i64 modulo 2^64, as the references' machines compute what overflows."""
 
     __slots__ = ()
-    dtypes: ClassVar[tuple[ir.DType, ...]] = (ir.DType.I32,)
+    dtypes: ClassVar[tuple[ir.DType, ...]] = _WIDE
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
-        """Exact: a sum or product of two fits 64 bits, of which the lower half is taken."""
-        first, second = (operand.astype(np.int64) for operand in inputs)
-        return (np.asarray(self.function(first, second)).astype(np.int32),)
+        """Exact: modulo 2^64, of which i32 takes the lower half."""
+        first, second = (np.asarray(operand.astype(np.uint64)) for operand in inputs)
+        return (np.asarray(self.function(first, second)).astype(inputs[0].dtype),)
 
 
 @dataclass(frozen=True, slots=True)
 class WrappingAdd(_Wrapping):
-    """x + y modulo 2^32."""
+    """x + y modulo 2^32 or 2^64."""
 
     name: ClassVar[str] = "wrapping_add"
     function: ClassVar[np.ufunc] = np.add
@@ -128,7 +129,7 @@ class WrappingAdd(_Wrapping):
 
 @dataclass(frozen=True, slots=True)
 class WrappingSub(_Wrapping):
-    """x - y modulo 2^32."""
+    """x - y modulo 2^32 or 2^64."""
 
     name: ClassVar[str] = "wrapping_sub"
     function: ClassVar[np.ufunc] = np.subtract
@@ -136,7 +137,7 @@ class WrappingSub(_Wrapping):
 
 @dataclass(frozen=True, slots=True)
 class WrappingMul(_Wrapping):
-    """x * y modulo 2^32."""
+    """x * y modulo 2^32 or 2^64."""
 
     name: ClassVar[str] = "wrapping_mul"
     function: ClassVar[np.ufunc] = np.multiply
@@ -146,7 +147,7 @@ class _Extremum(_OfTwo):
     """Abstract: one of two operands, the second where neither is beyond the other, as with what is not a number."""
 
     __slots__ = ()
-    dtypes: ClassVar[tuple[ir.DType, ...]] = (ir.DType.I8, ir.DType.I16, *_SUMS)
+    dtypes: ClassVar[tuple[ir.DType, ...]] = (*ARITHMETIC, *_WIDE)
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """Exact."""
@@ -225,6 +226,7 @@ class _Comparison(_OfTwo):
     """Abstract: the result is a truth value."""
 
     __slots__ = ()
+    dtypes: ClassVar[tuple[ir.DType, ...]] = (*_WIDE, ir.DType.F32)
     result_dtype: ClassVar[ir.DType | None] = ir.DType.BOOL
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
@@ -255,7 +257,7 @@ class Equal(_Comparison):
 
     name: ClassVar[str] = "equal"
     function: ClassVar[np.ufunc] = np.equal
-    dtypes: ClassVar[tuple[ir.DType, ...]] = (*_SUMS, ir.DType.BOOL)
+    dtypes: ClassVar[tuple[ir.DType, ...]] = (*_WIDE, ir.DType.F32, ir.DType.BOOL)
 
 
 class _Connective(_Comparison):

@@ -16,7 +16,7 @@ from bytewright.frontends.registry import Imported
 from bytewright.frontends.text.check_text import check_program, check_text
 from bytewright.frontends.text.constants_file import SUFFIX as CONSTANTS_SUFFIX
 from bytewright.frontends.text.constants_file import read_constants
-from bytewright.ir.rewrite import Rewriting, rewrite_sequence, with_blocks
+from bytewright.ir.rewrite import folded, with_blocks
 from bytewright.ir.text.modules import ParsedModule, parse_text
 from bytewright.ir.text.reader import Constants, ParseError
 from bytewright.ir.verify.stages import Stage
@@ -111,9 +111,7 @@ def _with_places(parsed: ParsedModule, file_name: str) -> ir.Module:
         )
 
     def function(primfunc: ir.PrimFunc) -> ir.PrimFunc:
-        body = rewrite_sequence(
-            located(primfunc.body), Rewriting()
-        )  # constants folded, as where code is built
+        body = folded(located(primfunc.body))
         return replace(primfunc, body=body, where=where(primfunc, primfunc.where))
 
     module = parsed.module

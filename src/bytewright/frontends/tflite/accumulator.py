@@ -195,7 +195,7 @@ def clamp_activation(at: Conversion, value: str, activation: str, target: Affine
 
 
 def clamp_integer(at: Conversion, value: str, activation: str) -> str:
-    """The fused activation of an int32 result, to which the bounds apply as they are."""
+    """The fused activation of an int32 or int64 result, to which the bounds apply as they are."""
     if activation == "NONE":
         return value
     if at.operator.kind == "ADD" and at.numerics is Numerics.TFLM:
@@ -203,7 +203,7 @@ def clamp_integer(at: Conversion, value: str, activation: str) -> str:
             f"TensorFlow Lite Micro leaves out the fused activation {activation} on int32",
             help="compile for --numerics litert-ref",
         )
-    limits = zip(ACTIVATIONS[activation], ir.DType.I32.bounds, strict=True)
+    limits = zip(ACTIVATIONS[activation], at.type_of(value).dtype.bounds, strict=True)
     low, high = (int(limit) if isfinite(limit) else bound for limit, bound in limits)
     return at.emit(Clamp(low, high), (value,), "clamped")
 

@@ -40,10 +40,10 @@ class LayerBias:
     is_wide: bool = False
 
 
-def layer_bias(at: Conversion, source: Operand, weights: Operand, channels: int, position: int) -> LayerBias:
-    """The bias at a position of the operands, checked against the types of input and weights."""
+def layer_bias(at: Conversion, source: Operand, channels: int, position: int) -> LayerBias:
+    """The bias at a position of the operands, checked against the type of the input."""
     is_wide = source.dtype is ir.DType.I16
-    needed = ir.DType.F32 if weights.is_float else ir.DType.I32
+    needed = ir.DType.F32 if source.is_float else ir.DType.I32
     if not at.is_present(position):
         is_wide = is_wide and _stated(at) != "INT32"
         return LayerBias(None, np.zeros(channels, dtype=needed.numpy), is_wide)

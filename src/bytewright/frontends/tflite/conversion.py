@@ -67,6 +67,7 @@ class GraphBuilder:
     Attributes:
         has_infinities: True if a float32 constant of the model is infinite or not a number.
         batch_max: The largest batch, if the module's batch is opened after the import.
+        expands_weights: True if integer weights under float activations are widened to float32.
         has_open_batch: True if an input's first extent is open; it is fixed to 1.
         values: Name of the value that each tensor index stands for.
         rearranged: Constants that hold a tensor's values in another form: the tensor's index.
@@ -83,6 +84,7 @@ class GraphBuilder:
     numerics: Numerics
     has_infinities: bool
     batch_max: int | None = None
+    expands_weights: bool = False
     has_open_batch: bool = False
     values: dict[int, str] = field(default_factory=dict[int, str])
     types: dict[str, ir.TensorType] = field(default_factory=dict[str, ir.TensorType])
@@ -123,11 +125,13 @@ class Operand:
         tensor: What the file says of it.
         type: Its shape, as computed, and element type.
         data: Its values, if they are known at import.
+        is_expanded: Whether they are widened for this operator alone.
     """
 
     tensor: TensorRecord
     type: ir.TensorType
     data: ir.TensorData | None
+    is_expanded: bool = False
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -383,6 +387,12 @@ class Conversion:
             return Affine(scale, zero_point + ir.DType.I8.bounds[0])
         return Affine(scale, zero_point, dtype.bounds)
 
+    def real_zero(self, dtype: ir.DType) -> int | float:
+        """What stands for zero in a result of a type."""
+        if dtype in (ir.DType.I8, ir.DType.I16):
+            return self.affine(self.output_tensor()).zero_point
+        return 0.0 if dtype is ir.DType.F32 else 0
+
     def weight_scales(self, tensor: TensorRecord, channels: int, axis: int) -> tuple[float, ...]:
         """Scales of int8 weights: one, or one a channel along `axis`; zero points must be 0."""
         record = tensor.quantization
@@ -403,6 +413,8 @@ class Conversion:
     def value_of(self, operand: Operand, role: str = "operand") -> str:
         """Name of the operand's value in the graph; a constant of the file gets one when it is first used."""
         index = operand.tensor.index
+        if operand.data is not None and operand.is_expanded:
+            return self.constant(role, operand.data.array, operand.dtype)
         if index not in self.graph.values:
             assert operand.data is not None
             self.graph.name_constant(index, f"{self.prefix}/{role}", operand.data)

@@ -7,6 +7,7 @@ channels is one in groups; of one channel a group it is a depthwise one.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import prod
 from typing import Any, TypeVar
 
@@ -24,6 +25,16 @@ from bytewright.frontends.tflite.accumulator import (
 )
 from bytewright.frontends.tflite.bias import layer_bias
 from bytewright.frontends.tflite.conversion import Conversion, Operand
+from bytewright.frontends.tflite.hybrid import (
+    FormOf,
+    HybridLayer,
+    convolution_form,
+    depthwise_form,
+    hybrid_sums,
+    matrix_form,
+    transposed_form,
+    weights_operand,
+)
 from bytewright.frontends.tflite.options import (
     WindowOptions,
     conv2d_options,
@@ -50,6 +61,7 @@ class _Layer:
         weight_scales: Of integers.
         reach: How far sums of integers go.
         is_wide: Whether the references keep them in 64 bits.
+        hybrid: Of integer weights under floats.
     """
 
     source: Operand
@@ -58,6 +70,7 @@ class _Layer:
     weight_scales: Sequence[float] = ()
     reach: Reach | None = None
     is_wide: bool = False
+    hybrid: HybridLayer | None = None
 
 
 def convert_conv2d(at: Conversion) -> None:
@@ -82,7 +95,8 @@ def convert_conv2d(at: Conversion) -> None:
         operation = _sliding(at, DepthwiseConv2d, options, source, weights.shape[1:3])
     else:
         operation = replace(_sliding(at, GroupedConv2d, options, source, weights.shape[1:3]), groups=groups)
-    at.define(_computed(at, layer, at.value_of(source), operation, options.activation))
+    form_of = partial(convolution_form, are_dense=isinstance(operation, Conv2d))
+    at.define(_computed(at, layer, at.value_of(source), operation, options.activation, form_of))
 
 
 def convert_depthwise(at: Conversion) -> None:
@@ -99,7 +113,7 @@ def convert_depthwise(at: Conversion) -> None:
     taps = array.reshape(-1, channels).T
     layer = _layer(at, source, weights, array.reshape(height, width, depth, multiplier), taps, axis=3)
     operation = _sliding(at, DepthwiseConv2d, options, source, (height, width))
-    at.define(_computed(at, layer, at.value_of(source), operation, options.activation))
+    at.define(_computed(at, layer, at.value_of(source), operation, options.activation, depthwise_form))
 
 
 def convert_transpose_conv(at: Conversion) -> None:
@@ -107,8 +121,8 @@ def convert_transpose_conv(at: Conversion) -> None:
     options = transpose_options(at)
     at.require_counts((3, 4))
     stated, _ = at.extents_operand(0, "output shape")
-    weights, array = at.constant_operand(1, "weights")
     source = at.activation_operand(2, "input")
+    weights, array = weights_operand(at, under_floats=source.is_float)
     at.require(len(source.shape) == 4 and len(weights.shape) == 4, "input or weights do not have 4 axes")
     channels, height, width, depth = weights.shape
     at.require(source.shape[3] == depth, f"{source.shape[3]} input channels do not fit weights of {depth}")
@@ -138,7 +152,7 @@ def convert_transpose_conv(at: Conversion) -> None:
     operation = TransposeConv2d(
         options.stride, (-before[0], bottom, -before[1], right), _input_zero_point(at, source)
     )
-    at.define(_computed(at, layer, at.value_of(source), operation, options.activation))
+    at.define(_computed(at, layer, at.value_of(source), operation, options.activation, transposed_form))
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +191,9 @@ def convert_layer(at: Conversion) -> None:
     layer = _layer(at, source, weights, array.reshape(form.channels, 1, 1, form.depth), array, axis=0)
     image = at.reshape(at.value_of(source), (1, form.rows, 1, form.depth), "rows")
     operation = Conv2d((1, 1), (0, 0, 0, 0), (1, 1), _input_zero_point(at, source))
-    at.define(at.reshape(_computed(at, layer, image, operation, form.activation), form.result_shape))
+    form_of = partial(matrix_form, slot=3)
+    result = _computed(at, layer, image, operation, form.activation, form_of)
+    at.define(at.reshape(result, form.result_shape))
 
 
 def product_with_matrix(at: Conversion, source: Operand, matrix: NDArray[Any], zero_point: int) -> str:
@@ -195,7 +211,8 @@ def product_with_matrix(at: Conversion, source: Operand, matrix: NDArray[Any], z
 def _operands(at: Conversion) -> tuple[Operand, Operand, NDArray[Any]]:
     """Input and weights, and the weights' values."""
     at.require_counts((2, 3))
-    return at.activation_operand(0, "input"), *at.constant_operand(1, "weights")
+    source = at.activation_operand(0, "input")
+    return source, *weights_operand(at, under_floats=source.is_float)
 
 
 def _image_operands(at: Conversion) -> tuple[Operand, Operand, NDArray[Any]]:
@@ -243,14 +260,15 @@ def _layer(
     bias_at: int = 2,
 ) -> _Layer:
     """Weights and bias as constants; `array` has the graph's layout, `taps` is [channels, taps]."""
-    fits = (source.dtype, weights.dtype) in SUMS
+    is_hybrid = source.is_float and not weights.is_float
+    fits = (ir.DType.I8 if is_hybrid else source.dtype, weights.dtype) in SUMS
     at.require(fits, f"the weights are {weights.tensor.element_type}")
     at.require_same_dtype(source)
     at.require(weights.type.num_elements > 0, "the weights have no elements")
     channels = taps.shape[0]
     scales = () if weights.is_float else at.weight_scales(weights.tensor, channels, axis)
-    bias = layer_bias(at, source, weights, channels, bias_at)
-    if scales and bias.operand is not None:
+    bias = layer_bias(at, source, channels, bias_at)
+    if scales and bias.operand is not None and not is_hybrid:
         check_bias_scale(at, source, scales, bias.operand)
     # Layers that share a tensor in the graph's layout share the constant.
     is_shared = array.shape == weights.shape
@@ -260,8 +278,10 @@ def _layer(
         else at.constant("weights", array, weights.dtype, of=weights.tensor)
     )
     tensor = None if bias.operand is None else bias.operand.tensor
-    if weights.is_float:
-        return _Layer(source, value, at.constant("bias", bias.values, ir.DType.F32, of=tensor))
+    if source.is_float:
+        bias_value = at.constant("bias", bias.values, ir.DType.F32, of=tensor)
+        own = HybridLayer(value, taps, scales, bias_value if bias.values.any() else None)
+        return _Layer(source, value, bias_value, hybrid=own if is_hybrid else None)
     reach = accumulator_reach(taps, bias.values.astype(np.int64), at.affine(source.tensor))
     sums = ir.DType.I32 if reach.fits_32_bits or not bias.is_wide else ir.DType.I64
     require_reach(at, reach, MOST_OF_64_BITS if bias.is_wide else INT32_MAX)
@@ -283,8 +303,18 @@ def check_bias_scale(at: Conversion, source: Operand, scales: Sequence[float], b
     at.require(difference <= 0.02, f"the bias has scale {stated[0]}, input times weights is {expected}")
 
 
-def _computed(at: Conversion, layer: _Layer, image: str, operation: _Convolution, activation: str) -> str:
-    """The operation on an image, from accumulator to result."""
+def _computed(
+    at: Conversion,
+    layer: _Layer,
+    image: str,
+    operation: _Convolution,
+    activation: str,
+    form_of: FormOf,
+) -> str:
+    """The operation on an image, from accumulator to result; `form_of` is for integer weights under floats."""
+    if layer.hybrid is not None:
+        sums = hybrid_sums(at, layer.hybrid, form_of(at, layer.hybrid), image, operation)
+        return clamp_float(at, sums, activation)
     accumulator = at.emit(operation, (image, layer.weights, layer.bias), "accumulator")
     if layer.reach is None:
         return clamp_float(at, accumulator, activation)

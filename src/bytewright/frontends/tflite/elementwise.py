@@ -49,6 +49,7 @@ from bytewright.ops.pooling import ReduceSum
 # What both references have of L2_NORMALIZATION.
 _LEAST_NORM = 1e-6
 _MOST_AXES_OF_ROWS = 4
+_WRAPPED = (ir.DType.I32, ir.DType.I64)
 _IDENTITY = Multiplier(1 << 30, 1)
 """A rescale by this changes nothing but the zero point."""
 
@@ -111,10 +112,10 @@ def convert_binary(
 ) -> None:
     """An operator of two operands with a fused activation; its form on int8 and int16 depends on the scales.
 
-    On int32 it is `wrapping`, as an application's numbers may be any.
+    On int32 and int64 it is `wrapping`, as an application's numbers may be any.
     """
     activation = fused_activation(at, 0)
-    first, second = _two_operands(at, dtypes=(ir.DType.I32,))
+    first, second = _two_operands(at, dtypes=_WRAPPED)
     if not first.is_quantised:
         compute, clamp = (operation, clamp_float) if first.is_float else (wrapping, clamp_integer)
         operands = (at.value_of(first, "first"), at.value_of(second, "second"))
@@ -205,7 +206,7 @@ def convert_div(at: Conversion) -> None:
 
 def convert_extremum(at: Conversion, operation: Maximum | Minimum) -> None:
     """MAXIMUM and MINIMUM: of int8 and int16 of raw values, whatever the quantisations."""
-    first, second = _two_operands(at, dtypes=(ir.DType.I32,))
+    first, second = _two_operands(at, dtypes=_WRAPPED)
     operands = (at.value_of(first, "first"), at.value_of(second, "second"))
     at.define(at.emit(operation, operands, "result"))
 

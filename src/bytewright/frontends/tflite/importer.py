@@ -34,6 +34,7 @@ def import_tflite(
     numerics: Numerics = Numerics.LITERT_REF,
     batch_max: int | None = None,
     signature: str | None = None,
+    expands_weights: bool = False,
 ) -> ir.Module:
     """The module of a .tflite file; `name` is the file's stem as a C identifier unless given.
 
@@ -43,12 +44,19 @@ def import_tflite(
         numerics: The kernel set that it is compiled for.
         batch_max: The largest batch, if `open_batch` follows; the module itself is for one sample.
         signature: The one to compile, where the file has several.
+        expands_weights: Whether integer weights under float activations are widened to float32.
 
     Raises:
         CompileError: BW101 to BW111, and BW204 for the signature; all that can be found in one go is reported together.
     """
     return import_content(
-        load_file(path), path.name, name=name, numerics=numerics, batch_max=batch_max, signature=signature
+        load_file(path),
+        path.name,
+        name=name,
+        numerics=numerics,
+        batch_max=batch_max,
+        signature=signature,
+        expands_weights=expands_weights,
     )
 
 
@@ -61,16 +69,17 @@ def import_content(
     batch_max: int | None = None,
     signature: str | None = None,
     names: BorderNames | None = None,
+    expands_weights: bool = False,
 ) -> ir.Module:
     """As `import_tflite`, from the bytes of a file.
 
     `file_name` is what diagnostics call it; `names` are those of inputs and outputs, where they are not in the file.
     """
     model = read_model(content, file_name, signature)
-    survey(model, file_name)
+    survey(model, file_name, numerics=numerics, expands_weights=expands_weights)
     check_cost(model, file_name)
     names = names if names is not None else border_names(model)
-    graph = GraphBuilder(model, file_name, numerics, _has_infinities(model), batch_max)
+    graph = GraphBuilder(model, file_name, numerics, _has_infinities(model), batch_max, expands_weights)
     parameters = _parameters(graph, names.inputs)
     with np.errstate(all="ignore"):
         _convert_operators(graph)

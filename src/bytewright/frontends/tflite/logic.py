@@ -8,7 +8,7 @@ from bytewright.frontends.tflite.conversion import Conversion, Operand
 from bytewright.ops.arithmetic.factors import COMPARISON_LEFT_SHIFT, prepare_comparison
 from bytewright.ops.elementwise import Equal, Greater, GreaterEqual, LogicalAnd, LogicalNot, LogicalOr, Select
 
-_COMPARED = (ir.DType.I8, ir.DType.F32, ir.DType.I32)
+_COMPARED = (ir.DType.I8, ir.DType.F32, ir.DType.I32, ir.DType.I64)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 TensorFlow 2.13 writes every product of matrices in a model with a fixed batch so.
 """
 
+from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -25,6 +26,7 @@ from bytewright.frontends.tflite.convolution import (
     fully_connected_form,
     product_with_matrix,
 )
+from bytewright.frontends.tflite.hybrid import hybrid_product, weights_operand
 from bytewright.ops.arithmetic.factors import prepare_batch_matmul
 from bytewright.ops.arithmetic.multiplier import INT32_MAX, Affine
 from bytewright.ops.arithmetic.numerics import convolution_rounding
@@ -41,12 +43,18 @@ def convert_batch_matmul(at: Conversion) -> None:
     at.require_counts((2,))
     adjoint = at.options.boolean(0), at.options.boolean(1)
     first, second = at.activation_operand(0, "first operand"), at.activation_operand(1, "second operand")
-    at.require_same_dtype(first, second)
+    if first.is_float and not second.is_float:
+        second, _ = weights_operand(at, under_floats=True)
+    is_hybrid = first.is_float and not second.is_float
+    at.require_same_dtype(first, *(() if is_hybrid or second.is_expanded else (second,)))
     ranks = len(first.shape), len(second.shape)
     at.require(
         min(ranks) >= 2 and max(ranks) <= MAX_RANK,
         f"operands of {ranks[0]} and {ranks[1]} axes; 2 to {MAX_RANK} are supported",
     )
+    if is_hybrid:
+        at.define(_hybrid_product(at, TflBatchMatMul(*adjoint), first, second))
+        return
     if first.is_float:
         operation = TflBatchMatMul(*adjoint)
         at.define(_product(at, operation, first, second)[0])
@@ -151,6 +159,21 @@ def _layer(at: Conversion, operation: TflBatchMatMul, first: Operand, second: Op
     reach = accumulator_reach(weights, np.zeros(len(weights), np.int64), at.affine(first.tensor))
     require_reach(at, reach)
     return product, int(reach.greatest.max())
+
+
+def _hybrid_product(at: Conversion, operation: TflBatchMatMul, first: Operand, second: Operand) -> str:
+    """A product of floats with one constant matrix of int8, whose rows are quantised at run time."""
+    at.require(
+        second.data is not None and prod(second.shape[:-2]) == 1 and not operation.adjoint_first,
+        "int8 under float32 must be one constant matrix, and the second operand, of a first one that is not adjoint",
+    )
+    assert second.data is not None
+    matrix = second.data.array.reshape(second.shape[-2:])
+    weights = matrix if operation.adjoint_second else np.ascontiguousarray(matrix.T)
+    as_floats = replace(second, type=replace(second.type, dtype=ir.DType.F32))
+    (result,) = _inferred(at, operation, first, as_floats)
+    product = hybrid_product(at, first, weights, at.weight_scales(second.tensor, 1, 0), slot=2)
+    return at.reshape(product, result.fixed_shape)
 
 
 def _inferred(

@@ -1,6 +1,9 @@
 """QUANTIZE and DEQUANTIZE: between float32 and integers, two quantisations, and of float16 and int4 constants."""
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from bytewright import ir
 from bytewright.frontends.tflite.accumulator import checked_multiplier, rescale
@@ -75,7 +78,7 @@ def _dequantized_channels(at: Conversion) -> str:
     TensorFlow Lite Micro takes the first scale and zero point for all channels, which nobody can mean.
     """
     operand, values = at.constant_operand(0, "input with several scales")
-    record, rank = operand.tensor.quantization, len(operand.shape)
+    record = operand.tensor.quantization
     parameters = set(zip(record.scales, record.zero_points, strict=True))
     if at.numerics is Numerics.TFLM and len(parameters) > 1:
         at.fail(
@@ -84,11 +87,19 @@ def _dequantized_channels(at: Conversion) -> str:
             tensor=operand.tensor,
             help="quantise the weights with one scale, or compile for --numerics litert-ref",
         )
+    return at.constant("result", dequantised(at, operand, values), ir.DType.F32)
+
+
+def dequantised(at: Conversion, operand: Operand, values: NDArray[Any]) -> NDArray[np.float32]:
+    """The real values of an integer constant, with one scale or one along an axis, as DEQUANTIZE gives them."""
+    record, rank = operand.tensor.quantization, len(operand.shape)
+    if len(record.scales) == 1:
+        scale, zero_point = at.affine(operand.tensor)
+        return (values.astype(np.float32) - np.float32(zero_point)) * np.float32(scale)
     fits = 0 <= record.axis < rank and operand.shape[record.axis] == len(record.scales)
     at.require(fits, f"{len(record.scales)} scales along axis {record.axis} of {list(operand.shape)}")
     along = tuple(-1 if axis == record.axis else 1 for axis in range(rank))
     scales = np.array(record.scales, dtype=np.float32).reshape(along)
     # As exact as integers, and shorter.
     zero_points = np.array(record.zero_points, dtype=np.float32).reshape(along)
-    real = (values.astype(np.float32) - zero_points) * scales
-    return at.constant("result", real, ir.DType.F32)
+    return (values.astype(np.float32) - zero_points) * scales

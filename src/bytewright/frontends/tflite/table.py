@@ -1,6 +1,6 @@
 """The TFLite operators: one row for each that Bytewright compiles, and advice on others."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -106,6 +106,9 @@ from bytewright.ops.pooling import MaxPool2d, ReduceMax, ReduceMin, TflAveragePo
 from bytewright.ops.resize import TflResizeBilinear, TflResizeNearest
 from bytewright.target.isa.ethos_u import DECODED_PRODUCTS
 
+INDEX_TYPES = ("int32", "int64")
+"""Element types of what counts elements."""
+
 
 @dataclass(frozen=True, slots=True)
 class TfliteOperator:
@@ -116,11 +119,14 @@ class TfliteOperator:
         options: The schema's name of its table of options; empty where none is read.
         limits: What is not supported, or asked for, in words.
         types: Element types of its activations.
-        indices: The position of an operand of int32, whatever those are.
+        results: Element types that results may have beside those of the activations.
+        indices: The position of an operand of one of `INDEX_TYPES`, whatever the activations are.
         cost_ms: What compiling it costs, roughly, in milliseconds (`limits.py`).
         int8_cost_ms: The same for an int8 result, where that is another.
         scale_cost_ms: What each scale of its weights costs besides.
-        has_weights: Its second operand is weights, which must not be integers under float activations.
+        hybrid: Where its second operand is weights: the types that these may have, by set of kernels, under activations
+            of float32 besides that.
+        narrow_weights: Types that a constant second operand may have beside int8 and float32.
         input_at: The position of its first operand that is data: what is multiplied with weights, moved or chosen.
         absent: What sets of kernels lack of it (`kernels_of.py`).
     """
@@ -129,11 +135,13 @@ class TfliteOperator:
     options: str = ""
     limits: str = ""
     types: tuple[str, ...] = ("int8", "float32")
+    results: tuple[str, ...] = ()
     indices: int | None = None
     cost_ms: float = 0.15
     int8_cost_ms: float | None = None
     scale_cost_ms: float = 0.0
-    has_weights: bool = False
+    hybrid: Mapping[Numerics, tuple[str, ...]] = field(default_factory=dict[Numerics, tuple[str, ...]])
+    narrow_weights: tuple[str, ...] = ()
     input_at: int = 0
     absent: Absent = field(default_factory=dict[Numerics, tuple[str, ...]])
 
@@ -147,21 +155,28 @@ def _convert_ethos_u(conversion: Conversion) -> None:
 
 _CLAMPS = "fused activation: none, RELU, RELU6, RELU_N1_TO_1"
 _WEIGHTS = "constant weights, per tensor or per channel, zero point 0"
-_MOVED = ("int8", "int16", "float32", "int32")
-_NUMBERS = ("int8", "int16", "float32", "int32")
-_COMPARED = ("int8", "float32", "int32")
+_INT8_OR_INT4 = "weights also int4, and either under float32 (not with tflm)"
+_INT8_UNDER_FLOAT = "int8 weights also under float32 (not with tflm)"
+_HYBRID_INT8 = {Numerics.LITERT_REF: ("int8",)}
+_HYBRID = {Numerics.LITERT_REF: ("int8", "int4")}
+_INT4 = ("int4",)
+_NUMBERS = ("int8", "int16", "float32", "int32", "int64")
+_BUT_INT16 = ("int8", "float32", "int32", "int64")
+_MOVED = (*_NUMBERS, "bool")
 _ACTIVATIONS = ("int8", "int16", "float32")
 _FLOAT = ("float32",)
 _BOTH = ("int8", "float32")
+_BOTH_AND_INT32 = (*_BOTH, "int32")
 _NOT_IN_TFLM = {Numerics.TFLM: _BOTH}
 _FLOAT_ALONE = dict.fromkeys(Numerics, ("int8",))
 _FLOAT_IN_TFLM = {Numerics.TFLM: ("int8", "int16")}
-_INT16_IN_LITERT = {Numerics.TFLM: ("int16",)}
+_NO_INT16_IN_TFLM: Absent = {Numerics.TFLM: ("int16",)}
 # What moves bytes there is for some types alone.
-_MOVED_IN_TFLM: Absent = {Numerics.TFLM: ("int16", "int32")}
+_MOVED_IN_TFLM: Absent = {Numerics.TFLM: ("int16", "int32", "int64", "bool")}
+_ALSO_INT16_MOVED_IN_TFLM: Absent = {Numerics.TFLM: ("int32", "int64", "bool")}
+_NO_INT64_IN_TFLM: Absent = {Numerics.TFLM: ("int64",)}
 _FEW_MOVED = "tflm: int8 and float32 alone"
-_INT32_IN_LITERT: Absent = {Numerics.TFLM: ("int32",)}
-_NOT_INT32 = "tflm: not int32"
+_ALSO_INT16_MOVED = "tflm: int8, int16 and float32 alone"
 _OF_BELOW_ONE = "int8: scales below 1"
 _POOLS = f"tflm: input and output quantised alike; {_CLAMPS}"
 
@@ -176,8 +191,9 @@ OPERATORS: dict[str, TfliteOperator] = {
     "ADD": TfliteOperator(
         partial(convert_binary, operation=Add(), wrapping=WrappingAdd(), quantised=sum_form),
         "AddOptions",
-        f"broadcasting; {_CLAMPS}; int32: modulo 2^32, without a fused activation with tflm",
+        f"broadcasting; {_CLAMPS}; int32 and int64 wrap; tflm: no int64, and no fused activation of int32",
         types=_NUMBERS,
+        absent=_NO_INT64_IN_TFLM,
         int8_cost_ms=1.4,
     ),
     "ADD_N": TfliteOperator(partial(convert_add_n, operation=Add()), types=_FLOAT),
@@ -187,9 +203,9 @@ OPERATORS: dict[str, TfliteOperator] = {
     "BATCH_MATMUL": TfliteOperator(
         convert_batch_matmul,
         "BatchMatMulOptions",
-        "either operand constant, or none; 2 to 5 axes; one scale for each operand",
+        f"either operand constant, or none; 2 to 5 axes; one scale for each operand; {_INT8_UNDER_FLOAT}, one matrix",
         cost_ms=2.5,
-        has_weights=True,
+        hybrid=_HYBRID_INT8,
         types=_ACTIVATIONS,
     ),
     "BATCH_TO_SPACE_ND": TfliteOperator(
@@ -202,9 +218,9 @@ OPERATORS: dict[str, TfliteOperator] = {
     "BROADCAST_TO": TfliteOperator(convert_broadcast_to, limits="constant shape", cost_ms=1.5, types=_MOVED),
     "CAST": TfliteOperator(
         convert_cast,
-        limits="raw values; integers wrap, floats are truncated and saturate; tflm: not uint8",
-        types=("int8", "int16", "float32", "int32", "uint8", "bool"),
-        absent={Numerics.TFLM: ("uint8",)},
+        limits="raw values; integers wrap, floats are truncated and saturate; tflm: neither uint8 nor int64",
+        types=(*_NUMBERS, "uint8", "bool"),
+        absent={Numerics.TFLM: ("uint8", "int64")},
     ),
     "CEIL": TfliteOperator(partial(convert_unary, operation=Ceil()), types=_FLOAT, absent=_FLOAT_ALONE),
     "CONCATENATION": TfliteOperator(
@@ -217,9 +233,10 @@ OPERATORS: dict[str, TfliteOperator] = {
     "CONV_2D": TfliteOperator(
         convert_conv2d,
         "Conv2DOptions",
-        f"{_WEIGHTS}; {_CLAMPS}",
+        f"{_WEIGHTS}; {_INT8_OR_INT4}; {_CLAMPS}",
         cost_ms=2.5,
-        has_weights=True,
+        hybrid=_HYBRID,
+        narrow_weights=_INT4,
         types=_ACTIVATIONS,
     ),
     "COS": TfliteOperator(partial(convert_unary, operation=Cos()), types=_FLOAT, absent=_FLOAT_ALONE),
@@ -229,9 +246,10 @@ OPERATORS: dict[str, TfliteOperator] = {
     "DEPTHWISE_CONV_2D": TfliteOperator(
         convert_depthwise,
         "DepthwiseConv2DOptions",
-        f"{_WEIGHTS}; {_CLAMPS}",
+        f"{_WEIGHTS}; weights of int8 activations also int4; {_INT8_UNDER_FLOAT}; {_CLAMPS}",
         cost_ms=2.5,
-        has_weights=True,
+        hybrid=_HYBRID_INT8,
+        narrow_weights=_INT4,
         types=_ACTIVATIONS,
     ),
     "DEPTH_TO_SPACE": TfliteOperator(
@@ -239,7 +257,7 @@ OPERATORS: dict[str, TfliteOperator] = {
         "DepthToSpaceOptions",
         _FEW_MOVED,
         cost_ms=1.5,
-        types=_COMPARED,
+        types=_BUT_INT16,
         absent=_MOVED_IN_TFLM,
     ),
     "DEQUANTIZE": TfliteOperator(
@@ -257,15 +275,18 @@ OPERATORS: dict[str, TfliteOperator] = {
     "ELU": TfliteOperator(partial(convert_unary, operation=TflElu(), int8=tables.elu), int8_cost_ms=5.0),
     "EMBEDDING_LOOKUP": TfliteOperator(
         convert_embedding_lookup,
-        limits="float32 rows; indices int32, or constant; one that is outside means the nearest",
+        limits="rows of float32, int8 or int4, per tensor or per row, zero point 0 (tflm: neither int4 nor per row); "
+        "indices int32, or constant; one that is outside means the nearest",
         types=("float32",),
         indices=0,
+        hybrid={Numerics.LITERT_REF: ("int8", "int4"), Numerics.TFLM: ("int8",)},
+        narrow_weights=_INT4,
         cost_ms=1.5,
     ),
     "EQUAL": TfliteOperator(
         convert_comparison,
         limits=f"broadcasting; {_OF_BELOW_ONE}",
-        types=(*_COMPARED, "bool"),
+        types=(*_BUT_INT16, "bool"),
         int8_cost_ms=1.0,
     ),
     "EXP": TfliteOperator(
@@ -276,22 +297,26 @@ OPERATORS: dict[str, TfliteOperator] = {
         types=_ACTIVATIONS,
     ),
     "EXPAND_DIMS": TfliteOperator(
-        convert_expand_dims, limits=f"constant axis; {_NOT_INT32}", types=_MOVED, absent=_INT32_IN_LITERT
+        convert_expand_dims,
+        limits=f"constant axis; {_ALSO_INT16_MOVED}",
+        types=_MOVED,
+        absent=_ALSO_INT16_MOVED_IN_TFLM,
     ),
     "FLOOR": TfliteOperator(partial(convert_unary, operation=Floor()), types=_FLOAT, absent=_FLOAT_ALONE),
     "FULLY_CONNECTED": TfliteOperator(
         convert_fully_connected,
         "FullyConnectedOptions",
-        f"{_WEIGHTS}, or computed, with one scale; not shuffled; {_CLAMPS}",
+        f"{_WEIGHTS}, or computed, with one scale; {_INT8_OR_INT4}; not shuffled; {_CLAMPS}",
         cost_ms=2.5,
         scale_cost_ms=0.7,  # each is fitted to double precision
-        has_weights=True,
+        hybrid=_HYBRID,
+        narrow_weights=_INT4,
         types=_ACTIVATIONS,
     ),
     "GATHER": TfliteOperator(
         convert_gather,
         "GatherOptions",
-        f"indices int32, or constant; one that is outside means the nearest; {_FEW_MOVED}",
+        f"indices int32 or int64, or constant; one that is outside means the nearest; {_FEW_MOVED}",
         types=_MOVED,
         indices=1,
         cost_ms=1.5,
@@ -306,10 +331,10 @@ OPERATORS: dict[str, TfliteOperator] = {
         types=_ACTIVATIONS,
     ),
     "GREATER": TfliteOperator(
-        convert_comparison, limits=f"broadcasting; {_OF_BELOW_ONE}", types=_COMPARED, int8_cost_ms=1.0
+        convert_comparison, limits=f"broadcasting; {_OF_BELOW_ONE}", types=_BUT_INT16, int8_cost_ms=1.0
     ),
     "GREATER_EQUAL": TfliteOperator(
-        convert_comparison, limits=f"broadcasting; {_OF_BELOW_ONE}", types=_COMPARED, int8_cost_ms=1.0
+        convert_comparison, limits=f"broadcasting; {_OF_BELOW_ONE}", types=_BUT_INT16, int8_cost_ms=1.0
     ),
     "HARD_SWISH": TfliteOperator(
         partial(convert_unary, operation=TflHardSwish(), int8=tables.hard_swish),
@@ -323,10 +348,10 @@ OPERATORS: dict[str, TfliteOperator] = {
         convert_leaky_relu, "LeakyReluOptions", int8_cost_ms=0.4, types=_ACTIVATIONS
     ),
     "LESS": TfliteOperator(
-        convert_comparison, limits=f"broadcasting; {_OF_BELOW_ONE}", types=_COMPARED, int8_cost_ms=1.0
+        convert_comparison, limits=f"broadcasting; {_OF_BELOW_ONE}", types=_BUT_INT16, int8_cost_ms=1.0
     ),
     "LESS_EQUAL": TfliteOperator(
-        convert_comparison, limits=f"broadcasting; {_OF_BELOW_ONE}", types=_COMPARED, int8_cost_ms=1.0
+        convert_comparison, limits=f"broadcasting; {_OF_BELOW_ONE}", types=_BUT_INT16, int8_cost_ms=1.0
     ),
     "LOG": TfliteOperator(
         partial(convert_unary, operation=Log(), int8=tables.logarithm, int16=interpolated16(logarithm)),
@@ -378,8 +403,9 @@ OPERATORS: dict[str, TfliteOperator] = {
     "MUL": TfliteOperator(
         partial(convert_binary, operation=Mul(), wrapping=WrappingMul(), quantised=product_form),
         "MulOptions",
-        f"broadcasting; {_CLAMPS}; int32: modulo 2^32",
+        f"broadcasting; {_CLAMPS}; int32 and int64 wrap; tflm: not int64",
         types=_NUMBERS,
+        absent=_NO_INT64_IN_TFLM,
         int8_cost_ms=1.2,
     ),
     "NEG": TfliteOperator(
@@ -390,18 +416,25 @@ OPERATORS: dict[str, TfliteOperator] = {
     "NOT_EQUAL": TfliteOperator(
         convert_comparison,
         limits=f"broadcasting; {_OF_BELOW_ONE}",
-        types=(*_COMPARED, "bool"),
+        types=(*_BUT_INT16, "bool"),
         int8_cost_ms=1.0,
     ),
     "PACK": TfliteOperator(
-        convert_pack, "PackOptions", "operands quantised as the result is", cost_ms=1.5, types=_MOVED
+        convert_pack, "PackOptions", "operands quantised as the result is", cost_ms=1.5, types=_NUMBERS
     ),
-    "PAD": TfliteOperator(convert_pad, limits="constant paddings", cost_ms=1.5, types=_ACTIVATIONS),
+    "PAD": TfliteOperator(
+        convert_pad,
+        limits="constant paddings; tflm: neither int64 nor bool",
+        cost_ms=1.5,
+        types=_MOVED,
+        absent={Numerics.TFLM: ("int64", "bool")},
+    ),
     "PADV2": TfliteOperator(
         convert_pad,
-        limits="constant paddings and value; int8: value quantised as the result is",
+        limits="constant paddings and value; int8: value quantised as the result is; tflm: neither int64 nor bool",
         cost_ms=1.5,
-        types=_ACTIVATIONS,
+        types=_MOVED,
+        absent={Numerics.TFLM: ("int64", "bool")},
     ),
     "POW": TfliteOperator(
         partial(convert_float_binary, operation=Pow()),
@@ -425,7 +458,7 @@ OPERATORS: dict[str, TfliteOperator] = {
         "constant axes; int8: input and output quantised alike",
         cost_ms=2.0,
         types=_ACTIVATIONS,
-        absent=_INT16_IN_LITERT,
+        absent=_NO_INT16_IN_TFLM,
     ),
     "REDUCE_MIN": TfliteOperator(
         partial(convert_reduced_extremum, kind=ReduceMin),
@@ -433,7 +466,7 @@ OPERATORS: dict[str, TfliteOperator] = {
         "constant axes; int8: input and output quantised alike",
         cost_ms=2.0,
         types=_ACTIVATIONS,
-        absent=_INT16_IN_LITERT,
+        absent=_NO_INT16_IN_TFLM,
     ),
     "RELU": TfliteOperator(convert_relu, types=_ACTIVATIONS),
     "RELU6": TfliteOperator(convert_relu, types=_ACTIVATIONS),
@@ -446,7 +479,7 @@ OPERATORS: dict[str, TfliteOperator] = {
         _RESIZED,
         cost_ms=2.0,
         types=_ACTIVATIONS,
-        absent=_INT16_IN_LITERT,
+        absent=_NO_INT16_IN_TFLM,
     ),
     "RESIZE_NEAREST_NEIGHBOR": TfliteOperator(
         partial(convert_resize, kind=TflResizeNearest),
@@ -468,7 +501,7 @@ OPERATORS: dict[str, TfliteOperator] = {
         ),
         int8_cost_ms=10.0,
         types=_ACTIVATIONS,
-        absent=_INT16_IN_LITERT,
+        absent=_NO_INT16_IN_TFLM,
     ),
     "SELECT": TfliteOperator(
         convert_select,
@@ -479,16 +512,22 @@ OPERATORS: dict[str, TfliteOperator] = {
     ),
     "SELECT_V2": TfliteOperator(
         convert_select,
-        limits="broadcasting; tflm: not int32",
+        limits=f"broadcasting; {_ALSO_INT16_MOVED}",
         types=(*_NUMBERS, "bool"),
         input_at=1,
-        absent={Numerics.TFLM: ("int32", "bool")},
+        absent={Numerics.TFLM: ("int32", "int64", "bool")},
     ),
     "SIGN": TfliteOperator(
         partial(convert_unary, operation=TflSign()), limits="not with tflm", types=_FLOAT, absent=_NOT_IN_TFLM
     ),
     "SIN": TfliteOperator(partial(convert_unary, operation=Sin()), types=_FLOAT, absent=_FLOAT_ALONE),
-    "SLICE": TfliteOperator(convert_slice, limits="constant begin and size", cost_ms=1.5, types=_MOVED),
+    "SLICE": TfliteOperator(
+        convert_slice,
+        limits="constant begin and size; tflm: not int64",
+        cost_ms=1.5,
+        types=_MOVED,
+        absent=_NO_INT64_IN_TFLM,
+    ),
     "SOFTMAX": TfliteOperator(
         convert_softmax,
         "SoftmaxOptions",
@@ -508,14 +547,25 @@ OPERATORS: dict[str, TfliteOperator] = {
         "SpaceToDepthOptions",
         _FEW_MOVED,
         cost_ms=1.5,
-        types=_COMPARED,
+        types=_BUT_INT16,
         absent=_MOVED_IN_TFLM,
     ),
     "SPLIT": TfliteOperator(
-        convert_split, "SplitOptions", "constant axis", cost_ms=1.5, types=_MOVED, input_at=1
+        convert_split,
+        "SplitOptions",
+        "constant axis; tflm: not int64",
+        cost_ms=1.5,
+        types=_NUMBERS,
+        absent=_NO_INT64_IN_TFLM,
+        input_at=1,
     ),
     "SPLIT_V": TfliteOperator(
-        convert_split_v, "SplitVOptions", "constant sizes and axis", cost_ms=1.5, types=_MOVED
+        convert_split_v,
+        "SplitVOptions",
+        "constant sizes and axis; tflm: not int64",
+        cost_ms=1.5,
+        types=_NUMBERS,
+        absent=_NO_INT64_IN_TFLM,
     ),
     "SQRT": TfliteOperator(
         partial(convert_unary, operation=TflSqrt(), int8=tables.square_root),
@@ -525,23 +575,25 @@ OPERATORS: dict[str, TfliteOperator] = {
     "SQUARE": TfliteOperator(convert_square, types=_FLOAT, absent=_FLOAT_ALONE),
     "SQUARED_DIFFERENCE": TfliteOperator(
         convert_squared_difference,
-        limits="broadcasting; int8: a rescale below 1; int32: modulo 2^32",
-        types=_COMPARED,
+        limits="broadcasting; int8: a rescale below 1; int32 wraps",
+        types=_BOTH_AND_INT32,
         int8_cost_ms=1.4,
     ),
     "SQUEEZE": TfliteOperator(convert_squeeze, "SqueezeOptions", types=_MOVED),
     "STRIDED_SLICE": TfliteOperator(
         convert_strided_slice,
         "StridedSliceOptions",
-        "constant begin, end and strides; all masks; strides of either sign",
+        "constant begin, end and strides; all masks; strides of either sign; tflm: not int64",
         cost_ms=1.5,
         types=_MOVED,
+        absent=_NO_INT64_IN_TFLM,
     ),
     "SUB": TfliteOperator(
         partial(convert_binary, operation=Sub(), wrapping=WrappingSub(), quantised=sum_form),
         "SubOptions",
-        f"broadcasting; {_CLAMPS}; int32: modulo 2^32",
+        f"broadcasting; {_CLAMPS}; int32 and int64 wrap; tflm: not int64",
         types=_NUMBERS,
+        absent=_NO_INT64_IN_TFLM,
         int8_cost_ms=1.4,
     ),
     "SUM": TfliteOperator(convert_sum, "ReducerOptions", "constant axes", cost_ms=2.0),
@@ -560,22 +612,27 @@ OPERATORS: dict[str, TfliteOperator] = {
     ),
     "TRANSPOSE": TfliteOperator(
         convert_transpose,
-        limits=f"constant permutation; {_NOT_INT32}",
+        limits=f"constant permutation; {_ALSO_INT16_MOVED}",
         cost_ms=1.5,
         types=_MOVED,
-        absent=_INT32_IN_LITERT,
+        absent=_ALSO_INT16_MOVED_IN_TFLM,
     ),
     "TRANSPOSE_CONV": TfliteOperator(
         convert_transpose_conv,
         "TransposeConvOptions",
-        f"constant output shape; {_WEIGHTS}; {_CLAMPS}",
+        f"constant output shape; {_WEIGHTS}; {_INT8_UNDER_FLOAT}; {_CLAMPS}",
         cost_ms=2.5,
-        has_weights=True,
+        hybrid=_HYBRID_INT8,
         input_at=2,
         types=_ACTIVATIONS,
     ),
     "UNPACK": TfliteOperator(
-        convert_unpack, "UnpackOptions", "results quantised as the operand is", cost_ms=1.5, types=_MOVED
+        convert_unpack,
+        "UnpackOptions",
+        "results quantised as the operand is; tflm: not bool",
+        cost_ms=1.5,
+        types=(*_ACTIVATIONS, "int32", "bool"),
+        absent={Numerics.TFLM: ("bool",)},
     ),
 }
 

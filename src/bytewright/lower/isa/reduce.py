@@ -14,7 +14,8 @@ from bytewright.lower.kernels.context import Template
 from bytewright.lower.kernels.depthwise import lower_depthwise_by_blocks
 from bytewright.lower.kernels.pooling import lower_pool
 from bytewright.lower.kernels.reduction import Reduction, lower_reduction, num_reduced
-from bytewright.lower.kernels.side_by_side import ArrayReducer, accumulator_type
+from bytewright.lower.kernels.side_by_side import ArrayReducer
+from bytewright.lower.scalar import computed_on
 from bytewright.ops.convolution import DepthwiseConv2d
 from bytewright.ops.pooling import MaxPool2d, ReduceMax, ReduceMin, ReduceSum, TflAveragePool2d, TflMean
 
@@ -148,7 +149,7 @@ def _declines(unit: VectorUnit, *operators: ir.BinaryOperator) -> Decline:
     def why(template: Template, operation: ir.Operation) -> str | None:
         dtype = template.type(0).dtype
         is_depthwise = isinstance(operation, DepthwiseConv2d)
-        kept = template.result_type.dtype if is_depthwise else accumulator_type(dtype)
+        kept = template.result_type.dtype if is_depthwise else computed_on(dtype)
         if dtype not in unit.loads or kept not in unit.broadcasts:
             return f"there is no vector of {dtype.value}"
         for operator in operators:

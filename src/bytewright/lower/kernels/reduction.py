@@ -10,10 +10,10 @@ from typing import assert_never
 from bytewright import ir
 from bytewright.ir.builder import load
 from bytewright.lower.kernels.context import Template, channel_blocks, loops, reduced
-from bytewright.lower.kernels.side_by_side import Reducer, accumulator_type
+from bytewright.lower.kernels.side_by_side import Reducer
 from bytewright.lower.point import Coordinates
 from bytewright.lower.rescale import double_round, fixed_scale
-from bytewright.lower.scalar import Scalar, clamped, element, highest, lowest, require_i32
+from bytewright.lower.scalar import Scalar, clamped, computed_on, element, highest, lowest, require_i32
 from bytewright.ops.pooling import ReduceMax, ReduceMin, ReduceSum, TflMean
 
 Reduction = ReduceMax | ReduceMin | ReduceSum | TflMean
@@ -38,7 +38,7 @@ class _Reduced:
 
 def _reduction(template: Template, operation: Reduction) -> _Reduced:
     dtype = template.type(0).dtype
-    zero = ir.const(0, accumulator_type(dtype))
+    zero = ir.const(0, computed_on(dtype))
     match operation:
         case ReduceMax():
             return _Reduced("greatest", lowest(dtype), ir.maximum, partial(_extremum, dtype))

@@ -3,11 +3,9 @@
 from bytewright.lower.isa.instruction_set import InstructionSet, IsaTemplate
 from bytewright.lower.isa.neon.conv2d import conv2d_declines, write_conv2d
 from bytewright.lower.isa.neon.dot import DOT, LOAD_BYTES, REPEAT
-from bytewright.lower.isa.neon.lanes import UNIT
+from bytewright.lower.isa.neon.lanes import UNIT, VECTORS
 from bytewright.lower.isa.reduce import with_reductions
 from bytewright.ops.convolution import Conv2d
-
-_ALL = (-(2**31), 2**31 - 1)
 
 NEON = InstructionSet(
     name="neon",
@@ -20,11 +18,5 @@ NEON = InstructionSet(
         },
     ),
     instructions=(DOT, LOAD_BYTES, REPEAT, *UNIT.instructions),
-    operands={
-        ("neon_double_round_wide", "value"): _ALL,
-        ("neon_double_round_wide", "shift"): (0, 31),
-        ("neon_high_multiply_wide", "value"): _ALL,
-        ("neon_mul_i32", "left"): (-(2**15), 2**15),
-        ("neon_mul_i32", "right"): (-(2**15), 2**15),
-    },
+    operands=VECTORS.operands,
 )

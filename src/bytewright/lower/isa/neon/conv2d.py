@@ -1,14 +1,13 @@
 """int8 conv2d with dot products: blocks of output channels of a pixel, four of them in each register."""
 
-import numpy as np
-
 from bytewright import ir
 from bytewright.ir.builder import region
 from bytewright.lower.isa.neon.dot import BYTES, DOT, GROUP, LOAD_BYTES, REPEAT
 from bytewright.lower.isa.neon.lanes import LANES, UNIT
 from bytewright.lower.isa.store_lanes import store_lanes
 from bytewright.lower.kernels.context import Template, accumulated, channel_blocks, counted, named, pixels
-from bytewright.lower.kernels.convolution import Convolution, convolution_of
+from bytewright.lower.kernels.convolution import convolution_of
+from bytewright.lower.kernels.layout import End, Layout
 from bytewright.ops.convolution import Conv2d
 
 I8, I32 = ir.DType.I8, ir.DType.I32
@@ -31,7 +30,9 @@ def conv2d_declines(template: Template, operation: Conv2d) -> str | None:
 def write_conv2d(template: Template, operation: Conv2d) -> None:
     """Writes the kernel. x: [N, H, W, IC]; weights: [OC, KH, KW, IC], packed as [KH*KW*IC/4][OC][4]."""
     convolution = convolution_of(template, operation)
-    weights = template.kernel.constant("weights", _packed(convolution), I8)
+    layout = Layout(lanes=LANES, vectors=convolution.out_channels, group=GROUP, elements=End.OVERLAP)
+    packed = layout.pack(convolution.weights, convolution.window.num_taps)
+    weights = template.kernel.constant("weights", packed, I8)
     bias = convolution.bias()
     body, num_channels = template.body, convolution.out_channels
     depth = convolution.in_channels
@@ -53,19 +54,3 @@ def write_conv2d(template: Template, operation: Conv2d) -> None:
                     body.execute(DOT, total, values, row)
             for i, total in enumerate(sums):
                 store_lanes(template, UNIT, pixel, channel + i * LANES, total, bias.finished)
-
-
-def _packed(convolution: Convolution) -> np.ndarray:
-    """The weights in the order in which they are read, [taps][IC/4][OC][4].
-
-    Where channels end within a group, the last one begins earlier; what it has in common with the one before is zero.
-    """
-    num_channels, depth = convolution.out_channels, convolution.in_channels
-    by_tap = convolution.weights.reshape(num_channels, -1, depth)
-    rest = depth % GROUP
-    pieces = [by_tap[:, :, first : first + GROUP] for first in range(0, depth - rest, GROUP)]
-    if rest:
-        last = by_tap[:, :, depth - GROUP :].copy()
-        last[:, :, : GROUP - rest] = 0
-        pieces.append(last)
-    return np.ascontiguousarray(np.stack(pieces).transpose(2, 0, 1, 3)).reshape(-1)

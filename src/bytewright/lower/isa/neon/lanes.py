@@ -43,7 +43,7 @@ UNIT = VECTORS.unit(
         F32: "return vld1q_f32(elements);",
     },
     stores={I8: _STORE_I8, I32: "vst1q_s32(elements, values);", F32: "vst1q_f32(elements, values);"},
-    broadcasts={dtype: f"vdupq_n_{suffix}" for dtype, suffix in _SUFFIXES.items()},
+    broadcasts={dtype: f"vdupq_n_{suffix}(value)" for dtype, suffix in _SUFFIXES.items()},
     binaries={
         # Floats have no minimum here: that of C++, which the IR has, passes on another operand where one is no number.
         (operator, dtype): f"v{name}q_{suffix}(left, right)"
