@@ -21,19 +21,13 @@ from bytewright.ops.arithmetic.interpolation import (
 from bytewright.ops.arithmetic.multiplier import Multiplier, activation_range
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.arithmetic.tables import rescale_factor, slope_factor
-from bytewright.ops.elementwise import Clamp, Maximum, Sub, TflPrelu
+from bytewright.ops.elementwise import Clamp, TflPrelu
 from bytewright.ops.interpolation import Interpolate, TflSigmoid16, TflSoftmax16
 
-I16, I32 = ir.DType.I16, ir.DType.I32
+I16 = ir.DType.I16
 Int16 = Callable[[Conversion, Operand], str]
 """What an operator is on int16: the value, from the operand."""
 _IDENTITY = Multiplier(1 << 30, 1)
-
-
-def _rescaled(at: Conversion, source: Operand, value: str, factor: Multiplier, role: str) -> str:
-    """A value in int16, scaled by a factor."""
-    checked = checked_multiplier(at, factor, at.affine(source.tensor).reach)
-    return rescale(at, value, [checked], 0, 0, I16, role)
 
 
 def _factor(at: Conversion, source: Operand) -> Multiplier:
@@ -47,7 +41,8 @@ def relu16(at: Conversion, source: Operand) -> str:
     if kind == "RELU6" and at.numerics is Numerics.TFLM:
         target = at.affine(source.tensor)
     else:
-        value = _rescaled(at, source, value, _factor(at, source), "rescaled")
+        checked = checked_multiplier(at, _factor(at, source), at.affine(source.tensor).reach)
+        value = rescale(at, value, [checked], 0, 0, I16, "rescaled")
     return at.emit(Clamp(*activation_range(kind, *target)), (value,), "result")
 
 
@@ -55,27 +50,29 @@ def leaky_relu16(alpha: float) -> Int16:
     """LEAKY_RELU: a PRELU whose slope is 1 before its scale."""
 
     def emit(at: Conversion, source: Operand) -> str:
-        own, target = at.affine(source.tensor), at.affine(at.output_tensor())
         at.require(alpha >= 0, f"the slope {alpha} of int16 values is negative, which is not supported")
-        factors = (
-            rescale_factor(at.numerics, own.scale, target.scale),
-            slope_factor(at.numerics, own.scale, alpha, target.scale),
-        )
-        checked = [checked_multiplier(at, factor, own.reach) for factor in factors]
-        above, below = ((factor.multiplier, factor.exponent) for factor in checked)
-        one = at.constant("slope", np.ones(1, np.int16), I16)
-        return at.emit(TflPrelu(above=above, below=below), (at.value_of(source), one), "result")
+        scales = at.affine(source.tensor).scale, alpha, at.affine(at.output_tensor()).scale
+        return _sloped(at, source, _factor(at, source), slope_factor(at.numerics, *scales), 1)
 
     return emit
 
 
 def absolute16(at: Conversion, source: Operand) -> str:
-    """ABS: a rescale of the magnitude, which 16 bits may not hold; none at all between equal scales."""
-    value = rescale(at, at.value_of(source), [_IDENTITY], 0, 0, I32, "widened")
-    zero = at.constant("zero", np.zeros(1, np.int32), I32)
-    magnitude = at.emit(Maximum(), (value, at.emit(Sub(), (zero, value), "negated")), "magnitude")
+    """ABS: a PRELU whose slope is -1; between equal scales nothing is rescaled."""
     is_same = at.affine(source.tensor).scale == at.affine(at.output_tensor()).scale
-    return _rescaled(at, source, magnitude, _IDENTITY if is_same else _factor(at, source), "result")
+    factor = _IDENTITY if is_same else _factor(at, source)
+    return _sloped(at, source, factor, factor, -1)
+
+
+def _sloped(at: Conversion, source: Operand, above: Multiplier, below: Multiplier, slope: int) -> str:
+    """Values times one factor, or, of those below zero, times another and the slope, 1 or -1."""
+    reach = at.affine(source.tensor).reach
+    factors = [checked_multiplier(at, factor, reach) for factor in (above, below)]
+    operation = TflPrelu(
+        above=(factors[0].multiplier, factors[0].exponent), below=(factors[1].multiplier, factors[1].exponent)
+    )
+    alpha = at.constant("slope", np.full(1, slope, np.int16), I16)
+    return at.emit(operation, (at.value_of(source), alpha), "result")
 
 
 def sigmoid16(at: Conversion, source: Operand) -> str:
