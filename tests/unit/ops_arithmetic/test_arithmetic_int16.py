@@ -180,7 +180,7 @@ def test_layers_without_a_bias(operator: str, stated: str | None) -> None:
 def test_pairs(operator: str) -> None:
     """At random and, of products, at ties: there the sets' factors part."""
     generator = np.random.default_rng(11)
-    options = {} if operator == "MUL" else {"pot_scale_int16": False}
+    options: dict[str, Any] = {} if operator == "MUL" else {"pot_scale_int16": False}
     parted = 0
     for _ in range(4):
         first, second = (single(2.0 ** generator.uniform(-14, -6)) for _ in range(2))
@@ -220,7 +220,7 @@ def test_unary_operators_on_every_value(operator: str) -> None:
         (single(2.0 ** generator.uniform(-14, -6)), single(2.0 ** generator.uniform(-14, -6)))
         for _ in range(4)
     ]
-    options = {"alpha": 0.3} if operator == "LEAKY_RELU" else {}
+    options: dict[str, Any] = {"alpha": 0.3} if operator == "LEAKY_RELU" else {}
     for source, any_target in scales:
         target = 2.0**-15 if operator in ("LOGISTIC", "TANH") else any_target
         content = elementwise(operator, [1 << 16], [source], target, **options)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from bytewright import ir
-from bytewright.frontends.tflite.accumulator import checked_multiplier, rescale
+from bytewright.frontends.tflite.accumulator import checked_multiplier, clamp_activation, rescale
 from bytewright.frontends.tflite.conversion import Conversion, Operand
 from bytewright.ops.arithmetic.interpolation import (
     prepare_sigmoid,
@@ -18,10 +18,10 @@ from bytewright.ops.arithmetic.interpolation import (
     softmax16_tables,
     unary_table,
 )
-from bytewright.ops.arithmetic.multiplier import Multiplier, activation_range
+from bytewright.ops.arithmetic.multiplier import Multiplier
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.arithmetic.tables import rescale_factor, slope_factor
-from bytewright.ops.elementwise import Clamp, TflPrelu
+from bytewright.ops.elementwise import TflPrelu
 from bytewright.ops.interpolation import Interpolate, TflSigmoid16, TflSoftmax16
 
 I16 = ir.DType.I16
@@ -43,7 +43,7 @@ def relu16(at: Conversion, source: Operand) -> str:
     else:
         checked = checked_multiplier(at, _factor(at, source), at.affine(source.tensor).reach)
         value = rescale(at, value, [checked], 0, 0, I16, "rescaled")
-    return at.emit(Clamp(*activation_range(kind, *target)), (value,), "result")
+    return clamp_activation(at, value, kind, target)
 
 
 def leaky_relu16(alpha: float) -> Int16:

@@ -12,12 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytewright import ir
-from bytewright.frontends.tflite.conversion import DTYPES, Conversion, Operand
-from bytewright.frontends.tflite.model import schema_names
+from bytewright.frontends.tflite.conversion import Conversion, Operand
 from bytewright.ops.arithmetic.numerics import Numerics
 
-# Where an operator's options say of what type its bias is; of others it is int64.
-_OPTION_SLOTS = {"CONV_2D": 6, "FULLY_CONNECTED": 4, "TRANSPOSE_CONV": 4}
 # Whose kernels take an int64 bias alone under int16 activations.
 _WIDE_ALONE = {
     Numerics.LITERT_REF: ("DEPTHWISE_CONV_2D",),
@@ -40,27 +37,29 @@ class LayerBias:
     is_wide: bool = False
 
 
-def layer_bias(at: Conversion, source: Operand, channels: int, position: int) -> LayerBias:
-    """The bias at a position of the operands, checked against the type of the input."""
+def layer_bias(
+    at: Conversion, source: Operand, channels: int, position: int, stated: str | None
+) -> LayerBias:
+    """The bias at a position of the operands, checked against the type of the input, and that which is `stated`."""
+    stated = None if at.operator.kind in _WIDE_ALONE[at.numerics] else stated
     is_wide = source.dtype is ir.DType.I16
     needed = ir.DType.F32 if source.is_float else ir.DType.I32
     if not at.is_present(position):
-        is_wide = is_wide and _stated(at) != "INT32"
+        is_wide = is_wide and stated != "INT32"
         return LayerBias(None, np.zeros(channels, dtype=needed.numpy), is_wide)
     bias, values = at.constant_operand(position, "bias")
     if is_wide:
-        needed = _type_under_int16(at, bias)
+        needed = _type_under_int16(at, bias, stated)
     at.require(bias.dtype is needed, f"the bias is {bias.tensor.element_type}")
     at.require(values.size == channels, f"{values.size} biases for {channels} channels")
     return LayerBias(bias, values.reshape(channels), needed is ir.DType.I64)
 
 
-def _type_under_int16(at: Conversion, bias: Operand) -> ir.DType:
+def _type_under_int16(at: Conversion, bias: Operand, stated: str | None) -> ir.DType:
     """int64, or int32 where the kernels take it."""
-    kind, found = at.operator.kind, bias.tensor.element_type
-    if kind in _WIDE_ALONE[at.numerics]:
+    found = bias.tensor.element_type
+    if at.operator.kind in _WIDE_ALONE[at.numerics]:
         return ir.DType.I64
-    stated = _stated(at)
     if at.numerics is Numerics.LITERT_REF and found in ("INT32", "INT64") and found != (stated or "INT64"):
         at.fail(
             f"the bias is {found}, and the option quantized_bias_type says {stated or 'nothing, which means INT64'}: "
@@ -69,12 +68,3 @@ def _type_under_int16(at: Conversion, bias: Operand) -> ir.DType:
             help="convert the model again with a converter that sets the option, or compile for --numerics tflm",
         )
     return ir.DType.I32 if found == "INT32" else ir.DType.I64
-
-
-def _stated(at: Conversion) -> str | None:
-    """What the options say of the bias's type; nothing where they leave it, or where the kernels do not look."""
-    slot = _OPTION_SLOTS.get(at.operator.kind)
-    if slot is None or at.operator.kind in _WIDE_ALONE[at.numerics]:
-        return None
-    name = schema_names("TensorType").get(at.options.integer(slot, "b"))
-    return name if DTYPES.get(name or "") in (ir.DType.I32, ir.DType.I64) else None

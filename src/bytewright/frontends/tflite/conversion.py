@@ -371,7 +371,7 @@ class Conversion:
 
         Those of a uint8 tensor are given as of the int8 tensor that means the same: 128 less (`Recentre`).
         """
-        kind, dtype = tensor.element_type.lower(), DTYPES[tensor.element_type]
+        kind, dtype = tensor.element_type.lower(), DTYPES.get(tensor.element_type, ir.DType.I8)
         low, high = dtype.bounds if dtype is not ir.DType.I16 else (0, 0)
         record = tensor.quantization
         if len(record.scales) != 1:

@@ -40,6 +40,7 @@ from bytewright.frontends.tflite.options import (
     conv2d_options,
     depthwise_options,
     fused_activation,
+    stated_bias_type,
     transpose_options,
 )
 from bytewright.frontends.tflite.windows import MAX_STEP, spatial_padding, transposed_padding, windows_of
@@ -87,7 +88,7 @@ def convert_conv2d(at: Conversion) -> None:
     taps = array.reshape(channels, -1)
     if groups > 1 and depth == 1:
         array = array.reshape(channels, -1).T.reshape(*kernel, groups, channels // groups)
-    layer = _layer(at, source, weights, array, taps, axis=0)
+    layer = _layer(at, source, weights, array, taps, axis=0, bias_type=options.bias_type)
     operation: _Convolution
     if groups == 1:
         operation = _sliding(at, Conv2d, options, source, weights.shape[1:3])
@@ -140,7 +141,8 @@ def convert_transpose_conv(at: Conversion) -> None:
             f"a result of {stated[1]}x{stated[2]} is of an input of {going_back[0]}x{going_back[1]}, "
             f"not of {source.shape[1]}x{source.shape[2]}",
         )
-    layer = _layer(at, source, weights, array, array.reshape(channels, -1), axis=0, bias_at=3)
+    taps, bias_type = array.reshape(channels, -1), options.bias_type
+    layer = _layer(at, source, weights, array, taps, axis=0, bias_at=3, bias_type=bias_type)
     before = transposed_padding(options, stated[1:3], (height, width))
     after = (
         out - ((taken - 1) * step + size) + cut
@@ -188,7 +190,8 @@ def convert_layer(at: Conversion) -> None:
     """FULLY_CONNECTED with weights that are known: [OC,K] become [OC,1,1,K]."""
     source, weights, array = _operands(at)
     form = fully_connected_form(at, source, weights)
-    layer = _layer(at, source, weights, array.reshape(form.channels, 1, 1, form.depth), array, axis=0)
+    window, bias_type = array.reshape(form.channels, 1, 1, form.depth), stated_bias_type(at, 4)
+    layer = _layer(at, source, weights, window, array, axis=0, bias_type=bias_type)
     image = at.reshape(at.value_of(source), (1, form.rows, 1, form.depth), "rows")
     operation = Conv2d((1, 1), (0, 0, 0, 0), (1, 1), _input_zero_point(at, source))
     form_of = partial(matrix_form, slot=3)
@@ -258,6 +261,7 @@ def _layer(
     taps: NDArray[Any],
     axis: int,
     bias_at: int = 2,
+    bias_type: str | None = None,
 ) -> _Layer:
     """Weights and bias as constants; `array` has the graph's layout, `taps` is [channels, taps]."""
     is_hybrid = source.is_float and not weights.is_float
@@ -267,7 +271,7 @@ def _layer(
     at.require(weights.type.num_elements > 0, "the weights have no elements")
     channels = taps.shape[0]
     scales = () if weights.is_float else at.weight_scales(weights.tensor, channels, axis)
-    bias = layer_bias(at, source, channels, bias_at)
+    bias = layer_bias(at, source, channels, bias_at, bias_type)
     if scales and bias.operand is not None and not is_hybrid:
         check_bias_scale(at, source, scales, bias.operand)
     # Layers that share a tensor in the graph's layout share the constant.

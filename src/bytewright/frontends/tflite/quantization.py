@@ -94,7 +94,7 @@ def dequantised(at: Conversion, operand: Operand, values: NDArray[Any]) -> NDArr
     """The real values of an integer constant, with one scale or one along an axis, as DEQUANTIZE gives them."""
     record, rank = operand.tensor.quantization, len(operand.shape)
     if len(record.scales) == 1:
-        scale, zero_point = at.affine(operand.tensor)
+        scale, zero_point, _ = at.affine(operand.tensor)
         return (values.astype(np.float32) - np.float32(zero_point)) * np.float32(scale)
     fits = 0 <= record.axis < rank and operand.shape[record.axis] == len(record.scales)
     at.require(fits, f"{len(record.scales)} scales along axis {record.axis} of {list(operand.shape)}")

@@ -50,7 +50,7 @@ def int8_table(function: Int8Function, source: Affine, target: Affine, numerics:
     Raises:
         UnsupportedQuantizationError: The reference would refuse the model.
     """
-    source, target = (Affine(single(scale), *others) for scale, *others in (source, target))
+    source, target = (Affine(single(each[0]), each[1]) for each in (source, target))
     values = function(source, target, numerics)
     return np.clip(values, INT8_MIN, INT8_MAX).astype(np.int8)
 
