@@ -193,6 +193,29 @@ def parse_on_option(text: str) -> On:
 
 
 @dataclass(frozen=True, slots=True)
+class StatePair:
+    """An input and an output of the model: what a run gives is what the next one is given."""
+
+    input: str
+    output: str
+
+    def __str__(self) -> str:
+        return f"{self.input}={self.output}"
+
+
+def parse_state_option(text: str) -> StatePair:
+    """Reads `INPUT=OUTPUT`.
+
+    Raises:
+        OptionSyntaxError: It is not of that form.
+    """
+    given, _, result = text.partition("=")
+    if not given or not result:
+        raise OptionSyntaxError(f"'{text}' is not INPUT=OUTPUT")
+    return StatePair(given, result)
+
+
+@dataclass(frozen=True, slots=True)
 class Options:
     """What was asked for.
 
@@ -255,6 +278,13 @@ class Options:
     signature: Annotated[
         str | None, Option(Text("NAME"), "The signature to compile, where the file has several.")
     ] = None
+    state: Annotated[
+        tuple[StatePair, ...],
+        Option(
+            Texts(parse_state_option, "INPUT=OUTPUT"),
+            "Keep what an output gives, and give it to an input with the next run: the model then has neither.",
+        ),
+    ] = ()
     batch_max: Annotated[
         int | None, Option(Count(), "Let each run compute 1 to N samples; the plan is made for N.")
     ] = None
@@ -354,6 +384,7 @@ class Arguments(TypedDict, total=False):
     rows: str
     optimize: str
     signature: str | None
+    state: str | Iterable[str]
     batch_max: int | None
     constants: str | PathLike[str] | None
     numerics: str | None

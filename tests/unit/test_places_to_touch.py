@@ -31,6 +31,7 @@ REWRITES = {
     "lower/channels/weighted.py",
     "lower/channels/work.py",
     "lower/fold_constant_channels.py",
+    "graph/tie_states.py",
     "lower/float_sum.py",
     "lower/fold_pad.py",
     "graph/inline_calls.py",

@@ -79,7 +79,7 @@ def _summary(compiled: Compiled, directory: Path) -> str:
     """What was made and what it needs, in a few lines, and which inputs and outputs could not keep their names."""
     plan = compiled.plan
     extents = f", each run with {plan.extents_text}" if plan.symbols else ""
-    head = f"{directory}: model '{plan.model}' for {plan.target}, bit for bit {plan.numerics}{extents}"
+    head = f"{directory}: model '{plan.model}' for {plan.target}, {plan.arithmetic_text}{extents}"
     borders = (("input", compiled.module.inputs), ("output", compiled.module.outputs))
     renamed = [
         f"  {border} '{port.stated}' is called '{port.name}' in C: another {border} has its name"

@@ -16,7 +16,7 @@ from bytewright.codegen.overlaps import (
 )
 from bytewright.codegen.ports import begin_arguments
 from bytewright.codegen.writer import Writer
-from bytewright.record.names import Names
+from bytewright.record.names import MEMBER_OF_STATE, Names
 from bytewright.record.plan import Plan, PlannedPool, PlannedTensor
 
 
@@ -95,7 +95,7 @@ def _compares_addresses(plan: Plan, names: Names) -> bool:
     """Whether a check knows addresses of the target: those of what is lent, or aliases."""
     lent = (*plan.caller_workspaces, *plan.caller_parameters)
     has_ranges = any(plan.hardware.memory(p.memory).address_ranges() for p in lent)
-    ports = ((border, tensor) for border in ir.Border for tensor in plan.tensors(border))
+    ports = ((border, tensor) for border in ir.SIDES for tensor in plan.tensors(border))
     has_ranges = has_ranges or any(_ranges_of_port(plan, border, tensor) for border, tensor in ports)
     return has_ranges or bool(_aliases(plan) and tables(plan, names))
 
@@ -137,6 +137,8 @@ def write_set_workspaces(writer: Writer, plan: Plan, names: Names) -> None:
         write_overlap_check(writer, names, workspace_table(plan, names))
         for pool in pools:
             writer.line(f"context->{pool.c_name} = (uint8_t *)workspaces->{pool.c_name}.base;")
+        if plan.states:
+            writer.line(f"context->{MEMBER_OF_STATE} = 0;")
         if plan.image is not None:
             writer.line("context->is_begun = 0;")
         writer.line(f"return {names.ok};")
@@ -176,9 +178,11 @@ def write_run_checks(writer: Writer, plan: Plan, names: Names, strict: Mapping[s
     writer.refuse(any_is_null(pointers), names.error("NULL"))
     for pool in (*plan.caller_workspaces, *plan.set_parameters):
         writer.refuse(f"context->{pool.c_name} == NULL", names.error("NOT_SET"))
+    if plan.states:
+        writer.refuse(f"context->{MEMBER_OF_STATE} == 0", names.error("NOT_SET"))
     if plan.io_in_workspace:
         return
-    for border in ir.Border:
+    for border in ir.SIDES:
         for tensor in plan.tensors(border) if f"{border.value}s" in plan.structures_of_run else ():
             member = names.member(border, tensor.c_name)
             writer.refuse(f"{member} == NULL", names.error("NULL"))

@@ -23,6 +23,7 @@ _Found = TypeVar("_Found")
 PASSES: dict[str, Stage] = {
     "import_tflite": Stage.IMPORTED,
     "import_text": Stage.IMPORTED,
+    "tie_states": Stage.IMPORTED,
     "open_batch": Stage.IMPORTED,
     "place_bound": Stage.IMPORTED,
     "plan_devices": Stage.PLACED,
@@ -31,6 +32,7 @@ PASSES: dict[str, Stage] = {
     "fold_constant_channels": Stage.PLACED,
     "lower_graph": Stage.OPEN,
     "share_kernels": Stage.OPEN,
+    "keep_initial": Stage.OPEN,
     "pass_constants": Stage.OPEN,
     "drop_unused_buffers": Stage.OPEN,
     "place_scopes": Stage.LOWERED,
@@ -52,7 +54,7 @@ PASSES: dict[str, Stage] = {
     "apply_solution": Stage.PLANNED,
 }
 # What these return cannot be compared with what they were given: shapes, tags or names are others.
-_REMADE = ("open_batch", "lower_tags", "name_symbols")
+_REMADE = ("tie_states", "open_batch", "lower_tags", "name_symbols")
 
 
 class Known:

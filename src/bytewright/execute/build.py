@@ -236,6 +236,7 @@ def model_table(
         f"#define HARNESS_PARAMETERS_TYPE {names.parameters_type}",
         f"#define HARNESS_SET_WORKSPACES {names.set_workspaces}",
         f"#define HARNESS_SET_PARAMETERS {names.set_parameters}",
+        *([f"#define HARNESS_RESET {names.reset}"] if plan.states else []),
         *_run(plan, names),
     ]
     if board is not None:

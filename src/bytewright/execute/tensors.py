@@ -139,12 +139,13 @@ def _random_array(generator: np.random.RandomState, tensor: PlannedTensor) -> Ar
     return raw.view(tensor.dtype.numpy).reshape(tensor.shape)
 
 
-def pack(batch: Sequence[Inputs], repeat: int) -> bytes:
-    """What the harness reads: the number of inferences, how often each runs, and of each its extents and inputs.
+def pack(batch: Sequence[Inputs], repeat: int, *, keep_state: bool = False) -> bytes:
+    """What the harness reads: the number of inferences, how often each runs, whether each goes on from where the last
+    one ended, and of each its extents and inputs.
 
     Numbers are i32.
     """
-    pieces = [np.array([len(batch), repeat], dtype="<i4").tobytes()]
+    pieces = [np.array([len(batch), repeat, keep_state], dtype="<i4").tobytes()]
     for inputs in batch:
         pieces.append(np.array(list(inputs.extents.values()), dtype="<i4").tobytes())
         pieces += [array.tobytes() for array in inputs.arrays]

@@ -29,6 +29,7 @@ from bytewright.inspect.check_lent import differences_of_lent
 from bytewright.inspect.check_parts import differences_of_parts
 from bytewright.inspect.check_row_code import differences_of_rows
 from bytewright.inspect.check_row_loops import differences_of_passes
+from bytewright.inspect.check_state import differences_of_reset
 from bytewright.inspect.read_entry import Entry, Place, read_entry, read_place
 from bytewright.record.names import CMAKE_FILE, ROW_MACROS, TENSOR_MACROS, Names, names_of
 from bytewright.record.plan import BufferRole, PlaceKind, Plan, PlannedPool, PlannedTensor
@@ -199,6 +200,7 @@ def _differences_of_source(directory: Path, plan: Plan, names: Names) -> Iterato
         if name not in placed
     )
     yield from _differences_of_addresses(path, plan, names, source)
+    yield from differences_of_reset(plan, names, path, source)
     yield from differences_of_jumps(path, plan, names, source)
     yield from differences_of_helpers(path, plan, names, source)
     entry = read_entry(source, names, plan.externals)
@@ -255,7 +257,7 @@ def _numbers(macros: Mapping[str, str]) -> dict[str, int]:
 
 def _differences_of_addresses(path: str, plan: Plan, names: Names, source: CSource) -> Iterator[str]:
     """The functions that return where inputs and outputs lie in the workspace."""
-    for border in ir.Border:
+    for border in ir.SIDES:
         for tensor in plan.tensors(border):
             buffer = plan.buffers.get(tensor.buffer)
             if buffer is None or buffer.place.kind is not PlaceKind.PLANNED:

@@ -24,6 +24,14 @@ def only(inputs: tuple[ir.TensorType, ...], *allowed: ir.DType) -> ir.TensorType
     return inputs[0]
 
 
+def scaled_type(
+    inputs: tuple[ir.TensorType, ...], scale: float, sources: tuple[ir.DType, ...], result: ir.DType
+) -> tuple[ir.TensorType]:
+    """What a positive scale makes of the one operand: its shape in another element type."""
+    require(scale > 0, f"scale {scale} is not positive")
+    return (ir.TensorType(only(inputs, *sources).shape, result),)
+
+
 def require_dtype(operand: ir.TensorType, allowed: tuple[ir.DType, ...], role: str) -> None:
     """The operand's element type is one of `allowed`."""
     names = " or ".join(dtype.value for dtype in allowed)

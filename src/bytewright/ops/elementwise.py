@@ -13,7 +13,15 @@ from bytewright.ops.arithmetic.division import quotient
 from bytewright.ops.arithmetic.multiplier import Multiplier
 from bytewright.ops.arithmetic.rescale import double_round
 from bytewright.ops.arithmetic.tables import dequantize, quantize_float
-from bytewright.ops.checks import ARITHMETIC, broadcast, only, require, require_count, require_dtype
+from bytewright.ops.checks import (
+    ARITHMETIC,
+    broadcast,
+    only,
+    require,
+    require_count,
+    require_dtype,
+    scaled_type,
+)
 from bytewright.ops.result import in_32_bits, saturate, shaped_like
 
 _OF_BYTES = (ir.DType.I8, ir.DType.U8)
@@ -351,9 +359,8 @@ class TflQuantize(ir.Operation):
 
     def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """The operand's shape in the attribute's type."""
-        require(self.scale > 0, f"scale {self.scale} is not positive")
         require(self.dtype in _QUANTISED, f"there is no quantize to {self.dtype.value}")
-        return (ir.TensorType(only(inputs, ir.DType.F32).shape, self.dtype),)
+        return scaled_type(inputs, self.scale, (ir.DType.F32,), self.dtype)
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """Exact: a float32 quotient, then one rounding."""
@@ -372,8 +379,7 @@ class TflDequantize(ir.Operation):
 
     def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """The operand's shape in f32."""
-        require(self.scale > 0, f"scale {self.scale} is not positive")
-        return (ir.TensorType(only(inputs, *_QUANTISED).shape, ir.DType.F32),)
+        return scaled_type(inputs, self.scale, _QUANTISED, ir.DType.F32)
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """One float32 product."""

@@ -9,7 +9,7 @@ from bytewright import ir
 from bytewright.diagnostics import InternalError
 from bytewright.ops.arithmetic.numerics import Rounding
 from bytewright.ops.arithmetic.rescale import Int64, double_round, real_round, single_round
-from bytewright.ops.checks import only, require, require_count, require_dtype
+from bytewright.ops.checks import require, require_count, require_dtype, scaled_type
 from bytewright.ops.result import in_32_bits, saturate, shaped_like
 
 _RESCALED = (ir.DType.I8, ir.DType.I16, ir.DType.I32)
@@ -110,8 +110,7 @@ class TflFloatRescale(ir.Operation):
 
     def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """The operand's shape in i8."""
-        require(self.scale > 0, f"scale {self.scale} is not positive")
-        return (ir.TensorType(only(inputs, ir.DType.I32).shape, ir.DType.I8),)
+        return scaled_type(inputs, self.scale, (ir.DType.I32,), ir.DType.I8)
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """Exact: a float32 product, a float32 sum, and one rounding."""

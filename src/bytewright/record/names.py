@@ -47,6 +47,8 @@ ROWS = "rows"
 _OF_ROWS = frozenset({RUN_ROW, ROWS, "row", "num_rows", "pushed", "pass", "status"})
 # and what of it is in the context: where the outputs go, how many rows there were, and whether some may come.
 MEMBERS_OF_ROWS = ("outputs", "num_rows", "is_begun")
+# Of a model with state: whether that has its value before the first run, or one that came of it.
+MEMBER_OF_STATE = "is_reset"
 # What the run function has besides if it packs arguments.
 _OF_PACKED_CALLS = ("packed_arguments", "packed_codes", "packed_status")
 # What the header of packed forms says of an argument.
@@ -80,7 +82,7 @@ class Names:
         Args:
             model: Its name in C,
             extents: what each run is given,
-            tensors: inputs and outputs in C,
+            tensors: inputs, outputs and states in C,
             devices: and those that take part besides the entry's, by name.
             packs_arguments: Whether the run function calls packed forms.
             takes_rows: Whether the input comes row by row, so that three functions stand for the run.
@@ -118,7 +120,7 @@ class Names:
         self.ethos_u_guard = f"{prefix}_GLUE_ETHOS_U_H"  # a device may be called ethos_u
         self.ethos_u_state, self.ethos_u_function = f"{model}_ethos_u", f"{model}_ethos_u_device"
         # Functions
-        self.run, self.set_workspaces, self.set_parameters, self.verify_parameters = (
+        self.run, self.set_workspaces, self.set_parameters, self.verify_parameters, self.reset = (
             f"{model}_{function}" for function in MODEL_FUNCTIONS
         )
         self.takes_rows = takes_rows
@@ -299,7 +301,7 @@ class Names:
     # Inputs, outputs and buffers
 
     def tensor(self, border: ir.Border, tensor: PlannedTensor, what: str) -> str:
-        """`KWS_INPUT_IMAGE_SIZE`: a macro about an input or output: SIZE, SHAPE, SCALE and so on.
+        """`KWS_INPUT_IMAGE_SIZE`: a macro about an input, output or state: SIZE, SHAPE, SCALE and so on.
 
         A name that is another's in capitals has digits of its hash.
         """
@@ -447,3 +449,5 @@ def _members(plan: Plan, names: Names) -> Iterator[tuple[str, str]]:
         yield names.arena(pool), f"the arena of pool '{pool.name}'"
     for member in MEMBERS_OF_ROWS if plan.image is not None else ():
         yield member, "what the context keeps between rows"
+    if plan.states:
+        yield MEMBER_OF_STATE, "what the context knows of the state"

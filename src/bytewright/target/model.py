@@ -369,6 +369,11 @@ class Target:
         return self.pools_of(Role.WORKSPACE)
 
     @property
+    def entry_pools(self) -> tuple[Pool, ...]:
+        """The pools that what the entry allocates is planned in: workspaces, then those of state."""
+        return (*self.workspace_pools, *self.pools_of(Role.STATE))
+
+    @property
     def parameter_pools(self) -> tuple[Pool, ...]:
         """The parameter pools, in preference order."""
         return self.pools_of(Role.PARAMETERS)

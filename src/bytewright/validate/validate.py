@@ -235,7 +235,8 @@ def reference_for(plan: Plan, witness: Witness | None, content: bytes) -> Refere
     """The reference that a bundle is compiled for, unless another is named.
 
     Raises:
-        CompileError: BW204 where no kernels are a reference, or the file has several signatures.
+        CompileError: BW204 where no kernels are a reference, also of widened weights, or the file has several
+            signatures.
     """
     known = {member.value: member for member in (Witness.LITERT_REF, Witness.TFLM)}
     chosen = witness or known.get(plan.numerics)
@@ -250,5 +251,11 @@ def reference_for(plan: Plan, witness: Witness | None, content: bytes) -> Refere
             "BW204",
             "of a file with several signatures the references run the first alone",
             help="--reference FILE.npy",
+        )
+    if witness is None and plan.widens_weights:
+        raise compile_error(
+            "BW204",
+            f"model '{plan.model}' has integer weights widened to float32, and the reference computes with integers",
+            help=f"--reference {chosen.value}, to see how far apart they are; or --reference FILE.npy",
         )
     return reference_of(chosen, content, plan)

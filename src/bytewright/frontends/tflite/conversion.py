@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytewright import ir
+from bytewright.base.c_names import c_name, unique_name
 from bytewright.diagnostics import compile_error
 from bytewright.frontends.tflite.flatbuffer import DamagedError, File, Table
 from bytewright.frontends.tflite.known import UNKNOWN, Growth, Known, no_growth
@@ -43,6 +44,14 @@ FOLDING_BUDGET = 1 << 25
 """Multiplications and moves that computing constants at import may take, over the whole model."""
 
 
+def quantization_of(tensor: TensorRecord) -> ir.Quantization | None:
+    """The quantisation that the generated header documents."""
+    record = tensor.quantization
+    if tensor.element_type not in ("INT8", "UINT8", "INT16") or len(record.scales) != 1:
+        return None
+    return ir.Quantization(record.scales[0], record.zero_points[0])
+
+
 @dataclass(frozen=True, slots=True)
 class Spread:
     """What a SPACE_TO_BATCH_ND was given: samples that are every n-th row and column of an image.
@@ -58,6 +67,23 @@ class Spread:
     before: tuple[int, ...]
     after: tuple[int, ...]
     value: int | float
+
+
+@dataclass(slots=True)
+class Kept:
+    """A tensor that survives runs.
+
+    Attributes:
+        parameter: What a run finds there.
+        current: The name of what it is at the present operator; in the end, what the run leaves there.
+        initial: What is there before the first run; None for zeros.
+        stated: What the file calls it.
+    """
+
+    parameter: ir.Value
+    current: str
+    initial: ir.TensorData | None
+    stated: str
 
 
 @dataclass(slots=True)
@@ -77,6 +103,8 @@ class GraphBuilder:
             tensors share them.
         producers: The node that makes each value.
         spreads: Tensors that are the samples of a spread image.
+        initial: What variables are before the first run, by their names.
+        kept: What survives runs, by the name of a variable or the index of a tensor.
     """
 
     model: ModelRecord
@@ -96,6 +124,8 @@ class GraphBuilder:
     buffers: dict[tuple[int, str | None], bytes] = field(default_factory=dict[tuple[int, str | None], bytes])
     producers: dict[str, ir.Node] = field(default_factory=dict[str, ir.Node])
     spreads: dict[int, Spread] = field(default_factory=dict[int, Spread])
+    initial: dict[str, ir.TensorData] = field(default_factory=dict[str, ir.TensorData])
+    kept: dict[str | int, Kept] = field(default_factory=dict[str | int, Kept])
     folding_budget: int = FOLDING_BUDGET
 
     def content(self, tensor: TensorRecord) -> ir.TensorData:
@@ -108,6 +138,21 @@ class GraphBuilder:
             self.buffers[key] = stored.values(view, tensor.shape) if stored else bytes(view)
         dtype = stored.dtype if stored else DTYPES[tensor.element_type]
         return ir.TensorData(tensor.shape, dtype, self.buffers[key])
+
+    def keep(
+        self,
+        key: str | int,
+        stated: str,
+        tensor: TensorRecord,
+        kind: ir.TensorType,
+        initial: ir.TensorData | None,
+    ) -> Kept:
+        """A tensor that survives runs, known by a key from now on; `tensor` says what it is quantised as."""
+        name = unique_name(c_name(stated, f"state_{len(self.kept)}"), {*self.types})
+        value = ir.Value(name, kind, quantization_of(tensor))
+        self.types[name] = kind
+        self.kept[key] = Kept(value, name, initial, stated)
+        return self.kept[key]
 
     def name_constant(self, index: int, name: str, data: ir.TensorData) -> str:
         """Makes a constant of the file the value of its tensor."""

@@ -10,12 +10,13 @@ from bytewright.frontends.tflite.model import ABSENT, ModelRecord, OperatorRecor
 from bytewright.frontends.tflite.shape_arithmetic import FOLDED, KnownAtImport, known_at_import
 from bytewright.frontends.tflite.stored import STORED
 from bytewright.frontends.tflite.table import CONTROL_FLOW, INDEX_TYPES, OPERATORS, TfliteOperator
+from bytewright.frontends.tflite.variables import WITHOUT_VALUES, unassigned_variables
 from bytewright.ops.arithmetic.numerics import Numerics
 
 MOST_PLACES = 10
 _RUN_TIME_TYPES = ("INT8", "FLOAT32", "BOOL")
 _KNOWN_TYPES = (*_RUN_TIME_TYPES, "INT32", "INT64")
-_TYPES_OF_SOME = ("INT16", "INT32", "INT64", "UINT8")
+_TYPES_OF_SOME = ("INT16", "INT32", "INT64", "UINT8", "RESOURCE")
 _ALL_OPERATORS = "`bytewright ops` lists the operators that are supported"
 _SHAPES_ALONE = "it is computed at import where only shapes and constants come to it, and not otherwise"
 _INTEGERS = ("INT8", "UINT8", "INT16", "INT4", "INT2", "UINT4")
@@ -99,6 +100,13 @@ def _check_structure(whole: _Survey) -> None:
     variables = (tensor for tensor in used if tensor.is_variable and tensor.index not in brought)
     notes.extend(f"{tensor.label} is a variable that survives between runs" for tensor in variables)
     notes.extend(f"{tensor.label} is sparse" for tensor in used if tensor.is_sparse)
+    unassigned = unassigned_variables(model)
+    whole.report(
+        "BW107",
+        "the model reads variables that nothing assigns",
+        [f"variable '{name}', operator {readers[0].label}" for name, readers in unassigned.items()],
+        WITHOUT_VALUES,
+    )
     whole.report(
         "BW107",
         "the model's structure is not supported",

@@ -67,6 +67,11 @@ from bytewright.frontends.tflite.shape import (
     convert_transpose,
 )
 from bytewright.frontends.tflite.strided_slice import convert_strided_slice
+from bytewright.frontends.tflite.variables import (
+    convert_assign_variable,
+    convert_nothing,
+    convert_read_variable,
+)
 from bytewright.ops.arithmetic import tables
 from bytewright.ops.arithmetic.interpolation import exponential, logarithm, reciprocal_square_root
 from bytewright.ops.arithmetic.numerics import Numerics
@@ -164,6 +169,7 @@ _NUMBERS = ("int8", "int16", "float32", "int32", "int64")
 _BUT_INT16 = ("int8", "float32", "int32", "int64")
 _MOVED = (*_NUMBERS, "bool")
 _ACTIVATIONS = ("int8", "int16", "float32")
+_KEPT = (*_MOVED, "uint8", "resource")
 _FLOAT = ("float32",)
 _BOTH = ("int8", "float32")
 _BOTH_AND_INT32 = (*_BOTH, "int32")
@@ -197,6 +203,7 @@ OPERATORS: dict[str, TfliteOperator] = {
         int8_cost_ms=1.4,
     ),
     "ADD_N": TfliteOperator(partial(convert_add_n, operation=Add()), types=_FLOAT),
+    "ASSIGN_VARIABLE": TfliteOperator(convert_assign_variable, types=_KEPT),
     "AVERAGE_POOL_2D": TfliteOperator(
         partial(convert_pool, kind=TflAveragePool2d), "Pool2DOptions", _POOLS, cost_ms=2.0, types=_ACTIVATIONS
     ),
@@ -216,6 +223,9 @@ OPERATORS: dict[str, TfliteOperator] = {
         absent=_MOVED_IN_TFLM,
     ),
     "BROADCAST_TO": TfliteOperator(convert_broadcast_to, limits="constant shape", cost_ms=1.5, types=_MOVED),
+    "CALL_ONCE": TfliteOperator(
+        convert_nothing, limits="of a subgraph that assigns constants to variables", types=("resource",)
+    ),
     "CAST": TfliteOperator(
         convert_cast,
         limits="raw values; integers wrap, floats are truncated and saturate; tflm: neither uint8 nor int64",
@@ -452,6 +462,9 @@ OPERATORS: dict[str, TfliteOperator] = {
             Numerics.TFLM: ("float32 to uint8", "uint8 to uint8", "int16 to uint8", "uint8 to int16"),
         },
     ),
+    "READ_VARIABLE": TfliteOperator(
+        convert_read_variable, limits="of a variable that is assigned, in a run or once", types=_KEPT
+    ),
     "REDUCE_MAX": TfliteOperator(
         partial(convert_reduced_extremum, kind=ReduceMax),
         "ReducerOptions",
@@ -634,6 +647,7 @@ OPERATORS: dict[str, TfliteOperator] = {
         types=(*_ACTIVATIONS, "int32", "bool"),
         absent={Numerics.TFLM: ("bool",)},
     ),
+    "VAR_HANDLE": TfliteOperator(convert_nothing, types=("resource",)),
 }
 
 SUPPORTED = tuple(SupportedOperator(name, row.types, row.limits) for name, row in OPERATORS.items())

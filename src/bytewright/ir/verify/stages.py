@@ -20,6 +20,7 @@ from bytewright.ir.verify.verify_instructions import check_instructions
 from bytewright.ir.verify.verify_module import check_module
 from bytewright.ir.verify.verify_prim import check_primfunc
 from bytewright.ir.verify.verify_rings import check_rings
+from bytewright.ir.verify.verify_state import check_state
 from bytewright.ir.verify.violation import Context, ModuleIndex, StageRules, Violation, word_for
 from bytewright.ir.walk import allocations, calls, named_buffers, walk_statements
 from bytewright.target.model import Target
@@ -99,6 +100,7 @@ def find_violations(
     check_module(context)
     check_instructions(context)
     check_functions(context)
+    check_state(context)
     if rules.devices and target is not None and module.functions and not context.violations:
         for function, node, text in missing_copies(module, target):
             context.report(function, node, text)

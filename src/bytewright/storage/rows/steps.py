@@ -90,12 +90,14 @@ def read_rows(module: ir.Module, taken: str | None = None) -> RowProgram:
     steps: dict[int, RowStep] = {}
     barriers: set[int] = set()
     own: dict[str, ir.Buffer] = {}
+    states = ir.border_buffers(entry, ir.Border.STATE)
     number = 0
     for statement in entry.body.statements:
         match statement:
             case ir.Call():
                 step = _row_step(number, statement, kernels.get(statement.callee))
-                if step is not None:
+                # A state may have to be read to its end before its first row is overwritten.
+                if step is not None and step.output not in states:
                     steps[number] = step
                 number += 1
             case ir.Allocate(buffer=buffer, storage=storage):
