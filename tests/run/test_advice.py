@@ -28,7 +28,6 @@ FOLDER = DATA / "advice"
 ALL_OPERATORS = "`bytewright ops` lists the operators that are supported"
 SHAPES_ALONE = "it is computed at import where only shapes and constants come to it, and not otherwise: "
 ALSO_OF_SHAPES = {"fill", "floor_division", "floor_remainder", "all_of", "any_of", "product"}
-STATE = ("ASSIGN_VARIABLE", "READ_VARIABLE", "VAR_HANDLE")
 PAIRS: dict[str, tuple[str, ...]] = {
     "lstm": ("UNIDIRECTIONAL_SEQUENCE_LSTM",),
     "bidirectional_lstm": ("UNIDIRECTIONAL_SEQUENCE_LSTM",),
@@ -51,7 +50,6 @@ PAIRS: dict[str, tuple[str, ...]] = {
     "all_of": ("REDUCE_ALL",),
     "any_of": ("REDUCE_ANY",),
     "product": ("REDUCE_PROD",),
-    "variable": STATE,
     "fake_quant": ("FAKE_QUANT",),
     "frames": ("SVDF",),
 }
@@ -178,15 +176,6 @@ def test_the_application_can_compute_what_was_left_out(network: str) -> None:
         inputs = followed(network).inputs(seed)
         for own, wanted in zip(LEFT_OUT[network](after(*inputs)), before(*inputs), strict=True):
             np.testing.assert_allclose(own, wanted, rtol=1e-6)
-
-
-def test_state_given_back_is_state_that_was_kept() -> None:
-    before, after = Running(refused("variable")), Running(followed("variable"))
-    average = np.zeros((1, 4), np.float32)
-    for seed in range(6):
-        (x,) = refused("variable").inputs(seed)
-        (average,) = after(average, x)
-        np.testing.assert_allclose(average, before(x)[0], rtol=1e-5)
 
 
 def test_a_convolution_over_frames_is_the_svdf() -> None:

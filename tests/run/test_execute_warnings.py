@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from bytewright.execute.boards.layout import board_for, board_table, lay_out
-from bytewright.execute.build import write_harness
+from bytewright.execute.build import StepHarness, write_harness
 from bytewright.execute.description import read_bundle
 from bytewright.execute.tools import compile_c
 from support.tiny_bundle import write_tiny_bundle
@@ -22,7 +22,7 @@ def harness_folder(directory: Path, kind: str) -> Path:
     own = [("harness", name) for name in ("main.c", "port_host.c", "host_library.c")]
     boards = [("boards", "port_board.c"), ("boards", "counter.c")]
     layout = lay_out(bundle.plan.hardware, board_for(bundle.plan.hardware))
-    write_harness(bundle, folder, [*own, *boards], board_table(layout, bundle.plan), has_clock=True)
+    write_harness(bundle, folder, [*own, *boards], board_table(layout, bundle.plan), steps=StepHarness.CLOCK)
     return folder
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from pathlib import Path
 
 import numpy as np
@@ -39,6 +40,24 @@ SCALE = 1.25 * 2.0**-20
 BELOW, ABOVE = -3.515625, -3.484375
 
 
+def halves(numbers: list[int]) -> tuple[np.ndarray, np.ndarray]:
+    """The lower and the upper 32 bits of numbers modulo 2^64."""
+    wrapped = np.array([number % 2**64 for number in numbers], np.uint64)
+    return wrapped.astype(np.int32), (wrapped >> np.uint64(32)).astype(np.int32)
+
+
+# A factor with which x is almost as long as 64 bits are, and one that is longer than 32.
+LONG, OTHER = 2**32 - 1, -(2**62) - 3
+WRAPPING = {
+    name: halves([function(int(x) * LONG, OTHER) for x in X])
+    for name, function in (
+        ("wrapping_add_64", operator.add),
+        ("wrapping_subtract_64", operator.sub),
+        ("wrapping_multiply_64", operator.mul),
+    )
+}
+
+
 # The call on `x`, the values that it is for, and what it gives.
 CASES = [
     (f"high_multiply_wide(x[i], {TOP})", X, rescale.high_multiply(X, TOP)),
@@ -56,6 +75,13 @@ CASES = [
         for s in (0, 1, 31)
     ),
     *((f"single_round(x[i], {TOP}, {s})", X, rescale.single_round(X, TOP, 31 + s)) for s in (0, 30)),
+    *((f"scale_half_up(x[i], 32767, {s})", X, rescale.single_round(X, 32767, s)) for s in (15, 46)),
+    ("scale_half_up_wide(i64(x[i]) * 65535:i64, 32767, 31)", X, rescale.single_round(X * 65535, 32767, 31)),
+    (
+        "real_round_wide(i64(x[i]) * 65536:i64, 0.00000762939453125:f64, -100.0:f64, 100.0:f64)",
+        X,
+        rescale.real_round(np.clip(X, -200, 200), 0.5),
+    ),
     ("scale_linear(x[i], 1500000001, -77:i64, 40)", X, (X * 1500000001 - 77) >> 40),
     ("real_round(x[i], 0.5:f64, -100.0:f64, 100.0:f64)", X, rescale.real_round(np.clip(X, -200, 200), 0.5)),
     (f"float_round(x[i], {SCALE}:f32, {ABOVE}:f32)", X, nearest(X, SCALE, ABOVE)),
@@ -74,6 +100,11 @@ CASES = [
     ("divide_round(x[i], 7)", SHORT, divided(SHORT, 7)),
     ("divide_round(x[i], 8)", SHORT, divided(SHORT, 8)),
     (f"i32(multiply_q31(i64(x[i]), {TOP}:i64))", X, rescale.high_multiply(X, TOP)),
+    *((f"i32({name}(i64(x[i]) * {LONG}:i64, {OTHER}:i64))", X, low) for name, (low, _) in WRAPPING.items()),
+    *(
+        (f"i32({name}(i64(x[i]) * {LONG}:i64, {OTHER}:i64) >> 32:i64)", X, high)
+        for name, (_, high) in WRAPPING.items()
+    ),
     ("i32(shift_round(i64(x[i]), 3:i64))", X, np.floor(X / 8 + 0.5).astype(np.int64)),
 ]
 

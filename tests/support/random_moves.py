@@ -12,27 +12,25 @@ if TYPE_CHECKING:
     from support.random_models import Draft, RandomModel
 
 Shape = tuple[int, ...]
-OF_ANY_TYPE = {
-    "BATCH_TO_SPACE_ND",
-    "BROADCAST_TO",
-    "CONCATENATION",
-    "DEPTH_TO_SPACE",
-    "EXPAND_DIMS",
-    "GATHER",
-    "MIRROR_PAD",
-    "PACK",
-    "RESHAPE",
-    "REVERSE_V2",
-    "SLICE",
-    "SPACE_TO_BATCH_ND",
-    "SPACE_TO_DEPTH",
-    "SPLIT",
-    "SPLIT_V",
-    "SQUEEZE",
-    "STRIDED_SLICE",
-    "TILE",
-    "TRANSPOSE",
-    "UNPACK",
+_NUMBERS = ("int8", "int16", "float32", "int32", "int64")
+_OF_ANY_TYPE = (
+    *(
+        "BATCH_TO_SPACE_ND",
+        "BROADCAST_TO",
+        "CONCATENATION",
+        "EXPAND_DIMS",
+        "GATHER",
+        "MIRROR_PAD",
+        "PAD",
+        "PADV2",
+    ),
+    *("RESHAPE", "REVERSE_V2", "SLICE", "SPACE_TO_BATCH_ND", "SQUEEZE", "STRIDED_SLICE", "TILE", "TRANSPOSE"),
+)
+TYPES = {
+    **dict.fromkeys(_OF_ANY_TYPE, (*_NUMBERS, "bool")),
+    **dict.fromkeys(("DEPTH_TO_SPACE", "SPACE_TO_DEPTH"), ("int8", "float32", "int32", "int64")),
+    **dict.fromkeys(("PACK", "SPLIT", "SPLIT_V"), _NUMBERS),
+    "UNPACK": ("int8", "int16", "float32", "int32", "bool"),
 }
 
 

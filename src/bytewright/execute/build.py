@@ -7,6 +7,7 @@ is written for, because bytes of a pool are reused with different element types.
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
 from importlib.resources import files
 from math import prod
 from pathlib import Path
@@ -22,6 +23,7 @@ from bytewright.execute.arrays import (
 from bytewright.execute.description import Bundle
 from bytewright.execute.watch import Watch, step_header, table_header
 from bytewright.record.names import Names, names_of
+from bytewright.record.placed_sections import placed_sections
 from bytewright.record.plan import Plan, PlannedTensor
 
 LANGUAGE_FLAGS = ("-std=c99", "-ffp-contract=off", "-fno-strict-aliasing")
@@ -70,6 +72,13 @@ class BoardTable:
     second_core: tuple[str, ...] = ()
 
 
+class StepHarness(Enum):
+    """What stands between the kernels of a build, by its C file; a watch has one of its own."""
+
+    CLOCK = "step_clock.c"
+    HOOK = "step_hook.c"
+
+
 # C of its own, each with a header of its name.
 _OF_HOST_DEVICES = ("host_devices", "device_memories")
 
@@ -100,11 +109,11 @@ def write_harness(
     watch: Watch | None = None,
     devices: HostDevices | None = None,
     *,
-    has_clock: bool = False,
+    steps: StepHarness | None = None,
 ) -> list[str]:
     """Copies the harness's sources into a build folder and writes the table of this bundle beside them.
 
-    With a clock, it is read between the kernels. Returns the C files.
+    Returns the C files.
     """
     copied = [
         ("harness", "harness.h"),
@@ -113,19 +122,21 @@ def write_harness(
     ]
     if watch is not None:
         copied.append(("harness", "paranoid.c"))
-    if has_clock:
-        copied.append(("harness", "step_clock.c"))
+    if steps is not None:
+        copied.append(("harness", steps.value))
     if devices is not None:
         copied += [("worker", f"{name}.{kind}") for name in _OF_HOST_DEVICES for kind in "hc"]
         copied.append(("worker", "worker.h"))
     for subfolder, name in copied:
         (folder / name).write_text(harness_source(subfolder, name), encoding="utf-8")
+    has_clock = steps is StepHarness.CLOCK
     table = model_table(bundle.plan, board, watch, devices, has_clock=has_clock)
     (folder / "harness_model.h").write_text(table, encoding="utf-8")
     if has_clock:
         (folder / "harness_step.h").write_text(_clock_header(bundle.names), encoding="utf-8")
+    elif steps is not None or watch is not None:
+        (folder / "harness_step.h").write_text(step_header(bundle.names), encoding="utf-8")
     if watch is not None:
-        (folder / "harness_step.h").write_text(step_header(watch), encoding="utf-8")
         (folder / "harness_paranoid.h").write_text(table_header(watch), encoding="utf-8")
     for index, pool in enumerate(bundle.plan.caller_parameters):
         (folder / blob_name(index)).write_bytes(bundle.blob(pool).read_bytes())
@@ -177,7 +188,9 @@ def application_sources(bundle: Bundle, options: BuildOptions) -> list[Path]:
 def include_flags(bundle: Bundle, folder: Path, *, has_steps: bool = False) -> list[str]:
     """The compiler's include folders for the bundle and its harness; and the macro between the kernels."""
     step = ["-include", str(folder.resolve() / "harness_step.h")] if has_steps else []
-    return [*(f"-I{path}" for path in (*bundle.include_directories, folder.resolve())), *step]
+    # The harness has a linker script of its own.
+    sections = [f"-D{bundle.names.check_sections}=0"] if placed_sections(bundle.plan) else []
+    return [*(f"-I{path}" for path in (*bundle.include_directories, folder.resolve())), *sections, *step]
 
 
 def blob_name(index: int) -> str:
@@ -226,6 +239,7 @@ def model_table(
         f"#define HARNESS_PARAMETERS_TYPE {names.parameters_type}",
         f"#define HARNESS_SET_WORKSPACES {names.set_workspaces}",
         f"#define HARNESS_SET_PARAMETERS {names.set_parameters}",
+        *([f"#define HARNESS_RESET {names.reset}"] if plan.states else []),
         *_run(plan, names),
     ]
     if board is not None:

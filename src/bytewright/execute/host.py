@@ -10,11 +10,11 @@ import ctypes
 import tempfile
 import threading
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from bytewright.execute.build import (
     SANITIZER_FLAGS,
     BuildOptions,
     HostDevices,
+    StepHarness,
     application_sources,
     include_flags,
     staged,
@@ -65,6 +66,10 @@ _IO_ALIGNMENT = 16
 _FILL = 0xA5  # HARNESS_WORKSPACE_FILL
 _GUARD = 0xC3
 _GUARD_BYTES = 64
+
+# Given the step that comes next, or the number of all, and the addresses of the workspaces.
+StepHook = Callable[[int, Sequence[int]], None]
+_STEP_HOOK = ctypes.CFUNCTYPE(None, ctypes.c_uint, ctypes.POINTER(ctypes.c_void_p))
 
 
 def model_error(bundle: Bundle, status: int) -> CompileError:
@@ -110,7 +115,7 @@ def _build(
     is_library: bool = False,
     watch: Watch | None = None,
     compiler: Sequence[str] = (),
-    has_clock: bool = False,
+    steps: StepHarness | None = None,
 ) -> Path:
     """Compiles bundle and harness into one file of the folder: a library, or a program that has it inside.
 
@@ -128,14 +133,14 @@ def _build(
         devices = HostDevices(build_workers(bundle, folder, options), options.device_timeout_seconds)
     others = device_sources(bundle)
     files = [("harness", name) for name in own]
-    harness = write_harness(bundle, folder, files, watch=watch, devices=devices, has_clock=has_clock)
+    harness = write_harness(bundle, folder, files, watch=watch, devices=devices, steps=steps)
     command = [
         *compiler,
         *LANGUAGE_FLAGS,
         *options.flags,
         *(SANITIZER_FLAGS if options.sanitize else ()),
         *(LIBRARY_FLAGS if is_library else ()),
-        *include_flags(bundle, folder, has_steps=watch is not None or has_clock),
+        *include_flags(bundle, folder, has_steps=watch is not None or steps is not None),
     ]
     sources = [*(source for source in bundle.sources if source not in others), *map(Path, harness)]
     product = folder / ("library.so" if is_library else "program")
@@ -155,8 +160,11 @@ def run_program(
     watch: Watch | None = None,
     elsewhere: Elsewhere | None = None,
     by_step: bool = False,
+    keep_state: bool = False,
 ) -> BatchResult:
     """Builds the bundle as a program and runs all inferences of a batch in one process; a watch makes it paranoid.
+
+    With `keep_state` each goes on from where the last one ended.
 
     It is a program of this machine, or of one that is emulated, elsewhere. Asked for that, it also says when each step
     began.
@@ -170,11 +178,12 @@ def run_program(
     what = f"the program of model '{bundle.plan.model}'"
     with build_folder() as folder:
         compiler = () if elsewhere is None else elsewhere.compiler
+        steps = StepHarness.CLOCK if by_step else None
         program = _build(
-            bundle, folder, options or BuildOptions(), watch=watch, compiler=compiler, has_clock=by_step
+            bundle, folder, options or BuildOptions(), watch=watch, compiler=compiler, steps=steps
         )
         emulator = () if elsewhere is None else elsewhere.prepare(folder, program)
-        (folder / "inputs.bin").write_bytes(pack(checked, repeat))
+        (folder / "inputs.bin").write_bytes(pack(checked, repeat, keep_state=keep_state))
         done = execute(
             [*emulator, str(program)],
             directory=folder,
@@ -214,12 +223,17 @@ def _run_error(bundle: Bundle, options: BuildOptions, facts: dict[str, int], fol
 
 
 def run_library(
-    bundle: Bundle, batch: Sequence[Sequence[Array]], *, repeat: int = 1, options: BuildOptions | None = None
+    bundle: Bundle,
+    batch: Sequence[Sequence[Array]],
+    *,
+    repeat: int = 1,
+    options: BuildOptions | None = None,
+    keep_state: bool = False,
 ) -> BatchResult:
     """Builds the bundle as a library and runs all inferences of a batch in this process; errors as of `HostModel`."""
     for inputs in batch:  # before the C compiler takes its time
         check_inputs(bundle.plan, inputs)
-    context = HostModel.build(bundle.directory, options).open()
+    context = HostModel.build(bundle.directory, options).open(keep_state=keep_state)
     runs = [context.run(inputs, repeat) for inputs in batch]
     outputs = tuple(tuple(arrays) for arrays, _ in runs)
     return _result(bundle.plan, outputs, (time for _, times in runs for time in times))
@@ -301,10 +315,22 @@ class HostModel:
         self._lock = threading.Lock() if is_shared else None
         self._opening = threading.Lock()
         self._context: HostContext | None = None
+        self._hook: Any = None
 
     @classmethod
-    def build(cls, directory: str | PathLike[str], options: BuildOptions | None = None) -> HostModel:
+    def build(
+        cls,
+        directory: str | PathLike[str],
+        options: BuildOptions | None = None,
+        *,
+        steps: StepHarness | None = None,
+    ) -> HostModel:
         """Compiles a bundle and loads it.
+
+        Args:
+            directory: The bundle.
+            options: How to compile.
+            steps: What stands between the kernels: nothing, or the hook of `on_step`.
 
         Raises:
             CompileError: BW207, BW501, BW502; BW402 if header and plan.json state different sizes.
@@ -318,16 +344,20 @@ class HostModel:
         with build_folder() as folder:
             # The file may go once it is loaded: the mapping stays. Programs of devices stay with the model.
             kept = tempfile.TemporaryDirectory(prefix="bytewright-") if bundle.plan.devices else None
-            path = _build(bundle, folder if kept is None else Path(kept.name), options, is_library=True)
+            place = folder if kept is None else Path(kept.name)
+            path = _build(bundle, place, options, is_library=True, steps=steps)
             try:
                 library = ctypes.CDLL(str(path))
             except OSError as error:
                 raise failure("the compiled bundle cannot be loaded", str(error)) from error
         return cls(bundle, library, options, kept)
 
-    def open(self) -> HostContext:
-        """A context with workspaces of its own; contexts may run in different threads at once."""
-        return HostContext(self.bundle, self._library, self._lock, self._devices)
+    def open(self, *, keep_state: bool = False) -> HostContext:
+        """A context with workspaces of its own; contexts may run in different threads at once.
+
+        With `keep_state` a run goes on from where the last one ended; else each begins like the first.
+        """
+        return HostContext(self.bundle, self._library, self._lock, self._devices, keep_state=keep_state)
 
     def prepare(self) -> HostContext:
         """The model's own context, opened now if it was not: the bundle's folder is not needed afterwards."""
@@ -335,6 +365,16 @@ class HostModel:
             if self._context is None:
                 self._context = self.open()
             return self._context
+
+    def on_step(self, hook: StepHook) -> None:
+        """Has a function called before each step of every run, and after the last; for a build with the hook."""
+        num_pools = len(self.bundle.plan.workspaces)
+
+        def called(step: int, pools: Any) -> None:
+            hook(step, [pools[index] for index in range(num_pools)])
+
+        self._hook = _STEP_HOOK(called)  # which C knows by its address alone
+        self._library.harness_set_step_hook(self._hook)
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """One inference in the model's own context, after those that run. Raises BW205 for wrong inputs."""
@@ -353,6 +393,8 @@ class HostContext:
         library: ctypes.CDLL,
         lock: threading.Lock | None,
         devices: _DeviceProcesses | None = None,
+        *,
+        keep_state: bool = False,
     ) -> None:
         self._bundle = bundle
         self._devices = devices
@@ -379,6 +421,7 @@ class HostContext:
             )
         if status < 0:
             raise model_error(bundle, status)
+        library.harness_keep_state(ctypes.c_void_p(self._session.address), int(keep_state))
 
     def _workspace_blocks(self) -> list[_Block]:
         pools = self._bundle.plan.caller_workspaces

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from bytewright.execute.watch_rows import WatchedRows, watched_rows
-from bytewright.record.names import names_of
+from bytewright.record.names import Names
 from bytewright.record.plan import BufferRole, Plan, PlannedBuffer, PlannedPool, PlannedStep
 
 
@@ -91,13 +91,14 @@ def watch_plan(plan: Plan, guard_bytes: int) -> Watch:
 
 
 def _lower(buffer: PlannedBuffer) -> int:
-    """An input is alive before the first step: the caller has written it."""
-    return -1 if buffer.role is BufferRole.INPUT else _live(buffer)[0]
+    """An input is alive before the first step: the caller has written it. So is a state, which the last run left."""
+    return -1 if buffer.role in (BufferRole.INPUT, BufferRole.STATE) else _live(buffer)[0]
 
 
 def _upper(buffer: PlannedBuffer, plan: Plan) -> int:
-    """An output is alive after the last step: the caller will read it."""
-    return plan.num_ticks + 1 if buffer.role is BufferRole.OUTPUT else _live(buffer)[1]
+    """An output is alive after the last step: the caller will read it. So is a state, which the next run reads."""
+    is_kept = buffer.role in (BufferRole.OUTPUT, BufferRole.STATE)
+    return plan.num_ticks + 1 if is_kept else _live(buffer)[1]
 
 
 def _live(buffer: PlannedBuffer) -> tuple[int, int]:
@@ -161,7 +162,7 @@ def _pieces(
         yield first, end, [b for b, begin, stop in intervals if begin <= first < stop]
 
 
-def step_header(watch: Watch) -> str:
+def step_header(names: Names) -> str:
     """harness_step.h, which comes before every file: the macro between the kernels. It includes nothing, because
     a file may have to say first what it wants of the system's headers.
     """
@@ -169,7 +170,7 @@ def step_header(watch: Watch) -> str:
         "#ifndef HARNESS_STEP_H\n"
         "#define HARNESS_STEP_H\n"
         "void harness_step(unsigned int step, unsigned char *const *pools);\n"
-        f"#define {names_of(watch.plan).step}(step, ...) "
+        f"#define {names.step}(step, ...) "
         "harness_step(step, (unsigned char *const[]){__VA_ARGS__})\n"
         "#endif\n"
     )

@@ -16,7 +16,7 @@ from bytewright.lower.float_sum import SumOfTwo, sum_of_two
 from bytewright.lower.group import Group
 from bytewright.lower.kernel import KernelBuilder
 from bytewright.lower.point import Coordinates, Point
-from bytewright.lower.scalar import Scalar, element
+from bytewright.lower.scalar import Scalar, computed_on, element
 
 # Of an expression that goes on into the next operator; what is deeper gets a name. C99 grants 63 levels.
 _MAX_DEPTH = 24
@@ -138,7 +138,7 @@ class Epilogue:
         array = self.array(name)
         dtype = self.types[name].dtype
         if array.size == 1:
-            value: ir.Expr = ir.const(array.item(), ir.DType.I32 if dtype.is_integer else dtype)
+            value: ir.Expr = ir.const(array.item(), computed_on(dtype))
         else:
             value = element(load(self.kernel.constant("operand", array, dtype), *coordinates)).expr
         return Scalar(value, int(array.min()), int(array.max())) if dtype.is_integer else Scalar(value)

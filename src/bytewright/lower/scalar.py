@@ -1,6 +1,6 @@
 """Scalars with proven bounds: what the epilogue of a kernel computes on.
 
-Integer tensors are computed on as I32 in kernels, whatever their element type, and cast when stored. The bounds
+Integer tensors are computed on as I32 in kernels, I64 where they are that, and cast when stored. The bounds
 come from the weights and travel with the expression, so that each form of requantisation is chosen because it is
 proved exact, and arithmetic that could overflow is refused when it is compiled.
 """
@@ -41,18 +41,23 @@ class Scalar:
         return max(-self.low, self.high, 0)
 
 
+def computed_on(dtype: ir.DType) -> ir.DType:
+    """The type that elements of a type are computed on as."""
+    return ir.DType.I32 if dtype.is_integer and dtype is not ir.DType.I64 else dtype
+
+
 def element(load: ir.Expr) -> Scalar:
-    """An element of a tensor: integers are widened to I32, with the bounds of their type."""
+    """An element of a tensor: integers are widened (`computed_on`), with the bounds of their type."""
     if load.dtype.is_integer:
         low, high = load.dtype.bounds
-        return Scalar(ir.cast(load, ir.DType.I32), low, high)
+        return Scalar(ir.cast(load, computed_on(load.dtype)), low, high)
     return Scalar(load)
 
 
 def lowest(dtype: ir.DType) -> ir.Const:
     """What a maximum over elements of a type starts from, as `element` has them."""
     if dtype.is_integer:
-        return ir.const(dtype.bounds[0], ir.DType.I32)
+        return ir.const(dtype.bounds[0], computed_on(dtype))
     return ir.const(float(np.finfo(np.float32).min), dtype)
 
 
@@ -64,7 +69,7 @@ def in_32_bits(low: int, high: int) -> bool:
 def highest(dtype: ir.DType) -> ir.Const:
     """What a minimum starts from, likewise."""
     if dtype.is_integer:
-        return ir.const(dtype.bounds[1], ir.DType.I32)
+        return ir.const(dtype.bounds[1], computed_on(dtype))
     return ir.const(float(np.finfo(np.float32).max), dtype)
 
 
@@ -101,7 +106,7 @@ def clamped(value: Scalar, low: int, high: int) -> Scalar:
     low, high = max(low, value.low), min(high, value.high)
     if low >= high:
         bound = min(max(low, value.low), value.high) if low == high else (low if value.high < low else high)
-        return Scalar(ir.Const(bound, ir.DType.I32), bound, bound)
+        return Scalar(ir.Const(bound, value.expr.dtype), bound, bound)
     if low > inner_low:
         expr = ir.maximum(expr, low)
     if high < inner_high:

@@ -9,13 +9,13 @@ from bytewright import ir
 from bytewright.ops.checks import only, require
 from bytewright.ops.result import shaped_like
 
-CASTS = (ir.DType.BOOL, ir.DType.I8, ir.DType.U8, ir.DType.I32, ir.DType.F32)
+CASTS = (ir.DType.BOOL, ir.DType.I8, ir.DType.U8, ir.DType.I16, ir.DType.I32, ir.DType.I64, ir.DType.F32)
 """Element types that are cast, and cast to."""
 
 
 @dataclass(frozen=True, slots=True)
 class TflCast(ir.Operation):
-    """bool, i8, u8, i32 or f32 -> another of these, whatever the quantisation.
+    """bool, i8, u8, i16, i32, i64 or f32 -> another of these, whatever the quantisation.
 
     Integers that do not fit wrap; floats lose what is behind the point, and saturate; what is not zero is true.
 
@@ -41,8 +41,12 @@ class TflCast(ir.Operation):
         """Exact; integers beyond 2^24 are rounded to float32."""
         (x,) = inputs
         if x.dtype == np.float32 and self.dtype.is_integer:
-            whole = np.clip(np.trunc(x.astype(np.float64)), *self.dtype.bounds)
-            return shaped_like(x, np.where(np.isnan(x), self.not_a_number, whole).astype(self.dtype.numpy))
+            low, high = self.dtype.bounds
+            real = x.astype(np.float64)
+            fits = (real > float(low - 1)) & (real < float(high + 1))
+            whole = np.where(fits, np.trunc(real), 0).astype(self.dtype.numpy)
+            beyond = np.where(np.isnan(real), self.not_a_number, np.where(real < 0, low, high))
+            return shaped_like(x, np.where(fits, whole, beyond).astype(self.dtype.numpy))
         return shaped_like(x, x.astype(self.dtype.numpy))
 
 

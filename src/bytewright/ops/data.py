@@ -208,7 +208,7 @@ class Tile(ir.Operation):
 
 @dataclass(frozen=True, slots=True)
 class Gather(ir.Operation):
-    """Elements of an axis of `values` that `indices`, i32, name: numpy's `take` along `axis`, for each batch its own.
+    """Elements of an axis of `values` that `indices`, i32 or i64, name: numpy's `take` along it, each batch its own.
 
     Both operands have the first `batch_axes` axes; in the result the other axes of the indices stand in place of
     `axis`. An index before the first element means that, and one beyond the last means the last.
@@ -223,7 +223,7 @@ class Gather(ir.Operation):
         """The shape of `values` with that of `indices` in place of the axis."""
         require_count(inputs, 2)
         values, indices = inputs
-        require_dtype(indices, (ir.DType.I32,), "what is taken")
+        require_dtype(indices, (ir.DType.I32, ir.DType.I64), "what is taken")
         require(0 <= self.axis < len(values.shape), f"axis {self.axis} is not one of {len(values.shape)}")
         fits = 0 <= self.batch_axes <= min(self.axis, len(indices.shape))
         require(

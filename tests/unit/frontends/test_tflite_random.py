@@ -12,13 +12,14 @@ from bytewright.ops.arithmetic.numerics import Numerics
 from support.evaluation import evaluate_function
 from support.random_models import (
     CASES,
-    MOVED_WITHOUT_INT32_IN_TFLM,
+    NOT_IN_TFLM,
     TFLM_CASES,
     RandomModel,
     num_examples,
     operator_models,
 )
 from support.reference import LiteRt, TfLiteMicro
+from support.tiers import some
 
 FLOAT_TOLERANCE = 1e-5
 SEEDS = (0, 1, 2, 3)
@@ -65,10 +66,10 @@ def test_equals_tflm(kind: str, dtype: str) -> None:
     check()
 
 
-@pytest.mark.parametrize("kind", MOVED_WITHOUT_INT32_IN_TFLM)
-def test_what_tflm_cannot_run_is_refused(kind: str, capfd: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(("kind", "dtype"), some(NOT_IN_TFLM, every=4))
+def test_what_tflm_cannot_run_is_refused(kind: str, dtype: str, capfd: pytest.CaptureFixture[str]) -> None:
     @settings(QUICK, max_examples=2)
-    @given(model=operator_models(kind, "int32"))
+    @given(model=operator_models(kind, dtype))
     def check(model: RandomModel) -> None:
         with pytest.raises(RuntimeError):
             TfLiteMicro(model.content).run(*model.inputs(0))

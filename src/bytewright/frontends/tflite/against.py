@@ -13,7 +13,9 @@ from bytewright.ops.arithmetic.numerics import Numerics
 @cache
 def tflm() -> Library:
     """TensorFlow Lite Micro, as `tflm_operators.toml` has it."""
-    data = tomllib.loads(files(__package__).joinpath("tflm_operators.toml").read_text(encoding="utf-8"))
+    data = tomllib.loads(
+        files("bytewright.frontends.tflite").joinpath("tflm_operators.toml").read_text(encoding="utf-8")
+    )
     operators = tuple(_compared(kind, tuple(types)) for kind, types in data["operators"].items())
     return Library("TensorFlow Lite Micro", data["source"], data["date"], operators)
 

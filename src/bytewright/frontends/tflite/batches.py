@@ -8,7 +8,6 @@ dilated convolutions so. `dilation.py` makes that of it; the moves are then need
 from dataclasses import dataclass
 from math import prod
 
-from bytewright import ir
 from bytewright.frontends.tflite.conversion import Conversion, Operand, Spread
 from bytewright.frontends.tflite.dilation import dilated
 from bytewright.frontends.tflite.kernels_of import refuse_kernel
@@ -49,9 +48,7 @@ def convert_space_to_batch(at: Conversion) -> None:
     """SPACE_TO_BATCH_ND: an image is padded, and each of its pixels in a block goes to a sample of its own."""
     blocks = _blocks(at, "paddings")
     source, sides = blocks.source, blocks.sides
-    zero = (
-        0.0 if source.is_float else at.affine(source.tensor).zero_point if source.dtype is ir.DType.I8 else 0
-    )
+    zero = at.real_zero(source.dtype)
     is_padded = any((*blocks.before, *blocks.after))
     if is_padded and at.numerics is Numerics.TFLM:  # whose kernel never sets what it pads with
         refuse_kernel(at, " with paddings", (Numerics.LITERT_REF,))

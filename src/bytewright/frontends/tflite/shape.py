@@ -6,6 +6,7 @@ say where elements go must be constant.
 
 from math import prod
 
+from bytewright import ir
 from bytewright.frontends.tflite.conversion import Conversion, Operand
 from bytewright.frontends.tflite.options import fused_activation
 from bytewright.ops.data import Concat, Pad, Slice, Transpose
@@ -14,7 +15,7 @@ from bytewright.ops.data import Concat, Pad, Slice, Transpose
 def convert_pad(at: Conversion) -> None:
     """PAD with real zero, PADV2 with a given value."""
     at.require_counts((3,) if at.operator.kind == "PADV2" else (2,))
-    source = at.activation_operand(0, "input")
+    source = at.operand(0, "input")
     at.require_same_dtype(source)
     widths = paddings_operand(at, source)
     at.require(min(widths, default=0) >= 0, f"paddings {list(widths)} are negative")
@@ -34,15 +35,15 @@ def paddings_operand(at: Conversion, source: Operand) -> tuple[int, ...]:
 def _padding_value(at: Conversion, source: Operand) -> int | float:
     """What PAD fills with, real zero, and PADV2, its third operand, quantised as the output is."""
     if at.operator.kind == "PAD":
-        return 0.0 if source.is_float else at.affine(at.output_tensor()).zero_point
+        return at.real_zero(source.dtype)
     operand, array = at.constant_operand(2, "padding value")
     at.require(array.size == 1, f"{array.size} padding values, one is needed")
     at.require(operand.dtype is source.dtype, f"the padding value is {operand.tensor.element_type}")
-    if source.is_float:
-        return float(array.reshape(-1)[0])
-    same = at.affine(operand.tensor) == at.affine(at.output_tensor())
-    at.require(same, "the padding value is quantised in another way than the output")
-    return int(array.reshape(-1)[0])
+    if source.dtype is ir.DType.I8:
+        same = at.affine(operand.tensor) == at.affine(at.output_tensor())
+        at.require(same, "the padding value is quantised in another way than the output")
+    value: int | float = array.reshape(-1)[0].item()
+    return value
 
 
 def convert_reshape(at: Conversion) -> None:
@@ -140,7 +141,7 @@ def convert_concatenation(at: Conversion) -> None:
     axis = at.options.integer(0)
     at.require(-rank <= axis < rank, f"axis {axis} of tensors of rank {rank}")
     full = [operand for operand in operands if operand.type.num_elements] or operands[:1]
-    if at.output_tensor().element_type == "INT8":
+    if at.output_tensor().element_type in ("INT8", "INT16"):
         target = at.affine(at.output_tensor())
         for operand in full:
             same = at.affine(operand.tensor) == target

@@ -127,10 +127,10 @@ def lower_gather(template: Template, operation: Gather) -> None:
     result = template.result_type.shape
     with loops(template.kernel, result, range(end)) as outer:
         coordinates = tuple(outer.values())
-        taken = ir.cast(load(table, *coordinates[:batch], *coordinates[operation.axis : end]), ir.DType.I32)
+        taken: ir.Expr = load(table, *coordinates[:batch], *coordinates[operation.axis : end])
         if not is_known:
             taken = ir.clamp(taken, 0, shape[operation.axis] - 1)
-        taken = template.body.let("taken", taken)
+        taken = template.body.let("taken", ir.cast(taken, ir.DType.I32))
         with loops(template.kernel, result, range(end, len(result))) as inner:
             indices = (*coordinates[: operation.axis], taken, *inner.values())
             template.epilogue.store((*coordinates, *inner.values()), element(load(source, *indices)))

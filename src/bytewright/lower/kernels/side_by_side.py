@@ -16,11 +16,6 @@ Combine = Callable[[ir.Expr, ir.Expr], ir.Expr]
 Start = Callable[[ir.Expr], ir.Expr]
 
 
-def accumulator_type(dtype: ir.DType) -> ir.DType:
-    """Of what type results are kept for elements of a type."""
-    return ir.DType.I32 if dtype.is_integer else dtype
-
-
 class Results(Protocol):
     """Results of a block of channels, under reduction."""
 
