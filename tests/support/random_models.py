@@ -744,7 +744,7 @@ OPERATORS = tuple(sorted(_MAKERS))
 _TYPES = {
     **dict.fromkeys(OPERATORS, DTYPES),
     **random_moves.TYPES,
-    **dict.fromkeys(("ADD", "MUL", "SUB"), random_elements.NUMBERS),
+    **dict.fromkeys(("ADD", "MEAN", "MUL", "SUB"), random_elements.NUMBERS),
     **random_elements.TYPES,
     "DEQUANTIZE": ("int8", "uint8", "int4", "float16"),
     "EMBEDDING_LOOKUP": ("float32",),
