@@ -233,9 +233,9 @@ class _Quotient(_OfTwo):
     def divided(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ir.Array, ir.Array]:
         """Dividend and divisor of integers as they are divided, and the quotient rounded down."""
         first, second = inputs
-        bounds = np.iinfo(first.dtype)
+        least = ir.DType(f"i{8 * first.itemsize}").bounds[0]
         divisor = np.where(np.equal(second, 0), 1, second)
-        dividend = np.where(np.equal(divisor, -1), np.maximum(first, bounds.min + 1), first)
+        dividend = np.where(np.equal(divisor, -1), np.maximum(first, least + 1), first)
         return dividend, divisor, np.floor_divide(dividend, divisor)
 
 
@@ -249,7 +249,8 @@ class IntDiv(_Quotient):
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """Exact."""
         dividend, divisor, floor = self.divided(inputs)
-        truncated = floor + (np.not_equal(np.multiply(floor, divisor), dividend) & np.less(floor, 0))
+        is_raised = np.not_equal(np.multiply(floor, divisor), dividend) & np.less(floor, 0)
+        truncated = np.where(is_raised, np.add(floor, 1), floor)
         return (np.asarray(truncated, inputs[0].dtype),)
 
 
