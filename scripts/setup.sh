@@ -120,6 +120,9 @@ look_for_packages() {
             compiles clang -fsanitize=address,undefined
         need "gcc-aarch64-linux-gnu libc6-dev-arm64-cross" "compiles generated C for Arm processors of 64 bits" \
             compiles aarch64-linux-gnu-gcc -static
+        need "gcc-riscv64-linux-gnu libc6-dev-riscv64-cross" "compiles generated C for RISC-V" \
+            compiles riscv64-linux-gnu-gcc -static
+        need clang-19 "knows the intrinsics of RISC-V's vectors" has clang-19
         need qemu-user "runs programs for other processors" has qemu-aarch64
         need tcc "compiles generated C at once, where only its results count" compiles tcc
         need cppcheck "counts what the generated C has against MISRA C" has cppcheck

@@ -6,7 +6,8 @@
 Each pair goes to tests/data/advice as `NAME-refused.tflite` and `NAME-followed.tflite`, converted as
 `tools/keras_networks.py` does it, in float32, with a batch of one and with the same weights in both. tf-keras is
 Keras 2, whose LSTM the converter knows as one operator; that of Keras 3 becomes a loop. What no converter writes today
-is written here with the schema of TensorFlow Lite.
+is written here with the schema of TensorFlow Lite. A network that keeps something, and the same with that as an input
+and an output, go to tests/data/state.
 """
 
 # TensorFlow is not there when types are checked.
@@ -28,7 +29,8 @@ from tensorflow.lite.python import schema_py_generated as schema
 
 from keras_networks import converted, randomise
 
-FOLDER = Path(__file__).resolve().parent.parent / "tests" / "data" / "advice"
+DATA = Path(__file__).resolve().parent.parent / "tests" / "data"
+FOLDER, STATE_FOLDER = DATA / "advice", DATA / "state"
 SVDF_FILTERS, SVDF_FEATURES, SVDF_FRAMES = 4, 5, 3
 
 
@@ -211,7 +213,7 @@ class Average(layers.Layer):
         return tf.identity(self.average)
 
 
-def variable(is_a_port: bool) -> Model:
+def average(is_a_port: bool) -> Model:
     """A moving average of a layer's results, which the layer keeps, or which comes in and goes out again."""
     x = Input((4,), batch_size=1, name="x")
     now = layers.Dense(4)(x)
@@ -298,7 +300,7 @@ Network = Callable[[bool], Any]
 NETWORKS: tuple[Network, ...] = (
     lstm, bidirectional_lstm, keras3_lstm, gru, rnn, loop, branch, arg_max, arg_min, top_k, suppression_v4,
     suppression_v5, where, cumulative_sum, one_hot, fill, floor_division, floor_remainder, all_of,
-    any_of, product, variable, fake_quant, frames,
+    any_of, product, fake_quant, frames,
 )  # fmt: skip
 WRITTEN: dict[str, Callable[[Model], bytes]] = {"fake_quant": fake_quant_file, "frames": svdf_file}
 
@@ -329,12 +331,20 @@ def weights_for(model: Any) -> list[Any]:
 
 def main(names: list[str]) -> None:
     """Writes the files of the named networks, or of all."""
-    FOLDER.mkdir(parents=True, exist_ok=True)
     for network in NETWORKS:
         if not names or network.__name__ in names:
             for part, content in zip(("refused", "followed"), pair(network), strict=True):
-                (FOLDER / f"{network.__name__}-{part}.tflite").write_bytes(content)
-                print(f"{network.__name__}-{part}.tflite: {len(content)} bytes", flush=True)
+                write(FOLDER / f"{network.__name__}-{part}.tflite", content)
+    if not names or average.__name__ in names:
+        for name, content in zip(("average", "average-ports"), pair(average), strict=True):
+            write(STATE_FOLDER / f"{name}.tflite", content)
+
+
+def write(path: Path, content: bytes) -> None:
+    """Writes a file, and says so."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    print(f"{path.name}: {len(content)} bytes", flush=True)
 
 
 if __name__ == "__main__":

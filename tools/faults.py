@@ -108,9 +108,9 @@ FAULTS = (
     Fault(
         "the bias of the last channel is one too large",
         "lower/kernels/accumulator.py",
-        "    first, last = -128 + offset, 127 + offset\n",
+        "    first, last = (bound + offset for bound in held.bounds)\n",
         "    folded = folded + (np.arange(len(folded)) == len(folded) - 1)\n"
-        "    first, last = -128 + offset, 127 + offset\n",
+        "    first, last = (bound + offset for bound in held.bounds)\n",
         _operators("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"),
     ),
     Fault(

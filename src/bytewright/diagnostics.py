@@ -37,7 +37,7 @@ CODES: dict[str, str] = {
     "BW105": "a tensor's type is not supported",
     "BW106": "a tensor's shape is dynamic in a way that is not supported",
     "BW107": "an operator's parameters are invalid or not supported",
-    "BW108": "the model is hybrid: integer weights with float arithmetic",
+    "BW108": "the reference has no kernels for the model's integer weights with float activations",
     "BW109": "two names become the same C identifier",
     "BW110": "the arithmetic of an operator cannot be proved free of overflow",
     "BW111": "the batch of the model cannot be opened",
@@ -70,6 +70,7 @@ CODES: dict[str, str] = {
     "BW403": "the stack of the generated code is not what the plan says, or cannot be bounded",
     "BW404": "a paranoid run did not keep to the plan",
     "BW405": "the linked image is not what the plan says",
+    "BW406": "the bundle does not compute what its reference does, or holds other parameters than its model",
     # 5xx: tools
     "BW501": "a tool that is needed is missing",
     "BW502": "a tool failed",

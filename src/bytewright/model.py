@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from typing import Unpack
+
+import numpy as np
 
 from bytewright.base.frozen_mapping import FrozenMapping
 from bytewright.base.option import checked
@@ -20,11 +22,14 @@ from bytewright.execute.host import HostModel
 from bytewright.execute.profile.measure import profile_bundle
 from bytewright.execute.profile.result import Profile
 from bytewright.execute.result import Machine
-from bytewright.execute.tensors import Array
+from bytewright.execute.tensors import Array, cut_batch
 from bytewright.execute.tools import build_folder
 from bytewright.options import Arguments, read_arguments
 from bytewright.record.plan import Plan
 from bytewright.target import Target, load_target
+from bytewright.validate.references import Reference, Witness, reference_of
+from bytewright.validate.samples import samples_of
+from bytewright.validate.validate import Validation, model_of, reference_for, validate_bundle
 
 
 @dataclass(frozen=True, repr=False)
@@ -34,23 +39,25 @@ class CompiledModel:
     Attributes:
         plan: Where every buffer lies, with the evidence.
         files: Path in the bundle -> content.
-        sources: C files of the application, with functions that the model calls; for `run` and `profile` alone.
+        sources: C files of the application, with functions that the model calls; for what runs it alone.
+        model_file: What it was compiled from; for `validate` alone.
     """
 
     plan: Plan
     files: Mapping[str, bytes]
     sources: tuple[Path, ...] = ()
+    model_file: Path | None = None
 
     def __repr__(self) -> str:
         return f"CompiledModel({self.plan.model!r} for {self.plan.target}, {len(self.files)} files)"
 
     def __getstate__(self) -> dict[str, object]:
         """Without the compiled library, which a copy builds for itself when it runs."""
-        return {"plan": self.plan, "files": self.files, "sources": self.sources}
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def with_sources(self, *sources: str | PathLike[str]) -> CompiledModel:
         """The same model, run with C files of the application that define what it calls."""
-        return CompiledModel(self.plan, self.files, tuple(Path(source).absolute() for source in sources))
+        return replace(self, sources=tuple(Path(source).absolute() for source in sources))
 
     def write(self, directory: str | PathLike[str], *, force: bool = False) -> Path:
         """Writes the bundle into a new or empty folder, or in place of an older bundle; returns the folder.
@@ -69,19 +76,24 @@ class CompiledModel:
         """One inference on this machine, of the very C that `write` writes.
 
         Args:
-            inputs: One array for each input of the model, of its shape and type; of a model with an open batch, of 1 to
-                `batch_max` samples.
+            inputs: One array for each input of the model, of its shape and type. Where all inputs and outputs have a
+                batch axis, arrays may have more samples along it, which run one after the other: so many as the batch
+                has, 1 or `batch_max`.
             named: The same by the names of the inputs (`plan.inputs`), in place of their order.
 
         Returns:
-            The output, or a tuple of them if the model has several.
+            The output, or a tuple of them if the model has several; all samples along the first axis.
 
         Raises:
             CompileError: BW205 for inputs that do not match; BW501 or BW502 for the C compiler.
         """
         names = [tensor.name for tensor in self.plan.inputs]
         given: list[tuple[str | None, Array]] = [(None, array) for array in inputs]
-        outputs = self._host_model.run(in_order(names, [*given, *named.items()], "input"))
+        batch = cut_batch(self.plan, in_order(names, [*given, *named.items()], "input"))
+        runs = [self._host_model.run(arrays) for arrays in batch]
+        outputs = (
+            runs[0] if len(runs) == 1 else [np.concatenate(arrays) for arrays in zip(*runs, strict=True)]
+        )
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
     def profile(
@@ -104,6 +116,51 @@ class CompiledModel:
             folder = self.write(temporary / "bundle")
             return profile_bundle(
                 folder, list(inputs) or None, seed=seed, on=on, repeat=repeat, options=options
+            )
+
+    def validate(
+        self,
+        *samples: Array,
+        labels: Array | None = None,
+        reference: str | Reference | None = None,
+        also: Sequence[str] = (),
+        with_layers: bool = False,
+    ) -> Validation:
+        """Compares the outputs of samples with those of the reference, and the parameters with the model's.
+
+        Args:
+            samples: One array for each input of the model, whose first axis counts samples; floats for an integer
+                input are quantised by its scale.
+            labels: The class of each sample.
+            reference: `litert-ref` or `tflm`, or what has `run` and `name` as such a reference has; else the one that
+                the model was compiled for.
+            also: What is shown beside, such as `litert-default`.
+            with_layers: Compares tensors between the kernels for every sample, and not only where outputs differ.
+
+        Raises:
+            CompileError: BW205 for samples and labels that do not match, or if the model's file is another one by now;
+                BW501 where the reference's package is missing. What differs raises nothing; `require` does.
+        """
+        given = samples_of(self.plan, [np.asarray(array) for array in samples], labels)
+        path = self.model_file
+        content = None if path is None else model_of(self.plan, path)
+        if not isinstance(reference, str) and reference is not None:
+            chosen = reference
+        elif content is None:
+            raise ValueError("the model was not compiled from a file that is known: give a reference")
+        else:
+            witness = None if reference is None else Witness(reference)
+            chosen = reference_for(self.plan, witness, content)
+        others = [reference_of(Witness(name), content or b"", self.plan) for name in also]
+        with build_folder() as temporary:
+            return validate_bundle(
+                self.write(temporary / "bundle"),
+                given,
+                reference=chosen,
+                others=others,
+                model=path,
+                options=BuildOptions(sources=self.sources),
+                with_layers=with_layers,
             )
 
     @cached_property
@@ -141,4 +198,4 @@ def compile(  # noqa: A001
     asked = read_arguments(options)
     loaded = target if isinstance(target, Target) else load_target(target)
     compiled = compile_model(path, loaded, asked, progress=progress)
-    return CompiledModel(compiled.plan, FrozenMapping(compiled.files))
+    return CompiledModel(compiled.plan, FrozenMapping(compiled.files), model_file=path.absolute())

@@ -60,6 +60,17 @@ class Optimize(Enum):
     SIZE = "size"
 
 
+class Weights(Enum):
+    """What becomes of integer weights under float activations.
+
+    STORED: They stay as the file has them, and layers are computed as the reference's hybrid kernels do it.
+    EXPAND: They are widened to float32, and layers are computed in float32.
+    """
+
+    STORED = "stored"
+    EXPAND = "expand"
+
+
 class Embedding(Enum):
     """How the bytes of a parameter pool come into the program.
 
@@ -182,6 +193,29 @@ def parse_on_option(text: str) -> On:
 
 
 @dataclass(frozen=True, slots=True)
+class StatePair:
+    """An input and an output of the model: what a run gives is what the next one is given."""
+
+    input: str
+    output: str
+
+    def __str__(self) -> str:
+        return f"{self.input}={self.output}"
+
+
+def parse_state_option(text: str) -> StatePair:
+    """Reads `INPUT=OUTPUT`.
+
+    Raises:
+        OptionSyntaxError: It is not of that form.
+    """
+    given, _, result = text.partition("=")
+    if not given or not result:
+        raise OptionSyntaxError(f"'{text}' is not INPUT=OUTPUT")
+    return StatePair(given, result)
+
+
+@dataclass(frozen=True, slots=True)
 class Options:
     """What was asked for.
 
@@ -244,12 +278,27 @@ class Options:
     signature: Annotated[
         str | None, Option(Text("NAME"), "The signature to compile, where the file has several.")
     ] = None
+    state: Annotated[
+        tuple[StatePair, ...],
+        Option(
+            Texts(parse_state_option, "INPUT=OUTPUT"),
+            "Keep what an output gives, and give it to an input with the next run: the model then has neither.",
+        ),
+    ] = ()
     batch_max: Annotated[
         int | None, Option(Count(), "Let each run compute 1 to N samples; the plan is made for N.")
     ] = None
     numerics: Annotated[
         Numerics | None,
         Option(Choice(Numerics), "The reference that the output equals bit for bit.  [default: litert-ref]"),
+    ] = None
+    weights: Annotated[
+        Weights | None,
+        Option(
+            Choice(Weights),
+            "What becomes of integer weights under float activations: they stay as they are stored, or are widened to "
+            "float32, in which their layers are computed then.  [default: stored]",
+        ),
     ] = None
     constants: Annotated[
         Path | None, Option(File("FILE.npz"), "The constants of a .bw text; else the file beside it.")
@@ -288,6 +337,37 @@ def options_text(options: Options) -> tuple[str, ...]:
     return (*words(options.overrides), *words(options))
 
 
+def options_of_text(texts: Iterable[str], folder: Path) -> Options:
+    """The options that were written as `options_text` does, without those that change the target.
+
+    Args:
+        texts: One option each.
+        folder: Where the files are that options name.
+
+    Raises:
+        ValueError: A text is no option.
+    """
+    several: dict[str, list[str]] = {}
+    for text in texts:
+        flag, _, value = text.partition(" ")
+        several.setdefault(flag, []).append(value)
+    values: dict[str, object] = {}
+    for declaration in declarations(Options):
+        given = several.get(declaration.flag)
+        if given is None:
+            continue
+        match declaration.option.kind:
+            case Texts():
+                values[declaration.name] = declaration.read(given)
+            case Count():
+                values[declaration.name] = declaration.read(int(given[-1]))
+            case File():
+                values[declaration.name] = folder / given[-1]
+            case _:
+                values[declaration.name] = declaration.read(given[-1])
+    return options_of(values)
+
+
 class Arguments(TypedDict, total=False):
     """The same as arguments of `bytewright.compile`, in the forms that these may have."""
 
@@ -304,9 +384,11 @@ class Arguments(TypedDict, total=False):
     rows: str
     optimize: str
     signature: str | None
+    state: str | Iterable[str]
     batch_max: int | None
     constants: str | PathLike[str] | None
     numerics: str | None
+    weights: str | None
     embed: str
     calling_form: str
     entry_form: str

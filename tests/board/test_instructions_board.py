@@ -20,13 +20,19 @@ from support.instruction_program import InstructionProgram
 from support.tiers import covering
 
 # A target whose board has the set, and compilers for it.
-BOARDS = {"mve": "mps3-an547", "dsp": "mps2-an386", "neon": "aarch64"}
-SETS = [each for each in INSTRUCTION_SETS if each.name in BOARDS]
+BOARDS = {"mve": "mps3-an547", "dsp": "mps2-an386", "neon": "aarch64", "rvv": "rv64gcv"}
+COMPILERS = {"rvv": ("clang-19",)}  # the ones that know its intrinsics
+CASES = [
+    case
+    for each in INSTRUCTION_SETS
+    if each.name in BOARDS
+    for case in covering([each], COMPILERS.get(each.name, ("gcc", "clang")), ["-O1", "-O2", "-O3", "-Os"])
+]
 
 
 @pytest.mark.parametrize(
     ("instruction_set", "compiler", "level"),
-    covering(SETS, ["gcc", "clang"], ["-O1", "-O2", "-O3", "-Os"]),
+    CASES,
     ids=lambda each: getattr(each, "name", each),
 )
 def test_each_instruction_on_its_board(

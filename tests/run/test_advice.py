@@ -28,7 +28,6 @@ FOLDER = DATA / "advice"
 ALL_OPERATORS = "`bytewright ops` lists the operators that are supported"
 SHAPES_ALONE = "it is computed at import where only shapes and constants come to it, and not otherwise: "
 ALSO_OF_SHAPES = {"fill"}
-STATE = ("ASSIGN_VARIABLE", "READ_VARIABLE", "VAR_HANDLE")
 PAIRS: dict[str, tuple[str, ...]] = {
     "lstm": ("UNIDIRECTIONAL_SEQUENCE_LSTM",),
     "bidirectional_lstm": ("UNIDIRECTIONAL_SEQUENCE_LSTM",),
@@ -46,7 +45,6 @@ PAIRS: dict[str, tuple[str, ...]] = {
     "cumulative_sum": ("CUMSUM",),
     "one_hot": ("ONE_HOT",),
     "fill": ("FILL",),
-    "variable": STATE,
     "fake_quant": ("FAKE_QUANT",),
     "frames": ("SVDF",),
 }
@@ -182,15 +180,6 @@ def test_the_application_can_compute_what_was_left_out(network: str) -> None:
         inputs = followed(network).inputs(seed)
         for own, wanted in zip(LEFT_OUT[network](after(*inputs)), before(*inputs), strict=True):
             np.testing.assert_allclose(own, wanted, rtol=1e-6)
-
-
-def test_state_given_back_is_state_that_was_kept() -> None:
-    before, after = Running(refused("variable")), Running(followed("variable"))
-    average = np.zeros((1, 4), np.float32)
-    for seed in range(6):
-        (x,) = refused("variable").inputs(seed)
-        (average,) = after(average, x)
-        np.testing.assert_allclose(average, before(x)[0], rtol=1e-5)
 
 
 def test_a_convolution_over_frames_is_the_svdf() -> None:

@@ -25,6 +25,7 @@ from support.tiny_bundle import COUNT, expected_sum, write_tiny_bundle
 pytestmark = pytest.mark.run
 PROGRAMS = {
     "aarch64": ("qemu-aarch64", "aarch64-linux-gnu-gcc"),
+    "rv64gcv": ("qemu-riscv64", "riscv64-linux-gnu-gcc"),
     "x86-64-v3": ("qemu-x86_64", "x86_64-linux-gnu-gcc"),
 }
 X = (np.arange(COUNT) * 16 - 128).astype(np.int8).reshape(1, COUNT)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -32,11 +33,18 @@ def _moved(parameter: ir.BufferParameter, feature: ir.Feature, *, is_read: bool)
         scope=ir.LOCAL,
     )
     name = f"{'take' if is_read else 'put'}_{dtype.value}x{num}"
+    c_type = f"{dtype.value}x{num}"
+    take = f"{c_type} values;\n__builtin_memcpy(&values, elements, sizeof values);\nreturn values;"
+    put = "__builtin_memcpy(elements, &values, sizeof values);"
+    if re.fullmatch(r"v(int|float)\d+m\d_t", buffer.register):
+        # In C these have no size; the emulated processor's have this one.
+        take, put = (
+            f"return *(const {c_type} *)(const void *)elements;",
+            f"*({c_type} *)(void *)elements = values;",
+        )
     if is_read:
-        text = f"{dtype.value}x{num} values;\n__builtin_memcpy(&values, elements, sizeof values);\nreturn values;"
-        return lane_wise(name, num, (register, memory), lambda given: given[0], text, feature)
-    text = "__builtin_memcpy(elements, &values, sizeof values);"
-    return lane_wise(name, num, (memory, register), lambda given: given[0], text, feature)
+        return lane_wise(name, num, (register, memory), lambda given: given[0], take, feature)
+    return lane_wise(name, num, (memory, register), lambda given: given[0], put, feature)
 
 
 class InstructionProgram:

@@ -33,11 +33,14 @@ class _Tensor:
 class _Network:
     """A model under construction."""
 
-    def __init__(self, seed: int, dtype: str, *, is_tflm: bool = False, has_gaps: bool = False) -> None:
+    def __init__(
+        self, seed: int, dtype: str, *, is_tflm: bool = False, has_gaps: bool = False, is_hybrid: bool = False
+    ) -> None:
         self.generator = np.random.default_rng(seed)
         self.dtype = dtype
         self.is_tflm = is_tflm
         self.has_gaps = has_gaps
+        self.is_hybrid = is_hybrid
         self.builder = ModelBuilder()
         self.inputs: list[_Tensor] = []
         self.tensors: list[_Tensor] = []
@@ -127,7 +130,7 @@ class _Network:
         if not self.is_int8:
             bias = self.builder.constant("bias", self.values((channels,)))
             result = self.tensor(output_shape, source.affine)
-            index = self.builder.constant("weights", weights)
+            index = self.float_weights(kind, weights, channels, axis)
             self.operator(kind, [source.index, index, bias], [result], activation=activation, **options)
             return result
         count = self.one_of([1, channels])
@@ -150,6 +153,15 @@ class _Network:
             kind, [source.index, weights_index, bias_index], [result], activation=activation, **options
         )
         return result
+
+    def float_weights(self, kind: str, weights: NDArray[Any], channels: int, axis: int) -> int:
+        """Under float32: as they are, or as int8 with scales."""
+        if not self.is_hybrid or self.chance(0.2):
+            return self.builder.constant("weights", weights)
+        count = channels if kind == "DEPTHWISE_CONV_2D" else self.one_of([1, channels])
+        scales = self.generator.uniform(2.0**-5, 2.0**-3, count).astype(np.float32)
+        integers = np.round(weights * 8).astype(np.int8)
+        return self.builder.constant("weights", integers, scale=scales, quantized_dimension=axis)
 
     def gaps(self, weights: NDArray[Any], axis: int) -> NDArray[np.bool_]:
         """Makes weights zero, of some results and of some channels of the input; returns which results are empty."""
@@ -445,10 +457,19 @@ def random_elements(seed: int) -> RandomModel:
 
 
 def random_network(
-    seed: int, dtype: str, *, size: int = 6, is_tflm: bool = False, has_gaps: bool = False
+    seed: int,
+    dtype: str,
+    *,
+    size: int = 6,
+    is_tflm: bool = False,
+    has_gaps: bool = False,
+    is_hybrid: bool = False,
 ) -> RandomModel:
-    """A network of about `size` operators with one to four results; with gaps, many weights are zero, by channels."""
-    network = _Network(seed, dtype, is_tflm=is_tflm, has_gaps=has_gaps)
+    """A network of about `size` operators with one to four results.
+
+    With gaps, many weights are zero, by channels; in hybrid ones, of float32, most weights are int8.
+    """
+    network = _Network(seed, dtype, is_tflm=is_tflm, has_gaps=has_gaps, is_hybrid=is_hybrid)
     depth = network.between(1, 10)
     first = network.input((network.one_of([1, 1, 2]), network.between(1, 8), network.between(1, 8), depth))
     recent = first

@@ -33,6 +33,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"execute", "report"}),
     frozenset({"inspect"}),
     frozenset({"compiler"}),
+    frozenset({"validate"}),
     frozenset({"model"}),
     frozenset({"cli"}),
 )
@@ -49,6 +50,7 @@ OWNERS = {
     "pycparser": {"inspect"},
     "devicetree": {"target"},
     "ethosu": {"ethos_u"},
+    "PIL": {"validate"},
 }
 RUN_TIME_PACKAGES = {"click", "elftools", "flatbuffers", "numpy", "pycparser", "rich", "tflite"}
 NOT_LOADED_BY_IMPORT = RUN_TIME_PACKAGES - {"numpy"} | {
@@ -57,6 +59,7 @@ NOT_LOADED_BY_IMPORT = RUN_TIME_PACKAGES - {"numpy"} | {
     "ethosu",
     "hypothesis",
     "ortools",
+    "PIL",
     "pandas",
     "scipy",
     "sklearn",

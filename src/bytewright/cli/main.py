@@ -4,8 +4,8 @@ A command's module is loaded when the command is: to load all of them takes as l
 """
 
 import gc
-from collections.abc import Callable
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 import click
@@ -24,77 +24,25 @@ _OBJECTS_BETWEEN_COLLECTIONS = 100_000
 _HELP_OPTIONS: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
 
 
-def _compile() -> click.Command:
-    from bytewright.cli.compile import compile_command
-
-    return compile_command
-
-
-def _run() -> click.Command:
-    from bytewright.cli.run import run
-
-    return run
-
-
-def _profile() -> click.Command:
-    from bytewright.cli.profile import profile
-
-    return profile
-
-
-def _report() -> click.Command:
-    from bytewright.cli.report import report
-
-    return report
-
-
-def _explain() -> click.Command:
-    from bytewright.cli.explain import explain
-
-    return explain
-
-
-def _check() -> click.Command:
-    from bytewright.cli.check import check
-
-    return check
-
-
-def _plan() -> click.Command:
-    from bytewright.cli.plan import plan
-
-    return plan
-
-
-def _targets() -> click.Command:
-    from bytewright.cli.targets import targets
-
-    return targets
-
-
-def _ops() -> click.Command:
-    from bytewright.cli.ops import ops
-
-    return ops
-
-
-COMMANDS: dict[str, Callable[[], click.Command]] = {
-    "compile": _compile,
-    "run": _run,
-    "profile": _profile,
-    "report": _report,
-    "explain": _explain,
-    "check": _check,
-    "plan": _plan,
-    "targets": _targets,
-    "ops": _ops,
+# What each command is called in the module of its name.
+COMMANDS = {
+    "compile": "compile_command",
+    "run": "run",
+    "profile": "profile",
+    "validate": "validate",
+    "report": "report",
+    "explain": "explain",
+    "check": "check",
+    "plan": "plan",
+    "targets": "targets",
+    "ops": "ops",
 }
 
 
 @cache
 def load_command(name: str) -> click.Command:
     """The command of this name, which is one of COMMANDS, with the options that all commands have."""
-    command = COMMANDS[name]()
+    command: click.Command = getattr(import_module(f"bytewright.cli.{name}"), COMMANDS[name])
     command.context_settings.update(_HELP_OPTIONS)
     command.params.append(_debug_option())
     for inner in command.commands.values() if isinstance(command, click.Group) else ():

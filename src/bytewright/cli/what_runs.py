@@ -17,6 +17,7 @@ from bytewright.diagnostics import compile_error
 if TYPE_CHECKING:
     from bytewright.execute.result import Machine
     from bytewright.execute.tensors import Array
+    from bytewright.ops.arithmetic.numerics import Numerics
     from bytewright.record.plan import Plan
 
 _Admitted = TypeVar("_Admitted")
@@ -101,7 +102,7 @@ def _all_of(*options: Callable[[_Command], _Command]) -> Callable[[_Command], _C
 
 @contextmanager
 def bundle_of(
-    asked: Asked, admit: Callable[[Plan], _Admitted]
+    asked: Asked, admit: Callable[[Plan], _Admitted], numerics: Numerics | None = None
 ) -> Generator[tuple[Path, _Admitted], None, None]:
     """The folder itself, or a temporary one that the model was compiled into, or the one of its signatures.
 
@@ -109,6 +110,7 @@ def bundle_of(
         asked: A bundle or a model, and where it runs.
         admit: Looks at what else was given, knowing the plan: before C is generated, let alone compiled. What it
             returns comes beside the folder.
+        numerics: What a model is compiled for.
 
     Raises:
         CompileError: What `admit` raises, and what reading or compiling does.
@@ -130,7 +132,7 @@ def bundle_of(
 
     with build_folder() as folder:
         with shown_progress(f"compiling {source.name}") as progress:
-            options = Options(signature=signature)
+            options = Options(signature=signature, numerics=numerics)
             target = load_target(_TARGETS[asked["on"]])
             run = Runner(target, progress)
             planned = plan_model(source, target, options, run)

@@ -15,8 +15,9 @@ from bytewright.codegen.overlaps import (
     write_table,
 )
 from bytewright.codegen.ports import begin_arguments
+from bytewright.codegen.sections_ld import write_sections_check
 from bytewright.codegen.writer import Writer
-from bytewright.record.names import Names
+from bytewright.record.names import MEMBER_OF_STATE, Names
 from bytewright.record.plan import Plan, PlannedPool, PlannedTensor
 
 
@@ -95,7 +96,7 @@ def _compares_addresses(plan: Plan, names: Names) -> bool:
     """Whether a check knows addresses of the target: those of what is lent, or aliases."""
     lent = (*plan.caller_workspaces, *plan.caller_parameters)
     has_ranges = any(plan.hardware.memory(p.memory).address_ranges() for p in lent)
-    ports = ((border, tensor) for border in ir.Border for tensor in plan.tensors(border))
+    ports = ((border, tensor) for border in ir.SIDES for tensor in plan.tensors(border))
     has_ranges = has_ranges or any(_ranges_of_port(plan, border, tensor) for border, tensor in ports)
     return has_ranges or bool(_aliases(plan) and tables(plan, names))
 
@@ -137,6 +138,8 @@ def write_set_workspaces(writer: Writer, plan: Plan, names: Names) -> None:
         write_overlap_check(writer, names, workspace_table(plan, names))
         for pool in pools:
             writer.line(f"context->{pool.c_name} = (uint8_t *)workspaces->{pool.c_name}.base;")
+        if plan.states:
+            writer.line(f"context->{MEMBER_OF_STATE} = 0;")
         if plan.image is not None:
             writer.line("context->is_begun = 0;")
         writer.line(f"return {names.ok};")
@@ -168,6 +171,7 @@ def write_range_check(writer: Writer, plan: Plan, names: Names, pool: PlannedPoo
 
 def write_run_checks(writer: Writer, plan: Plan, names: Names, strict: Mapping[str, int]) -> None:
     """What `<model>_run` checks before it computes anything; `strict` as `strict_alignments` gives it."""
+    write_sections_check(writer, plan, names)
     for symbol in plan.symbols:
         outside = f"({symbol.name} < {symbol.lower}) || ({symbol.name} > {names.bound(symbol.name)})"
         writer.refuse(outside, names.error("EXTENT"))
@@ -176,9 +180,11 @@ def write_run_checks(writer: Writer, plan: Plan, names: Names, strict: Mapping[s
     writer.refuse(any_is_null(pointers), names.error("NULL"))
     for pool in (*plan.caller_workspaces, *plan.set_parameters):
         writer.refuse(f"context->{pool.c_name} == NULL", names.error("NOT_SET"))
+    if plan.states:
+        writer.refuse(f"context->{MEMBER_OF_STATE} == 0", names.error("NOT_SET"))
     if plan.io_in_workspace:
         return
-    for border in ir.Border:
+    for border in ir.SIDES:
         for tensor in plan.tensors(border) if f"{border.value}s" in plan.structures_of_run else ():
             member = names.member(border, tensor.c_name)
             writer.refuse(f"{member} == NULL", names.error("NULL"))

@@ -24,7 +24,9 @@ from bytewright.codegen.kernels import write_operator_functions
 from bytewright.codegen.packed import write_argument_arrays
 from bytewright.codegen.parameters import array_declaration
 from bytewright.codegen.ports import address_head, run_arguments, run_head, strict_alignments
+from bytewright.codegen.sections_ld import write_sections_switch
 from bytewright.codegen.set_parameters import write_set_parameters
+from bytewright.codegen.state import write_reset
 from bytewright.codegen.steps import MAX_NAMED, StepWriter, address_in_pool
 from bytewright.codegen.writer import Writer
 from bytewright.ir.walk import allocations
@@ -46,7 +48,7 @@ def entry_source(module: ir.Module, plan: Plan, names: Names, contents: Mapping[
         {
             "math.h": needs_math_header(module.entries),
             "stdbool.h": bool(tables(plan, names) or plan.devices),
-            "string.h": bool(plan.set_parameters),
+            "string.h": bool(plan.set_parameters or plan.states),
         }
     )
     for header in headers:
@@ -63,6 +65,7 @@ def entry_source(module: ir.Module, plan: Plan, names: Names, contents: Mapping[
     _write_offsets(writer, module, plan, names)
     write_operator_functions(writer, module.entries)
     write_range_switch(writer, plan, names)
+    write_sections_switch(writer, plan, names)
     _write_step_macro(writer, plan, names)
     for pool in (*plan.own_workspaces, *plan.own_copies):
         array = f"{names.array(pool)}[{names.size(pool)}]"
@@ -74,6 +77,7 @@ def entry_source(module: ir.Module, plan: Plan, names: Names, contents: Mapping[
     if plan.caller_workspaces:
         write_set_workspaces(writer, plan, names)
     write_set_parameters(writer, plan, names, contents)
+    write_reset(writer, plan, names)
     if plan.io_in_workspace:
         _write_address_functions(writer, plan, names)
     if plan.image is not None:
@@ -123,7 +127,7 @@ def _write_offsets(writer: Writer, module: ir.Module, plan: Plan, names: Names) 
 
 def _used_pools(plan: Plan, role: Role) -> tuple[PlannedPool, ...]:
     """The pools of a role that hold a buffer, and have an address; a blob may be a header alone."""
-    pools = plan.workspaces if role is Role.WORKSPACE else plan.used_pools(role)
+    pools = plan.workspaces if role is Role.WORKSPACE else plan.used_pools(role)  # state is among the first
     return tuple(pool for pool in pools if plan.buffers_in(pool.name))
 
 
@@ -192,17 +196,23 @@ def _write_functions_of_rows(writer: Writer, module: ir.Module, plan: Plan, name
 def _write_bases(writer: Writer, plan: Plan, names: Names) -> None:
     """The variables with the addresses of pools."""
     workspaces, parameters = (_used_pools(plan, role) for role in (Role.WORKSPACE, Role.PARAMETERS))
-    for pool in (*workspaces, *parameters):
+    touched = _touched_pools(plan)  # what states begin with no step reads
+    for pool in (*workspaces, *(pool for pool in parameters if pool.name in touched)):
         constness = "const " if pool in parameters else ""
         source = f"context->{pool.c_name}" if pool.is_set else names.array(pool)
         writer.line(f"{constness}uint8_t *const {names.base(pool)} = {source};")
+
+
+def _touched_pools(plan: Plan) -> set[str]:
+    """The names of the pools that steps touch."""
+    return {plan.buffers[name].place.name for step in plan.steps for name in step.touched}
 
 
 def _write_steps(writer: Writer, module: ir.Module, plan: Plan, names: Names) -> None:
     """The steps, behind what they name."""
     workspaces = _used_pools(plan, Role.WORKSPACE)
     _write_bases(writer, plan, names)
-    touched = {plan.buffers[name].place.name for step in plan.steps for name in step.touched}
+    touched = _touched_pools(plan)
     for pool in workspaces:
         if pool.name not in touched:  # an input that no step reads, say; the macro may have no text
             writer.line(f"(void){names.base(pool)};")
@@ -223,7 +233,7 @@ def _write_device_contexts(writer: Writer, module: ir.Module, plan: Plan, names:
 
 def _write_address_functions(writer: Writer, plan: Plan, names: Names) -> None:
     """The functions that return where inputs and outputs lie in the workspace."""
-    for border in ir.Border:
+    for border in ir.SIDES:
         access = ir.Access.READ if border is ir.Border.OUTPUT else ir.Access.WRITE
         for tensor in plan.tensors(border):
             buffer = plan.buffers[tensor.buffer]

@@ -177,7 +177,7 @@ def _memories(plan: Plan, names: Names, device: PlannedDevice) -> list[str]:
         access = ir.Access.READ_WRITE if lent.is_written else ir.Access.READ
         address = f"{base} + {lent.offset}" if lent.offset else base
         spans.append(span_text(names, address, str(lent.size_bytes), access))
-    for border in ir.Border:
+    for border in ir.SIDES:
         for tensor in plan.tensors_lent_to(device.name, border):
             num_bytes = c_num_bytes(tensor.extents, tensor.dtype, "uint32_t")
             access = ir.Access.READ if border is ir.Border.INPUT else ir.Access.READ_WRITE

@@ -122,7 +122,7 @@ def run_table(plan: Plan, names: Names) -> SpanTable:
             for t in plan.tensors(border)
             if f"{border.value}s" in ports
         )
-        for border in ir.Border
+        for border in ir.SIDES
     )
     takes_devices = "devices" in begin_arguments(plan)
     devices = {"devices": f"const {names.devices_type} *"} if takes_devices else {}

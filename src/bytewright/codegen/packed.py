@@ -203,7 +203,7 @@ def _write_run_call(writer: Writer, plan: Plan, names: Names, arguments: Sequenc
     context, *rest = values
     given = [context]
     if not plan.io_in_workspace:
-        for border in ir.Border:
+        for border in ir.SIDES:
             tensors = plan.tensors(border)
             pointers, rest = rest[: len(tensors)], rest[len(tensors) :]
             members = [f".{t.c_name} = {pointer}" for t, pointer in zip(tensors, pointers, strict=True)]

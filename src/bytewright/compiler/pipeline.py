@@ -21,6 +21,7 @@ from bytewright.graph.bound.find_bound import find_bound, place_bound, refuse_bi
 from bytewright.graph.bound.function import BoundValues
 from bytewright.graph.inline_calls import inline_calls
 from bytewright.graph.open_batch import open_batch
+from bytewright.graph.tie_states import tie_states
 from bytewright.ir.analyses.clock import read_clock
 from bytewright.ir.analyses.stack import stack_uses
 from bytewright.ir.verify.admit import admit, admit_to_codegen
@@ -49,7 +50,9 @@ from bytewright.storage.apply_solution import apply_solution
 from bytewright.storage.choose_ways import choose_ways
 from bytewright.storage.drop_unused_buffers import drop_unused_buffers
 from bytewright.storage.external_stacks import with_external_stacks
+from bytewright.storage.keep_initial import keep_initial
 from bytewright.storage.pass_constants import pass_constants
+from bytewright.storage.with_state_pool import with_state_pool
 from bytewright.target.model import Target, without_limits
 
 
@@ -143,6 +146,8 @@ def plan_model(
         admit(model, target)
         module, model_files = model, dict[str, bytes]()
     is_program = bool(module.entries)
+    if options.state:
+        module = run(tie_states, module, options.state)
     bound: BoundValues = {}
     if not is_program:
         if options.batch_max is not None:
@@ -228,6 +233,8 @@ def lower_model(
         module = run(share_kernels, module)
 
     # Every argument, every stack and every name is made plain, for storage to decide about.
+    if module.state:
+        module = run(keep_initial, module)
     module = run(pass_constants, module)
     if not undeclared_tags(module, target):  # or a buffer could go that storage has to refuse
         module = run(drop_unused_buffers, module)
@@ -237,7 +244,7 @@ def lower_model(
     module = run(place_scopes, module, target, options.io)
     if lacks_constants(module, target):  # of devices that have memory of their own alone
         module = run(fetch_constants, module, target)
-    target = with_external_stacks(module, target)
+    target = with_state_pool(module, with_external_stacks(module, target))
     if any(tag.lowering_pass for tag in target.scope_tags):
         module = run(lower_tags, module, target)
     if options.calling_form is ir.Form.PACKED:
@@ -255,7 +262,7 @@ def _with_ways(trial: Trial, run: Runner) -> Trial:
     module = run(choose_ways, trial.module, trial.overlaps, trial.workspace, taken)
     if module is trial.module:
         return trial
-    stack = stack_uses(module, target, above_steps(module, target, options))
+    stack = stack_uses(module, target, above_steps(module, target, options.io, options.entry_form))
     return replace(trial, module=module, timeline=read_clock(module, target), stack=stack)
 
 

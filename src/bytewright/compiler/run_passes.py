@@ -23,6 +23,7 @@ _Found = TypeVar("_Found")
 PASSES: dict[str, Stage] = {
     "import_tflite": Stage.IMPORTED,
     "import_text": Stage.IMPORTED,
+    "tie_states": Stage.IMPORTED,
     "open_batch": Stage.IMPORTED,
     "place_bound": Stage.IMPORTED,
     "plan_devices": Stage.PLACED,
@@ -31,6 +32,7 @@ PASSES: dict[str, Stage] = {
     "fold_constant_channels": Stage.PLACED,
     "lower_graph": Stage.OPEN,
     "share_kernels": Stage.OPEN,
+    "keep_initial": Stage.OPEN,
     "pass_constants": Stage.OPEN,
     "drop_unused_buffers": Stage.OPEN,
     "place_scopes": Stage.LOWERED,
@@ -52,7 +54,7 @@ PASSES: dict[str, Stage] = {
     "apply_solution": Stage.PLANNED,
 }
 # What these return cannot be compared with what they were given: shapes, tags or names are others.
-_REMADE = ("open_batch", "lower_tags", "name_symbols")
+_REMADE = ("tie_states", "open_batch", "lower_tags", "name_symbols")
 
 
 class Known:
@@ -64,10 +66,11 @@ class Known:
 
     def __init__(self) -> None:
         self._answers: dict[tuple[Hashable, ...], tuple[object, CompileError | None]] = {}
+        self._values: dict[int, _Which] = {}
 
     def answer(self, find: Callable[[], _Found], *question: object) -> _Found:
         """What `find` returns, who is asked once for each question; what it raised is raised each time."""
-        key = tuple(map(_Which, question))
+        key = tuple(map(self._which, question))
         if key not in self._answers:
             try:
                 self._answers[key] = find(), None
@@ -77,6 +80,13 @@ class Known:
         if error is not None:
             raise CompileError(error.diagnostics)
         return cast("_Found", found)
+
+    def _which(self, value: object) -> "_Which":
+        """What the value is known by; asked again of the same object, no deep hash is computed."""
+        found = self._values.get(id(value))
+        if found is None:  # it lives as long as this does, so nothing else takes its identity
+            found = self._values[id(value)] = _Which(value)
+        return found
 
 
 class _Which:
@@ -158,6 +168,10 @@ class Runner:
     def answer(self, find: Callable[[], _Found], *question: object) -> _Found:
         """What somebody finds out, which depends on the question alone, remembered as passes are."""
         return find() if self.known is None else self.known.answer(find, *question)
+
+    def same(self, value: _Found) -> _Found:
+        """The first value that is equal to this one, if that is remembered; so that it is not compared again."""
+        return self.answer(lambda: value, value)
 
     def verified(
         self, pass_name: str, module: ir.Module, stage: Stage, previous: ir.Module | None = None

@@ -14,10 +14,10 @@ from bytewright.compiler.describe_segments import describe_segments
 from bytewright.compiler.run_passes import Known, Runner
 from bytewright.compiler.trial import Conditions, Trial
 from bytewright.ir.analyses.clock import Timeline, read_clock
-from bytewright.ir.analyses.stack import Above, limited, packed_entry, pushing_entry, stack_uses
+from bytewright.ir.analyses.stack import Above, StackUse, limited, packed_entry, pushing_entry, stack_uses
 from bytewright.ir.walk import allocations
 from bytewright.naming.name_symbols import name_symbols
-from bytewright.options import Options, Rows
+from bytewright.options import Pin, Rows
 from bytewright.plan.problem import Problem
 from bytewright.plan.request import DEFAULT_NODE_BUDGET
 from bytewright.plan.solution import Solution, Status
@@ -284,10 +284,40 @@ def _halves(parts: tuple[Part, ...]) -> Iterator[tuple[Part, ...]]:
 
 
 @dataclass(frozen=True, slots=True)
+class _Placed:
+    """A module whose scratch is on the stack, whatever limit that has, or in the entry.
+
+    Attributes:
+        aligned: The module before that, its alignments joined.
+        above: What runs above the entry.
+        stack: What the stacks need.
+    """
+
+    module: ir.Module
+    aligned: ir.Module
+    above: Above | None
+    stack: tuple[StackUse, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Decided:
+    """A module at stage STORED, but for its arenas.
+
+    Attributes:
+        requests_memory: Whether there is scratch that is requested at run time.
+    """
+
+    module: ir.Module
+    requests_memory: bool
+
+
+@dataclass(frozen=True, slots=True)
 class _Stored:
     """What the planner is asked about a module at stage STORED, but for the sizes of pools; as in a trial."""
 
+    module: ir.Module
     timeline: Timeline
+    stack: tuple[StackUse, ...]
     overlaps: tuple[Overlap, ...]
     workspace: Problem
     parameters: Problem
@@ -298,27 +328,27 @@ def store(
 ) -> Trial:
     """Decides every allocation of a lowered module, and plans what goes to pools; whether it fits is in the trial.
 
-    Limits reach only what reads them: those of stacks the pass that moves arrays away from them, where they are
-    exceeded, and sizes of pools the planner, and the arenas of what is requested at run time. So a search that tries
-    many limits, and has passes remembered, runs most of them once.
+    Storage is remembered by what it reads: limits of stacks where they are exceeded, places of inputs and outputs,
+    pins, and sizes of pools where arenas for requests are made. Sizes of pools reach the planner alone otherwise, so a
+    search that tries many of them costs plans and no passes.
 
     Raises:
         CompileError: The conditions contradict each other or the module.
     """
     target, options = conditions.target, conditions.options
-    unlimited = without_limits(target)
-    run = replace(run, target=unlimited)
+    run = replace(run, target=run.same(without_limits(target)))
     run.begin("storage")  # stack or pool, for each allocation
-    above = above_steps(module, unlimited, options)
-    placed = _off_the_stack(module, run, target, options, above)
-    decided = run(pin_buffers, placed, unlimited, options.pins)
-    decided = run(attach_candidates, decided, unlimited)
-    decided = run(own_lines, decided, unlimited)
-    sized = target if run.find(_requests_memory, decided) else unlimited
-    decided = run(make_arenas, decided, sized)
+    how = options.io, options.entry_form
+    placed = run.answer(partial(_placed, module, run, *how), _placed, module, run.target, *how)
+    on_stack = placed.module
+    if any(use.excess_bytes for use in limited(placed.stack, target)):
+        on_stack = run(place_scratch, placed.aligned, replace(target, pools=()), placed.above)
+    pins = options.pins
+    decided = run.answer(partial(_decided, on_stack, run, pins), _decided, on_stack, run.target, pins)
     run.begin("plan")  # offsets
-    stored = run.find(_stored, decided, unlimited)
-    parameter_problem = limit_parameters(stored.parameters, decided, target)
+    how = target if decided.requests_memory else run.target, placed.above
+    stored = run.answer(partial(_stored, decided.module, run, *how), _stored, decided.module, *how)
+    parameter_problem = limit_parameters(stored.parameters, stored.module, target)
     parameters = _solved(parameter_problem, run, options.solver, node_budget)
     workspace_problem = limit_workspace(stored.workspace, target)
     # Beside parameters without a plan the workspace need not be small: any plan will do.
@@ -326,14 +356,14 @@ def store(
     workspace = _solved(workspace_problem, run, options.solver, *budgets)
     return Trial(
         conditions,
-        decided,
+        stored.module,
         stored.timeline,
-        limited(run.find(stack_uses, decided, unlimited, above), target),
+        limited(stored.stack, target),
         stored.overlaps,
         workspace_problem,
         workspace,
         parameter_problem,
-        end_with_lines(decided, target, parameters),
+        end_with_lines(stored.module, target, parameters),
     )
 
 
@@ -351,38 +381,45 @@ def _solved(problem: Problem, run: Runner, solver: str, *node_budgets: int) -> S
     return solution
 
 
-def _off_the_stack(
-    module: ir.Module, run: Runner, target: Target, options: Options, above: Above | None
-) -> ir.Module:
-    """The module whose scratch is on the stack where that has room for it; no pool is looked at yet."""
-    unlimited = run.target
-    check_scopes(module, unlimited)
-    check_addresses(module, unlimited)
-    if options.io is ir.Io.WORKSPACE:
+def _placed(module: ir.Module, run: Runner, io: ir.Io, entry_form: ir.Form) -> _Placed:
+    """The module whose scratch is on the stack where that may have it; no pool is looked at yet."""
+    check_scopes(module, run.target)
+    check_addresses(module, run.target)
+    above = above_steps(module, run.target, io, entry_form)
+    if io is ir.Io.WORKSPACE:
         module = run(place_io, module)
-    machine = replace(unlimited, pools=())
-    module = run(join_alignments, module, machine)
-    placed = run(place_scratch, module, machine, above)
-    stack = limited(run.find(stack_uses, placed, unlimited, above), target)
-    if all(use.excess_bytes == 0 for use in stack):
-        return placed
-    return run(place_scratch, module, replace(target, pools=()), above)
+    machine = replace(run.target, pools=())
+    aligned = run(join_alignments, module, machine)
+    placed = run(place_scratch, aligned, machine, above)
+    return _Placed(placed, aligned, above, stack_uses(placed, run.target, above))
 
 
-def _requests_memory(module: ir.Module) -> bool:
-    """Whether there is scratch that is requested at run time."""
-    return any(True for entry in module.entries for _ in requests_by_call(entry, module))
+def _decided(module: ir.Module, run: Runner, pins: tuple[Pin, ...]) -> _Decided:
+    """The pools that each buffer may go to."""
+    module = run(pin_buffers, module, run.target, pins)
+    module = run(attach_candidates, module, run.target)
+    module = run(own_lines, module, run.target)
+    requests = (True for entry in module.entries for _ in requests_by_call(entry, module))
+    return _Decided(module, any(requests))
 
 
-def _stored(module: ir.Module, target: Target) -> _Stored:
+def _stored(module: ir.Module, run: Runner, sized: Target, above: Above | None) -> _Stored:
+    """The module with arenas, which pools of these sizes have room for, and the problems."""
+    module, target = run(make_arenas, module, sized), run.target
     timeline = read_clock(module, target)
     overlaps = find_overlaps(module, timeline, target)
-    workspace = build_workspace_problem(module, timeline, target, overlaps)
-    return _Stored(timeline, overlaps, workspace, build_parameter_problem(module, target))
+    return _Stored(
+        module,
+        timeline,
+        stack_uses(module, target, above),
+        overlaps,
+        build_workspace_problem(module, timeline, target, overlaps),
+        build_parameter_problem(module, target),
+    )
 
 
-def above_steps(module: ir.Module, target: Target, options: Options) -> Above | None:
+def above_steps(module: ir.Module, target: Target, io: ir.Io, entry_form: ir.Form) -> Above | None:
     """The function of the C that runs above the one with the steps, if there is one."""
-    if options.io is ir.Io.ROWS:
+    if io is ir.Io.ROWS:
         return pushing_entry(module, target)
-    return packed_entry(module, target) if options.entry_form is ir.Form.PACKED else None
+    return packed_entry(module, target) if entry_form is ir.Form.PACKED else None

@@ -167,7 +167,7 @@ def _generated(plan: Plan, pool: PlannedPool) -> list[PlannedArray]:
     section = named or f"{'.bss' if pool.begins_empty else '.rodata'}.{symbol}"
     if not pool.begins_empty:
         return [_source(pool, symbol, section, pool.memory, is_named=named is not None)]
-    kind = ArrayKind.WORKSPACE if pool.role is Role.WORKSPACE else ArrayKind.PARAMETERS
+    kind = ArrayKind.PARAMETERS if pool.role is Role.PARAMETERS else ArrayKind.WORKSPACE
     arrays = [PlannedArray(kind, pool.name, symbol, section, pool, pool.memory, named is not None)]
     if pool.load_memory is not None:
         symbol, named = names.load_array(pool), plan.hardware.memory(pool.load_memory).section

@@ -160,8 +160,11 @@ def run_program(
     watch: Watch | None = None,
     elsewhere: Elsewhere | None = None,
     by_step: bool = False,
+    keep_state: bool = False,
 ) -> BatchResult:
     """Builds the bundle as a program and runs all inferences of a batch in one process; a watch makes it paranoid.
+
+    With `keep_state` each goes on from where the last one ended.
 
     It is a program of this machine, or of one that is emulated, elsewhere. Asked for that, it also says when each step
     began.
@@ -180,7 +183,7 @@ def run_program(
             bundle, folder, options or BuildOptions(), watch=watch, compiler=compiler, steps=steps
         )
         emulator = () if elsewhere is None else elsewhere.prepare(folder, program)
-        (folder / "inputs.bin").write_bytes(pack(checked, repeat))
+        (folder / "inputs.bin").write_bytes(pack(checked, repeat, keep_state=keep_state))
         done = execute(
             [*emulator, str(program)],
             directory=folder,
@@ -220,12 +223,17 @@ def _run_error(bundle: Bundle, options: BuildOptions, facts: dict[str, int], fol
 
 
 def run_library(
-    bundle: Bundle, batch: Sequence[Sequence[Array]], *, repeat: int = 1, options: BuildOptions | None = None
+    bundle: Bundle,
+    batch: Sequence[Sequence[Array]],
+    *,
+    repeat: int = 1,
+    options: BuildOptions | None = None,
+    keep_state: bool = False,
 ) -> BatchResult:
     """Builds the bundle as a library and runs all inferences of a batch in this process; errors as of `HostModel`."""
     for inputs in batch:  # before the C compiler takes its time
         check_inputs(bundle.plan, inputs)
-    context = HostModel.build(bundle.directory, options).open()
+    context = HostModel.build(bundle.directory, options).open(keep_state=keep_state)
     runs = [context.run(inputs, repeat) for inputs in batch]
     outputs = tuple(tuple(arrays) for arrays, _ in runs)
     return _result(bundle.plan, outputs, (time for _, times in runs for time in times))
@@ -344,9 +352,12 @@ class HostModel:
                 raise failure("the compiled bundle cannot be loaded", str(error)) from error
         return cls(bundle, library, options, kept)
 
-    def open(self) -> HostContext:
-        """A context with workspaces of its own; contexts may run in different threads at once."""
-        return HostContext(self.bundle, self._library, self._lock, self._devices)
+    def open(self, *, keep_state: bool = False) -> HostContext:
+        """A context with workspaces of its own; contexts may run in different threads at once.
+
+        With `keep_state` a run goes on from where the last one ended; else each begins like the first.
+        """
+        return HostContext(self.bundle, self._library, self._lock, self._devices, keep_state=keep_state)
 
     def prepare(self) -> HostContext:
         """The model's own context, opened now if it was not: the bundle's folder is not needed afterwards."""
@@ -382,6 +393,8 @@ class HostContext:
         library: ctypes.CDLL,
         lock: threading.Lock | None,
         devices: _DeviceProcesses | None = None,
+        *,
+        keep_state: bool = False,
     ) -> None:
         self._bundle = bundle
         self._devices = devices
@@ -408,6 +421,7 @@ class HostContext:
             )
         if status < 0:
             raise model_error(bundle, status)
+        library.harness_keep_state(ctypes.c_void_p(self._session.address), int(keep_state))
 
     def _workspace_blocks(self) -> list[_Block]:
         pools = self._bundle.plan.caller_workspaces

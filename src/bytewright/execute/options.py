@@ -34,10 +34,12 @@ class RunOptions(MachineOptions, total=False):
     Attributes:
         repeat: How often an inference runs, for times; else once.
         measure_memory: Also count loads and stores by memory (QEMU).
+        keep_state: What survives runs does so from one inference to the next; else each begins like the first.
     """
 
     repeat: int
     measure_memory: bool
+    keep_state: bool
 
 
 class ProfileOptions(MachineOptions, total=False):

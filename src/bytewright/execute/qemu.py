@@ -62,6 +62,7 @@ def run_on_board(
     timeout_seconds: float = TIMEOUT_SECONDS,
     watch: Watch | None = None,
     by_step: bool = False,
+    keep_state: bool = False,
 ) -> BatchResult:
     """Builds an image, runs all inferences of a batch in it, and counts each.
 
@@ -74,6 +75,7 @@ def run_on_board(
         timeout_seconds: Limit of QEMU's run, in host time.
         watch: What a paranoid run watches; None for a usual run.
         by_step: Attribute instructions and memory traffic to steps, in place of `measure_memory`.
+        keep_state: Each inference goes on from where the last one ended; else each begins like the first.
 
     Raises:
         CompileError: BW204 without a board for the target, BW205 for wrong inputs, BW501/BW502 for tools, BW502
@@ -93,7 +95,7 @@ def run_on_board(
         if by_step:
             write_pieces(folder, bundle)
             ranges = _memories_by_name(image)
-        (folder / "inputs.bin").write_bytes(pack(checked, repeat))
+        (folder / "inputs.bin").write_bytes(pack(checked, repeat, keep_state=keep_state))
         argument = plugin_argument(image.symbols, ranges, PIECES_FILE if by_step else None)
         facts = _emulate(qemu, image, bundle, argument, timeout_seconds)
         written = (folder / "counts.txt").read_text(encoding="utf-8")

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from os import PathLike
 from typing import Unpack
 
+from bytewright.diagnostics import compile_error
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.description import Bundle, read_bundle
 from bytewright.execute.host import run_library, run_program
@@ -62,8 +63,11 @@ def _run(
     options: BuildOptions | None = None,
     measure_memory: bool = False,
     timeout_seconds: float = TIMEOUT_SECONDS,
+    keep_state: bool = False,
 ) -> BatchResult:
     check_repetitions("an inference can run", repeat, MOST_RUNS)
+    if keep_state and repeat > 1:
+        raise compile_error("BW204", "an inference that goes on from the last one runs once", help="repeat 1")
     if on == "qemu":
         return run_in_qemu(
             bundle,
@@ -72,7 +76,15 @@ def _run(
             options=options,
             measure_memory=measure_memory,
             timeout_seconds=timeout_seconds,
+            keep_state=keep_state,
         )
     if options is not None and options.sanitize:
-        return run_program(bundle, batch, repeat=repeat, options=options, timeout_seconds=timeout_seconds)
-    return run_library(bundle, batch, repeat=repeat, options=options)
+        return run_program(
+            bundle,
+            batch,
+            repeat=repeat,
+            options=options,
+            timeout_seconds=timeout_seconds,
+            keep_state=keep_state,
+        )
+    return run_library(bundle, batch, repeat=repeat, options=options, keep_state=keep_state)

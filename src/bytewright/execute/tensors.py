@@ -95,6 +95,25 @@ def check_inputs(plan: Plan, inputs: Sequence[ArrayLike]) -> Inputs:
     )
 
 
+def cut_batch(plan: Plan, inputs: Sequence[Array]) -> list[list[Array]]:
+    """The inputs of single inferences, of arrays whose first axes count more samples than an inference takes.
+
+    Whatever is no such array is an inference of its own, for `check_inputs` to judge.
+    """
+    tensors = (*plan.inputs, *plan.outputs)
+    batches = {tensor.extents[:1] for tensor in tensors}
+    counts = {array.shape[:1] for array in inputs}
+    shapes = zip(plan.inputs, inputs, strict=False)
+    if len(batches) > 1 or len(counts) > 1 or any(a.shape[1:] != t.shape[1:] for t, a in shapes):
+        return [list(inputs)]
+    (batch,), (count,) = batches or {()}, counts or {()}
+    is_open = batch == tuple(symbol.name for symbol in plan.symbols)
+    if len(count) != 1 or not (batch == (1,) or is_open):
+        return [list(inputs)]
+    most = plan.inputs[0].shape[0]
+    return [[array[first : first + most] for array in inputs] for first in range(0, max(count[0], 1), most)]
+
+
 def _wanted(plan: Plan, tensor: PlannedTensor) -> str:
     """`must be int8[1..4, 49, 10, 1]`, with the range of an extent that the run is given."""
     ranges = {symbol.name: f"{symbol.lower}..{symbol.upper}" for symbol in plan.symbols}
@@ -120,12 +139,13 @@ def _random_array(generator: np.random.RandomState, tensor: PlannedTensor) -> Ar
     return raw.view(tensor.dtype.numpy).reshape(tensor.shape)
 
 
-def pack(batch: Sequence[Inputs], repeat: int) -> bytes:
-    """What the harness reads: the number of inferences, how often each runs, and of each its extents and inputs.
+def pack(batch: Sequence[Inputs], repeat: int, *, keep_state: bool = False) -> bytes:
+    """What the harness reads: the number of inferences, how often each runs, whether each goes on from where the last
+    one ended, and of each its extents and inputs.
 
     Numbers are i32.
     """
-    pieces = [np.array([len(batch), repeat], dtype="<i4").tobytes()]
+    pieces = [np.array([len(batch), repeat, keep_state], dtype="<i4").tobytes()]
     for inputs in batch:
         pieces.append(np.array(list(inputs.extents.values()), dtype="<i4").tobytes())
         pieces += [array.tobytes() for array in inputs.arrays]

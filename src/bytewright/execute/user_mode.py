@@ -31,6 +31,7 @@ def run_in_qemu(
     measure_memory: bool = False,
     timeout_seconds: float = TIMEOUT_SECONDS,
     watch: Watch | None = None,
+    keep_state: bool = False,
 ) -> BatchResult:
     """Runs all inferences of a batch where the bundle's target belongs; as `run_on_board`, with its errors.
 
@@ -46,6 +47,7 @@ def run_in_qemu(
             measure_memory=measure_memory,
             timeout_seconds=timeout_seconds,
             watch=watch,
+            keep_state=keep_state,
         )
     if bundle.plan.devices:
         names = ", ".join(f"'{name}'" for name in bundle.plan.devices)
@@ -60,6 +62,7 @@ def run_in_qemu(
         options=options,
         timeout_seconds=timeout_seconds,
         watch=watch,
+        keep_state=keep_state,
         elsewhere=_UserMode(isa.emulator, _compiler(isa, options)),
     )
 

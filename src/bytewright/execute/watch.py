@@ -91,13 +91,14 @@ def watch_plan(plan: Plan, guard_bytes: int) -> Watch:
 
 
 def _lower(buffer: PlannedBuffer) -> int:
-    """An input is alive before the first step: the caller has written it."""
-    return -1 if buffer.role is BufferRole.INPUT else _live(buffer)[0]
+    """An input is alive before the first step: the caller has written it. So is a state, which the last run left."""
+    return -1 if buffer.role in (BufferRole.INPUT, BufferRole.STATE) else _live(buffer)[0]
 
 
 def _upper(buffer: PlannedBuffer, plan: Plan) -> int:
-    """An output is alive after the last step: the caller will read it."""
-    return plan.num_ticks + 1 if buffer.role is BufferRole.OUTPUT else _live(buffer)[1]
+    """An output is alive after the last step: the caller will read it. So is a state, which the next run reads."""
+    is_kept = buffer.role in (BufferRole.OUTPUT, BufferRole.STATE)
+    return plan.num_ticks + 1 if is_kept else _live(buffer)[1]
 
 
 def _live(buffer: PlannedBuffer) -> tuple[int, int]:

@@ -13,7 +13,7 @@ from bytewright.base.c_names import model_name
 from bytewright.diagnostics import compile_error
 from bytewright.ir.verify.stages import Stage
 from bytewright.ops.arithmetic.numerics import Numerics
-from bytewright.options import Options
+from bytewright.options import Options, Weights
 from bytewright.target.model import Target
 
 
@@ -127,6 +127,7 @@ def _read_tflite(path: Path, target: Target, options: Options) -> Imported:
         batch_max=options.batch_max,
         signature=None if has_streams else options.signature,
         names=names,
+        expands_weights=options.weights is Weights.EXPAND,
     )
     return Imported(module, Stage.IMPORTED, "import_tflite", (path,))
 
@@ -154,6 +155,7 @@ _TEXT = Frontend(
     {
         "numerics": "is IR text, whose arithmetic is written out: no reference can be chosen for it",
         "signature": "is IR text ('.bw'), which has one entry and no signatures",
+        "weights": "is IR text ('.bw'), whose weights are of the types that it says",
     },
 )
 _TFLITE = Frontend(

@@ -28,6 +28,10 @@ def open_batch(module: ir.Module, batch_max: int) -> ir.Module:
         CompileError: BW111 if an input has no leading extent of 1, an operator mixes samples, an output depends on no
             input, or a tensor gets more elements than kernels can count.
     """
+    if module.state:
+        names = ", ".join(f"'{port.name}'" for port in module.state)
+        message = f"the model keeps {names} between runs, of one stream: its batch cannot be opened"
+        raise compile_error("BW111", message, help=WITHOUT_BATCH, where=module.name)
     function = module.graph
     types = {constant.name: constant.data.type for constant in module.constants}
     for each in module.functions:

@@ -109,7 +109,7 @@ def _faults_of_place(plan: Plan, buffer: PlannedBuffer) -> Iterator[str]:
         if buffer.candidates:
             yield f"'{buffer.name}' might be in pools, and is in none"
         return
-    role = Role.PARAMETERS if buffer.place.kind is PlaceKind.CONSTANT else Role.WORKSPACE
+    role = buffer.pool_role
     wrong = [
         name for name in buffer.candidates if name not in plan.pools or plan.pools[name].role is not role
     ]
@@ -158,9 +158,9 @@ def faults_of_lives(plan: Plan) -> Iterator[str]:
             if name not in loop.inside and first < upper and lower < last:
                 need(name, lower, upper)
     for buffer in plan.buffers.values():
-        if buffer.role is BufferRole.INPUT:
+        if buffer.role in (BufferRole.INPUT, BufferRole.STATE):
             need(buffer.name, 0, 1)
-        elif buffer.role is BufferRole.OUTPUT:
+        if buffer.role in (BufferRole.OUTPUT, BufferRole.STATE):
             need(buffer.name, max(plan.num_ticks, 1) - 1, max(plan.num_ticks, 1))
         live = needed.get(buffer.name)
         if buffer.live is not None and buffer.role is not BufferRole.PARAMETER and buffer.live != live:
@@ -182,7 +182,7 @@ def _faults_of_devices(plan: Plan, buffer: PlannedBuffer) -> Iterator[str]:
     """Devices that touch a buffer are said to; others only where the application's functions decide that."""
     touching = {step.device for step in plan.steps if buffer.name in step.touched}
     touching |= {condition.device for condition in plan.conditions if condition.buffer == buffer.name}
-    if buffer.role in (BufferRole.INPUT, BufferRole.OUTPUT):
+    if buffer.role in (BufferRole.INPUT, BufferRole.OUTPUT, BufferRole.STATE):
         touching.add(plan.device.name)
     opaque = any(buffer.name in step.touched and step.kernel in plan.externals for step in plan.steps)
     if buffer.place.kind is PlaceKind.STACK:

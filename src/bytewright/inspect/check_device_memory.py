@@ -14,7 +14,7 @@ from bytewright.record.names import Names
 from bytewright.record.plan import BufferRole, PlaceKind, Plan, PlannedPool
 from bytewright.target.model import Role
 
-_HANDED_ON = (BufferRole.INPUT, BufferRole.OUTPUT, BufferRole.ARENA)
+_HANDED_ON = (BufferRole.INPUT, BufferRole.OUTPUT, BufferRole.STATE, BufferRole.ARENA)
 
 
 def faults_of_device_memory(plan: Plan) -> Iterator[str]:

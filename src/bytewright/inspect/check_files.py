@@ -29,6 +29,7 @@ from bytewright.inspect.check_lent import differences_of_lent
 from bytewright.inspect.check_parts import differences_of_parts
 from bytewright.inspect.check_row_code import differences_of_rows
 from bytewright.inspect.check_row_loops import differences_of_passes
+from bytewright.inspect.check_state import differences_of_reset
 from bytewright.inspect.read_entry import Entry, Place, read_entry, read_place
 from bytewright.record.names import CMAKE_FILE, ROW_MACROS, TENSOR_MACROS, Names, names_of
 from bytewright.record.plan import BufferRole, PlaceKind, Plan, PlannedPool, PlannedTensor
@@ -199,6 +200,7 @@ def _differences_of_source(directory: Path, plan: Plan, names: Names) -> Iterato
         if name not in placed
     )
     yield from _differences_of_addresses(path, plan, names, source)
+    yield from differences_of_reset(plan, names, path, source)
     yield from differences_of_jumps(path, plan, names, source)
     yield from differences_of_helpers(path, plan, names, source)
     entry = read_entry(source, names, plan.externals)
@@ -255,7 +257,7 @@ def _numbers(macros: Mapping[str, str]) -> dict[str, int]:
 
 def _differences_of_addresses(path: str, plan: Plan, names: Names, source: CSource) -> Iterator[str]:
     """The functions that return where inputs and outputs lie in the workspace."""
-    for border in ir.Border:
+    for border in ir.SIDES:
         for tensor in plan.tensors(border):
             buffer = plan.buffers.get(tensor.buffer)
             if buffer is None or buffer.place.kind is not PlaceKind.PLANNED:
@@ -305,19 +307,28 @@ def _differences_of_requests(path: str, plan: Plan, names: Names, entry: Entry) 
 def _faults_of_parameters(directory: Path, plan: Plan, names: Names) -> Iterator[str]:
     """The bytes of each parameter pool, as numbers in C, or as they are, and as a blob."""
     for pool in plan.used_pools(Role.PARAMETERS):
-        numbers, binary = (names.embedded(pool, as_numbers=is_text) for is_text in (True, False))
-        if numbers in plan.files:
-            try:
-                content = read_bytes(_read_text(directory, numbers))
-            except ValueError:
-                yield f"{numbers} does not hold numbers from 0 to 255"
+        for path, content in parameter_files(directory, plan, names, pool):
+            if content is None:
+                yield f"{path} does not hold numbers from 0 to 255"
             else:
-                yield from _faults_of_content(numbers, content, pool)
-        elif not pool.is_caller:
-            yield from _faults_of_content(binary, _read(directory, binary), pool)
-        if pool.is_caller:
-            blob = names.blob(pool.name)
-            yield from _faults_of_content(blob, _read(directory, blob), pool)
+                yield from _faults_of_content(path, content, pool)
+
+
+def parameter_files(
+    directory: Path, plan: Plan, names: Names, pool: PlannedPool
+) -> Iterator[tuple[str, bytes | None]]:
+    """The files of a bundle that hold a parameter pool, and its bytes there; None where they are no bytes."""
+    numbers, binary = (names.embedded(pool, as_numbers=is_text) for is_text in (True, False))
+    if numbers in plan.files:
+        try:
+            yield numbers, read_bytes(_read_text(directory, numbers))
+        except ValueError:
+            yield numbers, None
+    elif not pool.is_caller:
+        yield binary, _read(directory, binary)
+    if pool.is_caller:
+        blob = names.blob(pool.name)
+        yield blob, _read(directory, blob)
 
 
 def _faults_of_content(path: str, content: bytes, pool: PlannedPool) -> Iterator[str]:

@@ -74,7 +74,7 @@ def _expected(plan: Plan, names: Names, device: PlannedDevice) -> list[_Lent]:
         base = f"context->{pool.c_name}" if pool.is_set else names.array(pool)
         address = f"{base} + {lent.offset}" if lent.offset else base
         found.append((address, lent.size_bytes, both if lent.is_written else read))
-    for border in ir.Border:
+    for border in ir.SIDES:
         access = read if border is ir.Border.INPUT else both
         for tensor in plan.tensors_lent_to(device.name, border):
             found.append((names.member(border, tensor.c_name), tensor.size_bytes, access))

@@ -21,6 +21,7 @@ from bytewright.inspect.check_flow import faults_of_branches
 from bytewright.inspect.check_lines import bytes_taken, faults_of_lines, line_of_parameters
 from bytewright.inspect.check_overlaps import contracts_in, faults_of_overlaps
 from bytewright.inspect.check_rows import faults_of_rows
+from bytewright.inspect.check_state import faults_of_states
 from bytewright.ir.analyses.clock import Condition
 from bytewright.plan import problem as planning
 from bytewright.plan.solution import Placement
@@ -35,6 +36,7 @@ _KINDS = {
     BufferRole.PARAMETER: (PlaceKind.CONSTANT,),
     BufferRole.INPUT: (PlaceKind.CALLER, PlaceKind.PLANNED),
     BufferRole.OUTPUT: (PlaceKind.CALLER, PlaceKind.PLANNED),
+    BufferRole.STATE: (PlaceKind.PLANNED,),
 }
 _BORDER = {
     ir.Io.CALLER: PlaceKind.CALLER,
@@ -48,6 +50,7 @@ def faults_of_plan(plan: Plan) -> list[str]:
     faults = [
         *faults_of_references(plan),
         *faults_of_alignments(plan),
+        *faults_of_states(plan),
         *_faults_of_steps(plan),
         *_faults_of_loop_steps(plan),
         *_faults_of_pools(plan),
@@ -180,27 +183,31 @@ def _faults_of_buffers(plan: Plan) -> Iterator[str]:
 
 def _faults_of_border(plan: Plan) -> Iterator[str]:
     """Inputs and outputs are where the plan's `io` says; in the workspace each has its bytes, touched or not."""
-    expected = _BORDER[plan.io]
-    for role, tensors in ((BufferRole.INPUT, plan.inputs), (BufferRole.OUTPUT, plan.outputs)):
-        for tensor in tensors:
+    for border in ir.Border:
+        role, is_state = BufferRole(border.value), border is ir.Border.STATE
+        expected = PlaceKind.PLANNED if is_state else _BORDER[plan.io]
+        for tensor in plan.tensors(border):
             buffer = plan.buffers.get(tensor.buffer)
             if buffer is None:
                 if expected is PlaceKind.PLANNED:
-                    yield f"{role} '{tensor.name}' has no place in the workspace"
+                    yield f"{role} '{tensor.name}' has no place in the {'state' if is_state else 'workspace'}"
                 continue
             found = (buffer.role.value, buffer.place.kind.value, buffer.size_bytes)
             if found != (role, expected, tensor.size_bytes):
                 yield f"{role} '{tensor.name}' of {tensor.size_bytes} B is buffer '{buffer.name}', which is {found}"
-    names = [tensor.buffer for tensor in (*plan.inputs, *plan.outputs)]
+    names = [tensor.buffer for border in ir.Border for tensor in plan.tensors(border)]
     for buffer in plan.buffers.values():
-        if buffer.role in (BufferRole.INPUT, BufferRole.OUTPUT) and names.count(buffer.name) != 1:
+        if (
+            buffer.role in (BufferRole.INPUT, BufferRole.OUTPUT, BufferRole.STATE)
+            and names.count(buffer.name) != 1
+        ):
             yield f"{buffer.role} '{buffer.name}' is none of the model's, or more than one"
 
 
 def _faults_of_placed(plan: Plan, buffer: PlannedBuffer, devices: list[str]) -> Iterator[str]:
     place = buffer.place
     pool = plan.pools.get(place.name)
-    role = Role.PARAMETERS if place.kind is PlaceKind.CONSTANT else Role.WORKSPACE
+    role = buffer.pool_role
     is_request = place.kind is PlaceKind.ARENA
     if pool is None or pool.role is not role or (place.offset is None) != is_request or buffer.live is None:
         with_or_without = "has an offset, or is not" if is_request else "has no offset"
@@ -242,7 +249,8 @@ def _faults_of_lifetimes(plan: Plan) -> Iterator[str]:
     In a loop over rows a step may stand before the one that makes what it reads, in the turn before: `check_rows.py`
     goes through these row by row.
     """
-    given = (*plan.buffers_of(BufferRole.INPUT), *plan.buffers_of(BufferRole.PARAMETER))
+    begun = (BufferRole.INPUT, BufferRole.PARAMETER, BufferRole.STATE)
+    given = (buffer for role in begun for buffer in plan.buffers_of(role))
     written = {buffer.name for buffer in given}
     conditions = list(reversed(plan.conditions))
     for step in plan.steps:
@@ -276,6 +284,8 @@ def _faults_of_lifetimes(plan: Plan) -> Iterator[str]:
             yield f"input '{buffer.name}' does not live from the start"
         if buffer.role is BufferRole.OUTPUT and upper < end:
             yield f"output '{buffer.name}' does not live to the end"
+        if buffer.role is BufferRole.STATE and (lower > 0 or upper < end):
+            yield f"state '{buffer.name}' does not live from the start to the end"
 
 
 def _made_by_rows_around(plan: Plan, number: int) -> set[str]:
@@ -321,10 +331,13 @@ def _faults_of_loops(plan: Plan) -> Iterator[str]:
 
 
 def _faults_of_offsets(plan: Plan) -> Iterator[str]:
-    """What the validator says of the workspaces, and of the parameters; what is left of a cache line counts."""
+    """What the validator says of workspaces and state, and of the parameters; what is left of a cache line counts."""
     taken = bytes_taken(plan)
-    for role, kind in ((Role.WORKSPACE, PlaceKind.PLANNED), (Role.PARAMETERS, PlaceKind.CONSTANT)):
-        pools = plan.pools_of(role)
+    of_entry = (*plan.pools_of(Role.WORKSPACE), *plan.pools_of(Role.STATE))
+    for kind, pools in (
+        (PlaceKind.PLANNED, of_entry),
+        (PlaceKind.CONSTANT, plan.pools_of(Role.PARAMETERS)),
+    ):
         stated = [
             (
                 planning.Buffer(

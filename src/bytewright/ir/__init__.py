@@ -103,6 +103,7 @@ from bytewright.ir.scope import (
 from bytewright.ir.storage import (
     CANDIDATE_POOLS,
     POOL_OFFSET,
+    SIDES,
     UNDECIDED,
     Annotations,
     Border,

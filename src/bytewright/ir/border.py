@@ -1,6 +1,7 @@
-"""The model's border in the entry: which of its buffers are the model's inputs and outputs.
+"""The model's border in the entry: which of its buffers are the model's inputs, outputs and states.
 
-They are parameters where the application provides them, and allocations marked `io` where they lie in a workspace.
+Inputs and outputs are parameters where the application provides them, and allocations marked `io` where they lie in a
+workspace. States are allocations marked so.
 """
 
 from enum import StrEnum
@@ -9,7 +10,7 @@ from bytewright.diagnostics import InternalError
 from bytewright.ir.expr import Buffer
 from bytewright.ir.module import Module, Port
 from bytewright.ir.prim import Access, Allocate, BufferParameter, PrimFunc
-from bytewright.ir.storage import Border
+from bytewright.ir.storage import SIDES, Border
 from bytewright.ir.walk import definitions
 
 
@@ -27,7 +28,7 @@ class Io(StrEnum):
 
 
 def border_of(definition: BufferParameter | Allocate) -> Border | None:
-    """The side that a parameter or an allocation of the entry is on; None for what is inside the model."""
+    """What a parameter or an allocation of the entry is at the border; None for what is inside the model."""
     if isinstance(definition, BufferParameter):
         return Border.INPUT if definition.access is Access.READ else Border.OUTPUT
     return definition.storage.border
@@ -35,19 +36,19 @@ def border_of(definition: BufferParameter | Allocate) -> Border | None:
 
 def allocates_border(entry: PrimFunc) -> bool:
     """Whether inputs and outputs lie in a workspace already: allocations of the entry are marked so."""
-    return any(isinstance(s, Allocate) and border_of(s) is not None for s in entry.body.statements)
+    return any(isinstance(s, Allocate) and border_of(s) in SIDES for s in entry.body.statements)
 
 
 def border_buffers(entry: PrimFunc, border: Border) -> tuple[Buffer, ...]:
-    """The entry's buffers on one side, in the model's order."""
+    """The entry's inputs, outputs or states, in the model's order."""
     return tuple(definition.buffer for definition in definitions(entry) if border_of(definition) is border)
 
 
 def border_ports(module: Module) -> dict[str, tuple[Border, Port]]:
-    """Side and port of each of the entry's buffers that is an input or output: inputs first, in the model's order."""
+    """What each of the entry's buffers at the border is, and its port: inputs, outputs, then states."""
     found: dict[str, tuple[Border, Port]] = {}
-    for border, ports in ((Border.INPUT, module.inputs), (Border.OUTPUT, module.outputs)):
-        buffers = border_buffers(module.main, border)
+    for border in Border:
+        ports, buffers = module.ports(border), border_buffers(module.main, border)
         if len(buffers) != len(ports):
             raise InternalError(f"the entry has {len(buffers)} {border.value}s, the model {len(ports)}")
         found |= {buffer.name: (border, port) for buffer, port in zip(buffers, ports, strict=True)}

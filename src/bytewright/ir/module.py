@@ -10,25 +10,31 @@ from bytewright.ir.expr import Buffer
 from bytewright.ir.graph import Constant, Function, Quantization
 from bytewright.ir.prim import PrimFunc
 from bytewright.ir.scope import Scope
-from bytewright.ir.storage import UNDECIDED, Annotations, Storage
+from bytewright.ir.storage import UNDECIDED, Annotations, Border, Storage
 from bytewright.ir.types import Extent, TensorType
 
 
 @dataclass(frozen=True, slots=True)
 class Port:
-    """An input or output of the model at its border: what the header documents.
+    """An input, an output or a state of the model at its border: what the header documents.
+
+    A state survives between runs. In a graph it is a parameter behind those of the inputs, tied to the result at the
+    same place behind those of the outputs: what a run gives there is what the next one is given. In a program it is an
+    allocation of the entry, which is never freed.
 
     Attributes:
         stated: What the model calls it, where another has its name in C and it got a number; not part of texts.
+        initial: The value of a state before the first run; None for zeros.
     """
 
     name: str
     type: TensorType
     quantization: Quantization | None = None
     stated: str | None = None
+    initial: TensorData | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class ConstantBuffer:
     """A constant that kernels read: a buffer with its values. Its scope names the parameter pool in the end."""
 
@@ -81,7 +87,7 @@ class Module:
         entries: The entry PrimFuncs; empty before lowering.
         constant_buffers: Constants that PrimFuncs read by name.
         inputs, outputs: The model's border, in its order.
-        state: Values that survive between runs.
+        state: Values that survive between runs, in the order of the graph's parameters or the entry's allocations.
         numerics: The reference that the module's arithmetic equals bit for bit, by name; None for what was written by
             hand, which is its own reference.
         sources: Tensors of the model's file by the names of the values, and later buffers, that hold them. The text of
@@ -115,6 +121,10 @@ class Module:
         if not self.functions:
             raise InternalError(f"module '{self.name}' has no graph function, one was expected")
         return self.functions[-1]
+
+    def ports(self, border: Border) -> tuple[Port, ...]:
+        """The inputs, the outputs or the states."""
+        return {Border.INPUT: self.inputs, Border.OUTPUT: self.outputs, Border.STATE: self.state}[border]
 
     def kernel(self, name: str) -> PrimFunc | None:
         """The kernel of a name, or None."""

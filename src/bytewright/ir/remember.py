@@ -15,20 +15,20 @@ Value = TypeVar("Value")
 
 
 class Remembered(Generic[Value]):
-    """A value for each function, by identity; it must not hold the function itself."""
+    """A value for each function or constant, by identity; it must not hold the function or constant itself."""
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[ref[PrimFunc], Value]] = {}
+        self._known: dict[int, tuple[ref[object], Value]] = {}
 
-    def get(self, function: PrimFunc) -> Value | None:
+    def get(self, subject: object) -> Value | None:
         """What is remembered, or None."""
-        found = self._known.get(id(function))
-        return found[1] if found is not None and found[0]() is function else None
+        found = self._known.get(id(subject))
+        return found[1] if found is not None and found[0]() is subject else None
 
-    def put(self, function: PrimFunc, value: Value) -> None:
+    def put(self, subject: object, value: Value) -> None:
         """Remembers a value in the place of any before it."""
-        key = id(function)
-        self._known[key] = (ref(function, lambda _: self._known.pop(key, None)), value)
+        key = id(subject)
+        self._known[key] = (ref(subject, lambda _: self._known.pop(key, None)), value)
 
 
 def remembered(find: Callable[[PrimFunc], Value]) -> Callable[[PrimFunc], Value]:

@@ -174,6 +174,11 @@ def rewrite_sequence(sequence: Seq, rewriting: Rewriting) -> Seq:
     return Seq(tuple(statements))
 
 
+def folded(sequence: Seq) -> Seq:
+    """The sequence with constants folded, as they are where code is built."""
+    return rewrite_sequence(sequence, Rewriting(expression=lambda expression: expression))
+
+
 def with_blocks(statement: Statement, change: Callable[[Seq], Seq]) -> Statement:
     """The statement with what `change` makes of the sequences directly inside it; a `Seq` is its own.
 
@@ -234,9 +239,9 @@ def with_body(function: PrimFunc, body: Seq) -> PrimFunc:
 
 def rewrite_statement(statement: Statement, rewriting: Rewriting) -> tuple[Statement, ...]:
     """The statements that replace one; branches whose condition became constant are resolved."""
-    kind = type(statement)
-    if (kind is InstructionCall or kind is Allocate) and rewriting.is_of_statements:
-        rebuilt: Statement = statement
+    is_decided = type(statement) is If and isinstance(statement.condition, Const)
+    if rewriting.is_of_statements and not is_decided:
+        rebuilt = with_blocks(statement, lambda block: rewrite_sequence(block, rewriting))
     else:
         rebuilt = _kept(statement, _rebuild(statement, rewriting))
     if type(rebuilt) is If and isinstance(rebuilt.condition, Const):

@@ -81,6 +81,12 @@ def _single_round(let: _Let, value: Expr, multiplier: Expr, shift: Expr) -> Expr
     return cast((cast(value, I64) * cast(multiplier, I64) + half) >> (wide + 31), I32)
 
 
+def _scale_half_up(let: _Let, value: Expr, multiplier: Expr, shift: Expr) -> Expr:
+    wide = let("wide", cast(shift, I64))
+    half = let("half", const(1, I64) << (wide - 1))
+    return cast((cast(value, I64) * cast(multiplier, I64) + half) >> wide, I32)
+
+
 def _scale_linear(let: _Let, value: Expr, multiplier: Expr, addend: Expr, shift: Expr) -> Expr:
     del let
     return cast((cast(value, I64) * cast(multiplier, I64) + addend) >> cast(shift, I64), I32)
@@ -104,7 +110,34 @@ def _float_sum(let: _Let, left: Expr, right: Expr, left_scale: Expr, right_scale
 def _real_round(let: _Let, value: Expr, scale: Expr, low: Expr, high: Expr) -> Expr:
     scaled = let("scaled", cast(value, F64) * scale)
     raised = let("raised", select(scaled < low, low, scaled))
-    limited = let("limited", select(high < raised, high, raised))
+    return _rounded(let, let("limited", select(high < raised, high, raised)))
+
+
+def _widened(let: _Let, least: Expr, greatest: Expr) -> tuple[Var, Var, Expr]:
+    """A range to which zero has been added, and a step of int8 over it, in double precision."""
+    low = let("low", select(least < 0.0, least, const(0.0, F32)))
+    high = let("high", select(greatest > 0.0, greatest, const(0.0, F32)))
+    return low, high, cast(high - low, F64) / 255.0
+
+
+def _dynamic_scale(let: _Let, least: Expr, greatest: Expr) -> Expr:
+    scale = let("scale", cast(_widened(let, least, greatest)[2], F32))
+    return select(scale > 0.0, scale, const(1.0, F32))
+
+
+def _dynamic_zero_point(let: _Let, least: Expr, greatest: Expr) -> Expr:
+    low, high, step = _widened(let, least, greatest)
+    step = let("step", step)
+    below, above = let("below", cast(low, F64) / step), let("above", cast(high, F64) / step)
+    is_below = const(128.0, F64) - below < above + 127.0
+    place = let("place", select(is_below, const(-128.0, F64) - below, const(127.0, F64) - above))
+    raised = let("raised", select(place > -128.0, place, const(-128.0, F64)))
+    limited = let("limited", select(raised < 127.0, raised, const(127.0, F64)))
+    return _rounded(let, limited)
+
+
+def _rounded(let: _Let, limited: Expr) -> Expr:
+    """Half away from zero, of what fits 32 bits."""
     whole = let("whole", cast(limited, I32))
     rest = let("rest", limited - cast(whole, F64))
     return whole + select(rest >= 0.5, const(1), const(0)) - select(rest <= -0.5, const(1), const(0))
@@ -209,6 +242,19 @@ SINGLE_ROUND = _defined(
     _single_round,
     "value * multiplier / 2^(31 + shift), rounded half up once: apply_scale_32 of TOSA 1.0, single rounding.",
 )
+SCALE_HALF_UP = _defined(
+    "scale_half_up",
+    {**_SCALE, "shift": I32},
+    _scale_half_up,
+    "value * multiplier / 2^shift, rounded half up once: MultiplyByQuantizedMultiplier of TensorFlow Lite for sums of "
+    "64 bits, with a multiplier of 16.",
+)
+SCALE_HALF_UP_WIDE = _defined(
+    "scale_half_up_wide",
+    {"value": I64, "multiplier": I32, "shift": I32},
+    _scale_half_up,
+    "As scale_half_up (value * multiplier / 2^shift, rounded half up), of 48 bits.",
+)
 SCALE_LINEAR = _defined(
     "scale_linear",
     {**_SCALE, "addend": I64, "shift": I32},
@@ -242,6 +288,25 @@ REAL_ROUND = _defined(
     _real_round,
     "value * scale in double precision, limited to [low, high] and rounded half away from zero, as LiteRT does "
     "here. Truncation and the difference after it are exact.",
+)
+REAL_ROUND_WIDE = _defined(
+    "real_round_wide",
+    {"value": I64, "scale": F64, "low": F64, "high": F64},
+    _real_round,
+    "As real_round (value * scale in double precision, limited, rounded half away from zero), of 48 bits.",
+)
+DYNAMIC_SCALE = _defined(
+    "dynamic_scale",
+    {"least": F32, "greatest": F32},
+    _dynamic_scale,
+    "A step of int8 over the range of some values and zero, as LiteRT's hybrid kernels take it; 1 where that is 0.",
+)
+DYNAMIC_ZERO_POINT = _defined(
+    "dynamic_zero_point",
+    {"least": F32, "greatest": F32},
+    _dynamic_zero_point,
+    "The value of int8 that stands for zero, as LiteRT's hybrid kernels take it: counted from that end of the range "
+    "from which the error is less, and rounded half away from zero.",
 )
 DIVIDE_ROUND = _defined(
     "divide_round",
@@ -298,11 +363,16 @@ SCALAR_FUNCTIONS = {
         *MATH_FUNCTIONS,
         *(HIGH_MULTIPLY_WIDE, HIGH_MULTIPLY, DOUBLE_ROUND_WIDE, DOUBLE_ROUND, DOUBLE_ROUND_UP, SINGLE_ROUND),
         *(
+            SCALE_HALF_UP,
+            SCALE_HALF_UP_WIDE,
             SCALE_LINEAR,
             FLOAT_ROUND,
             FLOAT_ROUND_SIGNED,
             FLOAT_SUM,
             REAL_ROUND,
+            REAL_ROUND_WIDE,
+            DYNAMIC_SCALE,
+            DYNAMIC_ZERO_POINT,
             DIVIDE_ROUND,
             MULTIPLY_Q31,
             SHIFT_ROUND,

@@ -19,10 +19,15 @@ Annotations = tuple[tuple[str, AnnotationValue], ...]
 
 
 class Border(Enum):
-    """Which side of the model a tensor is on."""
+    """What a tensor at the model's border is: given to a run, given back by it, or kept from one run to the next."""
 
     INPUT = "input"
     OUTPUT = "output"
+    STATE = "state"
+
+
+# Of a run, whose tensors the application brings and takes.
+SIDES = (Border.INPUT, Border.OUTPUT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +41,7 @@ class Storage:
         pinned_offset: The offset that the user wants it at.
         arena: Of an allocation of the entry that is requested around its call, at run time: what serves it, by name.
         on_request: On scratch of constant size that is requested at run time all the same: what asks for that.
-        border: The side of the model that an allocation of the entry is on.
+        border: What an allocation of the entry is at the border of the model.
         provenance: Why it may be where it may be, one narrowing a line: the pass, and its reason.
     """
 
@@ -101,7 +106,7 @@ POOL_OFFSET = "pool_offset"
 # The keys of the record in the text of the IR, in their order: the field, its type, and what a value is that has none.
 # The scope has none: it stands among what else the text says of a buffer where that is defined.
 _KEYS: Mapping[str, tuple[str, type, str]] = {
-    "io": ("border", Border, "{!r}, not one of input, output"),
+    "io": ("border", Border, "{!r}, not one of input, output, state"),
     "on_request": ("on_request", str, "not a name"),
     "pinned_offset": ("pinned_offset", int, "not a whole number"),
     CANDIDATE_POOLS: ("candidates", tuple, "not a list of pools"),

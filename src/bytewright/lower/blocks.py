@@ -3,7 +3,8 @@
 Arms of conditionals write their results where those of the conditional are. A loop has a buffer for each value that it
 carries: a turn reads it, and what the turn gives on is written there, at once where nothing in the turn reads the old
 value any more, else by a copy at the end. Values that change places take a detour. What every turn gives on as it was
-is carried by nobody: all that a loop is given so is read where it is.
+is carried by nobody: all that a loop is given so is read where it is. The model itself is the body of a loop over runs,
+which carries its states.
 """
 
 from collections import Counter
@@ -69,7 +70,7 @@ class Block:
     Attributes:
         function: With a copy for each result that needs one to be written.
         fused: Its kernels.
-        body: Of a function that a loop runs.
+        body: Of a function that a loop runs, and of the model, whose states are carried from run to run.
     """
 
     function: ir.Function
@@ -93,9 +94,19 @@ def blocks_of(module: ir.Module, names: set[str], bound: BoundValues | None = No
             fused = fuse(function, aliases, bound)
             found[function.name] = Block(function, fused, _body(function, fused, names))
         else:
-            copying = _with_copies(function, module, aliases, wanted.get(function.name), names)
-            found[function.name] = Block(copying, fuse(copying, aliases, bound))
+            num_states = len(module.state) if function is module.graph else 0
+            copying = _with_copies(function, module, aliases, wanted.get(function.name), names, num_states)
+            fused = fuse(copying, aliases, bound)
+            body = _body(_of_states(copying, num_states), fused, names) if num_states else None
+            found[function.name] = Block(copying, fused, body)
     return found
+
+
+def _of_states(function: ir.Function, num_states: int) -> ir.Function:
+    """The function with its states alone for parameters and results: those behind all others."""
+    return replace(
+        function, parameters=function.parameters[-num_states:], results=function.results[-num_states:]
+    )
 
 
 def _wanted_results(module: ir.Module) -> dict[str, tuple[ir.Value, ...] | None]:
@@ -137,13 +148,16 @@ def _with_copies(
     aliases: Mapping[str, str],
     wanted: tuple[ir.Value, ...] | None,
     names: set[str],
+    num_states: int,
 ) -> ir.Function:
-    """Adds a copy for each result that has no memory of its own to be written to."""
+    """Adds a copy for each result that has no memory of its own to be written to; what states become has theirs."""
     types = ir.value_types(function, module.constants)
     where = {value.name: node.where for node in function.nodes for value in node.outputs}
     taken = {value.name for value in function.parameters} | {constant.name for constant in module.constants}
     nodes, results = list(function.nodes), list(function.results)
-    for index, name in enumerate(results):
+    num_outputs = len(results) - num_states
+    taken |= {aliases.get(name, name) for name in results[num_outputs:]}
+    for index, name in enumerate(results[:num_outputs]):
         root = aliases.get(name, name)
         if root in taken:
             type_ = types[name] if wanted is None else wanted[index].type

@@ -6,7 +6,7 @@ Conditionals become branches of `main`, on the truth value that a buffer holds, 
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from bytewright import ir
@@ -44,6 +44,7 @@ from bytewright.options import Optimize
 from bytewright.target.model import Target
 
 TENSOR_ALIGNMENT = 16
+_OF_STATE = "lower_graph: a state survives runs"
 _WEIGHTS = "weights"
 # Operands of an anchor that its kernel may have packed, by what kernels call that; with the bias go its scales.
 _PACKED_OPERANDS = {_WEIGHTS: 1, "bias": 2, "scales": 2, "channels": 2}
@@ -114,16 +115,26 @@ class _Lowering:
 
     def run(self) -> ir.Module:
         function = self.main.function
-        inputs = [_parameter(value.name, value.type, ir.Access.READ) for value in function.parameters]
+        num_states = len(self.module.state)
+        num_inputs, num_outputs = len(function.parameters) - num_states, len(function.results) - num_states
+        inputs = [
+            _parameter(value.name, value.type, ir.Access.READ) for value in function.parameters[:num_inputs]
+        ]
         outputs = [
-            _parameter(self._root(name), self.types[name], ir.Access.WRITE) for name in function.results
+            _parameter(self._root(name), self.types[name], ir.Access.WRITE)
+            for name in function.results[:num_outputs]
         ]
         scalars = [ir.ScalarParameter(ir.Var(symbol.name, ir.DType.I32)) for symbol in self.symbols]
         parameters = (*inputs, *outputs, *scalars)
         self.buffers = {parameter.buffer.name: parameter.buffer for parameter in (*inputs, *outputs)}
         self.body = BodyBuilder(parameter.name for parameter in parameters)
+        states = function.parameters[num_inputs:]
+        self._allocate_states(states)
         self.shared = self._shared_block()
         self._block(self.main)
+        if self.main.body is not None:
+            for move in self.main.body.moves:
+                self._move(move, states, Where(self.module.name))
         self.collector.stop_if_any()
         device, where = self.target.default_device_name, Where(self.module.name)
         entry = ir.PrimFunc(function.name, parameters, self.body.finish(), device=device, where=where)
@@ -135,8 +146,27 @@ class _Lowering:
             entries=(entry,),
             constant_buffers=tuple(self.constant_buffers.values()),
             narrowed=self._narrowed(),
-            sources=FrozenMapping({**self.module.sources, **self.sources}),
+            sources=self._sources(),
         )
+
+    def _allocate_states(self, states: Sequence[ir.Value]) -> None:
+        """Memory for what survives runs; what a run leaves there is written at once where nothing reads the old."""
+        for value in states:
+            buffer = ir.Buffer(value.name, value.type.shape, value.type.dtype, TENSOR_ALIGNMENT)
+            scope = ir.join_scopes(ir.GLOBAL, value.type.place.scope)
+            storage = ir.Storage(scope, border=ir.Border.STATE, provenance=(_OF_STATE,))
+            self.buffers[value.name] = self.body.allocate(buffer, storage)
+        for carried in self.main.body.carried if self.main.body is not None else ():
+            if carried.written is not None:
+                self.buffers[self._root(carried.written)] = self.buffers[states[carried.number].name]
+
+    def _sources(self) -> FrozenMapping[str, ir.SourceTensor]:
+        """Tensors of the model's file by buffers as well: packed ones, and those that only views have the name of."""
+        sources = {**self.module.sources, **self.sources}
+        for name in self.aliases:
+            if name in sources:
+                sources.setdefault(self._root(name), sources[name])
+        return FrozenMapping(sources)
 
     def _narrowed(self) -> ir.Narrowed | None:
         """What the graph lost, with the names of buffers in place of those of the graph's constants."""
@@ -196,7 +226,7 @@ class _Lowering:
         with self.body.for_("turn", 0, operation.num_iterations):
             self._block(block)
             for move in block.body.moves:
-                self._move(move, node)
+                self._move(move, node.outputs, node.where)
 
     def _begin(self, carried: Carried, block: Block, node: ir.Node) -> None:
         """What the first turn reads is where each turn reads it."""
@@ -206,13 +236,13 @@ class _Lowering:
         if carried.written is not None:
             self.buffers[block.fused.root(carried.written)] = self.buffers[value.name]
 
-    def _move(self, move: Move, node: ir.Node) -> None:
+    def _move(self, move: Move, carried: Sequence[ir.Value], where: Where) -> None:
         if move.number is not None:
-            self._copy(move.source, node.outputs[move.number], "next", node.where)
+            self._copy(move.source, carried[move.number], "next", where)
             return
         value = ir.Value(move.kept, self.types[move.source])
         self.types[move.kept] = value.type
-        self._group(Group(ir.Node(Identity(), (move.source,), (value,), node.where), ()))
+        self._group(Group(ir.Node(Identity(), (move.source,), (value,), where), ()))
 
     def _copy(self, source: str, value: ir.Value, what: str, where: Where) -> None:
         """Writes a copy to where a value is."""

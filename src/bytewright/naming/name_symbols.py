@@ -46,6 +46,7 @@ def name_symbols(module: ir.Module, entry_form: ir.Form = ir.Form.PLAIN) -> ir.M
         module,
         inputs=_with_members(module.inputs, ir.Border.INPUT),
         outputs=_with_members(module.outputs, ir.Border.OUTPUT),
+        state=_with_members(module.state, ir.Border.STATE),
     )
     packed = _of_packed_forms(named, entry_form)
     _check_externals(named, packed)
@@ -98,7 +99,7 @@ def _check_externals(module: ir.Module, packed: set[str]) -> None:
 
 
 def _with_members(ports: tuple[ir.Port, ...], border: ir.Border) -> tuple[ir.Port, ...]:
-    """The inputs, or the outputs, called as the members of the structure are; one whose name is taken gets a number."""
+    """Inputs, outputs or states, called as members of a structure can be; one whose name is taken gets a number."""
     taken: set[str] = set()
     found: list[ir.Port] = []
     for position, port in enumerate(ports):

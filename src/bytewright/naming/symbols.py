@@ -26,11 +26,11 @@ NAMES_OF_HAND_OVERS = frozenset({"devices", "spans", "call", "uses", "status", *
 DEVICE_TYPES = ("span", "job", "device", "devices")
 # The function of the entry's file that runs the steps behind a row.
 RUN_ROW = "run_row"
-MODEL_FUNCTIONS = ("run", "set_workspaces", "set_parameters", "verify_parameters")
+MODEL_FUNCTIONS = ("run", "set_workspaces", "set_parameters", "verify_parameters", "reset")
 ROW_FUNCTIONS = ("begin", "push_rows", "finish")
 MODEL_TYPES = ("inputs", "outputs", "context", "memory", "workspaces", "parameters", "copy", "arena")
 # What a pool's name stands before, in names that link.
-OF_POOLS = ("_workspace", "_parameters", "_parameters_load", "_header")
+OF_POOLS = ("_workspace", "_state", "_parameters", "_parameters_load", "_header")
 
 
 def symbols_of_model(model: str, inputs: Iterable[str], outputs: Iterable[str]) -> set[str]:

@@ -20,7 +20,9 @@ from bytewright.ops.window import Padding, Pair, window_shape, windows
 Float64 = NDArray[np.float64]
 SUMS: dict[tuple[ir.DType, ir.DType], tuple[ir.DType, ...]] = {
     (ir.DType.F32, ir.DType.F32): (ir.DType.F32,),
+    (ir.DType.F32, ir.DType.I8): (ir.DType.F32,),
     (ir.DType.I8, ir.DType.I8): (ir.DType.I32,),
+    (ir.DType.I16, ir.DType.I8): (ir.DType.I32, ir.DType.I64),
 }
 """What products of activations and weights may be summed in, by the types of both."""
 

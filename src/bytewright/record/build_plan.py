@@ -23,6 +23,7 @@ from bytewright.record.plan import (
     BufferRole,
     Build,
     DeviceKind,
+    Initial,
     NarrowedWork,
     Place,
     PlaceKind,
@@ -42,6 +43,7 @@ from bytewright.record.plan_file import with_hash
 from bytewright.record.rows import PlannedSegment, ring_of, rows_of
 from bytewright.storage.choose_ways import ways_of
 from bytewright.storage.find_overlaps import Overlap, Way
+from bytewright.storage.keep_initial import initial_name
 from bytewright.target.model import Pool, Role, Target
 
 BUILD_FLAGS = ("-std=c99", "-ffp-contract=off", "-fno-strict-aliasing")
@@ -88,7 +90,7 @@ def build_plan(
     taken = {buffer.name for buffer in (*tensors, *constants)}
     buffers = (*tensors, *_kernel_buffers(module, target, taken), *constants)
     pools = (
-        *(_pool(pool, workspace, target, None) for pool in target.pools_of(Role.WORKSPACE)),
+        *(_pool(pool, workspace, target, None) for pool in target.entry_pools),
         *(_pool(pool, parameters, target, contents[pool.name]) for pool in target.pools_of(Role.PARAMETERS)),
     )
     devices = tuple(_devices(module, target))
@@ -103,6 +105,7 @@ def build_plan(
         options=options_text(options),
         inputs=_inputs(module, options.io),
         outputs=_tensors(module, ir.Border.OUTPUT),
+        states=_tensors(module, ir.Border.STATE),
         symbols=tuple(symbol for _, symbol in scalar_symbols(module.main) if symbol is not None),
         pools=FrozenMapping({pool.name: pool for pool in pools}),
         buffers=FrozenMapping({buffer.name: buffer for buffer in buffers}),
@@ -181,7 +184,7 @@ def _obtained(
 
 def _tensors(module: ir.Module, border: ir.Border) -> tuple[PlannedTensor, ...]:
     ports = ir.border_ports(module).items()
-    return tuple(_tensor(port, buffer) for buffer, (side, port) in ports if side is border)
+    return tuple(_tensor(port, buffer, border) for buffer, (side, port) in ports if side is border)
 
 
 def _inputs(module: ir.Module, io: ir.Io) -> tuple[PlannedTensor, ...]:
@@ -192,7 +195,7 @@ def _inputs(module: ir.Module, io: ir.Io) -> tuple[PlannedTensor, ...]:
     return tuple(replace(tensor, num_rows=row_loops(module.main).num_rows) for tensor in inputs)
 
 
-def _tensor(port: ir.Port, buffer: str) -> PlannedTensor:
+def _tensor(port: ir.Port, buffer: str, border: ir.Border) -> PlannedTensor:
     return PlannedTensor(
         name=port.name,
         c_name=port.name,
@@ -203,7 +206,14 @@ def _tensor(port: ir.Port, buffer: str) -> PlannedTensor:
         size_bytes=port.type.size_bytes,
         scale=port.quantization.scale if port.quantization else None,
         zero_point=port.quantization.zero_point if port.quantization else None,
+        initial=_initial(port, buffer) if border is ir.Border.STATE else None,
     )
+
+
+def _initial(port: ir.Port, buffer: str) -> Initial:
+    """What a state begins with: a byte that all of it is, or else a constant."""
+    content = b"\0" if port.initial is None else port.initial.content
+    return Initial(content[0]) if len({*content}) == 1 else Initial(constant=initial_name(buffer))
 
 
 def _pool(pool: Pool, solution: Solution, target: Target, content: bytes | None) -> PlannedPool:
@@ -351,7 +361,7 @@ def _constants(module: ir.Module, target: Target, timeline: Timeline) -> Iterabl
     touches = constant_touches(module, target)
     for constant in module.constant_buffers:
         buffer = constant.buffer
-        first, last = steps[buffer.name]
+        first, last = steps.get(buffer.name, (0, 0))  # a state begins with some, before the first step
         pool = constant.storage.pool or ""
         planned = PlannedBuffer(
             buffer.name,

@@ -47,6 +47,8 @@ ROWS = "rows"
 _OF_ROWS = frozenset({RUN_ROW, ROWS, "row", "num_rows", "pushed", "pass", "status"})
 # and what of it is in the context: where the outputs go, how many rows there were, and whether some may come.
 MEMBERS_OF_ROWS = ("outputs", "num_rows", "is_begun")
+# Of a model with state: whether that has its value before the first run, or one that came of it.
+MEMBER_OF_STATE = "is_reset"
 # What the run function has besides if it packs arguments.
 _OF_PACKED_CALLS = ("packed_arguments", "packed_codes", "packed_status")
 # What the header of packed forms says of an argument.
@@ -80,7 +82,7 @@ class Names:
         Args:
             model: Its name in C,
             extents: what each run is given,
-            tensors: inputs and outputs in C,
+            tensors: inputs, outputs and states in C,
             devices: and those that take part besides the entry's, by name.
             packs_arguments: Whether the run function calls packed forms.
             takes_rows: Whether the input comes row by row, so that three functions stand for the run.
@@ -118,7 +120,7 @@ class Names:
         self.ethos_u_guard = f"{prefix}_GLUE_ETHOS_U_H"  # a device may be called ethos_u
         self.ethos_u_state, self.ethos_u_function = f"{model}_ethos_u", f"{model}_ethos_u_device"
         # Functions
-        self.run, self.set_workspaces, self.set_parameters, self.verify_parameters = (
+        self.run, self.set_workspaces, self.set_parameters, self.verify_parameters, self.reset = (
             f"{model}_{function}" for function in MODEL_FUNCTIONS
         )
         self.takes_rows = takes_rows
@@ -159,6 +161,9 @@ class Names:
         self.step = f"{prefix}_STEP"
         self.step_workspaces = f"{prefix}_STEP_WORKSPACES"
         self.check_range = f"{prefix}_CHECK_RANGE"
+        self.check_sections = f"{prefix}_CHECK_SECTIONS"
+        self.sections_file = f"{model}_sections.ld"
+        self.sections_symbol = f"{model}_sections_ld"
         self.arena_depth = f"{prefix}_ARENA_DEPTH"
         self.own_backend = f"{prefix}_OWN_BACKEND"
         self.optimization = f"{prefix}_OPTIMIZATION"  # of CMake
@@ -223,6 +228,10 @@ class Names:
     def alignment(self, pool: PlannedPool) -> str:
         """`KWS_DTCM_WORKSPACE_ALIGN`: what its address is a multiple of."""
         return f"{self._of_pool(pool)}_ALIGN"
+
+    def section_of(self, pool: PlannedPool) -> str:
+        """`KWS_DTCM_WORKSPACE_SECTION`: the section of its array, as a text."""
+        return f"{self._of_pool(pool)}_SECTION"
 
     def initializer(self, pool: PlannedPool) -> str:
         """`KWS_FLASH_PARAMETERS_INITIALIZER`: the file with its bytes as C numbers."""
@@ -299,7 +308,7 @@ class Names:
     # Inputs, outputs and buffers
 
     def tensor(self, border: ir.Border, tensor: PlannedTensor, what: str) -> str:
-        """`KWS_INPUT_IMAGE_SIZE`: a macro about an input or output: SIZE, SHAPE, SCALE and so on.
+        """`KWS_INPUT_IMAGE_SIZE`: a macro about an input, output or state: SIZE, SHAPE, SCALE and so on.
 
         A name that is another's in capitals has digits of its hash.
         """
@@ -401,7 +410,14 @@ def check_names(plan: Plan, names: Names) -> None:
 def _macros(plan: Plan, names: Names) -> Iterator[tuple[str, str]]:
     of_the_model = (
         *(names.stack_planned_bytes, names.stack_size, names.aligned, names.section, names.step),
-        *(names.step_workspaces, names.check_range, names.arena_depth, names.own_backend, names.ok),
+        *(
+            names.step_workspaces,
+            names.check_range,
+            names.check_sections,
+            names.arena_depth,
+            names.own_backend,
+            names.ok,
+        ),
         *(names.version, *(f"{names.version}_{part}" for part in VERSION_PARTS)),
         *map(names.guard, (names.header, names.kernels_header, names.externals_header)),
     )
@@ -419,7 +435,12 @@ def _macros(plan: Plan, names: Names) -> Iterator[tuple[str, str]]:
         for name in (names.guard(names.packed_header), *map(names.argument_code, ARGUMENT_CODES)):
             yield name, f"macro '{name}' of the model"
     for pool in plan.pools.values():
-        for name in (names.size(pool), names.alignment(pool), names.initializer(pool)):
+        for name in (
+            names.size(pool),
+            names.alignment(pool),
+            names.initializer(pool),
+            names.section_of(pool),
+        ):
             yield name, f"pool '{pool.name}'"
     for _, pool in plan.arenas:
         for name in (names.arena_size(pool), names.arena_pool(pool)):
@@ -447,3 +468,5 @@ def _members(plan: Plan, names: Names) -> Iterator[tuple[str, str]]:
         yield names.arena(pool), f"the arena of pool '{pool.name}'"
     for member in MEMBERS_OF_ROWS if plan.image is not None else ():
         yield member, "what the context keeps between rows"
+    if plan.states:
+        yield MEMBER_OF_STATE, "what the context knows of the state"

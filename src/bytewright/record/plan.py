@@ -22,7 +22,7 @@ from bytewright.target.model import PARAMETER_HEADER_BYTES, Device, Loader, Prov
 class PlaceKind(StrEnum):
     """What sort of place a buffer ends in."""
 
-    PLANNED = "planned"  # at an offset in a workspace pool
+    PLANNED = "planned"  # at an offset in a workspace pool, or one of state
     CONSTANT = "constant"  # at an offset in a parameter pool
     STACK = "stack"  # of an execution context
     ARENA = "arena"  # requested from the arena of a pool at run time
@@ -34,6 +34,7 @@ class BufferRole(StrEnum):
 
     INPUT = "input"
     OUTPUT = "output"
+    STATE = "state"
     TENSOR = "tensor"
     SCRATCH = "scratch"
     ARENA = "arena"
@@ -125,6 +126,13 @@ class PlannedBuffer:
     def has_offset(self) -> bool:
         """Whether the plan gives it an offset in a pool. What is requested at run time has none; its arena does."""
         return self.place.kind in (PlaceKind.PLANNED, PlaceKind.CONSTANT)
+
+    @property
+    def pool_role(self) -> Role:
+        """The role of the pools that may hold it."""
+        if self.place.kind is PlaceKind.CONSTANT:
+            return Role.PARAMETERS
+        return Role.STATE if self.role is BufferRole.STATE else Role.WORKSPACE
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,14 +374,28 @@ class PlannedStep:
 
 
 @dataclass(frozen=True, slots=True)
+class Initial:
+    """The bytes of a state before the first run.
+
+    Attributes:
+        fill: What each of them is; None where they are not all the same.
+        constant: The buffer in a parameter pool that has them, then.
+    """
+
+    fill: int | None = None
+    constant: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class PlannedTensor:
-    """An input or output of the model; scale and zero point are None for float tensors.
+    """An input, output or state of the model; scale and zero point are None for float tensors.
 
     Attributes:
         buffer: Its buffer. One that the caller provides and no step touches is not among the plan's buffers.
         shape: With every extent that a run is given at its largest; size_bytes is that of this shape.
         extents: The same with the names of such extents.
         num_rows: Rows of it that the application hands over one after another; 0 where it has all of it at once.
+        initial: What a state is before the first run.
     """
 
     name: str
@@ -386,6 +408,7 @@ class PlannedTensor:
     scale: float | None
     zero_point: Signed | None
     num_rows: int = field(default=0, metadata={"omit_empty": True})
+    initial: Initial | None = field(default=None, metadata={"omit_empty": True})
 
     @property
     def row_bytes(self) -> int:
@@ -454,8 +477,9 @@ class Plan:
         io: Where inputs and outputs are.
         model_files: sha256 of what the model was read from, by the files' names; none for a program from elsewhere.
         options: What the user asked for, as it is written, one each; not what is as by default.
+        states: What survives runs; a bundle without any does not say so.
         symbols: Extents that each run is given.
-        pools: By name: workspaces, then parameters, each in preference order.
+        pools: By name: workspaces, those of state, then parameters, each in preference order.
         buffers: By name.
         stack: By execution context, that of the entry first.
         loops: Steps that come again; what they touch and is not born inside lives from the first tick to the last.
@@ -483,6 +507,7 @@ class Plan:
     options: tuple[str, ...] = ()
     inputs: tuple[PlannedTensor, ...]
     outputs: tuple[PlannedTensor, ...]
+    states: tuple[PlannedTensor, ...] = field(default=(), metadata={"omit_empty": True})
     symbols: tuple[ir.Symbol, ...]
     pools: Mapping[str, PlannedPool]
     buffers: Mapping[str, PlannedBuffer]
@@ -510,6 +535,17 @@ class Plan:
         first = next(iter(self.stack), None)
         devices = (d for d in self.hardware.devices if first in [context.name for context in d.contexts])
         return next(devices, self.hardware.default_device)
+
+    @property
+    def arithmetic_text(self) -> str:
+        """`bit for bit litert-ref`: what the output equals, and in what it departs from that."""
+        departs = ", integer weights widened to float32" if self.widens_weights else ""
+        return f"bit for bit {self.numerics}{departs}"
+
+    @property
+    def widens_weights(self) -> bool:
+        """Whether integer weights under float activations became float32, which the reference leaves as they are."""
+        return "--weights expand" in self.options
 
     @property
     def extents_text(self) -> str:
@@ -544,8 +580,9 @@ class Plan:
 
     @property
     def workspaces(self) -> tuple[PlannedPool, ...]:
-        """Workspace pools in memory of the program."""
-        return tuple(pool for pool in self.used_pools(Role.WORKSPACE) if pool.obtained_by is None)
+        """Pools that runs work in, in memory of the program: workspaces, then those of state."""
+        pools = (*self.used_pools(Role.WORKSPACE), *self.used_pools(Role.STATE))
+        return tuple(pool for pool in pools if pool.obtained_by is None)
 
     @property
     def caller_workspaces(self) -> tuple[PlannedPool, ...]:
@@ -588,8 +625,9 @@ class Plan:
         return tuple(pool for pool in self.own_parameters if pool.is_copied)
 
     def tensors(self, border: ir.Border) -> tuple[PlannedTensor, ...]:
-        """The inputs, or the outputs, in the model's order."""
-        return self.inputs if border is ir.Border.INPUT else self.outputs
+        """The inputs, the outputs or the states, in the model's order."""
+        found = {ir.Border.INPUT: self.inputs, ir.Border.OUTPUT: self.outputs, ir.Border.STATE: self.states}
+        return found[border]
 
     def line_bytes(self, tensor: PlannedTensor) -> int:
         """Size of the cache lines that an input or output has to itself; 0 if it may share lines."""
@@ -687,6 +725,11 @@ class Plan:
         return _used_bytes(self.pools_of(Role.WORKSPACE))
 
     @property
+    def state_bytes(self) -> int:
+        """Bytes of all pools of state."""
+        return _used_bytes(self.pools_of(Role.STATE))
+
+    @property
     def parameter_bytes(self) -> int:
         """Bytes of all parameter pools."""
         return _used_bytes(self.pools_of(Role.PARAMETERS))
@@ -704,11 +747,11 @@ class Plan:
 
     @property
     def ram_bytes(self) -> int:
-        """Workspace, stacks as promised, and parameters in memory that can be written.
+        """Workspace, state, stacks as promised, and parameters in memory that can be written.
 
         Inputs and outputs count where they are in the workspace.
         """
-        return self.workspace_bytes + self.stack_bytes + self.ram_parameter_bytes
+        return self.workspace_bytes + self.state_bytes + self.stack_bytes + self.ram_parameter_bytes
 
     @property
     def packs_arguments(self) -> bool:

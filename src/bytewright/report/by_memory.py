@@ -1,4 +1,4 @@
-"""What each memory of the target holds: workspace, parameters, stacks, and what is free."""
+"""What each memory of the target holds: workspace, state, parameters, stacks, and what is free."""
 
 from dataclasses import dataclass
 
@@ -11,8 +11,8 @@ class MemoryUse:
     """Bytes of one memory, by what they are for.
 
     Attributes:
-        workspace, parameters: What the pools hold, not what they were lent; parameters count in the memory that keeps
-            them until they are loaded, and in the one where they are read.
+        workspace, state, parameters: What the pools hold, not what they were lent; parameters count in the memory that
+            keeps them until they are loaded, and in the one where they are read.
         stack: The sizes of the stacks in it, their allowances included, and the reserves.
     """
 
@@ -21,11 +21,12 @@ class MemoryUse:
     workspace_bytes: int
     parameter_bytes: int
     stack_bytes: int
+    state_bytes: int
 
     @property
     def used_bytes(self) -> int:
         """Everything."""
-        return self.workspace_bytes + self.parameter_bytes + self.stack_bytes
+        return self.workspace_bytes + self.state_bytes + self.parameter_bytes + self.stack_bytes
 
     @property
     def free_bytes(self) -> int | None:
@@ -49,5 +50,10 @@ def _use(plan: Plan, memory: Memory) -> MemoryUse:
         if context.memory == memory.name and context.name in plan.stack:
             stack += plan.stack[context.name].size_bytes + context.stack_reserve_bytes
     return MemoryUse(
-        memory.name, memory.size_bytes, held(Role.WORKSPACE), held(Role.PARAMETERS) + kept, stack
+        memory.name,
+        memory.size_bytes,
+        held(Role.WORKSPACE),
+        held(Role.PARAMETERS) + kept,
+        stack,
+        held(Role.STATE),
     )

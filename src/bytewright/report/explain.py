@@ -108,7 +108,7 @@ def _elsewhere(
     match buffer.place.kind:
         case PlaceKind.PLANNED | PlaceKind.ARENA:
             not_on_stack = ("the stack", _not_on_stack(buffer))
-            return (*_lower(buffer, neighbours), *_other_pools(plan, buffer, Role.WORKSPACE), not_on_stack)
+            return (*_lower(buffer, neighbours), *_other_pools(plan, buffer, buffer.pool_role), not_on_stack)
         case PlaceKind.CONSTANT:
             return tuple(_other_pools(plan, buffer, Role.PARAMETERS))
         case PlaceKind.STACK:
@@ -202,6 +202,8 @@ def _not_on_stack(buffer: PlannedBuffer) -> str:
         return "larger than the device allows for a local array, or its scope asks for a pool"
     if buffer.role in (BufferRole.INPUT, BufferRole.OUTPUT):
         return "the application touches it before or after the run, when no stack holds it"
+    if buffer.role is BufferRole.STATE:
+        return "it survives runs, and no stack does"
     return "tensors between kernels begin as 'global.workspace', which is never a stack"
 
 
@@ -313,7 +315,7 @@ def _where(plan: Plan, buffer: PlannedBuffer) -> str:
 def _lifetime(buffer: PlannedBuffer) -> str:
     if buffer.live is None:
         return "inside the kernel, for one call"
-    if buffer.place.kind is PlaceKind.CONSTANT:
+    if buffer.place.kind is PlaceKind.CONSTANT or buffer.role is BufferRole.STATE:
         return "always"
     return f"ticks {buffer.live[0]} to {buffer.live[1]}, {_steps(buffer)}"
 

@@ -2,7 +2,7 @@
 
 from bytewright.record.codec import encode
 from bytewright.record.plan import Plan, PlannedBuffer, PlannedPool, PlannedStep
-from bytewright.report.by_memory import use_by_memory
+from bytewright.report.by_memory import MemoryUse, use_by_memory
 from bytewright.report.lanes import lanes
 from bytewright.report.memory import PoolHistory, step_ranges, use_over_time, used_workspaces
 from bytewright.report.places import facts, largest_first, place_text, steps_text
@@ -40,7 +40,7 @@ _FIGURES = (
 def report_view(plan: Plan) -> View:
     """Figures of the whole, pools with their use by step, stacks, the largest buffers, and steps."""
     return View(
-        f"{plan.model} for {plan.target}, bit for bit {plan.numerics}",
+        f"{plan.model} for {plan.target}, {plan.arithmetic_text}",
         (
             _figures(plan),
             _pools(plan),
@@ -57,6 +57,8 @@ def report_view(plan: Plan) -> View:
 
 def _figures(plan: Plan) -> Facts:
     written = f", parameters in RAM {plan.ram_parameter_bytes} B" if plan.ram_parameter_bytes else ""
+    ram = f"RAM {plan.ram_bytes} B: workspace {plan.workspace_bytes} B"
+    ram += f", state {plan.state_bytes} B" if plan.states else ""
     border = f"inputs and outputs are {_WHERE_BORDER[plan.io_in_workspace]}"
     if plan.image is not None:
         border = f"the input comes in {plan.image.num_rows} rows of {plan.image.row_bytes} B, outputs are the caller's"
@@ -66,7 +68,7 @@ def _figures(plan: Plan) -> Facts:
     found = [
         Fact(
             (
-                f"RAM {plan.ram_bytes} B: workspace {plan.workspace_bytes} B, stack {plan.stack_bytes} B{written}; "
+                f"{ram}, stack {plan.stack_bytes} B{written}; "
                 f"all parameters {plan.parameter_bytes} B; {border}",
             ),
             data=freeze(of_plan),
@@ -78,6 +80,10 @@ def _figures(plan: Plan) -> Facts:
         for pool in plan.pools.values()
         if pool.loading and pool.used_bytes
     ]
+    if plan.states:
+        names = ", ".join(state.name for state in plan.states)
+        own = freeze({"state_bytes": plan.state_bytes, "states": encode(plan)["states"]})
+        found.append(Fact((f"kept between runs: {names}; reset before each new sequence",), data=own))
     if given:
         found.append(Fact(("; ".join(given),)))
     if plan.narrowed is not None:
@@ -128,6 +134,11 @@ def evidence(pool: PlannedPool) -> str:
 
 def _memories(plan: Plan) -> Table:
     """What each memory holds."""
+
+    def state_bytes(use: MemoryUse) -> int:
+        return use.state_bytes
+
+    state = (Field("state", "state_bytes", state_bytes, is_number=True),) if plan.states else ()
     return table_of(
         "Memories",
         "memories",
@@ -135,6 +146,7 @@ def _memories(plan: Plan) -> Table:
         Field("memory", "name", lambda use: use.name),
         Field(None, "size_bytes", lambda use: use.size_bytes),
         Field("workspace", "workspace_bytes", lambda use: use.workspace_bytes, is_number=True),
+        *state,
         Field("parameters", "parameter_bytes", lambda use: use.parameter_bytes, is_number=True),
         Field("stack", "stack_bytes", lambda use: use.stack_bytes, is_number=True),
         Field("free", "free_bytes", lambda use: use.free_bytes, is_number=True),

@@ -27,12 +27,12 @@ class Wanted:
     @property
     def role(self) -> Role:
         """Of the pools that may hold it."""
-        return Role.PARAMETERS if isinstance(self.definition, ir.ConstantBuffer) else Role.WORKSPACE
+        return role_of(self.definition)
 
     @property
     def is_io(self) -> bool:
         """Whether it is an input or output that is planned."""
-        return self.definition.storage.border is not None
+        return self.definition.storage.border in ir.SIDES
 
     @property
     def scope(self) -> ir.Scope:
@@ -43,6 +43,13 @@ class Wanted:
     def devices(self) -> tuple[str, ...]:
         """Names of the devices that touch it, sorted."""
         return tuple(sorted(touch.device for touch in self.touches))
+
+
+def role_of(definition: Definition) -> Role:
+    """The role of the pools that hold what is defined so."""
+    if isinstance(definition, ir.ConstantBuffer):
+        return Role.PARAMETERS
+    return Role.STATE if definition.storage.border is ir.Border.STATE else Role.WORKSPACE
 
 
 def candidate_pools(wanted: Wanted, target: Target) -> tuple[Pool, ...]:
@@ -57,7 +64,7 @@ def candidate_pools(wanted: Wanted, target: Target) -> tuple[Pool, ...]:
     if order is not None:
         chosen.sort(key=lambda pool: order.index(pool.name))
     if not chosen:
-        noun = "workspace" if wanted.role is Role.WORKSPACE else "parameter"
+        noun = "parameter" if wanted.role is Role.PARAMETERS else wanted.role.value
         notes = [f"{name}  {refusal}" for name, refusal in refusals.items()]
         raise compile_error(
             "BW301",

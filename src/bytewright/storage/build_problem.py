@@ -60,7 +60,8 @@ def limit_workspace(problem: plan.Problem, target: Target) -> plan.Problem:
 
 
 def _workspace_pools(target: Target) -> tuple[plan.Pool, ...]:
-    return tuple(plan.Pool(pool.name, target.capacity_bytes(pool)) for pool in target.workspace_pools)
+    """Those of what the entry allocates: workspaces, and what survives runs."""
+    return tuple(plan.Pool(pool.name, target.capacity_bytes(pool)) for pool in target.entry_pools)
 
 
 def _copied_to_blocks(timeline: Timeline, overlaps: tuple[Overlap, ...]) -> Iterator[tuple[str, ir.Allocate]]:

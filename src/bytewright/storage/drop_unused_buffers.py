@@ -10,6 +10,7 @@ from bytewright import ir
 from bytewright.ir.drop_unused import drop_unused
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
 from bytewright.ir.walk import allocations, calls, regions, walk_all_expressions, walk_statements
+from bytewright.storage.keep_initial import initial_constants
 
 
 def drop_unused_buffers(module: ir.Module) -> ir.Module:
@@ -30,6 +31,7 @@ def drop_unused_buffers(module: ir.Module) -> ir.Module:
         for statement in walk_statements(function.body)
         for region in regions(statement)
     }
+    named |= initial_constants(module)
     constants = tuple(constant for constant in module.constant_buffers if constant.buffer.name in named)
     smaller = replace(module, entries=entries, kernels=tuple(reversed(kernels)), constant_buffers=constants)
     return module if smaller == module else smaller

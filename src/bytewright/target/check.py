@@ -244,9 +244,6 @@ def _pool_problems(target: Target, pool: Pool, path: Path) -> Iterator[Mistake]:
     if memory is None:
         yield _unknown_memory(target, (*path, "memory"), f"pool {pool.name!r} is in", pool.memory)
         return
-    if pool.role is Role.STATE:
-        message = f"state pool {pool.name!r} would never be used: no model keeps anything between runs yet"
-        yield Mistake(path, message, help="leave the table out")
     if pool.role is not Role.PARAMETERS and not memory.is_writable:
         writable = [memory.name for memory in target.memories if memory.is_writable]
         message = f"{pool.role.value} pool {pool.name!r} is in memory {memory.name!r}, which is read-only"

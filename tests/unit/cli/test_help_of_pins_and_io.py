@@ -110,12 +110,9 @@ def test_the_help_makes_the_compile_succeed(kind: str, tmp_path: Path) -> None:
     assert again.exit_code == 0, f"{refused.stderr}\n{advised}\n{again.stderr}"
 
 
-def test_a_state_pool_is_left_out(tmp_path: Path) -> None:
+def test_a_state_pool_that_no_model_uses_is_no_obstacle(tmp_path: Path) -> None:
     table = '[[state]]\nname = "kept"\nmemory = "dtcm"\nsize = 8\n'
-    refused = compiled(tmp_path, (), board(tmp_path, table))
-    assert refused.exit_code == 1
-    assert help_lines(refused.stderr) == ["leave the table out"]
-    assert compiled(tmp_path, (), board(tmp_path, "")).exit_code == 0
+    assert compiled(tmp_path, (), board(tmp_path, table)).exit_code == 0
 
 
 def test_a_batch_that_no_index_counts(tmp_path: Path) -> None:

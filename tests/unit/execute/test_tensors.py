@@ -151,7 +151,8 @@ def test_inferences_have_the_bytes_of_their_own_extents(tmp_path: Path) -> None:
     batch = [
         check_inputs(bundle.plan, [np.full((n, 4), n, np.int8), np.full((n, 4), 9, np.int8)]) for n in (2, 3)
     ]
-    expected = b"\2\0\0\0" + b"\5\0\0\0"  # inferences, and how often each runs
+    expected = b"\2\0\0\0" + b"\5\0\0\0"  # inferences, how often each runs,
+    expected += b"\0\0\0\0"  # and whether state is kept
     expected += b"\2\0\0\0" + b"\2" * 8 + b"\x09" * 8
     expected += b"\3\0\0\0" + b"\3" * 12 + b"\x09" * 12
     assert pack(batch, 5) == expected

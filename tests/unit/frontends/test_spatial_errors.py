@@ -94,7 +94,7 @@ def product(
     x = builder.tensor("x", a, dtype, **keywords)
     sources = [x]
     if weights:
-        w = builder.constant("w", np.ones(b, np.int8), scale=0.5)
+        w = builder.constant("w", np.ones(b, weights), scale=0.5)
     else:
         w = builder.tensor("w", b, dtype, **keywords)
         sources.append(w)
@@ -110,7 +110,12 @@ def product(
         (product((3,), (3, 5), (5,)), "BW107", "operands of 1 and 2 axes; 2 to 5 are supported"),
         (product((2, 2, 3), (3, 3, 5), (3, 2, 5)), "BW107", "do not broadcast"),
         (product((1, 130000), (130000, 1), (1, 1)), "BW110", "the sum of 130000 products can reach"),
-        (product((2, 3), (3, 5), (2, 5), "float32", weights="int8"), "BW108", "hybrid"),
+        (
+            product((2, 3), (3, 5), (2, 5), "float32", weights="uint8"),
+            "BW108",
+            "no kernels for these weights",
+        ),
+        (product((2, 3), (2, 3, 5), (2, 2, 5), "float32", weights="int8"), "BW107", "one constant matrix"),
     ],
 )
 def test_products_of_matrices(content: bytes, code: str, text: str) -> None:

@@ -115,7 +115,7 @@ def test_many_mistakes_are_counted(tmp_path: Path):
             "module small\ninput %x.1 : tensor<8xi8>\noutput %y : tensor<8xi32>\n",
             "the port's name 'x.1' is not a C identifier, such as 'x_1'",
         ),
-        ("module small\n", "module small\nstate %s : tensor<8xi8>\n", "state that survives between runs"),
+        ("module small\n", "module small\nstate %s : tensor<8xi8>\n", "has 1 states, and allocates 0"),
         ("entry main(", "entry other() on cpu {}\nentry main(", "one entry, not 2"),
         ("on cpu {\n  allocate doubled", "on gpu {\n  allocate doubled", "has no device 'gpu'"),
         (

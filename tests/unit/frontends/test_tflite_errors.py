@@ -158,7 +158,7 @@ def test_operators_types_hybrids_and_shapes_are_reported_together() -> None:
     x = builder.tensor("x", (1, 4, 4, 2), "float32", shape_signature=(-1, -1, 4, 2))
     u = builder.tensor("u", (1, 4), "uint8", scale=0.5)
     v = builder.tensor("v", (1, 4), "uint8", scale=0.5)
-    w = builder.constant("w", np.ones((3, 1, 1, 2), dtype=np.int8), scale=0.25)
+    w = builder.constant("w", np.ones((3, 1, 1, 2), dtype=np.uint8), scale=0.25)
     b = builder.constant("b", np.zeros(3, dtype=np.float32))
     y, z = builder.tensor("y", (1, 4, 4, 3), "float32"), builder.tensor("z", (1, 4, 4, 3), "float32")
     builder.operator("CONV_2D", [x, w, b], [y])
@@ -166,7 +166,7 @@ def test_operators_types_hybrids_and_shapes_are_reported_together() -> None:
     builder.operator("RELU", [u], [v])
     diagnostics = refused(builder.build([x, u], [z, v]))
     assert [d.code for d in diagnostics] == ["BW104", "BW108", "BW105", "BW106"]
-    assert diagnostics[1].notes == ("operator 0 (CONV_2D), tensor 'y': weights are INT8",)
+    assert diagnostics[1].notes == ("operator 0 (CONV_2D), tensor 'y': weights are UINT8",)
     assert diagnostics[2].notes == ("tensor 1 ('u') is UINT8", "tensor 2 ('v') is UINT8")
     assert diagnostics[3].notes == ("input tensor 0 ('x') has the shape [-1, -1, 4, 2]",)
 
@@ -416,7 +416,7 @@ def test_pools_between_two_scales_are_for_litert_alone() -> None:
 
 
 def test_casts_of_other_types_are_refused_by_name() -> None:
-    diagnostic = only(unary("CAST", source=("int16", 0.5, 0), target=("float32", None, 0)))
+    diagnostic = only(unary("CAST", source=("float64", None, 0), target=("float32", None, 0)))
     assert diagnostic.code == "BW105"
     diagnostic = only(unary("CAST", source=("uint8", 0.5, 0), target=("float32", None, 0)), Numerics.TFLM)
     assert "TensorFlow Lite Micro does not have it for uint8" in diagnostic.message

@@ -23,7 +23,7 @@ from support.line_networks import line_network
 from support.shared_models import MODELS
 from support.tiers import THOROUGH
 
-TARGETS = ("mps3-an547", "mps2-an386", "x86-64-v3", "x86-64-v4-vnni", "host", "aarch64")
+TARGETS = ("mps3-an547", "mps2-an386", "x86-64-v3", "x86-64-v4-vnni", "host", "aarch64", "rv64gcv")
 KNOWN = {"mps3-an547": (4,), "mps2-an386": (4,), "x86-64-v3": (3, 4), "x86-64-v4-vnni": (4,)}  # were refused
 TODAY = datetime.now(tz=UTC).timetuple().tm_yday
 SEEDS = range(60) if THOROUGH else (1000 + TODAY,)

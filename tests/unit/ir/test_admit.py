@@ -85,7 +85,7 @@ REFUSED: dict[str, tuple[str, str, str]] = {
         .replace("module m", "module m\n")
         .replace("output %y : tensor<8xi8>", "output %y : tensor<8xi8>\nstate %s : tensor<8xi8>"),
         "BW113",
-        "state 's': state that survives runs is not supported yet",
+        "the module has 1 states, and allocates 0",
     ),
     "ports": (
         text_of().replace("output %y : tensor<8xi8>", ""),

@@ -62,8 +62,8 @@ def test_every_field_but_the_scope_has_a_key_in_the_text() -> None:
         ("arena", 3, "arena of 'b' is not a name"),
         ("on_request", 1, "on_request of 'b' is not a name"),
         ("provenance", "because", "provenance of 'b' is not a list of reasons"),
-        ("io", "both", "io of 'b' is 'both', not one of input, output"),
-        ("io", 3, "io of 'b' is 3, not one of input, output"),
+        ("io", "both", "io of 'b' is 'both', not one of input, output, state"),
+        ("io", 3, "io of 'b' is 3, not one of input, output, state"),
     ],
 )
 def test_values_that_make_no_sense_stay_beside_it_and_are_faults(key: str, value: Any, fault: str) -> None:

@@ -295,7 +295,7 @@ def test_inputs_and_outputs_are_marked_in_entries_alone():
         "'b' is an input or output of the model, allocated by a kernel"
     ]
     wrong = Allocate(Buffer("b", (4,), I8), Storage(WORKSPACE), annotations=(("io", "both"),))
-    assert texts(entry(wrong), Stage.LOWERED) == ["io of 'b' is 'both', not one of input, output"]
+    assert texts(entry(wrong), Stage.LOWERED) == ["io of 'b' is 'both', not one of input, output, state"]
 
 
 def test_kernels_allocate_in_no_pool_once_planned():

@@ -14,6 +14,7 @@ TEMPLATES = {
     "mps3-an547": "mve.elementwise",
     "x86-64-v3": "avx2.elementwise",
     "x86-64-v4-vnni": "avx512vnni.elementwise",
+    "rv64gcv": "rvv.elementwise",
     "aarch64": "",
     "mps2-an386": "",
 }

@@ -14,6 +14,7 @@ from support.tiers import THOROUGH
 TARGETS = {
     "mps3-an547": "mve.pool2d_of_bytes",
     "aarch64": "neon.pool2d",
+    "rv64gcv": "rvv.pool2d_of_bytes",
     "x86-64-v3": "avx2.pool2d",
     "x86-64-v4-vnni": "avx512vnni.pool2d",
     "mps2-an386": "dsp.pool2d_of_bytes",
@@ -33,6 +34,8 @@ DEPTHWISE = {
     ("mps3-an547", "int8"): {"mve.depthwise_conv2d", "mve.depthwise_lanes", ""},
     ("aarch64", "int8"): {"neon.depthwise_lanes", ""},
     ("aarch64", "float32"): {"neon.depthwise_lanes", ""},
+    ("rv64gcv", "int8"): {"rvv.depthwise_lanes", ""},
+    ("rv64gcv", "float32"): {"rvv.depthwise_lanes", ""},
     ("x86-64-v3", "int8"): {"avx2.depthwise_lanes", ""},
     ("x86-64-v3", "float32"): {"avx2.depthwise_lanes", ""},
     ("x86-64-v4-vnni", "int8"): {"avx512vnni.depthwise_i8", ""},

@@ -18,6 +18,7 @@ from bytewright.ops.arithmetic.numerics import Rounding
 from bytewright.ops.cast import TflCast
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d, GroupedConv2d, TransposeConv2d
 from bytewright.ops.data import Concat, Gather, Identity, Pad, Reshape, Slice, Tile, Transpose
+from bytewright.ops.dynamic_quantization import TflDynamicQuantize, TflDynamicScale, TflDynamicZeroPoint
 from bytewright.ops.elementwise import (
     Add,
     Clamp,
@@ -68,6 +69,7 @@ from bytewright.ops.float_functions import (
     TflSign,
     TflSqrt,
 )
+from bytewright.ops.interpolation import Interpolate, TflSigmoid16, TflSoftmax16
 from bytewright.ops.matmul import TflBatchMatMul
 from bytewright.ops.placement import DeviceCopy, OnDevice
 from bytewright.ops.pooling import (
@@ -88,7 +90,8 @@ from bytewright.ops.rescale import Rescale, TflFloatRescale, TflRealRescale
 from bytewright.ops.resize import TflResizeBilinear, TflResizeNearest
 from bytewright.ops.softmax import TflLogSoftmax, TflSoftmax
 
-I8, I32, I64, F32, F64, BOOL = DType.I8, DType.I32, DType.I64, DType.F32, DType.F64, DType.BOOL
+I8, I16, I32, I64 = DType.I8, DType.I16, DType.I32, DType.I64
+F32, F64, BOOL = DType.F32, DType.F64, DType.BOOL
 NO_PADDING = (0, 0, 0, 0)
 CONVOLUTION = {"stride": (1, 1), "padding": NO_PADDING, "dilation": (1, 1)}
 
@@ -146,6 +149,9 @@ CONV_TYPES = (kind(I8, 1, 5, 6, 3), kind(I8, 4, 3, 2, 3), kind(I32, 4))
         (TflRealRescale(0, I8), (kind(I32, 2, 4), kind(F64, 1)), kind(I8, 2, 4)),
         (Add(), (kind(I32, 2, 1, 4), kind(I32, 3, 1)), kind(I32, 2, 3, 4)),
         (TflQuantize(0.5, 0), (kind(F32, 7),), kind(I8, 7)),
+        (TflDynamicScale(), (kind(F32, 4, 1), kind(F32, 4, 1)), kind(F32, 4, 1)),
+        (TflDynamicZeroPoint(), (kind(F32, 4, 1), kind(F32, 4, 1)), kind(I8, 4, 1)),
+        (TflDynamicQuantize(), (kind(F32, 4, 7), kind(I8, 4, 1)), kind(I8, 4, 7)),
         (TflDequantize(0.5, 0), (kind(I8, 7),), kind(F32, 7)),
         (Recentre(I8), (kind(DType.U8, 7),), kind(I8, 7)),
         (Recentre(DType.U8), (kind(I8, 7),), kind(DType.U8, 7)),
@@ -173,7 +179,8 @@ def test_types_of_results(operation: Operation, inputs: tuple[TensorType, ...], 
     [
         (Conv2d(**CONVOLUTION), CONV_TYPES[:2], "2 operands where 3"),
         (Conv2d(**CONVOLUTION), (kind(I8, 5, 6, 3), *CONV_TYPES[1:]), "not 4 axes"),
-        (Conv2d(**CONVOLUTION), (kind(F32, 1, 5, 6, 3), *CONV_TYPES[1:]), "the weights is i8"),
+        (Conv2d(**CONVOLUTION), (kind(F32, 1, 5, 6, 3), *CONV_TYPES[1:]), "the bias is i32, not f32"),
+        (Conv2d(**CONVOLUTION), (CONV_TYPES[0], kind(F32, 4, 3, 3, 3), CONV_TYPES[2]), "the weights is f32"),
         (Conv2d(**CONVOLUTION), (kind(I8, 1, 5, 6, 2), *CONV_TYPES[1:]), "2 input channels"),
         (Conv2d(**CONVOLUTION), (*CONV_TYPES[:2], kind(I32, 3)), "4 channels"),
         (Conv2d((0, 1), NO_PADDING, (1, 1)), CONV_TYPES, "stride"),
@@ -202,6 +209,8 @@ def test_types_of_results(operation: Operation, inputs: tuple[TensorType, ...], 
         (Table(), (kind(I8, 2), kind(I8, 255)), "256"),
         (Sigmoid(), (kind(I8, 2),), "not f32"),
         (TflQuantize(0.0, 0), (kind(F32, 2),), "not positive"),
+        (TflDynamicQuantize(), (kind(F32, 2), kind(F32, 1)), "the zero point is f32, not i8"),
+        (TflDynamicScale(), (kind(F32, 2), kind(F32, 3)), "do not broadcast"),
         (Recentre(I8), (kind(I8, 2),), "the input is i8, not u8"),
         (Recentre(F32), (kind(I8, 2),), "no recentre to f32"),
         (MaxPool2d((2, 2), (1, 1), (2, 0, 0, 0)), (kind(I8, 1, 5, 6, 3),), "not smaller"),
@@ -479,6 +488,13 @@ WITHOUT_AXES: tuple[tuple[Operation, tuple[Array, ...], Any], ...] = (
     (TflHardSwish(), (typed(3, F32),), 3),
     (TflLeakyRelu(0.5), (typed(-4, F32),), -2),
     (TflQuantize(0.5, 1), (typed(4, F32),), 9),
+    (TflDynamicScale(), (typed(-1, F32), typed(254, F32)), 1),
+    (TflDynamicScale(), (typed(0, F32), typed(0, F32)), 1),
+    (TflDynamicZeroPoint(), (typed(-1, F32), typed(254, F32)), -127),
+    (TflDynamicZeroPoint(), (typed(-255, F32), typed(-3, F32)), 127),
+    (TflDynamicQuantize(), (typed(2.5, F32), typed(-127, I8)), -124),
+    (TflDynamicQuantize(), (typed(np.nan, F32), typed(100, I8)), -128),
+    (TflDynamicQuantize(), (typed(1e9, F32), typed(-128, I8)), 127),
     (TflDequantize(0.5, 1), (typed(9, I8),), 4),
     (Recentre(DType.U8), (typed(-128, I8),), 0),
     (TflMean((), False, 0, 0, 1 << 30, 1), (typed(7, I8),), 7),
@@ -509,6 +525,10 @@ WITHOUT_AXES: tuple[tuple[Operation, tuple[Array, ...], Any], ...] = (
     (TflFloatRescale(0.5, 0.5, 3), (typed(4, I32),), 6),
     (TflFloatRescale(0.5, -0.5, 3), (typed(-4, I32),), 0),
     (TflFloatRescale(100.0, 0.0, 3), (typed(4, I32),), 127),
+    (Interpolate(), (typed(-1, I16), typed(range(-256, 257), I16)), 0),
+    (Interpolate(), (typed(64, I16), typed(range(0, 5130, 10), I16)), 2565),
+    (TflSigmoid16(3, 0, False), (typed(0, I16),), 16384),
+    (TflSigmoid16(3, 0, True), (typed(-32768, I16),), -32767),
     (Pad((), (), 0), (typed(7, I8),), 7),
     (Reshape(()), (typed([[7]], I8),), 7),
     (Reshape(()), (typed(7, I8),), 7),
@@ -548,7 +568,10 @@ def test_every_operator_without_axes_is_tried() -> None:
         (TflLogSoftmax(), 1),
         (Concat(0), 2),
     )
-    assert tried | {operation.name for operation, _ in needing_axes} == {
+    # Of int16 alone.
+    with pytest.raises(ValueError, match="scalar"):
+        TflSoftmax16(0, 0).infer((kind(I16), *(kind(I16, 513),) * 2))
+    assert tried | {operation.name for operation, _ in needing_axes} | {TflSoftmax16.name} == {
         name for name, operation in OPERATIONS.items() if not issubclass(operation, ControlOperation | EthosU)
     }
     for operation, count in needing_axes:

@@ -15,7 +15,7 @@ from bytewright.target.isa.find import ISAS, find_isa
 
 PACKAGE = Path(bytewright.__file__).parent
 NAMES = re.compile(
-    r"cortex-?[amr]?\d|neoverse|hifi\d|xtensa|hexagon|ethos-u\d|ceva|arc-em|riscv|rv(32|64)|x86|arm-none-eabi|aarch64",
+    r"cortex-?[amr]?\d|neoverse|hifi\d|xtensa|hexagon|ethos-u\d|ceva|arc-em|(?<!__)riscv(?!_vector.h)|rv(32|64)|x86|arm-none-eabi|aarch64",
     re.IGNORECASE,
 )
 EXAMPLE = re.compile(r"such as cortex-m\d+")  # in the words of a message or of help
@@ -69,6 +69,7 @@ def test_no_file_outside_the_folder_reads_the_name_of_an_instruction_set() -> No
         ("host", (), False),
         ("rv32imac", ("i", "m", "a", "c"), True),
         ("rv64gc", ("g", "c"), False),
+        ("rv64gcv", ("g", "c", "v"), False),
     ],
 )
 def test_features_are_data(name: str, features: tuple[str, ...], is_micro: bool) -> None:

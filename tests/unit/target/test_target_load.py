@@ -288,9 +288,9 @@ def test_a_mistake_of_a_device_among_others(reach: str, line: int, key: str, mes
 # (added text, key, part of the message)
 ADDED_MISTAKES = [
     (
-        '[[state]]\nname = "s"\nmemory = "dtcm"\nsize = 16\n',
-        "state[0]",
-        "no model keeps anything between runs yet",
+        '[[state]]\nname = "s"\nmemory = "flash"\nsize = 16\n',
+        "state[0].memory",
+        "state pool 's' is in memory 'flash'",
     ),
     (
         '[[io]]\nname = "s"\nmemory = "flash"\nsize = 16\n',

@@ -7,7 +7,7 @@ from bytewright.target import BUILTIN_TARGETS, UNLIMITED, dump_toml, load_target
 from bytewright.target import registry as registry_module
 
 # Targets that run programs under an operating system.
-MACHINES = ("host", "x86-64-v3", "x86-64-v4-vnni", "aarch64")
+MACHINES = ("host", "x86-64-v3", "x86-64-v4-vnni", "aarch64", "rv64gcv")
 
 
 @pytest.mark.parametrize("name", MACHINES)

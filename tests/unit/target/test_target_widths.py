@@ -172,7 +172,7 @@ def test_instruction_sets_are_a_list() -> None:
 
 def test_every_built_in_target_has_the_width_of_its_processor() -> None:
     widths = {name: load_target(name).default_device.address_bits for name in BUILTIN_TARGETS}
-    wide = ("host", "x86-64-v3", "x86-64-v4-vnni", "aarch64")
+    wide = ("host", "x86-64-v3", "x86-64-v4-vnni", "aarch64", "rv64gcv")
     assert widths == {name: 64 if name in wide else 32 for name in BUILTIN_TARGETS}
     values = dump(load_target("mps3-an547"))
     assert load_description(values).default_device.address_bits == 32

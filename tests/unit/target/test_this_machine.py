@@ -21,11 +21,15 @@ processor\t: 1
 flags\t\t: fpu sse2 avx avx2
 """
 ARM_CPUINFO = "processor\t: 0\nFeatures\t: fp asimd aes crc32 atomics asimddp\nCPU part\t: 0xd0c\n"
+RISC_V_CPUINFO = (
+    "processor\t: 0\nisa\t\t: rv64imafdcv_zicsr_zba\n\nprocessor\t: 1\nisa\t\t: rv64imafdcv_zicsr\n"
+)
 
 
 def test_what_all_processors_have_counts() -> None:
     assert read_flags(X86_CPUINFO) == {"fpu", "sse2", "avx", "avx2"}
     assert read_flags(ARM_CPUINFO) == {"fp", "asimd", "aes", "crc32", "atomics", "asimddp"}
+    assert read_flags(RISC_V_CPUINFO) == {*"imafdcv", "zicsr"}
     assert read_flags("") == frozenset()
 
 
@@ -40,6 +44,7 @@ def test_what_all_processors_have_counts() -> None:
         (Machine("aarch64", frozenset({"asimd"})), "host"),
         (Machine("aarch64", read_flags(ARM_CPUINFO)), "aarch64"),
         (Machine("riscv64"), "host"),
+        (Machine("riscv64", read_flags(RISC_V_CPUINFO)), "rv64gcv"),
     ],
 )
 def test_the_target_of_a_machine(machine: Machine, target: str) -> None:

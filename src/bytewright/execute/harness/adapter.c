@@ -17,6 +17,10 @@ const size_t harness_copy_size_bytes[HARNESS_NUM_COPIES + 1] = {HARNESS_COPIES(W
 const size_t harness_copy_alignment[HARNESS_NUM_COPIES + 1] = {
     HARNESS_COPIES(WORKSPACE_ALIGNMENT)[HARNESS_NUM_COPIES] = 0};
 
+#ifndef HARNESS_RESET
+#define HARNESS_RESET(context) 0
+#endif
+
 int32_t harness_set_up(harness_session *session, HARNESS_CONTEXT_TYPE *context, void *const *workspaces,
                        const void *const *blobs, void *const *copies)
 {
@@ -24,6 +28,7 @@ int32_t harness_set_up(harness_session *session, HARNESS_CONTEXT_TYPE *context, 
 
     memset(context, 0, sizeof *context);
     session->context = context;
+    session->keeps_state = 0;
 #if HARNESS_NUM_WORKSPACES > 0
     {
         HARNESS_WORKSPACES_TYPE memories;
@@ -51,7 +56,12 @@ int32_t harness_set_up(harness_session *session, HARNESS_CONTEXT_TYPE *context, 
 #endif
     (void)blobs;
     (void)copies;
-    return status;
+    return status < 0 ? status : HARNESS_RESET(context);
+}
+
+void harness_keep_state(harness_session *session, int32_t keeps_state)
+{
+    session->keeps_state = keeps_state;
 }
 
 void harness_sizes(const int32_t *extents, size_t *input_bytes, size_t *output_bytes)
@@ -152,8 +162,12 @@ int32_t harness_repeat(harness_session *session, void *const *inputs, void *cons
                        size_t num_repetitions, int64_t *measured)
 {
     for (size_t repetition = 0; repetition < num_repetitions; ++repetition) {
+        int32_t status = session->keeps_state ? 0 : HARNESS_RESET(session->context);
+
         harness_bind(session, inputs, outputs, extents);
-        const int32_t status = harness_run_measured(session, extents, &measured[repetition]);
+        if (status >= 0) {
+            status = harness_run_measured(session, extents, &measured[repetition]);
+        }
         if (status < 0) {
             return status;
         }

@@ -28,6 +28,7 @@
 
 typedef struct {
     HARNESS_CONTEXT_TYPE *context;
+    int32_t keeps_state; /* each run goes on from where the last one ended; else all begin alike */
 #if HARNESS_INPUT_ROWS
     const void *image;
 #elif !HARNESS_IO_IN_WORKSPACE
@@ -51,11 +52,14 @@ HARNESS_EXPORT extern const size_t harness_workspace_alignment[HARNESS_NUM_WORKS
 extern const size_t harness_copy_size_bytes[HARNESS_NUM_COPIES + 1];
 extern const size_t harness_copy_alignment[HARNESS_NUM_COPIES + 1];
 
-/* Zeroes the context and hands over workspaces, parameter blobs, and the memory that blobs are copied to. Returns the
- * model's status.
+/* Zeroes the context and hands over workspaces, parameter blobs, and the memory that blobs are copied to. What survives
+ * runs begins as before the first. Returns the model's status.
  */
 HARNESS_EXPORT int32_t harness_set_up(harness_session *session, HARNESS_CONTEXT_TYPE *context, void *const *workspaces,
                                       const void *const *blobs, void *const *copies);
+
+/* Whether runs go on from where the last one ended. */
+HARNESS_EXPORT void harness_keep_state(harness_session *session, int32_t keeps_state);
 
 /* The bytes of inputs and outputs in a run with these extents; one element for each tensor. */
 void harness_sizes(const int32_t *extents, size_t *input_bytes, size_t *output_bytes);

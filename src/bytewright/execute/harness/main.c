@@ -1,7 +1,7 @@
 /* The harness as a program, on whatever machine its port (port.h) knows: any number of inferences.
  *
- * Reads inputs.bin: how many inferences there are, how often each runs, and of each the extents and the bytes of the
- * inputs that they make. Writes outputs.bin likewise, measured.bin with a number for each run, and report.txt with a fact
+ * Reads inputs.bin: how many inferences there are, how often each runs, whether each goes on from where the last one
+ * ended, and of each the extents and the bytes of the inputs that they make. Writes outputs.bin likewise, measured.bin with a number for each run, and report.txt with a fact
  * on each line: "status -3".
  */
 #include <string.h>
@@ -77,7 +77,7 @@ static void infer(harness_session *session, int input_file, int output_file, int
 int main(void)
 {
     static harness_session session;
-    uint32_t counts[2]; /* of inferences, and how often each runs */
+    uint32_t counts[3]; /* of inferences, how often each runs, and whether state is kept from one to the next */
 
     report_file = port_open("report.txt", PORT_WRITE);
     const int input_file = port_open("inputs.bin", PORT_READ);
@@ -93,6 +93,7 @@ int main(void)
         memset(first, HARNESS_WORKSPACE_FILL, harness_workspace_size_bytes[index] + 2 * guard_bytes);
     }
     check(harness_set_up(&session, &harness_model_context, memory.workspaces, memory.blobs, memory.copies));
+    harness_keep_state(&session, (int32_t)counts[2]);
     for (uint32_t inference = 0; inference < counts[0]; ++inference) {
         infer(&session, input_file, output_file, measured_file, counts[1]);
     }

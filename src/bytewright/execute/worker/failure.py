@@ -141,7 +141,7 @@ def _place(plan: Plan, device: PlannedDevice, lent: list[Lent], facts: DeviceFac
     """`byte 12 of 'taps' in pool 'flash', which it may only read`."""
     region, offset = facts.region or 0, facts.offset
     if region >= len(lent):
-        tensors = [t for border in ir.Border for t in plan.tensors_lent_to(device.name, border)]
+        tensors = [t for border in ir.SIDES for t in plan.tensors_lent_to(device.name, border)]
         tensor = tensors[region - len(lent)]
         return _beside(f"'{tensor.name}'", offset, tensor.size_bytes) or f"byte {offset} of '{tensor.name}'"
     part = lent[region]

@@ -79,19 +79,15 @@ def _faults_of_module(module: ir.Module) -> list[tuple[object, str]]:
     if not module.functions and not module.entries:
         text = "the module has neither an entry nor a graph function, so there is nothing to compile"
         faults.append((module, text))
-    if module.state:
-        faults.append((module, "state that survives between runs is not supported yet"))
     return faults
 
 
 def _faults_of_ports(module: ir.Module) -> list[tuple[object, str]]:
     """Ports that are stated must be what the entry or the graph has, in its order."""
-    if not module.inputs and not module.outputs:
-        return []
     faults: list[tuple[object, str]] = []
     first, what = (module.main, "entry") if module.entries else (module.graph, "graph")
-    for border, ports in ((ir.Border.INPUT, module.inputs), (ir.Border.OUTPUT, module.outputs)):
-        values = _border(module, border)
+    for border in ir.SIDES if module.inputs or module.outputs else ():
+        ports, values = module.ports(border), _border(module, border)
         if len(values) != len(ports):
             count = f"the module states {len(ports)} {border.value}s, its {what} has {len(values)}"
             faults.append((first, count))
@@ -100,7 +96,7 @@ def _faults_of_ports(module: ir.Module) -> list[tuple[object, str]]:
             if (port.type.shape, port.type.dtype) != (kind.shape, kind.dtype):
                 of_port = f"{border.value} '{port.name}' is {_described(port.type)}"
                 faults.append((port, f"{of_port}, '{name}' of the {what} is {_described(kind)}"))
-    for port in (*module.inputs, *module.outputs):
+    for port in (*module.inputs, *module.outputs, *module.state):
         if not is_c_name(port.name):
             meant = c_name(port.name, "port")
             faults.append((port, f"the port's name '{port.name}' is not a C identifier, such as '{meant}'"))
@@ -111,11 +107,12 @@ def _border(module: ir.Module, border: ir.Border) -> list[tuple[str, ir.TensorTy
     """What the entry or the graph is given, or gives: names and types."""
     if module.entries:
         return [(buffer.name, buffer) for buffer in ir.border_buffers(module.main, border)]
-    graph = module.graph
+    graph, num_states = module.graph, len(module.state)
     if border is ir.Border.INPUT:
-        return [(value.name, value.type) for value in graph.parameters]
+        own = graph.parameters[: len(graph.parameters) - num_states]
+        return [(value.name, value.type) for value in own]
     types = ir.value_types(graph, module.constants)
-    return [(name, types[name]) for name in graph.results]
+    return [(name, types[name]) for name in graph.results[: len(graph.results) - num_states]]
 
 
 def _described(stated: ir.TensorType | ir.Buffer) -> str:

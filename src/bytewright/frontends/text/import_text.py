@@ -16,7 +16,7 @@ from bytewright.frontends.registry import Imported
 from bytewright.frontends.text.check_text import check_program, check_text
 from bytewright.frontends.text.constants_file import SUFFIX as CONSTANTS_SUFFIX
 from bytewright.frontends.text.constants_file import read_constants
-from bytewright.ir.rewrite import Rewriting, rewrite_sequence, with_blocks
+from bytewright.ir.rewrite import folded, with_blocks
 from bytewright.ir.text.modules import ParsedModule, parse_text
 from bytewright.ir.text.reader import Constants, ParseError
 from bytewright.ir.verify.stages import Stage
@@ -111,9 +111,7 @@ def _with_places(parsed: ParsedModule, file_name: str) -> ir.Module:
         )
 
     def function(primfunc: ir.PrimFunc) -> ir.PrimFunc:
-        body = rewrite_sequence(
-            located(primfunc.body), Rewriting()
-        )  # constants folded, as where code is built
+        body = folded(located(primfunc.body))
         return replace(primfunc, body=body, where=where(primfunc, primfunc.where))
 
     module = parsed.module
@@ -134,19 +132,17 @@ def _with_ports(module: ir.Module) -> ir.Module:
     if module.inputs or module.outputs:
         return module
     if module.entries:
-        inputs, outputs = (
-            _ports_of_entry(module.main, border) for border in (ir.Border.INPUT, ir.Border.OUTPUT)
-        )
-        return replace(module, inputs=inputs, outputs=outputs)
-    graph = module.graph
+        inputs, outputs, state = (_ports_of_entry(module.main, border) for border in ir.Border)
+        return replace(module, inputs=inputs, outputs=outputs, state=module.state or state)
+    graph, num_states = module.graph, len(module.state)
     values = {value.name: value for node in graph.nodes for value in node.outputs}
     values.update((value.name, value) for value in graph.parameters)
     for constant in module.constants:
         values[constant.name] = ir.Value(constant.name, constant.data.type)
     return replace(
         module,
-        inputs=_ports_of_values(graph.parameters),
-        outputs=_ports_of_values(values[name] for name in graph.results),
+        inputs=_ports_of_values(graph.parameters[: len(graph.parameters) - num_states]),
+        outputs=_ports_of_values(values[name] for name in graph.results[: len(graph.results) - num_states]),
     )
 
 

@@ -2,10 +2,6 @@
 
 _UNROLL = "build the layer with unroll=True and a fixed number of steps, so that it becomes layers that are supported"
 _AFTER = "leave it out of the model, and compute it in the application"
-_STATE = (
-    "make what the layer keeps an input and an output of the model, and give the output back with the next run; "
-    "weights become constants if the model is converted from_keras_model, or from_saved_model after model.export"
-)
 
 # Operators to what can be done about them, where something can be done without another network.
 ADVICE: dict[str, str] = {
@@ -24,9 +20,6 @@ ADVICE: dict[str, str] = {
     "NON_MAX_SUPPRESSION_V4": _AFTER,
     "NON_MAX_SUPPRESSION_V5": _AFTER,
     "WHERE": _AFTER,
-    "VAR_HANDLE": _STATE,
-    "READ_VARIABLE": _STATE,
-    "ASSIGN_VARIABLE": _STATE,
     "CUMSUM": "multiply by a triangular matrix of ones with tf.matmul",
     "ONE_HOT": "take rows of tf.eye with tf.gather",
     "FILL": "add the number to zeros of the shape",

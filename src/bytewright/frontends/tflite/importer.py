@@ -14,11 +14,11 @@ from bytewright import ir
 from bytewright.base.c_names import model_name
 from bytewright.base.frozen_mapping import FrozenMapping
 from bytewright.diagnostics import Collector, CompileError, Diagnostic, compile_error
-from bytewright.frontends.tflite.conversion import DTYPES, Conversion, GraphBuilder
+from bytewright.frontends.tflite.conversion import DTYPES, Conversion, GraphBuilder, Kept, quantization_of
 from bytewright.frontends.tflite.flatbuffer import DamagedError
 from bytewright.frontends.tflite.kernels_of import require_kernel
 from bytewright.frontends.tflite.limits import check_cost
-from bytewright.frontends.tflite.model import ModelRecord, OperatorRecord, TensorRecord
+from bytewright.frontends.tflite.model import ModelRecord, OperatorRecord
 from bytewright.frontends.tflite.names import BorderNames, PortName, border_names
 from bytewright.frontends.tflite.reader import load_file, read_model
 from bytewright.frontends.tflite.shape_arithmetic import FOLDED
@@ -34,6 +34,7 @@ def import_tflite(
     numerics: Numerics = Numerics.LITERT_REF,
     batch_max: int | None = None,
     signature: str | None = None,
+    expands_weights: bool = False,
 ) -> ir.Module:
     """The module of a .tflite file; `name` is the file's stem as a C identifier unless given.
 
@@ -43,12 +44,19 @@ def import_tflite(
         numerics: The kernel set that it is compiled for.
         batch_max: The largest batch, if `open_batch` follows; the module itself is for one sample.
         signature: The one to compile, where the file has several.
+        expands_weights: Whether integer weights under float activations are widened to float32.
 
     Raises:
         CompileError: BW101 to BW111, and BW204 for the signature; all that can be found in one go is reported together.
     """
     return import_content(
-        load_file(path), path.name, name=name, numerics=numerics, batch_max=batch_max, signature=signature
+        load_file(path),
+        path.name,
+        name=name,
+        numerics=numerics,
+        batch_max=batch_max,
+        signature=signature,
+        expands_weights=expands_weights,
     )
 
 
@@ -61,38 +69,43 @@ def import_content(
     batch_max: int | None = None,
     signature: str | None = None,
     names: BorderNames | None = None,
+    expands_weights: bool = False,
 ) -> ir.Module:
     """As `import_tflite`, from the bytes of a file.
 
     `file_name` is what diagnostics call it; `names` are those of inputs and outputs, where they are not in the file.
     """
     model = read_model(content, file_name, signature)
-    survey(model, file_name)
+    survey(model, file_name, numerics=numerics, expands_weights=expands_weights)
     check_cost(model, file_name)
     names = names if names is not None else border_names(model)
-    graph = GraphBuilder(model, file_name, numerics, _has_infinities(model), batch_max)
+    graph = GraphBuilder(model, file_name, numerics, _has_infinities(model), batch_max, expands_weights)
     parameters = _parameters(graph, names.inputs)
     with np.errstate(all="ignore"):
+        graph.initial = _initial_values(graph)
         _convert_operators(graph)
-    results = _results(graph, names.outputs)
+    outputs = _results(graph, names.outputs)
+    kept = _kept(graph, outputs)
+    results = (*outputs, *(state.current for state in kept))
     nodes = _needed(graph.nodes, results)
     used = {*results, *(name for node in nodes for name in node.inputs)}
     return ir.Module(
         name=name or model_name(Path(file_name).stem),
-        functions=(ir.Function("main", parameters, nodes, results),),
+        functions=(ir.Function("main", (*parameters, *(state.parameter for state in kept)), nodes, results),),
         constants=tuple(ir.Constant(name, data) for name, data in graph.constants.items() if name in used),
         inputs=tuple(
             ir.Port(port.name, value.type, value.quantization, port.stated)
             for port, value in zip(names.inputs, parameters, strict=True)
         ),
         outputs=tuple(
-            ir.Port(port.name, graph.types[result], _quantization(model.tensors[index]), port.stated)
-            for port, result, index in zip(names.outputs, results, model.outputs, strict=True)
+            ir.Port(port.name, graph.types[result], quantization_of(model.tensors[index]), port.stated)
+            for port, result, index in zip(names.outputs, outputs, model.outputs, strict=True)
         ),
+        state=tuple(map(_state, kept)),
         numerics=numerics.value,
         sources=FrozenMapping(
             {
-                name: ir.SourceTensor(model.tensors[index].name, _quantization(model.tensors[index]))
+                name: ir.SourceTensor(model.tensors[index].name, quantization_of(model.tensors[index]))
                 for name, index in (
                     *graph.rearranged.items(),
                     *((name, index) for index, name in graph.values.items()),
@@ -100,6 +113,36 @@ def import_content(
             }
         ),
     )
+
+
+def _kept(graph: GraphBuilder, outputs: tuple[str, ...]) -> tuple[Kept, ...]:
+    """What survives runs and is read by one."""
+    read = {*outputs, *(name for node in graph.nodes for name in node.inputs)}
+    read.update(state.current for state in graph.kept.values())
+    return tuple(state for state in graph.kept.values() if state.parameter.name in read)
+
+
+def _state(kept: Kept) -> ir.Port:
+    """What survives runs, as the header documents it."""
+    value, initial = kept.parameter, kept.initial
+    stated = None if kept.stated == value.name else kept.stated
+    is_zero = initial is None or not any(initial.content)
+    return ir.Port(value.name, value.type, value.quantization, stated, None if is_zero else initial)
+
+
+def _initial_values(graph: GraphBuilder) -> dict[str, ir.TensorData]:
+    """What variables are before the first run: the subgraphs that run once are computed here.
+
+    Raises:
+        CompileError: BW107, for a value that is not constant.
+    """
+    found: dict[str, ir.TensorData] = {}
+    for record in graph.model.called_once:
+        once = GraphBuilder(record, graph.file_name, graph.numerics, graph.has_infinities, initial=found)
+        _convert_operators(once)
+        for name, kept in once.kept.items():
+            found[str(name)] = once.constants[kept.current]
+    return found
 
 
 def _has_infinities(model: ModelRecord) -> bool:
@@ -120,19 +163,13 @@ def _parameters(graph: GraphBuilder, ports: tuple[PortName, ...]) -> tuple[ir.Va
         if tensor.signature[:1] == (-1,):
             graph.has_open_batch = True
             shape = (1, *shape[1:])
-        value = ir.Value(port.name, ir.TensorType(shape, DTYPES[tensor.element_type]), _quantization(tensor))
+        value = ir.Value(
+            port.name, ir.TensorType(shape, DTYPES[tensor.element_type]), quantization_of(tensor)
+        )
         graph.values[index] = port.name
         graph.types[port.name] = value.type
         parameters.append(value)
     return tuple(parameters)
-
-
-def _quantization(tensor: TensorRecord) -> ir.Quantization | None:
-    """The quantisation that the generated header documents."""
-    record = tensor.quantization
-    if tensor.element_type not in ("INT8", "UINT8") or len(record.scales) != 1:
-        return None
-    return ir.Quantization(record.scales[0], record.zero_points[0])
 
 
 def _convert_operators(graph: GraphBuilder) -> None:
@@ -185,7 +222,7 @@ def _convert(graph: GraphBuilder, operator: OperatorRecord) -> None:
 
 
 def _is_folded(at: Conversion) -> bool:
-    """Whether an operator that has a converter is computed instead: on values that are known, but for int8 and float32.
+    """Whether an operator that has a converter is computed instead: on values that are known, but for activations.
 
     These the converter computes, by its own arithmetic, which takes no shape that grows with the batch.
     """
@@ -198,7 +235,7 @@ def _is_folded(at: Conversion) -> bool:
         and at.graph.values.get(operand.tensor.index) in at.graph.growths
         for operand in operands
     )
-    return grows or at.output_tensor().element_type not in ("INT8", "FLOAT32")
+    return grows or at.output_tensor().element_type not in ("INT8", "INT16", "FLOAT32")
 
 
 def _results(graph: GraphBuilder, ports: tuple[PortName, ...]) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from typing import NoReturn
 from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.ops.arithmetic.numerics import Numerics
 
-_LIBRARIES = {Numerics.LITERT_REF: "LiteRT", Numerics.TFLM: "TensorFlow Lite Micro"}
+LIBRARIES = {Numerics.LITERT_REF: "LiteRT", Numerics.TFLM: "TensorFlow Lite Micro"}
 Absent = Mapping[Numerics, tuple[str, ...]]
 """By set of kernels: types of data that it has no kernel for ("int8"), and pairs of types ("float32 to uint8")."""
 
@@ -38,6 +38,6 @@ def refuse_kernel(at: Conversion, form: str, others: Sequence[Numerics]) -> NoRe
     """Refuses the operator in a form that the kernels lack and others have."""
     help_text = "take the operator out of the model, and compute it in the application"
     at.fail(
-        f"{_LIBRARIES[at.numerics]} does not have it{form}, so there is nothing to be exact to",
+        f"{LIBRARIES[at.numerics]} does not have it{form}, so there is nothing to be exact to",
         help=f"compile for --numerics {others[0].value}, or {help_text}" if others else help_text,
     )

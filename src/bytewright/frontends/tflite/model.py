@@ -115,6 +115,7 @@ class ModelRecord:
 
     Attributes:
         signature: The one that names inputs and outputs; None where the file has none.
+        called_once: The subgraphs that give variables their values before the first run.
     """
 
     file: File
@@ -125,3 +126,4 @@ class ModelRecord:
     outputs: tuple[int, ...]
     buffers: tuple[memoryview, ...]
     signature: SignatureRecord | None = None
+    called_once: tuple["ModelRecord", ...] = ()

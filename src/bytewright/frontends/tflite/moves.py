@@ -12,6 +12,7 @@ import numpy as np
 from bytewright import ir
 from bytewright.frontends.tflite.conversion import Conversion, Operand
 from bytewright.frontends.tflite.flatbuffer import DamagedError
+from bytewright.frontends.tflite.hybrid import real_values, weights_operand
 from bytewright.frontends.tflite.kernels_of import refuse_kernel
 from bytewright.frontends.tflite.model import schema_names
 from bytewright.frontends.tflite.shape import (
@@ -31,7 +32,7 @@ _MOST_MIRRORED = 1 << 16
 
 def require_same_quantization(at: Conversion, *operands: Operand) -> None:
     """Operands and results of one quantisation, as the references ask for."""
-    if at.output_tensor().element_type != "INT8":
+    if at.output_tensor().element_type not in ("INT8", "INT16"):
         return
     results = [at.output_tensor(position) for position in range(len(at.operator.outputs))]
     target = at.affine(results[0])
@@ -161,22 +162,40 @@ def convert_gather(at: Conversion) -> None:
     batch_axes += len(indices.shape) if batch_axes < 0 else 0
     fits = 0 <= batch_axes <= min(axis, len(indices.shape))
     at.require(fits, f"{batch_axes} batch axes for axis {axis} and {len(indices.shape)} of the indices")
-    _gathered(at, at.value_of(source), axis, batch_axes, 1)
+    at.define(_gathered(at, at.value_of(source), axis, batch_axes, 1))
 
 
 def convert_embedding_lookup(at: Conversion) -> None:
     """EMBEDDING_LOOKUP: rows of a table, each by its number."""
     at.require_counts((2,))
     table = at.operand(1, "table")
-    at.require_same_dtype(table)
     at.require(len(table.shape) >= 2, f"a table {list(table.shape)} has no rows")
     numbers = at.operand(0, "indices")
     at.require(len(numbers.shape) == 1, f"indices {list(numbers.shape)} are no list")
     at.require(numbers.dtype is ir.DType.I32, f"the indices are {numbers.tensor.element_type}, not INT32")
-    _gathered(at, at.value_of(table, "table"), 0, 0, 0)
+    if not table.is_float:
+        at.require_result("FLOAT32")
+        table, _ = weights_operand(at, under_floats=True, role="table")
+    rows = _gathered(at, at.value_of(table, "table"), 0, 0, 0)
+    at.define(rows if table.is_float else _scaled_rows(at, table, rows))
 
 
-def _gathered(at: Conversion, name: str, axis: int, batch_axes: int, position: int) -> None:
+def _scaled_rows(at: Conversion, table: Operand, rows: str) -> str:
+    """Rows of an integer table in float32: each value times the scale of the table, or of its row."""
+    scales = at.weight_scales(table.tensor, table.shape[0], 0)
+    if len(scales) > 1 and at.numerics is Numerics.TFLM:
+        at.fail(
+            f"'{table.tensor.name}' has {len(scales)} scales, of which TensorFlow Lite Micro takes the first",
+            help="quantise the table with one scale, or compile for --numerics litert-ref",
+        )
+    column = (len(scales), *(1 for _ in table.shape[1:]))
+    scale = at.constant("scales", np.array(scales, np.float32).reshape(column), ir.DType.F32)
+    if len(scales) > 1:
+        scale = _gathered(at, scale, 0, 0, 0)
+    return real_values(at, rows, scale)
+
+
+def _gathered(at: Conversion, name: str, axis: int, batch_axes: int, position: int) -> str:
     """The elements of an axis that an operand names."""
     indices = at.operand(position, "indices")
     if indices.data is None:
@@ -184,13 +203,12 @@ def _gathered(at: Conversion, name: str, axis: int, batch_axes: int, position: i
         at.require(is_integer, f"the indices are {indices.tensor.element_type}, not INT32 or INT64")
         if indices.dtype is ir.DType.I64 and at.numerics is Numerics.TFLM:
             refuse_kernel(at, " for indices of INT64", (Numerics.LITERT_REF,))
-        at.define(at.emit(Gather(axis, batch_axes), (name, at.value_of(indices, "indices")), "gathered"))
-        return
+        return at.emit(Gather(axis, batch_axes), (name, at.value_of(indices, "indices")), "gathered")
     numbers = at.integers_operand(position, "indices")
     extent = at.type_of(name).fixed_shape[axis]
     outside = [number for number in numbers if not 0 <= number < extent]
     at.require(not outside, f"element {outside[:1]} of an axis of extent {extent}")
-    at.define(_taken(at, name, axis, batch_axes, indices.shape, numbers))
+    return _taken(at, name, axis, batch_axes, indices.shape, numbers)
 
 
 def _taken(

@@ -5,6 +5,8 @@ values of each constant are exactly as many bytes as its shape needs, and every 
 used, by one operator, an input or a constant. What the operators mean is checked by their converters.
 """
 
+from collections.abc import Iterator
+from dataclasses import replace
 from math import prod
 from pathlib import Path
 
@@ -95,7 +97,24 @@ def _read(file: File, signature: SignatureRecord | None) -> ModelRecord:
     if not subgraphs:
         raise DamagedError("it has no subgraph")
     buffers = tuple(_buffer(table) for table in root.tables(4))
-    subgraph = subgraphs[signature.subgraph if signature is not None else 0]
+    first = signature.subgraph if signature is not None else 0
+    model = _subgraph(file, subgraphs[first], codes, buffers)
+    once = dict.fromkeys(_called_once(model, len(subgraphs)))
+    called = tuple(_subgraph(file, subgraphs[index], codes, buffers) for index in once)
+    return replace(model, num_subgraphs=len(subgraphs), signature=signature, called_once=called)
+
+
+def _called_once(model: ModelRecord, num_subgraphs: int) -> Iterator[int]:
+    """The subgraphs that run before the first run, by their numbers."""
+    for operator in model.operators:
+        if operator.kind == "CALL_ONCE":
+            index = 0 if operator.options is None else operator.options.integer(0, "i")
+            if not 0 <= index < num_subgraphs:
+                raise DamagedError(f"operator {operator.label} runs subgraph {index} of {num_subgraphs}")
+            yield index
+
+
+def _subgraph(file: File, subgraph: Table, codes: list[str], buffers: tuple[memoryview, ...]) -> ModelRecord:
     inputs, outputs = subgraph.numbers(1, "<i4"), subgraph.numbers(2, "<i4")
     operators = tuple(_operator(i, table, codes) for i, table in enumerate(subgraph.tables(3)))
     defined = {*inputs, *(index for operator in operators for index in operator.outputs)}
@@ -103,10 +122,10 @@ def _read(file: File, signature: SignatureRecord | None) -> ModelRecord:
         _tensor(i, table, buffers, is_defined=i in defined) for i, table in enumerate(subgraph.tables(0))
     )
     if ETHOS_U in codes:
-        offsets = block_offsets(root, buffers, len(tensors))
+        offsets = block_offsets(file.root(), buffers, len(tensors))
         tables = zip(operators, subgraph.tables(3), strict=True)
         operators = tuple(with_stream(operator, table, offsets) for operator, table in tables)
-    model = ModelRecord(file, len(subgraphs), tensors, operators, inputs, outputs, buffers, signature)
+    model = ModelRecord(file, 1, tensors, operators, inputs, outputs, buffers)
     _check_references(model)
     _check_definitions(model)
     return model

@@ -5,18 +5,22 @@ from dataclasses import dataclass, field
 
 from bytewright.diagnostics import Collector, Diagnostic
 from bytewright.frontends.tflite.advice import ADVICE
+from bytewright.frontends.tflite.kernels_of import LIBRARIES
 from bytewright.frontends.tflite.model import ABSENT, ModelRecord, OperatorRecord, TensorRecord
 from bytewright.frontends.tflite.shape_arithmetic import FOLDED, KnownAtImport, known_at_import
 from bytewright.frontends.tflite.stored import STORED
-from bytewright.frontends.tflite.table import CONTROL_FLOW, INDEX_TYPES, OPERATORS
+from bytewright.frontends.tflite.table import CONTROL_FLOW, INDEX_TYPES, OPERATORS, TfliteOperator
+from bytewright.frontends.tflite.variables import WITHOUT_VALUES, unassigned_variables
+from bytewright.ops.arithmetic.numerics import Numerics
 
 MOST_PLACES = 10
 _RUN_TIME_TYPES = ("INT8", "FLOAT32", "BOOL")
 _KNOWN_TYPES = (*_RUN_TIME_TYPES, "INT32", "INT64")
-_TYPES_OF_SOME = ("INT32", "INT64", "UINT8")
+_TYPES_OF_SOME = ("INT16", "INT32", "INT64", "UINT8", "RESOURCE")
 _ALL_OPERATORS = "`bytewright ops` lists the operators that are supported"
 _SHAPES_ALONE = "it is computed at import where only shapes and constants come to it, and not otherwise"
 _INTEGERS = ("INT8", "UINT8", "INT16", "INT4", "INT2", "UINT4")
+_EXPANDED = ("INT8", "INT4")
 
 
 @dataclass(slots=True)
@@ -28,6 +32,8 @@ class _Survey:
     supported: list[OperatorRecord]
     refused: list[OperatorRecord]
     known: KnownAtImport
+    numerics: Numerics
+    expands_weights: bool
     found: Collector = field(default_factory=Collector)
 
     def report(self, code: str, message: str, notes: list[str], help: str) -> None:  # noqa: A002
@@ -42,8 +48,20 @@ def _shortened(notes: list[str]) -> tuple[str, ...]:
     return (*notes[:MOST_PLACES], *((f"and {rest} more",) if rest > 0 else ()))
 
 
-def survey(model: ModelRecord, file_name: str) -> None:
+def survey(
+    model: ModelRecord,
+    file_name: str,
+    *,
+    numerics: Numerics = Numerics.LITERT_REF,
+    expands_weights: bool = False,
+) -> None:
     """Checks operators, types, shapes of inputs and structure.
+
+    Args:
+        model: The file.
+        file_name: What diagnostics call it.
+        numerics: The kernel set that it is compiled for.
+        expands_weights: Whether integer weights under float activations are widened to float32.
 
     Raises:
         CompileError: BW104 to BW108, one diagnostic for each kind, with all places.
@@ -54,7 +72,7 @@ def survey(model: ModelRecord, file_name: str) -> None:
     for operator in model.operators:
         is_supported = operator.kind in OPERATORS or operator.index in known.operators
         (supported if is_supported else refused).append(operator)
-    whole = _Survey(model, file_name, supported, refused, known)
+    whole = _Survey(model, file_name, supported, refused, known, numerics, expands_weights)
     _check_operators(whole)
     _check_structure(whole)
     _check_hybrid(whole)
@@ -82,6 +100,13 @@ def _check_structure(whole: _Survey) -> None:
     variables = (tensor for tensor in used if tensor.is_variable and tensor.index not in brought)
     notes.extend(f"{tensor.label} is a variable that survives between runs" for tensor in variables)
     notes.extend(f"{tensor.label} is sparse" for tensor in used if tensor.is_sparse)
+    unassigned = unassigned_variables(model)
+    whole.report(
+        "BW107",
+        "the model reads variables that nothing assigns",
+        [f"variable '{name}', operator {readers[0].label}" for name, readers in unassigned.items()],
+        WITHOUT_VALUES,
+    )
     whole.report(
         "BW107",
         "the model's structure is not supported",
@@ -119,30 +144,45 @@ def _advice(kind: str) -> str | None:
     return f"{_SHAPES_ALONE}: {own}" if own else _SHAPES_ALONE
 
 
-def _hybrid_layers(model: ModelRecord) -> Iterator[tuple[OperatorRecord, TensorRecord]]:
-    """The layers that have integer weights under float activations, with these weights."""
-    for operator in model.operators:
+def _hybrid_layers(whole: _Survey) -> Iterator[tuple[OperatorRecord, TensorRecord, TfliteOperator]]:
+    """The layers that have integer weights where results are floats, with these weights and their row of the table."""
+    for operator in whole.model.operators:
         row = OPERATORS.get(operator.kind)
-        if row is None or not row.has_weights or len(operator.inputs) <= max(1, row.input_at):
+        if row is None or not row.hybrid or len(operator.inputs) < 2 or operator.inputs[1] == ABSENT:
             continue
-        both = operator.inputs[row.input_at], operator.inputs[1]
-        if ABSENT not in both:
-            source, weights = (model.tensors[index] for index in both)
-            if source.element_type == "FLOAT32" and weights.element_type in _INTEGERS:
-                yield operator, weights
+        weights = whole.model.tensors[operator.inputs[1]]
+        results = {whole.model.tensors[index].element_type for index in operator.outputs}
+        if results == {"FLOAT32"} and weights.element_type in _INTEGERS:
+            yield operator, weights, row
+
+
+def _refused_layers(whole: _Survey) -> list[tuple[OperatorRecord, TensorRecord]]:
+    """Those of them that the kernels have not, and that are not computed in float32 either."""
+    return [
+        (operator, weights)
+        for operator, weights, row in _hybrid_layers(whole)
+        if weights.element_type.lower() not in row.hybrid.get(whole.numerics, ())
+        and not (whole.expands_weights and weights.element_type in _EXPANDED)
+    ]
 
 
 def _check_hybrid(whole: _Survey) -> None:
-    """No layer has integer weights under float activations."""
+    """Integer weights under float activations are such as the kernels take."""
+    layers = _refused_layers(whole)
     notes = [
         f"operator {operator.label}{_result(whole.model, operator)}: weights are {weights.element_type}"
-        for operator, weights in _hybrid_layers(whole.model)
+        for operator, weights in layers
     ]
+    advice: list[str] = []
+    if whole.numerics is not Numerics.LITERT_REF:
+        advice.append(f"compile for --numerics {Numerics.LITERT_REF.value}")
+    if all(weights.element_type in _EXPANDED for _, weights in layers):
+        advice.append("compile with --weights expand, which computes these layers in float32")
     whole.report(
         "BW108",
-        "the model is hybrid: integer weights with float arithmetic",
+        f"{LIBRARIES[whole.numerics]} has no kernels for these weights with float activations",
         notes,
-        "quantise the whole model to int8 with a representative data set, or keep it in float32",
+        ", or ".join(advice) or "quantise the weights to int8",
     )
 
 
@@ -177,7 +217,7 @@ def _allowed_types(whole: _Survey, index: int) -> tuple[str, ...]:
 
 def _reported(whole: _Survey) -> set[int]:
     """Tensors whose types are no fault of their own: they are explained by an operator that is refused."""
-    reported = {weights.index for _, weights in _hybrid_layers(whole.model)}
+    reported = {weights.index for _, weights in _refused_layers(whole)}
     refused = {operator.index for operator in whole.refused}
     for operator in whole.model.operators:
         follows = not reported.isdisjoint(operator.operands) and operator.index not in refused
@@ -196,9 +236,10 @@ def _taken_as(model: ModelRecord, element_type: str) -> frozenset[int]:
         if row is not None and element_type not in row.types:
             if element_type not in row.results:
                 taken.difference_update(operator.outputs)
-            is_index = element_type in INDEX_TYPES
+            indices = row.indices if element_type in INDEX_TYPES else None
+            weights = 1 if element_type in row.narrow_weights else None
             taken.difference_update(
-                t for position, t in enumerate(operator.inputs) if not is_index or position != row.indices
+                t for position, t in enumerate(operator.inputs) if position not in (indices, weights)
             )
     return frozenset(taken)
 

@@ -1,6 +1,6 @@
 """The TFLite operators: one row for each that Bytewright compiles, and advice on others."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -14,6 +14,7 @@ from bytewright.frontends.tflite.activation import (
     convert_softmax,
     convert_unary,
 )
+from bytewright.frontends.tflite.activation16 import absolute16, interpolated16, sigmoid16
 from bytewright.frontends.tflite.batches import convert_batch_to_space, convert_space_to_batch
 from bytewright.frontends.tflite.cast import convert_cast
 from bytewright.frontends.tflite.conversion import Conversion
@@ -70,7 +71,13 @@ from bytewright.frontends.tflite.shape import (
     convert_transpose,
 )
 from bytewright.frontends.tflite.strided_slice import convert_strided_slice
+from bytewright.frontends.tflite.variables import (
+    convert_assign_variable,
+    convert_nothing,
+    convert_read_variable,
+)
 from bytewright.ops.arithmetic import tables
+from bytewright.ops.arithmetic.interpolation import exponential, logarithm, reciprocal_square_root
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.elementwise import (
     Add,
@@ -128,7 +135,9 @@ class TfliteOperator:
         cost_ms: What compiling it costs, roughly, in milliseconds (`limits.py`).
         int8_cost_ms: The same for an int8 result, where that is another.
         scale_cost_ms: What each scale of its weights costs besides.
-        has_weights: Its second operand is weights, which must not be integers under float activations.
+        hybrid: Where its second operand is weights: the types that these may have, by set of kernels, under activations
+            of float32 besides that.
+        narrow_weights: Types that a constant second operand may have beside int8 and float32.
         input_at: The position of its first operand that is data: what is multiplied with weights, moved or chosen.
         absent: What sets of kernels lack of it (`kernels_of.py`).
     """
@@ -142,7 +151,8 @@ class TfliteOperator:
     cost_ms: float = 0.15
     int8_cost_ms: float | None = None
     scale_cost_ms: float = 0.0
-    has_weights: bool = False
+    hybrid: Mapping[Numerics, tuple[str, ...]] = field(default_factory=dict[Numerics, tuple[str, ...]])
+    narrow_weights: tuple[str, ...] = ()
     input_at: int = 0
     absent: Absent = field(default_factory=dict[Numerics, tuple[str, ...]])
 
@@ -156,18 +166,29 @@ def _convert_ethos_u(conversion: Conversion) -> None:
 
 _CLAMPS = "fused activation: none, RELU, RELU6, RELU_N1_TO_1"
 _WEIGHTS = "constant weights, per tensor or per channel, zero point 0"
-_NUMBERS = ("int8", "float32", "int32", "int64")
+_INT8_OR_INT4 = "weights also int4, and either under float32 (not with tflm)"
+_INT8_UNDER_FLOAT = "int8 weights also under float32 (not with tflm)"
+_HYBRID_INT8 = {Numerics.LITERT_REF: ("int8",)}
+_HYBRID = {Numerics.LITERT_REF: ("int8", "int4")}
+_INT4 = ("int4",)
+_NUMBERS = ("int8", "int16", "float32", "int32", "int64")
+_BUT_INT16 = ("int8", "float32", "int32", "int64")
 _MOVED = (*_NUMBERS, "bool")
+_ACTIVATIONS = ("int8", "int16", "float32")
+_KEPT = (*_MOVED, "uint8", "resource")
 _FLOAT = ("float32",)
 _BOTH = ("int8", "float32")
 _BOTH_AND_INT32 = (*_BOTH, "int32")
 _NOT_IN_TFLM = {Numerics.TFLM: _BOTH}
 _FLOAT_ALONE = dict.fromkeys(Numerics, ("int8",))
-_FLOAT_IN_TFLM = {Numerics.TFLM: ("int8",)}
+_FLOAT_IN_TFLM = {Numerics.TFLM: ("int8", "int16")}
+_NO_INT16_IN_TFLM: Absent = {Numerics.TFLM: ("int16",)}
 # What moves bytes there is for some types alone.
-_MOVED_IN_TFLM: Absent = {Numerics.TFLM: ("int32", "int64", "bool")}
+_MOVED_IN_TFLM: Absent = {Numerics.TFLM: ("int16", "int32", "int64", "bool")}
+_ALSO_INT16_MOVED_IN_TFLM: Absent = {Numerics.TFLM: ("int32", "int64", "bool")}
 _NO_INT64_IN_TFLM: Absent = {Numerics.TFLM: ("int64",)}
 _FEW_MOVED = "tflm: int8 and float32 alone"
+_ALSO_INT16_MOVED = "tflm: int8, int16 and float32 alone"
 _OF_BELOW_ONE = "int8: scales below 1"
 _POOLS = f"tflm: input and output quantised alike; {_CLAMPS}"
 
@@ -175,14 +196,16 @@ _RESIZED = "constant size; align_corners or half_pixel_centers, or neither"
 
 OPERATORS: dict[str, TfliteOperator] = {
     "ABS": TfliteOperator(
-        partial(convert_unary, operation=Abs(), int8=tables.absolute, integers=emit_magnitude),
+        partial(
+            convert_unary, operation=Abs(), int8=tables.absolute, int16=absolute16, integers=emit_magnitude
+        ),
         limits="tflm: not int32",
-        types=_BOTH_AND_INT32,
         int8_cost_ms=0.4,
+        types=(*_ACTIVATIONS, "int32"),
         absent={Numerics.TFLM: ("int32",)},
     ),
     "ADD": TfliteOperator(
-        partial(convert_binary, operation=Add(), wrapping=WrappingAdd(), int8=sum_form),
+        partial(convert_binary, operation=Add(), wrapping=WrappingAdd(), quantised=sum_form),
         "AddOptions",
         f"broadcasting; {_CLAMPS}; int32 and int64 wrap; tflm: no int64, and no fused activation of int32",
         types=_NUMBERS,
@@ -190,15 +213,17 @@ OPERATORS: dict[str, TfliteOperator] = {
         int8_cost_ms=1.4,
     ),
     "ADD_N": TfliteOperator(partial(convert_add_n, operation=Add()), types=_FLOAT),
+    "ASSIGN_VARIABLE": TfliteOperator(convert_assign_variable, types=_KEPT),
     "AVERAGE_POOL_2D": TfliteOperator(
-        partial(convert_pool, kind=TflAveragePool2d), "Pool2DOptions", _POOLS, cost_ms=2.0
+        partial(convert_pool, kind=TflAveragePool2d), "Pool2DOptions", _POOLS, cost_ms=2.0, types=_ACTIVATIONS
     ),
     "BATCH_MATMUL": TfliteOperator(
         convert_batch_matmul,
         "BatchMatMulOptions",
-        "either operand constant, or none; 2 to 5 axes; one scale for each operand",
+        f"either operand constant, or none; 2 to 5 axes; one scale for each operand; {_INT8_UNDER_FLOAT}, one matrix",
         cost_ms=2.5,
-        has_weights=True,
+        hybrid=_HYBRID_INT8,
+        types=_ACTIVATIONS,
     ),
     "BATCH_TO_SPACE_ND": TfliteOperator(
         convert_batch_to_space,
@@ -208,6 +233,9 @@ OPERATORS: dict[str, TfliteOperator] = {
         absent=_MOVED_IN_TFLM,
     ),
     "BROADCAST_TO": TfliteOperator(convert_broadcast_to, limits="constant shape", cost_ms=1.5, types=_MOVED),
+    "CALL_ONCE": TfliteOperator(
+        convert_nothing, limits="of a subgraph that assigns constants to variables", types=("resource",)
+    ),
     "CAST": TfliteOperator(
         convert_cast,
         limits="raw values; integers wrap, floats are truncated and saturate; tflm: neither uint8 nor int64",
@@ -223,27 +251,39 @@ OPERATORS: dict[str, TfliteOperator] = {
         types=_MOVED,
     ),
     "CONV_2D": TfliteOperator(
-        convert_conv2d, "Conv2DOptions", f"{_WEIGHTS}; {_CLAMPS}", cost_ms=2.5, has_weights=True
+        convert_conv2d,
+        "Conv2DOptions",
+        f"{_WEIGHTS}; {_INT8_OR_INT4}; {_CLAMPS}",
+        cost_ms=2.5,
+        hybrid=_HYBRID,
+        narrow_weights=_INT4,
+        types=_ACTIVATIONS,
     ),
     "COS": TfliteOperator(partial(convert_unary, operation=Cos()), types=_FLOAT, absent=_FLOAT_ALONE),
     "CUSTOM 'ethos-u'": TfliteOperator(
         _convert_ethos_u, limits=f"made by Vela for {DECODED_PRODUCTS}; tflm", types=("int8",), cost_ms=5.0
     ),
     "DEPTHWISE_CONV_2D": TfliteOperator(
-        convert_depthwise, "DepthwiseConv2DOptions", f"{_WEIGHTS}; {_CLAMPS}", cost_ms=2.5, has_weights=True
+        convert_depthwise,
+        "DepthwiseConv2DOptions",
+        f"{_WEIGHTS}; weights of int8 activations also int4; {_INT8_UNDER_FLOAT}; {_CLAMPS}",
+        cost_ms=2.5,
+        hybrid=_HYBRID_INT8,
+        narrow_weights=_INT4,
+        types=_ACTIVATIONS,
     ),
     "DEPTH_TO_SPACE": TfliteOperator(
         convert_depth_to_space,
         "DepthToSpaceOptions",
         _FEW_MOVED,
         cost_ms=1.5,
-        types=_NUMBERS,
+        types=_BUT_INT16,
         absent=_MOVED_IN_TFLM,
     ),
     "DEQUANTIZE": TfliteOperator(
         convert_dequantize,
         limits="to float32; constants also per channel, of int4 or float16 (none of these with tflm)",
-        types=("int8", "uint8", "int4", "float16"),
+        types=("int8", "uint8", "int16", "int4", "float16"),
         absent={Numerics.TFLM: ("int4", "float16")},
     ),
     "DIV": TfliteOperator(
@@ -256,25 +296,32 @@ OPERATORS: dict[str, TfliteOperator] = {
     "ELU": TfliteOperator(partial(convert_unary, operation=TflElu(), int8=tables.elu), int8_cost_ms=5.0),
     "EMBEDDING_LOOKUP": TfliteOperator(
         convert_embedding_lookup,
-        limits="float32 rows; indices int32, or constant; one that is outside means the nearest",
+        limits="rows of float32, int8 or int4, per tensor or per row, zero point 0 (tflm: neither int4 nor per row); "
+        "indices int32, or constant; one that is outside means the nearest",
         types=("float32",),
         indices=0,
+        hybrid={Numerics.LITERT_REF: ("int8", "int4"), Numerics.TFLM: ("int8",)},
+        narrow_weights=_INT4,
         cost_ms=1.5,
     ),
     "EQUAL": TfliteOperator(
         convert_comparison,
         limits=f"broadcasting; {_OF_BELOW_ONE}",
-        types=(*_NUMBERS, "bool"),
+        types=(*_BUT_INT16, "bool"),
         int8_cost_ms=1.0,
     ),
     "EXP": TfliteOperator(
-        partial(convert_unary, operation=Exp(), int8=tables.exponential),
+        partial(convert_unary, operation=Exp(), int8=tables.exponential, int16=interpolated16(exponential)),
         limits="tflm: float32 alone",
         int8_cost_ms=5.0,
         absent=_FLOAT_IN_TFLM,
+        types=_ACTIVATIONS,
     ),
     "EXPAND_DIMS": TfliteOperator(
-        convert_expand_dims, limits=f"constant axis; {_FEW_MOVED}", types=_MOVED, absent=_MOVED_IN_TFLM
+        convert_expand_dims,
+        limits=f"constant axis; {_ALSO_INT16_MOVED}",
+        types=_MOVED,
+        absent=_ALSO_INT16_MOVED_IN_TFLM,
     ),
     "FLOOR": TfliteOperator(partial(convert_unary, operation=Floor()), types=_FLOAT, absent=_FLOAT_ALONE),
     "FLOOR_DIV": TfliteOperator(
@@ -286,16 +333,18 @@ OPERATORS: dict[str, TfliteOperator] = {
     "FLOOR_MOD": TfliteOperator(
         partial(convert_plain_binary, operation=TflFloorMod(), dtypes=(ir.DType.I32, ir.DType.I64)),
         limits="broadcasting; int8: of raw values; a divisor of zero is one; tflm: float32 alone",
-        types=_NUMBERS,
+        types=_BUT_INT16,
         absent={Numerics.TFLM: ("int8", "int32", "int64")},
     ),
     "FULLY_CONNECTED": TfliteOperator(
         convert_fully_connected,
         "FullyConnectedOptions",
-        f"{_WEIGHTS}, or computed, with one scale; not shuffled; {_CLAMPS}",
+        f"{_WEIGHTS}, or computed, with one scale; {_INT8_OR_INT4}; not shuffled; {_CLAMPS}",
         cost_ms=2.5,
         scale_cost_ms=0.7,  # each is fitted to double precision
-        has_weights=True,
+        hybrid=_HYBRID,
+        narrow_weights=_INT4,
+        types=_ACTIVATIONS,
     ),
     "GATHER": TfliteOperator(
         convert_gather,
@@ -311,13 +360,14 @@ OPERATORS: dict[str, TfliteOperator] = {
         "GeluOptions",
         "as defined, or approximated by tanh; not with tflm",
         int8_cost_ms=5.0,
-        absent=_NOT_IN_TFLM,
+        absent={Numerics.TFLM: _ACTIVATIONS},
+        types=_ACTIVATIONS,
     ),
     "GREATER": TfliteOperator(
-        convert_comparison, limits=f"broadcasting; {_OF_BELOW_ONE}", types=_NUMBERS, int8_cost_ms=1.0
+        convert_comparison, limits=f"broadcasting; {_OF_BELOW_ONE}", types=_BUT_INT16, int8_cost_ms=1.0
     ),
     "GREATER_EQUAL": TfliteOperator(
-        convert_comparison, limits=f"broadcasting; {_OF_BELOW_ONE}", types=_NUMBERS, int8_cost_ms=1.0
+        convert_comparison, limits=f"broadcasting; {_OF_BELOW_ONE}", types=_BUT_INT16, int8_cost_ms=1.0
     ),
     "HARD_SWISH": TfliteOperator(
         partial(convert_unary, operation=TflHardSwish(), int8=tables.hard_swish),
@@ -327,18 +377,21 @@ OPERATORS: dict[str, TfliteOperator] = {
     "L2_NORMALIZATION": TfliteOperator(
         convert_l2_normalization, "L2NormOptions", "last axis; no fused activation", types=_FLOAT, cost_ms=2.0
     ),
-    "LEAKY_RELU": TfliteOperator(convert_leaky_relu, "LeakyReluOptions", int8_cost_ms=0.4),
+    "LEAKY_RELU": TfliteOperator(
+        convert_leaky_relu, "LeakyReluOptions", int8_cost_ms=0.4, types=_ACTIVATIONS
+    ),
     "LESS": TfliteOperator(
-        convert_comparison, limits=f"broadcasting; {_OF_BELOW_ONE}", types=_NUMBERS, int8_cost_ms=1.0
+        convert_comparison, limits=f"broadcasting; {_OF_BELOW_ONE}", types=_BUT_INT16, int8_cost_ms=1.0
     ),
     "LESS_EQUAL": TfliteOperator(
-        convert_comparison, limits=f"broadcasting; {_OF_BELOW_ONE}", types=_NUMBERS, int8_cost_ms=1.0
+        convert_comparison, limits=f"broadcasting; {_OF_BELOW_ONE}", types=_BUT_INT16, int8_cost_ms=1.0
     ),
     "LOG": TfliteOperator(
-        partial(convert_unary, operation=Log(), int8=tables.logarithm),
+        partial(convert_unary, operation=Log(), int8=tables.logarithm, int16=interpolated16(logarithm)),
         limits="tflm: float32 alone",
         int8_cost_ms=5.0,
         absent=_FLOAT_IN_TFLM,
+        types=_ACTIVATIONS,
     ),
     "LOGICAL_AND": TfliteOperator(
         partial(convert_logical, operation=LogicalAnd()), limits="broadcasting", types=("bool",)
@@ -348,9 +401,10 @@ OPERATORS: dict[str, TfliteOperator] = {
         partial(convert_logical, operation=LogicalOr()), limits="broadcasting", types=("bool",)
     ),
     "LOGISTIC": TfliteOperator(
-        partial(convert_unary, operation=Sigmoid(), int8=tables.logistic),
+        partial(convert_unary, operation=Sigmoid(), int8=tables.logistic, int16=sigmoid16),
         limits="int8: output scale 1/256 with any zero point (litert-ref), zero point -128 with any scale (tflm)",
         int8_cost_ms=5.0,
+        types=_ACTIVATIONS,
     ),
     "LOG_SOFTMAX": TfliteOperator(
         convert_log_softmax,
@@ -363,12 +417,12 @@ OPERATORS: dict[str, TfliteOperator] = {
         types=_NUMBERS,
     ),
     "MAX_POOL_2D": TfliteOperator(
-        partial(convert_pool, kind=MaxPool2d), "Pool2DOptions", _POOLS, cost_ms=2.0
+        partial(convert_pool, kind=MaxPool2d), "Pool2DOptions", _POOLS, cost_ms=2.0, types=_ACTIVATIONS
     ),
     "MEAN": TfliteOperator(
         convert_mean,
         "ReducerOptions",
-        f"constant axes; int32 and int64 truncate; {_FEW_MOVED}",
+        f"constant axes; int32 and int64 truncate; {_ALSO_INT16_MOVED}",
         cost_ms=2.0,
         types=_NUMBERS,
         absent={Numerics.TFLM: ("int32", "int64")},
@@ -387,7 +441,7 @@ OPERATORS: dict[str, TfliteOperator] = {
         absent=_MOVED_IN_TFLM,
     ),
     "MUL": TfliteOperator(
-        partial(convert_binary, operation=Mul(), wrapping=WrappingMul(), int8=product_form),
+        partial(convert_binary, operation=Mul(), wrapping=WrappingMul(), quantised=product_form),
         "MulOptions",
         f"broadcasting; {_CLAMPS}; int32 and int64 wrap; tflm: not int64",
         types=_NUMBERS,
@@ -397,13 +451,13 @@ OPERATORS: dict[str, TfliteOperator] = {
     "NEG": TfliteOperator(
         partial(convert_unary, operation=Negate(), int8=tables.negate, integers=emit_negated),
         limits="int8: of raw values; tflm: float32 alone",
-        types=_NUMBERS,
+        types=_BUT_INT16,
         absent={Numerics.TFLM: ("int8", "int32", "int64")},
     ),
     "NOT_EQUAL": TfliteOperator(
         convert_comparison,
         limits=f"broadcasting; {_OF_BELOW_ONE}",
-        types=(*_NUMBERS, "bool"),
+        types=(*_BUT_INT16, "bool"),
         int8_cost_ms=1.0,
     ),
     "PACK": TfliteOperator(
@@ -432,9 +486,15 @@ OPERATORS: dict[str, TfliteOperator] = {
     "PRELU": TfliteOperator(convert_prelu, limits="a slope that broadcasts to the input", int8_cost_ms=2.0),
     "QUANTIZE": TfliteOperator(
         convert_quantize,
-        limits="to int8 or uint8; to uint8 from int8 alone with tflm",
-        types=("int8", "uint8", "float32"),
-        absent={Numerics.TFLM: ("float32 to uint8", "uint8 to uint8")},
+        limits="to int8, uint8 or int16, but from int16 to uint8; tflm: to uint8 from int8 alone, from uint8 to int8",
+        types=("int8", "uint8", "int16", "float32"),
+        absent={
+            Numerics.LITERT_REF: ("int16 to uint8",),
+            Numerics.TFLM: ("float32 to uint8", "uint8 to uint8", "int16 to uint8", "uint8 to int16"),
+        },
+    ),
+    "READ_VARIABLE": TfliteOperator(
+        convert_read_variable, limits="of a variable that is assigned, in a run or once", types=_KEPT
     ),
     "REDUCE_ALL": TfliteOperator(
         partial(convert_truths, kind=ReduceAll),
@@ -457,7 +517,7 @@ OPERATORS: dict[str, TfliteOperator] = {
         f"constant axes; int8: input and output quantised alike; {_FEW_MOVED}",
         cost_ms=2.0,
         types=_NUMBERS,
-        absent={Numerics.TFLM: ("int32", "int64")},
+        absent={Numerics.TFLM: ("int16", "int32", "int64")},
     ),
     "REDUCE_MIN": TfliteOperator(
         partial(convert_reduced_extremum, kind=ReduceMin),
@@ -465,7 +525,7 @@ OPERATORS: dict[str, TfliteOperator] = {
         f"constant axes; int8: input and output quantised alike; {_FEW_MOVED}",
         cost_ms=2.0,
         types=_NUMBERS,
-        absent={Numerics.TFLM: ("int32", "int64")},
+        absent={Numerics.TFLM: ("int16", "int32", "int64")},
     ),
     "REDUCE_PROD": TfliteOperator(
         convert_product,
@@ -475,23 +535,40 @@ OPERATORS: dict[str, TfliteOperator] = {
         cost_ms=2.0,
         absent={Numerics.TFLM: ("float32", "int32", "int64")},
     ),
-    "RELU": TfliteOperator(convert_relu),
-    "RELU6": TfliteOperator(convert_relu),
+    "RELU": TfliteOperator(convert_relu, types=_ACTIVATIONS),
+    "RELU6": TfliteOperator(convert_relu, types=_ACTIVATIONS),
     "RELU_0_TO_1": TfliteOperator(convert_relu, limits="not with tflm", absent=_NOT_IN_TFLM),
     "RELU_N1_TO_1": TfliteOperator(convert_relu, limits="not with tflm", absent=_NOT_IN_TFLM),
     "RESHAPE": TfliteOperator(convert_reshape, "ReshapeOptions", "constant shape", types=_MOVED),
     "RESIZE_BILINEAR": TfliteOperator(
-        partial(convert_resize, kind=TflResizeBilinear), "ResizeBilinearOptions", _RESIZED, cost_ms=2.0
+        partial(convert_resize, kind=TflResizeBilinear),
+        "ResizeBilinearOptions",
+        _RESIZED,
+        cost_ms=2.0,
+        types=_ACTIVATIONS,
+        absent=_NO_INT16_IN_TFLM,
     ),
     "RESIZE_NEAREST_NEIGHBOR": TfliteOperator(
-        partial(convert_resize, kind=TflResizeNearest), "ResizeNearestNeighborOptions", _RESIZED, cost_ms=1.5
+        partial(convert_resize, kind=TflResizeNearest),
+        "ResizeNearestNeighborOptions",
+        _RESIZED,
+        cost_ms=1.5,
+        types=_ACTIVATIONS,
     ),
     "REVERSE_V2": TfliteOperator(
         convert_reverse, "ReverseV2Options", "constant axes", cost_ms=1.5, types=_MOVED
     ),
     "ROUND": TfliteOperator(partial(convert_unary, operation=TflRound()), types=_FLOAT, absent=_FLOAT_ALONE),
     "RSQRT": TfliteOperator(
-        partial(convert_unary, operation=Rsqrt(), int8=tables.reciprocal_square_root), int8_cost_ms=10.0
+        partial(
+            convert_unary,
+            operation=Rsqrt(),
+            int8=tables.reciprocal_square_root,
+            int16=interpolated16(reciprocal_square_root),
+        ),
+        int8_cost_ms=10.0,
+        types=_ACTIVATIONS,
+        absent=_NO_INT16_IN_TFLM,
     ),
     "SELECT": TfliteOperator(
         convert_select,
@@ -502,7 +579,7 @@ OPERATORS: dict[str, TfliteOperator] = {
     ),
     "SELECT_V2": TfliteOperator(
         convert_select,
-        limits=f"broadcasting; {_FEW_MOVED}",
+        limits=f"broadcasting; {_ALSO_INT16_MOVED}",
         types=(*_NUMBERS, "bool"),
         input_at=1,
         absent={Numerics.TFLM: ("int32", "int64", "bool")},
@@ -526,6 +603,7 @@ OPERATORS: dict[str, TfliteOperator] = {
         "SoftmaxOptions",
         "last axis; int8: output scale 1/256, zero point -128, at most 4095 values a row",
         cost_ms=2.5,
+        types=_ACTIVATIONS,
     ),
     "SPACE_TO_BATCH_ND": TfliteOperator(
         convert_space_to_batch,
@@ -539,7 +617,7 @@ OPERATORS: dict[str, TfliteOperator] = {
         "SpaceToDepthOptions",
         _FEW_MOVED,
         cost_ms=1.5,
-        types=_NUMBERS,
+        types=_BUT_INT16,
         absent=_MOVED_IN_TFLM,
     ),
     "SPLIT": TfliteOperator(
@@ -581,7 +659,7 @@ OPERATORS: dict[str, TfliteOperator] = {
         absent=_NO_INT64_IN_TFLM,
     ),
     "SUB": TfliteOperator(
-        partial(convert_binary, operation=Sub(), wrapping=WrappingSub(), int8=sum_form),
+        partial(convert_binary, operation=Sub(), wrapping=WrappingSub(), quantised=sum_form),
         "SubOptions",
         f"broadcasting; {_CLAMPS}; int32 and int64 wrap; tflm: not int64",
         types=_NUMBERS,
@@ -593,13 +671,14 @@ OPERATORS: dict[str, TfliteOperator] = {
         "ReducerOptions",
         f"constant axes; int32 and int64 wrap; {_FEW_MOVED}",
         cost_ms=2.0,
-        types=_NUMBERS,
+        types=_BUT_INT16,
         absent={Numerics.TFLM: ("int32", "int64")},
     ),
     "TANH": TfliteOperator(
-        partial(convert_unary, operation=Tanh(), int8=tables.tanh),
+        partial(convert_unary, operation=Tanh(), int8=tables.tanh, int16=sigmoid16),
         limits="tflm: the result is taken to have scale 1/128 and zero point 0, as its kernel does",
         int8_cost_ms=5.0,
+        types=_ACTIVATIONS,
     ),
     "TILE": TfliteOperator(
         convert_tile,
@@ -610,27 +689,29 @@ OPERATORS: dict[str, TfliteOperator] = {
     ),
     "TRANSPOSE": TfliteOperator(
         convert_transpose,
-        limits=f"constant permutation; {_FEW_MOVED}",
+        limits=f"constant permutation; {_ALSO_INT16_MOVED}",
         cost_ms=1.5,
         types=_MOVED,
-        absent=_MOVED_IN_TFLM,
+        absent=_ALSO_INT16_MOVED_IN_TFLM,
     ),
     "TRANSPOSE_CONV": TfliteOperator(
         convert_transpose_conv,
         "TransposeConvOptions",
-        f"constant output shape; {_WEIGHTS}; {_CLAMPS}",
+        f"constant output shape; {_WEIGHTS}; {_INT8_UNDER_FLOAT}; {_CLAMPS}",
         cost_ms=2.5,
-        has_weights=True,
+        hybrid=_HYBRID_INT8,
         input_at=2,
+        types=_ACTIVATIONS,
     ),
     "UNPACK": TfliteOperator(
         convert_unpack,
         "UnpackOptions",
         "results quantised as the operand is; tflm: not bool",
         cost_ms=1.5,
-        types=(*_BOTH_AND_INT32, "bool"),
+        types=(*_ACTIVATIONS, "int32", "bool"),
         absent={Numerics.TFLM: ("bool",)},
     ),
+    "VAR_HANDLE": TfliteOperator(convert_nothing, types=("resource",)),
 }
 
 SUPPORTED = tuple(SupportedOperator(name, row.types, row.limits) for name, row in OPERATORS.items())

@@ -7,6 +7,7 @@ uses but that was born outside lives for the whole loop. An arena, and what is r
 bodies of the calls that request from it, and the arena from the first to the last of them.
 A truth value that the entry branches on is read in a tick of its own, before both sides, which follow each other.
 Inputs of the model live from the start, because the application has already written them, and outputs to the end.
+States do both: what a run leaves there is what the next one finds.
 Lifetimes are half-open. Beside them stands which devices touch each buffer (`touch.py`).
 """
 
@@ -287,7 +288,7 @@ class _Reader(Interpreter):
         self.tick = ticks[1]
 
     def extend(self, definition: ir.BufferParameter | ir.Allocate) -> None:
-        """Keeps inputs and outputs alive for the application, which touches them on the entry's device.
+        """Keeps inputs, outputs and states alive for the application, which touches them on the entry's device.
 
         Those in a workspace have their bytes even if no step touches them.
         """
@@ -295,7 +296,10 @@ class _Reader(Interpreter):
         if border is None or (isinstance(definition, ir.BufferParameter) and name not in self.lifetimes):
             return
         end = max(self.tick, 1)
-        self.lifetimes.touch(name, (0, 1) if border is ir.Border.INPUT else (end - 1, end))
+        if border is not ir.Border.OUTPUT:
+            self.lifetimes.touch(name, (0, 1))
+        if border is not ir.Border.INPUT:
+            self.lifetimes.touch(name, (end - 1, end))
         device = self.entry.device
         own = Touch(device, f"the application touches it on device '{device}'")
         self.touches[name] = united(self.touches.get(name, ()), (own,))

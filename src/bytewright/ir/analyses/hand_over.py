@@ -38,7 +38,7 @@ def execute_function(model: str, device: str) -> str:
 def num_spans(module: ir.Module, target: Target) -> int:
     """How many spans the entry holds at once at most: all that devices are lent for a run, and those of one job."""
     devices = devices_of(module)
-    ports = sum(len(ir.border_buffers(entry, border)) for entry in module.entries for border in ir.Border)
+    ports = sum(len(ir.border_buffers(entry, border)) for entry in module.entries for border in ir.SIDES)
     lent = sum(len([p for p in target.pools if name in p.devices]) + ports for name in devices)
     kernels = [kernel for name in devices for kernel in handed_to(module, name)]
     return lent + max((len(kernel.buffer_parameters) for kernel in kernels), default=0)

@@ -62,6 +62,12 @@ class Evaluator:
         self._pools = Pools()
         self._namespace = namespace(self._pools)
         exec(_scalar_functions(), self._namespace)
+        self._initial = {
+            buffer.name: bytes(ir.size_bytes(buffer)) if port.initial is None else port.initial.content
+            for entry in module.entries
+            for buffer, port in zip(ir.border_buffers(entry, ir.Border.STATE), module.state, strict=True)
+        }
+        self.reset()
         constants: dict[str, tuple[ir.Buffer, str]] = {}
         for position, constant in enumerate(module.constant_buffers):
             python = f"k{position}"
@@ -88,6 +94,14 @@ class Evaluator:
                 offset, pool = statement.storage.offset, statement.storage.pool
                 if offset is not None and pool is not None:
                     self._pools.reserve(pool, offset + ir.size_bytes(statement.buffer))
+
+    def reset(self, saved: Mapping[str, bytes] | None = None) -> None:
+        """The next run finds every state as before the first run, or as it was saved."""
+        self._pools.begin(self._initial | dict(saved or {}))
+
+    def saved(self) -> dict[str, bytes]:
+        """The bytes of each state, by the name of its buffer."""
+        return self._pools.saved()
 
     def run(
         self, name: str, arguments: Mapping[str, Argument], require_complete: bool = True

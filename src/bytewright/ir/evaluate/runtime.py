@@ -8,6 +8,7 @@ another one left is found, also where both are alive in one call.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
@@ -269,10 +270,12 @@ def _is_odd(value: float) -> bool:
 
 
 class Pools:
-    """The workspace pools of a planned module, each as large as its buffers ask."""
+    """The workspace pools of a planned module, each as large as its buffers ask; and what survives runs."""
 
     def __init__(self) -> None:
         self._pools: dict[str, tuple[bytearray, bytearray]] = {}
+        self._begun_with: dict[str, bytes] = {}  # of each state
+        self._kept: dict[str, Pair] = {}  # of the states that a run has met
 
     def reserve(self, pool: str, size_bytes: int) -> None:
         """Makes the pool at least this large; before anything runs."""
@@ -282,15 +285,38 @@ class Pools:
 
     def place(self, pool: str, offset: int, num_elements: int, kind: str, mark: int) -> Pair:
         """The elements of a planned buffer; what it left there when it was last allocated counts as not written."""
+        data, written = self._at(pool, offset, num_elements, kind)
+        rt_forget(written, mark)
+        return data, written
+
+    def keep(self, name: str, place: tuple[str, int] | None, num_elements: int, kind: str, mark: int) -> Pair:
+        """The elements of a state, as the run before left them; its place is a pool and an offset, once planned."""
+        if name not in self._kept:
+            found = rt_allocate(num_elements, kind) if place is None else self._at(*place, num_elements, kind)
+            data, written = found
+            recast(data, "B")[:] = self._begun_with[name]
+            np.frombuffer(written, dtype=f"u{written.itemsize}")[:] = mark
+            self._kept[name] = found
+        return self._kept[name]
+
+    def begin(self, states: Mapping[str, bytes]) -> None:
+        """The bytes that the next run finds in each state."""
+        self._begun_with, self._kept = dict(states), {}
+
+    def saved(self) -> dict[str, bytes]:
+        """The bytes of each state, as the last run left it."""
+        kept = {name: recast(data, "B").tobytes() for name, (data, _) in self._kept.items()}
+        return self._begun_with | kept
+
+    def _at(self, pool: str, offset: int, num_elements: int, kind: str) -> Pair:
         size = np.dtype(kind).itemsize
         end = offset + num_elements * size
         data, shadow = self._pools[pool]
         written = recast(memoryview(shadow)[offset:end], SHADOW_FORMATS[size])
-        rt_forget(written, mark)
         return recast(memoryview(data)[offset:end], kind), written
 
 
 def namespace(pools: Pools) -> dict[str, object]:
     """The global names of translated functions: those of this module that begin so, and the pools."""
     helpers = {name: value for name, value in globals().items() if name.startswith("rt_")}
-    return {**helpers, "rt_pool": pools.place}
+    return {**helpers, "rt_pool": pools.place, "rt_keep": pools.keep}

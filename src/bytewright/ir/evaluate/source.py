@@ -187,14 +187,23 @@ class _Translator:
         if buffer.name in self.scalars:
             self.line(f"{python} = None")
             return
-        offset, pool = statement.storage.offset, statement.storage.pool
-        kind = FORMATS[buffer.dtype]
-        if offset is None or pool is None:
+        offset, pool, kind = statement.storage.offset, statement.storage.pool, FORMATS[buffer.dtype]
+        place = None if offset is None or pool is None else (pool, offset)
+        if statement.storage.border is ir.Border.STATE:
+            mark = written_mark(buffer.dtype, self.num_planned)
+            self.num_planned += 1
+            length = self.length(buffer)
+            self.line(
+                f"{python}, {python}_s = rt_keep({buffer.name!r}, {place!r}, {length}, {kind!r}, {mark})"
+            )
+            self.line(f"{python}_w = {mark}")
+        elif place is None:
             self.line(f"{python}, {python}_s = rt_allocate({self.length(buffer)}, {kind!r})")
             self.line(f"{python}_w = {written_mark(buffer.dtype)}")
         else:
             mark = written_mark(buffer.dtype, self.num_planned)
             self.num_planned += 1
+            pool, offset = place
             self.line(
                 f"{python}, {python}_s = rt_pool({pool!r}, {offset!r}, {self.length(buffer)}, {kind!r}, {mark})"
             )

@@ -13,6 +13,7 @@ from bytewright import ir
 from bytewright.ir.scalar_functions import SCALAR_FUNCTIONS
 from bytewright.ir.text.notation import prim_name
 from bytewright.ir.text.reader import NUMBER, Reader
+from bytewright.ir.text.words import Word
 from bytewright.ir.walk import as_any
 from bytewright.target.mistake import did_you_mean
 
@@ -71,7 +72,7 @@ def format_expression(expression: ir.Expr, binding: int = 0) -> str:
             return f"{node.function.name}({', '.join(map(format_expression, node.operands))})"
         case ir.Select():
             sides = (node.condition, node.if_true, node.if_false)
-            return f"select({', '.join(format_expression(side) for side in sides)})"
+            return f"{Word.SELECT}({', '.join(format_expression(side) for side in sides)})"
         case ir.Binary():
             return _format_binary(node, binding)
         case _:
@@ -102,7 +103,7 @@ def _read_operand(reader: Reader, names: Defined) -> ir.Expr:
             inner = read_expression(reader, names)
         reader.expect(")")
         return inner
-    for text, value in (("true", 1), ("false", 0)):
+    for text, value in ((Word.TRUE, 1), (Word.FALSE, 0)):
         if reader.accept(text):
             return ir.Const(value, ir.DType.BOOL)
     if (found := reader.match(_CONSTANT)) is not None:
@@ -137,7 +138,7 @@ def _format_binary(node: ir.Binary, binding: int) -> str:
 
 def _format_constant(node: ir.Const) -> str:
     if node.dtype is ir.DType.BOOL and node.value in (0, 1):
-        return "true" if node.value else "false"
+        return Word.TRUE if node.value else Word.FALSE
     suffix = "" if node.dtype is ir.DType.I32 else f":{node.dtype.value}"
     return f"{node.value!r}{suffix}"
 
@@ -162,13 +163,13 @@ def _read_application(reader: Reader, names: Defined, word: str, start: int) -> 
             return ir.ScalarCall(function, operands)
         case (operand,) if word in _DTYPES:
             return ir.Cast(operand, _DTYPES[word])
-        case (left, right) if word in ("min", "max"):
+        case (left, right) if word in (Word.MIN, Word.MAX):
             return ir.Binary(ir.BinaryOperator(word), left, right)
-        case (condition, if_true, if_false) if word == "select":
+        case (condition, if_true, if_false) if word == Word.SELECT:
             return ir.Select(condition, if_true, if_false)
         case _:
             what = f"'{word}' of {len(operands)} operands does not exist"
-            known = ", ".join([*SCALAR_FUNCTIONS, *_DTYPES, "min", "max", "select"])
+            known = ", ".join([*SCALAR_FUNCTIONS, *_DTYPES, Word.MIN, Word.MAX, Word.SELECT])
             return reader.refuse(what, start, f"there are {known}")
 
 

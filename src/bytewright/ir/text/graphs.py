@@ -20,12 +20,13 @@ from bytewright.ir.text.notation import (
     wrapped,
 )
 from bytewright.ir.text.reader import Reader
+from bytewright.ir.text.words import Word
 
 
 def format_typed(value: ir.Value | ir.Port) -> str:
     """`%name : tensor<...> quant(scale, zero point)`."""
     known = value.quantization
-    quantization = "" if known is None else f" quant({known.scale!r}, {known.zero_point})"
+    quantization = "" if known is None else f" {Word.QUANT}({known.scale!r}, {known.zero_point})"
     return f"{graph_name(value.name)} : {value.type}{quantization}"
 
 
@@ -35,7 +36,7 @@ def read_typed(reader: Reader) -> ir.Value:
     reader.expect(":")
     type_ = reader.tensor_type()
     quantization = None
-    if reader.accept("quant("):
+    if reader.accept(f"{Word.QUANT}("):
         scale = float(reader.number())
         reader.expect(",")
         quantization = ir.Quantization(scale, reader.integer())
@@ -45,13 +46,13 @@ def read_typed(reader: Reader) -> ir.Value:
 
 def _format_value(value: ir.Value) -> str:
     """The same, and why it is at its place: `because("...")`."""
-    because = "" if value.reason is None else f" because({quoted(value.reason)})"
+    because = "" if value.reason is None else f" {Word.BECAUSE}({quoted(value.reason)})"
     return f"{format_typed(value)}{because}"
 
 
 def _read_value(reader: Reader) -> ir.Value:
     value = read_typed(reader)
-    if not reader.accept("because("):
+    if not reader.accept(f"{Word.BECAUSE}("):
         return value
     reason = reader.string()
     reader.expect(")")
@@ -93,7 +94,7 @@ def print_function(function: ir.Function, notes: Notes | None = None) -> str:
     remarks = notes or {}
     parameters = ", ".join(map(_format_value, function.parameters))
     results = ", ".join(map(graph_name, function.results))
-    head = f"func {prim_name(function.name)}({parameters}) -> ({results}) {{"
+    head = f"{Word.FUNC} {prim_name(function.name)}({parameters}) -> ({results}) {{"
     lines = [*wrapped(head, ""), *note_lines(function, remarks, "")]
     for node in function.nodes:
         lines.extend(wrapped(_format_node(node), INDENT))

@@ -15,6 +15,7 @@ from bytewright.ir.text.primfuncs import (
     read_quoted,
 )
 from bytewright.ir.text.reader import Reader
+from bytewright.ir.text.words import Word
 
 
 def print_instructions(functions: Iterable[ir.PrimFunc]) -> list[str]:
@@ -25,12 +26,12 @@ def print_instructions(functions: Iterable[ir.PrimFunc]) -> list[str]:
 def _print_instruction(instruction: ir.Instruction) -> str:
     feature = instruction.feature
     told = ", ".join([prim_name(feature.name), quoted(feature.condition), quoted(feature.header)])
-    comment = f" comment({quoted(instruction.comment)})" if instruction.comment else ""
-    lines = [f"instruction {prim_name(instruction.name)}("]
+    comment = f" {Word.COMMENT}({quoted(instruction.comment)})" if instruction.comment else ""
+    lines = [f"{Word.INSTRUCTION} {prim_name(instruction.name)}("]
     for position, parameter in enumerate(instruction.parameters, 1):
         comma = "," if position < len(instruction.parameters) else ""
         lines.extend(wrapped(format_parameter(parameter) + comma, 2 * INDENT))
-    lines.extend(wrapped(f") feature({told}) text({quoted(instruction.text)}){comment} {{", ""))
+    lines.extend(wrapped(f") {Word.FEATURE}({told}) {Word.TEXT}({quoted(instruction.text)}){comment} {{", ""))
     scopes = {p.name: p.scope for p in instruction.parameters if isinstance(p, ir.BufferParameter)}
     lines.extend(print_sequence(instruction.body, INDENT, {}, Scopes(scopes)))
     return "\n".join([*lines, "}"])
@@ -45,7 +46,7 @@ def read_instruction(reader: Reader) -> ir.Instruction:
         if isinstance(parameter, ir.ContextParameter):
             reader.refuse(f"instruction '{name}' cannot take a context", start)
         parameters.append(parameter)
-    reader.expect("feature")
+    reader.expect(Word.FEATURE)
     reader.expect("(")
     feature_name = reader.prim_name()
     reader.expect(",")
@@ -53,7 +54,7 @@ def read_instruction(reader: Reader) -> ir.Instruction:
     reader.expect(",")
     feature = ir.Feature(feature_name, condition, reader.string())
     reader.expect(")")
-    text = read_quoted(reader, "text")
-    comment = read_quoted(reader, "comment") if reader.sees("comment") else ""
+    text = read_quoted(reader, Word.TEXT)
+    comment = read_quoted(reader, Word.COMMENT) if reader.sees(Word.COMMENT) else ""
     body = read_block(reader, names)
     return ir.Instruction(name, tuple(parameters), body, text, feature, comment)

@@ -24,18 +24,18 @@ from bytewright.ir.text.primfuncs import (
     read_storage,
 )
 from bytewright.ir.text.reader import Constants, Position, Reader
+from bytewright.ir.text.words import Word
 
 
 def print_module(module: ir.Module) -> str:
     """The module's text, which `parse_text` reads back given the constants."""
-    ports = (("input", module.inputs), ("output", module.outputs), ("state", module.state))
     scopes = scopes_of_constants(module)
-    border = [f"{word} {format_typed(port)}" for word, group in ports for port in group]
-    constants = [f"constant {graph_name(c.name)} = {format_data(c.data)}" for c in module.constants]
+    border = [f"{side.value} {_format_port(port)}" for side in ir.Border for port in module.ports(side)]
+    constants = [f"{Word.CONSTANT} {graph_name(c.name)} = {format_data(c.data)}" for c in module.constants]
     buffers = [_constant_buffer(constant) for constant in module.constant_buffers]
     numerics = () if module.numerics is None else (("numerics", module.numerics),)
     sections = [
-        f"module {prim_name(module.name)}{format_annotations(numerics)}",
+        f"{Word.MODULE} {prim_name(module.name)}{format_annotations(numerics)}",
         *(
             "\n".join(line for text in texts for line in wrapped(text, ""))
             for texts in (border, constants, buffers)
@@ -43,7 +43,7 @@ def print_module(module: ir.Module) -> str:
         *(print_function(function) for function in module.functions),
         *print_instructions((*module.kernels, *module.entries)),
         *(print_primfunc(kernel, constants=scopes) for kernel in module.kernels),
-        *(print_primfunc(entry, "entry", constants=scopes) for entry in module.entries),
+        *(print_primfunc(entry, Word.ENTRY, constants=scopes) for entry in module.entries),
     ]
     return "\n\n".join(section for section in sections if section) + "\n"
 
@@ -77,21 +77,21 @@ def parse_text(text: str, constants: Constants, operations: Mapping[str, type[ir
 
 
 def _read_module(reader: Reader, operations: Mapping[str, type[ir.Operation]]) -> ir.Module:
-    reader.expect("module")
+    reader.expect(Word.MODULE)
     name = reader.prim_name()
     numerics = _read_numerics(reader)
-    inputs, outputs, state = (_read_ports(reader, word) for word in ("input", "output", "state"))
+    inputs, outputs, state = (_read_ports(reader, side) for side in ir.Border)
     constants: list[ir.Constant] = []
     buffers: list[ir.ConstantBuffer] = []
     defined = Defined()  # the constants
-    while (start := reader.start_of("constant")) is not None:
+    while (start := reader.start_of(Word.CONSTANT)) is not None:
         if reader.sees("%"):
             constant_name = reader.graph_name()
             reader.expect("=")
             constants.append(ir.Constant(constant_name, reader.tensor_data()))
         else:
             buffer, scope = read_buffer(reader)
-            offset = reader.integer() if reader.accept("at") else None
+            offset = reader.integer() if reader.accept(Word.AT) else None
             storage, annotations = read_storage(reader, scope)
             if offset is not None:
                 storage = replace(storage, offset=offset)
@@ -100,12 +100,12 @@ def _read_module(reader: Reader, operations: Mapping[str, type[ir.Operation]]) -
             buffers.append(reader.mark(start, constant))
             defined.define(buffer, scope)
     functions: list[ir.Function] = []
-    while reader.accept("func"):
+    while reader.accept(Word.FUNC):
         functions.append(read_function(reader, operations))
-    while reader.accept("instruction"):
+    while reader.accept(Word.INSTRUCTION):
         instruction = read_instruction(reader)
         defined.instructions[instruction.name] = instruction
-    kernels, entries = (_read_primfuncs(reader, word, defined) for word in ("kernel", "entry"))
+    kernels, entries = (_read_primfuncs(reader, word, defined) for word in (Word.KERNEL, Word.ENTRY))
     if not reader.at_end:
         reader.fail(
             "ports, constants, functions, instructions, kernels and entries, in this order, or the end"
@@ -133,26 +133,35 @@ def _read_numerics(reader: Reader) -> str | None:
     return numerics
 
 
-def _read_ports(reader: Reader, word: str) -> tuple[ir.Port, ...]:
+def _format_port(port: ir.Port) -> str:
+    """`%name : tensor<...> quant(scale, zero point)`, and ` = data<...>` of a state that does not begin as zeros."""
+    initial = "" if port.initial is None else f" = {format_data(port.initial)}"
+    return f"{format_typed(port)}{initial}"
+
+
+def _read_ports(reader: Reader, side: ir.Border) -> tuple[ir.Port, ...]:
     ports: list[ir.Port] = []
-    while (start := reader.start_of(word)) is not None:
+    while (start := reader.start_of(side.value)) is not None:
         value = read_typed(reader)
-        ports.append(reader.mark(start, ir.Port(value.name, value.type, value.quantization)))
+        has_initial = side is ir.Border.STATE and reader.accept("=")
+        initial = reader.tensor_data() if has_initial else None
+        port = ir.Port(value.name, value.type, value.quantization, initial=initial)
+        ports.append(reader.mark(start, port))
     return tuple(ports)
 
 
-def _read_primfuncs(reader: Reader, word: str, constants: Defined) -> tuple[ir.PrimFunc, ...]:
+def _read_primfuncs(reader: Reader, word: Word, constants: Defined) -> tuple[ir.PrimFunc, ...]:
     found: list[ir.PrimFunc] = []
-    while (is_external := word == "kernel" and reader.accept("extern")) or reader.accept(word):
+    while (is_external := word is Word.KERNEL and reader.accept(Word.EXTERN)) or reader.accept(word):
         found.append(read_primfunc(reader, constants, is_external))
     return tuple(found)
 
 
 def _constant_buffer(constant: ir.ConstantBuffer) -> str:
     buffer = format_buffer(constant.buffer, constant.scope)
-    offset = "" if constant.storage.offset is None else f" at {constant.storage.offset}"
+    offset = "" if constant.storage.offset is None else f" {Word.AT} {constant.storage.offset}"
     annotations = format_storage(replace(constant, storage=replace(constant.storage, offset=None)))
-    return f"constant {buffer}{offset}{annotations} = {format_data(constant.data)}"
+    return f"{Word.CONSTANT} {buffer}{offset}{annotations} = {format_data(constant.data)}"
 
 
 def module_data(module: ir.Module) -> dict[str, ir.TensorData]:
@@ -163,6 +172,7 @@ def module_data(module: ir.Module) -> dict[str, ir.TensorData]:
 def named_constants(module: ir.Module) -> dict[str, ir.TensorData]:
     """Each of the module's constants once, by the first of its names; without one of its own, by its digest."""
     found = [(constant.name, constant.data) for constant in module.constants]
+    found.extend((f"{port.name}/initial", port.initial) for port in module.state if port.initial is not None)
     found.extend((constant.buffer.name, constant.data) for constant in module.constant_buffers)
     for function in module.functions:
         for node in function.nodes:

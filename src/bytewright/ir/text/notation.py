@@ -12,22 +12,12 @@ from enum import Enum
 
 from bytewright import ir
 from bytewright.diagnostics import InternalError
-from bytewright.ir.scalar_functions import MATH_FUNCTIONS
+from bytewright.ir.text.words import RESERVED, Word
 from bytewright.ir.where import NOWHERE, Where
 
 LINE_LENGTH = 110
 INDENT = "  "
 
-KEYWORDS = frozenset(
-    {
-        *(dtype.value for dtype in ir.DType),
-        *(function.name for function in MATH_FUNCTIONS),
-        *(kind.value for kind in ir.CallKind),
-        *("min", "max", "select", "true", "false", "inf", "nan"),
-        *("for", "in", "private", "if", "else", "let", "allocate", "view", "execute"),
-        *("on", "noalias", "buffer", "tensor", "data"),
-    }
-)
 PRIM_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:/[A-Za-z_][A-Za-z0-9_]*)*")
 GRAPH_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]*")
 
@@ -42,7 +32,7 @@ def quoted(text: str) -> str:
 
 def prim_name(name: str) -> str:
     """A name in a PrimFunc, of a function or of a module."""
-    return name if PRIM_NAME.fullmatch(name) and name not in KEYWORDS else quoted(name)
+    return name if PRIM_NAME.fullmatch(name) and name not in RESERVED else quoted(name)
 
 
 def attribute_name(name: str) -> str:
@@ -70,7 +60,7 @@ def wrapped(text: str, indent: str) -> list[str]:
 
 
 _WHERE = re.compile(
-    r"(?P<model>.*?)(?:, operator (?P<operator>.*?))?(?:, tensor '(?P<tensor>.*)')?", re.DOTALL
+    r"(?P<model>.*?)(?:, operator (?P<operator>.*?))?(?:, tensor '(?P<value>.*)')?", re.DOTALL
 )
 
 
@@ -78,7 +68,7 @@ def parse_where(text: str) -> Where:
     """The place that a text of the usual form names."""
     found = _WHERE.fullmatch(text)
     assert found is not None
-    return Where(found["model"], found["operator"], found["tensor"])
+    return Where(found["model"], found["operator"], found["value"])
 
 
 def where_suffix(where: Where) -> str:
@@ -87,24 +77,26 @@ def where_suffix(where: Where) -> str:
         return ""
     if parse_where(str(where)) == where:
         return f" @ {quoted(str(where))}"
-    parts = ("none" if part is None else quoted(part) for part in (where.model, where.operator, where.tensor))
+    parts = (
+        Word.NONE if part is None else quoted(part) for part in (where.model, where.operator, where.tensor)
+    )
     return f" @ ({', '.join(parts)})"
 
 
 def format_data(data: ir.TensorData) -> str:
     """Shape, type and digest of a constant: weights themselves are never printed."""
-    return f"data<{str(data.type)[len('tensor<') :]} {data.digest}"
+    return f"{Word.DATA}<{str(data.type)[len(f'{Word.TENSOR}<') :]} {data.digest}"
 
 
 def format_value(value: object) -> str:
     """An attribute's value. Floats print exactly; enums and dataclasses by the name of their class."""
     match value:
         case None:
-            return "none"
+            return Word.NONE
         case Enum():
             return f"{type(value).__name__}.{value.name}"
         case bool():
-            return "true" if value else "false"
+            return Word.TRUE if value else Word.FALSE
         case int() | float():
             return repr(value)
         case str():

@@ -32,10 +32,10 @@ from bytewright.ir.text.notation import (
     wrapped,
 )
 from bytewright.ir.text.reader import SPACE, STRING, Reader
+from bytewright.ir.text.words import Word
 from bytewright.ir.walk import blocks
 
 _MOST_STACK_BYTES = 1 << 31
-_CONTEXT_OF = "context_of"  # a device: an argument
 
 
 def format_buffer(buffer: ir.Buffer, scope: ir.Scope | None) -> str:
@@ -44,38 +44,39 @@ def format_buffer(buffer: ir.Buffer, scope: ir.Scope | None) -> str:
     parts = [f"{shape}{buffer.dtype.value}"]
     if scope is not None:
         parts.append(f'"{scope}"')
-    parts.append(f"align={buffer.alignment}")
+    parts.append(f"{Word.ALIGN}={buffer.alignment}")
     if buffer.rows is not None:
-        parts.append(f"ring={buffer.rows.axis}:{buffer.rows.num_rows}")
+        parts.append(f"{Word.RING}={buffer.rows.axis}:{buffer.rows.num_rows}")
     if buffer.line_bytes:
-        parts.append(f"lines={buffer.line_bytes}")
+        parts.append(f"{Word.LINES}={buffer.line_bytes}")
     if buffer.register:
-        parts.append(f"register={quoted(buffer.register)}")
-    return f"{prim_name(buffer.name)} : buffer<{', '.join(parts)}>"
+        parts.append(f"{Word.REGISTER}={quoted(buffer.register)}")
+    return f"{prim_name(buffer.name)} : {Word.BUFFER}<{', '.join(parts)}>"
 
 
 def read_buffer(reader: Reader) -> tuple[ir.Buffer, ir.Scope | None]:
     """The same, with the scope that stands in it; without `align=` it is aligned to its elements."""
     name = reader.prim_name()
     reader.expect(":")
-    reader.expect("buffer<")
+    reader.expect(f"{Word.BUFFER}<")
     shape, dtype = reader.shape_and_dtype()
     scope, alignment, rows, line_bytes, register = None, dtype.size_bytes, None, 0, ""
     while reader.accept(","):
         if reader.sees('"') and scope is None:
             scope = reader.scope()
-        elif reader.accept("align="):
+        elif reader.accept(f"{Word.ALIGN}="):
             alignment = reader.integer()
-        elif reader.accept("ring=") and rows is None:
+        elif reader.accept(f"{Word.RING}=") and rows is None:
             axis = reader.integer()
             reader.expect(":")
             rows = ir.RingRows(axis, reader.integer())
-        elif reader.accept("lines="):
+        elif reader.accept(f"{Word.LINES}="):
             line_bytes = reader.integer()
-        elif reader.accept("register="):
+        elif reader.accept(f"{Word.REGISTER}="):
             register = reader.string()
         else:
-            reader.fail("a scope in quotes, 'align=', 'ring=', 'lines=' or 'register='")
+            parts = ", ".join(f"'{part}='" for part in (Word.ALIGN, Word.RING, Word.LINES))
+            reader.fail(f"a scope in quotes, {parts} or '{Word.REGISTER}='")
     reader.expect(">")
     return ir.Buffer(name, shape, dtype, alignment, rows, line_bytes, register), scope
 
@@ -135,22 +136,24 @@ def format_statement(statement: ir.Statement, scopes: Scopes) -> str:
     match statement:
         case ir.InstructionCall():
             arguments = ", ".join(map(_format_argument, statement.arguments))
-            return f"execute {prim_name(statement.instruction.name)}({arguments})"
+            return f"{Word.EXECUTE} {prim_name(statement.instruction.name)}({arguments})"
         case ir.Seq():
             return "{"
         case ir.For():
             begin, end = format_expression(statement.begin), format_expression(statement.end)
             kind = "" if statement.kind is ir.LoopKind.SERIAL else f" {statement.kind.value}"
             names = ", ".join(prim_name(buffer.name) for buffer in statement.private)
-            private = f" private({names})" if names else ""
-            note = f" note({quoted(statement.note)})" if statement.note else ""
-            return f"for {_format_variable(statement.variable)} in {begin} .. {end}{kind}{private}{note} {{"
+            private = f" {Word.PRIVATE}({names})" if names else ""
+            note = f" {Word.NOTE}({quoted(statement.note)})" if statement.note else ""
+            head = f"{Word.FOR} {_format_variable(statement.variable)} {Word.IN} {begin} .. {end}"
+            return f"{head}{kind}{private}{note} {{"
         case ir.If():
-            return f"if {format_expression(statement.condition)} {{"
+            return f"{Word.IF} {format_expression(statement.condition)} {{"
         case ir.Let():
-            return f"let {_format_variable(statement.variable)} = {format_expression(statement.value)}"
+            return f"{Word.LET} {_format_variable(statement.variable)} = {format_expression(statement.value)}"
         case ir.Allocate():
-            return f"allocate {format_buffer(statement.buffer, statement.scope)}{format_storage(statement)}"
+            buffer = format_buffer(statement.buffer, statement.scope)
+            return f"{Word.ALLOCATE} {buffer}{format_storage(statement)}"
         case ir.View():
             return _format_view(statement, scopes)
         case ir.Store():
@@ -187,16 +190,16 @@ def _read_statement(reader: Reader, names: Defined) -> ir.Statement:
 
 def _read_for(reader: Reader, names: Defined) -> ir.For:
     variable = _read_variable(reader)
-    reader.expect("in")
+    reader.expect(Word.IN)
     begin = read_expression(reader, names)
     reader.expect("..")
     end = read_expression(reader, names)
     kind = next((kind for kind in ir.LoopKind if reader.accept(kind.value)), ir.LoopKind.SERIAL)
     private: tuple[ir.Buffer, ...] = ()
-    if reader.accept("private"):
+    if reader.accept(Word.PRIVATE):
         private = reader.parenthesised(lambda: read_buffer_name(reader, names))
     note = ""
-    if reader.accept("note"):
+    if reader.accept(Word.NOTE):
         reader.expect("(")
         note = reader.string()
         reader.expect(")")
@@ -208,10 +211,10 @@ def _read_for(reader: Reader, names: Defined) -> ir.For:
 def _read_if(reader: Reader, names: Defined) -> ir.If:
     condition = read_expression(reader, names)
     then = read_block(reader, names)
-    if not reader.accept("else"):
+    if not reader.accept(Word.ELSE):
         return ir.If(condition, then)
     start = reader.position
-    if reader.accept("if"):
+    if reader.accept(Word.IF):
         with reader.nested():
             inner = reader.mark(start, _read_if(reader, names))
         return ir.If(condition, then, reader.mark(start, ir.Seq((inner,))))
@@ -234,11 +237,11 @@ def _read_allocate(reader: Reader, names: Defined) -> ir.Allocate:
 
 def _format_view(view: ir.View, scopes: Scopes) -> str:
     scope = scopes.get(view.source.buffer.name)
-    text = f"view {format_buffer(view.buffer, scope)} = {format_region(view.source)}"
+    text = f"{Word.VIEW} {format_buffer(view.buffer, scope)} = {format_region(view.source)}"
     if view.condition is not None:
-        text += f" if {format_expression(view.condition)}"
+        text += f" {Word.IF} {format_expression(view.condition)}"
     if view.otherwise is not None:
-        text += f" else {format_region(view.otherwise)}"
+        text += f" {Word.ELSE} {format_region(view.otherwise)}"
     return text
 
 
@@ -259,9 +262,9 @@ def _read_view(reader: Reader, names: Defined) -> ir.View:
         reader.refuse(what, start)
     condition = otherwise = None
     if reader.sees_match(_CONDITION_OF_VIEW):
-        reader.expect("if")
+        reader.expect(Word.IF)
         condition = read_expression(reader, names)
-        reader.expect("else")
+        reader.expect(Word.ELSE)
         otherwise = read_region(reader, names)
     names.define(buffer, scope)
     return ir.View(buffer, source, condition, otherwise)
@@ -279,7 +282,7 @@ def _format_argument(argument: ir.Argument) -> str:
         case ir.Region():
             return format_region(argument)
         case ir.ContextArgument():
-            return f"{_CONTEXT_OF}({prim_name(argument.device)})"
+            return f"{Word.CONTEXT_OF}({prim_name(argument.device)})"
         case _:
             return format_expression(argument)
 
@@ -287,7 +290,7 @@ def _format_argument(argument: ir.Argument) -> str:
 def _read_argument(reader: Reader, names: Defined) -> ir.Argument:
     if reader.sees("&"):
         return read_region(reader, names)
-    if reader.accept(_CONTEXT_OF):
+    if reader.accept(Word.CONTEXT_OF):
         reader.expect("(")
         device = reader.prim_name()
         reader.expect(")")
@@ -328,12 +331,12 @@ def _read_execute(reader: Reader, names: Defined) -> ir.InstructionCall:
 
 
 _STATEMENTS: dict[str, Callable[[Reader, Defined], ir.Statement]] = {
-    "for": _read_for,
-    "if": _read_if,
-    "let": _read_let,
-    "allocate": _read_allocate,
-    "view": _read_view,
-    "execute": _read_execute,
+    Word.FOR: _read_for,
+    Word.IF: _read_if,
+    Word.LET: _read_let,
+    Word.ALLOCATE: _read_allocate,
+    Word.VIEW: _read_view,
+    Word.EXECUTE: _read_execute,
 }
 _WORDS = (*_STATEMENTS, *(kind.value for kind in ir.CallKind))
 # What a block begins with, which attributes do not: another brace, a statement's word, or an element that is stored to.
@@ -352,7 +355,7 @@ def print_sequence(sequence: ir.Seq, indent: str, remarks: Notes, outside: Scope
         define_scope(scopes, statement)
         for position, block in enumerate(blocks(statement)):
             if position > 0:
-                lines.append(f"{indent}}} else {{")
+                lines.append(f"{indent}}} {Word.ELSE} {{")
             lines.extend(print_sequence(block, indent + INDENT, remarks, scopes))
         if blocks(statement):
             lines.append(f"{indent}}}")
@@ -383,7 +386,7 @@ def format_parameter(parameter: ir.Parameter) -> str:
         case ir.ScalarParameter():
             return _format_variable(parameter.variable)
         case ir.ContextParameter():
-            return f"{prim_name(parameter.name)} : context<{prim_name(parameter.device)}>"
+            return f"{prim_name(parameter.name)} : {Word.CONTEXT}<{prim_name(parameter.device)}>"
         case _:
             assert_never(parameter)
 
@@ -393,11 +396,11 @@ def read_parameter(reader: Reader, names: Defined) -> ir.Parameter:
     start = reader.position
     name = reader.prim_name()
     reader.expect(":")
-    if reader.accept("context<"):
+    if reader.accept(f"{Word.CONTEXT}<"):
         device = reader.prim_name()
         reader.expect(">")
         return reader.mark(start, ir.ContextParameter(name, device))
-    if not reader.sees("buffer<"):
+    if not reader.sees(f"{Word.BUFFER}<"):
         variable = ir.Var(name, reader.dtype())
         names.variables[name] = variable
         return reader.mark(start, ir.ScalarParameter(variable))
@@ -412,22 +415,25 @@ def read_parameter(reader: Reader, names: Defined) -> ir.Parameter:
 
 
 def _format_external(external: ir.External) -> str:
-    stack = "" if external.stack_bytes is None else f" stack={external.stack_bytes}"
-    symbol = "" if external.symbol is None else f" symbol={prim_name(external.symbol)}"
-    return f"{stack}{' status' if external.returns_status else ''}{symbol}"
+    stack = "" if external.stack_bytes is None else f" {Word.STACK}={external.stack_bytes}"
+    symbol = "" if external.symbol is None else f" {Word.SYMBOL}={prim_name(external.symbol)}"
+    status = f" {Word.STATUS}" if external.returns_status else ""
+    return f"{stack}{status}{symbol}"
 
 
 def _read_external(reader: Reader) -> ir.External:
     start = reader.position
-    stack_bytes = reader.integer() if reader.accept("stack=") else None
+    stack_bytes = reader.integer() if reader.accept(f"{Word.STACK}=") else None
     if stack_bytes is not None and not 0 <= stack_bytes <= _MOST_STACK_BYTES:
         reader.refuse(f"a stack of {stack_bytes} B makes no sense", start)
-    returns_status = reader.accept("status")
-    return ir.External(stack_bytes, returns_status, reader.prim_name() if reader.accept("symbol=") else None)
+    returns_status = reader.accept(Word.STATUS)
+    return ir.External(
+        stack_bytes, returns_status, reader.prim_name() if reader.accept(f"{Word.SYMBOL}=") else None
+    )
 
 
 def _read_job(reader: Reader) -> ir.Job | None:
-    if not reader.accept("job"):
+    if not reader.accept(Word.JOB):
         return None
     reader.expect("(")
     job = next((job for job in ir.Job if reader.accept(job.value)), None)
@@ -448,7 +454,7 @@ def read_quoted(reader: Reader, word: str) -> str:
 
 def print_primfunc(
     function: ir.PrimFunc,
-    word: str = "kernel",
+    word: str = Word.KERNEL,
     notes: Notes | None = None,
     constants: dict[str, ir.Scope | None] | None = None,
 ) -> str:
@@ -463,13 +469,13 @@ def print_primfunc(
     remarks = notes or {}
     external = ""
     if function.external is not None:
-        word, external = "extern", _format_external(function.external)
-    pairs = "".join(f" noalias({prim_name(a)}, {prim_name(b)})" for a, b in function.noalias)
-    job = "" if function.job is None else f" job({function.job.value})"
-    template = f" template({quoted(function.template)})" if function.template else ""
-    remarks_of = "".join(f" remark({quoted(remark)})" for remark in function.remarks)
+        word, external = Word.EXTERN, _format_external(function.external)
+    pairs = "".join(f" {Word.NOALIAS}({prim_name(a)}, {prim_name(b)})" for a, b in function.noalias)
+    job = "" if function.job is None else f" {Word.JOB}({function.job.value})"
+    template = f" {Word.TEMPLATE}({quoted(function.template)})" if function.template else ""
+    remarks_of = "".join(f" {Word.REMARK}({quoted(remark)})" for remark in function.remarks)
     told = f"{external}{job}{template}{remarks_of}{pairs}"
-    tail = f") on {prim_name(function.device)}{told}{where_suffix(function.where)} {{"
+    tail = f") {Word.ON} {prim_name(function.device)}{told}{where_suffix(function.where)} {{"
     head = f"{word} {prim_name(function.name)}("
     if not function.parameters:
         lines = wrapped(head + tail, "")
@@ -492,16 +498,16 @@ def read_primfunc(reader: Reader, outside: Defined, is_external: bool = False) -
     name = reader.prim_name()
     names = outside.inner()
     parameters = reader.parenthesised(lambda: read_parameter(reader, names))
-    reader.expect("on")
+    reader.expect(Word.ON)
     device = reader.prim_name()
     external = _read_external(reader) if is_external else None
     job = _read_job(reader)
-    template = read_quoted(reader, "template") if reader.sees("template") else ""
+    template = read_quoted(reader, Word.TEMPLATE) if reader.sees(Word.TEMPLATE) else ""
     remarks: list[str] = []
-    while reader.sees("remark"):
-        remarks.append(read_quoted(reader, "remark"))
+    while reader.sees(Word.REMARK):
+        remarks.append(read_quoted(reader, Word.REMARK))
     noalias: list[tuple[str, str]] = []
-    while reader.accept("noalias"):
+    while reader.accept(Word.NOALIAS):
         place = reader.position
         pair = reader.parenthesised(reader.prim_name)
         if len(pair) != 2:

@@ -17,7 +17,8 @@ import numpy as np
 from bytewright import ir
 from bytewright.ir.analyses.depth import MAX_DEPTH
 from bytewright.ir.text.attribute_types import attribute_faults
-from bytewright.ir.text.notation import GRAPH_NAME, KEYWORDS, PRIM_NAME, parse_where
+from bytewright.ir.text.notation import GRAPH_NAME, PRIM_NAME, parse_where
+from bytewright.ir.text.words import RESERVED, Word
 from bytewright.ir.where import NOWHERE, Where
 
 Item = TypeVar("Item")
@@ -232,7 +233,7 @@ class Reader:
         found = PRIM_NAME.match(self._text, self.position)
         if found is None:
             self.fail("a name")
-        if found[0] in KEYWORDS:
+        if found[0] in RESERVED:
             self.refuse(f"'{found[0]}' is a word of the language", help_text=f'as a name, write "{found[0]}"')
         self.match(PRIM_NAME)
         return found[0]
@@ -274,13 +275,13 @@ class Reader:
 
     def tensor_type(self) -> ir.TensorType:
         """`tensor<1x64xi8, @cpu "global.sram">`."""
-        self.expect("tensor<")
+        self.expect(f"{Word.TENSOR}<")
         shape, dtype = self.shape_and_dtype()
         place = ir.VirtualDevice()
         if self.accept(","):
             self.expect("@")
             device = None if self.accept("?") else self._place_word()
-            target = self._place_word() if self.accept("target=") else None
+            target = self._place_word() if self.accept(f"{Word.TARGET}=") else None
             place = ir.VirtualDevice(device, target, self.scope() if self.sees('"') else None)
         self.expect(">")
         return ir.TensorType(shape, dtype, place)
@@ -292,7 +293,7 @@ class Reader:
     def tensor_data(self) -> ir.TensorData:
         """`data<64xi32>`, then the digest of its bytes, a name in quotes, or the values: `[1, -2, 3]`, row by row."""
         start = self.position
-        self.expect("data<")
+        self.expect(f"{Word.DATA}<")
         shape, dtype = self.shape_and_dtype()
         self.expect(">")
         fixed = tuple(extent for extent in shape if isinstance(extent, int))
@@ -327,7 +328,7 @@ class Reader:
         def value() -> int | float:
             begin = self.position
             if dtype is ir.DType.BOOL:
-                return int(self.accept("true") or (self.expect("false") or False))
+                return int(self.accept(Word.TRUE) or (self.expect(Word.FALSE) or False))
             number = self.number()
             low, high = dtype.bounds if dtype.is_integer else (number, number)
             if dtype.is_integer and not (isinstance(number, int) and low <= number <= high):
@@ -350,7 +351,7 @@ class Reader:
         return Where(model or "", operator, tensor)
 
     def _optional_string(self) -> str | None:
-        return None if self.accept("none") else self.string()
+        return None if self.accept(Word.NONE) else self.string()
 
     # Attribute values
 
@@ -365,10 +366,10 @@ class Reader:
         if self.accept("("):
             with self.nested():
                 return self.items(")", lambda: self.value(classes))
-        for text, constant in (("none", None), ("true", True), ("false", False)):
+        for text, constant in ((Word.NONE, None), (Word.TRUE, True), (Word.FALSE, False)):
             if self.accept(text):
                 return constant
-        if self.sees("data<"):
+        if self.sees(f"{Word.DATA}<"):
             return self.tensor_data()
         if NUMBER.match(self._text, self.position):
             return self.number()

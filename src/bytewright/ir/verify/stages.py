@@ -20,8 +20,9 @@ from bytewright.ir.verify.verify_instructions import check_instructions
 from bytewright.ir.verify.verify_module import check_module
 from bytewright.ir.verify.verify_prim import check_primfunc
 from bytewright.ir.verify.verify_rings import check_rings
+from bytewright.ir.verify.verify_state import check_state
 from bytewright.ir.verify.violation import Context, ModuleIndex, StageRules, Violation, word_for
-from bytewright.ir.walk import named_buffers, walk_statements
+from bytewright.ir.walk import allocations, calls, named_buffers, walk_statements
 from bytewright.target.model import Target
 
 
@@ -99,6 +100,7 @@ def find_violations(
     check_module(context)
     check_instructions(context)
     check_functions(context)
+    check_state(context)
     if rules.devices and target is not None and module.functions and not context.violations:
         for function, node, text in missing_copies(module, target):
             context.report(function, node, text)
@@ -125,13 +127,31 @@ def _names_in(function: ir.PrimFunc) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return tuple(dict.fromkeys(calls)), tuple(dict.fromkeys(names))
 
 
+@remembered
+def _concerns_a_stage(function: ir.PrimFunc) -> bool:
+    """Whether what is legal at a stage has to do with a function: it calls others, or a place is open, or named."""
+    own, given = allocations(function), [parameter.scope for parameter in function.buffer_parameters]
+    scopes = [scope for scope in (*given, *(allocation.scope for allocation in own)) if scope is not None]
+    if any(scope.tag not in (None, ir.WORKSPACE_TAG, ir.STACK_TAG) for scope in scopes):
+        return True
+    return bool(calls(function)) or not all(map(_is_settled, own))
+
+
+def _is_settled(allocation: ir.Allocate) -> bool:
+    """Whether it is the function's own, in registers or on the stack, and nobody decides anything of it any more."""
+    is_on_stack = ir.is_on_stack(allocation.scope) and ir.has_constant_size(allocation.buffer)
+    storage = allocation.storage
+    is_open = storage.candidates is not None or storage.offset is not None or storage.arena is not None
+    return (ir.is_local(allocation.scope) or is_on_stack) and not is_open
+
+
 def _surroundings(context: Context, function: ir.PrimFunc) -> tuple[object, ...]:
     """All that the verdict on a function depends on, besides itself."""
     index = context.index
     callees, buffers = _names_in(function)
     position = index.positions.get(function.name, len(index.positions))
     return (
-        context.rules,
+        context.rules if _concerns_a_stage(function) else None,
         context.target,
         word_for(context.module, function),
         tuple(entry.device for entry in context.module.entries),

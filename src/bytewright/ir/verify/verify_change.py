@@ -26,8 +26,9 @@ def check_changes(context: Context, previous: ir.Module, pass_name: str) -> None
             _check_lowered(context, function, old_values, pass_name)
     old_constants = {constant.buffer.name: constant for constant in previous.constant_buffers}
     for constant in context.module.constant_buffers:
-        if constant.buffer.name in old_constants:
-            _check_narrowing(context, None, constant, old_constants[constant.buffer.name], pass_name)
+        before = old_constants.get(constant.buffer.name, constant)
+        if before is not constant:
+            _check_narrowing(context, None, constant, before, pass_name)
 
 
 def _check_narrowing(

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from bytewright import ir
+from bytewright.ir.remember import Remembered
 from bytewright.ir.verify.verify_storage import constant_faults
 from bytewright.ir.verify.violation import Context, graph_values
 
@@ -18,8 +19,18 @@ def check_module(context: Context) -> None:
     values.extend(value.name for _, _, value in graph_values(module))
     _unique(context, "value", values)
     _one_prototype(context)
+    surroundings = (context.rules, context.target)
     for constant in module.constant_buffers:
-        context.report(None, constant, *constant_faults(context, constant))
+        if _CLEAN.get(constant) == surroundings:
+            continue
+        faults = tuple(constant_faults(context, constant))
+        context.report(None, constant, *faults)
+        if not faults:
+            _CLEAN.put(constant, surroundings)
+
+
+# In what surroundings a constant was last found to keep to the rules.
+_CLEAN: Remembered[tuple[object, ...]] = Remembered()
 
 
 def _one_prototype(context: Context) -> None:

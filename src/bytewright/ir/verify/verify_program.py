@@ -46,8 +46,6 @@ def program_violations(module: ir.Module, target: Target) -> tuple[Violation, ..
 
 
 def _of_module(module: ir.Module, target: Target) -> Iterator[Violation]:
-    for port in module.state:
-        yield Violation(None, module, f"state '{port.name}': state that survives runs is not supported yet")
     defined = {buffer.name for buffer in buffers_of(module.main)}
     for constant in module.constant_buffers:
         name, scope = constant.buffer.name, constant.scope
@@ -79,7 +77,10 @@ def _parameter_faults(parameter: ir.Parameter, symbols: Mapping[str, ir.Symbol])
                 yield text, "make it an activation, or allocate it in the entry"
             if access is ir.Access.READ_WRITE:
                 text = f"'{buffer.name}' of the entry is read and written; an input is r, an output w"
-                yield text, "two parameters, one of them r and one w"
+                yield (
+                    text,
+                    'two parameters, one of them r and one w; what survives runs is allocated, with io = "state"',
+                )
         case ir.ContextParameter(name=name):
             text = f"'{name}' of the entry is a context, but the entry has those of all devices"
             yield text, "leave it out, and pass context_of(DEVICE) to the kernels"
@@ -88,8 +89,8 @@ def _parameter_faults(parameter: ir.Parameter, symbols: Mapping[str, ir.Symbol])
 def _of_ports(module: ir.Module) -> Iterator[Violation]:
     """The border that is stated is what the entry has, in its order."""
     entry = module.main
-    for border, ports in ((ir.Border.INPUT, module.inputs), (ir.Border.OUTPUT, module.outputs)):
-        buffers = ir.border_buffers(entry, border)
+    for border in ir.SIDES:
+        ports, buffers = module.ports(border), ir.border_buffers(entry, border)
         if len(buffers) != len(ports):
             text = f"the module states {len(ports)} {border.value}s, its entry has {len(buffers)}"
             yield Violation(entry, entry, text)

@@ -108,11 +108,16 @@ def _border_faults(
     function: ir.PrimFunc, statement: ir.Allocate, border: ir.Border, is_entry: bool
 ) -> Iterator[str]:
     name = statement.buffer.name
+    what = "a state" if border is ir.Border.STATE else "an input or output"
     if not is_entry:
-        yield f"'{name}' is an input or output of the model, allocated by a kernel"
+        yield f"'{name}' is {what} of the model, allocated by a kernel"
         return
     if statement not in function.body.statements:
-        yield f"'{name}' is an input or output of the model, allocated within a loop, branch or block"
+        yield f"'{name}' is {what} of the model, allocated within a loop, branch or block"
+    if border is ir.Border.STATE:
+        if not ir.has_constant_size(statement.buffer):
+            yield f"'{name}' is a state of the model, so its size must be constant"
+        return
     for parameter in function.buffer_parameters:
         yield (
             f"'{name}' is an {border.value} of the model that the entry allocates, and "

@@ -292,7 +292,8 @@ class _Function(Elements):
 
     def allocate(self, allocate: ir.Allocate) -> None:
         self.add(allocate.buffer)
-        if ir.border_of(allocate) is ir.Border.INPUT and allocate.buffer.name in self.written:
+        begins_written = ir.border_of(allocate) in (ir.Border.INPUT, ir.Border.STATE)
+        if begins_written and allocate.buffer.name in self.written:
             self.written[allocate.buffer.name][:] = True
 
     def store(self, store: ir.Store) -> None:

@@ -9,21 +9,34 @@ channels before it stores the first of their results.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-
-import numpy as np
+from functools import partial
 
 from bytewright import ir
 from bytewright.ir.builder import region
+from bytewright.lower.isa.instruction_set import IsaTemplate
 from bytewright.lower.isa.store_lanes import store_lanes
 from bytewright.lower.isa.tile import Tile
 from bytewright.lower.isa.window_rows import ALIGNMENT, window_rows
 from bytewright.lower.kernels.accumulator import Bias
 from bytewright.lower.kernels.context import Template, counted, named
 from bytewright.lower.kernels.convolution import Convolution, convolution_of
+from bytewright.lower.kernels.layout import End, Layout
 from bytewright.ops.convolution import Conv2d
 
 
-def conv2d_declines(unit: Tile, template: Template, operation: Conv2d) -> str | None:
+def conv2d_templates(name: str, *tiles: Tile) -> tuple[IsaTemplate, ...]:
+    """The templates of an instruction set of some name, one for each tile."""
+    return tuple(
+        IsaTemplate(
+            f"{name}.conv2d_{tile.element.value}",
+            partial(_write_conv2d, tile),
+            partial(_conv2d_declines, tile),
+        )
+        for tile in tiles
+    )
+
+
+def _conv2d_declines(unit: Tile, template: Template, operation: Conv2d) -> str | None:
     """Why this is no convolution for the kernel below."""
     del operation
     wanted = unit.element
@@ -31,7 +44,7 @@ def conv2d_declines(unit: Tile, template: Template, operation: Conv2d) -> str | 
     return f"its elements are {found[0].value}, not {wanted.value}" if found else None
 
 
-def write_conv2d(unit: Tile, template: Template, operation: Conv2d) -> None:
+def _write_conv2d(unit: Tile, template: Template, operation: Conv2d) -> None:
     """Writes the kernel. x: [N, H, W, IC]; weights: [OC, KH, KW, IC]; bias: [OC]; result: [N, OH, OW, OC]."""
     convolution = convolution_of(template, operation)
     _Kernel(unit, convolution).write()
@@ -71,38 +84,19 @@ class _Kernel:
         self.steps = -(-self.length // unit.group)
         self.vectors = -(-convolution.out_channels // unit.lanes)
         self.bias: Bias = convolution.bias(unit.offset)
-        packed = self._packed()
+        layout = Layout(
+            lanes=unit.lanes,
+            vectors=unit.max_vectors,
+            group=unit.group,
+            elements=End.OVERLAP if self.is_direct else End.ZEROS,
+        )
+        packed = layout.pack(convolution.weights, self.runs[0] * self.runs[1])
         self.weights = self.template.kernel.constant("weights", packed, unit.element, ALIGNMENT)
 
     @property
     def run_bytes(self) -> int:
         """Weights of a vector of channels for a whole window."""
         return self.runs[0] * self.runs[1] * self.steps * self.unit.lanes * self.unit.group
-
-    def _blocks(self) -> list[tuple[int, int]]:
-        """The first vector of each block, and how many it has."""
-        most = self.unit.max_vectors
-        return [(first, min(most, self.vectors - first)) for first in range(0, self.vectors, most)]
-
-    def _packed(self) -> np.ndarray:
-        """The weights in the order in which they are read."""
-        unit, convolution = self.unit, self.convolution
-        num_runs, group = self.runs[0] * self.runs[1], unit.group
-        weights = np.zeros(
-            (self.vectors * unit.lanes, num_runs, self.steps * group), convolution.weights.dtype
-        )
-        runs = convolution.weights.reshape(convolution.out_channels, num_runs, self.length)
-        rest = self.length % group
-        whole = self.length - rest if self.is_direct else self.length
-        weights[: convolution.out_channels, :, :whole] = runs[:, :, :whole]
-        if (
-            whole < self.length
-        ):  # the last group ends with the run, and begins with elements that it had before
-            weights[: convolution.out_channels, :, -rest:] = runs[:, :, whole:]
-        shape = (self.vectors, unit.lanes, num_runs, self.steps, group)
-        ordered = weights.reshape(shape).transpose(2, 3, 0, 1, 4)
-        blocks = [ordered[:, :, first : first + count].reshape(-1) for first, count in self._blocks()]
-        return np.concatenate(blocks)
 
     def write(self) -> None:
         """Writes the loops over rows, tiles of pixels, and blocks of channels."""

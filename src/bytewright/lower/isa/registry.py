@@ -6,10 +6,11 @@ from bytewright.lower.isa.dsp import DSP
 from bytewright.lower.isa.instruction_set import InstructionSet, IsaTemplate
 from bytewright.lower.isa.mve import MVE
 from bytewright.lower.isa.neon import NEON
+from bytewright.lower.isa.rvv import RVV
 from bytewright.lower.isa.x86 import AVX2, AVX512_VNNI
 from bytewright.lower.kernels.context import Template
 
-INSTRUCTION_SETS: tuple[InstructionSet, ...] = (MVE, DSP, NEON, AVX512_VNNI, AVX2)
+INSTRUCTION_SETS: tuple[InstructionSet, ...] = (MVE, DSP, NEON, AVX512_VNNI, AVX2, RVV)
 
 
 def instruction_sets(features: Collection[str]) -> tuple[InstructionSet, ...]:

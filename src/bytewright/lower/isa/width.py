@@ -37,6 +37,26 @@ class Width:
     types: Mapping[ir.DType, str]
     feature: ir.Feature
 
+    @property
+    def operands(self) -> dict[tuple[str, str], tuple[int, int]]:
+        """For which operands its instructions are defined, as `InstructionSet` has them."""
+        every = ir.DType.I32.bounds
+        found = {
+            ("double_round_wide", "value"): every,
+            ("double_round_wide", "shift"): (0, 31),
+            ("high_multiply_wide", "value"): every,
+            ("float_round", "value"): (-(2**16), 2**16),
+            ("float_round_signed", "value"): (-(2**16), 2**16),
+            ("float_sum", "left"): ir.DType.I8.bounds,
+            ("float_sum", "right"): ir.DType.I8.bounds,
+            **{
+                (name, side): (-(2**15), 2**15)
+                for name in ("mul_i32", "mul_i32_n")
+                for side in ("left", "right", "number")
+            },
+        }
+        return {(f"{self.prefix}_{name}", operand): bounds for (name, operand), bounds in found.items()}
+
     def vector(
         self, name: str, dtype: ir.DType = I32, access: ir.Access = ir.Access.READ
     ) -> ir.BufferParameter:
@@ -144,7 +164,7 @@ class Width:
             loads: Of `num` elements, by type.
             stores: Likewise.
             saturating_stores: Likewise.
-            broadcasts: The name of the intrinsic, by type.
+            broadcasts: With `value`, by type.
             binaries: With `left` and `right`.
             functions: With the names of parameters.
             with_scalar: With `left` and `number`.
@@ -162,7 +182,7 @@ class Width:
                 for dtype, text in (saturating_stores or {}).items()
             },
             broadcasts={
-                dtype: self.broadcast(dtype, f"return {name}(value);") for dtype, name in broadcasts.items()
+                dtype: self.broadcast(dtype, f"return {text};") for dtype, text in broadcasts.items()
             },
             binaries={key: self.binary(*key, f"return {text};") for key, text in binaries.items()},
             with_scalar={key: self.with_scalar(*key, text) for key, text in (with_scalar or {}).items()},

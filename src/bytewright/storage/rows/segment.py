@@ -31,9 +31,7 @@ class Segment:
 def segment_of(program: RowProgram, first: int, end: int) -> Segment | None:
     """The segment of some steps; None if they cannot run together, or if no tensor becomes smaller."""
     numbers = range(first, end)
-    if any(number not in program.steps for number in numbers):
-        return None
-    if any(number in program.barriers for number in numbers[1:]):
+    if not program.steps.keys() >= set(numbers) or not program.barriers.isdisjoint(numbers[1:]):
         return None
     steps = [program.steps[number] for number in numbers]
     made_by = {step.output.name: position for position, step in enumerate(steps)}
@@ -43,7 +41,7 @@ def segment_of(program: RowProgram, first: int, end: int) -> Segment | None:
     inner: list[str] = []
     for step in steps:
         tensor = program.tensors.get(step.output.name)
-        stays = tensor is not None and all(number in numbers for number in tensor.readers)
+        stays = tensor is not None and first <= tensor.readers[0] and tensor.readers[-1] < end
         makers.append(Maker(step.num_rows, tensor.row_bytes if tensor is not None and stays else 0))
         if stays:
             inner.append(step.output.name)
@@ -74,11 +72,13 @@ def segment_of(program: RowProgram, first: int, end: int) -> Segment | None:
 
 def _goes_by_rows(steps: Sequence[RowStep], made_by: Mapping[str, int]) -> bool:
     """Whether what one step makes, others read by windows of the same rows and after it, and nobody else makes."""
-    if len(made_by) < len(steps) or any(name in made_by for step in steps for name in step.others):
+    if len(made_by) < len(steps):
         return False
-    return all(
-        made_by[name] < position and steps[made_by[name]].axis == step.axis_of(name)
-        for position, step in enumerate(steps)
-        for name in step.reads
-        if name in made_by
-    )
+    for position, step in enumerate(steps):
+        if not made_by.keys().isdisjoint(step.others):
+            return False
+        for name, axis in step.axes.items():
+            maker = made_by.get(name)
+            if maker is not None and (maker >= position or steps[maker].axis != axis):
+                return False
+    return True

@@ -24,7 +24,9 @@ class RowStep:
     Attributes:
         number: Of the step on the clock.
         output: What it makes; None where that is a part of a buffer.
+        num_rows: Rows of its output.
         reads: Windows of rows that it reads, by the buffer's name.
+        axes: The axis by which it reads the rows of each of these.
         others: Names of buffers of which it reads anything else: all of it, or from some element on.
     """
 
@@ -33,23 +35,15 @@ class RowStep:
     kernel: ir.PrimFunc
     access: RowAccess
     output: ir.Buffer
+    num_rows: int
     reads: Mapping[str, RowWindow]
+    axes: Mapping[str, int]
     others: frozenset[str]
-
-    @property
-    def num_rows(self) -> int:
-        """Rows of its output."""
-        return ir.upper_bound(self.output.shape[self.axis])
 
     @property
     def axis(self) -> int:
         """The axis that counts the rows of its output."""
         return self.access.axes[self.access.output]
-
-    def axis_of(self, name: str) -> int:
-        """The axis by which it reads the rows of a buffer."""
-        given = buffer_arguments(self.kernel, self.call)
-        return next(self.access.axes[p.name] for p, region in given if region.buffer.name == name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,19 +52,16 @@ class Tensor:
 
     Attributes:
         axis: The one that counts rows.
+        row_bytes: Bytes of one row.
         maker: The step that makes it.
-        readers: The steps that read it, all of them by windows of rows.
+        readers: The steps that read it, in order, all of them by windows of rows.
     """
 
     buffer: ir.Buffer
     axis: int
+    row_bytes: int
     maker: int
     readers: tuple[int, ...]
-
-    @property
-    def row_bytes(self) -> int:
-        """Bytes of one row."""
-        return prod(map(ir.upper_bound, self.buffer.shape[self.axis + 1 :])) * self.buffer.dtype.size_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +90,14 @@ def read_rows(module: ir.Module, taken: str | None = None) -> RowProgram:
     steps: dict[int, RowStep] = {}
     barriers: set[int] = set()
     own: dict[str, ir.Buffer] = {}
+    states = ir.border_buffers(entry, ir.Border.STATE)
     number = 0
     for statement in entry.body.statements:
         match statement:
             case ir.Call():
                 step = _row_step(number, statement, kernels.get(statement.callee))
-                if step is not None:
+                # A state may have to be read to its end before its first row is overwritten.
+                if step is not None and step.output not in states:
                     steps[number] = step
                 number += 1
             case ir.Allocate(buffer=buffer, storage=storage):
@@ -122,6 +115,7 @@ def _row_step(number: int, call: ir.Call, kernel: ir.PrimFunc | None) -> RowStep
     if kernel is None or access is None:
         return None
     reads: dict[str, RowWindow] = {}
+    axes: dict[str, int] = {}
     others: set[str] = set()
     output: ir.Buffer | None = None
     for parameter, region in buffer_arguments(kernel, call):
@@ -133,14 +127,16 @@ def _row_step(number: int, call: ir.Call, kernel: ir.PrimFunc | None) -> RowStep
             name, window = region.buffer.name, access.windows[parameter.name]
             if name in reads:
                 return None  # of one tensor under two names
-            reads[name] = window
+            reads[name], axes[name] = window, access.axes[parameter.name]
         else:
             others.add(region.buffer.name)
     scalars = [argument for argument in call.arguments if isinstance(argument, ir.Expr)]
     if output is None or output.name in reads or output.name in others:
         return None
-    step = RowStep(number, call, kernel, access, output, reads, frozenset(others))
-    return step if scalars == [ir.const(0), ir.const(step.num_rows)] else None
+    num_rows = ir.upper_bound(output.shape[access.axes[access.output]])
+    if scalars != [ir.const(0), ir.const(num_rows)]:
+        return None
+    return RowStep(number, call, kernel, access, output, num_rows, reads, axes, frozenset(others))
 
 
 def _tensors(
@@ -158,6 +154,7 @@ def _tensors(
         maker, readers = makers.get(name), tuple(readers_of.get(name, ()))
         if maker is None or not readers or num_uses[name] != 1 + len(readers):
             continue
-        if all(steps[number].axis_of(name) == maker.axis for number in readers):
-            found[name] = Tensor(buffer, maker.axis, maker.number, readers)
+        if all(steps[number].axes[name] == maker.axis for number in readers):
+            row_bytes = prod(map(ir.upper_bound, buffer.shape[maker.axis + 1 :])) * buffer.dtype.size_bytes
+            found[name] = Tensor(buffer, maker.axis, row_bytes, maker.number, readers)
     return found

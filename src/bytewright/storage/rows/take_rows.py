@@ -104,7 +104,7 @@ def _reasons_of_readers(module: ir.Module, program: RowProgram, name: str) -> It
             if name in _given(call) and number not in by_rows:
                 yield f"{_named(call)} reads it otherwise than by a window of rows that moves downwards"
         yield "it is read otherwise than by a window of rows that moves downwards"
-    if len({step.axis_of(name) for step in readers}) > 1:
+    if len({step.axes[name] for step in readers}) > 1:
         yield "its readers do not agree about what its rows are"
 
 
@@ -117,7 +117,7 @@ def _with_take(module: ir.Module) -> ir.Module:
     parameter = next(p for p in entry.buffer_parameters if ir.border_of(p) is ir.Border.INPUT)
     image = parameter.buffer
     reader = next(step for step in read_rows(module).steps.values() if image.name in step.reads)
-    axis = reader.axis_of(image.name)
+    axis = reader.axes[image.name]
     taken = {definition.buffer.name for definition in definitions(entry)}
     taken |= {constant.buffer.name for constant in module.constant_buffers}
     tensor = replace(image, name=unique_name(f"{image.name}/rows", taken), alignment=image.dtype.size_bytes)

@@ -49,6 +49,8 @@ def this_machine() -> Machine:
 
 
 def read_flags(cpuinfo: str) -> frozenset[str]:
-    """What all processors of a /proc/cpuinfo have: `flags` on x86, `Features` on Arm."""
+    """What all processors of a /proc/cpuinfo have: `flags` on x86, `Features` on Arm, letters of `isa` on RISC-V."""
     lists = [line.split() for line in re.findall(r"^(?:flags|Features)\s*:(.*)$", cpuinfo, re.MULTILINE)]
+    names = re.findall(r"^isa\s*:\s*rv[0-9]+([a-z]+)_?(\w*)$", cpuinfo, re.MULTILINE)
+    lists += [[*letters, *others.split("_")] for letters, others in names]
     return frozenset.intersection(*map(frozenset, lists)) if lists else frozenset()

@@ -75,34 +75,29 @@ def write_depthwise(template: Template, operation: DepthwiseConv2d) -> None:
 def _pack(convolution: Convolution, bits: int) -> np.ndarray:
     """Weights as words, i32[C / 4, words], in the order of the rows of taps; [C, KH * KW] before."""
     columns = convolution.window.columns.kernel
-    taps = convolution.weights.astype(np.int64).reshape(-1, BYTES, convolution.window.rows.kernel, columns)
-    parts: list[np.ndarray] = []
-    num_rows = taps.shape[2]
-    for row in range(0, num_rows - 1, 2):
-        parts.extend(_pair(taps[:, :, row, x], taps[:, :, row + 1, x], bits) for x in range(columns))
-    if num_rows % 2:
-        last = taps[:, :, -1, :]
-        parts.extend(_pair(last[:, :, x], last[:, :, x + 1], bits) for x in range(0, columns - 1, 2))
-        if columns % 2:
-            single = last[:, :, -1]
-            parts.append(
-                _words(single[:, :2], single[:, 2:]) if bits == 16 else _words(*single.T[:, :, None])
-            )
-    return np.concatenate(parts, axis=1)
+    rows = range(convolution.window.rows.kernel)
+    taps = [[row * columns + x for x in range(columns)] for row in rows]
+    pairs = [
+        pair for row in rows[: len(rows) // 2 * 2 : 2] for pair in zip(taps[row], taps[row + 1], strict=True)
+    ]
+    single: list[int] = []
+    if len(rows) % 2:
+        last = taps[-1]
+        pairs += zip(last[:-1:2], last[1::2], strict=True)
+        single = last[columns // 2 * 2 :]
+    fields = [field for pair in pairs for field in _of_pair(*pair, bits)]
+    fields += [(channel, tap) for tap in single for channel in ((0, 2, 1, 3) if bits == 16 else range(BYTES))]
+    channels, order = np.array(fields).T
+    by_block = convolution.weights.reshape(-1, BYTES, convolution.weights.shape[1])
+    return by_block[:, channels, order].astype(f"<i{bits // 8}", order="C").view("<i4")
 
 
-def _pair(first: np.ndarray, second: np.ndarray, bits: int) -> np.ndarray:
-    """Two taps of four channels: a word for each channel, or one for two."""
-    if bits == 16:
-        return _words(first, second)
-    return _words(first[:, ::2], first[:, 1::2], second[:, ::2], second[:, 1::2])
-
-
-def _words(*fields: np.ndarray) -> np.ndarray:
-    """Two or four fields of each word, the lowest first."""
-    bits = 32 // len(fields)
-    parts = [(field & (1 << bits) - 1) << bits * number for number, field in enumerate(fields)]
-    return np.bitwise_or.reduce(parts).astype(np.uint32).view(np.int32)
+def _of_pair(first: int, second: int, bits: int) -> list[tuple[int, int]]:
+    """The weights of two taps in their order, each a channel of the four and a tap: words of one channel, or of two."""
+    num = 32 // bits // 2
+    return [
+        (channel + i, tap) for channel in range(0, BYTES, num) for tap in (first, second) for i in range(num)
+    ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from bytewright import ir
 from bytewright.ir.builder import BodyBuilder, load
 from bytewright.lower.isa.dsp.words import BYTES, FEATURE, I32, high_half, low_byte, low_half
 from bytewright.lower.isa.vector_unit import memory_parameter, variable_parameter
+from bytewright.lower.kernels.layout import Layout
 
 # Groups of four products that a loop's turn has.
 _UNROLLED = 4
@@ -103,11 +104,10 @@ _SINGLE = [*_LOAD_WEIGHTS, *_LOAD_ACTIVATIONS, *_products("w0", ("x0",)), *_prod
 
 def pack(weights: np.ndarray) -> np.ndarray | None:
     """Weights [OC, K] as words for `dot`, i32[ceil(OC / 2), ceil(K / 4) * 2]; None if some do not fit 16 bits."""
-    num_channels, depth = weights.shape
-    padded = np.pad(weights.astype(np.int32), ((0, num_channels % 2), (0, -depth % BYTES)))
-    halves = padded[0::2] + 256 * padded[1::2]
+    ordered = Layout(lanes=2, group=BYTES).pack(weights).astype(np.int32).reshape(-1, 2, BYTES)
+    halves = ordered[:, 0] + 256 * ordered[:, 1]
     if halves.size and (halves.min() < -(2**15) or halves.max() >= 2**15):
         return None
-    groups = halves.astype(np.int16).view(np.uint16).astype(np.uint32).reshape(halves.shape[0], -1, BYTES)
-    words = groups[:, :, :2] | groups[:, :, 2:] << 16
-    return words.view(np.int32).reshape(halves.shape[0], -1)
+    # The first and the third of a group are a word, then the second and the fourth.
+    words = halves.reshape(-1, 2, 2).transpose(0, 2, 1).astype("<i2", order="C").view("<i4")
+    return words.reshape(-(-weights.shape[0] // 2), -1)

@@ -5,7 +5,7 @@ from bytewright.lower.isa.mve.conv2d import conv2d_declines, write_conv2d
 from bytewright.lower.isa.mve.convolve import sum_block
 from bytewright.lower.isa.mve.copy_bytes import copy_bytes
 from bytewright.lower.isa.mve.depthwise import depthwise_declines, write_depthwise
-from bytewright.lower.isa.mve.lanes import UNIT
+from bytewright.lower.isa.mve.lanes import UNIT, VECTORS
 from bytewright.lower.isa.mve.narrow import EXTREMA, SUMS
 from bytewright.lower.isa.reduce import with_reductions
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d
@@ -29,15 +29,6 @@ MVE = InstructionSet(
         (SUMS, EXTREMA),
     ),
     instructions=(*_SIZED, *UNIT.instructions, *SUMS.instructions, *EXTREMA.instructions),
-    operands={
-        ("mve_double_round_wide", "value"): (-(2**31), 2**31 - 1),
-        ("mve_double_round_wide", "shift"): (0, 31),
-        ("mve_high_multiply_wide", "value"): (-(2**31), 2**31 - 1),
-        **{
-            (name, side): (-(2**15), 2**15)
-            for name in ("mve_mul_i32", "mve_mul_i32_n")
-            for side in ("left", "right", "number")
-        },
-    },
+    operands=VECTORS.operands,
     unit=UNIT,
 )

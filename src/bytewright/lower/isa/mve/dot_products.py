@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytewright.lower.isa.mve.assembly import moved
+from bytewright.lower.kernels.layout import End, Layout
 
 CHANNELS = 4  # of a block
 SUMS = ("r0", "r2", "r4", "r6", "r8", "r10", "r12", "lr")
@@ -75,17 +76,8 @@ def packed_weights(weights: NDArray[np.generic]) -> NDArray[np.generic]:
 
     Elements that a ragged chunk reads again, and channels that fill up the last block, are zero.
     """
-    num_channels, depth = weights.shape
-    chunks, blocks = Chunks(depth), num_blocks(num_channels)
-    padded = np.zeros((blocks * CHANNELS, depth), weights.dtype)
-    padded[:num_channels] = weights
-    by_block = padded.reshape(blocks, CHANNELS, depth)
-    pieces = [by_block[:, :, first : first + chunks.width] for first in chunks.offsets]
-    if chunks.is_ragged:
-        last = pieces[-1].copy()
-        last[:, :, : chunks.num_whole * chunks.width - chunks.offsets[-1]] = 0
-        pieces[-1] = last
-    return np.stack(pieces, axis=1).reshape(-1)
+    width = Chunks(weights.shape[1]).width
+    return Layout(lanes=CHANNELS, group=width, elements=End.OVERLAP).pack(weights)
 
 
 def dot_lines(chunks: Chunks, pixels: list[str], weights: str, counter: str) -> list[str]:

@@ -34,7 +34,7 @@ UNIT = VECTORS.unit(
         I32: "return vldrwq_s32(elements);",
     },
     stores={I8: "vstrbq_s32(elements, values);", I32: "vstrwq_s32(elements, values);"},
-    broadcasts={I32: "vdupq_n_s32"},
+    broadcasts={I32: "vdupq_n_s32(value)"},
     binaries={(operator, I32): f"v{name}q_s32(left, right)" for operator, name in _OPERATORS.items()},
     with_scalar={
         (operator, I32): f"return v{_OPERATORS[operator]}q_n_s32(left, number);"

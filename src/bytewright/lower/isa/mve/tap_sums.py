@@ -20,6 +20,7 @@ from bytewright.lower.isa.mve.assembly import VECTORS, Operand, assembly, moved
 from bytewright.lower.isa.mve.lanes import FEATURE
 from bytewright.lower.isa.mve.scaling import Kind, scale_lines, scaled
 from bytewright.lower.isa.vector_unit import memory_parameter
+from bytewright.lower.kernels.layout import End, Layout
 
 I8, I16, I32 = ir.DType.I8, ir.DType.I16, ir.DType.I32
 BYTES = 16
@@ -99,8 +100,7 @@ def first_channels(num_channels: int) -> list[int]:
 
 def packed_taps(weights: NDArray[np.generic], taps: Taps) -> NDArray[np.generic]:
     """Weights [C, taps] in the order in which one pointer reads them, [blocks, taps, 16], flat."""
-    blocks = [weights[first : first + BYTES].T[taps.order] for first in first_channels(weights.shape[0])]
-    return np.stack(blocks).reshape(-1)
+    return Layout(lanes=BYTES, channels=End.REPEAT).pack(weights[:, taps.order])
 
 
 def channels_of_vectors(num_channels: int) -> NDArray[np.int64]:

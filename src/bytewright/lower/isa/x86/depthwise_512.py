@@ -22,6 +22,7 @@ from bytewright.lower.isa.x86.lanes import unit_of
 from bytewright.lower.isa.x86.simd import AVX512
 from bytewright.lower.kernels.context import Template, counted, named
 from bytewright.lower.kernels.convolution import Convolution, convolution_of
+from bytewright.lower.kernels.layout import Layout
 from bytewright.ops.convolution import DepthwiseConv2d
 from bytewright.options import Optimize
 
@@ -160,18 +161,8 @@ class _Kernel:
         )
         self.groups = -(-len(self.taps) // TAPS)
         self.bias = convolution.bias(BYTE_DOTS.offset)
-        self.weights = self.template.kernel.constant("weights", self._packed(), I8, ALIGNMENT)
-
-    def _packed(self) -> np.ndarray:
-        """Weights as they are read: `[chunk][group][vector][lane][tap]`, zeros where there are none."""
-        weights = np.zeros((self.chunks * BYTES, self.groups * TAPS), np.int8)
-        weights[: self.channels, : len(self.taps)] = self.convolution.weights
-        ordered = weights.reshape(self.chunks, BYTES // LANES, LANES, self.groups, TAPS).transpose(
-            0, 3, 1, 2, 4
-        )
-        counts = [_vectors(min(self.channels - chunk * BYTES, BYTES)) for chunk in range(self.chunks)]
-        parts = [ordered[chunk, :, :count].reshape(-1) for chunk, count in enumerate(counts)]
-        return np.concatenate(parts)
+        packed = Layout(lanes=LANES, vectors=BYTES // LANES, group=TAPS).pack(convolution.weights)
+        self.weights = self.template.kernel.constant("weights", packed, I8, ALIGNMENT)
 
     def write(self) -> None:
         """Writes the loops over rows, channels and pixels."""

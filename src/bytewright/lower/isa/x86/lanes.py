@@ -29,7 +29,7 @@ _OPERATIONS = {
     (BinaryOperator.MIN, F32): "_mmW_min_ps(right, left)",
     (BinaryOperator.MAX, F32): "_mmW_max_ps(right, left)",
 }
-_BROADCASTS = {I32: "_mmW_set1_epi32", F32: "_mmW_set1_ps"}
+_BROADCASTS = {I32: "_mmW_set1_epi32({0})", F32: "_mmW_set1_ps({0})"}
 
 
 def _scaled(simd: Simd, wide: str, half: str, merged: str) -> str:
@@ -69,7 +69,7 @@ return _mmW_cvtps_epi32(_mmW_fmadd_ps(_mmW_cvtepi32_ps(left), left_scale, shifte
 def _with_scalar(simd: Simd) -> dict[tuple[BinaryOperator, ir.DType], str]:
     return {
         (operator, dtype): simd.text(
-            f"const {simd.types[dtype]} right = {_BROADCASTS[dtype]}(number);\nreturn {text};"
+            f"const {simd.types[dtype]} right = {_BROADCASTS[dtype].format('number')};\nreturn {text};"
         )
         for (operator, dtype), text in _OPERATIONS.items()
     }
@@ -82,7 +82,7 @@ def unit_of(simd: Simd, num: int) -> VectorUnit:
         loads={dtype: simd.load(dtype, num) for dtype in (I8, I16, I32, F32)},
         stores={dtype: simd.store(dtype, num) for dtype in (I8, I32, F32)},
         saturating_stores={I8: simd.store(I8, num, saturates=True)},
-        broadcasts={dtype: simd.text(name) for dtype, name in _BROADCASTS.items()},
+        broadcasts={dtype: simd.text(text.format("value")) for dtype, text in _BROADCASTS.items()},
         binaries={key: simd.text(text) for key, text in _OPERATIONS.items()},
         with_scalar=_with_scalar(simd),
         functions=tuple((function, simd.text(text)) for function, text in _functions(simd).items()),

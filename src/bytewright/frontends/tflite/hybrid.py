@@ -1,0 +1,239 @@
+"""Layers of float activations and integer weights, as LiteRT's hybrid kernels compute them.
+
+The input is quantised by its own range, row by row: a row is a sample, or a row of a matrix. Sums are integers, and
+are scaled back by what the row and the channel were scaled with. The float bias comes last.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bytewright import ir
+from bytewright.frontends.tflite.conversion import Conversion, Operand
+from bytewright.frontends.tflite.quantization import dequantised
+from bytewright.ops.cast import TflCast
+from bytewright.ops.convolution import Conv2d, DepthwiseConv2d, GroupedConv2d, TransposeConv2d
+from bytewright.ops.data import Pad
+from bytewright.ops.dynamic_quantization import TflDynamicQuantize, TflDynamicScale, TflDynamicZeroPoint
+from bytewright.ops.elementwise import Add, Equal, Maximum, Mul, Select, Sub, TflDiv
+from bytewright.ops.float_functions import Negate
+from bytewright.ops.pooling import ReduceMax, ReduceMin
+
+_Convolution = Conv2d | DepthwiseConv2d | GroupedConv2d | TransposeConv2d
+# Of int8 without a zero point: as many steps below zero as above.
+_SYMMETRIC_STEPS = 127.0
+_ROW_OF_MATRIX, _SAMPLE = (3,), (1, 2, 3)
+
+
+def weights_operand(
+    at: Conversion, *, under_floats: bool, role: str = "weights"
+) -> tuple[Operand, NDArray[Any]]:
+    """The constant second operand, and its values: widened to float32 if that is asked for under float activations."""
+    weights, values = at.constant_operand(1, role)
+    if under_floats and not weights.is_float and at.graph.expands_weights:
+        values = dequantised(at, weights, values)
+        data = ir.TensorData.from_array(values, ir.DType.F32)
+        weights = Operand(weights.tensor, data.type, data, is_expanded=True)
+    return weights, values
+
+
+@dataclass(frozen=True, slots=True)
+class HybridForm:
+    """How one of LiteRT's hybrid kernels quantises its input, and scales its sums.
+
+    Attributes:
+        is_symmetric: Whether the zero point is 0; else it follows from the range.
+        row_axes: Those of an image whose elements are quantised alike.
+        by_channel_first: Whether a sum is multiplied with the channel's scale, and then with the row's; else with the
+            product of both.
+    """
+
+    is_symmetric: bool
+    row_axes: tuple[int, ...] = _SAMPLE
+    by_channel_first: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class HybridLayer:
+    """Constants of a layer.
+
+    Attributes:
+        weights: Their value in the graph, int8; `taps` are the same as [channels, taps].
+        scales: Of the weights: one, or one a channel.
+        bias: Its value in the graph, float32, if there is one.
+    """
+
+    weights: str
+    taps: NDArray[Any]
+    scales: Sequence[float]
+    bias: str | None
+
+
+FormOf = Callable[[Conversion, HybridLayer], HybridForm]
+"""Which form the kernel of an operator has for a layer."""
+
+
+def matrix_form(at: Conversion, layer: HybridLayer, *, slot: int) -> HybridForm:
+    """Of products of matrices, whose options say at `slot` whether there are zero points."""
+    del layer
+    return HybridForm(not at.options.boolean(slot), _ROW_OF_MATRIX)
+
+
+def convolution_form(at: Conversion, layer: HybridLayer, *, are_dense: bool) -> HybridForm:
+    """Of CONV_2D, whose dense weights may all have one scale."""
+    if are_dense and len(set(layer.scales)) == 1:
+        return HybridForm(is_symmetric=True)
+    _require_scales(at, layer)
+    return HybridForm(is_symmetric=False, by_channel_first=True)
+
+
+def depthwise_form(at: Conversion, layer: HybridLayer) -> HybridForm:
+    """Of DEPTHWISE_CONV_2D."""
+    _require_scales(at, layer)
+    return HybridForm(is_symmetric=False)
+
+
+def transposed_form(at: Conversion, layer: HybridLayer) -> HybridForm:
+    """Of TRANSPOSE_CONV."""
+    del at, layer
+    return HybridForm(is_symmetric=False, by_channel_first=True)
+
+
+def _require_scales(at: Conversion, layer: HybridLayer) -> None:
+    """The reference reads a scale for each channel, whatever there are."""
+    channels = len(layer.taps)
+    at.require(
+        len(layer.scales) == channels,
+        f"weights of {channels} channels have {len(layer.scales)} scales, and LiteRT reads one for each",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Parameters of quantised rows: values in the graph that are broadcast over the image.
+
+    Attributes:
+        scale: What a step stands for; `inverse` is what values are multiplied with.
+        zero_point: int8; None if it is 0.
+    """
+
+    scale: str
+    inverse: str
+    zero_point: str | None
+
+
+def hybrid_sums(
+    at: Conversion, layer: HybridLayer, form: HybridForm, image: str, operation: _Convolution
+) -> str:
+    """The operation on an image of floats, scaled, with the bias; the fused activation is left to do."""
+    rows = _parameters(at, form, image)
+    if isinstance(operation, TransposeConv2d):
+        real = _spread(at, layer, rows, image, operation)
+    else:
+        real = _slid(at, layer, rows, image, operation)
+    scales = at.constant("scales", np.array(layer.scales, np.float32), ir.DType.F32)
+    if form.by_channel_first:
+        real = at.emit(Mul(), (at.emit(Mul(), (real, scales), "of_channel"), rows.scale), "real")
+    else:
+        factor = at.emit(Mul(), (rows.scale, scales), "factor")
+        real = at.emit(Mul(), (real, factor), "real")
+    return real if layer.bias is None else at.emit(Add(), (real, layer.bias), "with_bias")
+
+
+def hybrid_product(
+    at: Conversion, source: Operand, matrix: NDArray[Any], scales: Sequence[float], slot: int
+) -> str:
+    """Rows of an operand times a constant [OC,K] of int8: float32, [1,rows,1,OC]; `slot` as for `matrix_form`."""
+    channels, depth = matrix.shape
+    image = at.reshape(at.value_of(source), (1, prod(source.shape) // depth, 1, depth), "rows")
+    weights = at.constant("weights", matrix.reshape(channels, 1, 1, depth), ir.DType.I8)
+    layer = HybridLayer(weights, matrix, scales, bias=None)
+    window = Conv2d((1, 1), (0, 0, 0, 0), (1, 1))
+    return hybrid_sums(at, layer, matrix_form(at, layer, slot=slot), image, window)
+
+
+def real_values(at: Conversion, steps: str, scale: str) -> str:
+    """Integers without a zero point as what they stand for."""
+    return at.emit(Mul(), (at.emit(TflCast(ir.DType.F32), (steps,), "steps"), scale), "scaled")
+
+
+def _parameters(at: Conversion, form: HybridForm, image: str) -> _Rows:
+    """By the least and the greatest value of each row."""
+    source = _before_zeros(at, form, image)
+    least = at.emit(ReduceMin(form.row_axes, True), (source,), "least")
+    greatest = at.emit(ReduceMax(form.row_axes, True), (source,), "greatest")
+    if not form.is_symmetric:
+        scale = at.emit(TflDynamicScale(), (least, greatest), "scale")
+        zero_point = at.emit(TflDynamicZeroPoint(), (least, greatest), "zero_point")
+        return _Rows(scale, at.emit(TflDiv(), (_number(at, 1.0), scale), "inverse"), zero_point)
+    steps = _number(at, _SYMMETRIC_STEPS)
+    reach = at.emit(Maximum(), (greatest, at.emit(Negate(), (least,), "lowest")), "reach")
+    is_zero = at.emit(Equal(), (reach, _number(at, 0.0)), "is_zero")
+    reach = at.emit(Select(), (is_zero, steps, reach), "reach")
+    scale = at.emit(TflDiv(), (reach, steps), "scale")
+    return _Rows(scale, at.emit(TflDiv(), (steps, reach), "inverse"), None)
+
+
+def _before_zeros(at: Conversion, form: HybridForm, image: str) -> str:
+    """What was padded with zeros within its rows to become the image: the same range, as zero is in every one."""
+    producer = at.graph.producers.get(image)
+    if producer is None or not isinstance(producer.operation, Pad) or producer.operation.value != 0:
+        return image
+    widths = zip(producer.operation.before, producer.operation.after, strict=True)
+    grown = {axis for axis, pads in enumerate(widths) if any(pads)}
+    return producer.inputs[0] if grown <= set(form.row_axes) else image
+
+
+def _quantised(at: Conversion, rows: _Rows, image: str) -> str:
+    scaled = at.emit(Mul(), (image, rows.inverse), "scaled")
+    zero_point = rows.zero_point or at.constant("zero", np.zeros((), np.int8), ir.DType.I8)
+    return at.emit(TflDynamicQuantize(), (scaled, zero_point), "quantised")
+
+
+def _slid(
+    at: Conversion,
+    layer: HybridLayer,
+    rows: _Rows,
+    image: str,
+    operation: Conv2d | DepthwiseConv2d | GroupedConv2d,
+) -> str:
+    """Sums of a sliding window as float32.
+
+    Zero points are known at run time only. So that padding has them, the image is padded with zeros first; and what
+    they add to every sum of a channel is subtracted after.
+    """
+    channels = len(layer.taps)
+    if rows.zero_point is not None and any(operation.padding):
+        top, bottom, left, right = operation.padding
+        pad = Pad((0, top, left, 0), (0, bottom, right, 0), 0.0)
+        image, operation = at.emit(pad, (image,), "padded"), replace(operation, padding=(0, 0, 0, 0))
+    no_bias = at.constant("no_bias", np.zeros(channels, np.int32), ir.DType.I32)
+    operands = (_quantised(at, rows, image), layer.weights, no_bias)
+    total = at.emit(operation, operands, "accumulator")
+    if rows.zero_point is not None:
+        sums = at.constant("weight_sums", layer.taps.sum(axis=1, dtype=np.int32), ir.DType.I32)
+        zero_point = at.emit(TflCast(ir.DType.I32), (rows.zero_point,), "wide_zero_point")
+        excess = at.emit(Mul(), (zero_point, sums), "excess")
+        total = at.emit(Sub(), (total, excess), "centred")
+    return at.emit(TflCast(ir.DType.F32), (total,), "sums")
+
+
+def _spread(at: Conversion, layer: HybridLayer, rows: _Rows, image: str, operation: TransposeConv2d) -> str:
+    """Sums of spread windows; those of as many values as reach an element, so zero points are subtracted before.
+
+    The reference adds in float32 as well.
+    """
+    values = at.emit(TflCast(ir.DType.F32), (_quantised(at, rows, image),), "steps")
+    if rows.zero_point is not None:
+        zero_point = at.emit(TflCast(ir.DType.F32), (rows.zero_point,), "real_zero_point")
+        values = at.emit(Sub(), (values, zero_point), "centred")
+    no_bias = at.constant("no_bias", np.zeros(len(layer.taps), np.float32), ir.DType.F32)
+    return at.emit(operation, (values, layer.weights, no_bias), "accumulator")
+
+
+def _number(at: Conversion, value: float) -> str:
+    return at.constant("number", np.array(value, np.float32), ir.DType.F32)

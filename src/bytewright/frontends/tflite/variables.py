@@ -1,0 +1,106 @@
+"""VAR_HANDLE, READ_VARIABLE, ASSIGN_VARIABLE, CALL_ONCE: what survives runs, as values of the graph.
+
+A variable that the model assigns is a state: a run reads what the last one assigned, and what it assigns last is what
+the next one reads. One that only subgraphs assign which run once is a constant.
+"""
+
+from bytewright import ir
+from bytewright.frontends.tflite.conversion import Conversion, Kept, Operand
+from bytewright.frontends.tflite.flatbuffer import File, Table
+from bytewright.frontends.tflite.model import ModelRecord, OperatorRecord
+
+WITHOUT_VALUES = (
+    "the values are not in the file: convert from_saved_model after model.export, or from_keras_model, which write "
+    "weights as constants"
+)
+
+
+def variable_names(model: ModelRecord) -> dict[int, str]:
+    """The variable that each resource of a model stands for, by the index of the tensor."""
+    return {
+        operator.outputs[0]: _name(operator)
+        for operator in model.operators
+        if operator.kind == "VAR_HANDLE" and operator.outputs
+    }
+
+
+def _name(operator: OperatorRecord) -> str:
+    """`container/name`, or the name alone."""
+    options = operator.options or Table(File(b"", 0), 0, 0, 0)
+    return "/".join(filter(None, (options.string(0), options.string(1))))
+
+
+def unassigned_variables(model: ModelRecord) -> dict[str, tuple[OperatorRecord, ...]]:
+    """The variables that are read and that nothing assigns, neither once nor in a run, with what reads them."""
+    assigned: set[str] = set()
+    for record in (model, *model.called_once):
+        names = variable_names(record)
+        assigned |= {
+            names[operator.inputs[0]]
+            for operator in record.operators
+            if operator.kind == "ASSIGN_VARIABLE" and operator.inputs[:1] and operator.inputs[0] in names
+        }
+    found: dict[str, tuple[OperatorRecord, ...]] = {}
+    names = variable_names(model)
+    for operator in model.operators:
+        name = names.get(operator.inputs[0]) if operator.kind == "READ_VARIABLE" else None
+        if name is not None and name not in assigned:
+            found[name] = (*found.get(name, ()), operator)
+    return found
+
+
+def convert_nothing(at: Conversion) -> None:
+    """CALL_ONCE and VAR_HANDLE: what they say is known before any operator is converted."""
+    for position in range(len(at.operator.outputs)):
+        at.results[position] = ""
+
+
+def convert_read_variable(at: Conversion) -> None:
+    """READ_VARIABLE: what was assigned last, in this run or in the one before."""
+    at.require_counts((1,))
+    name, tensor = _variable(at), at.output_tensor()
+    kept = at.graph.kept.get(name)
+    initial = at.graph.initial.get(name)
+    if kept is None and initial is None:
+        at.fail(f"variable '{name}' is read before anything is assigned", help=WITHOUT_VALUES)
+    if kept is None and initial is not None:
+        if not _is_assigned(at, name):
+            at.define(at.constant("value", initial.array, initial.dtype))
+            return
+        kept = at.graph.keep(name, name, tensor, initial.type, initial)
+    assert kept is not None
+    at.define(kept.current)
+
+
+def convert_assign_variable(at: Conversion) -> None:
+    """ASSIGN_VARIABLE: what is read from here on."""
+    at.require_counts((2,), outputs=0)
+    name, value = _variable(at), at.operand(1, "value")
+    initial = at.graph.initial.get(name)
+    kept = at.graph.kept.get(name) or at.graph.keep(name, name, value.tensor, value.type, initial)
+    _require_same(at, name, kept, value)
+    kept.current = at.value_of(value, "value")
+
+
+def _variable(at: Conversion) -> str:
+    name = variable_names(at.graph.model).get(at.operator.inputs[0])
+    if name is None:
+        at.fail("what it reads or assigns is no variable of the model's own")
+    return name
+
+
+def _is_assigned(at: Conversion, name: str) -> bool:
+    """Whether the model assigns a variable in a run."""
+    names = variable_names(at.graph.model)
+    return any(
+        operator.kind == "ASSIGN_VARIABLE" and names.get(operator.inputs[0]) == name
+        for operator in at.graph.model.operators
+    )
+
+
+def _require_same(at: Conversion, name: str, kept: Kept, value: Operand) -> None:
+    """A variable has one shape and type."""
+    known = kept.parameter.type
+    if (known.shape, known.dtype) != (value.type.shape, value.type.dtype):
+        plain = ir.TensorType(value.type.shape, value.type.dtype)
+        at.fail(f"variable '{name}' is {ir.TensorType(known.shape, known.dtype)}, and {plain} is assigned")

@@ -1,0 +1,204 @@
+"""What outputs are compared with: LiteRT's reference kernels, TensorFlow Lite Micro, LiteRT's default, or a file.
+
+None of them knows anything of Bytewright. The packages are optional.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+import re
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Any, Protocol
+
+import numpy as np
+
+from bytewright.diagnostics import CompileError, compile_error
+from bytewright.execute.tensors import Array
+from bytewright.record.plan import Plan
+
+
+class Witness(StrEnum):
+    """The kernels that a reference computes with."""
+
+    LITERT_REF = "litert-ref"
+    TFLM = "tflm"
+    LITERT_DEFAULT = "litert-default"
+
+
+class Reference(Protocol):
+    """Outputs of samples."""
+
+    @property
+    def name(self) -> str:
+        """What reports call it."""
+        ...
+
+    def run(self, number: int, inputs: Sequence[Array]) -> list[Array]:
+        """The outputs of a sample, in the model's order.
+
+        Args:
+            number: Which sample it is.
+            inputs: Its inputs, in the model's order.
+
+        Raises:
+            CompileError: BW502: the reference does not run it.
+        """
+        ...
+
+
+# Operators that LiteRT's reference kernels lack, or whose int8 kernel there reads bytes as unsigned (SUM, LiteRT 2.3).
+_NOT_IN_REFERENCE_KERNELS = {"CEIL", "ELU", "ROUND", "SUM"}
+_PACKAGES = {
+    Witness.LITERT_REF: ("ai_edge_litert.interpreter", "ai-edge-litert"),
+    Witness.LITERT_DEFAULT: ("ai_edge_litert.interpreter", "ai-edge-litert"),
+    Witness.TFLM: ("tflite_micro.python.tflite_micro.runtime", "tflite-micro"),
+}
+
+
+def _package(witness: Witness) -> Any:
+    """The module of a witness.
+
+    Raises:
+        CompileError: BW501 where it is not installed.
+    """
+    module, package = _PACKAGES[witness]
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise compile_error(
+            "BW501",
+            f"to compare with {witness.value}, the package {package} is needed, and it cannot be imported",
+            notes=(str(error),),
+            help=f"install it: pip install {package}; or give the outputs that are wanted: --reference FILE.npy",
+        ) from None
+
+
+class LiteRt:
+    """LiteRT, one thread: its reference kernels without delegates, or the interpreter as it is by default."""
+
+    def __init__(self, content: bytes, witness: Witness, *, keeps_tensors: bool = False) -> None:
+        package = _package(witness)
+        self._content, self._keeps_tensors, self._package = content, keeps_tensors, package
+        types = package.OpResolverType
+        self.name = witness.value
+        if witness is Witness.LITERT_DEFAULT:
+            self._interpreter = self._new(types.AUTO)
+            return
+        # Of every model the default kernels are there; they say which operators it has.
+        without_delegates = self._new(types.BUILTIN_WITHOUT_DEFAULT_DELEGATES)
+        operators = {str(operator["op_name"]) for operator in without_delegates._get_ops_details()}
+        lacking = sorted(operators & _NOT_IN_REFERENCE_KERNELS)
+        if lacking:
+            self.name = f"{witness.value} (default kernels without delegates, for {', '.join(lacking)})"
+        self._interpreter = without_delegates if lacking else self._new(types.BUILTIN_REF)
+
+    def _new(self, resolver: Any) -> Any:
+        try:
+            interpreter = self._package.Interpreter(
+                model_content=self._content,
+                num_threads=1,
+                experimental_op_resolver_type=resolver,
+                experimental_preserve_all_tensors=self._keeps_tensors,
+            )
+            interpreter.allocate_tensors()
+        except (RuntimeError, ValueError) as error:
+            raise _failed(self.name, error) from error
+        return interpreter
+
+    def run(self, number: int, inputs: Sequence[Array]) -> list[Array]:
+        """The outputs; an input of another shape than the file's is resized."""
+        del number
+        interpreter = self._interpreter
+        try:
+            details = interpreter.get_input_details()
+            for detail, array in zip(details, inputs, strict=True):
+                if tuple(detail["shape"]) != array.shape:
+                    interpreter.resize_tensor_input(detail["index"], array.shape)
+                    interpreter.allocate_tensors()
+            for detail, array in zip(interpreter.get_input_details(), inputs, strict=True):
+                interpreter.set_tensor(detail["index"], array)
+            interpreter.invoke()
+        except (RuntimeError, ValueError) as error:
+            raise _failed(self.name, error) from error
+        return [interpreter.get_tensor(detail["index"]) for detail in interpreter.get_output_details()]
+
+    def tensors(self) -> dict[str, Array]:
+        """The tensors of the last run by their names in the file, those whose name is not used twice."""
+        found: dict[str, Array] = {}
+        twice: set[str] = set()
+        for detail in self._interpreter.get_tensor_details():
+            name = str(detail["name"])
+            twice |= {name} & found.keys()
+            try:
+                found[name] = self._interpreter.get_tensor(detail["index"])
+            except ValueError:  # it has no values: of an operator that a delegate took
+                continue
+        return {name: array for name, array in found.items() if name not in twice}
+
+
+class TfLiteMicro:
+    """TensorFlow Lite Micro's portable kernels."""
+
+    name = Witness.TFLM.value
+
+    def __init__(self, content: bytes, num_outputs: int) -> None:
+        package = _package(Witness.TFLM)
+        self._num_outputs = num_outputs
+        arena_bytes = max(1 << 20, 10 * len(content))
+        try:
+            self._interpreter: Any = package.Interpreter.from_bytes(content, arena_size=arena_bytes)
+        except (RuntimeError, ValueError) as error:
+            raise _failed(self.name, error) from error
+
+    def run(self, number: int, inputs: Sequence[Array]) -> list[Array]:
+        """The outputs, in the file's own shapes."""
+        del number
+        try:
+            for index, array in enumerate(inputs):
+                self._interpreter.set_input(np.ascontiguousarray(array), index)
+            self._interpreter.invoke()
+        except (RuntimeError, ValueError) as error:
+            raise _failed(self.name, error) from error
+        # Each is a view of the arena, which the next run overwrites.
+        return [np.array(self._interpreter.get_output(index)) for index in range(self._num_outputs)]
+
+
+class StoredOutputs:
+    """Outputs of a file, by the number of the sample; it has those of all samples that were given."""
+
+    def __init__(self, name: str, plan: Plan, outputs: Sequence[Array], num_samples: int) -> None:
+        self.name = name
+        self._outputs: list[Array] = []
+        for tensor, array in zip(plan.outputs, outputs, strict=True):
+            shape = (num_samples, *tensor.shape)
+            if array.size != math.prod(shape) or array.dtype != tensor.dtype.numpy:
+                wanted = f"{tensor.dtype.numpy}{list(shape)}"
+                raise compile_error(
+                    "BW205",
+                    f"'{name}' must hold output '{tensor.name}' of {num_samples} samples, {wanted}; "
+                    f"it holds {array.dtype}{list(array.shape)}",
+                )
+            self._outputs.append(array.reshape(shape))
+
+    def run(self, number: int, inputs: Sequence[Array]) -> list[Array]:
+        """What the file has for this sample."""
+        del inputs
+        return [array[number] for array in self._outputs]
+
+
+def reference_of(witness: Witness, content: bytes, plan: Plan) -> LiteRt | TfLiteMicro:
+    """The reference of some kernels for the bytes of a model's file.
+
+    Raises:
+        CompileError: BW501 where its package is missing, BW502 if it refuses the model.
+    """
+    if witness is Witness.TFLM:
+        return TfLiteMicro(content, len(plan.outputs))
+    return LiteRt(content, witness)
+
+
+def _failed(name: str, error: Exception) -> CompileError:
+    text = re.sub(r"\s+", " ", str(error)).strip()
+    return compile_error("BW502", f"{name} does not run the model: {text}")

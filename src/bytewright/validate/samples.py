@@ -1,0 +1,306 @@
+"""Samples of the user: arrays of .npy and .npz files or a folder, cut into the inputs of single inferences.
+
+Nothing is resized, cropped, or normalised: size and type must fit. The one exception is said in a remark: floats for an
+integer input are quantised by the model's own scale.
+"""
+
+from __future__ import annotations
+
+import importlib
+import io
+import wave
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bytewright.base.input_file import read_input
+from bytewright.diagnostics import CompileError, compile_error
+from bytewright.execute.by_name import in_order
+from bytewright.execute.tensors import Array, array_from_npy
+from bytewright.record.plan import Plan, PlannedTensor
+
+SAMPLE_FILES = (".npy", ".png", ".wav")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Samples:
+    """The inputs of inferences.
+
+    Attributes:
+        batch: Of each inference the inputs, in the model's order.
+        num_given: How many there are, taken or not.
+        labels: The class of each, if they are known.
+        remarks: What was done to the data, a sentence each.
+    """
+
+    batch: tuple[tuple[Array, ...], ...]
+    num_given: int
+    labels: Array | None = None
+    remarks: tuple[str, ...] = ()
+
+
+def read_samples(
+    plan: Plan, data: Sequence[tuple[str | None, Path]], labels: str | None = None, limit: int | None = None
+) -> Samples:
+    """The samples of files.
+
+    Args:
+        plan: What they are for.
+        data: A .npz file with an array for each input, or for each input a .npy file or a folder with a file for each
+            sample, in the order of their names. Each with the input's name, or in the model's order.
+        labels: An array of the .npz file, or a .npy file.
+        limit: How many to take at most, from the first on.
+
+    Raises:
+        CompileError: BW205 for what cannot be read or does not match; BW501 for a package that is missing.
+    """
+    archives = [path for _, path in data if path.suffix.lower() == ".npz"]
+    inside: Mapping[str, Array] = {}
+    if archives and len(data) == 1:
+        inside = _arrays_of_npz(archives[0])
+        given = _inputs_inside(plan, inside, labels, archives[0])
+    elif archives:
+        raise compile_error("BW205", f"'{archives[0]}' holds all inputs: give it alone")
+    else:
+        given = [(name, _array_of(path)) for name, path in data]
+    names = [tensor.name for tensor in plan.inputs]
+    classes = None if labels is None else inside[labels] if labels in inside else _read_array(Path(labels))
+    return samples_of(plan, in_order(names, given, "input"), classes, limit)
+
+
+def read_outputs(plan: Plan, path: Path) -> list[Array]:
+    """The outputs of samples in a file, in the model's order: a .npy file of one output, or a .npz file by names.
+
+    Raises:
+        CompileError: BW205.
+    """
+    names = [tensor.name for tensor in plan.outputs]
+    if path.suffix.lower() != ".npz":
+        if len(names) != 1:
+            raise compile_error(
+                "BW205",
+                f"model '{plan.model}' has {len(names)} outputs: give them in a .npz file",
+                notes=(f"by the names {', '.join(map(repr, names))}",),
+            )
+        return [_read_array(path)]
+    arrays = _arrays_of_npz(path)
+    missing = [name for name in names if name not in arrays]
+    if missing:
+        raise compile_error("BW205", f"'{path}' has no array '{missing[0]}'")
+    return [arrays[name] for name in names]
+
+
+def samples_of(
+    plan: Plan, arrays: Sequence[Array], labels: Array | None = None, limit: int | None = None
+) -> Samples:
+    """The samples of arrays, one for each input of the model, whose first axis counts samples.
+
+    Where an input has a batch axis of 1, that may be missing from its array, and where there is one sample, the first
+    axis may be missing, too.
+
+    Raises:
+        CompileError: BW205: shapes, types, or numbers of samples or labels do not match.
+    """
+    if len(arrays) != len(plan.inputs):
+        names = ", ".join(f"'{tensor.name}'" for tensor in plan.inputs)
+        raise compile_error(
+            "BW205",
+            f"model '{plan.model}' has {len(plan.inputs)} inputs, {len(arrays)} were given",
+            notes=(f"in this order: {names}",),
+        )
+    cut: list[Array] = []
+    remarks: list[str] = []
+    for tensor, array in zip(plan.inputs, arrays, strict=True):
+        own, remark = _of_type(tensor, _cut(tensor, np.asarray(array)))
+        cut.append(own)
+        remarks += remark
+    counts = {len(array) for array in cut}
+    if len(counts) > 1:
+        texts = (f"{len(a)} of '{t.name}'" for t, a in zip(plan.inputs, cut, strict=True))
+        raise compile_error("BW205", f"the inputs have different numbers of samples: {', '.join(texts)}")
+    (num_samples,) = counts or {0}
+    if not num_samples:
+        raise compile_error("BW205", "there are no samples")
+    classes = None if labels is None else _labels(plan, np.asarray(labels), num_samples)
+    num_taken = num_samples if limit is None else min(limit, num_samples)
+    batch = tuple(tuple(array[index] for array in cut) for index in range(num_taken))
+    return Samples(batch, num_samples, None if classes is None else classes[:num_taken], tuple(remarks))
+
+
+def _sample_shape(tensor: PlannedTensor) -> tuple[int, ...]:
+    """The shape of an input in an inference of one sample."""
+    first = tensor.extents[:1]
+    return (1, *tensor.shape[1:]) if first and isinstance(first[0], str) else tensor.shape
+
+
+def _cut(tensor: PlannedTensor, array: Array) -> Array:
+    """The array with samples along its first axis, each of the input's shape."""
+    shape = _sample_shape(tensor)
+    if array.ndim == len(shape) + 1 and array.shape[1:] == shape:
+        return array
+    if shape[:1] == (1,) and array.ndim == len(shape) and array.shape[1:] == shape[1:]:
+        return array[:, np.newaxis]
+    if array.shape == shape:
+        return array[np.newaxis]
+    if shape[:1] == (1,) and array.shape == shape[1:]:
+        return array[np.newaxis, np.newaxis]
+    extents = ", ".join(map(str, shape))
+    raise compile_error(
+        "BW205",
+        f"a sample of input '{tensor.name}' is [{extents}], the array is {array.dtype}{list(array.shape)}",
+        help="give an array whose first axis counts samples; samples are not resized",
+    )
+
+
+def _of_type(tensor: PlannedTensor, array: Array) -> tuple[Array, list[str]]:
+    """The samples in the input's type, and what was done for that."""
+    wanted = tensor.dtype.numpy
+    if array.dtype == wanted:
+        return array, []
+    if array.dtype.kind == "f" and wanted.kind == "f":
+        return array.astype(wanted), [f"input '{tensor.name}': {array.dtype} rounded to {wanted}"]
+    if array.dtype.kind == "f" and wanted.kind in "iu" and tensor.scale is not None:
+        zero_point, limits = tensor.zero_point or 0, np.iinfo(str(wanted))
+        if not np.isfinite(array).all():
+            raise compile_error("BW205", f"input '{tensor.name}': samples hold infinities or NaN")
+        real = array.astype(np.float32) / np.float32(tensor.scale)
+        steps = np.trunc(real + np.copysign(np.float32(0.5), real)).astype(np.float64) + zero_point
+        text = f"input '{tensor.name}': floats quantised, round(x / {tensor.scale:.9g}) + {zero_point} as {wanted}"
+        return np.clip(steps, limits.min, limits.max).astype(wanted), [text]
+    raise compile_error(
+        "BW205",
+        f"input '{tensor.name}' must be {wanted}, the samples are {array.dtype}",
+        help=f"give {wanted}, or the real values as floats, which the model's scale quantises"
+        if tensor.scale is not None
+        else f"give {wanted}",
+    )
+
+
+def num_classes(plan: Plan) -> int:
+    """How many answers the first output chooses from; 1 if it is no choice."""
+    shape = plan.outputs[0].shape
+    return shape[-1] if shape else 1
+
+
+def _labels(plan: Plan, labels: Array, num_samples: int) -> Array:
+    if labels.dtype.kind not in "iu" or labels.shape not in ((num_samples,), (num_samples, 1)):
+        given = f"{labels.dtype}{list(labels.shape)}"
+        raise compile_error(
+            "BW205", f"labels must be integers, one for each of {num_samples} samples, not {given}"
+        )
+    least, most, end = int(labels.min()), int(labels.max()), num_classes(plan)
+    if least < 0 or most >= end:
+        name = plan.outputs[0].name
+        raise compile_error(
+            "BW205", f"labels are {least} to {most}, output '{name}' has the classes 0 to {end - 1}"
+        )
+    return labels.reshape(num_samples)
+
+
+def _inputs_inside(
+    plan: Plan, arrays: Mapping[str, Array], labels: str | None, path: Path
+) -> list[tuple[str | None, Array]]:
+    """The arrays of an archive that are inputs: by name, or the only one that is not the labels."""
+    names = [tensor.name for tensor in plan.inputs]
+    if all(name in arrays for name in names):
+        return [(name, arrays[name]) for name in names]
+    others = [name for name in arrays if name != labels]
+    if len(names) == 1 and len(others) == 1:
+        return [(None, arrays[others[0]])]
+    raise compile_error(
+        "BW205",
+        f"'{path}' must have an array for each input: {', '.join(map(repr, names))}",
+        notes=(f"it has {', '.join(map(repr, arrays)) or 'none'}",),
+        help=f"--labels {others[-1]}" if len(names) == 1 and len(others) == 2 else None,
+    )
+
+
+def _array_of(path: Path) -> Array:
+    return _array_of_folder(path) if path.is_dir() else _read_array(path)
+
+
+def _array_of_folder(folder: Path) -> Array:
+    """The samples of a folder, one a file, in the order of the names.
+
+    Raises:
+        CompileError: BW205: there are none, or they are of different shapes or types.
+    """
+    paths = [path for path in sorted(folder.iterdir()) if path.suffix.lower() in SAMPLE_FILES]
+    if not paths:
+        raise compile_error("BW205", f"folder '{folder}' has no samples: {', '.join(SAMPLE_FILES)} files")
+    first = _read_array(paths[0])
+    arrays = [first]
+    for path in paths[1:]:
+        array = _read_array(path)
+        if (array.shape, array.dtype) != (first.shape, first.dtype):
+            raise compile_error(
+                "BW205",
+                f"samples of folder '{folder}' differ: '{paths[0].name}' is {first.dtype}{list(first.shape)}, "
+                f"'{path.name}' {array.dtype}{list(array.shape)}",
+            )
+        arrays.append(array)
+    return np.stack(arrays)
+
+
+def _read_array(path: Path) -> Array:
+    """The array of a file.
+
+    Raises:
+        CompileError: BW205, BW501.
+    """
+    readers = {".png": _pixels, ".wav": _frames}
+    read = readers.get(path.suffix.lower(), array_from_npy)
+    try:
+        array = read(read_input(path))
+    except OSError as error:
+        raise _unreadable(path, error.strerror or str(error)) from error
+    except (ValueError, EOFError, wave.Error) as error:
+        raise _unreadable(path, str(error) or "it ends too early") from error
+    if array.dtype.kind not in "biuf":
+        raise _unreadable(path, f"it holds {array.dtype}, not numbers")
+    return array
+
+
+def _arrays_of_npz(path: Path) -> dict[str, Array]:
+    try:
+        with zipfile.ZipFile(io.BytesIO(read_input(path))) as archive:
+            members = [name for name in archive.namelist() if name.endswith(".npy")]
+            return {name.removesuffix(".npy"): array_from_npy(archive.read(name)) for name in members}
+    except OSError as error:
+        raise _unreadable(path, error.strerror or str(error)) from error
+    except (ValueError, zipfile.BadZipFile, EOFError) as error:
+        raise _unreadable(path, str(error)) from error
+
+
+def _unreadable(path: Path, reason: str) -> CompileError:
+    return compile_error("BW205", f"cannot read '{path}': {reason}")
+
+
+def _pixels(content: bytes) -> Array:
+    """The pixels of a picture as they are stored: uint8[H, W, C], with one channel where it is grey."""
+    try:
+        pictures: Any = importlib.import_module("PIL.Image")
+    except ImportError:
+        message = "to read pictures, the package Pillow is needed, and it is not installed"
+        raise compile_error("BW501", message, help='install it: pip install "bytewright[validate]"') from None
+    try:
+        with pictures.open(io.BytesIO(content), formats=["PNG"]) as image:
+            pixels: Array = np.asarray(image)
+    except (pictures.DecompressionBombError, SyntaxError) as error:
+        raise ValueError(str(error)) from error
+    return pixels[..., np.newaxis] if pixels.ndim == 2 else pixels
+
+
+def _frames(content: bytes) -> Array:
+    """The frames of a recording as they are stored: [frames], or [frames, channels] if there are several."""
+    types: dict[int, Any] = {1: np.uint8, 2: np.dtype("<i2"), 4: np.dtype("<i4")}
+    with wave.open(io.BytesIO(content)) as recording:
+        width, channels = recording.getsampwidth(), recording.getnchannels()
+        if width not in types:
+            raise ValueError(f"its samples have {8 * width} bits")
+        frames = np.frombuffer(recording.readframes(recording.getnframes()), types[width])
+    return frames if channels == 1 else frames.reshape(-1, channels)

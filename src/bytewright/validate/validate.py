@@ -1,0 +1,264 @@
+"""The entry of this stage: runs samples through a bundle and its reference, and compares all that can be compared."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+
+from bytewright.base.input_file import read_input
+from bytewright.diagnostics import CompileError, Diagnostic, compile_error
+from bytewright.execute.build import BuildOptions, StepHarness
+from bytewright.execute.description import Bundle, read_bundle
+from bytewright.execute.host import HostModel
+from bytewright.execute.result import Machine
+from bytewright.execute.run import run_batch
+from bytewright.execute.step_tensors import StepTensors
+from bytewright.execute.tensors import Array
+from bytewright.record.plan import Plan
+from bytewright.validate.agreement import Agreement, AgreementCount, answer_of
+from bytewright.validate.layers import ComparedTensor, compare_tensors
+from bytewright.validate.parameters import ParameterVerdict, check_parameters
+from bytewright.validate.references import LiteRt, Reference, Witness, reference_of
+from bytewright.validate.samples import Samples
+
+_MOST_NOTES = 10
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LayerVerdict:
+    """Tensors of inferences beside the reference's.
+
+    Attributes:
+        num_samples: Samples whose tensors were compared.
+        sample: The first of them with a tensor that differs; else the first.
+        tensors: Of that sample, in the order of the steps.
+    """
+
+    num_samples: int
+    sample: int
+    tensors: tuple[ComparedTensor, ...]
+
+    @property
+    def first_different(self) -> ComparedTensor | None:
+        """The first one that is not exact."""
+        return next((tensor for tensor in self.tensors if tensor.num_different), None)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Validation:
+    """What validating showed.
+
+    Attributes:
+        plan: Of the bundle.
+        on: Where it ran.
+        samples: What it was given.
+        num_right: Samples for which its answer is the label; None without labels.
+        reference: How it agrees with its reference.
+        others: How it agrees with what is shown beside, which is no reference.
+        parameters: Those of the bundle beside the model's; None where the model's file is not known.
+        layers: Tensors between the kernels; None where they were not looked at.
+    """
+
+    plan: Plan
+    on: Machine
+    samples: Samples
+    num_right: int | None
+    reference: Agreement
+    others: tuple[Agreement, ...]
+    parameters: ParameterVerdict | None
+    layers: LayerVerdict | None
+
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """What does not hold; none if the bundle is exact, and has the model's parameters."""
+        faults = self._faults()
+        return (_refusal(self.plan, faults),) if faults else ()
+
+    def _faults(self) -> Sequence[str]:
+        agreement, found = self.reference, list[str]()
+        if not agreement.is_exact:
+            wrong = agreement.num_samples - agreement.num_exact
+            found.append(
+                f"{wrong} of {agreement.num_samples} samples differ from {agreement.name}, the first is number "
+                f"{agreement.first_different}, by {agreement.worst:g} at most"
+            )
+        layer = self.layers.first_different if self.layers is not None else None
+        if layer is not None and self.layers is not None:
+            operators = ", ".join(layer.operators)
+            found.append(
+                f"the first tensor that differs is '{layer.name}' of {operators} (step {layer.step}, sample "
+                f"{self.layers.sample}): {layer.num_different} of {layer.own.size} elements, by {layer.worst:g} at most"
+            )
+        found += [wrong.text for wrong in self.parameters.wrong] if self.parameters is not None else []
+        return found
+
+    def require(self) -> None:
+        """Refuses what does not hold.
+
+        Raises:
+            CompileError: BW406.
+        """
+        if self.diagnostics:
+            raise CompileError(self.diagnostics)
+
+
+def _refusal(plan: Plan, faults: Sequence[str]) -> Diagnostic:
+    more = len(faults) - _MOST_NOTES
+    notes = (*faults[:_MOST_NOTES], *([f"and {more} more"] if more > 0 else []))
+    help_text = "compile the model again; bytewright check says whether files of the bundle were changed"
+    return Diagnostic(
+        "BW406", f"the bundle of model '{plan.model}' is not what its model is", notes, help_text
+    )
+
+
+def model_of(plan: Plan, model: str | PathLike[str]) -> bytes:
+    """The bytes of the file that a bundle was compiled from.
+
+    Raises:
+        CompileError: BW205: it cannot be read, or is another file.
+    """
+    path = Path(model)
+    try:
+        content = read_input(path)
+    except OSError as error:
+        raise compile_error("BW205", f"cannot read model '{path}': {error.strerror or error}") from error
+    digest = hashlib.sha256(content).hexdigest()
+    if plan.model_files and digest not in plan.model_files.values():
+        names = ", ".join(f"'{name}'" for name in plan.model_files)
+        raise compile_error(
+            "BW205",
+            f"'{path}' is not the file that the bundle was compiled from, which was {names} and has another digest",
+        )
+    return content
+
+
+def validate_bundle(
+    directory: str | PathLike[str],
+    samples: Samples,
+    *,
+    reference: Reference,
+    others: Sequence[Reference] = (),
+    model: Path | None = None,
+    on: Machine = "host",
+    options: BuildOptions | None = None,
+    with_layers: bool = False,
+    progress: Progress | None = None,
+) -> Validation:
+    """Runs samples through a bundle and its reference.
+
+    Args:
+        directory: The bundle.
+        samples: What to run.
+        reference: What outputs must equal.
+        others: What is shown beside.
+        model: The file that the bundle was compiled from: its parameters are compared, and where an output differs, or
+            `with_layers`, tensors between the kernels, if LiteRT's kernels are the reference and the bundle runs here.
+        on: The host, or the target's board in QEMU.
+        options: How to compile.
+        with_layers: Compares tensors of every sample.
+        progress: Told how many samples are done, of how many.
+
+    Raises:
+        CompileError: What reading, compiling and running do; BW205, BW402, BW501, BW502.
+    """
+    bundle = read_bundle(directory)
+    content = None if model is None else model_of(bundle.plan, model)
+    parameters = None if model is None else check_parameters(bundle, model)
+    try:
+        outputs = _outputs(bundle, samples, on, options, progress)
+    except CompileError as error:
+        if parameters is not None and parameters.wrong:  # which may be why
+            faults = [wrong.text for wrong in parameters.wrong]
+            raise CompileError((_refusal(bundle.plan, faults), *error.diagnostics)) from error
+        raise
+    counts = [AgreementCount(other.name, samples.labels) for other in (reference, *others)]
+    num_right = 0 if samples.labels is not None else None
+    for number, (inputs, own) in enumerate(zip(samples.batch, outputs, strict=True)):
+        for count, other in zip(counts, (reference, *others), strict=True):
+            count.add(own, other.run(number, inputs))
+        if samples.labels is not None and num_right is not None:
+            num_right += answer_of(own[0]) == int(samples.labels[number])
+        _tell(progress, len(samples.batch) + number, 2 * len(samples.batch))
+    agreement, *beside = (count.result() for count in counts)
+    layers = None
+    looks_inside = with_layers or agreement.first_different is not None
+    if looks_inside and content is not None and isinstance(reference, LiteRt) and on == "host":
+        first = agreement.first_different or 0
+        # What a model remembers comes from the samples before.
+        begin = 0 if with_layers or bundle.plan.states else first
+        numbers = range(begin, len(samples.batch) if with_layers else first + 1)
+        layers = _layers(bundle, content, samples, numbers, options)
+    return Validation(bundle.plan, on, samples, num_right, agreement, tuple(beside), parameters, layers)
+
+
+def _outputs(
+    bundle: Bundle, samples: Samples, on: Machine, options: BuildOptions | None, progress: Progress | None
+) -> Sequence[Sequence[Array]]:
+    """The outputs of every sample: one after the other on the host, all in one image on a board."""
+    if on == "qemu":
+        return run_batch(bundle.directory, samples.batch, on=on, options=options).outputs
+    model = HostModel.build(bundle.directory, options)
+    outputs: list[list[Array]] = []
+    for number, inputs in enumerate(samples.batch):
+        outputs.append(model.run(inputs))
+        _tell(progress, number, 2 * len(samples.batch))
+    return outputs
+
+
+def _tell(progress: Progress | None, number: int, total: int) -> None:
+    if progress is not None:
+        progress(number + 1, total)
+
+
+def _layers(
+    bundle: Bundle, content: bytes, samples: Samples, numbers: Sequence[int], options: BuildOptions | None
+) -> LayerVerdict:
+    """The tensors of these samples, up to the first with one that differs."""
+    recorder = StepTensors(HostModel.build(bundle.directory, options, steps=StepHarness.HOOK))
+    reference = LiteRt(content, Witness.LITERT_REF, keeps_tensors=True)
+    first: LayerVerdict | None = None
+    for count, number in enumerate(numbers, 1):
+        inputs = samples.batch[number]
+        _, written = recorder.run(inputs)
+        reference.run(number, inputs)
+        found = LayerVerdict(count, number, compare_tensors(bundle.plan, written, reference.tensors()))
+        if found.first_different is not None:
+            return found
+        first = LayerVerdict(
+            count, first.sample if first else number, first.tensors if first else found.tensors
+        )
+    return first or LayerVerdict(0, 0, ())
+
+
+def reference_for(plan: Plan, witness: Witness | None, content: bytes) -> Reference:
+    """The reference that a bundle is compiled for, unless another is named.
+
+    Raises:
+        CompileError: BW204 where no kernels are a reference, also of widened weights, or the file has several
+            signatures.
+    """
+    known = {member.value: member for member in (Witness.LITERT_REF, Witness.TFLM)}
+    chosen = witness or known.get(plan.numerics)
+    if chosen is None:
+        raise compile_error(
+            "BW204",
+            f"model '{plan.model}' is bit for bit '{plan.numerics}', of which there is no reference to run",
+            help="--reference FILE.npy",
+        )
+    if any(option.startswith("--signature ") for option in plan.options):
+        raise compile_error(
+            "BW204",
+            "of a file with several signatures the references run the first alone",
+            help="--reference FILE.npy",
+        )
+    if witness is None and plan.widens_weights:
+        raise compile_error(
+            "BW204",
+            f"model '{plan.model}' has integer weights widened to float32, and the reference computes with integers",
+            help=f"--reference {chosen.value}, to see how far apart they are; or --reference FILE.npy",
+        )
+    return reference_of(chosen, content, plan)

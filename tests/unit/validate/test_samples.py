@@ -1,0 +1,173 @@
+"""Samples: how arrays and files become the inputs of inferences, and what is refused."""
+
+from __future__ import annotations
+
+import re
+import sys
+import wave
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import bytewright
+from bytewright.diagnostics import CompileError
+from bytewright.record.plan import Plan
+from bytewright.validate.samples import Samples, read_outputs, read_samples, samples_of
+from support.digits_bundle import digits_plan, two_by_two
+
+PLAN = digits_plan("host")  # one input, int8[1, 8, 8, 1], of scale 0.0625 and zero point 0; ten classes
+IMAGES = np.random.default_rng(0).integers(-128, 128, (5, 8, 8, 1)).astype(np.int8)
+
+
+def two_inputs(folder: Path) -> Plan:
+    """The plan of a model with two inputs and two outputs."""
+    (folder / "two.tflite").write_bytes(two_by_two())
+    return bytewright.compile(folder / "two.tflite").plan
+
+
+def refusal(error: pytest.ExceptionInfo[CompileError]) -> str:
+    (diagnostic,) = error.value.diagnostics
+    assert diagnostic.code == "BW205"
+    return diagnostic.message
+
+
+@pytest.mark.parametrize(
+    ("array", "number"),
+    [(IMAGES, 5), (IMAGES[:, np.newaxis], 5), (IMAGES[0], 1), (IMAGES[:1], 1)],
+    ids=["no batch axis", "batch axis", "one without both", "one"],
+)
+def test_the_first_axis_counts_samples(array: np.ndarray, number: int) -> None:
+    found = samples_of(PLAN, [array])
+    assert len(found.batch) == found.num_given == number
+    assert found.remarks == ()
+    for index, (image,) in enumerate(found.batch):
+        assert image.shape == (1, 8, 8, 1)
+        np.testing.assert_array_equal(image[0], IMAGES[index])
+
+
+def test_floats_are_quantised_by_the_scale_of_the_input() -> None:
+    steps = np.array([-128.0, -127.5, -0.5, 0.49, 0.5, 1.5, 2.5, 126.5, 127.5, 9000.0] + [0.0] * 54)
+    found = samples_of(PLAN, [(steps * 0.0625).reshape(1, 8, 8, 1)])
+    wanted = [-128, -128, -1, 0, 1, 2, 3, 127, 127, 127]  # half away from zero, then clamped
+    assert found.batch[0][0].reshape(-1)[:10].tolist() == wanted
+    (remark,) = found.remarks
+    assert "round(x / 0.0625) + 0" in remark
+
+
+@pytest.mark.parametrize(
+    ("array", "text"),
+    [
+        (
+            np.zeros((3, 9, 8, 1), np.int8),
+            r"a sample of input 'image' is \[1, 8, 8, 1\], the array is int8\[3, 9",
+        ),
+        (np.zeros((3, 8, 8, 1), np.uint8), "input 'image' must be int8, the samples are uint8"),
+        (np.full((1, 8, 8, 1), np.nan), "samples hold infinities or NaN"),
+        (np.zeros((0, 8, 8, 1), np.int8), "there are no samples"),
+    ],
+)
+def test_what_does_not_fit_is_refused(array: np.ndarray, text: str) -> None:
+    with pytest.raises(CompileError) as error:
+        samples_of(PLAN, [array])
+    assert re.search(text, refusal(error))
+
+
+@pytest.mark.parametrize(
+    ("labels", "text"),
+    [
+        (np.zeros(4, int), r"one for each of 5 samples, not int64\[4\]"),
+        (np.zeros(5), r"labels must be integers, one for each of 5 samples, not float64\[5\]"),
+        (np.array([0, 1, 2, 3, 10]), "labels are 0 to 10, output 'probabilities' has the classes 0 to 9"),
+        (np.array([0, 1, 2, 3, -1]), "labels are -1 to 3"),
+    ],
+)
+def test_labels_that_do_not_match_are_refused(labels: np.ndarray, text: str) -> None:
+    with pytest.raises(CompileError, match=text):
+        samples_of(PLAN, [IMAGES], labels)
+
+
+def test_inputs_have_the_same_number_of_samples(tmp_path: Path) -> None:
+    plan = two_inputs(tmp_path)
+    with pytest.raises(CompileError, match="5 of 'left', 4 of 'right'"):
+        samples_of(plan, [np.zeros((5, 4), np.float32), np.zeros((4, 4), np.float32)])
+    with pytest.raises(CompileError, match="has 2 inputs, 1 were given"):
+        samples_of(plan, [np.zeros((5, 4), np.float32)])
+
+
+def read(folder: Path, *names: str, labels: str | None = None, limit: int | None = None) -> Samples:
+    return read_samples(PLAN, [(None, folder / name) for name in names], labels, limit)
+
+
+def test_an_archive_has_inputs_and_labels(tmp_path: Path) -> None:
+    np.savez(tmp_path / "all.npz", images=IMAGES, labels=np.arange(5))
+    found = read(tmp_path, "all.npz", labels="labels", limit=3)
+    assert (len(found.batch), found.num_given) == (3, 5)
+    assert found.labels is not None
+    assert found.labels.tolist() == [0, 1, 2]
+    with pytest.raises(CompileError) as error:
+        read(tmp_path, "all.npz")  # which of the two is the input?
+    assert error.value.diagnostics[0].help == "--labels labels"
+
+
+def test_a_folder_has_a_file_for_each_sample_in_the_order_of_names(tmp_path: Path) -> None:
+    for index in (3, 0, 2, 1):
+        np.save(tmp_path / f"{index}.npy", IMAGES[index])
+    (tmp_path / "README").write_text("not a sample", encoding="utf-8")
+    found = read_samples(PLAN, [(None, tmp_path)])
+    assert [image.tobytes() for (image,) in found.batch] == [image.tobytes() for image in IMAGES[:4]]
+    np.save(tmp_path / "9.npy", IMAGES[0][:7])
+    with pytest.raises(CompileError) as error:
+        read_samples(PLAN, [(None, tmp_path)])
+    assert "'0.npy' is int8[8, 8, 1], '9.npy' int8[7, 8, 1]" in refusal(error)
+
+
+def test_recordings_are_taken_as_they_are(tmp_path: Path) -> None:
+    frames = np.arange(64, dtype="<i2")
+    with wave.open(str(tmp_path / "a.wav"), "wb") as recording:
+        recording.setnchannels(1)
+        recording.setsampwidth(2)
+        recording.setframerate(16000)
+        recording.writeframes(frames.tobytes())
+    with pytest.raises(CompileError) as error:  # 16 bits are not 8, and nobody guesses how to make them so
+        read_samples(PLAN, [(None, tmp_path / "a.wav")])
+    assert "the array is int16[64]" in refusal(error)
+
+
+def test_pictures_are_taken_as_they_are(tmp_path: Path) -> None:
+    pictures = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
+    pictures.fromarray(np.arange(64, dtype=np.uint8).reshape(8, 8)).save(tmp_path / "a.png")
+    with pytest.raises(CompileError) as error:
+        read_samples(PLAN, [(None, tmp_path / "a.png")])
+    assert "input 'image' must be int8, the samples are uint8" in refusal(error)
+
+
+@pytest.mark.parametrize("name", ["a.npy", "a.npz", "a.png", "a.wav", "missing.npy", "nothing"])
+def test_what_cannot_be_read_is_one_error(name: str, tmp_path: Path) -> None:
+    if name == "a.png":
+        pytest.importorskip("PIL.Image", reason="Pillow is not installed")
+    if name.startswith("a."):
+        (tmp_path / name).write_bytes(b"PK\x03\x04 nothing of the kind")
+    elif name == "nothing":
+        (tmp_path / name).mkdir()
+    with pytest.raises(CompileError) as error:
+        read(tmp_path, name)
+    assert name in refusal(error)
+
+
+def test_without_pillow_pictures_say_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "PIL.Image", None)
+    (tmp_path / "a.png").write_bytes(b"\x89PNG")
+    with pytest.raises(CompileError) as error:
+        read(tmp_path, "a.png")
+    (diagnostic,) = error.value.diagnostics
+    assert (diagnostic.code, diagnostic.help) == ("BW501", 'install it: pip install "bytewright[validate]"')
+
+
+def test_outputs_of_a_file_are_those_of_the_model(tmp_path: Path) -> None:
+    plan = two_inputs(tmp_path)
+    with pytest.raises(CompileError, match="has 2 outputs: give them in a"):
+        read_outputs(plan, tmp_path / "one.npy")
+    np.savez(tmp_path / "some.npz", total=np.zeros(4))
+    with pytest.raises(CompileError, match="has no array 'difference'"):
+        read_outputs(plan, tmp_path / "some.npz")
