@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 Shape = tuple[int, ...]
 INT8_AND_FLOAT = ("int8", "float32")
-NUMBERS = (*INT8_AND_FLOAT, "int32", "int64")
+BUT_INT16 = (*INT8_AND_FLOAT, "int32", "int64")
+NUMBERS = (*BUT_INT16, "int16")
 FLOAT = ("float32",)
 BOOL = ("bool",)
 # Of which TensorFlow Lite Micro has no kernel for some types that are drawn.
@@ -35,8 +36,8 @@ def _unary(draft: Draft) -> RandomModel:
     shape = _any_shape(draft)
     source, target = draft.affine(), draft.affine()
     if draft.kind == "EXP":
-        source = (min(source[0], 2.0**-5), source[1])
-    if draft.kind in ("SQRT", "RSQRT"):
+        source = (min(source[0], 2.0**-5 if draft.is_int8 else 2.0**-10), source[1])
+    if draft.kind in ("SQRT", "RSQRT") and draft.is_int8:
         source = (source[0], -128)
     if draft.kind in ("SQRT", "RSQRT", "LOG"):
         draft.domain = "positive"
@@ -84,7 +85,7 @@ def _binary(draft: Draft) -> RandomModel:
     if form == "twice":
         second = first
     elif form in ("constant", "scalar"):
-        keywords = {"scale": two[0], "zero_point": two[1]} if draft.is_int8 else {}
+        keywords = {"scale": two[0], "zero_point": two[1]} if draft.is_quantised else {}
         second = draft.builder.constant("second", _constant(draft, second_shape), **keywords)
     else:
         second = draft.input(second_shape, two)
@@ -168,7 +169,7 @@ def _select(draft: Draft) -> RandomModel:
 
 def _cast(draft: Draft) -> RandomModel:
     """To any of the types that are cast, of values of any quantisation."""
-    target = draft.draw(st.sampled_from(("int8", "float32", "int32", "int64", "uint8", "bool")))
+    target = draft.draw(st.sampled_from(("int8", "int16", "float32", "int32", "int64", "uint8", "bool")))
     shape = _any_shape(draft)
     x = draft.input(shape, None)
     y = draft.builder.tensor("output", shape, target)
@@ -236,9 +237,13 @@ TYPES = {
         ("ADD_N", "CEIL", "COS", "FLOOR", "L2_NORMALIZATION", "POW", "ROUND", "SIGN", "SIN", "SQUARE"), FLOAT
     ),
     **dict.fromkeys(("LOGICAL_AND", "LOGICAL_NOT", "LOGICAL_OR"), BOOL),
-    **dict.fromkeys(("GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL"), NUMBERS),
+    **dict.fromkeys(("GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL"), BUT_INT16),
     **dict.fromkeys(("MAXIMUM", "MINIMUM"), NUMBERS),
     "SQUARED_DIFFERENCE": (*INT8_AND_FLOAT, "int32"),
-    **dict.fromkeys(("EQUAL", "NOT_EQUAL", "SELECT", "SELECT_V2"), (*NUMBERS, "bool")),
+    **dict.fromkeys(("EQUAL", "NOT_EQUAL"), (*BUT_INT16, "bool")),
+    **dict.fromkeys(("SELECT", "SELECT_V2"), (*NUMBERS, "bool")),
+    **dict.fromkeys(
+        ("ABS", "EXP", "GELU", "LOG", "REDUCE_MAX", "REDUCE_MIN", "RSQRT"), (*INT8_AND_FLOAT, "int16")
+    ),
     "CAST": (*NUMBERS, "uint8", "bool"),
 }

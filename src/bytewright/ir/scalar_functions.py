@@ -81,6 +81,12 @@ def _single_round(let: _Let, value: Expr, multiplier: Expr, shift: Expr) -> Expr
     return cast((cast(value, I64) * cast(multiplier, I64) + half) >> (wide + 31), I32)
 
 
+def _scale_half_up(let: _Let, value: Expr, multiplier: Expr, shift: Expr) -> Expr:
+    wide = let("wide", cast(shift, I64))
+    half = let("half", const(1, I64) << (wide - 1))
+    return cast((cast(value, I64) * cast(multiplier, I64) + half) >> wide, I32)
+
+
 def _scale_linear(let: _Let, value: Expr, multiplier: Expr, addend: Expr, shift: Expr) -> Expr:
     del let
     return cast((cast(value, I64) * cast(multiplier, I64) + addend) >> cast(shift, I64), I32)
@@ -220,6 +226,19 @@ SINGLE_ROUND = _defined(
     _single_round,
     "value * multiplier / 2^(31 + shift), rounded half up once: apply_scale_32 of TOSA 1.0, single rounding.",
 )
+SCALE_HALF_UP = _defined(
+    "scale_half_up",
+    {**_SCALE, "shift": I32},
+    _scale_half_up,
+    "value * multiplier / 2^shift, rounded half up once: MultiplyByQuantizedMultiplier of TensorFlow Lite for sums of "
+    "64 bits, with a multiplier of 16.",
+)
+SCALE_HALF_UP_WIDE = _defined(
+    "scale_half_up_wide",
+    {"value": I64, "multiplier": I32, "shift": I32},
+    _scale_half_up,
+    "As scale_half_up (value * multiplier / 2^shift, rounded half up), of 48 bits.",
+)
 SCALE_LINEAR = _defined(
     "scale_linear",
     {**_SCALE, "addend": I64, "shift": I32},
@@ -253,6 +272,12 @@ REAL_ROUND = _defined(
     _real_round,
     "value * scale in double precision, limited to [low, high] and rounded half away from zero, as LiteRT does "
     "here. Truncation and the difference after it are exact.",
+)
+REAL_ROUND_WIDE = _defined(
+    "real_round_wide",
+    {"value": I64, "scale": F64, "low": F64, "high": F64},
+    _real_round,
+    "As real_round (value * scale in double precision, limited, rounded half away from zero), of 48 bits.",
 )
 DYNAMIC_SCALE = _defined(
     "dynamic_scale",
@@ -310,11 +335,14 @@ SCALAR_FUNCTIONS = {
         *MATH_FUNCTIONS,
         *(HIGH_MULTIPLY_WIDE, HIGH_MULTIPLY, DOUBLE_ROUND_WIDE, DOUBLE_ROUND, DOUBLE_ROUND_UP, SINGLE_ROUND),
         *(
+            SCALE_HALF_UP,
+            SCALE_HALF_UP_WIDE,
             SCALE_LINEAR,
             FLOAT_ROUND,
             FLOAT_ROUND_SIGNED,
             FLOAT_SUM,
             REAL_ROUND,
+            REAL_ROUND_WIDE,
             DYNAMIC_SCALE,
             DYNAMIC_ZERO_POINT,
             DIVIDE_ROUND,

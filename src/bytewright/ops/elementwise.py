@@ -25,13 +25,14 @@ from bytewright.ops.checks import (
 from bytewright.ops.result import in_32_bits, saturate, shaped_like
 
 _OF_BYTES = (ir.DType.I8, ir.DType.U8)
+_QUANTISED = (ir.DType.I8, ir.DType.I16)
 _SUMS = (ir.DType.I32, ir.DType.F32)
 _WIDE = (ir.DType.I32, ir.DType.I64)
 
 
 @dataclass(frozen=True, slots=True)
 class Clamp(ir.Operation):
-    """min(max(x, minimum), maximum), on i8, i32, i64 or f32."""
+    """min(max(x, minimum), maximum)."""
 
     name: ClassVar[str] = "clamp"
     minimum: int | float
@@ -39,7 +40,7 @@ class Clamp(ir.Operation):
 
     def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """The operand's type."""
-        operand = only(inputs, ir.DType.I8, *_WIDE, ir.DType.F32)
+        operand = only(inputs, *ARITHMETIC, *_WIDE)
         require(self.minimum <= self.maximum, f"the range {self.minimum}..{self.maximum} is empty")
         if operand.dtype.is_integer:
             low, high = operand.dtype.bounds
@@ -154,7 +155,7 @@ class _Extremum(_OfTwo):
     """Abstract: one of two operands, the second where neither is beyond the other, as with what is not a number."""
 
     __slots__ = ()
-    dtypes: ClassVar[tuple[ir.DType, ...]] = (ir.DType.I8, *_WIDE, ir.DType.F32)
+    dtypes: ClassVar[tuple[ir.DType, ...]] = (*ARITHMETIC, *_WIDE)
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """Exact."""
@@ -344,30 +345,33 @@ class Table(ir.Operation):
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """Exact."""
         x, table = inputs
-        return shaped_like(x, table[x.astype(np.int64) + 128])
+        return shaped_like(x, table[x.astype(np.int64) - ir.DType.I8.bounds[0]])
 
 
 @dataclass(frozen=True, slots=True)
 class TflQuantize(ir.Operation):
-    """f32 -> i8: saturate(round_half_away(x / scale) + zero_point); scale is a float32 value."""
+    """f32 -> i8|i16: saturate(round_half_away(x / scale) + zero_point); scale is a float32 value."""
 
     name: ClassVar[str] = "tfl_quantize"
     scale: float
     zero_point: int
+    dtype: ir.DType = ir.DType.I8
 
     def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
-        """The operand's shape in i8."""
-        return scaled_type(inputs, self.scale, ir.DType.F32, ir.DType.I8)
+        """The operand's shape in the attribute's type."""
+        require(self.dtype in _QUANTISED, f"there is no quantize to {self.dtype.value}")
+        return scaled_type(inputs, self.scale, (ir.DType.F32,), self.dtype)
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """Exact: a float32 quotient, then one rounding."""
         (x,) = inputs
-        return shaped_like(x, quantize_float(x.astype(np.float32), self.scale, self.zero_point))
+        found = quantize_float(x.astype(np.float32), self.scale, self.zero_point, self.dtype.bounds)
+        return shaped_like(x, found.astype(self.dtype.numpy))
 
 
 @dataclass(frozen=True, slots=True)
 class TflDequantize(ir.Operation):
-    """i8 -> f32: scale * (x - zero_point); scale is a float32 value."""
+    """i8|i16 -> f32: scale * (x - zero_point); scale is a float32 value."""
 
     name: ClassVar[str] = "tfl_dequantize"
     scale: float
@@ -375,12 +379,12 @@ class TflDequantize(ir.Operation):
 
     def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """The operand's shape in f32."""
-        return scaled_type(inputs, self.scale, ir.DType.I8, ir.DType.F32)
+        return scaled_type(inputs, self.scale, _QUANTISED, ir.DType.F32)
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """One float32 product."""
         (x,) = inputs
-        return shaped_like(x, dequantize(x.astype(np.int8), self.scale, self.zero_point))
+        return shaped_like(x, dequantize(x.astype(np.int16), self.scale, self.zero_point))
 
 
 @dataclass(frozen=True, slots=True)
@@ -389,6 +393,12 @@ class Recentre(ir.Operation):
 
     name: ClassVar[str] = "recentre"
     dtype: ir.DType
+
+    @property
+    def offset(self) -> int:
+        """What is added."""
+        least = ir.DType.I8.bounds[0]
+        return least if self.dtype is ir.DType.I8 else -least
 
     def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """The operand's shape in the other type."""
@@ -399,20 +409,20 @@ class Recentre(ir.Operation):
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """Exact."""
         (x,) = inputs
-        offset = -128 if self.dtype is ir.DType.I8 else 128
+        offset = self.offset
         return (np.asarray(x.astype(np.int16) + offset, self.dtype.numpy),)
 
 
 @dataclass(frozen=True, slots=True)
 class TflPrelu(ir.Operation):
-    """x, slope of one type, i8 or f32 -> x where it is not below zero, else x * slope, with numpy's broadcasting.
+    """x, slope of one type -> x where it is not below zero, else x * slope, with numpy's broadcasting.
 
-    i8: saturate(double_round(x - input_zero_point, above) + output_zero_point), or where the difference is below zero
-    saturate(double_round((x - input_zero_point) * (slope - slope_zero_point), below) + output_zero_point).
+    Integers: saturate(double_round(x - input_zero_point, above) + output_zero_point), or where the difference is below
+    zero saturate(double_round((x - input_zero_point) * (slope - slope_zero_point), below) + output_zero_point).
 
     Attributes:
-        input_zero_point, slope_zero_point, output_zero_point: i8 only.
-        above, below: Multiplier and exponent; i8 only.
+        input_zero_point, slope_zero_point, output_zero_point: Of integers only.
+        above, below: Multiplier and exponent; of integers only.
     """
 
     name: ClassVar[str] = "tfl_prelu"
@@ -434,7 +444,7 @@ class TflPrelu(ir.Operation):
         return (ir.TensorType(operand.shape, operand.dtype),)
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
-        """Exact for i8; one float32 product."""
+        """Exact for integers; one float32 product."""
         x, slope = inputs
         if x.dtype == np.float32:
             return shaped_like(x, np.where(np.greater_equal(x, 0), x, np.multiply(x, slope)))
@@ -446,7 +456,7 @@ class TflPrelu(ir.Operation):
             double_round(np.maximum(centred, 0), above.multiplier, above.left_shift, above.right_shift),
             double_round(product, below.multiplier, below.left_shift, below.right_shift),
         )
-        return shaped_like(x, saturate(scaled + self.output_zero_point, ir.DType.I8))
+        return shaped_like(x, saturate(scaled + self.output_zero_point, ir.DType.of(x.dtype)))
 
 
 OPERATIONS = (

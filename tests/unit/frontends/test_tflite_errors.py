@@ -416,7 +416,7 @@ def test_pools_between_two_scales_are_for_litert_alone() -> None:
 
 
 def test_casts_of_other_types_are_refused_by_name() -> None:
-    diagnostic = only(unary("CAST", source=("int16", 0.5, 0), target=("float32", None, 0)))
+    diagnostic = only(unary("CAST", source=("float64", None, 0), target=("float32", None, 0)))
     assert diagnostic.code == "BW105"
     diagnostic = only(unary("CAST", source=("uint8", 0.5, 0), target=("float32", None, 0)), Numerics.TFLM)
     assert "TensorFlow Lite Micro does not have it for uint8" in diagnostic.message

@@ -7,8 +7,6 @@ from bytewright.frontends.tflite.accumulator import checked_multiplier, require_
 from bytewright.frontends.tflite.conversion import Conversion, Operand
 from bytewright.ops.arithmetic.factors import prepare_float_sum, prepare_mean
 from bytewright.ops.arithmetic.multiplier import (
-    INT8_MAX,
-    INT8_MIN,
     INT32_MAX,
     quantize_multiplier,
     round_half_away,
@@ -25,11 +23,11 @@ def convert_mean(at: Conversion) -> None:
         at.define(at.emit(TflMean(axes, keep), (at.value_of(source),), "mean"))
         return
     count = _num_reduced(at, source, axes)
-    target = at.affine(at.output_tensor())
-    zero_point = at.affine(source.tensor).zero_point
-    factor = prepare_mean(at.affine(source.tensor).scale, target.scale, count)
-    factor = checked_multiplier(at, factor, _reach(count, zero_point), target.zero_point)
-    operation = TflMean(axes, keep, zero_point, target.zero_point, factor.multiplier, factor.exponent)
+    own, target = at.affine(source.tensor), at.affine(at.output_tensor())
+    factor = prepare_mean(own.scale, target.scale, count, own.bounds[1] - own.bounds[0])
+    factor = checked_multiplier(at, factor, count * own.reach, target.zero_point)
+    zero_points = own.zero_point, target.zero_point
+    operation = TflMean(axes, keep, *zero_points, factor.multiplier, factor.exponent)
     at.define(at.emit(operation, (at.value_of(source),), "mean"))
 
 
@@ -42,7 +40,7 @@ def convert_sum(at: Conversion) -> None:
         return
     count = _num_reduced(at, source, axes)
     own, target = at.affine(source.tensor), at.affine(at.output_tensor())
-    reach = _reach(count, own.zero_point)
+    reach = count * own.reach
     if at.numerics is Numerics.LITERT_REF:
         scale, addend = prepare_float_sum(own.scale, own.zero_point, target.scale, count)
         greatest = round_half_away(reach * scale + 1)
@@ -74,14 +72,10 @@ def _operands(at: Conversion) -> tuple[Operand, tuple[int, ...], bool]:
 
 
 def _num_reduced(at: Conversion, source: Operand, axes: tuple[int, ...]) -> int:
-    """How many elements one result is of; 32 bits hold the sum of as many bytes."""
+    """How many elements one result is of; 32 bits hold the sum of as many."""
     count = prod(source.shape[axis] for axis in axes)
     at.require(count >= 1, "nothing is reduced")
-    if not source.is_float and count * 256 > INT32_MAX:
+    low, high = source.dtype.bounds if not source.is_float else (0, 0)
+    if count * (high - low + 1) > INT32_MAX:
         at.fail(f"the sum over {count} elements can leave 32 bits", code="BW110")
     return count
-
-
-def _reach(count: int, zero_point: int) -> int:
-    """The greatest magnitude of a sum without its zero points."""
-    return count * max(zero_point - INT8_MIN, INT8_MAX - zero_point)

@@ -41,9 +41,9 @@ def _reduction(template: Template, operation: Reduction) -> _Reduced:
     zero = ir.const(0, computed_on(dtype))
     match operation:
         case ReduceMax():
-            return _Reduced("greatest", lowest(dtype), ir.maximum, _extremum)
+            return _Reduced("greatest", lowest(dtype), ir.maximum, partial(_extremum, dtype))
         case ReduceMin():
-            return _Reduced("least", highest(dtype), ir.minimum, _extremum)
+            return _Reduced("least", highest(dtype), ir.minimum, partial(_extremum, dtype))
         case ReduceSum():
             return _Reduced("total", zero, add, partial(_sum, template, operation))
         case TflMean():
@@ -111,8 +111,8 @@ def _with_element(
     return how.combine(old, element(load(source, *outer, first + channel)).expr)
 
 
-def _extremum(result: ir.Expr) -> Scalar:
-    return Scalar(result, *ir.DType.I8.bounds) if result.dtype.is_integer else Scalar(result)
+def _extremum(dtype: ir.DType, result: ir.Expr) -> Scalar:
+    return Scalar(result, *dtype.bounds) if dtype.is_integer else Scalar(result)
 
 
 def num_reduced(template: Template, operation: Reduction) -> int:
@@ -123,22 +123,23 @@ def num_reduced(template: Template, operation: Reduction) -> int:
 def _sum(template: Template, operation: ReduceSum, total: ir.Expr) -> Scalar:
     if not total.dtype.is_integer:
         return Scalar(total)
-    low, high = (bound * num_reduced(template, operation) for bound in ir.DType.I8.bounds)
+    low, high = (bound * num_reduced(template, operation) for bound in template.type(0).dtype.bounds)
     require_i32(low, high, "the sum", template.anchor.where)
     return Scalar(total, low, high)
 
 
 def _mean(template: Template, operation: TflMean, total: ir.Expr) -> Scalar:
-    """For i8: DOUBLE_ROUND of the sum less its zero points, plus the output's zero point."""
+    """For integers: DOUBLE_ROUND of the sum less its zero points, plus the output's zero point."""
     count = num_reduced(template, operation)
     if not total.dtype.is_integer:
         return Scalar(total / float(count))
     shift = operation.input_zero_point * count
-    low, high = -128 * count - shift, 127 * count - shift
+    bounds = template.type(0).dtype.bounds
+    low, high = (bound * count - shift for bound in bounds)
     require_i32(low, high, "the sum of a mean", template.anchor.where)
     scale = fixed_scale(operation.multiplier, operation.exponent)
     scaled = double_round(Scalar(total - shift, low, high), scale, template.anchor.where)
     zero_point = operation.output_zero_point
     return clamped(
-        Scalar(scaled.expr + zero_point, scaled.low + zero_point, scaled.high + zero_point), -128, 127
+        Scalar(scaled.expr + zero_point, scaled.low + zero_point, scaled.high + zero_point), *bounds
     )
