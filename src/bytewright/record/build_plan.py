@@ -42,7 +42,7 @@ from bytewright.record.plan import (
 from bytewright.record.plan_file import with_hash
 from bytewright.record.rows import PlannedSegment, ring_of, rows_of
 from bytewright.storage.choose_ways import ways_of
-from bytewright.storage.find_overlaps import Overlap, Way
+from bytewright.storage.find_overlaps import Direction, Overlap
 from bytewright.storage.keep_initial import initial_name
 from bytewright.target.model import Pool, Role, Target
 
@@ -415,13 +415,13 @@ def _with_overlaps(
     ways = ways_of(overlaps, workspace)
 
     def found(step: PlannedStep) -> PlannedStep:
-        way = ways.get(step.index, (Way.UP,))[0]
+        way = ways.get(step.index, (Direction.UP,))[0]
         pairs = tuple(
             PlannedOverlap(overlap.source, overlap.output, needed.below_bytes, needed.above_bytes)
             for overlap in overlaps
             if overlap.step == step.index and (needed := overlap.distances.get(way)) is not None
         )
-        return replace(step, overlaps=pairs, runs_down=way is Way.DOWN) if pairs else step
+        return replace(step, overlaps=pairs, runs_down=way is Direction.DOWN) if pairs else step
 
     return tuple(map(found, steps))
 
