@@ -15,12 +15,12 @@ from bytewright.execute.build import BuildOptions
 from bytewright.execute.run import run_bundle
 from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
-from bytewright.lower.isa.neon.dot import DOT as NEON_DOT
-from bytewright.lower.isa.neon.dot import LOAD_BYTES as NEON_LOAD
+from bytewright.lower.isa.neon.dots import BYTE_DOTS as NEON
 from bytewright.record.plan import PlaceKind
 from bytewright.target.registry import load_target
 from support.digits_bundle import DIGITS
 from support.instruction_program import InstructionProgram
+from support.random_networks import random_reduction
 from support.reference import LiteRt
 
 SANITIZED = BuildOptions(flags=("-O0",), sanitize=True)
@@ -40,7 +40,7 @@ def shortened(instruction: ir.Instruction) -> ir.Instruction:
 
 @pytest.mark.board
 def test_k1_a_meaning_that_is_not_the_text_is_noticed(tmp_path: Path) -> None:
-    for number, instructions in enumerate([(NEON_DOT, NEON_LOAD), (shortened(NEON_DOT), NEON_LOAD)]):
+    for number, instructions in enumerate([(NEON.dot, NEON.load), (shortened(NEON.dot), NEON.load)]):
         program = InstructionProgram(instructions, {})
         bundle = bytewright.compile(program.write(tmp_path), target="aarch64").write(tmp_path / f"b{number}")
         found = run_bundle(bundle, list(program.inputs.values()), on="qemu").outputs
@@ -63,12 +63,16 @@ def test_k2_the_same_bundle_gives_the_same_bytes_with_and_without_instructions(
             assert np.array_equal(one, other)
 
 
-def test_k3_the_plan_says_which_template_and_why_no_better_one() -> None:
+def test_k3_the_plan_says_which_template_and_why_no_better_one(tmp_path: Path) -> None:
     steps = bytewright.compile(DIGITS, target="aarch64").plan.steps
-    assert any(step.template == "neon.conv2d" for step in steps)
-    first = steps[0]
-    assert (first.template, len(first.remarks)) == ("", 1)
-    assert first.remarks[0].startswith("not by neon.conv2d: it has 1 input")
+    assert any(step.template == "neon.conv2d_i8" for step in steps)
+    declined: list[tuple[str, str]] = []
+    for number in range(20):
+        path = tmp_path / f"m{number}.tflite"
+        path.write_bytes(random_reduction(number, "int8").content)
+        steps = bytewright.compile(path, target="aarch64").plan.steps
+        declined += [(step.template, remark) for step in steps for remark in step.remarks]
+    assert ("", "not by neon.mean: it is over the last axis") in declined
 
 
 @pytest.mark.parametrize("target", [*BOARDS, "aarch64", "rv64gcv", "x86-64-v4-vnni", "x86-64-v3"])

@@ -5,12 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from bytewright.compiler.pipeline import compile_model
 from bytewright.target.registry import load_target
+from support.against_reference import assert_equals_reference
 from support.hybrid_layers import EXACT, inputs
 from support.many_models import Job, build
+from support.random_networks import random_network
 from support.reference import run_litert
+from support.tiers import some
 
 
 def test_results_of_c_are_litert_s(tmp_path: Path) -> None:
@@ -26,3 +30,10 @@ def test_results_of_c_are_litert_s(tmp_path: Path) -> None:
         for x, (y,) in zip(inputs(layer.source, number), found, strict=True):
             wanted = run_litert(model, [x])[0]
             np.testing.assert_array_equal(y.reshape(wanted.shape), wanted, err_msg=name)
+
+
+@pytest.mark.parametrize("first", some(range(0, 80, 8), every=5))
+def test_networks_with_other_operators_between(first: int, tmp_path: Path) -> None:
+    """Pads, residuals, pools and moves around hybrid layers, of several samples at a time."""
+    models = [random_network(seed, "float32", is_hybrid=True) for seed in range(first, first + 8)]
+    assert_equals_reference(models, tmp_path)

@@ -9,6 +9,7 @@ from bytewright.bundle.install import install
 from bytewright.bundle.standing import look_at, refused
 from bytewright.codegen.writer import OWNERSHIP
 from bytewright.record.names import CMAKE_FILE, GLUE_FOLDER, names_of
+from bytewright.record.placed_sections import placed_sections
 from bytewright.record.plan import Plan
 from bytewright.record.plan_file import PLAN_FILE, document_of, with_files
 
@@ -71,5 +72,18 @@ def _cmake(plan: Plan, c_files: Mapping[str, bytes], uses_math: bool) -> str:
         f"  set({optimization} -O2)\n"
         "endif()\n"
         f"target_compile_options({model} PRIVATE $<$<OR:$<CONFIG:>,$<CONFIG:Debug>>:${{{optimization}}}>)\n"
-        f"{binaries}{libraries}"
+        f"{binaries}{libraries}{_found_by_the_linker(plan)}"
+    )
+
+
+def _found_by_the_linker(plan: Plan) -> str:
+    """The folder of the file that the application's linker script includes, if there is one."""
+    if not placed_sections(plan):
+        return ""
+    name = names_of(plan).sections_file
+    return (
+        f"# Where the linker script finds {name}, which it must INCLUDE in SECTIONS.\n"
+        f'target_link_options({plan.model} INTERFACE "-L${{CMAKE_CURRENT_SOURCE_DIR}}")\n'
+        f"set_property(TARGET {plan.model} APPEND PROPERTY\n"
+        f'  INTERFACE_LINK_DEPENDS "${{CMAKE_CURRENT_SOURCE_DIR}}/{name}")\n'
     )

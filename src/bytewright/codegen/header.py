@@ -28,6 +28,7 @@ from bytewright.record.names import (
     VERSION_PARTS,
     Names,
 )
+from bytewright.record.placed_sections import placed_sections
 from bytewright.record.plan import Plan, PlannedPool, PlannedTensor
 from bytewright.target.model import Role
 
@@ -91,6 +92,21 @@ def _write_version(writer: Writer, plan: Plan, names: Names) -> None:
     writer.line()
 
 
+def _write_sections(writer: Writer, plan: Plan, names: Names) -> None:
+    """The sections of arrays that the application has, where the linker script must place them."""
+    own = {
+        array.pool.name
+        for section in placed_sections(plan)
+        for array in section.arrays
+        if not array.is_generated
+    }
+    pools = [pool for pool in plan.pools.values() if pool.name in own and pool.section is not None]
+    if pools:
+        writer.comment(f"The sections of the application's arrays, which {names.sections_file} places.")
+    for pool in pools:
+        writer.line(f'#define {names.section_of(pool)} "{pool.section}"')
+
+
 def _write_memory(writer: Writer, plan: Plan, names: Names, embedding: Embedding) -> None:
     writer.heading("Memory")
     pools = tuple(pool for role in Role for pool in plan.used_pools(role))
@@ -99,6 +115,7 @@ def _write_memory(writer: Writer, plan: Plan, names: Names, embedding: Embedding
     for pool in pools:
         writer.line(f"#define {names.size(pool)} {pool.used_bytes}")
         writer.line(f"#define {names.alignment(pool)} {pool.alignment}")
+    _write_sections(writer, plan, names)
     writer.comment(
         "Bytes of explicit arrays on the worst call path, and that plus an allowance for each call."
     )

@@ -23,6 +23,7 @@ from bytewright.execute.arrays import (
 from bytewright.execute.description import Bundle
 from bytewright.execute.watch import Watch, step_header, table_header
 from bytewright.record.names import Names, names_of
+from bytewright.record.placed_sections import placed_sections
 from bytewright.record.plan import Plan, PlannedTensor
 
 LANGUAGE_FLAGS = ("-std=c99", "-ffp-contract=off", "-fno-strict-aliasing")
@@ -187,7 +188,9 @@ def application_sources(bundle: Bundle, options: BuildOptions) -> list[Path]:
 def include_flags(bundle: Bundle, folder: Path, *, has_steps: bool = False) -> list[str]:
     """The compiler's include folders for the bundle and its harness; and the macro between the kernels."""
     step = ["-include", str(folder.resolve() / "harness_step.h")] if has_steps else []
-    return [*(f"-I{path}" for path in (*bundle.include_directories, folder.resolve())), *step]
+    # The harness has a linker script of its own.
+    sections = [f"-D{bundle.names.check_sections}=0"] if placed_sections(bundle.plan) else []
+    return [*(f"-I{path}" for path in (*bundle.include_directories, folder.resolve())), *sections, *step]
 
 
 def blob_name(index: int) -> str:

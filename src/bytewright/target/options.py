@@ -261,7 +261,7 @@ def _replacement(target: Target, role: Role, option: PoolOption, given: tuple[Po
         is_loaded = existing.load is Loader.COPY or existing.load_memory is not None
         if is_loaded and target.memory(memory_name).is_writable:
             return replace(sized, memory=memory_name, section=None, devices=())
-    return Pool(
+    pool = Pool(
         name=option.name,
         memory=memory_name,
         role=role,
@@ -269,6 +269,22 @@ def _replacement(target: Target, role: Role, option: PoolOption, given: tuple[Po
         provider=DEFAULT_PROVIDER[role],
         takes_remainder=takes_remainder,
     )
+    return _loaded(pool, target)
+
+
+def _loaded(pool: Pool, target: Target) -> Pool:
+    """The pool, copied by the program where it is in memory that is empty when the power comes.
+
+    That is so where the linker script is known, whose start-up code copies `.data` alone; elsewhere a target file says
+    how parameters are loaded.
+    """
+    memory = target.memory(pool.memory)
+    if pool.role is not Role.PARAMETERS or not memory.is_writable or memory.region is None:
+        return pool
+    sources = [found.name for found in target.memories if not found.is_writable]
+    preferred = [other.memory for other in target.parameter_pools if other.memory in sources]
+    source = next(iter((*preferred, *sources)), None)
+    return pool if source is None else replace(pool, load=Loader.COPY, load_memory=source)
 
 
 def _suits(memory: Memory, role: Role) -> bool:

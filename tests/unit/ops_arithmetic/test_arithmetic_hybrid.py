@@ -11,7 +11,7 @@ from arithmetic_models import Array, meaning
 from bytewright.diagnostics import CompileError
 from bytewright.frontends.tflite.importer import import_content
 from bytewright.ops.arithmetic.numerics import Numerics
-from support.hybrid_layers import EXACT, Layer, inputs
+from support.hybrid_layers import EXACT, Layer, convolution, inputs
 from support.reference import run_litert, run_tflm
 from tflite_writer import OPTIONAL, ModelBuilder
 
@@ -137,3 +137,23 @@ def test_expanded_weights_are_those_of_a_dequantize(name: str, numerics: Numeric
     assert np.abs(found - wanted).max() <= 1e-6 * np.abs(wanted).max()
     hybrid = run_litert(model, [x])[0]
     assert np.abs(found - hybrid).max() > 1e-5 * np.abs(hybrid).max()
+
+
+@pytest.mark.parametrize("widths", [((0, 0), (1, 1), (2, 0), (0, 0)), ((1, 0), (0, 1), (0, 0), (0, 2))])
+@pytest.mark.parametrize("channels", [None, 0])
+def test_pads_before_a_convolution(widths: tuple[tuple[int, int], ...], channels: int | None) -> None:
+    """Of the image, and of samples: these have a range of their own, of zeros alone."""
+    padded = tuple(extent + sum(pads) for extent, pads in zip((2, 4, 5, 3), widths, strict=True))
+    case = convolution(padded, (4, 3, 3, padded[3]), "VALID", channels=channels)
+    generator = np.random.default_rng(4)
+    builder = ModelBuilder()
+    x, between = builder.tensor("x", (2, 4, 5, 3), "float32"), builder.tensor("between", padded, "float32")
+    builder.operator("PAD", [x, builder.constant("widths", np.array(widths, np.int32))], [between])
+    scales = generator.uniform(0.01, 0.1, 1 if channels is None else 4).astype(np.float32)
+    w = builder.constant("w", generator.integers(-127, 128, case.weights).astype(np.int8), scale=scales)
+    b = builder.constant("b", generator.normal(size=4).astype(np.float32))
+    y = builder.tensor("y", case.result, "float32")
+    builder.operator("CONV_2D", [between, w, b], [y], padding="VALID")
+    model = builder.build([x], [y])
+    for sample in inputs((2, 4, 5, 3), 8):
+        np.testing.assert_array_equal(meaning(LITERT, model, sample), run_litert(model, [sample])[0])

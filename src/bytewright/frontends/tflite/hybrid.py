@@ -163,7 +163,7 @@ def real_values(at: Conversion, steps: str, scale: str) -> str:
 
 def _parameters(at: Conversion, form: HybridForm, image: str) -> _Rows:
     """By the least and the greatest value of each row."""
-    source = _before_zeros(at, image)
+    source = _before_zeros(at, form, image)
     least = at.emit(ReduceMin(form.row_axes, True), (source,), "least")
     greatest = at.emit(ReduceMax(form.row_axes, True), (source,), "greatest")
     if not form.is_symmetric:
@@ -178,12 +178,14 @@ def _parameters(at: Conversion, form: HybridForm, image: str) -> _Rows:
     return _Rows(scale, at.emit(TflDiv(), (steps, reach), "inverse"), None)
 
 
-def _before_zeros(at: Conversion, image: str) -> str:
-    """What was padded with zeros to become the image, which is quantised as it is: zero is in every range."""
+def _before_zeros(at: Conversion, form: HybridForm, image: str) -> str:
+    """What was padded with zeros within its rows to become the image: the same range, as zero is in every one."""
     producer = at.graph.producers.get(image)
-    if producer is not None and isinstance(producer.operation, Pad) and producer.operation.value == 0:
-        return producer.inputs[0]
-    return image
+    if producer is None or not isinstance(producer.operation, Pad) or producer.operation.value != 0:
+        return image
+    widths = zip(producer.operation.before, producer.operation.after, strict=True)
+    grown = {axis for axis, pads in enumerate(widths) if any(pads)}
+    return producer.inputs[0] if grown <= set(form.row_axes) else image
 
 
 def _quantised(at: Conversion, rows: _Rows, image: str) -> str:

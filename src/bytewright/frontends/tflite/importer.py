@@ -222,7 +222,7 @@ def _convert(graph: GraphBuilder, operator: OperatorRecord) -> None:
 
 
 def _is_folded(at: Conversion) -> bool:
-    """Whether an operator that has a converter is computed instead: on values that are known, but for int8 and float32.
+    """Whether an operator that has a converter is computed instead: on values that are known, but for activations.
 
     These the converter computes, by its own arithmetic, which takes no shape that grows with the batch.
     """
@@ -235,7 +235,7 @@ def _is_folded(at: Conversion) -> bool:
         and at.graph.values.get(operand.tensor.index) in at.graph.growths
         for operand in operands
     )
-    return grows or at.output_tensor().element_type not in ("INT8", "FLOAT32")
+    return grows or at.output_tensor().element_type not in ("INT8", "INT16", "FLOAT32")
 
 
 def _results(graph: GraphBuilder, ports: tuple[PortName, ...]) -> tuple[str, ...]:

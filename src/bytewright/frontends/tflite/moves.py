@@ -32,7 +32,7 @@ _MOST_MIRRORED = 1 << 16
 
 def require_same_quantization(at: Conversion, *operands: Operand) -> None:
     """Operands and results of one quantisation, as the references ask for."""
-    if at.output_tensor().element_type != "INT8":
+    if at.output_tensor().element_type not in ("INT8", "INT16"):
         return
     results = [at.output_tensor(position) for position in range(len(at.operator.outputs))]
     target = at.affine(results[0])

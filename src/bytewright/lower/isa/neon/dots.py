@@ -1,0 +1,50 @@
+"""NEON's dot products: of four bytes in each of four lanes (`sdot`), and of one product of float32."""
+
+from bytewright.lower.isa.neon.lanes import F32, I8, I32, LANES, VECTORS, unit_of
+from bytewright.lower.isa.products import Products
+
+_BYTES = 16
+# Sixteen sums, four vectors of weights and one of activations are 21 of 32 registers.
+_MOST_SUMS = 16
+
+
+def _copied(num: int) -> str:
+    if num == _BYTES:
+        return "vst1q_s8(copy, vld1q_s8(elements));"
+    return f"__builtin_memcpy(copy, elements, {num});"
+
+
+BYTE_DOTS = Products(VECTORS, I32, 4, I8, I8, I8, "int8x16_t", "bytes").tile(
+    units=unit_of,
+    max_vectors=4,
+    max_sums=_MOST_SUMS,
+    broadcasts={
+        I8: """int32_t word;
+__builtin_memcpy(&word, elements, sizeof word);
+return vreinterpretq_s8_s32(vdupq_n_s32(word));"""
+    },
+    load="return vld1q_s8(elements);",
+    dot="return vdotq_s32(sums, activations, filters);",
+    chunk=_BYTES,
+    copy=_copied,
+    fill="vst1q_s8(copy, vdupq_n_s8((int8_t)value));",
+)
+
+
+def _copied_floats(num: int) -> str:
+    if num == LANES:
+        return "vst1q_f32(copy, vld1q_f32(elements));"
+    return f"__builtin_memcpy(copy, elements, {F32.size_bytes * num});"
+
+
+FLOAT_DOTS = Products(VECTORS, F32, 1, F32, F32, F32, "float32x4_t", "floats").tile(
+    units=unit_of,
+    max_vectors=4,
+    max_sums=_MOST_SUMS,
+    broadcasts={F32: "return vld1q_dup_f32(elements);"},
+    load=unit_of(LANES).loads[F32],
+    dot="return vfmaq_f32(sums, activations, filters);",
+    chunk=LANES,
+    copy=_copied_floats,
+    fill="vst1q_f32(copy, vdupq_n_f32(value));",
+)
