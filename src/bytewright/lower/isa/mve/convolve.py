@@ -66,17 +66,17 @@ def convolve(
 
 
 @cache
-def sum_block(num_pixels: int, depth: int) -> ir.Instruction:
-    """Finished sums of four channels of one or two pixels.
+def sum_block(num_pixels: int, depth: int, element: ir.DType = I8) -> ir.Instruction:
+    """Finished sums of four channels of one or two pixels, of activations of a type.
 
     Operands: for each pixel a vector of sums; for each its input; weights of the block as `packed_weights`; bias.
     """
-    chunks = Chunks(depth)
+    chunks = Chunks(depth, element)
     totals = [register_parameter(f"total{i}", LANES, I32, VECTOR, ir.Access.WRITE) for i in range(num_pixels)]
-    inputs = [memory_parameter(f"input{i}", depth, I8) for i in range(num_pixels)]
+    inputs = [memory_parameter(f"input{i}", depth, element) for i in range(num_pixels)]
     weights = memory_parameter("weights", chunks.block_bytes, I8)
     bias = memory_parameter("bias", CHANNELS, I32)
-    name = f"mve_sums_{num_pixels}x{depth}"
+    name = f"mve_sums_{num_pixels}x{depth}{chunks.suffix}"
     meaning = _Meaning(name, chunks, weights.buffer)
     with meaning.lanes(CHANNELS) as lane:
         sums = meaning.sums([each.buffer for each in inputs], ir.const(0), lane, load(bias.buffer, lane))
@@ -89,7 +89,7 @@ def sum_block(num_pixels: int, depth: int) -> ir.Instruction:
         meaning.body.finish(),
         _sums_text(num_pixels, chunks),
         FEATURE,
-        f"Four output channels of {pixels}: dot products of {depth} bytes, and their bias.",
+        f"Four output channels of {pixels}: dot products of {depth} {chunks.noun}, and their bias.",
     )
 
 
@@ -161,7 +161,7 @@ def _convolve_text(
     q4 to q6 hold zero point and bounds. With two pixels all even registers are sums, so between blocks the pointer to
     the scales and the loop's count stay in q7, and so do those to the outputs if the chunks are a loop.
     """
-    is_narrow = chunks.width < 16
+    is_narrow = chunks.widens
     outputs = (_HIGH_OUTPUTS if is_narrow else _OUTPUTS)[:num_pixels]
     inputs = (_LOW_INPUTS if is_narrow else _INPUTS)[:num_pixels]
     weights = _LOW_WEIGHTS if is_narrow else _WEIGHTS
@@ -219,12 +219,12 @@ def _store_lines(
 
 def _sums_text(num_pixels: int, chunks: Chunks) -> str:
     """The C text of `sum_block`."""
-    is_narrow = chunks.width < 16
-    inputs = (_LOW_INPUTS if is_narrow else _INPUTS)[:num_pixels]
-    weights, bias, counter = (_LOW_WEIGHTS, "r9", "r11") if is_narrow else (_WEIGHTS, "r1", "r3")
+    inputs = (_LOW_INPUTS if chunks.widens else _INPUTS)[:num_pixels]
+    weights, bias, counter = (_LOW_WEIGHTS, "r9", "r11") if chunks.widens else (_WEIGHTS, "r1", "r3")
     lines = dot_lines(chunks, list(inputs), weights, counter) + collect_lines(num_pixels)
     lines += [f"vldrw.u32 q2, [{bias}]", *(f"vadd.i32 q{i}, q{i}, q2" for i in range(num_pixels))]
-    operands = [Operand(f"input{i}", each, "const int8_t *") for i, each in enumerate(inputs)]
+    pointer = f"const int{8 * chunks.element.size_bytes}_t *"
+    operands = [Operand(f"input{i}", each, pointer) for i, each in enumerate(inputs)]
     operands += [Operand("weights", weights, "const int8_t *"), Operand("bias", bias, "const int32_t *")]
     targets = ["return "] if num_pixels == 1 else [f"*total{i}_at = " for i in range(num_pixels)]
     results = [Result(target, f"q{i}", VECTOR) for i, target in enumerate(targets)]

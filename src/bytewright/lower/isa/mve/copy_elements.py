@@ -1,4 +1,4 @@
-"""Copies of a known number of bytes on MVE."""
+"""Copies of a known number of elements on MVE."""
 
 from functools import cache
 
@@ -11,26 +11,30 @@ from bytewright.lower.isa.vector_unit import memory_parameter
 I8 = ir.DType.I8
 _BYTES = 16
 _MAX_UNROLLED = 8
-_OPERANDS = (Operand("target", "r0", "int8_t *"), Operand("source", "r1", "const int8_t *"))
 
 
 @cache
-def copy_bytes(num_bytes: int) -> ir.Instruction:
-    """Copies bytes to where they do not overlap: target and source, [num_bytes] each."""
-    target = memory_parameter("target", num_bytes, I8, ir.Access.WRITE)
-    source = memory_parameter("source", num_bytes, I8)
-    name = f"mve_copy_{num_bytes}"
+def copy_elements(num: int, element: ir.DType = I8) -> ir.Instruction:
+    """Copies integers of a type to where they do not overlap: target and source, [num] each."""
+    target = memory_parameter("target", num, element, ir.Access.WRITE)
+    source = memory_parameter("source", num, element)
+    is_bytes = element.size_bytes == 1
+    name = f"mve_copy_{num}" if is_bytes else f"mve_copy_{num}_{element.value}"
     body = BodyBuilder()
-    with body.for_(f"{name}.i", 0, num_bytes) as i:
+    with body.for_(f"{name}.i", 0, num) as i:
         body.store(target.buffer, i, load(source.buffer, i))
-    return ir.Instruction(
-        name, (target, source), body.finish(), _text(num_bytes), FEATURE, f"Copies {num_bytes} bytes."
+    text, comment = (
+        _text(num, element.size_bytes),
+        f"Copies {num} {'bytes' if is_bytes else f'elements of {element.value}'}.",
     )
+    return ir.Instruction(name, (target, source), body.finish(), text, FEATURE, comment)
 
 
-def _text(num_bytes: int) -> str:
+def _text(num: int, size: int) -> str:
+    num_bytes, c_type = num * size, f"int{8 * size}_t *"
+    operands = (Operand("target", "r0", c_type), Operand("source", "r1", f"const {c_type}"))
     if num_bytes < 4:
-        return "\n".join(f"target[{i}] = source[{i}];" for i in range(num_bytes))
+        return "\n".join(f"target[{i}] = source[{i}];" for i in range(num))
     if num_bytes < _BYTES:  # bytes as wider lanes, since loads of words need not be allowed to be unaligned
         width, lanes = (8, 16) if num_bytes >= 8 else (4, 32)
         places = [0, num_bytes - width] if num_bytes > width else [0]
@@ -39,7 +43,7 @@ def _text(num_bytes: int) -> str:
             for at in places
             for line in (f"vldrb.u{lanes} q0, [r1, #{at}]", f"vstrb.{lanes} q0, [r0, #{at}]")
         ]
-        return assembly(_OPERANDS, lines, ("q0",))
+        return assembly(operands, lines, ("q0",))
     whole, rest = divmod(num_bytes, _BYTES)
     if whole <= _MAX_UNROLLED:
         places = [i * _BYTES for i in range(whole)] + ([num_bytes - _BYTES] if rest else [])
@@ -48,4 +52,4 @@ def _text(num_bytes: int) -> str:
         lines = [*repeated(whole, "1"), "vldrb.u8 q0, [r1], #16", "vstrb.8 q0, [r0], #16", "le lr, 1b"]
         back = rest - _BYTES
         lines += [f"vldrb.u8 q0, [r1, #{back}]", f"vstrb.8 q0, [r0, #{back}]"] if rest else []
-    return assembly(_OPERANDS, lines, ("q0", "lr"))
+    return assembly(operands, lines, ("q0", "lr"))
