@@ -19,7 +19,7 @@ _SIZED = (
     *(sum_block(num_pixels, depth) for num_pixels, depth in ((1, 4), (2, 13), (1, 27), (2, 144), (2, 301))),
     *(
         sum_block(num_pixels, depth, I16)
-        for num_pixels, depth in ((1, 4), (2, 13), (1, 8), (2, 144), (2, 301))
+        for num_pixels, depth in ((1, 4), (2, 13), (1, 8), (2, 72), (2, 101))
     ),
 )
 

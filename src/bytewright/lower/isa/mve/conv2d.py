@@ -132,7 +132,8 @@ class _Pixels:
         n, y, x = pixel
         output = self.template.epilogue.output
         size = len(runs), self.depth, self.num_channels
-        instruction = convolve(*size, scaling.kind, is_uniform=self.is_uniform)
+        element = self.convolution.dtype
+        instruction = convolve(*size, scaling.kind, is_uniform=self.is_uniform, element=element)
         self.body.execute(
             instruction,
             *(region(output, n, y, x + i, 0) for i in range(len(runs))),

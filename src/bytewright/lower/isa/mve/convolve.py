@@ -20,23 +20,31 @@ _SCALES = 3 * CHANNELS  # numbers of a block: bias, multiplier, shift
 
 @cache
 def convolve(
-    num_pixels: int, depth: int, num_channels: int, kind: Kind, *, is_uniform: bool = False
+    num_pixels: int,
+    depth: int,
+    num_channels: int,
+    kind: Kind,
+    *,
+    is_uniform: bool = False,
+    element: ir.DType = I8,
 ) -> ir.Instruction:
-    """Dot products of pixels with the weights of every channel, scaled to bytes.
+    """Dot products of pixels with the weights of every channel, scaled to elements of the input's type.
 
     Operands: for each pixel its output, [num_channels]; for each its input, [depth]; weights as `packed_weights`,
     scales as `Scaling.packed` has them by blocks of four channels; zero point, low, high. Of one pixel, scales may be
     uniform: as `Scaling.packed_uniform` has them.
     """
     assert num_pixels == 1 or not is_uniform, "two pixels leave no register for the scales"
-    blocks, chunks = num_blocks(num_channels), Chunks(depth)
-    outputs = [memory_parameter(f"output{i}", num_channels, I8, ir.Access.WRITE) for i in range(num_pixels)]
-    inputs = [memory_parameter(f"input{i}", depth, I8) for i in range(num_pixels)]
+    blocks, chunks = num_blocks(num_channels), Chunks(depth, element)
+    pixels = range(num_pixels)
+    outputs = [memory_parameter(f"output{i}", num_channels, element, ir.Access.WRITE) for i in pixels]
+    inputs = [memory_parameter(f"input{i}", depth, element) for i in pixels]
     weights = memory_parameter("weights", blocks * chunks.block_bytes, I8)
     scales = memory_parameter("scales", 2 + blocks * CHANNELS if is_uniform else blocks * _SCALES, I32)
     limits = [ir.ScalarParameter(ir.Var(name, I32)) for name in ("zero_point", "low", "high")]
     parameters = (*outputs, *inputs, weights, scales, *limits)
-    name = f"mve_convolve_{num_pixels}x{depth}_to_{num_channels}_{kind.name.lower()}{'_uniform' if is_uniform else ''}"
+    name = f"mve_convolve_{num_pixels}x{depth}_to_{num_channels}_{kind.name.lower()}"
+    name += chunks.suffix + ("_uniform" if is_uniform else "")
     meaning = _Meaning(name, chunks, weights.buffer)
 
     def store(lane: ir.Expr, block: ir.Expr, sums: Sequence[ir.Buffer]) -> None:
@@ -45,7 +53,8 @@ def convolve(
             places = [ir.const(0), ir.const(1)]
         multiplier, shift = (load(scales.buffer, place) for place in places)
         for output, total in zip(outputs, sums, strict=True):
-            value = scaled(kind, load(total), multiplier, 0 - shift, [limit.variable for limit in limits])
+            ends = [limit.variable for limit in limits]
+            value = scaled(kind, load(total), multiplier, 0 - shift, ends, element)
             meaning.body.store(output.buffer, block * CHANNELS + lane, value)
 
     for first, count, channels in _runs(num_channels):
@@ -53,15 +62,15 @@ def convolve(
             initial = block * CHANNELS + lane + 2 if is_uniform else block * _SCALES + lane
             sums = meaning.sums([each.buffer for each in inputs], block, lane, load(scales.buffer, initial))
             store(lane, block, sums)
-    pixels = "a pixel" if num_pixels == 1 else f"{num_pixels} pixels"
+    of_pixels = "a pixel" if num_pixels == 1 else f"{num_pixels} pixels"
     return ir.Instruction(
         name,
         parameters,
         meaning.body.finish(),
         _convolve_text(num_pixels, chunks, num_channels, kind, is_uniform=is_uniform),
         FEATURE,
-        f"{num_channels} output channels of {pixels}: dot products of {depth} bytes, four channels at a time, their "
-        "bias, and scaling to the output.",
+        f"{num_channels} output channels of {of_pixels}: dot products of {depth} {chunks.noun}, four channels at "
+        "a time, their bias, and scaling to the output.",
     )
 
 
@@ -159,7 +168,8 @@ def _convolve_text(
     """The C text of `convolve`.
 
     q4 to q6 hold zero point and bounds. With two pixels all even registers are sums, so between blocks the pointer to
-    the scales and the loop's count stay in q7, and so do those to the outputs if the chunks are a loop.
+    the scales and the loop's count stay in q7, and so do those to the outputs if the chunks are a loop, which counts in
+    the second of them.
     """
     is_narrow = chunks.widens
     outputs = (_HIGH_OUTPUTS if is_narrow else _OUTPUTS)[:num_pixels]
@@ -169,22 +179,26 @@ def _convolve_text(
     blocks = num_blocks(num_channels)
     vectors = [f"q{i}" for i in range(num_pixels)]
     lines = ["vdup.32 q4, r0", "vdup.32 q5, r2", "vdup.32 q6, r4"]
-    lines += ["vmov q7[3], q7[1], r1, r3"] if keeps_outputs else []
+    kept = f"q7[3], q7[1], {', '.join(outputs)}"
+    lines += [f"vmov {kept}"] if keeps_outputs else []
     lines += [f"ldrd {_MULTIPLIER}, {_SHIFT}, [{_SCALES_AT}], #8"] if is_uniform else []
     lines += repeated(blocks, "1")
     lines += ["vmov q7[2], q7[0], r8, lr"] if is_pair else []
-    lines += dot_lines(chunks, list(inputs), weights, _COUNTER) + collect_lines(num_pixels)
+    counter = outputs[1] if is_pair else _COUNTER
+    lines += dot_lines(chunks, list(inputs), weights, counter) + collect_lines(num_pixels)
     lines += ["vmov r8, lr, q7[2], q7[0]"] if is_pair else []
-    lines += ["vmov r1, r3, q7[3], q7[1]"] if keeps_outputs else []
+    lines += [f"vmov {', '.join(outputs)}, q7[3], q7[1]"] if keeps_outputs else []
     uniform = (_MULTIPLIER, _SHIFT) if is_uniform else None
     lines += scale_lines(kind, vectors, _SCALES_AT, "q2", "q3", uniform)
     lines += [f"vqadd.s32 {each}, {each}, q4" for each in vectors]
     lines += [f"vmax.s32 {each}, {each}, q5" for each in vectors]
     lines += [f"vmin.s32 {each}, {each}, q6" for each in vectors]
-    back = ["vmov q7[3], q7[1], r1, r3"] if keeps_outputs else []
-    lines += _store_lines(outputs, num_channels, [*back, "le lr, 1b"], is_narrow=is_narrow)
-    operands = [Operand(f"output{i}", each, "int8_t *") for i, each in enumerate(outputs)]
-    operands += [Operand(f"input{i}", each, "const int8_t *") for i, each in enumerate(inputs)]
+    back = [f"vmov {kept}"] if keeps_outputs else []
+    size = chunks.element.size_bytes
+    lines += _store_lines(outputs, num_channels, [*back, "le lr, 1b"], size, is_narrow=is_narrow)
+    pointer = f"int{8 * size}_t *"
+    operands = [Operand(f"output{i}", each, pointer) for i, each in enumerate(outputs)]
+    operands += [Operand(f"input{i}", each, f"const {pointer}") for i, each in enumerate(inputs)]
     operands += [Operand("weights", weights, "const int8_t *"), Operand("scales", "r8", "const int32_t *")]
     limits = zip(("zero_point", "low", "high"), ("r0", "r2", "r4"), strict=True)
     operands += [Operand(name, register, "int32_t") for name, register in limits]
@@ -192,16 +206,17 @@ def _convolve_text(
 
 
 def _store_lines(
-    outputs: Sequence[str], num_channels: int, again: list[str], *, is_narrow: bool
+    outputs: Sequence[str], num_channels: int, again: list[str], size: int, *, is_narrow: bool
 ) -> list[str]:
-    """Stores the bytes of a block, and goes on with the next one; of the last one, as many as there are channels."""
+    """Stores a block of elements of one or two bytes, and goes on with the next one; of the last one, what there is."""
     whole: list[str] = []
+    letter = "b" if size == 1 else "h"
     for pixel, output in enumerate(outputs):
         if is_narrow:  # a high register cannot be the address
             whole += [
                 f"mov r{2 * pixel}, {output}",
-                f"vstrb.32 q{pixel}, [r{2 * pixel}]",
-                f"adds {output}, #4",
+                f"vstr{letter}.32 q{pixel}, [r{2 * pixel}]",
+                f"adds {output}, #{4 * size}",
             ]
         else:
             whole += [f"vstrb.32 q{pixel}, [{output}], #4"]
@@ -212,7 +227,7 @@ def _store_lines(
         line
         for pixel, output in enumerate(outputs)
         for lane in range(rest)
-        for line in (f"vmov.32 r0, q{pixel}[{lane}]", f"strb r0, [{output}, #{lane}]")
+        for line in (f"vmov.32 r0, q{pixel}[{lane}]", f"str{letter} r0, [{output}, #{lane * size}]")
     ]
     return ["cmp lr, #1", "beq 3f", *whole, *again, "3:", *last] if blocks > 1 else last
 
