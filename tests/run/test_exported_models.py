@@ -27,7 +27,7 @@ from support.tiers import some
 
 Array = NDArray[Any]
 
-FORMS = ("i8", "i8f", "float", "open", "u8io", "f16", "dyn")
+FORMS = ("i8", "i8f", "float", "open", "u8io", "f16", "i16", "dyn")
 # Those of `ae` come from LiteRT's default kernels, as the reference ones have no ELU: their int8 fully connected layers
 # round in another way, so that an output may be a step off.
 BY_OTHER_KERNELS = {"keras/ae_i8": 1.0, "keras/ae_i8f": 0.01, "keras/ae_u8io": 1.0}
@@ -36,9 +36,15 @@ BY_OTHER_KERNELS = {"keras/ae_i8": 1.0, "keras/ae_i8f": 0.01, "keras/ae_u8io": 1
 ASKED_HERE = {f"keras/unet_{form}" for form in ("i8", "i8f", "u8io")}
 STATE = "BW104"  # operators that keep something between runs, or loops: UNIDIRECTIONAL_SEQUENCE_LSTM, WHILE
 REFUSED = {
-    **{f"keras/{net}_{form}": STATE for net in ("legacy_lstm", "legacy_bilstm") for form in FORMS},
+    **{
+        f"keras/{net}_{form}": STATE
+        for net in ("legacy_lstm", "legacy_bilstm")
+        for form in FORMS
+        if form != "i16"
+    },
     **{f"keras/{net}_{form}": STATE for net in ("legacy_gru", "legacy_lstmst") for form in ("float", "open")},
-    "litert_torch/convnext_i8": "BW103",  # scales that do not match its channels: LiteRT refuses it, too
+    # Scales that do not match its channels: LiteRT refuses them, too.
+    **{f"litert_torch/convnext_{form}": "BW103" for form in ("i8", "i16")},
 }
 
 
@@ -47,7 +53,7 @@ def exported() -> list[ModelFile]:
     keras = [file for form in FORMS for file in model_files(EXPORTS / "keras", f"*_{form}")]
     torch = [
         file
-        for form in ("i8", "float", "wo4", "dyn8")
+        for form in ("i8", "i16", "float", "wo4", "dyn8")
         for file in model_files(EXPORTS / "litert_torch", f"*_{form}")
     ]
     return [*keras, *torch, *model_files(ZOO)]

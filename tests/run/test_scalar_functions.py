@@ -75,6 +75,13 @@ CASES = [
         for s in (0, 1, 31)
     ),
     *((f"single_round(x[i], {TOP}, {s})", X, rescale.single_round(X, TOP, 31 + s)) for s in (0, 30)),
+    *((f"scale_half_up(x[i], 32767, {s})", X, rescale.single_round(X, 32767, s)) for s in (15, 46)),
+    ("scale_half_up_wide(i64(x[i]) * 65535:i64, 32767, 31)", X, rescale.single_round(X * 65535, 32767, 31)),
+    (
+        "real_round_wide(i64(x[i]) * 65536:i64, 0.00000762939453125:f64, -100.0:f64, 100.0:f64)",
+        X,
+        rescale.real_round(np.clip(X, -200, 200), 0.5),
+    ),
     ("scale_linear(x[i], 1500000001, -77:i64, 40)", X, (X * 1500000001 - 77) >> 40),
     ("real_round(x[i], 0.5:f64, -100.0:f64, 100.0:f64)", X, rescale.real_round(np.clip(X, -200, 200), 0.5)),
     (f"float_round(x[i], {SCALE}:f32, {ABOVE}:f32)", X, nearest(X, SCALE, ABOVE)),
@@ -98,6 +105,8 @@ CASES = [
         (f"i32({name}(i64(x[i]) * {LONG}:i64, {OTHER}:i64) >> 32:i64)", X, high)
         for name, (_, high) in WRAPPING.items()
     ),
+    ("i32(floor_quotient(f32(x[i]), 7.0:f32))", SMALL, SMALL // 7),
+    ("i32(floor_remainder(f32(x[i]), -7.0:f32))", SMALL, SMALL % -7),
     ("i32(shift_round(i64(x[i]), 3:i64))", X, np.floor(X / 8 + 0.5).astype(np.int64)),
 ]
 

@@ -193,22 +193,20 @@ def _planned(trial: Trial, model_files: Mapping[str, bytes], run: Runner) -> Pla
     target = trial.conditions.target
     run = replace(run, target=target)
     trial = _with_ways(trial, run)
-    module = run(apply_solution, trial.module, trial.workspace, trial.parameters)
+    module = run(apply_solution, trial.stored.module, trial.workspace, trial.parameters)
     contents = parameter_bytes(module, target, trial.parameters)
     plan = build_plan(
         module,
         target,
         trial.conditions.options,
-        trial.timeline,
-        trial.stack,
+        trial.stored,
         trial.workspace,
         trial.parameters,
-        trial.overlaps,
         contents,
         model_files,
-        trial.segments,
-        trial.plain_workspace_bytes,
-        trial.parts,
+        segments=trial.segments,
+        plain_workspace_bytes=trial.plain_workspace_bytes,
+        parts=trial.parts,
     )
     require_ports(plan)
     return Planned(module, plan, contents, trial)
@@ -261,12 +259,14 @@ def lower_model(
 def _with_ways(trial: Trial, run: Runner) -> Trial:
     """The trial with each step run the way that its plan needs; offsets and ticks stay as they are."""
     target, options = trial.conditions.target, trial.conditions.options
-    taken = taken_names(trial.module, options.entry_form)
-    module = run(choose_ways, trial.module, trial.overlaps, trial.workspace, taken)
-    if module is trial.module:
+    stored = trial.stored
+    taken = taken_names(stored.module, options.entry_form)
+    module = run(choose_ways, stored.module, stored.overlaps, trial.workspace, taken)
+    if module is stored.module:
         return trial
     stack = stack_uses(module, target, above_steps(module, target, options.io, options.entry_form))
-    return replace(trial, module=module, timeline=read_clock(module, target), stack=stack)
+    stored = replace(stored, module=module, timeline=read_clock(module, target), stack=stack)
+    return replace(trial, stored=stored)
 
 
 def _store_quickly(

@@ -23,10 +23,5 @@ ADVICE: dict[str, str] = {
     "CUMSUM": "multiply by a triangular matrix of ones with tf.matmul",
     "ONE_HOT": "take rows of tf.eye with tf.gather",
     "FILL": "add the number to zeros of the shape",
-    "FLOOR_DIV": "on floats, write it as tf.floor(a / b)",
-    "FLOOR_MOD": "on floats, write it as a - tf.floor(a / b) * b",
-    "REDUCE_ALL": "write it as tf.reduce_min(tf.cast(x, tf.float32)) > 0.5",
-    "REDUCE_ANY": "write it as tf.reduce_max(tf.cast(x, tf.float32)) > 0.5",
-    "REDUCE_PROD": "multiply the parts that tf.unstack gives",
     "FAKE_QUANT": "convert the network again with TensorFlow 2, which writes QUANTIZE and DEQUANTIZE in its place",
 }

@@ -20,6 +20,8 @@ _RESULT_MS = 1.5
 _PORT_MS = 0.7
 _FREE_OPERANDS = 3
 _FOLDED_MS = 0.15
+# Of a layer of integer weights under floats: a kernel for each number that its input is quantised by, and one for that.
+_HYBRID_MS = 15.0
 
 
 def check_cost(model: ModelRecord, file_name: str) -> None:
@@ -58,8 +60,12 @@ def _cost_ms(model: ModelRecord, operator: OperatorRecord) -> float:
     row = OPERATORS.get(operator.kind)
     if row is None:  # computed at import
         return _FOLDED_MS + extra
-    if row.scale_cost_ms and len(operator.inputs) > 1 and operator.inputs[1] >= 0:
-        extra += len(model.tensors[operator.inputs[1]].quantization.scales) * row.scale_cost_ms
     is_int8 = any(model.tensors[index].element_type == "INT8" for index in operator.outputs)
+    if len(operator.inputs) > 1 and operator.inputs[1] >= 0:
+        weights = model.tensors[operator.inputs[1]]
+        if is_int8:
+            extra += len(weights.quantization.scales) * row.scale_cost_ms
+        elif row.hybrid and weights.element_type != "FLOAT32":
+            extra += _HYBRID_MS
     own = row.int8_cost_ms if is_int8 and row.int8_cost_ms is not None else row.cost_ms
     return own + extra

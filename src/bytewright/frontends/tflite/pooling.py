@@ -34,7 +34,8 @@ def convert_pool(at: Conversion, kind: type[MaxPool2d | TflAveragePool2d]) -> No
 def _check_partial_sums(at: Conversion, kernel: tuple[int, int], source: Operand) -> None:
     """The sum over one window fits 32 bits."""
     seen = min(kernel[0], source.shape[1]) * min(kernel[1], source.shape[2])
-    if not source.is_float and seen * 129 > INT32_MAX:
+    reach = 0 if source.is_float else 1 - source.dtype.bounds[0]
+    if seen * reach > INT32_MAX:
         at.fail(f"the sum over a window of {seen} elements can leave 32 bits", code="BW110")
 
 

@@ -141,7 +141,7 @@ def convert_concatenation(at: Conversion) -> None:
     axis = at.options.integer(0)
     at.require(-rank <= axis < rank, f"axis {axis} of tensors of rank {rank}")
     full = [operand for operand in operands if operand.type.num_elements] or operands[:1]
-    if at.output_tensor().element_type == "INT8":
+    if at.output_tensor().element_type in ("INT8", "INT16"):
         target = at.affine(at.output_tensor())
         for operand in full:
             same = at.affine(operand.tensor) == target

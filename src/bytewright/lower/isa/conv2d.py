@@ -16,7 +16,7 @@ from bytewright.ir.builder import region
 from bytewright.lower.isa.instruction_set import IsaTemplate
 from bytewright.lower.isa.store_lanes import store_lanes
 from bytewright.lower.isa.tile import Tile
-from bytewright.lower.isa.window_rows import ALIGNMENT, window_rows
+from bytewright.lower.isa.window_rows import ALIGNMENT, WindowRows
 from bytewright.lower.kernels.accumulator import Bias
 from bytewright.lower.kernels.context import Template, counted, named
 from bytewright.lower.kernels.convolution import Convolution, convolution_of
@@ -105,7 +105,7 @@ class _Kernel:
             counted(body, "n", self.convolution.num) as n,
             self.template.kernel.rows(window.rows.out) as y,
         ):
-            rows = None if self.is_direct else window_rows(self.convolution, unit).write(n, y)
+            rows = None if self.is_direct else self._copied_rows(n, y)
             most = max(1, unit.max_sums // min(self.vectors, unit.max_vectors))
             for first, repeats, size in _tiles(window.columns.out, most):
                 body.note(f"{size} pixels at a time" if size > 1 else "pixel by pixel")
@@ -113,6 +113,32 @@ class _Kernel:
                     x = named(body, "x", tile * size + first)
                     for block in self._each_block():
                         self._write_tile(n, y, x, size, block, rows)
+
+    def _copied_rows(self, n: ir.Expr, y: ir.Expr) -> ir.Buffer:
+        """A copy of the rows under the windows of a row of the output."""
+        convolution, unit, body = self.convolution, self.unit, self.body
+        depth = convolution.in_channels
+        layout = WindowRows(convolution, unit, depth, unit.group - 1)
+        rows = layout.allocate()
+        before, content = layout.before * depth, layout.content * depth
+
+        def copy(ky: ir.Expr, iy: ir.Expr) -> None:
+            width = convolution.window.columns.size * depth
+            source = body.view("source", region(convolution.input, n, iy, 0, 0), unit.element, width)
+            whole, rest = divmod(content, unit.chunk)
+
+            def copy_some(first: ir.Expr, size: int) -> None:
+                at = region(rows, ky, first + before)
+                body.execute(unit.copies(size), at, region(source, first))
+
+            if whole:
+                with counted(body, "chunk", whole) as index:
+                    copy_some(index * unit.chunk, unit.chunk)
+            if rest:
+                copy_some(ir.const(whole * unit.chunk), rest)
+
+        layout.write(rows, y, copy)
+        return rows
 
     def _each_block(self) -> Iterator[_Block]:
         """Loops over blocks of as many vectors, then the rest."""

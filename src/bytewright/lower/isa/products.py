@@ -90,6 +90,7 @@ class Products:
             units=units,
             lanes=self.width.lanes,
             element=self.element,
+            sums=self.sums,
             held=self.held,
             offset=self.offset,
             group=self.group,

@@ -23,12 +23,26 @@ from bytewright.lower.kernels.pooling import lower_pool
 from bytewright.lower.kernels.reduction import lower_reduction
 from bytewright.lower.kernels.resize import lower_resize_bilinear, lower_resize_nearest
 from bytewright.lower.kernels.softmax import lower_softmax
+from bytewright.lower.kernels.softmax16 import lower_softmax16
 from bytewright.lower.kernels.transpose_conv2d import lower_transpose_conv2d
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d, GroupedConv2d, TransposeConv2d
 from bytewright.ops.data import Concat, Gather, Identity, Pad, Slice, Tile, Transpose
+from bytewright.ops.interpolation import TflSoftmax16
 from bytewright.ops.matmul import TflBatchMatMul
 from bytewright.ops.placement import DeviceCopy
-from bytewright.ops.pooling import MaxPool2d, ReduceMax, ReduceMin, ReduceSum, TflAveragePool2d, TflMean
+from bytewright.ops.pooling import (
+    MaxPool2d,
+    ReduceAll,
+    ReduceAny,
+    ReduceMax,
+    ReduceMin,
+    ReduceProduct,
+    ReduceSum,
+    TflAveragePool2d,
+    TflIntegerMean,
+    TflMean,
+    WrappingReduceSum,
+)
 from bytewright.ops.resize import TflResizeBilinear, TflResizeNearest
 from bytewright.ops.softmax import TflLogSoftmax, TflSoftmax
 
@@ -56,8 +70,11 @@ TEMPLATES: dict[type[ir.Operation], Anchor] = {
     Identity: Anchor(lower_identity),
     MaxPool2d: Anchor(lower_pool),
     Pad: Anchor(lower_pad),
+    ReduceAll: Anchor(lower_reduction),
+    ReduceAny: Anchor(lower_reduction),
     ReduceMax: Anchor(lower_reduction),
     ReduceMin: Anchor(lower_reduction),
+    ReduceProduct: Anchor(lower_reduction),
     ReduceSum: Anchor(lower_reduction),
     Slice: Anchor(lower_slice),
     TflAveragePool2d: Anchor(lower_pool),
@@ -66,8 +83,11 @@ TEMPLATES: dict[type[ir.Operation], Anchor] = {
     TflResizeBilinear: Anchor(lower_resize_bilinear),
     TflResizeNearest: Anchor(lower_resize_nearest),
     TflLogSoftmax: Anchor(lower_log_softmax, takes_epilogue=False),
+    TflIntegerMean: Anchor(lower_reduction),
     TflMean: Anchor(lower_reduction),
     TflSoftmax: Anchor(lower_softmax, takes_epilogue=False),
+    TflSoftmax16: Anchor(lower_softmax16, takes_epilogue=False),
     Transpose: Anchor(lower_transpose),
     TransposeConv2d: Anchor(lower_transpose_conv2d),
+    WrappingReduceSum: Anchor(lower_reduction),
 }
