@@ -35,6 +35,7 @@ def import_tflite(
     batch_max: int | None = None,
     signature: str | None = None,
     expands_weights: bool = False,
+    keeps_weights: bool = False,
 ) -> ir.Module:
     """The module of a .tflite file; `name` is the file's stem as a C identifier unless given.
 
@@ -45,6 +46,7 @@ def import_tflite(
         batch_max: The largest batch, if `open_batch` follows; the module itself is for one sample.
         signature: The one to compile, where the file has several.
         expands_weights: Whether integer weights under float activations are widened to float32.
+        keeps_weights: Whether weights that a DEQUANTIZE widens stay integers.
 
     Raises:
         CompileError: BW101 to BW111, and BW204 for the signature; all that can be found in one go is reported together.
@@ -57,6 +59,7 @@ def import_tflite(
         batch_max=batch_max,
         signature=signature,
         expands_weights=expands_weights,
+        keeps_weights=keeps_weights,
     )
 
 
@@ -70,6 +73,7 @@ def import_content(
     signature: str | None = None,
     names: BorderNames | None = None,
     expands_weights: bool = False,
+    keeps_weights: bool = False,
 ) -> ir.Module:
     """As `import_tflite`, from the bytes of a file.
 
@@ -79,7 +83,15 @@ def import_content(
     survey(model, file_name, numerics=numerics, expands_weights=expands_weights)
     check_cost(model, file_name)
     names = names if names is not None else border_names(model)
-    graph = GraphBuilder(model, file_name, numerics, _has_infinities(model), batch_max, expands_weights)
+    graph = GraphBuilder(
+        model,
+        file_name,
+        numerics,
+        _has_infinities(model),
+        batch_max,
+        expands_weights=expands_weights,
+        keeps_weights=keeps_weights,
+    )
     parameters = _parameters(graph, names.inputs)
     with np.errstate(all="ignore"):
         graph.initial = _initial_values(graph)
