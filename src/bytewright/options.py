@@ -60,6 +60,19 @@ class Optimize(Enum):
     SIZE = "size"
 
 
+class KernelCode(Enum):
+    """What stands in the C of kernels.
+
+    AUTO: Instructions of the core, also as statements of assembler.
+    INTRINSICS: Of them, those that compilers have functions for.
+    PORTABLE: C99 alone.
+    """
+
+    AUTO = "auto"
+    INTRINSICS = "intrinsics"
+    PORTABLE = "portable"
+
+
 class Weights(Enum):
     """What becomes of integer weights under float activations.
 
@@ -275,6 +288,15 @@ class Options:
             "What kernels trade for each other where they can: flash for speed, speed for flash, or neither.",
         ),
     ] = Optimize.BALANCED
+    kernel_code: Annotated[
+        KernelCode,
+        Option(
+            Choice(KernelCode),
+            "What stands in the C of kernels: instructions of the core, also in assembler; only those that compilers "
+            "have functions for; or plain C.",
+            flag="--kernels",
+        ),
+    ] = KernelCode.AUTO
     signature: Annotated[
         str | None, Option(Text("NAME"), "The signature to compile, where the file has several.")
     ] = None
@@ -383,6 +405,7 @@ class Arguments(TypedDict, total=False):
     io: str
     rows: str
     optimize: str
+    kernel_code: str
     signature: str | None
     state: str | Iterable[str]
     batch_max: int | None

@@ -42,7 +42,6 @@ def check(
     compiler: str | None,
     elf: Path | None,
     symbols: tuple[str, ...],
-    form: str | None,
 ) -> None:
     """Prove the bundle DIR again: that its plan is a plan, and that its files are what the plan says.
 
@@ -58,7 +57,7 @@ def check(
     plan = verdict.plan
     proofs = prove_stacks(directory, plan, tuple(shlex.split(cflags)), compiler) if with_stack else []
     image = check_elf(directory, plan, elf, _array_names(symbols)) if elf is not None else None
-    say(check_view(verdict, proofs, image), form)
+    say(check_view(verdict, proofs, image))
 
 
 def _array_names(texts: tuple[str, ...]) -> dict[str, str]:

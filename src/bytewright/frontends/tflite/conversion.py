@@ -86,6 +86,45 @@ class Kept:
     stated: str
 
 
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """An operand of the operator at hand.
+
+    Attributes:
+        tensor: What the file says of it.
+        type: Its shape, as computed, and element type.
+        data: Its values, if they are known at import.
+        is_expanded: Whether they are widened for this operator alone.
+        is_real: Whether they are integers in place of the floats that a DEQUANTIZE makes of them.
+    """
+
+    tensor: TensorRecord
+    type: ir.TensorType
+    data: ir.TensorData | None
+    is_expanded: bool = False
+    is_real: bool = False
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape; all extents are fixed here."""
+        return self.type.fixed_shape
+
+    @property
+    def dtype(self) -> ir.DType:
+        """The element type."""
+        return self.type.dtype
+
+    @property
+    def is_float(self) -> bool:
+        """True for float32."""
+        return self.type.dtype is ir.DType.F32
+
+    @property
+    def is_quantised(self) -> bool:
+        """True for int8 and int16, of which a scale is known."""
+        return self.type.dtype in (ir.DType.I8, ir.DType.I16)
+
+
 @dataclass(slots=True)
 class GraphBuilder:
     """The graph so far.
@@ -94,6 +133,8 @@ class GraphBuilder:
         has_infinities: True if a float32 constant of the model is infinite or not a number.
         batch_max: The largest batch, if the module's batch is opened after the import.
         expands_weights: True if integer weights under float activations are widened to float32.
+        keeps_weights: True if weights that a DEQUANTIZE widens stay integers, where a layer can scale its sums instead.
+        dequantised: By the tensor of its result, the integer constant that a DEQUANTIZE widens.
         has_open_batch: True if an input's first extent is open; it is fixed to 1.
         values: Name of the value that each tensor index stands for.
         rearranged: Constants that hold a tensor's values in another form: the tensor's index.
@@ -116,6 +157,7 @@ class GraphBuilder:
     has_infinities: bool
     batch_max: int | None = None
     expands_weights: bool = False
+    keeps_weights: bool = False
     has_open_batch: bool = False
     values: dict[int, str] = field(default_factory=dict[int, str])
     types: dict[str, ir.TensorType] = field(default_factory=dict[str, ir.TensorType])
@@ -124,6 +166,7 @@ class GraphBuilder:
     growths: dict[str, Growth] = field(default_factory=dict[str, Growth])
     batched: set[str] = field(default_factory=set[str])
     nodes: list[ir.Node] = field(default_factory=list[ir.Node])
+    dequantised: dict[int, Operand] = field(default_factory=dict[int, Operand])
     buffers: dict[tuple[int, str | None], bytes] = field(default_factory=dict[tuple[int, str | None], bytes])
     producers: dict[str, ir.Node] = field(default_factory=dict[str, ir.Node])
     spreads: dict[int, Spread] = field(default_factory=dict[int, Spread])
@@ -142,6 +185,7 @@ class GraphBuilder:
             self.numerics,
             self.has_infinities,
             expands_weights=self.expands_weights,
+            keeps_weights=self.keeps_weights,
             buffers=self.buffers,
             folding_budget=self.folding_budget,
             convert=self.convert,
@@ -192,43 +236,6 @@ class GraphBuilder:
         self.types[name] = data.type
         self.values[index] = name
         return name
-
-
-@dataclass(frozen=True, slots=True)
-class Operand:
-    """An operand of the operator at hand.
-
-    Attributes:
-        tensor: What the file says of it.
-        type: Its shape, as computed, and element type.
-        data: Its values, if they are known at import.
-        is_expanded: Whether they are widened for this operator alone.
-    """
-
-    tensor: TensorRecord
-    type: ir.TensorType
-    data: ir.TensorData | None
-    is_expanded: bool = False
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape; all extents are fixed here."""
-        return self.type.fixed_shape
-
-    @property
-    def dtype(self) -> ir.DType:
-        """The element type."""
-        return self.type.dtype
-
-    @property
-    def is_float(self) -> bool:
-        """True for float32."""
-        return self.type.dtype is ir.DType.F32
-
-    @property
-    def is_quantised(self) -> bool:
-        """True for int8 and int16, of which a scale is known."""
-        return self.type.dtype in (ir.DType.I8, ir.DType.I16)
 
 
 @dataclass(slots=True)

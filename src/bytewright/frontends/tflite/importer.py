@@ -37,6 +37,7 @@ def import_tflite(
     batch_max: int | None = None,
     signature: str | None = None,
     expands_weights: bool = False,
+    keeps_weights: bool = False,
 ) -> ir.Module:
     """The module of a .tflite file; `name` is the file's stem as a C identifier unless given.
 
@@ -47,6 +48,7 @@ def import_tflite(
         batch_max: The largest batch, if `open_batch` follows; the module itself is for one sample.
         signature: The one to compile, where the file has several.
         expands_weights: Whether integer weights under float activations are widened to float32.
+        keeps_weights: Whether weights that a DEQUANTIZE widens stay integers.
 
     Raises:
         CompileError: BW101 to BW111, and BW204 for the signature; all that can be found in one go is reported together.
@@ -59,6 +61,7 @@ def import_tflite(
         batch_max=batch_max,
         signature=signature,
         expands_weights=expands_weights,
+        keeps_weights=keeps_weights,
     )
 
 
@@ -72,6 +75,7 @@ def import_content(
     signature: str | None = None,
     names: BorderNames | None = None,
     expands_weights: bool = False,
+    keeps_weights: bool = False,
 ) -> ir.Module:
     """As `import_tflite`, from the bytes of a file.
 
@@ -87,7 +91,8 @@ def import_content(
         numerics,
         _has_infinities(model),
         batch_max,
-        expands_weights,
+        expands_weights=expands_weights,
+        keeps_weights=keeps_weights,
         convert=_convert_operators,
     )
     parameters = _parameters(graph, names.inputs)
