@@ -10,7 +10,7 @@ import pytest
 from bytewright.compiler.pipeline import compile_model
 from bytewright.target.registry import load_target
 from support.against_reference import assert_equals_reference
-from support.hybrid_layers import EXACT, inputs
+from support.hybrid_layers import EXACT, convolution, inputs
 from support.many_models import Job, build
 from support.random_networks import random_network
 from support.reference import run_litert
@@ -37,3 +37,18 @@ def test_networks_with_other_operators_between(first: int, tmp_path: Path) -> No
     """Pads, residuals, pools and moves around hybrid layers, of several samples at a time."""
     models = [random_network(seed, "float32", is_hybrid=True) for seed in range(first, first + 8)]
     assert_equals_reference(models, tmp_path)
+
+
+def test_the_quantised_image_is_never_whole(tmp_path: Path) -> None:
+    """Only the range needs all of the input: what is quantised by it goes row by row into the convolution."""
+    size, channels = 40, 8
+    layer = convolution((1, size, size, channels), (channels, 3, 3, channels))
+    path = tmp_path / "m.tflite"
+    path.write_bytes(layer.model())
+    compiled = compile_model(path, load_target("host"))
+    (quantised,) = [b for b in compiled.document["buffers"] if b["name"] == "conv2d_0/quantised"]
+    assert quantised["size_bytes"] == 3 * (size + 2) * channels
+    batch = [[x] for x in inputs(layer.source, 0)]
+    (results,) = build([Job(compiled.files, compiled.document, batch)], tmp_path / "build", ("-O2",)).run()
+    for (x,), (y,) in zip(batch, results, strict=True):
+        np.testing.assert_array_equal(y, run_litert(layer.model(), [x])[0])
