@@ -41,7 +41,7 @@ from bytewright.target.isa.isa import Isa
 @click.option(
     "--report",
     type=PATH,
-    metavar="FILE.md|html|json",
+    metavar=f"FILE{'|'.join(BY_SUFFIX)}",
     help="Also write a page for a safety file: what is proved, by what, and what is not.",
 )
 @format_options
