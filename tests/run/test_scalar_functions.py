@@ -105,6 +105,8 @@ CASES = [
         (f"i32({name}(i64(x[i]) * {LONG}:i64, {OTHER}:i64) >> 32:i64)", X, high)
         for name, (_, high) in WRAPPING.items()
     ),
+    ("i32(floor_quotient(f32(x[i]), 7.0:f32))", SMALL, SMALL // 7),
+    ("i32(floor_remainder(f32(x[i]), -7.0:f32))", SMALL, SMALL % -7),
     ("i32(shift_round(i64(x[i]), 3:i64))", X, np.floor(X / 8 + 0.5).astype(np.int64)),
 ]
 

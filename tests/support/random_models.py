@@ -787,7 +787,7 @@ _TYPES = {
     **dict.fromkeys(OPERATORS, DTYPES),
     **dict.fromkeys(_OF_INT16, WITH_INT16),
     **random_moves.TYPES,
-    **dict.fromkeys(("ADD", "MUL", "SUB"), random_elements.NUMBERS),
+    **dict.fromkeys(("ADD", "MEAN", "MUL", "SUB"), random_elements.NUMBERS),
     **random_elements.TYPES,
     "DEQUANTIZE": ("int8", "uint8", "int16", "int4", "float16"),
     "EMBEDDING_LOOKUP": ("float32",),

@@ -7,7 +7,7 @@ another, so that even where a compiler inlines nothing a call of one is the last
 
 from collections.abc import Callable
 
-from bytewright.ir.expr import Expr, ScalarFunction, Var, cast, const, select
+from bytewright.ir.expr import Expr, ScalarFunction, Var, cast, const, equal, select
 from bytewright.ir.types import DType
 
 I32, I64, F32, F64 = DType.I32, DType.I64, DType.F32, DType.F64
@@ -21,10 +21,10 @@ EXP, TANH, SQRT = _of_math("expf"), _of_math("tanhf"), _of_math("sqrtf")
 ROUND, FLOOR, RINT, CEIL = _of_math("roundf"), _of_math("floorf"), _of_math("rintf"), _of_math("ceilf")
 ABS, LOG, EXPM1, ERFC = _of_math("fabsf"), _of_math("logf"), _of_math("expm1f"), _of_math("erfcf")
 SIN, COS = _of_math("sinf"), _of_math("cosf")
-POW, FMA = _of_math("powf", "xy"), _of_math("fmaf", "xyz")
+POW, FMA, FMOD = _of_math("powf", "xy"), _of_math("fmaf", "xyz"), _of_math("fmodf", "xy")
 MATH_FUNCTIONS = (
     *(EXP, TANH, SQRT, ROUND, FLOOR, RINT, CEIL, ABS),
-    *(LOG, EXPM1, ERFC, SIN, COS, POW, FMA),
+    *(LOG, EXPM1, ERFC, SIN, COS, POW, FMA, FMOD),
 )
 
 # Names a step on the way to a result.
@@ -156,6 +156,22 @@ def _multiply_q31(let: _Let, left: Expr, right: Expr) -> Expr:
 def _shift_round(let: _Let, value: Expr, shift: Expr) -> Expr:
     half = let("half", const(1, value.dtype) << (shift - 1))
     return (value + half) >> shift
+
+
+def _floor_quotient(let: _Let, left: Expr, right: Expr) -> Expr:
+    exact = let("exact", cast(left, F64) / cast(right, F64))
+    within = let(
+        "within", select(exact < 2.0**53, select(exact > -(2.0**53), exact, const(0.0, F64)), const(0.0, F64))
+    )
+    whole = let("whole", cast(cast(within, I64), F64))
+    floor = let("floor", whole - select(whole > within, const(1.0, F64), const(0.0, F64)))
+    return cast(select(equal(within, exact), floor, exact), F32)
+
+
+def _floor_remainder(let: _Let, left: Expr, right: Expr) -> Expr:
+    rest = let("rest", FMOD(left, right))
+    turned = let("turned", rest + right)
+    return select(right < 0.0, select(rest > 0.0, turned, rest), select(rest < 0.0, turned, rest))
 
 
 _LOWER_HALF = 2**32 - 1
@@ -311,6 +327,18 @@ SHIFT_ROUND = _defined(
     _shift_round,
     "value / 2^shift, rounded half up; shifts 1 to 62.",
 )
+FLOOR_QUOTIENT = _defined(
+    "floor_quotient",
+    {"left": F32, "right": F32},
+    _floor_quotient,
+    "The greatest integer not above left / right, the quotient taken in double precision, as TensorFlow Lite does.",
+)
+FLOOR_REMAINDER = _defined(
+    "floor_remainder",
+    {"left": F32, "right": F32},
+    _floor_remainder,
+    "What left is more than a multiple of right, with the sign of right.",
+)
 WRAPPING_ADD = _defined(
     "wrapping_add_64",
     _TWO_WIDE,
@@ -348,6 +376,8 @@ SCALAR_FUNCTIONS = {
             DIVIDE_ROUND,
             MULTIPLY_Q31,
             SHIFT_ROUND,
+            FLOOR_QUOTIENT,
+            FLOOR_REMAINDER,
             WRAPPING_ADD,
             WRAPPING_SUBTRACT,
             WRAPPING_MULTIPLY,

@@ -24,6 +24,8 @@ from bytewright.ir.scalar_functions import (
     EXP,
     EXPM1,
     FLOOR,
+    FLOOR_QUOTIENT,
+    FLOOR_REMAINDER,
     LOG,
     MULTIPLY_Q31,
     POW,
@@ -44,7 +46,6 @@ from bytewright.lower.scalar import Scalar, clamped, computed_on, in_32_bits, re
 from bytewright.ops.arithmetic.division import LARGEST_SHIFT
 from bytewright.ops.arithmetic.division import headrooms as headrooms_of_bytes
 from bytewright.ops.arithmetic.division import reciprocals as reciprocals_of_bytes
-from bytewright.ops.arithmetic.dynamic import FARTHEST
 from bytewright.ops.arithmetic.interpolation import (
     LOGISTIC_MOST,
     SIGMOID_BITS,
@@ -60,6 +61,7 @@ from bytewright.ops.elementwise import (
     Equal,
     Greater,
     GreaterEqual,
+    IntDiv,
     LogicalAnd,
     LogicalNot,
     LogicalOr,
@@ -73,6 +75,8 @@ from bytewright.ops.elementwise import (
     Table,
     TflDequantize,
     TflDiv,
+    TflFloorDiv,
+    TflFloorMod,
     TflIntegerDiv,
     TflPrelu,
     TflQuantize,
@@ -317,6 +321,48 @@ def _integer_div(at: Point, operation: TflIntegerDiv) -> Scalar:
     return clamped(Scalar(limited + zero_point, ends[0] + zero_point, ends[1] + zero_point), low, high)
 
 
+def _divided(at: Point) -> tuple[ir.Expr, ir.Expr]:
+    """A dividend and a divisor of integers whose quotient and rest C defines: see `IntDiv`."""
+    first, second = (operand.expr for operand in at.operands)
+    least = at.node.outputs[0].type.dtype.bounds[0]
+    divisor = at.body.let(
+        "divisor", ir.select(equal(second, ir.const(0, second.dtype)), ir.const(1, second.dtype), second)
+    )
+    limited = ir.select(equal(divisor, ir.const(-1, divisor.dtype)), ir.maximum(first, least + 1), first)
+    return at.body.let("dividend", limited), divisor
+
+
+def _int_div(at: Point, operation: IntDiv) -> Scalar:
+    del operation
+    dividend, divisor = _divided(at)
+    return Scalar(dividend // divisor, *dividend.dtype.bounds)
+
+
+def _floor_div(at: Point, operation: TflFloorDiv) -> Scalar:
+    first, second = at.operands
+    if at.is_float:
+        return Scalar(FLOOR_QUOTIENT(first.expr, second.expr))
+    del operation
+    dividend, divisor = _divided(at)
+    quotient = at.body.let("quotient", dividend // divisor)
+    zero, one = ir.const(0, divisor.dtype), ir.const(1, divisor.dtype)
+    rest = at.body.let("rest", dividend - quotient * divisor)
+    is_below = ir.select(rest < 0, divisor > 0, both(rest > 0, divisor < 0))
+    low, high = first.low, first.high
+    return Scalar(quotient - ir.select(is_below, one, zero), -max(-low, high), max(-low, high))
+
+
+def _floor_mod(at: Point, operation: TflFloorMod) -> Scalar:
+    first, second = at.operands
+    if at.is_float:
+        return Scalar(FLOOR_REMAINDER(first.expr, second.expr))
+    del operation
+    dividend, divisor = _divided(at)
+    rest = at.body.let("rest", dividend % divisor)
+    is_turned = ir.select(rest < 0, divisor > 0, both(rest > 0, divisor < 0))
+    return Scalar(rest + ir.select(is_turned, divisor, ir.const(0, divisor.dtype)), second.low, second.high)
+
+
 def _quantized(at: Point, operation: TflQuantize) -> Scalar:
     """roundf(x / scale) + zero point, saturated in float first so that the conversion is defined.
 
@@ -362,13 +408,15 @@ def _zero_point(at: Point, operation: TflDynamicZeroPoint) -> Scalar:
 
 
 def _quantized_dynamically(at: Point, operation: TflDynamicQuantize) -> Scalar:
-    """roundf(x) + zero point, as in `_quantized`, where nothing beyond the type is converted."""
+    """roundf(x) + zero point, kept in the type by limits on whole floats, as in `_quantized`.
+
+    Limits less the zero point are the same for a whole row.
+    """
     del operation
     x, zero_point = at.operands
-    far = int(FARTHEST)
-    limited = ir.minimum(ir.maximum(ir.const(-FARTHEST, F32), ROUND(x.expr)), FARTHEST)
-    total = ir.cast(limited, I32) + zero_point.expr
-    return clamped(Scalar(total, zero_point.low - far, zero_point.high + far), *ir.DType.I8.bounds)
+    low, high = (ir.const(float(bound), F32) - ir.cast(zero_point.expr, F32) for bound in ir.DType.I8.bounds)
+    limited = ir.minimum(ir.maximum(low, ROUND(x.expr)), high)
+    return Scalar(ir.cast(limited, I32) + zero_point.expr, *ir.DType.I8.bounds)
 
 
 def _dequantized(at: Point, operation: TflDequantize) -> Scalar:
@@ -422,6 +470,7 @@ ELEMENTS: dict[type[ir.Operation], ElementRule] = {
     GreaterEqual: _unbounded(operator.ge),
     Interpolate: ElementRule(_interpolated),
     Log: _of_one(LOG),
+    IntDiv: ElementRule(_int_div, num_operands=2),
     LogicalAnd: _unbounded(both),
     LogicalNot: _of_one(lambda x: equal(x, ir.FALSE)),
     LogicalOr: _unbounded(either),
@@ -446,6 +495,8 @@ ELEMENTS: dict[type[ir.Operation], ElementRule] = {
     TflDynamicScale: _unbounded(DYNAMIC_SCALE),
     TflDynamicZeroPoint: ElementRule(_zero_point, num_operands=2),
     TflElu: ElementRule(_elu),
+    TflFloorDiv: ElementRule(_floor_div, num_operands=2),
+    TflFloorMod: ElementRule(_floor_mod, num_operands=2),
     TflFloatRescale: ElementRule(float_rescaled),
     TflGelu: ElementRule(_gelu),
     TflHardSwish: ElementRule(_hard_swish),

@@ -230,6 +230,70 @@ class Pow(_OfTwoFloats):
     function: ClassVar[np.ufunc] = np.power
 
 
+class _Quotient(_OfTwo):
+    """Abstract: of integers raw values, where a divisor of zero is taken for one, or floats.
+
+    The quotient of the least number and -1, which its type does not hold, is the greatest.
+    """
+
+    __slots__ = ()
+    dtypes: ClassVar[tuple[ir.DType, ...]] = (ir.DType.I8, *_WIDE, ir.DType.F32)
+
+    def divided(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ir.Array, ir.Array]:
+        """Dividend and divisor of integers as they are divided, and the quotient rounded down."""
+        first, second = inputs
+        least = ir.DType(f"i{8 * first.itemsize}").bounds[0]
+        divisor = np.where(np.equal(second, 0), 1, second)
+        dividend = np.where(np.equal(divisor, -1), np.maximum(first, least + 1), first)
+        return dividend, divisor, np.floor_divide(dividend, divisor)
+
+
+@dataclass(frozen=True, slots=True)
+class IntDiv(_Quotient):
+    """TOSA `intdiv`: x / y of i32 or i64 without what is behind the point."""
+
+    name: ClassVar[str] = "intdiv"
+    dtypes: ClassVar[tuple[ir.DType, ...]] = _WIDE
+
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
+        """Exact."""
+        dividend, divisor, floor = self.divided(inputs)
+        is_raised = np.not_equal(np.multiply(floor, divisor), dividend) & np.less(floor, 0)
+        truncated = np.where(is_raised, np.add(floor, 1), floor)
+        return (np.asarray(truncated, inputs[0].dtype),)
+
+
+@dataclass(frozen=True, slots=True)
+class TflFloorDiv(_Quotient):
+    """The greatest integer not above x / y; of f32 the quotient is one of double precision."""
+
+    name: ClassVar[str] = "tfl_floor_div"
+
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
+        """Exact for integers; of a quotient in double precision for f32."""
+        if inputs[0].dtype == np.float32:
+            first, second = (operand.astype(np.float64) for operand in inputs)
+            return (np.asarray(np.floor(np.divide(first, second)), np.float32),)
+        return (np.asarray(self.divided(inputs)[2], inputs[0].dtype),)
+
+
+@dataclass(frozen=True, slots=True)
+class TflFloorMod(_Quotient):
+    """x less a multiple of y, with the sign of y."""
+
+    name: ClassVar[str] = "tfl_floor_mod"
+
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
+        """Exact."""
+        first, second = inputs
+        if first.dtype == np.float32:
+            rest = np.fmod(first, second)
+            is_turned = np.not_equal(rest, 0) & (np.less(rest, 0) != np.less(second, 0))
+            return (np.asarray(np.where(is_turned, rest + second, rest), np.float32),)
+        dividend, divisor, _ = self.divided(inputs)
+        return (np.asarray(np.mod(dividend, divisor), first.dtype),)
+
+
 class _Comparison(_OfTwo):
     """Abstract: the result is a truth value."""
 
@@ -465,6 +529,7 @@ OPERATIONS = (
     Equal,
     Greater,
     GreaterEqual,
+    IntDiv,
     LogicalAnd,
     LogicalNot,
     LogicalOr,
@@ -478,6 +543,8 @@ OPERATIONS = (
     Table,
     TflDequantize,
     TflDiv,
+    TflFloorDiv,
+    TflFloorMod,
     TflIntegerDiv,
     TflPrelu,
     TflQuantize,

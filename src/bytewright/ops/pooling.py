@@ -13,6 +13,8 @@ from bytewright.ops.checks import ARITHMETIC, only, require, require_dtype, requ
 from bytewright.ops.result import in_32_bits, saturate
 from bytewright.ops.window import Padding, Pair, window_shape, windows
 
+_WIDE = (ir.DType.I32, ir.DType.I64)
+
 
 @dataclass(frozen=True, slots=True)
 class _Pool(ir.Operation):
@@ -85,10 +87,11 @@ class _Reduction(ir.Operation):
 
     axes: tuple[int, ...]
     keep_dims: bool
+    dtypes: ClassVar[tuple[ir.DType, ...]] = ARITHMETIC
 
     def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """The shape without the reduced axes, or with extents 1 there."""
-        operand = only(inputs, *ARITHMETIC)
+        operand = only(inputs, *self.dtypes)
         rank = len(operand.shape)
         ascending = all(0 <= axis < rank for axis in self.axes) and list(self.axes) == sorted(set(self.axes))
         require(ascending, f"axes {self.axes} are not ascending axes of a tensor of rank {rank}")
@@ -115,6 +118,7 @@ class ReduceMax(_Reduction):
     """Greatest value along axes."""
 
     name: ClassVar[str] = "reduce_max"
+    dtypes: ClassVar[tuple[ir.DType, ...]] = (*ARITHMETIC, *_WIDE)
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """Exact."""
@@ -126,6 +130,7 @@ class ReduceMin(_Reduction):
     """Least value along axes."""
 
     name: ClassVar[str] = "reduce_min"
+    dtypes: ClassVar[tuple[ir.DType, ...]] = (*ARITHMETIC, *_WIDE)
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """Exact."""
@@ -148,6 +153,74 @@ class ReduceSum(_Reduction):
         if x.dtype == np.float32:
             return (self.reduced(np.add, x.astype(np.float64)).astype(np.float32),)
         return (in_32_bits(self.reduced(np.add, x.astype(np.int64)), "a sum"),)
+
+
+@dataclass(frozen=True, slots=True)
+class WrappingReduceSum(_Reduction):
+    """Sum over axes: of i32 modulo 2^32, of i64 modulo 2^64."""
+
+    name: ClassVar[str] = "wrapping_reduce_sum"
+    dtypes: ClassVar[tuple[ir.DType, ...]] = _WIDE
+
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
+        """Exact."""
+        (x,) = inputs
+        return (self.reduced(np.add, x).astype(x.dtype),)
+
+
+@dataclass(frozen=True, slots=True)
+class ReduceProduct(_Reduction):
+    """Product over axes: of i32 modulo 2^32, of i64 modulo 2^64, of f32 in f32."""
+
+    name: ClassVar[str] = "reduce_product"
+    dtypes: ClassVar[tuple[ir.DType, ...]] = (*_WIDE, ir.DType.F32)
+
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
+        """Exact for integers; float64 then rounded for f32."""
+        (x,) = inputs
+        wide = x.astype(np.float64) if x.dtype == np.float32 else x
+        return (self.reduced(np.multiply, wide).astype(x.dtype),)
+
+
+@dataclass(frozen=True, slots=True)
+class ReduceAll(_Reduction):
+    """Whether all values along axes are true."""
+
+    name: ClassVar[str] = "reduce_all"
+    dtypes: ClassVar[tuple[ir.DType, ...]] = (ir.DType.BOOL,)
+
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
+        """Exact."""
+        return (self.reduced(np.logical_and, inputs[0]),)
+
+
+@dataclass(frozen=True, slots=True)
+class ReduceAny(_Reduction):
+    """Whether a value along axes is true."""
+
+    name: ClassVar[str] = "reduce_any"
+    dtypes: ClassVar[tuple[ir.DType, ...]] = (ir.DType.BOOL,)
+
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
+        """Exact."""
+        return (self.reduced(np.logical_or, inputs[0]),)
+
+
+@dataclass(frozen=True, slots=True)
+class TflIntegerMean(_Reduction):
+    """Mean over axes of i32 or i64: their sum modulo 2^64, divided by their number without what is behind the point."""
+
+    name: ClassVar[str] = "tfl_integer_mean"
+    dtypes: ClassVar[tuple[ir.DType, ...]] = _WIDE
+
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
+        """Exact."""
+        (x,) = inputs
+        total = self.reduced(np.add, x.astype(np.int64))
+        count = prod(x.shape[axis] for axis in self.axes)
+        floor = np.floor_divide(total, count)
+        truncated = floor + (np.less(floor, 0) & np.not_equal(floor * count, total))
+        return (np.asarray(truncated, x.dtype),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,4 +254,16 @@ class TflMean(_Reduction):
         return (np.asarray(saturate(scaled + self.output_zero_point, ir.DType.of(x.dtype))),)
 
 
-OPERATIONS = (MaxPool2d, ReduceMax, ReduceMin, ReduceSum, TflAveragePool2d, TflMean)
+OPERATIONS = (
+    MaxPool2d,
+    ReduceAll,
+    ReduceAny,
+    ReduceMax,
+    ReduceMin,
+    ReduceProduct,
+    ReduceSum,
+    TflAveragePool2d,
+    TflIntegerMean,
+    TflMean,
+    WrappingReduceSum,
+)

@@ -200,7 +200,7 @@ def test_integer_tensors_at_run_time_are_moved_or_refused_and_constant_ones_are_
         assert import_content(reshaped(dtype).build([0], [1]), "model.tflite").graph.nodes
     builder = reshaped("int32")
     z = builder.tensor("z", (2, 2), "int32")
-    builder.operator("ABS", [1], [z])
+    builder.operator("RELU", [1], [z])
     diagnostic = only(builder.build([0], [z]))
     assert diagnostic.code == "BW105"
     assert diagnostic.notes == ("tensor 1 ('y') is INT32", "tensor 3 ('z') is INT32")

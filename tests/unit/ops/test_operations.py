@@ -25,6 +25,7 @@ from bytewright.ops.elementwise import (
     Equal,
     Greater,
     GreaterEqual,
+    IntDiv,
     LogicalAnd,
     LogicalNot,
     LogicalOr,
@@ -38,6 +39,8 @@ from bytewright.ops.elementwise import (
     Table,
     TflDequantize,
     TflDiv,
+    TflFloorDiv,
+    TflFloorMod,
     TflIntegerDiv,
     TflPrelu,
     TflQuantize,
@@ -69,13 +72,26 @@ from bytewright.ops.float_functions import (
 from bytewright.ops.interpolation import Interpolate, TflSigmoid16, TflSoftmax16
 from bytewright.ops.matmul import TflBatchMatMul
 from bytewright.ops.placement import DeviceCopy, OnDevice
-from bytewright.ops.pooling import MaxPool2d, ReduceMax, ReduceMin, ReduceSum, TflAveragePool2d, TflMean
+from bytewright.ops.pooling import (
+    MaxPool2d,
+    ReduceAll,
+    ReduceAny,
+    ReduceMax,
+    ReduceMin,
+    ReduceProduct,
+    ReduceSum,
+    TflAveragePool2d,
+    TflIntegerMean,
+    TflMean,
+    WrappingReduceSum,
+)
 from bytewright.ops.registry import OPERATIONS
 from bytewright.ops.rescale import Rescale, TflFloatRescale, TflRealRescale
 from bytewright.ops.resize import TflResizeBilinear, TflResizeNearest
 from bytewright.ops.softmax import TflLogSoftmax, TflSoftmax
 
-I8, I16, I32, F32, F64, BOOL = DType.I8, DType.I16, DType.I32, DType.F32, DType.F64, DType.BOOL
+I8, I16, I32, I64 = DType.I8, DType.I16, DType.I32, DType.I64
+F32, F64, BOOL = DType.F32, DType.F64, DType.BOOL
 NO_PADDING = (0, 0, 0, 0)
 CONVOLUTION = {"stride": (1, 1), "padding": NO_PADDING, "dilation": (1, 1)}
 
@@ -489,6 +505,21 @@ WITHOUT_AXES: tuple[tuple[Operation, tuple[Array, ...], Any], ...] = (
     (ReduceMax((0,), False), (typed([7, 9, 8], F32),), 9),
     (ReduceMin((0,), False), (typed([7, 9, -8], I8),), -8),
     (ReduceSum((), False), (typed(7, I8),), 7),
+    (ReduceAll((0,), False), (typed([True, False], BOOL),), False),
+    (ReduceAny((0,), False), (typed([True, False], BOOL),), True),
+    (ReduceProduct((0,), False), (typed([2**16, 2**16, 3], I64),), 3 * 2**32),
+    (ReduceProduct((0,), False), (typed([2**16, 2**16, 3], I32),), 0),
+    (ReduceProduct((0,), False), (typed([1.5, -2.0], F32),), -3),
+    (WrappingReduceSum((0,), False), (typed([2**31 - 1, 1], I32),), -(2**31)),
+    (TflIntegerMean((0,), False), (typed([-7, 0], I32),), -3),
+    (TflIntegerMean((0,), False), (typed([2**31 - 1, 2**31 - 1], I32),), 2**31 - 1),
+    (IntDiv(), (typed(-7, I32), typed(2, I32)), -3),
+    (IntDiv(), (typed(-7, I32), typed(0, I32)), -7),
+    (IntDiv(), (typed(-(2**31), I32), typed(-1, I32)), 2**31 - 1),
+    (TflFloorDiv(), (typed(-7, I32), typed(2, I32)), -4),
+    (TflFloorDiv(), (typed(-7, F32), typed(2, F32)), -4),
+    (TflFloorMod(), (typed(-7, I32), typed(2, I32)), 1),
+    (TflFloorMod(), (typed(7, F32), typed(-2, F32)), -1),
     (ReduceSum((0,), False), (typed([100, 100, -8], I8),), 192),
     (ReduceSum((0,), False), (typed([0.5, 0.25], F32),), 0.75),
     (TflFloatRescale(0.5, 0.5, 3), (typed(4, I32),), 6),

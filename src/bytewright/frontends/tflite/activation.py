@@ -3,6 +3,7 @@
 On int8 a unary operator is a table of 256 values, or a clamp where it is one.
 """
 
+from collections.abc import Callable
 from functools import partial
 from math import isfinite
 
@@ -30,15 +31,23 @@ from bytewright.ops.elementwise import Clamp, Table
 from bytewright.ops.float_functions import TflGelu, TflLeakyRelu
 from bytewright.ops.softmax import TflLogSoftmax, TflSoftmax
 
+_WIDE = (ir.DType.I32, ir.DType.I64)
+
 
 def convert_unary(
-    at: Conversion, operation: ir.Operation, int8: Int8Function | None = None, int16: Int16 | None = None
+    at: Conversion,
+    operation: ir.Operation,
+    int8: Int8Function | None = None,
+    int16: Int16 | None = None,
+    integers: Callable[[Conversion, str], str] | None = None,
 ) -> None:
-    """A function of one operand: an operator on float32, and what it is on int8 and int16, if there it is anything."""
+    """A function of one operand: an operator on float32, and what it is on int8, int16 and wider integers."""
     at.require_counts((1,))
-    source = at.activation_operand(0, "input")
+    source = at.activation_operand(0, "input", *(_WIDE if integers is not None else ()))
     at.require_same_dtype(source)
-    if source.dtype is ir.DType.I8 and int8 is not None:
+    if integers is not None and source.dtype in _WIDE:
+        at.define(integers(at, at.value_of(source)))
+    elif source.dtype is ir.DType.I8 and int8 is not None:
         at.define(emit_table(at, source, int8))
     elif source.dtype is ir.DType.I16 and int16 is not None:
         at.define(int16(at, source))

@@ -33,6 +33,7 @@ from bytewright.ops.arithmetic.multiplier import INT8, INT16, Affine, Multiplier
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.arithmetic.rescale import double_round
 from bytewright.ops.elementwise import (
+    IntDiv,
     Maximum,
     Minimum,
     Mul,
@@ -191,8 +192,11 @@ def convert_square(at: Conversion) -> None:
 def convert_div(at: Conversion) -> None:
     """DIV. An infinite quotient of floats becomes the greatest float, as in the references."""
     activation = fused_activation(at, 0)
-    first, second = _two_operands(at)
+    first, second = _two_operands(at, dtypes=(ir.DType.I32,))
     operands = (at.value_of(first, "first"), at.value_of(second, "second"))
+    if first.dtype is ir.DType.I32:
+        at.define(clamp_integer(at, at.emit(IntDiv(), operands, "unclamped"), activation))
+        return
     if not first.is_float:
         one, two, target = at.affine(first.tensor), at.affine(second.tensor), at.affine(at.output_tensor())
         factor = prepare_quotient(one.scale, two.scale, target.scale)
@@ -211,9 +215,29 @@ def convert_extremum(at: Conversion, operation: Maximum | Minimum) -> None:
     at.define(at.emit(operation, operands, "result"))
 
 
-def convert_float_binary(at: Conversion, operation: ir.Operation) -> None:
-    """A function of two floats, without a fused activation."""
-    first, second = _two_operands(at)
+def emit_negated(at: Conversion, value: str) -> str:
+    """NEG of wide integers, of which the least is its own negative."""
+    dtype = at.type_of(value).dtype
+    zero = at.constant("zero", np.zeros((), dtype.numpy), dtype)
+    return at.emit(WrappingSub(), (zero, value), "negated")
+
+
+def emit_magnitude(at: Conversion, value: str) -> str:
+    """ABS of wide integers, of which the least is itself."""
+    return at.emit(Maximum(), (value, emit_negated(at, value)), "magnitude")
+
+
+def emit_sign(at: Conversion, value: str) -> str:
+    """SIGN of wide integers."""
+    dtype = at.type_of(value).dtype
+    least = at.constant("least", np.array(-1, dtype.numpy), dtype)
+    greatest = at.constant("greatest", np.array(1, dtype.numpy), dtype)
+    return at.emit(Minimum(), (at.emit(Maximum(), (value, least), "raised"), greatest), "sign")
+
+
+def convert_plain_binary(at: Conversion, operation: ir.Operation, dtypes: tuple[ir.DType, ...] = ()) -> None:
+    """A function of two raw values or floats, without a fused activation."""
+    first, second = _two_operands(at, dtypes=dtypes)
     operands = (at.value_of(first, "first"), at.value_of(second, "second"))
     at.define(at.emit(operation, operands, "result"))
 

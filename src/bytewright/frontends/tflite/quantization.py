@@ -50,6 +50,8 @@ def convert_dequantize(at: Conversion) -> None:
         at.define(at.value_of(source, "input"))
         return
     at.require(not source.is_float, "the input is float32 already")
+    if source.data is not None:
+        at.graph.dequantised[at.operator.outputs[0]] = source
     if len(source.tensor.quantization.scales) > 1:
         at.define(_dequantized_channels(at))
         return

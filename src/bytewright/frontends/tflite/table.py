@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
+from bytewright import ir
 from bytewright.frontends.registry import SupportedOperator
 from bytewright.frontends.tflite.activation import (
     convert_gelu,
@@ -16,6 +17,7 @@ from bytewright.frontends.tflite.activation import (
 from bytewright.frontends.tflite.activation16 import absolute16, interpolated16, sigmoid16
 from bytewright.frontends.tflite.batches import convert_batch_to_space, convert_space_to_batch
 from bytewright.frontends.tflite.cast import convert_cast
+from bytewright.frontends.tflite.control import convert_if, convert_while
 from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.convolution import (
     convert_conv2d,
@@ -27,11 +29,14 @@ from bytewright.frontends.tflite.elementwise import (
     convert_binary,
     convert_div,
     convert_extremum,
-    convert_float_binary,
     convert_l2_normalization,
+    convert_plain_binary,
     convert_prelu,
     convert_square,
     convert_squared_difference,
+    emit_magnitude,
+    emit_negated,
+    emit_sign,
     product_form,
     sum_form,
 )
@@ -54,7 +59,7 @@ from bytewright.frontends.tflite.moves import (
 from bytewright.frontends.tflite.pooling import convert_pool
 from bytewright.frontends.tflite.quantization import convert_dequantize, convert_quantize
 from bytewright.frontends.tflite.reduction import convert_extremum as convert_reduced_extremum
-from bytewright.frontends.tflite.reduction import convert_mean, convert_sum
+from bytewright.frontends.tflite.reduction import convert_mean, convert_product, convert_sum, convert_truths
 from bytewright.frontends.tflite.resize import convert_resize
 from bytewright.frontends.tflite.shape import (
     convert_concatenation,
@@ -85,6 +90,8 @@ from bytewright.ops.elementwise import (
     Mul,
     Pow,
     Sub,
+    TflFloorDiv,
+    TflFloorMod,
     WrappingAdd,
     WrappingMul,
     WrappingSub,
@@ -107,7 +114,7 @@ from bytewright.ops.float_functions import (
     TflSign,
     TflSqrt,
 )
-from bytewright.ops.pooling import MaxPool2d, ReduceMax, ReduceMin, TflAveragePool2d
+from bytewright.ops.pooling import MaxPool2d, ReduceAll, ReduceAny, ReduceMax, ReduceMin, TflAveragePool2d
 from bytewright.ops.resize import TflResizeBilinear, TflResizeNearest
 from bytewright.target.isa.ethos_u import DECODED_PRODUCTS
 
@@ -190,9 +197,13 @@ _RESIZED = "constant size; align_corners or half_pixel_centers, or neither"
 
 OPERATORS: dict[str, TfliteOperator] = {
     "ABS": TfliteOperator(
-        partial(convert_unary, operation=Abs(), int8=tables.absolute, int16=absolute16),
+        partial(
+            convert_unary, operation=Abs(), int8=tables.absolute, int16=absolute16, integers=emit_magnitude
+        ),
+        limits="tflm: not int32",
         int8_cost_ms=0.4,
-        types=_ACTIVATIONS,
+        types=(*_ACTIVATIONS, "int32"),
+        absent={Numerics.TFLM: ("int32",)},
     ),
     "ADD": TfliteOperator(
         partial(convert_binary, operation=Add(), wrapping=WrappingAdd(), quantised=sum_form),
@@ -279,7 +290,8 @@ OPERATORS: dict[str, TfliteOperator] = {
     "DIV": TfliteOperator(
         convert_div,
         "DivOptions",
-        f"broadcasting; {_CLAMPS}; int8: small quotients are zero, a divisor of zero is one step",
+        f"broadcasting; {_CLAMPS}; small quotients of int8 are zero; a divisor of zero is one step, or one",
+        types=_BOTH_AND_INT32,
         int8_cost_ms=1.0,
     ),
     "ELU": TfliteOperator(partial(convert_unary, operation=TflElu(), int8=tables.elu), int8_cost_ms=5.0),
@@ -313,6 +325,18 @@ OPERATORS: dict[str, TfliteOperator] = {
         absent=_ALSO_INT16_MOVED_IN_TFLM,
     ),
     "FLOOR": TfliteOperator(partial(convert_unary, operation=Floor()), types=_FLOAT, absent=_FLOAT_ALONE),
+    "FLOOR_DIV": TfliteOperator(
+        partial(convert_plain_binary, operation=TflFloorDiv(), dtypes=(ir.DType.I32,)),
+        limits="broadcasting; int8: of raw values; a divisor of zero is one; tflm: float32 alone",
+        types=_BOTH_AND_INT32,
+        absent={Numerics.TFLM: ("int8", "int32")},
+    ),
+    "FLOOR_MOD": TfliteOperator(
+        partial(convert_plain_binary, operation=TflFloorMod(), dtypes=(ir.DType.I32, ir.DType.I64)),
+        limits="broadcasting; int8: of raw values; a divisor of zero is one; tflm: float32 alone",
+        types=_BUT_INT16,
+        absent={Numerics.TFLM: ("int8", "int32", "int64")},
+    ),
     "FULLY_CONNECTED": TfliteOperator(
         convert_fully_connected,
         "FullyConnectedOptions",
@@ -350,6 +374,9 @@ OPERATORS: dict[str, TfliteOperator] = {
         partial(convert_unary, operation=TflHardSwish(), int8=tables.hard_swish),
         limits="int8: input scale at most 128 times the output's",
         int8_cost_ms=0.6,
+    ),
+    "IF": TfliteOperator(
+        convert_if, "IfOptions", "results of fixed shapes", types=(*_MOVED, "uint8"), cost_ms=1.0
     ),
     "L2_NORMALIZATION": TfliteOperator(
         convert_l2_normalization, "L2NormOptions", "last axis; no fused activation", types=_FLOAT, cost_ms=2.0
@@ -396,7 +423,14 @@ OPERATORS: dict[str, TfliteOperator] = {
     "MAX_POOL_2D": TfliteOperator(
         partial(convert_pool, kind=MaxPool2d), "Pool2DOptions", _POOLS, cost_ms=2.0, types=_ACTIVATIONS
     ),
-    "MEAN": TfliteOperator(convert_mean, "ReducerOptions", "constant axes", cost_ms=2.0, types=_ACTIVATIONS),
+    "MEAN": TfliteOperator(
+        convert_mean,
+        "ReducerOptions",
+        f"constant axes; int32 and int64 truncate; {_ALSO_INT16_MOVED}",
+        cost_ms=2.0,
+        types=_NUMBERS,
+        absent={Numerics.TFLM: ("int32", "int64")},
+    ),
     "MINIMUM": TfliteOperator(
         partial(convert_extremum, operation=Minimum()),
         limits="broadcasting; int8: of raw values",
@@ -419,9 +453,10 @@ OPERATORS: dict[str, TfliteOperator] = {
         int8_cost_ms=1.2,
     ),
     "NEG": TfliteOperator(
-        partial(convert_unary, operation=Negate(), int8=tables.negate),
+        partial(convert_unary, operation=Negate(), int8=tables.negate, integers=emit_negated),
         limits="int8: of raw values; tflm: float32 alone",
-        absent=_FLOAT_IN_TFLM,
+        types=_BUT_INT16,
+        absent={Numerics.TFLM: ("int8", "int32", "int64")},
     ),
     "NOT_EQUAL": TfliteOperator(
         convert_comparison,
@@ -447,7 +482,7 @@ OPERATORS: dict[str, TfliteOperator] = {
         absent={Numerics.TFLM: ("int64", "bool")},
     ),
     "POW": TfliteOperator(
-        partial(convert_float_binary, operation=Pow()),
+        partial(convert_plain_binary, operation=Pow()),
         limits="broadcasting; not with tflm",
         types=_FLOAT,
         absent=_NOT_IN_TFLM,
@@ -465,21 +500,44 @@ OPERATORS: dict[str, TfliteOperator] = {
     "READ_VARIABLE": TfliteOperator(
         convert_read_variable, limits="of a variable that is assigned, in a run or once", types=_KEPT
     ),
+    "REDUCE_ALL": TfliteOperator(
+        partial(convert_truths, kind=ReduceAll),
+        "ReducerOptions",
+        "constant axes",
+        types=("bool",),
+        cost_ms=2.0,
+    ),
+    "REDUCE_ANY": TfliteOperator(
+        partial(convert_truths, kind=ReduceAny),
+        "ReducerOptions",
+        "constant axes; not with tflm",
+        types=("bool",),
+        cost_ms=2.0,
+        absent={Numerics.TFLM: ("bool",)},
+    ),
     "REDUCE_MAX": TfliteOperator(
         partial(convert_reduced_extremum, kind=ReduceMax),
         "ReducerOptions",
-        "constant axes; int8: input and output quantised alike",
+        f"constant axes; int8: input and output quantised alike; {_FEW_MOVED}",
         cost_ms=2.0,
-        types=_ACTIVATIONS,
-        absent=_NO_INT16_IN_TFLM,
+        types=_NUMBERS,
+        absent={Numerics.TFLM: ("int16", "int32", "int64")},
     ),
     "REDUCE_MIN": TfliteOperator(
         partial(convert_reduced_extremum, kind=ReduceMin),
         "ReducerOptions",
-        "constant axes; int8: input and output quantised alike",
+        f"constant axes; int8: input and output quantised alike; {_FEW_MOVED}",
         cost_ms=2.0,
-        types=_ACTIVATIONS,
-        absent=_NO_INT16_IN_TFLM,
+        types=_NUMBERS,
+        absent={Numerics.TFLM: ("int16", "int32", "int64")},
+    ),
+    "REDUCE_PROD": TfliteOperator(
+        convert_product,
+        "ReducerOptions",
+        "constant axes; int32 and int64 wrap; not with tflm",
+        types=("float32", "int32", "int64"),
+        cost_ms=2.0,
+        absent={Numerics.TFLM: ("float32", "int32", "int64")},
     ),
     "RELU": TfliteOperator(convert_relu, types=_ACTIVATIONS),
     "RELU6": TfliteOperator(convert_relu, types=_ACTIVATIONS),
@@ -531,7 +589,10 @@ OPERATORS: dict[str, TfliteOperator] = {
         absent={Numerics.TFLM: ("int32", "int64", "bool")},
     ),
     "SIGN": TfliteOperator(
-        partial(convert_unary, operation=TflSign()), limits="not with tflm", types=_FLOAT, absent=_NOT_IN_TFLM
+        partial(convert_unary, operation=TflSign(), integers=emit_sign),
+        limits="not with tflm",
+        types=("float32", "int32"),
+        absent={Numerics.TFLM: ("float32", "int32")},
     ),
     "SIN": TfliteOperator(partial(convert_unary, operation=Sin()), types=_FLOAT, absent=_FLOAT_ALONE),
     "SLICE": TfliteOperator(
@@ -609,7 +670,14 @@ OPERATORS: dict[str, TfliteOperator] = {
         absent=_NO_INT64_IN_TFLM,
         int8_cost_ms=1.4,
     ),
-    "SUM": TfliteOperator(convert_sum, "ReducerOptions", "constant axes", cost_ms=2.0),
+    "SUM": TfliteOperator(
+        convert_sum,
+        "ReducerOptions",
+        f"constant axes; int32 and int64 wrap; {_FEW_MOVED}",
+        cost_ms=2.0,
+        types=_BUT_INT16,
+        absent={Numerics.TFLM: ("int32", "int64")},
+    ),
     "TANH": TfliteOperator(
         partial(convert_unary, operation=Tanh(), int8=tables.tanh, int16=sigmoid16),
         limits="tflm: the result is taken to have scale 1/128 and zero point 0, as its kernel does",
@@ -648,6 +716,13 @@ OPERATORS: dict[str, TfliteOperator] = {
         absent={Numerics.TFLM: ("bool",)},
     ),
     "VAR_HANDLE": TfliteOperator(convert_nothing, types=("resource",)),
+    "WHILE": TfliteOperator(
+        convert_while,
+        "WhileOptions",
+        "a number of turns that constants say, at most 65,536; operands of fixed shapes",
+        types=(*_MOVED, "uint8"),
+        cost_ms=1.0,
+    ),
 }
 
 SUPPORTED = tuple(SupportedOperator(name, row.types, row.limits) for name, row in OPERATORS.items())

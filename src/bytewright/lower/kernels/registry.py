@@ -30,7 +30,19 @@ from bytewright.ops.data import Concat, Gather, Identity, Pad, Slice, Tile, Tran
 from bytewright.ops.interpolation import TflSoftmax16
 from bytewright.ops.matmul import TflBatchMatMul
 from bytewright.ops.placement import DeviceCopy
-from bytewright.ops.pooling import MaxPool2d, ReduceMax, ReduceMin, ReduceSum, TflAveragePool2d, TflMean
+from bytewright.ops.pooling import (
+    MaxPool2d,
+    ReduceAll,
+    ReduceAny,
+    ReduceMax,
+    ReduceMin,
+    ReduceProduct,
+    ReduceSum,
+    TflAveragePool2d,
+    TflIntegerMean,
+    TflMean,
+    WrappingReduceSum,
+)
 from bytewright.ops.resize import TflResizeBilinear, TflResizeNearest
 from bytewright.ops.softmax import TflLogSoftmax, TflSoftmax
 
@@ -58,8 +70,11 @@ TEMPLATES: dict[type[ir.Operation], Anchor] = {
     Identity: Anchor(lower_identity),
     MaxPool2d: Anchor(lower_pool),
     Pad: Anchor(lower_pad),
+    ReduceAll: Anchor(lower_reduction),
+    ReduceAny: Anchor(lower_reduction),
     ReduceMax: Anchor(lower_reduction),
     ReduceMin: Anchor(lower_reduction),
+    ReduceProduct: Anchor(lower_reduction),
     ReduceSum: Anchor(lower_reduction),
     Slice: Anchor(lower_slice),
     TflAveragePool2d: Anchor(lower_pool),
@@ -68,9 +83,11 @@ TEMPLATES: dict[type[ir.Operation], Anchor] = {
     TflResizeBilinear: Anchor(lower_resize_bilinear),
     TflResizeNearest: Anchor(lower_resize_nearest),
     TflLogSoftmax: Anchor(lower_log_softmax, takes_epilogue=False),
+    TflIntegerMean: Anchor(lower_reduction),
     TflMean: Anchor(lower_reduction),
     TflSoftmax: Anchor(lower_softmax, takes_epilogue=False),
     TflSoftmax16: Anchor(lower_softmax16, takes_epilogue=False),
     Transpose: Anchor(lower_transpose),
     TransposeConv2d: Anchor(lower_transpose_conv2d),
+    WrappingReduceSum: Anchor(lower_reduction),
 }
