@@ -13,6 +13,12 @@ from bytewright.record.placed_sections import placed_sections
 from bytewright.record.plan import Plan
 from bytewright.record.plan_file import PLAN_FILE, document_of, with_files
 
+# Statements of assembler in kernels use r9. Where clang keeps it for something else a macro says so, with gcc none.
+_REFUSE_R9 = """if("${CMAKE_C_FLAGS} " MATCHES "-msingle-pic-base|-mpic-register=|-ffixed-r9")
+  message(FATAL_ERROR "kernels use r9, which these flags keep: compile the model with --kernels intrinsics")
+endif()
+"""
+
 
 def bundle_files(c_files: dict[str, bytes], plan: Plan, uses_math: bool) -> tuple[Plan, dict[str, bytes]]:
     """The plan with the digests of its files, and path -> content of everything in the bundle, in the paths' order."""
@@ -57,6 +63,7 @@ def _cmake(plan: Plan, c_files: Mapping[str, bytes], uses_math: bool) -> str:
     )
     flags, optimization = " ".join(plan.build.flags[1:]), names.optimization
     libraries = f"target_link_libraries({model} PUBLIC m)\n" if uses_math else ""
+    takes_r9 = b'"r9"' in c_files[names.kernels_source]
     return (
         f"# {OWNERSHIP}\n"
         "cmake_minimum_required(VERSION 3.13)\n"
@@ -72,7 +79,7 @@ def _cmake(plan: Plan, c_files: Mapping[str, bytes], uses_math: bool) -> str:
         f"  set({optimization} -O2)\n"
         "endif()\n"
         f"target_compile_options({model} PRIVATE $<$<OR:$<CONFIG:>,$<CONFIG:Debug>>:${{{optimization}}}>)\n"
-        f"{binaries}{libraries}{_found_by_the_linker(plan)}"
+        f"{_REFUSE_R9 if takes_r9 else ''}{binaries}{libraries}{_found_by_the_linker(plan)}"
     )
 
 

@@ -424,7 +424,7 @@ def test_casts_of_other_types_are_refused_by_name() -> None:
 
 def test_variables_are_to_become_constants() -> None:
     diagnostic = only(unary("READ_VARIABLE"))
-    assert diagnostic.code == "BW104"
+    assert diagnostic.code == "BW107"
     assert "from_keras_model" in str(diagnostic.help)
 
 

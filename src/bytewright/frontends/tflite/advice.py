@@ -12,8 +12,6 @@ ADVICE: dict[str, str] = {
     "LSTM": _UNROLL,
     "RNN": _UNROLL,
     "SVDF": "write it as a convolution over features and a depthwise one over time, with the last frames as its input",
-    "WHILE": "build recurrent layers with unroll=True, and write other loops out, with a fixed number of steps",
-    "IF": "compute both branches, and choose between their results with tf.where",
     "ARG_MAX": _AFTER,
     "ARG_MIN": _AFTER,
     "TOPK_V2": _AFTER,

@@ -5,7 +5,7 @@ nodes and defines the operator's results. An operation whose operands are all co
 that only work which depends on the inputs remains.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isfinite
 from typing import Any, NoReturn
@@ -86,6 +86,45 @@ class Kept:
     stated: str
 
 
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """An operand of the operator at hand.
+
+    Attributes:
+        tensor: What the file says of it.
+        type: Its shape, as computed, and element type.
+        data: Its values, if they are known at import.
+        is_expanded: Whether they are widened for this operator alone.
+        is_real: Whether they are integers in place of the floats that a DEQUANTIZE makes of them.
+    """
+
+    tensor: TensorRecord
+    type: ir.TensorType
+    data: ir.TensorData | None
+    is_expanded: bool = False
+    is_real: bool = False
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape; all extents are fixed here."""
+        return self.type.fixed_shape
+
+    @property
+    def dtype(self) -> ir.DType:
+        """The element type."""
+        return self.type.dtype
+
+    @property
+    def is_float(self) -> bool:
+        """True for float32."""
+        return self.type.dtype is ir.DType.F32
+
+    @property
+    def is_quantised(self) -> bool:
+        """True for int8 and int16, of which a scale is known."""
+        return self.type.dtype in (ir.DType.I8, ir.DType.I16)
+
+
 @dataclass(slots=True)
 class GraphBuilder:
     """The graph so far.
@@ -94,6 +133,8 @@ class GraphBuilder:
         has_infinities: True if a float32 constant of the model is infinite or not a number.
         batch_max: The largest batch, if the module's batch is opened after the import.
         expands_weights: True if integer weights under float activations are widened to float32.
+        keeps_weights: True if weights that a DEQUANTIZE widens stay integers, where a layer can scale its sums instead.
+        dequantised: By the tensor of its result, the integer constant that a DEQUANTIZE widens.
         has_open_batch: True if an input's first extent is open; it is fixed to 1.
         values: Name of the value that each tensor index stands for.
         rearranged: Constants that hold a tensor's values in another form: the tensor's index.
@@ -105,6 +146,9 @@ class GraphBuilder:
         spreads: Tensors that are the samples of a spread image.
         initial: What variables are before the first run, by their names.
         kept: What survives runs, by the name of a variable or the index of a tensor.
+        convert: Converts all operators of a graph.
+        prefix: What names of values start with, for a subgraph that operators run.
+        functions: Those that operators run, of all graphs of the file.
     """
 
     model: ModelRecord
@@ -113,6 +157,7 @@ class GraphBuilder:
     has_infinities: bool
     batch_max: int | None = None
     expands_weights: bool = False
+    keeps_weights: bool = False
     has_open_batch: bool = False
     values: dict[int, str] = field(default_factory=dict[int, str])
     types: dict[str, ir.TensorType] = field(default_factory=dict[str, ir.TensorType])
@@ -121,12 +166,43 @@ class GraphBuilder:
     growths: dict[str, Growth] = field(default_factory=dict[str, Growth])
     batched: set[str] = field(default_factory=set[str])
     nodes: list[ir.Node] = field(default_factory=list[ir.Node])
+    dequantised: dict[int, Operand] = field(default_factory=dict[int, Operand])
     buffers: dict[tuple[int, str | None], bytes] = field(default_factory=dict[tuple[int, str | None], bytes])
     producers: dict[str, ir.Node] = field(default_factory=dict[str, ir.Node])
     spreads: dict[int, Spread] = field(default_factory=dict[int, Spread])
     initial: dict[str, ir.TensorData] = field(default_factory=dict[str, ir.TensorData])
     kept: dict[str | int, Kept] = field(default_factory=dict[str | int, Kept])
     folding_budget: int = FOLDING_BUDGET
+    convert: Callable[["GraphBuilder"], None] = field(kw_only=True)
+    prefix: str = ""
+    functions: list[ir.Function] = field(default_factory=list[ir.Function])
+
+    def inside(self, model: ModelRecord, prefix: str) -> "GraphBuilder":
+        """The graph of a subgraph that an operator runs."""
+        return GraphBuilder(
+            model,
+            self.file_name,
+            self.numerics,
+            self.has_infinities,
+            expands_weights=self.expands_weights,
+            keeps_weights=self.keeps_weights,
+            buffers=self.buffers,
+            folding_budget=self.folding_budget,
+            convert=self.convert,
+            prefix=prefix,
+            functions=self.functions,
+        )
+
+    def take_constants(self, inner: "GraphBuilder") -> None:
+        """What a subgraph found out: its constants, the types of its values, and what is left of the budget."""
+        self.constants |= inner.constants
+        self.types |= inner.types
+        self.folding_budget = inner.folding_budget
+
+    def result(self, index: int, name: str) -> str:
+        """Name of the value of a tensor that is a result; a constant of the file gets the one that is given."""
+        found = self.values.get(index)
+        return found or self.name_constant(index, name, self.content(self.model.tensors[index]))
 
     def content(self, tensor: TensorRecord) -> ir.TensorData:
         """The values of a constant tensor, widened where the file stores them in fewer bits."""
@@ -162,43 +238,6 @@ class GraphBuilder:
         return name
 
 
-@dataclass(frozen=True, slots=True)
-class Operand:
-    """An operand of the operator at hand.
-
-    Attributes:
-        tensor: What the file says of it.
-        type: Its shape, as computed, and element type.
-        data: Its values, if they are known at import.
-        is_expanded: Whether they are widened for this operator alone.
-    """
-
-    tensor: TensorRecord
-    type: ir.TensorType
-    data: ir.TensorData | None
-    is_expanded: bool = False
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape; all extents are fixed here."""
-        return self.type.fixed_shape
-
-    @property
-    def dtype(self) -> ir.DType:
-        """The element type."""
-        return self.type.dtype
-
-    @property
-    def is_float(self) -> bool:
-        """True for float32."""
-        return self.type.dtype is ir.DType.F32
-
-    @property
-    def is_quantised(self) -> bool:
-        """True for int8 and int16, of which a scale is known."""
-        return self.type.dtype in (ir.DType.I8, ir.DType.I16)
-
-
 @dataclass(slots=True)
 class Conversion:
     """One operator on its way into the graph.
@@ -221,7 +260,7 @@ class Conversion:
     def prefix(self) -> str:
         """`conv2d_3`: what names of this operator's values start with."""
         kind = "ethos_u" if self.operator.stream else self.operator.kind.lower().replace("_2d", "2d")
-        return f"{kind}_{self.operator.index}"
+        return f"{self.graph.prefix}{kind}_{self.operator.index}"
 
     @property
     def numerics(self) -> Numerics:
@@ -518,6 +557,17 @@ class Conversion:
             self.refuse_batch("an operand that is constant depends on the batch")
         value = ir.Value(self._unique(role), result)
         return self._add(ir.Node(operation, tuple(inputs), (value,), self.where()))
+
+    def emit_control(
+        self, operation: ir.ControlOperation, inputs: Sequence[str], types: Mapping[int, ir.TensorType]
+    ) -> dict[int, str]:
+        """Adds a node that runs functions, with a result of each type; their names, by the keys of the types."""
+        values: dict[int, ir.Value] = {}
+        for position, kind in types.items():
+            values[position] = ir.Value(self._unique(f"result_{position}"), kind)
+            self.types[values[position].name] = kind
+        self.nodes.append(ir.Node(operation, tuple(inputs), tuple(values.values()), self.where()))
+        return {position: value.name for position, value in values.items()}
 
     def _inferred(
         self, operation: ir.Operation, inputs: Sequence[str]

@@ -30,7 +30,7 @@ from bytewright.frontends.tflite.hybrid import (
     HybridLayer,
     convolution_form,
     depthwise_form,
-    hybrid_sums,
+    layer_sums,
     matrix_form,
     transposed_form,
     weights_operand,
@@ -103,7 +103,7 @@ def convert_conv2d(at: Conversion) -> None:
 def convert_depthwise(at: Conversion) -> None:
     """DEPTHWISE_CONV_2D: weights [1,KH,KW,C*M] become [KH,KW,C,M], the same bytes."""
     options = depthwise_options(at)
-    source, weights, array = _image_operands(at)
+    source, weights, array = _image_operands(at, axis=3)
     one, height, width, channels = weights.shape
     depth = source.shape[3]
     fits = one == 1 and channels % depth == 0
@@ -123,7 +123,7 @@ def convert_transpose_conv(at: Conversion) -> None:
     at.require_counts((3, 4))
     stated, _ = at.extents_operand(0, "output shape")
     source = at.activation_operand(2, "input")
-    weights, array = weights_operand(at, under_floats=source.is_float)
+    weights, array = weights_operand(at, under_floats=source.is_float, axis=0)
     at.require(len(source.shape) == 4 and len(weights.shape) == 4, "input or weights do not have 4 axes")
     channels, height, width, depth = weights.shape
     at.require(source.shape[3] == depth, f"{source.shape[3]} input channels do not fit weights of {depth}")
@@ -211,16 +211,16 @@ def product_with_matrix(at: Conversion, source: Operand, matrix: NDArray[Any], z
     return at.emit(Conv2d((1, 1), (0, 0, 0, 0), (1, 1), zero_point), operands, "product")
 
 
-def _operands(at: Conversion) -> tuple[Operand, Operand, NDArray[Any]]:
-    """Input and weights, and the weights' values."""
+def _operands(at: Conversion, axis: int = 0) -> tuple[Operand, Operand, NDArray[Any]]:
+    """Input and weights, with a channel for each element of an axis, and the weights' values."""
     at.require_counts((2, 3))
     source = at.activation_operand(0, "input")
-    return source, *weights_operand(at, under_floats=source.is_float)
+    return source, *weights_operand(at, under_floats=source.is_float, axis=axis)
 
 
-def _image_operands(at: Conversion) -> tuple[Operand, Operand, NDArray[Any]]:
-    """Input and weights of 4 axes."""
-    source, weights, array = _operands(at)
+def _image_operands(at: Conversion, axis: int = 0) -> tuple[Operand, Operand, NDArray[Any]]:
+    """As `_operands`, of 4 axes each."""
+    source, weights, array = _operands(at, axis)
     at.require(len(source.shape) == 4 and len(weights.shape) == 4, "input or weights do not have 4 axes")
     return source, weights, array
 
@@ -284,7 +284,8 @@ def _layer(
     tensor = None if bias.operand is None else bias.operand.tensor
     if source.is_float:
         bias_value = at.constant("bias", bias.values, ir.DType.F32, of=tensor)
-        own = HybridLayer(value, taps, scales, bias_value if bias.values.any() else None)
+        real_bias = bias_value if bias.values.any() else None
+        own = HybridLayer(value, taps, scales, real_bias, are_real=weights.is_real)
         return _Layer(source, value, bias_value, hybrid=own if is_hybrid else None)
     reach = accumulator_reach(taps, bias.values.astype(np.int64), at.affine(source.tensor))
     sums = ir.DType.I32 if reach.fits_32_bits or not bias.is_wide else ir.DType.I64
@@ -317,7 +318,7 @@ def _computed(
 ) -> str:
     """The operation on an image, from accumulator to result; `form_of` is for integer weights under floats."""
     if layer.hybrid is not None:
-        sums = hybrid_sums(at, layer.hybrid, form_of(at, layer.hybrid), image, operation)
+        sums = layer_sums(at, layer.hybrid, form_of, image, operation)
         return clamp_float(at, sums, activation)
     accumulator = at.emit(operation, (image, layer.weights, layer.bias), "accumulator")
     if layer.reach is None:

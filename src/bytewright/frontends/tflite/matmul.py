@@ -44,7 +44,7 @@ def convert_batch_matmul(at: Conversion) -> None:
     adjoint = at.options.boolean(0), at.options.boolean(1)
     first, second = at.activation_operand(0, "first operand"), at.activation_operand(1, "second operand")
     if first.is_float and not second.is_float:
-        second, _ = weights_operand(at, under_floats=True)
+        second, _ = weights_operand(at, under_floats=True, axis=None)
     is_hybrid = first.is_float and not second.is_float
     at.require_same_dtype(first, *(() if is_hybrid or second.is_expanded else (second,)))
     ranks = len(first.shape), len(second.shape)

@@ -17,6 +17,7 @@ from bytewright.frontends.tflite.activation import (
 from bytewright.frontends.tflite.activation16 import absolute16, interpolated16, sigmoid16
 from bytewright.frontends.tflite.batches import convert_batch_to_space, convert_space_to_batch
 from bytewright.frontends.tflite.cast import convert_cast
+from bytewright.frontends.tflite.control import convert_if, convert_while
 from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.convolution import (
     convert_conv2d,
@@ -374,6 +375,9 @@ OPERATORS: dict[str, TfliteOperator] = {
         limits="int8: input scale at most 128 times the output's",
         int8_cost_ms=0.6,
     ),
+    "IF": TfliteOperator(
+        convert_if, "IfOptions", "results of fixed shapes", types=(*_MOVED, "uint8"), cost_ms=1.0
+    ),
     "L2_NORMALIZATION": TfliteOperator(
         convert_l2_normalization, "L2NormOptions", "last axis; no fused activation", types=_FLOAT, cost_ms=2.0
     ),
@@ -712,6 +716,13 @@ OPERATORS: dict[str, TfliteOperator] = {
         absent={Numerics.TFLM: ("bool",)},
     ),
     "VAR_HANDLE": TfliteOperator(convert_nothing, types=("resource",)),
+    "WHILE": TfliteOperator(
+        convert_while,
+        "WhileOptions",
+        "a number of turns that constants say, at most 65,536; operands of fixed shapes",
+        types=(*_MOVED, "uint8"),
+        cost_ms=1.0,
+    ),
 }
 
 SUPPORTED = tuple(SupportedOperator(name, row.types, row.limits) for name, row in OPERATORS.items())

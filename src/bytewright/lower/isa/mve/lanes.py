@@ -15,7 +15,9 @@ I8, I16, I32 = ir.DType.I8, ir.DType.I16, ir.DType.I32
 ADD, SUB, MUL = BinaryOperator.ADD, BinaryOperator.SUB, BinaryOperator.MUL
 MIN, MAX = BinaryOperator.MIN, BinaryOperator.MAX
 FEATURE = ir.Feature(
-    "mve", "defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 1) && defined(__GNUC__)", "arm_mve.h"
+    "mve",
+    "defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 1) && defined(__GNUC__) && !defined(__ARM_RWPI)",
+    "arm_mve.h",
 )
 LANES = 4
 VECTOR = "int32x4_t"
