@@ -93,9 +93,7 @@ class Window:
     def is_interior(self, pixel: Pixel) -> ir.Expr:
         """Whether the window of a pixel lies inside the input; a constant where every one does, or none."""
         _, y, x = pixel
-        if ir.FALSE in (conditions := (self.rows.is_interior(y), self.columns.is_interior(x))):
-            return ir.FALSE
-        return ir.both(*conditions)
+        return ir.both(self.rows.is_interior(y), self.columns.is_interior(x))
 
     def loops(self, body: BodyBuilder) -> AbstractContextManager[tuple[ir.Expr, ...]]:
         """Nested loops over the rows and columns of the window."""
