@@ -232,6 +232,8 @@ _FORMS: dict[str, _OperatorForm] = {
     "CUMSUM": _OperatorForm("CumsumOptions", {"exclusive": False, "reverse": False}, 1, 1),
     "DYNAMIC_UPDATE_SLICE": _OperatorForm("DynamicUpdateSliceOptions", {}, 1, 1),
     "GATHER_ND": _OperatorForm("GatherNdOptions", {}, 1, 1),
+    "IF": _OperatorForm("IfOptions", {"then_subgraph_index": 0, "else_subgraph_index": 0}, 1, 1),
+    "WHILE": _OperatorForm("WhileOptions", {"cond_subgraph_index": 0, "body_subgraph_index": 0}, 1, 1),
     "L2_POOL_2D": _OperatorForm("Pool2DOptions", _POOL, 1, 1),
     "ONE_HOT": _OperatorForm("OneHotOptions", {"axis": -1}, 1, 1),
     "SCATTER_ND": _OperatorForm("ScatterNdOptions", {}, 1, 1),

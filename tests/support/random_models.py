@@ -21,7 +21,7 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 from numpy.typing import NDArray
 
 from bytewright.frontends.tflite.against import tflm
-from support import random_elements, random_moves
+from support import random_elements, random_moves, random_places
 from tflite_writer import OPTIONAL, ModelBuilder
 
 DTYPES = ("int8", "float32")
@@ -730,6 +730,8 @@ def _transpose(draft: Draft) -> RandomModel:
 
 _MAKERS: dict[str, Callable[[Draft], RandomModel]] = {
     **random_elements.MAKERS,
+    **random_places.MAKERS,
+    "L2_POOL_2D": _pool,
     "ADD": _binary,
     "AVERAGE_POOL_2D": _pool,
     "BATCH_TO_SPACE_ND": random_moves.space_and_batch,
@@ -789,6 +791,8 @@ _TYPES = {
     **random_moves.TYPES,
     **dict.fromkeys(("ADD", "MEAN", "MUL", "SUB"), random_elements.NUMBERS),
     **random_elements.TYPES,
+    **random_places.TYPES,
+    "L2_POOL_2D": ("float32",),
     "DEQUANTIZE": ("int8", "uint8", "int16", "int4", "float16"),
     "EMBEDDING_LOOKUP": ("float32",),
     "QUANTIZE": (*WITH_INT16, "uint8"),
@@ -798,6 +802,7 @@ CASES = tuple((kind, dtype) for kind in OPERATORS for dtype in _TYPES[kind])
 _IN_TFLM = {(row.name, dtype) for row in tflm().operators for dtype in row.types}
 _NOT_AS_DRAWN_IN_TFLM = {
     *(("SPACE_TO_BATCH_ND", dtype) for dtype in DTYPES),  # what it pads with is never set
+    *(("FILL", dtype) for dtype in ("int8", "float32", "int32")),  # of a constant alone
     ("ADD", "int32"),  # with a fused activation, which it leaves out
     ("DEQUANTIZE", "uint8"),
     ("QUANTIZE", "uint8"),

@@ -1,10 +1,11 @@
 """The formats of views besides text: a file with a writer each, and its line here."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from bytewright.show.as_html import html_text
 from bytewright.show.as_json import json_text
+from bytewright.show.as_markdown import markdown_text
 from bytewright.show.view import View
 
 
@@ -27,3 +28,10 @@ FORMATS = (
     Format("json", json_text, "Print JSON and nothing else."),
     Format("html", html_text, "Write a page with pictures, and print nothing.", is_page=True),
 )
+
+# How a file is written whose name ends so.
+BY_SUFFIX: Mapping[str, Callable[[View], str]] = {
+    ".md": markdown_text,
+    ".html": html_text,
+    ".json": json_text,
+}

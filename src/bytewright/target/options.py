@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated
 
-from bytewright.base.option import Option, OptionSyntaxError, Size, Switch, Texts, words
+from bytewright.base.option import Option, OptionSyntaxError, Size, Switch, Texts, two_sides, words
 from bytewright.diagnostics import Collector, CompileError, Diagnostic, compile_error
 from bytewright.target.capacity import with_remainders
 from bytewright.target.check import context_path, find_problems, with_default_devices
@@ -114,9 +114,7 @@ def _option_size(size: str, text: str, *, zero_allowed: bool = False) -> int:
 
 
 def _split_assignment(text: str, form: str) -> tuple[str, str]:
-    left, separator, right = text.partition("=")
-    if not (left and separator and right):
-        raise OptionSyntaxError(f"{text!r} is not {form}")
+    left, right = two_sides(text, form)
     _check_name(left, text)
     return left, right
 

@@ -5,7 +5,7 @@ nodes and defines the operator's results. An operation whose operands are all co
 that only work which depends on the inputs remains.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isfinite
 from typing import Any, NoReturn
@@ -146,6 +146,9 @@ class GraphBuilder:
         spreads: Tensors that are the samples of a spread image.
         initial: What variables are before the first run, by their names.
         kept: What survives runs, by the name of a variable or the index of a tensor.
+        convert: Converts all operators of a graph.
+        prefix: What names of values start with, for a subgraph that operators run.
+        functions: Those that operators run, of all graphs of the file.
     """
 
     model: ModelRecord
@@ -170,6 +173,36 @@ class GraphBuilder:
     initial: dict[str, ir.TensorData] = field(default_factory=dict[str, ir.TensorData])
     kept: dict[str | int, Kept] = field(default_factory=dict[str | int, Kept])
     folding_budget: int = FOLDING_BUDGET
+    convert: Callable[["GraphBuilder"], None] = field(kw_only=True)
+    prefix: str = ""
+    functions: list[ir.Function] = field(default_factory=list[ir.Function])
+
+    def inside(self, model: ModelRecord, prefix: str) -> "GraphBuilder":
+        """The graph of a subgraph that an operator runs."""
+        return GraphBuilder(
+            model,
+            self.file_name,
+            self.numerics,
+            self.has_infinities,
+            expands_weights=self.expands_weights,
+            keeps_weights=self.keeps_weights,
+            buffers=self.buffers,
+            folding_budget=self.folding_budget,
+            convert=self.convert,
+            prefix=prefix,
+            functions=self.functions,
+        )
+
+    def take_constants(self, inner: "GraphBuilder") -> None:
+        """What a subgraph found out: its constants, the types of its values, and what is left of the budget."""
+        self.constants |= inner.constants
+        self.types |= inner.types
+        self.folding_budget = inner.folding_budget
+
+    def result(self, index: int, name: str) -> str:
+        """Name of the value of a tensor that is a result; a constant of the file gets the one that is given."""
+        found = self.values.get(index)
+        return found or self.name_constant(index, name, self.content(self.model.tensors[index]))
 
     def content(self, tensor: TensorRecord) -> ir.TensorData:
         """The values of a constant tensor, widened where the file stores them in fewer bits."""
@@ -227,7 +260,7 @@ class Conversion:
     def prefix(self) -> str:
         """`conv2d_3`: what names of this operator's values start with."""
         kind = "ethos_u" if self.operator.stream else self.operator.kind.lower().replace("_2d", "2d")
-        return f"{kind}_{self.operator.index}"
+        return f"{self.graph.prefix}{kind}_{self.operator.index}"
 
     @property
     def numerics(self) -> Numerics:
@@ -524,6 +557,17 @@ class Conversion:
             self.refuse_batch("an operand that is constant depends on the batch")
         value = ir.Value(self._unique(role), result)
         return self._add(ir.Node(operation, tuple(inputs), (value,), self.where()))
+
+    def emit_control(
+        self, operation: ir.ControlOperation, inputs: Sequence[str], types: Mapping[int, ir.TensorType]
+    ) -> dict[int, str]:
+        """Adds a node that runs functions, with a result of each type; their names, by the keys of the types."""
+        values: dict[int, ir.Value] = {}
+        for position, kind in types.items():
+            values[position] = ir.Value(self._unique(f"result_{position}"), kind)
+            self.types[values[position].name] = kind
+        self.nodes.append(ir.Node(operation, tuple(inputs), tuple(values.values()), self.where()))
+        return {position: value.name for position, value in values.items()}
 
     def _inferred(
         self, operation: ir.Operation, inputs: Sequence[str]

@@ -186,7 +186,17 @@ def convert_square(at: Conversion) -> None:
     source = at.activation_operand(0, "input")
     at.require_same_dtype(source)
     value = at.value_of(source)
-    at.define(at.emit(Mul(), (value, value), "square"))
+    at.define(emit_square(at, value))
+
+
+def emit_square(at: Conversion, value: str) -> str:
+    """Floats times themselves."""
+    return at.emit(Mul(), (value, value), "square")
+
+
+def emit_root(at: Conversion, value: str) -> str:
+    """Square roots of floats."""
+    return at.emit(TflSqrt(), (value,), "root")
 
 
 def convert_div(at: Conversion) -> None:
@@ -276,9 +286,8 @@ def convert_l2_normalization(at: Conversion) -> None:
         1 <= rank <= _MOST_AXES_OF_ROWS, f"an input of {rank} axes; 1 to {_MOST_AXES_OF_ROWS} are supported"
     )
     value = at.value_of(source)
-    squares = at.emit(Mul(), (value, value), "squares")
-    total = at.emit(ReduceSum((rank - 1,), True), (squares,), "sum")
-    root = at.emit(TflSqrt(), (total,), "root")
+    total = at.emit(ReduceSum((rank - 1,), True), (emit_square(at, value),), "sum")
+    root = emit_root(at, total)
     least = at.constant("least", np.full((1,) * rank, _LEAST_NORM, np.float32), ir.DType.F32)
     norm = at.emit(Maximum(), (root, least), "norm")
     at.define(at.emit(TflDiv(), (value, norm), "normalised"))

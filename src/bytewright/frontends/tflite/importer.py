@@ -5,6 +5,7 @@ what the file declares. Operators on which nothing depends are left out.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from bytewright.frontends.tflite.kernels_of import require_kernel
 from bytewright.frontends.tflite.limits import check_cost
 from bytewright.frontends.tflite.model import ModelRecord, OperatorRecord
 from bytewright.frontends.tflite.names import BorderNames, PortName, border_names
+from bytewright.frontends.tflite.needed import needed_nodes
 from bytewright.frontends.tflite.reader import load_file, read_model
 from bytewright.frontends.tflite.shape_arithmetic import FOLDED
 from bytewright.frontends.tflite.survey import MOST_PLACES, survey
@@ -91,6 +93,7 @@ def import_content(
         batch_max,
         expands_weights=expands_weights,
         keeps_weights=keeps_weights,
+        convert=_convert_operators,
     )
     parameters = _parameters(graph, names.inputs)
     with np.errstate(all="ignore"):
@@ -99,11 +102,13 @@ def import_content(
     outputs = _results(graph, names.outputs)
     kept = _kept(graph, outputs)
     results = (*outputs, *(state.current for state in kept))
-    nodes = _needed(graph.nodes, results)
-    used = {*results, *(name for node in nodes for name in node.inputs)}
+    taken = (*parameters, *(state.parameter for state in kept))
+    entry = ir.Function("main", taken, needed_nodes(graph.nodes, results), results)
+    functions = _reached(entry, graph.functions)
+    used = {name for function in functions for name in _read(function)}
     return ir.Module(
         name=name or model_name(Path(file_name).stem),
-        functions=(ir.Function("main", (*parameters, *(state.parameter for state in kept)), nodes, results),),
+        functions=functions,
         constants=tuple(ir.Constant(name, data) for name, data in graph.constants.items() if name in used),
         inputs=tuple(
             ir.Port(port.name, value.type, value.quantization, port.stated)
@@ -150,7 +155,14 @@ def _initial_values(graph: GraphBuilder) -> dict[str, ir.TensorData]:
     """
     found: dict[str, ir.TensorData] = {}
     for record in graph.model.called_once:
-        once = GraphBuilder(record, graph.file_name, graph.numerics, graph.has_infinities, initial=found)
+        once = GraphBuilder(
+            record,
+            graph.file_name,
+            graph.numerics,
+            graph.has_infinities,
+            initial=found,
+            convert=_convert_operators,
+        )
         _convert_operators(once)
         for name, kept in once.kept.items():
             found[str(name)] = once.constants[kept.current]
@@ -257,8 +269,7 @@ def _results(graph: GraphBuilder, ports: tuple[PortName, ...]) -> tuple[str, ...
         CompileError: BW107, a result has no elements.
     """
     names = tuple(
-        graph.values.get(index)
-        or graph.name_constant(index, f"{port.name}/constant", graph.content(graph.model.tensors[index]))
+        graph.result(index, f"{port.name}/constant")
         for port, index in zip(ports, graph.model.outputs, strict=True)
     )
     for name, index in zip(names, graph.model.outputs, strict=True):
@@ -273,12 +284,18 @@ def _results(graph: GraphBuilder, ports: tuple[PortName, ...]) -> tuple[str, ...
     return names
 
 
-def _needed(nodes: list[ir.Node], results: tuple[str, ...]) -> tuple[ir.Node, ...]:
-    """The nodes that results depend on."""
-    needed = set(results)
-    kept: list[ir.Node] = []
-    for node in reversed(nodes):
-        if any(value.name in needed for value in node.outputs):
-            needed.update(node.inputs)
-            kept.append(node)
-    return tuple(reversed(kept))
+def _reached(entry: ir.Function, functions: Sequence[ir.Function]) -> tuple[ir.Function, ...]:
+    """Of the functions those that run, each before those that run it, and the entry."""
+    by_name = {function.name: function for function in functions}
+    found = [entry]
+    for function in found:
+        for node in function.nodes:
+            callees = node.operation.callees if isinstance(node.operation, ir.ControlOperation) else ()
+            found.extend(by_name[callee] for callee in callees)
+    names = {function.name for function in found}
+    return (*(function for function in functions if function.name in names), entry)
+
+
+def _read(function: ir.Function) -> tuple[str, ...]:
+    """The values that a function reads or gives."""
+    return (*function.results, *(name for node in function.nodes for name in node.inputs))

@@ -40,7 +40,7 @@ def check_cost(model: ModelRecord, file_name: str) -> None:
                     where=f"{file_name}, operator {operator.label}",
                 )
     num_ports = len(model.inputs) + len(model.outputs)
-    cost_ms = num_ports * _PORT_MS + sum(_cost_ms(model, operator) for operator in model.operators)
+    cost_ms = num_ports * _PORT_MS + _total_ms(model, {})
     num_bytes = len(model.file.content)
     limit_ms = MAX_COST_MS * max(1.0, num_bytes / _MEBIBYTE)
     if cost_ms > limit_ms:
@@ -51,6 +51,17 @@ def check_cost(model: ModelRecord, file_name: str) -> None:
             help="cut the model into several files and compile each",
             where=file_name,
         )
+
+
+def _total_ms(model: ModelRecord, known: dict[int, float]) -> float:
+    """What all operators cost; those of a subgraph as often as operators run it. `known` is that of subgraphs."""
+    for index, record in model.called.items():
+        if index not in known:
+            known[index] = _total_ms(record, known)
+    inner = (
+        known[index] for operator in model.operators for index in operator.subgraphs if index in model.called
+    )
+    return sum(_cost_ms(model, operator) for operator in model.operators) + sum(inner)
 
 
 def _cost_ms(model: ModelRecord, operator: OperatorRecord) -> float:

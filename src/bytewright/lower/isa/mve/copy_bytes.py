@@ -1,17 +1,17 @@
 """Copies of a known number of bytes on MVE."""
 
+from collections.abc import Iterable
 from functools import cache
 
 from bytewright import ir
 from bytewright.ir.builder import BodyBuilder, load
-from bytewright.lower.isa.mve.assembly import Operand, assembly, repeated
+from bytewright.lower.isa.mve.assembly import Assembly, Registers
 from bytewright.lower.isa.mve.lanes import FEATURE
 from bytewright.lower.isa.vector_unit import memory_parameter
 
 I8 = ir.DType.I8
 _BYTES = 16
 _MAX_UNROLLED = 8
-_OPERANDS = (Operand("target", "r0", "int8_t *"), Operand("source", "r1", "const int8_t *"))
 
 
 @cache
@@ -31,21 +31,28 @@ def copy_bytes(num_bytes: int) -> ir.Instruction:
 def _text(num_bytes: int) -> str:
     if num_bytes < 4:
         return "\n".join(f"target[{i}] = source[{i}];" for i in range(num_bytes))
-    if num_bytes < _BYTES:  # bytes as wider lanes, since loads of words need not be allowed to be unaligned
+    assembly = Assembly()
+    target = assembly.operand("target", "int8_t *", Registers.LOW)
+    source = assembly.operand("source", "const int8_t *", Registers.LOW)
+    value = assembly.take("value", Registers.VECTOR)
+
+    def copy(load: str, store: str, places: Iterable[int]) -> None:
+        for at in places:
+            assembly.line(f"{load} {value}, [{source}, #{at}]", f"{store} {value}, [{target}, #{at}]")
+
+    whole, rest = divmod(num_bytes, _BYTES)
+    if not whole:  # bytes as wider lanes, since loads of words need not be allowed to be unaligned
         width, lanes = (8, 16) if num_bytes >= 8 else (4, 32)
         places = [0, num_bytes - width] if num_bytes > width else [0]
-        lines = [
-            line
-            for at in places
-            for line in (f"vldrb.u{lanes} q0, [r1, #{at}]", f"vstrb.{lanes} q0, [r0, #{at}]")
-        ]
-        return assembly(_OPERANDS, lines, ("q0",))
-    whole, rest = divmod(num_bytes, _BYTES)
-    if whole <= _MAX_UNROLLED:
+        copy(f"vldrb.u{lanes}", f"vstrb.{lanes}", places)
+    elif whole <= _MAX_UNROLLED:
         places = [i * _BYTES for i in range(whole)] + ([num_bytes - _BYTES] if rest else [])
-        lines = [line for at in places for line in (f"vldrb.u8 q0, [r1, #{at}]", f"vstrb.8 q0, [r0, #{at}]")]
+        copy("vldrb.u8", "vstrb.8", places)
     else:
-        lines = [*repeated(whole, "1"), "vldrb.u8 q0, [r1], #16", "vstrb.8 q0, [r0], #16", "le lr, 1b"]
-        back = rest - _BYTES
-        lines += [f"vldrb.u8 q0, [r1, #{back}]", f"vstrb.8 q0, [r0, #{back}]"] if rest else []
-    return assembly(_OPERANDS, lines, ("q0", "lr"))
+        turns = assembly.take("turns", Registers.LOOP)
+        assembly.line(f"movw {turns}, #{whole}", "1:")
+        assembly.line(
+            f"vldrb.u8 {value}, [{source}], #16", f"vstrb.8 {value}, [{target}], #16", f"le {turns}, 1b"
+        )
+        copy("vldrb.u8", "vstrb.8", [rest - _BYTES] if rest else [])
+    return assembly.text()

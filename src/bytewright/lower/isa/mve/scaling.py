@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from bytewright import ir
 from bytewright.ir.scalar_functions import DOUBLE_ROUND_UP, DOUBLE_ROUND_WIDE, SINGLE_ROUND
+from bytewright.lower.isa.mve.assembly import Assembly, Registers
 from bytewright.lower.kernels.accumulator import Folded
 from bytewright.lower.kernels.context import Template
 from bytewright.lower.rescale import split_exponents
@@ -171,36 +172,39 @@ def scaled(
     return ir.cast(ir.minimum(ir.maximum(limited + zero_point, low), high), ir.DType.I8)
 
 
-def scale_lines(
+def write_scaling(
+    assembly: Assembly,
     kind: Kind,
     vectors: Sequence[str],
     scales: str,
-    first: str,
-    second: str,
     uniform: tuple[str, str] | None = None,
-) -> list[str]:
-    """Machine instructions that add the bias to vectors of sums and scale them.
+) -> None:
+    """Adds the bias to vectors of sums and scales them.
 
     Args:
+        assembly: The statement.
         kind: The rounding.
         vectors: Registers with four sums each, all of the same channels.
         scales: The register that points to the channels' bias, multiplier and shift; it goes on to the next ones.
-        first: A register that they may use.
-        second: Another one.
         uniform: Registers with the multiplier and the negative shift of all channels; then `scales` are biases alone.
     """
-    load = f"vldrw.u32 {first}, [{scales}], #16"
+    line, number = assembly.line, assembly.take("scale", Registers.VECTOR)
+    load = f"vldrw.u32 {number}, [{scales}], #16"
     multiply = "vqdmulh" if kind is Kind.SINGLE else "vqrdmulh"
-    lines = [load, *(f"vadd.i32 {each}, {each}, {first}" for each in vectors)]
+    line(load, *(f"vadd.i32 {each}, {each}, {number}" for each in vectors))
     if uniform is None:
-        lines += [load, *(f"{multiply}.s32 {each}, {each}, {first}" for each in vectors), load]
+        line(load, *(f"{multiply}.s32 {each}, {each}, {number}" for each in vectors), load)
     else:
-        lines += [*(f"{multiply}.s32 {each}, {each}, {uniform[0]}" for each in vectors)]
-        lines += [f"vdup.32 {first}, {uniform[1]}"]
-    for each in vectors if kind is Kind.AWAY else ():
-        lines += [
-            f"vand {second}, {each}, {first}",  # negative if both value and shift are
-            f"vshr.s32 {second}, {second}, #31",
-            f"vadd.i32 {each}, {each}, {second}",
-        ]
-    return lines + [f"vrshl.s32 {each}, {each}, {first}" for each in vectors]
+        line(*(f"{multiply}.s32 {each}, {each}, {uniform[0]}" for each in vectors))
+        line(f"vdup.32 {number}, {uniform[1]}")
+    if kind is Kind.AWAY:
+        sign = assembly.take("sign", Registers.VECTOR)
+        for each in vectors:
+            line(
+                f"vand {sign}, {each}, {number}",  # negative if both value and shift are
+                f"vshr.s32 {sign}, {sign}, #31",
+                f"vadd.i32 {each}, {each}, {sign}",
+            )
+        assembly.free(sign)
+    line(*(f"vrshl.s32 {each}, {each}, {number}" for each in vectors))
+    assembly.free(number)
