@@ -1,15 +1,14 @@
-"""What lies under the windows of neighbouring pixels, each in one run of bytes."""
+"""What lies under the windows of neighbouring pixels, each in one run."""
 
 from collections.abc import Sequence
 
 from bytewright import ir
 from bytewright.ir.builder import region
-from bytewright.lower.isa.mve.copy_bytes import copy_bytes
+from bytewright.lower.isa.mve.copy_elements import copy_elements
 from bytewright.lower.kernels.context import Pixel, named
 from bytewright.lower.kernels.convolution import Convolution
 from bytewright.lower.kernels.source import write_runs
 
-I8 = ir.DType.I8
 # Rows of a window that are copied one after another without a loop.
 MAX_UNROLLED_ROWS = 4
 
@@ -28,9 +27,9 @@ class Gather:
         self.depth = depth
         self.num_pixels = num_pixels
         self.body = convolution.template.body
-        self.runs = convolution.template.kernel.scratch(
-            "runs", (num_pixels * depth,), I8
-        )  # for each row anew
+        self.element = convolution.dtype
+        # For each row anew.
+        self.runs = convolution.template.kernel.scratch("runs", (num_pixels * depth,), self.element)
 
     def run(self, number: int) -> ir.Region:
         """The run of one of the pixels."""
@@ -50,8 +49,7 @@ class Gather:
 
             def copy(views: Sequence[ir.Buffer], number: ir.Expr, length: int) -> None:
                 (run,) = views
-                self.body.execute(
-                    copy_bytes(length), region(self.runs, start + number * length), region(run, 0)
-                )
+                target = region(self.runs, start + number * length)
+                self.body.execute(copy_elements(length, self.element), target, region(run, 0))
 
             write_runs(self.convolution, ((n, y, column),), copy, MAX_UNROLLED_ROWS)
