@@ -47,16 +47,16 @@ class CommandLine(click.Group):
             if AS_JSON not in ctx.meta:
                 raise
             status = error.exit_code
+            error.show()
             _show_json([{"code": None, "message": error.format_message()}], status)
         except (click.exceptions.Exit, click.Abort):
             raise
         except CompileError as error:
             status = int(error.exit_code)
+            show(error.diagnostics)
+            _show_traceback(ctx)
             if AS_JSON in ctx.meta:
                 _show_json([asdict(diagnostic) for diagnostic in error.diagnostics], status)
-            else:
-                show(error.diagnostics)
-            _show_traceback(ctx)
         except BrokenPipeError:
             status = _BROKEN_PIPE
             _abandon_output()
@@ -65,11 +65,10 @@ class CommandLine(click.Group):
             _console().print("interrupted")
         except Exception as error:  # a bug, whatever it is
             status = int(ExitCode.INTERNAL)
+            _show_bug(error)
+            _show_traceback(ctx)
             if AS_JSON in ctx.meta:
                 _show_json([{"code": None, "message": f"internal error: {_first_line(error)}"}], status)
-            else:
-                _show_bug(error)
-            _show_traceback(ctx)
         return ctx.exit(status)
 
 
@@ -92,7 +91,7 @@ def _with_what_was_meant(error: click.NoSuchOption) -> click.NoSuchOption:
 
 
 def _show_json(errors: Sequence[dict[str, Any]], status: int) -> None:
-    """Refusals for programs, in one line of standard error."""
+    """Refusals for programs, in the last line of standard error."""
     click.echo(json.dumps({"errors": errors, "exit_status": status}), err=True)
 
 

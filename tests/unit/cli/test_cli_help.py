@@ -69,7 +69,7 @@ def test_what_is_shipped_is_what_the_build_copies(monkeypatch: pytest.MonkeyPatc
 def test_errors_are_json_where_json_is_asked_for(tmp_path: Path) -> None:
     done = invoke("compile", DIGITS, "-o", tmp_path / "out", "--workspace", "ram=100", "--json")
     assert (done.exit_code, done.stdout) == (3, "")
-    document = json.loads(done.stderr)
+    document = json.loads(done.stderr.splitlines()[-1])
     assert document["exit_status"] == 3
     (error,) = document["errors"]
     assert error["code"] == "BW301"
@@ -82,7 +82,7 @@ def test_errors_are_json_where_json_is_asked_for(tmp_path: Path) -> None:
 
 def test_usage_errors_are_json_too(tmp_path: Path) -> None:
     done = invoke("run", tmp_path, "--json", "--signature", "a")
-    document = json.loads(done.stderr)
+    document = json.loads(done.stderr.splitlines()[-1])
     assert (done.exit_code, document["exit_status"], document["errors"][0]["code"]) == (2, 2, None)
     assert "--signature is for a model" in document["errors"][0]["message"]
 
@@ -94,7 +94,10 @@ def test_a_bug_is_json_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bytewright.cli.report.verified_plan", fail)
     done = invoke("report", "x", "--json")
     assert done.exit_code == 70
-    assert json.loads(done.stderr)["errors"][0]["message"] == "internal error: RuntimeError: broken"
+    assert (
+        json.loads(done.stderr.splitlines()[-1])["errors"][0]["message"]
+        == "internal error: RuntimeError: broken"
+    )
 
 
 @pytest.mark.parametrize("size", ["64K", "64k", "0x10000", "64KiB", "65536"])
