@@ -21,7 +21,7 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 from numpy.typing import NDArray
 
 from bytewright.frontends.tflite.against import tflm
-from support import random_elements, random_moves
+from support import random_elements, random_moves, random_places
 from tflite_writer import OPTIONAL, ModelBuilder
 
 DTYPES = ("int8", "float32")
@@ -730,6 +730,8 @@ def _transpose(draft: Draft) -> RandomModel:
 
 _MAKERS: dict[str, Callable[[Draft], RandomModel]] = {
     **random_elements.MAKERS,
+    **random_places.MAKERS,
+    "L2_POOL_2D": _pool,
     "ADD": _binary,
     "AVERAGE_POOL_2D": _pool,
     "BATCH_TO_SPACE_ND": random_moves.space_and_batch,
@@ -789,21 +791,26 @@ _TYPES = {
     **random_moves.TYPES,
     **dict.fromkeys(("ADD", "MEAN", "MUL", "SUB"), random_elements.NUMBERS),
     **random_elements.TYPES,
+    **random_places.TYPES,
+    "L2_POOL_2D": ("float32",),
     "DEQUANTIZE": ("int8", "uint8", "int16", "int4", "float16"),
     "EMBEDDING_LOOKUP": ("float32",),
     "QUANTIZE": (*WITH_INT16, "uint8"),
 }
-CASES = tuple((kind, dtype) for kind in OPERATORS for dtype in _TYPES[kind])
-"""Every operator with every element type of its inputs that it takes."""
+ONLY_IN_TFLM = (("CUMSUM", "int8"),)
+_ALL_CASES = tuple((kind, dtype) for kind in OPERATORS for dtype in _TYPES[kind])
+CASES = tuple(case for case in _ALL_CASES if case not in ONLY_IN_TFLM)
+"""Every operator with every element type of its inputs that it takes, but for those that LiteRT lacks."""
 _IN_TFLM = {(row.name, dtype) for row in tflm().operators for dtype in row.types}
 _NOT_AS_DRAWN_IN_TFLM = {
     *(("SPACE_TO_BATCH_ND", dtype) for dtype in DTYPES),  # what it pads with is never set
+    *(("FILL", dtype) for dtype in ("int8", "float32", "int32")),  # of a constant alone
     ("ADD", "int32"),  # with a fused activation, which it leaves out
     ("DEQUANTIZE", "uint8"),
     ("QUANTIZE", "uint8"),
     *random_elements.NOT_AS_DRAWN_IN_TFLM,
 }
-TFLM_CASES = tuple(case for case in CASES if case in _IN_TFLM - _NOT_AS_DRAWN_IN_TFLM)
+TFLM_CASES = tuple(case for case in _ALL_CASES if case in _IN_TFLM - _NOT_AS_DRAWN_IN_TFLM)
 """Those that TensorFlow Lite Micro has."""
 NOT_IN_TFLM = tuple(case for case in CASES if case not in _IN_TFLM)
 

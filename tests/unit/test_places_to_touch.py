@@ -28,6 +28,7 @@ PACKAGE = Path(__file__).resolve().parents[2] / "src" / "bytewright"
 REWRITES = {
     "frontends/tflite/dilation.py",
     "frontends/tflite/hybrid.py",
+    "frontends/tflite/islands.py",
     "frontends/tflite/tiling.py",
     "lower/channels/known.py",
     "lower/channels/links.py",

@@ -46,7 +46,6 @@ from bytewright.lower.scalar import Scalar, clamped, computed_on, in_32_bits, re
 from bytewright.ops.arithmetic.division import LARGEST_SHIFT
 from bytewright.ops.arithmetic.division import headrooms as headrooms_of_bytes
 from bytewright.ops.arithmetic.division import reciprocals as reciprocals_of_bytes
-from bytewright.ops.arithmetic.dynamic import FARTHEST
 from bytewright.ops.arithmetic.interpolation import (
     LOGISTIC_MOST,
     SIGMOID_BITS,
@@ -409,13 +408,15 @@ def _zero_point(at: Point, operation: TflDynamicZeroPoint) -> Scalar:
 
 
 def _quantized_dynamically(at: Point, operation: TflDynamicQuantize) -> Scalar:
-    """roundf(x) + zero point, as in `_quantized`, where nothing beyond the type is converted."""
+    """roundf(x) + zero point, kept in the type by limits on whole floats, as in `_quantized`.
+
+    Limits less the zero point are the same for a whole row.
+    """
     del operation
     x, zero_point = at.operands
-    far = int(FARTHEST)
-    limited = ir.minimum(ir.maximum(ir.const(-FARTHEST, F32), ROUND(x.expr)), FARTHEST)
-    total = ir.cast(limited, I32) + zero_point.expr
-    return clamped(Scalar(total, zero_point.low - far, zero_point.high + far), *ir.DType.I8.bounds)
+    low, high = (ir.const(float(bound), F32) - ir.cast(zero_point.expr, F32) for bound in ir.DType.I8.bounds)
+    limited = ir.minimum(ir.maximum(low, ROUND(x.expr)), high)
+    return Scalar(ir.cast(limited, I32) + zero_point.expr, *ir.DType.I8.bounds)
 
 
 def _dequantized(at: Point, operation: TflDequantize) -> Scalar:

@@ -6,8 +6,10 @@ On int8 a unary operator is a table of 256 values, or a clamp where it is one.
 from collections.abc import Callable
 from functools import partial
 from math import isfinite
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bytewright import ir
 from bytewright.frontends.tflite.activation16 import (
@@ -81,10 +83,14 @@ def emit_table(at: Conversion, source: Operand, int8: Int8Function, value: str |
     `value` is the operand in int8, where it is another than the operand itself.
     """
     table = int8_table(int8, at.affine(source.tensor), at.affine(at.output_tensor()), at.numerics)
+    return emit_lookup(at, table, value if value is not None else at.value_of(source))
+
+
+def emit_lookup(at: Conversion, table: NDArray[Any], value: str) -> str:
+    """What a table of 256 makes of an int8 value: the value itself, a clamp, or the table."""
     least, most = ir.DType.I8.bounds
     inputs = np.arange(least, most + 1)
     low, high = int(table[0]), int(table[-1])
-    value = value if value is not None else at.value_of(source)
     if low <= high and np.array_equal(table, np.clip(inputs, low, high)):
         return value if (low, high) == (least, most) else at.emit(Clamp(low, high), (value,), "result")
     return at.emit(Table(), (value, at.constant("table", table, ir.DType.I8)), "result")

@@ -9,6 +9,7 @@ from bytewright import ir
 from bytewright.frontends.tflite.accumulator import checked_multiplier, rescale
 from bytewright.frontends.tflite.activation import emit_table
 from bytewright.frontends.tflite.conversion import Conversion, Operand
+from bytewright.frontends.tflite.islands import emit_quantized
 from bytewright.ops.arithmetic import tables
 from bytewright.ops.arithmetic.multiplier import quantize_multiplier, single
 from bytewright.ops.arithmetic.numerics import Numerics
@@ -28,7 +29,7 @@ def convert_quantize(at: Conversion) -> None:
     dtype = ir.DType.I16 if wanted == "INT16" else ir.DType.I8
     if source.is_float:
         operation = TflQuantize(target.scale, target.zero_point, dtype)
-        result = at.emit(operation, (at.value_of(source),), "result")
+        result = emit_quantized(at, at.value_of(source), operation)
     elif ir.DType.I16 in (source.dtype, dtype):
         at.define(_requantised(at, source, dtype))
         return

@@ -1,12 +1,11 @@
-"""What lies under the windows of neighbouring pixels, each in one run of bytes."""
+"""What lies under the windows of neighbouring pixels, each in one run."""
 
 from bytewright import ir
 from bytewright.ir.builder import region
-from bytewright.lower.isa.mve.copy_bytes import copy_bytes
+from bytewright.lower.isa.mve.copy_elements import copy_elements
 from bytewright.lower.kernels.context import Pixel, counted, named
 from bytewright.lower.kernels.convolution import Convolution
 
-I8 = ir.DType.I8
 # Rows of a window that are copied one after another without a loop.
 MAX_UNROLLED_ROWS = 4
 
@@ -25,9 +24,9 @@ class Gather:
         self.depth = depth
         self.num_pixels = num_pixels
         self.body = convolution.template.body
-        self.runs = convolution.template.kernel.scratch(
-            "runs", (num_pixels * depth,), I8
-        )  # for each row anew
+        self.element = convolution.dtype
+        # For each row anew.
+        self.runs = convolution.template.kernel.scratch("runs", (num_pixels * depth,), self.element)
 
     @property
     def _most(self) -> int:
@@ -108,8 +107,8 @@ class Gather:
             inside = window.columns.contains(ix, kx, inside)
         source = region(self.convolution.input, n, iy, ix, 0)
         if inside == ir.TRUE:
-            taps = self.body.view("taps", source, I8, length)
+            taps = self.body.view("taps", source, self.element, length)
         else:
             outside = region(self.convolution.zero_points(self._most), 0)
-            taps = self.body.view("taps", source, I8, length, inside, outside)
-        self.body.execute(copy_bytes(length), region(self.runs, place), region(taps, 0))
+            taps = self.body.view("taps", source, self.element, length, inside, outside)
+        self.body.execute(copy_elements(length, self.element), region(self.runs, place), region(taps, 0))
