@@ -8,11 +8,10 @@ import numpy as np
 from bytewright import ir
 from bytewright.frontends.tflite.accumulator import clamp_float
 from bytewright.frontends.tflite.conversion import Conversion
+from bytewright.frontends.tflite.convolution import emit_convolution
 from bytewright.frontends.tflite.options import WindowOptions, conv3d_options
-from bytewright.frontends.tflite.shape import emit_joined, emit_slice
+from bytewright.frontends.tflite.shape import emit_joined, emit_padded, emit_slice
 from bytewright.frontends.tflite.windows import MAX_STEP, spatial_padding
-from bytewright.ops.convolution import Conv2d
-from bytewright.ops.data import Pad
 
 _AXES = 5
 
@@ -38,10 +37,8 @@ def convert_conv3d(at: Conversion) -> None:
     flat = np.ascontiguousarray(array.transpose(4, 1, 2, 0, 3)).reshape(channels, *kernel, size * depth)
     bias = at.fixed_operand(2, "bias") if at.is_present(2) else np.zeros(channels, np.float32)
     at.require(bias.shape == (channels,), f"a bias {list(bias.shape)} for {channels} channels")
-    padding = spatial_padding(options, (batch, height, width), (kernel[0], kernel[1]))
-    operation = Conv2d(options.stride, padding, options.dilation)
-    operands = (image, at.constant("weights", flat, ir.DType.F32), at.constant("bias", bias, ir.DType.F32))
-    sums = at.emit(operation, operands, "sums")
+    operands = (at.constant("weights", flat, ir.DType.F32), at.constant("bias", bias, ir.DType.F32))
+    sums = emit_convolution(at, image, operands, options)
     result = (batch, count, *at.type_of(sums).fixed_shape[1:])
     at.define(at.reshape(clamp_float(at, sums, options.activation), result))
 
@@ -50,8 +47,7 @@ def _slices(at: Conversion, name: str, options: WindowOptions, size: int) -> tup
     """For each window along the depth the slices that it sees, side by side as channels; and how many windows."""
     step, spread = options.stride[0], options.dilation[0]
     before, after, *_ = spatial_padding(options, (1, at.type_of(name).fixed_shape[1], 1), (size, 1))
-    if before or after:
-        name = at.emit(Pad((0, before, 0, 0, 0), (0, after, 0, 0, 0), 0.0), (name,), "padded")
+    name = emit_padded(at, name, (0, before, 0, 0, 0), (0, after, 0, 0, 0), 0.0)
     batch, extent, *rest = at.type_of(name).fixed_shape
     count = (extent - (size - 1) * spread - 1) // step + 1
     at.require(count >= 1, f"a window of {size} slices does not fit {extent}")
