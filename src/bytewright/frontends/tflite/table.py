@@ -18,6 +18,7 @@ from bytewright.frontends.tflite.activation16 import absolute16, interpolated16,
 from bytewright.frontends.tflite.batches import convert_batch_to_space, convert_space_to_batch
 from bytewright.frontends.tflite.cast import convert_cast
 from bytewright.frontends.tflite.control import convert_if, convert_while
+from bytewright.frontends.tflite.conv3d import convert_conv3d
 from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.convolution import (
     convert_conv2d,
@@ -302,6 +303,14 @@ OPERATORS: dict[str, TfliteOperator] = {
         hybrid=_HYBRID,
         narrow_weights=_INT4,
         types=_ACTIVATIONS,
+    ),
+    "CONV_3D": TfliteOperator(
+        convert_conv3d,
+        "Conv3DOptions",
+        f"constant weights; {_CLAMPS}; not with tflm",
+        types=_FLOAT,
+        cost_ms=5.0,
+        absent={Numerics.TFLM: _FLOAT},
     ),
     "COS": TfliteOperator(partial(convert_unary, operation=Cos()), types=_FLOAT, absent=_FLOAT_ALONE),
     "CUMSUM": TfliteOperator(
