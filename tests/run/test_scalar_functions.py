@@ -76,6 +76,10 @@ CASES = [
     ),
     *((f"single_round(x[i], {TOP}, {s})", X, rescale.single_round(X, TOP, 31 + s)) for s in (0, 30)),
     *((f"scale_half_up(x[i], 32767, {s})", X, rescale.single_round(X, 32767, s)) for s in (15, 46)),
+    *(
+        (f"scale_high(x[i], {29000 << 16}, {s})", SHORT, rescale.single_round(SHORT, 29000, 15 + s))
+        for s in (1, 7, 30)
+    ),
     ("scale_half_up_wide(i64(x[i]) * 65535:i64, 32767, 31)", X, rescale.single_round(X * 65535, 32767, 31)),
     (
         "real_round_wide(i64(x[i]) * 65536:i64, 0.00000762939453125:f64, -100.0:f64, 100.0:f64)",

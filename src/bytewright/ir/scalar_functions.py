@@ -87,6 +87,12 @@ def _scale_half_up(let: _Let, value: Expr, multiplier: Expr, shift: Expr) -> Exp
     return cast((cast(value, I64) * cast(multiplier, I64) + half) >> wide, I32)
 
 
+def _scale_high(let: _Let, value: Expr, multiplier: Expr, shift: Expr) -> Expr:
+    high = let("high", cast((cast(value, I64) * cast(multiplier, I64)) >> 31, I32))
+    half = let("half", const(1) << (shift - 1))
+    return (high + half) >> shift
+
+
 def _scale_linear(let: _Let, value: Expr, multiplier: Expr, addend: Expr, shift: Expr) -> Expr:
     del let
     return cast((cast(value, I64) * cast(multiplier, I64) + addend) >> cast(shift, I64), I32)
@@ -255,6 +261,13 @@ SCALE_HALF_UP_WIDE = _defined(
     _scale_half_up,
     "As scale_half_up (value * multiplier / 2^shift, rounded half up), of 48 bits.",
 )
+SCALE_HIGH = _defined(
+    "scale_high",
+    {**_SCALE, "shift": I32},
+    _scale_high,
+    "value * multiplier / 2^31, rounded down, then divided by 2^shift, rounded half up: with a multiplier of 16 bits "
+    "in the upper half of 32 it equals scale_half_up, for |value| < 2^30, shifts 1 to 30.",
+)
 SCALE_LINEAR = _defined(
     "scale_linear",
     {**_SCALE, "addend": I64, "shift": I32},
@@ -364,6 +377,7 @@ SCALAR_FUNCTIONS = {
         *(HIGH_MULTIPLY_WIDE, HIGH_MULTIPLY, DOUBLE_ROUND_WIDE, DOUBLE_ROUND, DOUBLE_ROUND_UP, SINGLE_ROUND),
         *(
             SCALE_HALF_UP,
+            SCALE_HIGH,
             SCALE_HALF_UP_WIDE,
             SCALE_LINEAR,
             FLOAT_ROUND,

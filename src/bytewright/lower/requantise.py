@@ -12,6 +12,7 @@ from bytewright.lower.rescale import (
     ScaleOperands,
     double_round,
     half_up,
+    high_half_up,
     linear,
     single_round,
     split_exponents,
@@ -53,8 +54,16 @@ def rescaled(at: Point, operation: Rescale) -> Scalar:
 
 
 def _half_up(at: Point, value: Scalar, multipliers: ir.Array, shifts: ir.Array) -> Scalar:
-    """A rescale by multipliers of 16 bits and right shifts."""
+    """A rescale by multipliers of 16 bits and right shifts.
+
+    Where half of the last place is a multiple of 2^15, the product's lower 15 bits decide nothing: they are cut off.
+    """
     ratio = float((multipliers.astype(np.float64) / 2.0 ** shifts.astype(np.float64)).max())
+    rest = np.where(multipliers == 0, shifts.max(), shifts) - 15
+    is_short = value.expr.dtype is I32 and value.magnitude < 2**30
+    if is_short and multipliers.astype(np.int64).max() < 2**15 and rest.min() >= 1 and rest.max() <= 30:
+        multiplier = _per_channel(at, "multiplier", multipliers.astype(np.int64) << 16, I32)
+        return high_half_up(value, multiplier, _per_channel(at, "shift", rest, ir.DType.I8), ratio)
     multiplier = _per_channel(at, "multiplier", multipliers, I32)
     return half_up(value, multiplier, _per_channel(at, "shift", shifts, ir.DType.I8), ratio)
 

@@ -16,6 +16,7 @@ from bytewright.ir.scalar_functions import (
     HIGH_MULTIPLY_WIDE,
     SCALE_HALF_UP,
     SCALE_HALF_UP_WIDE,
+    SCALE_HIGH,
     SCALE_LINEAR,
     SINGLE_ROUND,
 )
@@ -77,6 +78,11 @@ def single_round(value: Scalar, scale: ScaleOperands, where: Where) -> Scalar:
     Source: TOSA 1.0, `apply_scale_32` with SINGLE_ROUND.
     """
     return _called(SINGLE_ROUND, _shifted_left(value, scale, where), scale)
+
+
+def high_half_up(value: Scalar, multiplier: ir.Expr, shift: ir.Expr, ratio: float) -> Scalar:
+    """As `half_up`, of |value| < 2^30, multipliers times 2^16 and shifts less 15, which are 1 to 30."""
+    return Scalar(SCALE_HIGH(value.expr, multiplier, shift), *scaled_bounds(value, ratio))
 
 
 def half_up(value: Scalar, multiplier: ir.Expr, shift: ir.Expr, ratio: float) -> Scalar:

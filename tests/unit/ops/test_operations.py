@@ -72,6 +72,7 @@ from bytewright.ops.float_functions import (
 from bytewright.ops.interpolation import Interpolate, TflSigmoid16, TflSoftmax16
 from bytewright.ops.matmul import TflBatchMatMul
 from bytewright.ops.placement import DeviceCopy, OnDevice
+from bytewright.ops.places import ArgMax, ArgMin, CumulativeSum, GatherNd, TopKPlaces, UpdateSlice
 from bytewright.ops.pooling import (
     MaxPool2d,
     ReduceAll,
@@ -536,6 +537,8 @@ WITHOUT_AXES: tuple[tuple[Operation, tuple[Array, ...], Any], ...] = (
     (Slice((), (), ()), (typed(7, I8),), 7),
     (Tile(()), (typed(7, I8),), 7),
     (Gather(0), (typed([5, 7], I8), typed(1, I32)), 7),
+    (GatherNd(), (typed([[5, 7], [8, 9]], I8), typed([1, -4], I32)), 8),
+    (UpdateSlice(), (typed(3, I8), typed(7, I8), typed(np.zeros(0), I32)), 7),
     (Identity(), (typed(7, I8),), 7),
     (OnDevice("npu"), (typed(7, I8),), 7),
     (DeviceCopy(), (typed(7, I8),), 7),
@@ -555,6 +558,10 @@ def test_every_operator_without_axes_is_tried() -> None:
     """Those that are left out need axes, and refuse operands that have none; an NPU's have what its file says."""
     tried = {operation.name for operation, _, _ in WITHOUT_AXES}
     needing_axes: tuple[tuple[Operation, int], ...] = (
+        (ArgMax(0, I32), 1),
+        (ArgMin(0, I64), 1),
+        (CumulativeSum(0), 1),
+        (TopKPlaces(1), 1),
         (Conv2d(**CONVOLUTION), 3),
         (DepthwiseConv2d(**CONVOLUTION), 3),
         (GroupedConv2d(**CONVOLUTION), 3),

@@ -41,6 +41,7 @@ from bytewright.ops.elementwise import (
     TflDiv,
     TflIntegerDiv,
     TflPrelu,
+    WrappingAdd,
     WrappingMul,
     WrappingSub,
 )
@@ -147,12 +148,13 @@ def _widened(
 
 
 def convert_add_n(at: Conversion, operation: ir.Operation) -> None:
-    """ADD_N: float32 tensors of one shape, added one after the other."""
+    """ADD_N: tensors of one shape, added one after the other; int32 wraps."""
     count = len(at.operator.inputs)
     at.require(count >= 2, f"{count} operands, 2 are needed")
     at.require_counts((count,))
-    operands = [at.activation_operand(position, "operand") for position in range(count)]
+    operands = [at.activation_operand(position, "operand", ir.DType.I32) for position in range(count)]
     at.require_same_dtype(*operands)
+    operation = operation if operands[0].is_float else WrappingAdd()
     shapes = {operand.shape for operand in operands}
     at.require(len(shapes) == 1, f"operands of different shapes: {sorted(shapes)}")
     total, *rest = (at.value_of(operand) for operand in operands)
@@ -186,7 +188,17 @@ def convert_square(at: Conversion) -> None:
     source = at.activation_operand(0, "input")
     at.require_same_dtype(source)
     value = at.value_of(source)
-    at.define(at.emit(Mul(), (value, value), "square"))
+    at.define(emit_square(at, value))
+
+
+def emit_square(at: Conversion, value: str) -> str:
+    """Floats times themselves."""
+    return at.emit(Mul(), (value, value), "square")
+
+
+def emit_root(at: Conversion, value: str) -> str:
+    """Square roots of floats."""
+    return at.emit(TflSqrt(), (value,), "root")
 
 
 def convert_div(at: Conversion) -> None:
@@ -276,9 +288,8 @@ def convert_l2_normalization(at: Conversion) -> None:
         1 <= rank <= _MOST_AXES_OF_ROWS, f"an input of {rank} axes; 1 to {_MOST_AXES_OF_ROWS} are supported"
     )
     value = at.value_of(source)
-    squares = at.emit(Mul(), (value, value), "squares")
-    total = at.emit(ReduceSum((rank - 1,), True), (squares,), "sum")
-    root = at.emit(TflSqrt(), (total,), "root")
+    total = at.emit(ReduceSum((rank - 1,), True), (emit_square(at, value),), "sum")
+    root = emit_root(at, total)
     least = at.constant("least", np.full((1,) * rank, _LEAST_NORM, np.float32), ir.DType.F32)
     norm = at.emit(Maximum(), (root, least), "norm")
     at.define(at.emit(TflDiv(), (value, norm), "normalised"))

@@ -18,6 +18,7 @@ from bytewright.frontends.tflite.activation16 import absolute16, interpolated16,
 from bytewright.frontends.tflite.batches import convert_batch_to_space, convert_space_to_batch
 from bytewright.frontends.tflite.cast import convert_cast
 from bytewright.frontends.tflite.control import convert_if, convert_while
+from bytewright.frontends.tflite.conv3d import convert_conv3d
 from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.convolution import (
     convert_conv2d,
@@ -56,7 +57,16 @@ from bytewright.frontends.tflite.moves import (
     convert_tile,
     convert_unpack,
 )
-from bytewright.frontends.tflite.pooling import convert_pool
+from bytewright.frontends.tflite.places import (
+    convert_arg_extremum,
+    convert_cumsum,
+    convert_fill,
+    convert_gather_nd,
+    convert_one_hot,
+    convert_top_k,
+    convert_update_slice,
+)
+from bytewright.frontends.tflite.pooling import convert_l2_pool, convert_pool
 from bytewright.frontends.tflite.quantization import convert_dequantize, convert_quantize
 from bytewright.frontends.tflite.reduction import convert_extremum as convert_reduced_extremum
 from bytewright.frontends.tflite.reduction import convert_mean, convert_product, convert_sum, convert_truths
@@ -114,6 +124,7 @@ from bytewright.ops.float_functions import (
     TflSign,
     TflSqrt,
 )
+from bytewright.ops.places import ArgMax, ArgMin
 from bytewright.ops.pooling import MaxPool2d, ReduceAll, ReduceAny, ReduceMax, ReduceMin, TflAveragePool2d
 from bytewright.ops.resize import TflResizeBilinear, TflResizeNearest
 from bytewright.target.isa.ethos_u import DECODED_PRODUCTS
@@ -190,6 +201,16 @@ _ALSO_INT16_MOVED_IN_TFLM: Absent = {Numerics.TFLM: ("int32", "int64", "bool")}
 _NO_INT64_IN_TFLM: Absent = {Numerics.TFLM: ("int64",)}
 _FEW_MOVED = "tflm: int8 and float32 alone"
 _ALSO_INT16_MOVED = "tflm: int8, int16 and float32 alone"
+_ARG = (
+    "constant axis; raw values; results int32 or int64 (int32 alone with tflm); tflm: int8 and float32 alone"
+)
+_ARG_IN_TFLM: Absent = {
+    Numerics.TFLM: (
+        *(f"{source} to {result}" for source in ("uint8", "int32", "bool") for result in INDEX_TYPES),
+        *("int8 to int64", "float32 to int64"),
+    )
+}
+_BUT_INT16_MOVED = (*_BUT_INT16, "bool")
 _OF_BELOW_ONE = "int8: scales below 1"
 _POOLS = f"tflm: input and output quantised alike; {_CLAMPS}"
 
@@ -213,7 +234,30 @@ OPERATORS: dict[str, TfliteOperator] = {
         absent=_NO_INT64_IN_TFLM,
         int8_cost_ms=1.4,
     ),
-    "ADD_N": TfliteOperator(partial(convert_add_n, operation=Add()), types=_FLOAT),
+    "ADD_N": TfliteOperator(
+        partial(convert_add_n, operation=Add()),
+        limits="int32 wraps; tflm: float32 alone",
+        types=("float32", "int32"),
+        absent={Numerics.TFLM: ("int32",)},
+    ),
+    "ARG_MAX": TfliteOperator(
+        partial(convert_arg_extremum, kind=ArgMax),
+        "ArgMaxOptions",
+        _ARG,
+        types=("int8", "uint8", "float32", "int32", "bool"),
+        results=INDEX_TYPES,
+        cost_ms=2.0,
+        absent=_ARG_IN_TFLM,
+    ),
+    "ARG_MIN": TfliteOperator(
+        partial(convert_arg_extremum, kind=ArgMin),
+        "ArgMinOptions",
+        _ARG,
+        types=("int8", "uint8", "float32", "int32", "bool"),
+        results=INDEX_TYPES,
+        cost_ms=2.0,
+        absent=_ARG_IN_TFLM,
+    ),
     "ASSIGN_VARIABLE": TfliteOperator(convert_assign_variable, types=_KEPT),
     "AVERAGE_POOL_2D": TfliteOperator(
         partial(convert_pool, kind=TflAveragePool2d), "Pool2DOptions", _POOLS, cost_ms=2.0, types=_ACTIVATIONS
@@ -260,7 +304,23 @@ OPERATORS: dict[str, TfliteOperator] = {
         narrow_weights=_INT4,
         types=_ACTIVATIONS,
     ),
+    "CONV_3D": TfliteOperator(
+        convert_conv3d,
+        "Conv3DOptions",
+        f"constant weights; {_CLAMPS}; not with tflm",
+        types=_FLOAT,
+        cost_ms=5.0,
+        absent={Numerics.TFLM: _FLOAT},
+    ),
     "COS": TfliteOperator(partial(convert_unary, operation=Cos()), types=_FLOAT, absent=_FLOAT_ALONE),
+    "CUMSUM": TfliteOperator(
+        convert_cumsum,
+        "CumsumOptions",
+        "constant axis; int32 and int64 wrap; int8 with tflm alone, of about 16 elements; tflm: not int32",
+        types=_BUT_INT16,
+        cost_ms=2.0,
+        absent={Numerics.LITERT_REF: ("int8",), Numerics.TFLM: INDEX_TYPES},
+    ),
     "CUSTOM 'ethos-u'": TfliteOperator(
         _convert_ethos_u, limits=f"made by Vela for {DECODED_PRODUCTS}; tflm", types=("int8",), cost_ms=5.0
     ),
@@ -294,6 +354,14 @@ OPERATORS: dict[str, TfliteOperator] = {
         types=_BOTH_AND_INT32,
         int8_cost_ms=1.0,
     ),
+    "DYNAMIC_UPDATE_SLICE": TfliteOperator(
+        convert_update_slice,
+        limits="a start from which the update leaves means the nearest; tflm: neither int64 nor bool",
+        types=_MOVED,
+        indices=2,
+        cost_ms=2.0,
+        absent={Numerics.TFLM: ("int64", "bool")},
+    ),
     "ELU": TfliteOperator(partial(convert_unary, operation=TflElu(), int8=tables.elu), int8_cost_ms=5.0),
     "EMBEDDING_LOOKUP": TfliteOperator(
         convert_embedding_lookup,
@@ -324,18 +392,27 @@ OPERATORS: dict[str, TfliteOperator] = {
         types=_MOVED,
         absent=_ALSO_INT16_MOVED_IN_TFLM,
     ),
+    "FILL": TfliteOperator(
+        convert_fill,
+        limits="constant shape; not with tflm",
+        types=_MOVED,
+        indices=0,
+        input_at=1,
+        cost_ms=1.5,
+        absent={Numerics.TFLM: _MOVED},
+    ),
     "FLOOR": TfliteOperator(partial(convert_unary, operation=Floor()), types=_FLOAT, absent=_FLOAT_ALONE),
     "FLOOR_DIV": TfliteOperator(
         partial(convert_plain_binary, operation=TflFloorDiv(), dtypes=(ir.DType.I32,)),
-        limits="broadcasting; int8: of raw values; a divisor of zero is one; tflm: float32 alone",
-        types=_BOTH_AND_INT32,
-        absent={Numerics.TFLM: ("int8", "int32")},
+        limits="broadcasting; int8 and int16: of raw values; a divisor of zero is one; tflm: float32 alone",
+        types=(*_ACTIVATIONS, "int32"),
+        absent={Numerics.TFLM: ("int8", "int16", "int32")},
     ),
     "FLOOR_MOD": TfliteOperator(
         partial(convert_plain_binary, operation=TflFloorMod(), dtypes=(ir.DType.I32, ir.DType.I64)),
-        limits="broadcasting; int8: of raw values; a divisor of zero is one; tflm: float32 alone",
-        types=_BUT_INT16,
-        absent={Numerics.TFLM: ("int8", "int32", "int64")},
+        limits="broadcasting; int8 and int16: of raw values; a divisor of zero is one; tflm: float32 alone",
+        types=_NUMBERS,
+        absent={Numerics.TFLM: ("int8", "int16", "int32", "int64")},
     ),
     "FULLY_CONNECTED": TfliteOperator(
         convert_fully_connected,
@@ -351,6 +428,14 @@ OPERATORS: dict[str, TfliteOperator] = {
         convert_gather,
         "GatherOptions",
         f"indices int32 or int64, or constant; one that is outside means the nearest; {_FEW_MOVED}",
+        types=_MOVED,
+        indices=1,
+        cost_ms=1.5,
+        absent=_MOVED_IN_TFLM,
+    ),
+    "GATHER_ND": TfliteOperator(
+        convert_gather_nd,
+        limits=f"indices int32 or int64; one that is outside means the nearest; {_FEW_MOVED}",
         types=_MOVED,
         indices=1,
         cost_ms=1.5,
@@ -381,6 +466,7 @@ OPERATORS: dict[str, TfliteOperator] = {
     "L2_NORMALIZATION": TfliteOperator(
         convert_l2_normalization, "L2NormOptions", "last axis; no fused activation", types=_FLOAT, cost_ms=2.0
     ),
+    "L2_POOL_2D": TfliteOperator(convert_l2_pool, "Pool2DOptions", _CLAMPS, types=_FLOAT, cost_ms=2.0),
     "LEAKY_RELU": TfliteOperator(
         convert_leaky_relu, "LeakyReluOptions", int8_cost_ms=0.4, types=_ACTIVATIONS
     ),
@@ -463,6 +549,16 @@ OPERATORS: dict[str, TfliteOperator] = {
         limits=f"broadcasting; {_OF_BELOW_ONE}",
         types=(*_BUT_INT16, "bool"),
         int8_cost_ms=1.0,
+    ),
+    "ONE_HOT": TfliteOperator(
+        convert_one_hot,
+        "OneHotOptions",
+        "constant depth; indices int32 or int64; not with tflm",
+        types=_BUT_INT16_MOVED,
+        indices=0,
+        input_at=2,
+        cost_ms=1.0,
+        absent={Numerics.TFLM: _BUT_INT16_MOVED},
     ),
     "PACK": TfliteOperator(
         convert_pack, "PackOptions", "operands quantised as the result is", cost_ms=1.5, types=_NUMBERS
@@ -690,6 +786,15 @@ OPERATORS: dict[str, TfliteOperator] = {
         cost_ms=1.5,
         types=_MOVED,
         absent={Numerics.TFLM: _MOVED},
+    ),
+    "TOPK_V2": TfliteOperator(
+        convert_top_k,
+        "TopKV2Options",
+        "constant count; raw values; not with tflm",
+        types=_NUMBERS,
+        results=("int32",),
+        cost_ms=3.0,
+        absent={Numerics.TFLM: _NUMBERS},
     ),
     "TRANSPOSE": TfliteOperator(
         convert_transpose,

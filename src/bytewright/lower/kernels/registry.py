@@ -19,6 +19,13 @@ from bytewright.lower.kernels.data import (
 from bytewright.lower.kernels.depthwise import lower_depthwise_conv2d
 from bytewright.lower.kernels.log_softmax import lower_log_softmax
 from bytewright.lower.kernels.matmul import lower_batch_matmul
+from bytewright.lower.kernels.places import (
+    lower_arg_extremum,
+    lower_cumulative_sum,
+    lower_gather_nd,
+    lower_top_k,
+    lower_update_slice,
+)
 from bytewright.lower.kernels.pooling import lower_pool
 from bytewright.lower.kernels.reduction import lower_reduction
 from bytewright.lower.kernels.resize import lower_resize_bilinear, lower_resize_nearest
@@ -30,6 +37,7 @@ from bytewright.ops.data import Concat, Gather, Identity, Pad, Slice, Tile, Tran
 from bytewright.ops.interpolation import TflSoftmax16
 from bytewright.ops.matmul import TflBatchMatMul
 from bytewright.ops.placement import DeviceCopy
+from bytewright.ops.places import ArgMax, ArgMin, CumulativeSum, GatherNd, TopKPlaces, UpdateSlice
 from bytewright.ops.pooling import (
     MaxPool2d,
     ReduceAll,
@@ -61,11 +69,15 @@ class Anchor:
 
 
 TEMPLATES: dict[type[ir.Operation], Anchor] = {
+    ArgMax: Anchor(lower_arg_extremum),
+    ArgMin: Anchor(lower_arg_extremum),
     Concat: Anchor(lower_concat),
     Conv2d: Anchor(lower_conv2d),
+    CumulativeSum: Anchor(lower_cumulative_sum),
     DepthwiseConv2d: Anchor(lower_depthwise_conv2d),
     DeviceCopy: Anchor(lower_identity, takes_epilogue=False),
     Gather: Anchor(lower_gather),
+    GatherNd: Anchor(lower_gather_nd),
     GroupedConv2d: Anchor(lower_grouped_conv2d),
     Identity: Anchor(lower_identity),
     MaxPool2d: Anchor(lower_pool),
@@ -89,5 +101,7 @@ TEMPLATES: dict[type[ir.Operation], Anchor] = {
     TflSoftmax16: Anchor(lower_softmax16, takes_epilogue=False),
     Transpose: Anchor(lower_transpose),
     TransposeConv2d: Anchor(lower_transpose_conv2d),
+    TopKPlaces: Anchor(lower_top_k),
+    UpdateSlice: Anchor(lower_update_slice),
     WrappingReduceSum: Anchor(lower_reduction),
 }

@@ -19,23 +19,31 @@ _SCALES = 3 * CHANNELS  # numbers of a block: bias, multiplier, shift
 
 @cache
 def convolve(
-    num_pixels: int, depth: int, num_channels: int, kind: Kind, *, is_uniform: bool = False
+    num_pixels: int,
+    depth: int,
+    num_channels: int,
+    kind: Kind,
+    *,
+    is_uniform: bool = False,
+    element: ir.DType = I8,
 ) -> ir.Instruction:
-    """Dot products of pixels with the weights of every channel, scaled to bytes.
+    """Dot products of pixels with the weights of every channel, scaled to elements of the input's type.
 
     Operands: for each pixel its output, [num_channels]; for each its input, [depth]; weights as `packed_weights`,
     scales as `Scaling.packed` has them by blocks of four channels; zero point, low, high. Of one pixel, scales may be
     uniform: as `Scaling.packed_uniform` has them.
     """
     assert num_pixels == 1 or not is_uniform, "two pixels leave no register for the scales"
-    blocks, chunks = num_blocks(num_channels), Chunks(depth)
-    outputs = [memory_parameter(f"output{i}", num_channels, I8, ir.Access.WRITE) for i in range(num_pixels)]
-    inputs = [memory_parameter(f"input{i}", depth, I8) for i in range(num_pixels)]
+    blocks, chunks = num_blocks(num_channels), Chunks(depth, element)
+    pixels = range(num_pixels)
+    outputs = [memory_parameter(f"output{i}", num_channels, element, ir.Access.WRITE) for i in pixels]
+    inputs = [memory_parameter(f"input{i}", depth, element) for i in pixels]
     weights = memory_parameter("weights", blocks * chunks.block_bytes, I8)
     scales = memory_parameter("scales", 2 + blocks * CHANNELS if is_uniform else blocks * _SCALES, I32)
     limits = [ir.ScalarParameter(ir.Var(name, I32)) for name in ("zero_point", "low", "high")]
     parameters = (*outputs, *inputs, weights, scales, *limits)
-    name = f"mve_convolve_{num_pixels}x{depth}_to_{num_channels}_{kind.name.lower()}{'_uniform' if is_uniform else ''}"
+    name = f"mve_convolve_{num_pixels}x{depth}_to_{num_channels}_{kind.name.lower()}"
+    name += chunks.suffix + ("_uniform" if is_uniform else "")
     meaning = _Meaning(name, chunks, weights.buffer)
 
     def store(lane: ir.Expr, block: ir.Expr, sums: Sequence[ir.Buffer]) -> None:
@@ -44,7 +52,8 @@ def convolve(
             places = [ir.const(0), ir.const(1)]
         multiplier, shift = (load(scales.buffer, place) for place in places)
         for output, total in zip(outputs, sums, strict=True):
-            value = scaled(kind, load(total), multiplier, 0 - shift, [limit.variable for limit in limits])
+            ends = [limit.variable for limit in limits]
+            value = scaled(kind, load(total), multiplier, 0 - shift, ends, element)
             meaning.body.store(output.buffer, block * CHANNELS + lane, value)
 
     for first, count, channels in _runs(num_channels):
@@ -52,30 +61,30 @@ def convolve(
             initial = block * CHANNELS + lane + 2 if is_uniform else block * _SCALES + lane
             sums = meaning.sums([each.buffer for each in inputs], block, lane, load(scales.buffer, initial))
             store(lane, block, sums)
-    pixels = "a pixel" if num_pixels == 1 else f"{num_pixels} pixels"
+    of_pixels = "a pixel" if num_pixels == 1 else f"{num_pixels} pixels"
     return ir.Instruction(
         name,
         parameters,
         meaning.body.finish(),
         _convolve_text(num_pixels, chunks, num_channels, kind, is_uniform=is_uniform),
         FEATURE,
-        f"{num_channels} output channels of {pixels}: dot products of {depth} bytes, four channels at a time, their "
-        "bias, and scaling to the output.",
+        f"{num_channels} output channels of {of_pixels}: dot products of {depth} {chunks.noun}, four channels at "
+        "a time, their bias, and scaling to the output.",
     )
 
 
 @cache
-def sum_block(num_pixels: int, depth: int) -> ir.Instruction:
-    """Finished sums of four channels of one or two pixels.
+def sum_block(num_pixels: int, depth: int, element: ir.DType = I8) -> ir.Instruction:
+    """Finished sums of four channels of one or two pixels, of activations of a type.
 
     Operands: for each pixel a vector of sums; for each its input; weights of the block as `packed_weights`; bias.
     """
-    chunks = Chunks(depth)
+    chunks = Chunks(depth, element)
     totals = [register_parameter(f"total{i}", LANES, I32, VECTOR, ir.Access.WRITE) for i in range(num_pixels)]
-    inputs = [memory_parameter(f"input{i}", depth, I8) for i in range(num_pixels)]
+    inputs = [memory_parameter(f"input{i}", depth, element) for i in range(num_pixels)]
     weights = memory_parameter("weights", chunks.block_bytes, I8)
     bias = memory_parameter("bias", CHANNELS, I32)
-    name = f"mve_sums_{num_pixels}x{depth}"
+    name = f"mve_sums_{num_pixels}x{depth}{chunks.suffix}"
     meaning = _Meaning(name, chunks, weights.buffer)
     with meaning.lanes(CHANNELS) as lane:
         sums = meaning.sums([each.buffer for each in inputs], ir.const(0), lane, load(bias.buffer, lane))
@@ -88,7 +97,7 @@ def sum_block(num_pixels: int, depth: int) -> ir.Instruction:
         meaning.body.finish(),
         _sums_text(num_pixels, chunks),
         FEATURE,
-        f"Four output channels of {pixels}: dot products of {depth} bytes, and their bias.",
+        f"Four output channels of {pixels}: dot products of {depth} {chunks.noun}, and their bias.",
     )
 
 
@@ -158,11 +167,11 @@ def _convolve_text(
     line = assembly.line
     # Addresses of stores that narrow have to be low, and those of loads that widen, which leave none for stores.
     if chunks.is_narrow:
-        inputs, weights = _operands(assembly, num_pixels, Registers.LOW)
-        outputs = _outputs(assembly, num_pixels, Registers.GENERAL)
+        inputs, weights = _operands(assembly, num_pixels, chunks, Registers.LOW)
+        outputs = _outputs(assembly, num_pixels, chunks, Registers.GENERAL)
     else:
-        outputs = _outputs(assembly, num_pixels, Registers.LOW)
-        inputs, weights = _operands(assembly, num_pixels, Registers.GENERAL)
+        outputs = _outputs(assembly, num_pixels, chunks, Registers.LOW)
+        inputs, weights = _operands(assembly, num_pixels, chunks, Registers.GENERAL)
     scales = assembly.operand("scales", "const int32_t *", Registers.EVEN)
     limits = [assembly.operand(name, "int32_t", Registers.EVEN) for name in ("zero_point", "low", "high")]
     blocks, turns = num_blocks(num_channels), assembly.take("turns", Registers.LOOP)
@@ -186,33 +195,38 @@ def _convolve_text(
     write_scaling(assembly, kind, vectors, scales, uniform)
     for name, limit in zip(("vqadd", "vmax", "vmin"), bounds, strict=True):
         line(*(f"{name}.s32 {each}, {each}, {limit}" for each in vectors))
-    _write_stores(assembly, outputs, vectors, num_channels, is_narrow=chunks.is_narrow)
+    _write_stores(assembly, outputs, vectors, num_channels, chunks)
     return assembly.text()
 
 
-def _outputs(assembly: Assembly, num_pixels: int, kind: Registers) -> list[str]:
-    return [assembly.operand(f"output{i}", "int8_t *", kind) for i in range(num_pixels)]
+def _outputs(assembly: Assembly, num_pixels: int, chunks: Chunks, kind: Registers) -> list[str]:
+    return [assembly.operand(f"output{i}", chunks.pointer, kind) for i in range(num_pixels)]
 
 
-def _operands(assembly: Assembly, num_pixels: int, kind: Registers) -> tuple[list[str], str]:
+def _operands(assembly: Assembly, num_pixels: int, chunks: Chunks, kind: Registers) -> tuple[list[str], str]:
     """Registers that point to the inputs and to the weights."""
-    inputs = [assembly.operand(f"input{i}", "const int8_t *", kind) for i in range(num_pixels)]
+    inputs = [assembly.operand(f"input{i}", f"const {chunks.pointer}", kind) for i in range(num_pixels)]
     return inputs, assembly.operand("weights", "const int8_t *", kind)
 
 
 def _write_stores(
-    assembly: Assembly, outputs: Sequence[str], vectors: Sequence[str], num_channels: int, *, is_narrow: bool
+    assembly: Assembly, outputs: Sequence[str], vectors: Sequence[str], num_channels: int, chunks: Chunks
 ) -> None:
-    """Stores the bytes of a block, and goes on with the next one; of the last one, as many as there are channels."""
-    line = assembly.line
+    """Stores the elements of a block, and goes on with the next one; of the last one, as many as there are channels."""
+    line, size = assembly.line, chunks.element.size_bytes
+    width = {1: "b", 2: "h"}[size]
     blocks, rest = num_blocks(num_channels), num_channels % CHANNELS
     value = assembly.take("address or byte", Registers.LOW)
     if rest and blocks > 1:
         line("cmp lr, #1", "beq 3f")
     if not rest or blocks > 1:
         for output, vector in zip(outputs, vectors, strict=True):
-            if is_narrow:  # a high register cannot be the address
-                line(f"mov {value}, {output}", f"vstrb.32 {vector}, [{value}]", f"adds {output}, #4")
+            if chunks.is_narrow:  # a high register cannot be the address
+                line(
+                    f"mov {value}, {output}",
+                    f"vstr{width}.32 {vector}, [{value}]",
+                    f"adds {output}, #{4 * size}",
+                )
             else:
                 line(f"vstrb.32 {vector}, [{output}], #4")
         line(*(["le lr, 1b"] if blocks > 1 else []))
@@ -220,14 +234,14 @@ def _write_stores(
         line("3:")
     for output, vector in zip(outputs, vectors, strict=True):
         for lane in range(rest):
-            line(f"vmov.32 {value}, {vector}[{lane}]", f"strb {value}, [{output}, #{lane}]")
+            line(f"vmov.32 {value}, {vector}[{lane}]", f"str{width} {value}, [{output}, #{lane * size}]")
 
 
 def _sums_text(num_pixels: int, chunks: Chunks) -> str:
     """The C text of `sum_block`."""
     assembly = Assembly()
     kind = Registers.LOW if chunks.is_narrow else Registers.GENERAL
-    inputs, weights = _operands(assembly, num_pixels, kind)
+    inputs, weights = _operands(assembly, num_pixels, chunks, kind)
     bias = assembly.operand("bias", "const int32_t *")
     vectors = collect(assembly, write_dots(assembly, chunks, inputs, weights))
     initial = assembly.take("bias", Registers.VECTOR)

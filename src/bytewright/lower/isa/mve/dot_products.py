@@ -1,9 +1,10 @@
-"""Dot products of bytes on MVE: one or two pixels by four output channels at a time, sixteen bytes a step.
+"""Dot products on MVE: one or two pixels by four output channels at a time, sixteen bytes of a pixel a step.
 
 `vmladava.s8` adds sixteen products to an even general register, of which there are eight: so a block is two pixels
-and four channels, 14 instructions for 128 products. Bytes are read in chunks at fixed places. Where the depth is no
-multiple of a chunk, the last one begins earlier, and what it shares with the one before meets weights of zero: so
-nothing outside the input is read, and there is no tail.
+and four channels, 14 instructions for 128 products. Of activations of 16 bits, `vmladava.s16` adds eight, and weights
+are widened as they are loaded. Elements are read in chunks at fixed places. Where the depth is no multiple of a chunk,
+the last one begins earlier, and what it shares with the one before meets weights of zero: so nothing outside the input
+is read, and there is no tail.
 """
 
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bytewright import ir
 from bytewright.lower.isa.mve.assembly import Assembly, Registers
 from bytewright.lower.kernels.layout import End, Layout
 
@@ -19,8 +21,9 @@ CHANNELS = 4  # of a block
 LEAST_DEPTH = 4
 # From more chunks on they are a loop: unrolled, a block of 192 bytes is 700 B of code.
 MAX_UNROLLED_CHUNKS = 12
-_REACH = 127  # of a byte load's offset
+_REACH = 127  # of a load's offset, in elements
 _LOADS = {16: "vldrb.u8", 8: "vldrb.s16", 4: "vldrb.s32"}
+_LOADS_OF_HALVES = {8: "vldrh.u16", 4: "vldrh.s32"}
 _LANES = {16: "s8", 8: "s16", 4: "s32"}
 
 
@@ -30,18 +33,41 @@ class Chunks:
 
     Attributes:
         depth: Elements, at least 4.
+        element: Type of activations: I8 or I16. Weights are I8.
     """
 
     depth: int
+    element: ir.DType = ir.DType.I8
 
     @property
     def width(self) -> int:
-        """Elements a chunk: 16 bytes, or 8 or 4 that are widened as they are loaded."""
-        return 16 if self.depth >= 16 else 8 if self.depth >= 8 else 4
+        """Elements a chunk: 16 bytes of activations, or 8 or 4 elements that are widened as they are loaded."""
+        most = 16 // self.element.size_bytes
+        return next(width for width in (16, 8, 4) if width <= min(self.depth, most))
+
+    @property
+    def noun(self) -> str:
+        """What the elements are called."""
+        return "bytes" if self.element.size_bytes == 1 else "elements of 16 bits"
+
+    @property
+    def suffix(self) -> str:
+        """What ends the names of instructions on other elements than bytes."""
+        return "" if self.element.size_bytes == 1 else f"_{self.element.value}"
+
+    @property
+    def pointer(self) -> str:
+        """The C type of a pointer to activations."""
+        return f"int{8 * self.element.size_bytes}_t *"
+
+    @property
+    def load(self) -> str:
+        """The instruction that loads activations."""
+        return (_LOADS if self.element.size_bytes == 1 else _LOADS_OF_HALVES)[self.width]
 
     @property
     def is_narrow(self) -> bool:
-        """Whether loads widen the elements."""
+        """Whether loads widen weights, or activations too: their addresses must be in low registers."""
         return self.width < 16
 
     @property
@@ -76,12 +102,12 @@ def num_blocks(num_channels: int) -> int:
     return -(-num_channels // CHANNELS)
 
 
-def packed_weights(weights: NDArray[np.generic]) -> NDArray[np.generic]:
+def packed_weights(weights: NDArray[np.generic], element: ir.DType = ir.DType.I8) -> NDArray[np.generic]:
     """Weights [OC, K] in the order in which one pointer reads them, [blocks, chunks, 4, width], flat.
 
     Elements that a ragged chunk reads again, and channels that fill up the last block, are zero.
     """
-    width = Chunks(weights.shape[1]).width
+    width = Chunks(weights.shape[1], element).width
     return Layout(lanes=CHANNELS, group=width, elements=End.OVERLAP).pack(weights)
 
 
@@ -120,19 +146,20 @@ class _Dots:
 
     def write_unrolled(self) -> None:
         """Every chunk by an offset; pointers move on where offsets do not reach."""
-        base = 0
+        base, size = 0, self.chunks.element.size_bytes
         for number, first in enumerate(self.chunks.offsets):
             if first - base > _REACH:
                 self._move(first - base)
                 base = first
-            self._write_chunk(f", #{first - base}]", is_first=number == 0)
+            self._write_chunk(f", #{(first - base) * size}]", is_first=number == 0)
         self._move(-base)
 
     def write_loop(self) -> None:
         """The first chunk starts the sums, some bring the rest to a multiple of a turn, and turns follow."""
-        behind = f"], #{self.chunks.width}"
+        size = self.chunks.element.size_bytes
+        behind = f"], #{self.chunks.width * size}"
         rest = self.chunks.num_whole - 1
-        turn = max(range(4, 10), key=lambda size: (-(rest % size), size))
+        turn = max(range(4, 10), key=lambda chunks: (-(rest % chunks), chunks))
         self._write_chunk(behind, is_first=True)
         for _ in range(rest % turn):
             self._write_chunk(behind)
@@ -144,21 +171,24 @@ class _Dots:
         self.assembly.free(counter)
         end = self.chunks.num_whole * self.chunks.width
         if self.chunks.is_ragged:
-            self._write_chunk(f", #{self.chunks.offsets[-1] - end}]")
+            self._write_chunk(f", #{(self.chunks.offsets[-1] - end) * size}]")
         self._move(-end)
 
     def _move(self, distance: int) -> None:
         for pixel in self.pixels:
-            self.assembly.move(pixel, distance)
+            self.assembly.move(pixel, distance * self.chunks.element.size_bytes)
 
     def _write_chunk(self, address: str, *, is_first: bool = False) -> None:
         """One chunk of each pixel by that of each channel; loads stand before products that do not need them."""
         width, line = self.chunks.width, self.assembly.line
-        load, lanes = _LOADS[width], _LANES[width]
+        lanes = _LANES[width]
         multiply = "vmladav" if is_first else "vmladava"
         filters = [self.filters[channel % 2] for channel in range(CHANNELS)]
-        loads = [f"{load} {each}, [{self.weights}], #{width}" for each in filters]
-        values = [f"{load} {q}, [{pixel}{address}" for q, pixel in zip(self.values, self.pixels, strict=True)]
+        loads = [f"{_LOADS[width]} {each}, [{self.weights}], #{width}" for each in filters]
+        values = [
+            f"{self.chunks.load} {q}, [{pixel}{address}"
+            for q, pixel in zip(self.values, self.pixels, strict=True)
+        ]
         line(values[0], loads[0], *values[1:])
         for channel in range(CHANNELS):
             products = [

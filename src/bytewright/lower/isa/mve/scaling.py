@@ -7,7 +7,8 @@ divides by a power of two rounding half up. So all roundings of the references a
   in negative halves alone;
 - DOUBLE_ROUND itself, half away from zero: the sign is added between the two, unless nothing is shifted;
 - SINGLE_ROUND, for shifts of at least 1: with `vqdmulh`, (value * multiplier + 2^(30+s)) >> (31+s). REAL_ROUND is
-  that too, with a multiplier for which the two are proved equal at every step (`ops/arithmetic/fit.py`).
+  that too, with a multiplier for which the two are proved equal at every step (`ops/arithmetic/fit.py`); and a
+  multiplier of 16 bits, with a shift of at least 16, is one of 32 whose lower half is 0, with 16 less.
 """
 
 from collections.abc import Sequence
@@ -42,7 +43,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Scaling:
-    """From finished sums to the bytes of the output.
+    """From finished sums to the elements of the output.
 
     Attributes:
         kind: The rounding.
@@ -97,18 +98,17 @@ def scaling_of(template: Template, folded: Folded) -> Scaling | None:
     elementwise = template.epilogue.group.elementwise
     if not 1 <= len(elementwise) <= 2 or elementwise[0].inputs[0] != template.anchor.outputs[0].name:
         return None
-    operation, low, high = elementwise[0].operation, -128, 127
+    operation, element = elementwise[0].operation, template.type(0).dtype
+    low, high = element.bounds
     if len(elementwise) == 2:
         clamp = elementwise[1].operation
         if not isinstance(clamp, Clamp) or elementwise[1].inputs[0] != elementwise[0].outputs[0].name:
             return None
         low, high = max(low, int(clamp.minimum)), min(high, int(clamp.maximum))
-    if (
-        not isinstance(operation, Rescale | TflRealRescale)
-        or operation.dtype is not ir.DType.I8
-        or low > high
-    ):
+    if not isinstance(operation, Rescale | TflRealRescale) or operation.dtype is not element or low > high:
         return None
+    if isinstance(operation, TflRealRescale) and element is not ir.DType.I8:
+        return None  # there are too many steps to compare
     zero_point = operation.output_zero_point
     operands = [template.epilogue.array(name) for name in elementwise[0].inputs[1:]]
     scales = (
@@ -138,6 +138,9 @@ def _integer_scales(
     operation: Rescale, multipliers: ir.Array, exponents: ir.Array, *, is_cut: bool
 ) -> _Scales | None:
     """Scales of a rescale by integers; `is_cut` if negative results are cut off."""
+    is_short = operation.rounding is Rounding.SINGLE_ROUND and int(multipliers.astype(np.int64).max()) < 2**15
+    if is_short:
+        multipliers, exponents = multipliers.astype(np.int64) << 16, exponents.astype(np.int64) - 16
     shift, left = split_exponents(exponents)
     if operation.input_zero_point or operation.left_shift or (left != 1).any() or shift.max(initial=0) > 31:
         return None
@@ -163,13 +166,18 @@ def _real_scales(scales: ir.Array, folded: Folded, outputs: tuple[int, int]) -> 
 
 
 def scaled(
-    kind: Kind, value: ir.Expr, multiplier: ir.Expr, shift: ir.Expr, limits: Sequence[ir.Expr]
+    kind: Kind,
+    value: ir.Expr,
+    multiplier: ir.Expr,
+    shift: ir.Expr,
+    limits: Sequence[ir.Expr],
+    element: ir.DType = ir.DType.I8,
 ) -> ir.Expr:
-    """What an instruction makes of a sum: its zero point, low and high are `limits`."""
+    """What an instruction makes of a sum, of type `element`: its zero point, low and high are `limits`."""
     zero_point, low, high = limits
     # The addition of the zero point saturates; within 2^30 it need not, and the rest is cut off by any bounds.
     limited = ir.clamp(kind.value(value, multiplier, shift), -(2**30), 2**30)
-    return ir.cast(ir.minimum(ir.maximum(limited + zero_point, low), high), ir.DType.I8)
+    return ir.cast(ir.minimum(ir.maximum(limited + zero_point, low), high), element)
 
 
 def write_scaling(

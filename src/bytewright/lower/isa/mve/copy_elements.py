@@ -1,4 +1,4 @@
-"""Copies of a known number of bytes on MVE."""
+"""Copies of a known number of elements on MVE."""
 
 from collections.abc import Iterable
 from functools import cache
@@ -15,25 +15,27 @@ _MAX_UNROLLED = 8
 
 
 @cache
-def copy_bytes(num_bytes: int) -> ir.Instruction:
-    """Copies bytes to where they do not overlap: target and source, [num_bytes] each."""
-    target = memory_parameter("target", num_bytes, I8, ir.Access.WRITE)
-    source = memory_parameter("source", num_bytes, I8)
-    name = f"mve_copy_{num_bytes}"
+def copy_elements(num: int, element: ir.DType = I8) -> ir.Instruction:
+    """Copies integers of a type to where they do not overlap: target and source, [num] each."""
+    target = memory_parameter("target", num, element, ir.Access.WRITE)
+    source = memory_parameter("source", num, element)
+    is_bytes = element.size_bytes == 1
+    name = f"mve_copy_{num}" if is_bytes else f"mve_copy_{num}_{element.value}"
     body = BodyBuilder()
-    with body.for_(f"{name}.i", 0, num_bytes) as i:
+    with body.for_(f"{name}.i", 0, num) as i:
         body.store(target.buffer, i, load(source.buffer, i))
-    return ir.Instruction(
-        name, (target, source), body.finish(), _text(num_bytes), FEATURE, f"Copies {num_bytes} bytes."
-    )
+    comment = f"Copies {num} {'bytes' if is_bytes else f'elements of {element.value}'}."
+    text = _text(num, element.size_bytes)
+    return ir.Instruction(name, (target, source), body.finish(), text, FEATURE, comment)
 
 
-def _text(num_bytes: int) -> str:
+def _text(num: int, size: int) -> str:
+    num_bytes, c_type = num * size, f"int{8 * size}_t *"
     if num_bytes < 4:
-        return "\n".join(f"target[{i}] = source[{i}];" for i in range(num_bytes))
+        return "\n".join(f"target[{i}] = source[{i}];" for i in range(num))
     assembly = Assembly()
-    target = assembly.operand("target", "int8_t *", Registers.LOW)
-    source = assembly.operand("source", "const int8_t *", Registers.LOW)
+    target = assembly.operand("target", c_type, Registers.LOW)
+    source = assembly.operand("source", f"const {c_type}", Registers.LOW)
     value = assembly.take("value", Registers.VECTOR)
 
     def copy(load: str, store: str, places: Iterable[int]) -> None:
