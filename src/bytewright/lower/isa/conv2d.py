@@ -39,9 +39,15 @@ def conv2d_templates(name: str, *tiles: Tile) -> tuple[IsaTemplate, ...]:
 def _conv2d_declines(unit: Tile, template: Template, operation: Conv2d) -> str | None:
     """Why this is no convolution for the kernel below."""
     del operation
-    wanted = unit.element
-    found = [dtype for dtype in (template.type(0).dtype, template.type(1).dtype) if dtype is not wanted]
-    return f"its elements are {found[0].value}, not {wanted.value}" if found else None
+    of_operands = {
+        "elements": (template.type(0).dtype, unit.element),
+        "weights": (template.type(1).dtype, unit.weight),
+        "sums": (template.result_type.dtype, unit.sums),
+    }
+    for name, (dtype, wanted) in of_operands.items():
+        if dtype is not wanted:
+            return f"its {name} are {dtype.value}, not {wanted.value}"
+    return None
 
 
 def _write_conv2d(unit: Tile, template: Template, operation: Conv2d) -> None:
@@ -91,7 +97,7 @@ class _Kernel:
             elements=End.OVERLAP if self.is_direct else End.ZEROS,
         )
         packed = layout.pack(convolution.weights, self.runs[0] * self.runs[1])
-        self.weights = self.template.kernel.constant("weights", packed, unit.element, ALIGNMENT)
+        self.weights = self.template.kernel.constant("weights", packed, unit.weight, ALIGNMENT)
 
     @property
     def run_bytes(self) -> int:
@@ -166,7 +172,7 @@ class _Kernel:
         window = self.convolution.window
         depth = self.convolution.in_channels
         filters = self.body.view(
-            "filters", region(self.weights, block.weights), self.unit.element, block.vectors * self.run_bytes
+            "filters", region(self.weights, block.weights), self.unit.weight, block.vectors * self.run_bytes
         )
         with counted(self.body, "ky", self.runs[0]) as ky, counted(self.body, "kx", self.runs[1]) as kx:
             run = ky * self.runs[1] + kx
