@@ -16,7 +16,9 @@ from bytewright.target.model import Loader
 from support.digits_bundle import DIGITS
 from support.shared_models import MODELS
 
-VENDOR = MODELS.parent / "boards" / "STM32H743ZITX_FLASH.ld"
+BOARDS = MODELS.parent / "boards"
+VENDOR = BOARDS / "STM32H743ZITX_FLASH.ld"
+INCLUDING = BOARDS / "nrf.ld"  # its SECTIONS are in another file
 SMALL = """ENTRY(Reset_Handler)
 _estack = ORIGIN(SRAM) + LENGTH(SRAM);
 _Min_Stack_Size = 0x800;
@@ -31,6 +33,7 @@ SECTIONS
   .text : { KEEP(*(.isr_vector)) *(.text*) *(.rodata*) } > ROM
   .ARM.exidx : { *(.ARM.exidx*) } > ROM
   .data : { *(.data*) } > SRAM AT> ROM
+  .stack (NOLOAD) : { *(.stack) } > SRAM
   .bss : { *(.bss*) *(COMMON) } > SRAM
 }
 """
@@ -109,6 +112,7 @@ def application(*directories: Path, placed: bool = True) -> str:
         [
             *heads,
             "static int8_t image[64], probabilities[10];",
+            'static uint8_t stack[4096] __attribute__((section(".stack"), used));',
             "void Reset_Handler(void);",
             'static void (*const vectors[])(void) __attribute__((section(".isr_vector"), used)) = {0, Reset_Handler};',
             "void Reset_Handler(void) { int32_t status = 0;",
@@ -124,12 +128,14 @@ def link(
     """Links the application under the script, with the line that it needs or without; the image, and what ld said."""
     text = script.read_text(encoding="utf-8")
     lines = [f"INCLUDE {read_plan(directory).model}_sections.ld" for directory in directories if include]
-    edited = re.sub(r"(?m)^( *\.bss)", "\n".join([*lines, r"\1"]), text, count=1)
+    edited, num_places = re.subn(r"(?m)^( *\.bss)", "\n".join([*lines, r"\1"]), text, count=1)
+    if not num_places:
+        edited += "\n".join(["SECTIONS", "{", *lines, "}", ""])
     (folder / "app.ld").write_text(edited, encoding="utf-8")
     (folder / "main.c").write_text(application(*directories, placed=placed), encoding="utf-8")
     sources = [source for directory in directories for source in sorted((directory / "src").glob("*.c"))]
     places = [f"-I{directory}/{part}" for directory in directories for part in ("include", "src")]
-    paths = [f"-L{directory}" for directory in directories]
+    paths = [f"-L{directory}" for directory in (*directories, script.parent)]
     elf = folder / "app.elf"
     done = subprocess.run(
         [
@@ -161,6 +167,14 @@ def test_one_line_in_the_linker_script_and_not_less(script: Path, tmp_path: Path
     assert not elf.exists()
     assert "undefined reference to `digits_sections_ld'" in said
     elf, said = link(script, tmp_path, directory)
+    assert elf.exists(), said
+    assert "apart from all else" in run("check", directory, "--elf", elf).stdout
+
+
+@pytest.mark.skipif(not INCLUDING.is_file(), reason=f"../shared/boards/{INCLUDING.name} is missing")
+def test_the_line_may_stand_in_a_command_of_its_own(tmp_path: Path) -> None:
+    directory = bundle_for(INCLUDING, tmp_path)
+    elf, said = link(INCLUDING, tmp_path, directory)
     assert elf.exists(), said
     assert "apart from all else" in run("check", directory, "--elf", elf).stdout
 

@@ -115,7 +115,7 @@ STREAMS = {"zoo/mww_choo", "zoo/mww_hey_jarvis_v2", "keras/legacy_lstmst_float",
 COMPILED = [file for file in FILES if name_of(file) not in {*REFUSED, *STREAMS}]
 
 
-@pytest.mark.parametrize("file", some(COMPILED, every=5), ids=name_of)
+@pytest.mark.parametrize("file", some(COMPILED, every=10), ids=name_of)
 def test_outputs_equal_those_beside_the_file(file: ModelFile, tmp_path: Path) -> None:
     if file.path.parent == ZOO or name_of(file) in ASKED_HERE:
         assert_equals_reference([file], tmp_path)

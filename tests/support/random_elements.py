@@ -253,7 +253,7 @@ MAKERS = {
 TYPES = {
     **dict.fromkeys(MAKERS, INT8_AND_FLOAT),
     **dict.fromkeys(
-        ("ADD_N", "CEIL", "COS", "FLOOR", "L2_NORMALIZATION", "POW", "ROUND", "SIGN", "SIN", "SQUARE"), FLOAT
+        ("CEIL", "COS", "FLOOR", "L2_NORMALIZATION", "POW", "ROUND", "SIGN", "SIN", "SQUARE"), FLOAT
     ),
     **dict.fromkeys(("LOGICAL_AND", "LOGICAL_NOT", "LOGICAL_OR"), BOOL),
     **dict.fromkeys(("GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL"), BUT_INT16),
@@ -263,8 +263,11 @@ TYPES = {
     **dict.fromkeys(("SELECT", "SELECT_V2"), (*NUMBERS, "bool")),
     **dict.fromkeys(("EXP", "GELU", "LOG", "RSQRT"), (*INT8_AND_FLOAT, "int16")),
     "ABS": (*INT8_AND_FLOAT, "int16", "int32"),
-    **dict.fromkeys(("DIV", "FLOOR_DIV"), (*INT8_AND_FLOAT, "int32")),
-    **dict.fromkeys(("FLOOR_MOD", "NEG", "SUM"), BUT_INT16),
+    "ADD_N": ("float32", "int32"),
+    "DIV": (*INT8_AND_FLOAT, "int32"),
+    "FLOOR_DIV": (*INT8_AND_FLOAT, "int16", "int32"),
+    "FLOOR_MOD": NUMBERS,
+    **dict.fromkeys(("NEG", "SUM"), BUT_INT16),
     "SIGN": ("float32", "int32"),
     **dict.fromkeys(("REDUCE_ALL", "REDUCE_ANY"), BOOL),
     **dict.fromkeys(("REDUCE_MAX", "REDUCE_MIN"), NUMBERS),

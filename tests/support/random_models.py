@@ -372,6 +372,25 @@ def _transposed(draft: Draft) -> RandomModel:
     return _weighted(draft, source, (channels, *kernel, depth), result, channels, 0, True, options)
 
 
+def _volumes(draft: Draft) -> RandomModel:
+    """A convolution of three axes, by LiteRT's rules for each."""
+    draw = draft.draw
+    extents, depth, channels = _shape(draft, 3, 5), draw(st.integers(1, 4)), draw(st.integers(1, 4))
+    padding, activation = draw(st.sampled_from(["SAME", "VALID"])), draw(st.sampled_from(ACTIVATIONS))
+    kernel = tuple(draw(st.integers(1, min(3, extent))) for extent in extents)
+    stride = tuple(draw(st.integers(1, 2)) for _ in extents)
+    taken = [e if padding == "SAME" else e - k + 1 for e, k in zip(extents, kernel, strict=True)]
+    result = tuple((extent + step - 1) // step for extent, step in zip(taken, stride, strict=True))
+    batch = draw(st.integers(1, 2))
+    x, y = draft.input((batch, *extents, depth), None), draft.output((batch, *result, channels), None)
+    weights = draft.builder.constant("weights", draft.weights((*kernel, depth, channels)))
+    bias = [draft.builder.constant("bias", draft.weights((channels,)))] if draw(st.booleans()) else []
+    options = dict(zip(("stride_d", "stride_h", "stride_w"), stride, strict=True))
+    facts = {"padding": padding, "activation": activation}
+    draft.builder.operator(draft.kind, [x, weights, *bias], [y], **facts, **options)
+    return draft.finish([y], x=extents, kernel=kernel, stride=stride, **facts)
+
+
 def _resize(draft: Draft) -> RandomModel:
     draw = draft.draw
     source_shape = (draw(st.sampled_from([1, 1, 2])), *_shape(draft, 3, 7))
@@ -731,6 +750,7 @@ def _transpose(draft: Draft) -> RandomModel:
 _MAKERS: dict[str, Callable[[Draft], RandomModel]] = {
     **random_elements.MAKERS,
     **random_places.MAKERS,
+    "CONV_3D": _volumes,
     "L2_POOL_2D": _pool,
     "ADD": _binary,
     "AVERAGE_POOL_2D": _pool,
@@ -792,13 +812,15 @@ _TYPES = {
     **dict.fromkeys(("ADD", "MEAN", "MUL", "SUB"), random_elements.NUMBERS),
     **random_elements.TYPES,
     **random_places.TYPES,
-    "L2_POOL_2D": ("float32",),
+    **dict.fromkeys(("CONV_3D", "L2_POOL_2D"), ("float32",)),
     "DEQUANTIZE": ("int8", "uint8", "int16", "int4", "float16"),
     "EMBEDDING_LOOKUP": ("float32",),
     "QUANTIZE": (*WITH_INT16, "uint8"),
 }
-CASES = tuple((kind, dtype) for kind in OPERATORS for dtype in _TYPES[kind])
-"""Every operator with every element type of its inputs that it takes."""
+ONLY_IN_TFLM = (("CUMSUM", "int8"),)
+_ALL_CASES = tuple((kind, dtype) for kind in OPERATORS for dtype in _TYPES[kind])
+CASES = tuple(case for case in _ALL_CASES if case not in ONLY_IN_TFLM)
+"""Every operator with every element type of its inputs that it takes, but for those that LiteRT lacks."""
 _IN_TFLM = {(row.name, dtype) for row in tflm().operators for dtype in row.types}
 _NOT_AS_DRAWN_IN_TFLM = {
     *(("SPACE_TO_BATCH_ND", dtype) for dtype in DTYPES),  # what it pads with is never set
@@ -808,7 +830,7 @@ _NOT_AS_DRAWN_IN_TFLM = {
     ("QUANTIZE", "uint8"),
     *random_elements.NOT_AS_DRAWN_IN_TFLM,
 }
-TFLM_CASES = tuple(case for case in CASES if case in _IN_TFLM - _NOT_AS_DRAWN_IN_TFLM)
+TFLM_CASES = tuple(case for case in _ALL_CASES if case in _IN_TFLM - _NOT_AS_DRAWN_IN_TFLM)
 """Those that TensorFlow Lite Micro has."""
 NOT_IN_TFLM = tuple(case for case in CASES if case not in _IN_TFLM)
 

@@ -37,7 +37,7 @@ def _arg(draft: Draft) -> RandomModel:
 def _cumsum(draft: Draft) -> RandomModel:
     shape = _shape(draft, 1, 4)
     _, stated = _axis(draft, len(shape))
-    x, y = draft.input(shape, None), draft.output(shape, None)
+    x, y = draft.input(shape, draft.affine()), draft.output(shape, draft.affine())
     options = {"exclusive": draft.draw(st.booleans()), "reverse": draft.draw(st.booleans())}
     number = draft.builder.constant("axis", np.array(stated, np.int32))
     draft.builder.operator(draft.kind, [x, number], [y], **options)
@@ -91,6 +91,16 @@ def _one_hot(draft: Draft) -> RandomModel:
     return draft.finish([y], x=shape, depth=depth, axis=axis)
 
 
+def _top_k(draft: Draft) -> RandomModel:
+    shape = (*_shape(draft, 0, 2), draft.draw(st.integers(1, 12)))
+    count = draft.draw(st.integers(1, shape[-1]))
+    affine = draft.affine()
+    x, y = draft.input(shape, affine), draft.output((*shape[:-1], count), affine)
+    places = draft.builder.tensor("places", (*shape[:-1], count), "int32")
+    draft.builder.operator(draft.kind, [x, draft.integers("count", [count])], [y, places])
+    return draft.finish([y, places], x=shape, count=count)
+
+
 MAKERS = {
     **dict.fromkeys(("ARG_MAX", "ARG_MIN"), _arg),
     "CUMSUM": _cumsum,
@@ -98,10 +108,12 @@ MAKERS = {
     "FILL": _fill,
     "GATHER_ND": _gather_nd,
     "ONE_HOT": _one_hot,
+    "TOPK_V2": _top_k,
 }
 TYPES = {
     **dict.fromkeys(("ARG_MAX", "ARG_MIN"), ("int8", "uint8", "float32", "int32", "bool")),
-    "CUMSUM": ("float32", "int32", "int64"),
+    "CUMSUM": ("int8", "float32", "int32", "int64"),
+    "TOPK_V2": ("int8", "int16", "float32", "int32", "int64"),
     **dict.fromkeys(("DYNAMIC_UPDATE_SLICE", "FILL", "GATHER_ND"), _OF_ANY_TYPE),
     "ONE_HOT": ("int8", "float32", "int32", "int64", "bool"),
 }

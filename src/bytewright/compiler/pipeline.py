@@ -24,6 +24,7 @@ from bytewright.graph.open_batch import open_batch
 from bytewright.graph.tie_states import tie_states
 from bytewright.ir.analyses.clock import read_clock
 from bytewright.ir.analyses.stack import stack_uses
+from bytewright.ir.rewrite import folded, with_body
 from bytewright.ir.verify.admit import admit, admit_to_codegen
 from bytewright.ir.verify.check_indices import check_indices
 from bytewright.lower.calling_forms import require_forms
@@ -147,7 +148,7 @@ def plan_model(
         module = run.verified(imported.pass_name, imported.module, imported.stage)
     else:
         admit(model, target)
-        module, model_files = model, dict[str, bytes]()
+        module, model_files = _folded(model), dict[str, bytes]()
     is_program = bool(module.entries)
     if options.state:
         module = run(tie_states, module, options.state)
@@ -186,6 +187,15 @@ def plan_model(
         partial(_store_quickly, lowered_for, in_search, is_program=is_program),
     )
     return _planned(trial, model_files, run)
+
+
+def _folded(program: ir.Module) -> ir.Module:
+    """The program with constants folded, as a text is when it is read: branches that never run are no steps."""
+    kernels, entries = (
+        tuple(with_body(function, folded(function.body)) for function in functions)
+        for functions in (program.kernels, program.entries)
+    )
+    return replace(program, kernels=kernels, entries=entries)
 
 
 def _planned(trial: Trial, model_files: Mapping[str, bytes], run: Runner) -> Planned:

@@ -175,7 +175,9 @@ def check_elf(directory: Path, plan: Plan, path: Path, symbols: Mapping[str, str
         faults += [f"pool '{array.pool.name}': {fault}" for fault in chain.from_iterable(checks)]
     if faults:
         message = f"the image '{path}' is not what the plan of '{plan.model}' says"
-        help_text = _load_help(plan, found) or include_line(plan, directory) or None
+        is_elsewhere = any(fault for array in found for fault in _faults_of_place(plan, array))
+        line = include_line(plan, directory) if is_elsewhere else ""
+        help_text = _load_help(plan, found) or line or None
         raise compile_error("BW405", message, tuple(faults), help_text)
     num_bytes = sum(array.pool.used_bytes for array in found if array.wanted.has_bytes)
     return ImageVerdict(tuple(found), num_bytes, tuple(reserved), tuple(separate))

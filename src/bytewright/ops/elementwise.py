@@ -237,7 +237,7 @@ class _Quotient(_OfTwo):
     """
 
     __slots__ = ()
-    dtypes: ClassVar[tuple[ir.DType, ...]] = (ir.DType.I8, *_WIDE, ir.DType.F32)
+    dtypes: ClassVar[tuple[ir.DType, ...]] = (ir.DType.I8, ir.DType.I16, *_WIDE, ir.DType.F32)
 
     def divided(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ir.Array, ir.Array]:
         """Dividend and divisor of integers as they are divided, and the quotient rounded down."""

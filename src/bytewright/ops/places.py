@@ -56,6 +56,32 @@ class ArgMin(_ArgExtremum):
 
 
 @dataclass(frozen=True, slots=True)
+class TopKPlaces(ir.Operation):
+    """Places of the greatest elements along the last axis, in i32, the greatest first, and the first of those alike."""
+
+    name: ClassVar[str] = "top_k_places"
+    count: int
+
+    def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
+        """The operand's shape, with the count in place of the last extent."""
+        operand = only(inputs)
+        outer = _without(operand.shape, len(operand.shape) - 1)
+        require_dtype(operand, _COMPARED[:-1], "the input")
+        extent = operand.fixed_shape[-1]
+        require(1 <= self.count <= extent, f"{self.count} of {extent} elements are taken")
+        return (ir.TensorType((*outer, self.count), ir.DType.I32),)
+
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
+        """Exact."""
+        (x,) = inputs
+        turned = x.astype(np.float64) if x.dtype == np.float32 else x.astype(np.int64)
+        # Not the negatives, of which the least number has none.
+        last = np.argsort(np.flip(turned, -1), axis=-1, kind="stable")
+        order = x.shape[-1] - 1 - np.flip(last, -1)
+        return (np.array(order[..., : self.count], np.int32),)
+
+
+@dataclass(frozen=True, slots=True)
 class GatherNd(ir.Operation):
     """values, indices [..., n], i32 or i64 -> for each row of the indices the part of `values` at its n numbers.
 
@@ -156,4 +182,4 @@ class UpdateSlice(ir.Operation):
         return (result,)
 
 
-OPERATIONS = (ArgMax, ArgMin, CumulativeSum, GatherNd, UpdateSlice)
+OPERATIONS = (ArgMax, ArgMin, CumulativeSum, GatherNd, TopKPlaces, UpdateSlice)

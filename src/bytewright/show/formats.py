@@ -26,6 +26,7 @@ class Format:
 
 FORMATS = (
     Format("json", json_text, "Print JSON and nothing else."),
+    Format("markdown", markdown_text, "Print Markdown and nothing else."),
     Format("html", html_text, "Write a page with pictures, and print nothing.", is_page=True),
 )
 

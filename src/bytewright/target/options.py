@@ -106,6 +106,11 @@ def parse_max_stack_alloca_size(text: str) -> int | Unlimited:
     return UNLIMITED if text == UNLIMITED.value else _option_size(text, text, zero_allowed=True)
 
 
+def parse_capacity(text: str) -> int:
+    """Parses the value of `--capacity`: a size, which may be zero."""
+    return _option_size(text, text, zero_allowed=True)
+
+
 def _option_size(size: str, text: str, *, zero_allowed: bool = False) -> int:
     try:
         return parse_size(size, zero_allowed=zero_allowed)

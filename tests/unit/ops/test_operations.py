@@ -72,7 +72,7 @@ from bytewright.ops.float_functions import (
 from bytewright.ops.interpolation import Interpolate, TflSigmoid16, TflSoftmax16
 from bytewright.ops.matmul import TflBatchMatMul
 from bytewright.ops.placement import DeviceCopy, OnDevice
-from bytewright.ops.places import ArgMax, ArgMin, CumulativeSum, GatherNd, UpdateSlice
+from bytewright.ops.places import ArgMax, ArgMin, CumulativeSum, GatherNd, TopKPlaces, UpdateSlice
 from bytewright.ops.pooling import (
     MaxPool2d,
     ReduceAll,
@@ -561,6 +561,7 @@ def test_every_operator_without_axes_is_tried() -> None:
         (ArgMax(0, I32), 1),
         (ArgMin(0, I64), 1),
         (CumulativeSum(0), 1),
+        (TopKPlaces(1), 1),
         (Conv2d(**CONVOLUTION), 3),
         (DepthwiseConv2d(**CONVOLUTION), 3),
         (GroupedConv2d(**CONVOLUTION), 3),

@@ -7,7 +7,7 @@ that only work which depends on the inputs remains.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import isfinite
+from math import isfinite, prod
 from typing import Any, NoReturn
 
 import numpy as np
@@ -211,9 +211,12 @@ class GraphBuilder:
         if key not in self.buffers:
             view = self.model.buffers[tensor.buffer]
             self.model.file.charge(len(view) * (stored.growth if stored else 1))
-            self.buffers[key] = stored.values(view, tensor.shape) if stored else bytes(view)
+            self.buffers[key] = stored.widen(view).tobytes() if stored else bytes(view)
         dtype = stored.dtype if stored else DTYPES[tensor.element_type]
-        return ir.TensorData(tensor.shape, dtype, self.buffers[key])
+        num_bytes = (
+            prod(tensor.shape) * dtype.size_bytes
+        )  # the last byte of a file may hold more than there are
+        return ir.TensorData(tensor.shape, dtype, self.buffers[key][:num_bytes])
 
     def keep(
         self,

@@ -225,6 +225,14 @@ def _image_operands(at: Conversion, axis: int = 0) -> tuple[Operand, Operand, ND
     return source, weights, array
 
 
+def emit_convolution(at: Conversion, image: str, operands: tuple[str, str], options: WindowOptions) -> str:
+    """Sums of floats: an image by weights [OC,KH,KW,IC], with a bias."""
+    _check_steps(at, options)
+    _, height, width, _ = at.type_of(operands[0]).fixed_shape
+    padding = spatial_padding(options, at.type_of(image).fixed_shape, (height, width))
+    return at.emit(Conv2d(options.stride, padding, options.dilation), (image, *operands), "sums")
+
+
 def _sliding(
     at: Conversion,
     kind: type[_Sliding],

@@ -41,6 +41,7 @@ from bytewright.ops.elementwise import (
     TflDiv,
     TflIntegerDiv,
     TflPrelu,
+    WrappingAdd,
     WrappingMul,
     WrappingSub,
 )
@@ -147,12 +148,13 @@ def _widened(
 
 
 def convert_add_n(at: Conversion, operation: ir.Operation) -> None:
-    """ADD_N: float32 tensors of one shape, added one after the other."""
+    """ADD_N: tensors of one shape, added one after the other; int32 wraps."""
     count = len(at.operator.inputs)
     at.require(count >= 2, f"{count} operands, 2 are needed")
     at.require_counts((count,))
-    operands = [at.activation_operand(position, "operand") for position in range(count)]
+    operands = [at.activation_operand(position, "operand", ir.DType.I32) for position in range(count)]
     at.require_same_dtype(*operands)
+    operation = operation if operands[0].is_float else WrappingAdd()
     shapes = {operand.shape for operand in operands}
     at.require(len(shapes) == 1, f"operands of different shapes: {sorted(shapes)}")
     total, *rest = (at.value_of(operand) for operand in operands)

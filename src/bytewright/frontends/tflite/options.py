@@ -40,6 +40,13 @@ def depthwise_options(at: Conversion) -> WindowOptions:
     return WindowOptions(*_window(at), dilation, activation, depth_multiplier=at.options.integer(3))
 
 
+def conv3d_options(at: Conversion) -> tuple[WindowOptions, Pair]:
+    """Conv3DOptions: the window over rows and columns, and the stride and dilation of its depth."""
+    padding, activation = _named(at, "Padding", 0), fused_activation(at, 4)
+    along_depth = (at.options.integer(1), at.options.integer(5, default=1))
+    return WindowOptions(padding, _pair(at, 2), _pair(at, 6, default=1), activation), along_depth
+
+
 def transpose_options(at: Conversion) -> WindowOptions:
     """TransposeConvOptions."""
     activation = fused_activation(at, 3)

@@ -3,15 +3,20 @@
 import numpy as np
 
 from bytewright import ir
-from bytewright.frontends.tflite.conversion import DTYPES, Conversion
+from bytewright.frontends.tflite.accumulator import checked_multiplier, rescale
+from bytewright.frontends.tflite.conversion import DTYPES, Conversion, Operand
 from bytewright.frontends.tflite.kernels_of import refuse_kernel
 from bytewright.frontends.tflite.shape import one_integer
 from bytewright.frontends.tflite.tiling import tiled
+from bytewright.ops.arithmetic.multiplier import Multiplier, quantize_multiplier
 from bytewright.ops.arithmetic.numerics import Numerics
+from bytewright.ops.data import Gather
 from bytewright.ops.elementwise import Equal, Select
-from bytewright.ops.places import ArgMax, ArgMin, CumulativeSum, GatherNd, UpdateSlice
+from bytewright.ops.places import ArgMax, ArgMin, CumulativeSum, GatherNd, TopKPlaces, UpdateSlice
 
 _WIDE = (ir.DType.I32, ir.DType.I64)
+# Bits that sums of int8 are computed with beside those of the values.
+_SUM_BITS = 19
 
 
 def convert_arg_extremum(at: Conversion, kind: type[ArgMax | ArgMin]) -> None:
@@ -53,7 +58,39 @@ def convert_cumsum(at: Conversion) -> None:
     axis = one_integer(at, 1, "axis")
     at.require(-rank <= axis < rank, f"axis {axis} of a tensor of rank {rank}")
     operation = CumulativeSum(axis % rank, at.options.boolean(0), at.options.boolean(1))
-    at.define(at.emit(operation, (at.value_of(source),), "sums"))
+    if source.dtype is ir.DType.I8:
+        at.define(_integer_sums(at, source, operation))
+    else:
+        at.define(at.emit(operation, (at.value_of(source),), "sums"))
+
+
+def _integer_sums(at: Conversion, source: Operand, operation: CumulativeSum) -> str:
+    """Sums of int8 with 19 more bits. The kernel of TensorFlow Lite Micro begins at the zero point's negative."""
+    own, target = at.affine(source.tensor), at.affine(at.output_tensor())
+    half = Multiplier(1 << 30, 0)
+    widened = rescale(
+        at, at.value_of(source), [half], own.zero_point, 0, ir.DType.I32, "widened", left_shift=_SUM_BITS + 1
+    )
+    sums = at.emit(operation, (widened,), "sums")
+    factor = quantize_multiplier(2 * own.scale / ((1 << _SUM_BITS + 1) * target.scale))
+    reach = (source.shape[operation.axis] * own.reach + abs(own.zero_point)) << _SUM_BITS
+    factor = checked_multiplier(at, factor, reach, target.zero_point)
+    offset = own.zero_point << _SUM_BITS
+    return rescale(at, sums, [factor], offset, target.zero_point, ir.DType.I8, "rescaled")
+
+
+def convert_top_k(at: Conversion) -> None:
+    """TOPK_V2 along the last axis: the places, of elements that are alike the first one first, and what is there."""
+    at.require_counts((2,), outputs=2)
+    source = at.activation_operand(0, "input", *_WIDE)
+    at.require_same_dtype(source)
+    rank, count = len(source.shape), one_integer(at, 1, "count")
+    at.require(rank >= 1, "a single value has no greatest ones")
+    at.require(1 <= count <= source.shape[-1], f"{count} of {source.shape[-1]} elements")
+    value = at.value_of(source)
+    places = at.emit(TopKPlaces(count), (value,), "places")
+    at.define(at.emit(Gather(rank - 1, rank - 1), (value, places), "greatest"), 0)
+    at.define(places, 1)
 
 
 def convert_one_hot(at: Conversion) -> None:

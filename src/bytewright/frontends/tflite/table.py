@@ -18,6 +18,7 @@ from bytewright.frontends.tflite.activation16 import absolute16, interpolated16,
 from bytewright.frontends.tflite.batches import convert_batch_to_space, convert_space_to_batch
 from bytewright.frontends.tflite.cast import convert_cast
 from bytewright.frontends.tflite.control import convert_if, convert_while
+from bytewright.frontends.tflite.conv3d import convert_conv3d
 from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.convolution import (
     convert_conv2d,
@@ -62,6 +63,7 @@ from bytewright.frontends.tflite.places import (
     convert_fill,
     convert_gather_nd,
     convert_one_hot,
+    convert_top_k,
     convert_update_slice,
 )
 from bytewright.frontends.tflite.pooling import convert_l2_pool, convert_pool
@@ -232,7 +234,12 @@ OPERATORS: dict[str, TfliteOperator] = {
         absent=_NO_INT64_IN_TFLM,
         int8_cost_ms=1.4,
     ),
-    "ADD_N": TfliteOperator(partial(convert_add_n, operation=Add()), types=_FLOAT),
+    "ADD_N": TfliteOperator(
+        partial(convert_add_n, operation=Add()),
+        limits="int32 wraps; tflm: float32 alone",
+        types=("float32", "int32"),
+        absent={Numerics.TFLM: ("int32",)},
+    ),
     "ARG_MAX": TfliteOperator(
         partial(convert_arg_extremum, kind=ArgMax),
         "ArgMaxOptions",
@@ -297,14 +304,22 @@ OPERATORS: dict[str, TfliteOperator] = {
         narrow_weights=_INT4,
         types=_ACTIVATIONS,
     ),
+    "CONV_3D": TfliteOperator(
+        convert_conv3d,
+        "Conv3DOptions",
+        f"constant weights; {_CLAMPS}; not with tflm",
+        types=_FLOAT,
+        cost_ms=5.0,
+        absent={Numerics.TFLM: _FLOAT},
+    ),
     "COS": TfliteOperator(partial(convert_unary, operation=Cos()), types=_FLOAT, absent=_FLOAT_ALONE),
     "CUMSUM": TfliteOperator(
         convert_cumsum,
         "CumsumOptions",
-        "constant axis; int32 and int64 wrap; tflm: float32 alone",
-        types=("float32", "int32", "int64"),
+        "constant axis; int32 and int64 wrap; int8 with tflm alone, of about 16 elements; tflm: not int32",
+        types=_BUT_INT16,
         cost_ms=2.0,
-        absent={Numerics.TFLM: INDEX_TYPES},
+        absent={Numerics.LITERT_REF: ("int8",), Numerics.TFLM: INDEX_TYPES},
     ),
     "CUSTOM 'ethos-u'": TfliteOperator(
         _convert_ethos_u, limits=f"made by Vela for {DECODED_PRODUCTS}; tflm", types=("int8",), cost_ms=5.0
@@ -389,15 +404,15 @@ OPERATORS: dict[str, TfliteOperator] = {
     "FLOOR": TfliteOperator(partial(convert_unary, operation=Floor()), types=_FLOAT, absent=_FLOAT_ALONE),
     "FLOOR_DIV": TfliteOperator(
         partial(convert_plain_binary, operation=TflFloorDiv(), dtypes=(ir.DType.I32,)),
-        limits="broadcasting; int8: of raw values; a divisor of zero is one; tflm: float32 alone",
-        types=_BOTH_AND_INT32,
-        absent={Numerics.TFLM: ("int8", "int32")},
+        limits="broadcasting; int8 and int16: of raw values; a divisor of zero is one; tflm: float32 alone",
+        types=(*_ACTIVATIONS, "int32"),
+        absent={Numerics.TFLM: ("int8", "int16", "int32")},
     ),
     "FLOOR_MOD": TfliteOperator(
         partial(convert_plain_binary, operation=TflFloorMod(), dtypes=(ir.DType.I32, ir.DType.I64)),
-        limits="broadcasting; int8: of raw values; a divisor of zero is one; tflm: float32 alone",
-        types=_BUT_INT16,
-        absent={Numerics.TFLM: ("int8", "int32", "int64")},
+        limits="broadcasting; int8 and int16: of raw values; a divisor of zero is one; tflm: float32 alone",
+        types=_NUMBERS,
+        absent={Numerics.TFLM: ("int8", "int16", "int32", "int64")},
     ),
     "FULLY_CONNECTED": TfliteOperator(
         convert_fully_connected,
@@ -771,6 +786,15 @@ OPERATORS: dict[str, TfliteOperator] = {
         cost_ms=1.5,
         types=_MOVED,
         absent={Numerics.TFLM: _MOVED},
+    ),
+    "TOPK_V2": TfliteOperator(
+        convert_top_k,
+        "TopKV2Options",
+        "constant count; raw values; not with tflm",
+        types=_NUMBERS,
+        results=("int32",),
+        cost_ms=3.0,
+        absent={Numerics.TFLM: _NUMBERS},
     ),
     "TRANSPOSE": TfliteOperator(
         convert_transpose,

@@ -4,10 +4,11 @@ import operator
 
 from bytewright import ir
 from bytewright.ir.builder import load
+from bytewright.ir.expr import both, either, equal
 from bytewright.lower.kernels.context import Template, counted, loops
 from bytewright.lower.kernels.reduction import wrapping_sum
 from bytewright.lower.scalar import Scalar, computed_on, element
-from bytewright.ops.places import ArgMax, ArgMin, CumulativeSum, GatherNd, UpdateSlice
+from bytewright.ops.places import ArgMax, ArgMin, CumulativeSum, GatherNd, TopKPlaces, UpdateSlice
 
 
 def lower_arg_extremum(template: Template, operation: ArgMax | ArgMin) -> None:
@@ -36,6 +37,38 @@ def lower_arg_extremum(template: Template, operation: ArgMax | ArgMin) -> None:
                 body.store(place, (), candidate)
         result = Scalar(ir.cast(load(place), computed_on(operation.dtype)), 0, extent - 1)
         template.epilogue.store(own, result)
+
+
+def lower_top_k(template: Template, operation: TopKPlaces) -> None:
+    """Writes the kernel of a search for the greatest elements: each is the greatest of those that come after the last.
+
+    What comes after is smaller, or alike and further on: so nothing is kept of what was found but the last.
+    """
+    source, shape, body = template.input(0), template.type(0).shape, template.body
+    extent = template.type(0).fixed_shape[-1]
+    kind = computed_on(template.type(0).dtype)
+    with loops(template.kernel, shape, range(len(shape) - 1), by_rows=False) as outer:
+        own = tuple(outer.values())
+
+        def value(place: ir.Expr | int) -> ir.Expr:
+            return element(load(source, *own, place)).expr
+
+        last = body.scalar("last", kind, value(0))
+        last_place = body.scalar("last_place", ir.DType.I32, -1)
+        with counted(body, "rank", operation.count) as rank:
+            best = body.scalar("best", kind, value(0))
+            place = body.scalar("place", ir.DType.I32, -1)
+            with body.for_("candidate", 0, extent) as candidate:
+                found = body.let("found", value(candidate))
+                is_later = both(equal(found, load(last)), candidate > load(last_place))
+                is_after = either(load(last_place) < 0, either(found < load(last), is_later))
+                is_first = load(place) < 0
+                with body.if_(both(is_after, either(is_first, found > load(best)))):
+                    body.store(best, (), found)
+                    body.store(place, (), candidate)
+            template.epilogue.store((*own, rank), Scalar(load(place), 0, extent - 1))
+            body.store(last, (), load(best))
+            body.store(last_place, (), load(place))
 
 
 def lower_gather_nd(template: Template, _: GatherNd) -> None:

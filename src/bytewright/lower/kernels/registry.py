@@ -23,6 +23,7 @@ from bytewright.lower.kernels.places import (
     lower_arg_extremum,
     lower_cumulative_sum,
     lower_gather_nd,
+    lower_top_k,
     lower_update_slice,
 )
 from bytewright.lower.kernels.pooling import lower_pool
@@ -36,7 +37,7 @@ from bytewright.ops.data import Concat, Gather, Identity, Pad, Slice, Tile, Tran
 from bytewright.ops.interpolation import TflSoftmax16
 from bytewright.ops.matmul import TflBatchMatMul
 from bytewright.ops.placement import DeviceCopy
-from bytewright.ops.places import ArgMax, ArgMin, CumulativeSum, GatherNd, UpdateSlice
+from bytewright.ops.places import ArgMax, ArgMin, CumulativeSum, GatherNd, TopKPlaces, UpdateSlice
 from bytewright.ops.pooling import (
     MaxPool2d,
     ReduceAll,
@@ -100,6 +101,7 @@ TEMPLATES: dict[type[ir.Operation], Anchor] = {
     TflSoftmax16: Anchor(lower_softmax16, takes_epilogue=False),
     Transpose: Anchor(lower_transpose),
     TransposeConv2d: Anchor(lower_transpose_conv2d),
+    TopKPlaces: Anchor(lower_top_k),
     UpdateSlice: Anchor(lower_update_slice),
     WrappingReduceSum: Anchor(lower_reduction),
 }
