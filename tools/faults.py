@@ -116,8 +116,8 @@ FAULTS = (
     Fault(
         "a fused activation clamps one too high",
         "ops/arithmetic/multiplier.py",
-        "max(quantized(low), INT8_MIN) if math.isfinite(low)",
-        "max(quantized(low) + 1, INT8_MIN) if math.isfinite(low)",
+        "max(quantized(low), bounds[0]) if math.isfinite(low)",
+        "max(quantized(low) + 1, bounds[0]) if math.isfinite(low)",
         (
             "tests/unit/ops_arithmetic/test_arithmetic_rescale.py",
             *_operators("CONV_2D", "ADD", "MAX_POOL_2D"),

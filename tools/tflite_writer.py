@@ -49,6 +49,7 @@ _ENUMERATIONS = {
     "fused_activation_function": "ActivationFunctionType",
     "weights_format": "FullyConnectedOptionsWeightsFormat",
     "out_type": "TensorType",
+    "quantized_bias_type": "TensorType",
     "output_type": "TensorType",
     "mode": "MirrorPadMode",
 }
@@ -61,6 +62,8 @@ _CONVOLUTION: dict[str, Option] = {
     "dilation_w_factor": 1,
     "dilation_h_factor": 1,
 }
+# FLOAT32 is the schema's default, and says nothing.
+_BIAS: dict[str, Option] = {"quantized_bias_type": "FLOAT32"}
 _POOL: dict[str, Option] = {
     "padding": "VALID",
     "stride_w": 1,
@@ -91,7 +94,7 @@ class _OperatorForm:
 
 
 _FORMS: dict[str, _OperatorForm] = {
-    "CONV_2D": _OperatorForm("Conv2DOptions", _CONVOLUTION, 1, 3),
+    "CONV_2D": _OperatorForm("Conv2DOptions", {**_CONVOLUTION, **_BIAS}, 1, 3),
     "DEPTHWISE_CONV_2D": _OperatorForm(
         "DepthwiseConv2DOptions", {**_CONVOLUTION, "depth_multiplier": 1}, 2, 3
     ),
@@ -102,6 +105,7 @@ _FORMS: dict[str, _OperatorForm] = {
             "weights_format": "DEFAULT",
             "keep_num_dims": False,
             "asymmetric_quantize_inputs": False,
+            **_BIAS,
         },
         5,
         5,
@@ -199,7 +203,10 @@ _FORMS: dict[str, _OperatorForm] = {
     "RESIZE_NEAREST_NEIGHBOR": _OperatorForm("ResizeNearestNeighborOptions", _RESIZE),
     "RESIZE_BILINEAR": _OperatorForm("ResizeBilinearOptions", _RESIZE),
     "TRANSPOSE_CONV": _OperatorForm(
-        "TransposeConvOptions", {"padding": "SAME", "stride_w": 1, "stride_h": 1, **_ACTIVATION}, 4, 4
+        "TransposeConvOptions",
+        {"padding": "SAME", "stride_w": 1, "stride_h": 1, **_ACTIVATION, **_BIAS},
+        4,
+        4,
     ),
     "BATCH_MATMUL": _OperatorForm(
         "BatchMatMulOptions", {"adj_x": False, "adj_y": False, "asymmetric_quantize_inputs": False}
@@ -225,6 +232,8 @@ _FORMS: dict[str, _OperatorForm] = {
     "CUMSUM": _OperatorForm("CumsumOptions", {"exclusive": False, "reverse": False}, 1, 1),
     "DYNAMIC_UPDATE_SLICE": _OperatorForm("DynamicUpdateSliceOptions", {}, 1, 1),
     "GATHER_ND": _OperatorForm("GatherNdOptions", {}, 1, 1),
+    "IF": _OperatorForm("IfOptions", {"then_subgraph_index": 0, "else_subgraph_index": 0}, 1, 1),
+    "WHILE": _OperatorForm("WhileOptions", {"cond_subgraph_index": 0, "body_subgraph_index": 0}, 1, 1),
     "L2_POOL_2D": _OperatorForm("Pool2DOptions", _POOL, 1, 1),
     "ONE_HOT": _OperatorForm("OneHotOptions", {"axis": -1}, 1, 1),
     "SCATTER_ND": _OperatorForm("ScatterNdOptions", {}, 1, 1),

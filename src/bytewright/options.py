@@ -24,6 +24,7 @@ from bytewright.base.option import (
     Texts,
     chosen,
     declarations,
+    two_sides,
     words,
 )
 from bytewright.ops.arithmetic.numerics import Numerics
@@ -58,6 +59,19 @@ class Optimize(Enum):
     BALANCED = "balanced"
     SPEED = "speed"
     SIZE = "size"
+
+
+class KernelCode(Enum):
+    """What stands in the C of kernels.
+
+    AUTO: Instructions of the core, also as statements of assembler.
+    INTRINSICS: Of them, those that compilers have functions for.
+    PORTABLE: C99 alone.
+    """
+
+    AUTO = "auto"
+    INTRINSICS = "intrinsics"
+    PORTABLE = "portable"
 
 
 class Weights(Enum):
@@ -121,11 +135,11 @@ def parse_pin_option(text: str) -> Pin:
     Raises:
         OptionSyntaxError: It is not of that form.
     """
-    pattern, separator, place = text.rpartition("=")
+    pattern, place = two_sides(text, "PATTERN=POOL", at_last=True)
     names, plus, offset = place.partition("+")
     first, *others = names.split(",")
     pools = (first, *others)
-    if not separator or not pattern or not all(pools):
+    if not all(pools):
         raise OptionSyntaxError(f"'{text}' is not PATTERN=POOL")
     if len(set(pools)) < len(pools):
         raise OptionSyntaxError(f"'{text}' names a pool twice")
@@ -156,10 +170,7 @@ def parse_kernel_option(text: str) -> KernelBinding:
     Raises:
         OptionSyntaxError: It is not of that form.
     """
-    pattern, _, symbol = text.rpartition("=")
-    if not pattern or not symbol:
-        raise OptionSyntaxError(f"'{text}' is not PATTERN=SYMBOL")
-    return KernelBinding(pattern, symbol)
+    return KernelBinding(*two_sides(text, "PATTERN=SYMBOL", at_last=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,9 +196,9 @@ def parse_on_option(text: str) -> On:
     Raises:
         OptionSyntaxError: It is not of that form.
     """
-    pattern, _, place = text.rpartition("=")
+    pattern, place = two_sides(text, "PATTERN=DEVICE[.POOL]", at_last=True)
     device, dot, pool = place.partition(".")
-    if not pattern or not device or (dot and not pool):
+    if not device or (dot and not pool):
         raise OptionSyntaxError(f"'{text}' is not PATTERN=DEVICE[.POOL]")
     return On(pattern, device, pool or None)
 
@@ -209,10 +220,7 @@ def parse_state_option(text: str) -> StatePair:
     Raises:
         OptionSyntaxError: It is not of that form.
     """
-    given, _, result = text.partition("=")
-    if not given or not result:
-        raise OptionSyntaxError(f"'{text}' is not INPUT=OUTPUT")
-    return StatePair(given, result)
+    return StatePair(*two_sides(text, "INPUT=OUTPUT"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,6 +283,15 @@ class Options:
             "What kernels trade for each other where they can: flash for speed, speed for flash, or neither.",
         ),
     ] = Optimize.BALANCED
+    kernel_code: Annotated[
+        KernelCode,
+        Option(
+            Choice(KernelCode),
+            "What stands in the C of kernels: instructions of the core, also in assembler; only those that compilers "
+            "have functions for; or plain C.",
+            flag="--kernels",
+        ),
+    ] = KernelCode.AUTO
     signature: Annotated[
         str | None, Option(Text("NAME"), "The signature to compile, where the file has several.")
     ] = None
@@ -383,6 +400,7 @@ class Arguments(TypedDict, total=False):
     io: str
     rows: str
     optimize: str
+    kernel_code: str
     signature: str | None
     state: str | Iterable[str]
     batch_max: int | None

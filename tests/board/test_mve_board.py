@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import bytewright
+from bytewright import ir
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.run import run_batch, run_bundle
 from bytewright.lower.isa.mve.convolve import convolve
@@ -74,6 +75,17 @@ def test_whole_pixels(tmp_path: Path, kind: Kind, compiler: str) -> None:
 
 @pytest.mark.parametrize("kind", list(Kind))
 @pytest.mark.parametrize("compiler", COMPILERS)
+def test_whole_pixels_of_16_bits(tmp_path: Path, kind: Kind, compiler: str) -> None:
+    """Weights of -1 to 1, so that sums are as far from the ends of 32 bits as those of bytes."""
+    sizes = [(num_pixels, *each) for num_pixels in (1, 2) for each in CONVOLUTIONS[::2]]
+    instructions = [convolve(*size, kind, element=ir.DType.I16) for size in sizes]
+    instructions += [convolve(1, 13, 9, kind, is_uniform=True, element=ir.DType.I16)]
+    program = ScaledProgram(instructions, most_weight=1, least_shift=int(kind is Kind.SINGLE))
+    assert_equals_evaluated(program, tmp_path, compiler)
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("compiler", COMPILERS)
 def test_whole_pixels_of_depthwise(tmp_path: Path, kind: Kind, compiler: str) -> None:
     instructions = [sum_taps(*each, kind, has_limits=i % 2 == 0) for i, each in enumerate(DEPTHWISE)]
     program = ScaledProgram(instructions, most_weight=85, least_shift=int(kind is Kind.SINGLE))
@@ -99,6 +111,12 @@ def assert_equals_on_board(model: RandomModel, folder: Path, number: int, numeri
 @pytest.mark.parametrize("number", some(range(8), every=3))
 def test_convolutions(tmp_path: Path, number: int) -> None:
     assert_equals_on_board(random_convolution(number, "int8"), tmp_path / "m", number, Numerics.LITERT_REF)
+
+
+@pytest.mark.parametrize("number", some(range(40, 52), every=4))
+def test_networks_of_16_bits(tmp_path: Path, number: int) -> None:
+    model = (random_convolution, random_reduction, random_network)[number % 3](number, "int16")
+    assert_equals_on_board(model, tmp_path / "m", number, Numerics.LITERT_REF)
 
 
 @pytest.mark.parametrize("number", some(range(16), every=3))

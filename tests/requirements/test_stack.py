@@ -388,7 +388,7 @@ def test_s10_the_limit_is_of_the_whole_path_and_exact(tmp_path: Path) -> None:
 
 def test_s10_what_cannot_move_fails_with_path_and_sums() -> None:
     module, total = three_deep(N, STACK, LOCAL), 2 * N + 3 * ALLOWANCE
-    assert planned(module, target_of(max_stack=total)).trial.stack[0].size_bytes == total
+    assert planned(module, target_of(max_stack=total)).trial.stored.stack[0].size_bytes == total
     text = refusal(module, target_of(max_stack=total - 1))
     assert f"needs {total} B; its limit is {total - 1} B: 1 B too few" in text
     path = f"main 0 B + {ALLOWANCE} B -> m_outer {N} B + {ALLOWANCE} B -> m_inner {N} B + {ALLOWANCE} B"

@@ -16,6 +16,7 @@ from bytewright.execute.host import run_program
 from bytewright.execute.object_cache import ObjectCache
 from bytewright.execute.objects import compile_object
 from bytewright.execute.run import run_bundle
+from bytewright.execute.settings import Settings
 from bytewright.inspect.stack.compile_call_graphs import compile_call_graphs
 from support.tiny_bundle import COUNT, write_tiny_bundle
 
@@ -265,7 +266,7 @@ def test_a_second_run_compiles_nothing(tmp_path: Path, cache: Path, compiler: Co
     second = run_bundle(bundle, INPUTS, options=options)
     assert [a.tobytes() for a in second.outputs] == [a.tobytes() for a in first.outputs]
     assert compiler.num_calls == calls
-    run_program(read_bundle(bundle), [INPUTS], options=options)  # without -fPIC: other objects
+    run_program(read_bundle(bundle), [INPUTS], Settings(options))  # without -fPIC: other objects
     assert compiler.num_calls > calls
 
 

@@ -11,6 +11,7 @@ import bytewright
 from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.scalar_functions import MATH_FUNCTIONS, SCALAR_FUNCTIONS
 from bytewright.ops.arithmetic import rescale
+from bytewright.ops.arithmetic.dynamic import dynamic_scale, dynamic_zero_point
 from support.parsing import parse_module
 
 TOP = 2**31 - 1
@@ -18,6 +19,7 @@ EDGES = np.array([0, 1, 2, 3, 5, 2**29, 2**30 - 1, 2**30, TOP])
 X = np.unique(np.concatenate([EDGES, -EDGES, [-TOP - 1], np.random.default_rng(1).integers(-TOP, TOP, 300)]))
 SHORT = X[np.abs(X) < 2**30]
 SMALL = np.arange(-300, 301)
+RANGES = SMALL.astype(np.float32), SMALL.astype(np.float32) * np.float32(-0.7)
 
 
 def divided(total: np.ndarray, count: int) -> np.ndarray:
@@ -75,6 +77,17 @@ CASES = [
         for s in (0, 1, 31)
     ),
     *((f"single_round(x[i], {TOP}, {s})", X, rescale.single_round(X, TOP, 31 + s)) for s in (0, 30)),
+    *((f"scale_half_up(x[i], 32767, {s})", X, rescale.single_round(X, 32767, s)) for s in (15, 46)),
+    *(
+        (f"scale_high(x[i], {29000 << 16}, {s})", SHORT, rescale.single_round(SHORT, 29000, 15 + s))
+        for s in (1, 7, 30)
+    ),
+    ("scale_half_up_wide(i64(x[i]) * 65535:i64, 32767, 31)", X, rescale.single_round(X * 65535, 32767, 31)),
+    (
+        "real_round_wide(i64(x[i]) * 65536:i64, 0.00000762939453125:f64, -100.0:f64, 100.0:f64)",
+        X,
+        rescale.real_round(np.clip(X, -200, 200), 0.5),
+    ),
     ("scale_linear(x[i], 1500000001, -77:i64, 40)", X, (X * 1500000001 - 77) >> 40),
     ("real_round(x[i], 0.5:f64, -100.0:f64, 100.0:f64)", X, rescale.real_round(np.clip(X, -200, 200), 0.5)),
     (f"float_round(x[i], {SCALE}:f32, {ABOVE}:f32)", X, nearest(X, SCALE, ABOVE)),
@@ -90,6 +103,13 @@ CASES = [
         SMALL,
         nearest(SMALL, 0.5, (SMALL * -3.0 * SCALE + ABOVE).astype(np.float32)),
     ),
+    # Of ranges from below zero to above it, and of such as hold nothing but zero.
+    (
+        "i32(dynamic_scale(f32(x[i]), f32(x[i]) * -0.7:f32) * 1048576.0:f32)",
+        SMALL,
+        (dynamic_scale(*RANGES) * np.float32(2**20)).astype(np.int64),
+    ),
+    ("dynamic_zero_point(f32(x[i]), f32(x[i]) * -0.7:f32)", SMALL, dynamic_zero_point(*RANGES)),
     ("divide_round(x[i], 7)", SHORT, divided(SHORT, 7)),
     ("divide_round(x[i], 8)", SHORT, divided(SHORT, 8)),
     (f"i32(multiply_q31(i64(x[i]), {TOP}:i64))", X, rescale.high_multiply(X, TOP)),
@@ -98,6 +118,8 @@ CASES = [
         (f"i32({name}(i64(x[i]) * {LONG}:i64, {OTHER}:i64) >> 32:i64)", X, high)
         for name, (_, high) in WRAPPING.items()
     ),
+    ("i32(floor_quotient(f32(x[i]), 7.0:f32))", SMALL, SMALL // 7),
+    ("i32(floor_remainder(f32(x[i]), -7.0:f32))", SMALL, SMALL % -7),
     ("i32(shift_round(i64(x[i]), 3:i64))", X, np.floor(X / 8 + 0.5).astype(np.int64)),
 ]
 

@@ -51,6 +51,8 @@ class Stream:
 
 KEPT = (
     *(Stream(OWN / f"{name}.tflite") for name in ("average", "lstm", "bidirectional_lstm")),
+    # An LSTM of Keras that is stateful: variables, and a loop over time.
+    *(Stream(EXPORTS / "keras" / f"legacy_lstmst_{form}.tflite") for form in ("float", "open")),
     *(Stream(ZOO / f"{name}.tflite", has_features=True) for name in ("mww_choo", "mww_hey_jarvis_v2")),
 )
 TIED = (

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 Shape = tuple[int, ...]
 INT8_AND_FLOAT = ("int8", "float32")
-NUMBERS = (*INT8_AND_FLOAT, "int32", "int64")
+BUT_INT16 = (*INT8_AND_FLOAT, "int32", "int64")
+NUMBERS = (*BUT_INT16, "int16")
 FLOAT = ("float32",)
 BOOL = ("bool",)
 # Of which TensorFlow Lite Micro has no kernel for some types that are drawn.
@@ -35,8 +36,8 @@ def _unary(draft: Draft) -> RandomModel:
     shape = _any_shape(draft)
     source, target = draft.affine(), draft.affine()
     if draft.kind == "EXP":
-        source = (min(source[0], 2.0**-5), source[1])
-    if draft.kind in ("SQRT", "RSQRT"):
+        source = (min(source[0], 2.0**-5 if draft.is_int8 else 2.0**-10), source[1])
+    if draft.kind in ("SQRT", "RSQRT") and draft.is_int8:
         source = (source[0], -128)
     if draft.kind in ("SQRT", "RSQRT", "LOG"):
         draft.domain = "positive"
@@ -74,8 +75,8 @@ def _binary(draft: Draft) -> RandomModel:
     """A function of two elements: inputs, an input and a constant on either side, or one input twice."""
     draw = draft.draw
     is_comparison = draft.kind.split("_")[0] in ("EQUAL", "NOT", "GREATER", "LESS")
-    if draft.kind in ("DIV", "POW"):
-        draft.domain = "not zero" if draft.kind == "DIV" else "positive"
+    if draft.kind in ("DIV", "FLOOR_DIV", "FLOOR_MOD", "POW"):
+        draft.domain = "positive" if draft.kind == "POW" else "not zero"
     form = draw(st.sampled_from(["same", "same", "broadcast", "constant", "scalar", "twice"]))
     first_shape, second_shape = _two_shapes(draft, form)
     shape = tuple(np.broadcast_shapes(first_shape, second_shape))
@@ -84,7 +85,7 @@ def _binary(draft: Draft) -> RandomModel:
     if form == "twice":
         second = first
     elif form in ("constant", "scalar"):
-        keywords = {"scale": two[0], "zero_point": two[1]} if draft.is_int8 else {}
+        keywords = {"scale": two[0], "zero_point": two[1]} if draft.is_quantised else {}
         second = draft.builder.constant("second", _constant(draft, second_shape), **keywords)
     else:
         second = draft.input(second_shape, two)
@@ -130,6 +131,22 @@ def _quantisations(draft: Draft, is_comparison: bool) -> list[tuple[float, int]]
     return [one, two, target]
 
 
+def _quotient(draft: Draft) -> RandomModel:
+    """Of integers by constants that are neither 0 nor -1, with which the references end the process."""
+    if draft.dtype == "float32" or (draft.kind == "DIV" and draft.is_int8):
+        return _div(draft) if draft.kind == "DIV" else _binary(draft)
+    shape = _any_shape(draft)
+    divisors = shape[-1:] if draft.draw(st.booleans()) else (1,)
+    values = draft.weights(divisors)
+    values = np.where(np.abs(values.astype(np.float64)) <= 1, values.dtype.type(7), values)
+    affine = draft.affine()
+    keywords = {"scale": affine[0], "zero_point": affine[1]} if draft.is_int8 else {}
+    x, y = draft.input(shape, affine), draft.output(shape, affine)
+    divisor = draft.builder.constant("divisor", values, **keywords)
+    draft.builder.operator(draft.kind, [x, divisor], [y])
+    return draft.finish([y], x=shape, divisors=divisors)
+
+
 def _prelu(draft: Draft) -> RandomModel:
     """Slopes for each channel, as Keras shares them, for each element, or one for all."""
     shape = _any_shape(draft, 2, 4)
@@ -168,7 +185,7 @@ def _select(draft: Draft) -> RandomModel:
 
 def _cast(draft: Draft) -> RandomModel:
     """To any of the types that are cast, of values of any quantisation."""
-    target = draft.draw(st.sampled_from(("int8", "float32", "int32", "int64", "uint8", "bool")))
+    target = draft.draw(st.sampled_from(("int8", "int16", "float32", "int32", "int64", "uint8", "bool")))
     shape = _any_shape(draft)
     x = draft.input(shape, None)
     y = draft.builder.tensor("output", shape, target)
@@ -179,7 +196,8 @@ def _cast(draft: Draft) -> RandomModel:
 def _reduction(draft: Draft) -> RandomModel:
     """Over some axes, which may count from the end; a sum's scale grows with what it is of."""
     draw = draft.draw
-    shape = _any_shape(draft, 2, 4)
+    # Products of more floats leave their range.
+    shape = _any_shape(draft, 2, 4, 2 if draft.kind == "REDUCE_PROD" else 6)
     rank = len(shape)
     axes = draw(st.lists(st.integers(0, rank - 1), min_size=1, max_size=rank - 1, unique=True))
     keep = draw(st.booleans())
@@ -220,11 +238,13 @@ MAKERS = {
     **dict.fromkeys(("EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL", "NOT_EQUAL"), _binary),
     **dict.fromkeys(("MAXIMUM", "MINIMUM", "POW", "SQUARED_DIFFERENCE"), _binary),
     **dict.fromkeys(("LOGICAL_AND", "LOGICAL_OR"), _binary),
-    **dict.fromkeys(("REDUCE_MAX", "REDUCE_MIN", "SUM"), _reduction),
+    **dict.fromkeys(
+        ("REDUCE_ALL", "REDUCE_ANY", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD", "SUM"), _reduction
+    ),
     **dict.fromkeys(("SELECT", "SELECT_V2"), _select),
     "CAST": _cast,
     "ADD_N": _add_n,
-    "DIV": _div,
+    **dict.fromkeys(("DIV", "FLOOR_DIV", "FLOOR_MOD"), _quotient),
     "LOGICAL_NOT": _logical_not,
     "L2_NORMALIZATION": _rows,
     "LOG_SOFTMAX": _rows,
@@ -233,12 +253,24 @@ MAKERS = {
 TYPES = {
     **dict.fromkeys(MAKERS, INT8_AND_FLOAT),
     **dict.fromkeys(
-        ("ADD_N", "CEIL", "COS", "FLOOR", "L2_NORMALIZATION", "POW", "ROUND", "SIGN", "SIN", "SQUARE"), FLOAT
+        ("CEIL", "COS", "FLOOR", "L2_NORMALIZATION", "POW", "ROUND", "SIGN", "SIN", "SQUARE"), FLOAT
     ),
     **dict.fromkeys(("LOGICAL_AND", "LOGICAL_NOT", "LOGICAL_OR"), BOOL),
-    **dict.fromkeys(("GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL"), NUMBERS),
+    **dict.fromkeys(("GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL"), BUT_INT16),
     **dict.fromkeys(("MAXIMUM", "MINIMUM"), NUMBERS),
     "SQUARED_DIFFERENCE": (*INT8_AND_FLOAT, "int32"),
-    **dict.fromkeys(("EQUAL", "NOT_EQUAL", "SELECT", "SELECT_V2"), (*NUMBERS, "bool")),
+    **dict.fromkeys(("EQUAL", "NOT_EQUAL"), (*BUT_INT16, "bool")),
+    **dict.fromkeys(("SELECT", "SELECT_V2"), (*NUMBERS, "bool")),
+    **dict.fromkeys(("EXP", "GELU", "LOG", "RSQRT"), (*INT8_AND_FLOAT, "int16")),
+    "ABS": (*INT8_AND_FLOAT, "int16", "int32"),
+    "ADD_N": ("float32", "int32"),
+    "DIV": (*INT8_AND_FLOAT, "int32"),
+    "FLOOR_DIV": (*INT8_AND_FLOAT, "int16", "int32"),
+    "FLOOR_MOD": NUMBERS,
+    **dict.fromkeys(("NEG", "SUM"), BUT_INT16),
+    "SIGN": ("float32", "int32"),
+    **dict.fromkeys(("REDUCE_ALL", "REDUCE_ANY"), BOOL),
+    **dict.fromkeys(("REDUCE_MAX", "REDUCE_MIN"), NUMBERS),
+    "REDUCE_PROD": ("float32", "int32", "int64"),
     "CAST": (*NUMBERS, "uint8", "bool"),
 }

@@ -21,10 +21,11 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 from numpy.typing import NDArray
 
 from bytewright.frontends.tflite.against import tflm
-from support import random_elements, random_moves
+from support import random_elements, random_moves, random_places
 from tflite_writer import OPTIONAL, ModelBuilder
 
 DTYPES = ("int8", "float32")
+WITH_INT16 = ("int8", "int16", "float32")
 ACTIVATIONS = ("NONE", "RELU", "RELU6", "RELU_N1_TO_1")
 FINE = "fine"  # a temper of quantisations
 
@@ -81,10 +82,12 @@ def _array(
         )
     if dtype != "float32":
         bounds = np.iinfo(dtype)
+        # The zero point of int16 is 0; that of int8 is drawn so that all is positive.
+        least = 1 if (dtype, domain) == ("int16", "positive") else bounds.min
         if seed in (0, 1) and dtype != "uint8":
-            return np.full(shape, bounds.min if seed == 0 else bounds.max, dtype)
+            return np.full(shape, least if seed == 0 else bounds.max, dtype)
         if bounds.bits <= 16:
-            return generator.integers(bounds.min, bounds.max, shape, endpoint=True).astype(dtype)
+            return generator.integers(least, bounds.max, shape, endpoint=True).astype(dtype)
         return _integers(generator, shape, dtype)
     values = (generator.integers(-64, 65, shape) / 8).astype(np.float32)
     if domain == "positive":
@@ -112,8 +115,15 @@ class Draft:
     def is_int8(self) -> bool:
         return self.dtype == "int8"
 
-    def affine(self) -> tuple[float, int]:
-        """A scale and a zero point."""
+    @property
+    def is_quantised(self) -> bool:
+        return self.dtype in ("int8", "int16")
+
+    def affine(self, dtype: str = "") -> tuple[float, int]:
+        """A scale and a zero point; of int16 that is 0, and the scale 2^8 times finer."""
+        if (dtype or self.dtype) == "int16":
+            exact = st.sampled_from([2.0**power for power in range(-16, -5)])
+            return self.draw(st.one_of(exact, st.floats(2.0**-16, 2.0**-6, width=32))), 0
         scale = self.draw(
             st.one_of(
                 st.sampled_from([2.0**power for power in range(-8, 3)]),
@@ -124,7 +134,7 @@ class Draft:
         return scale, zero_point
 
     def tensor(self, name: str, shape: Sequence[int], affine: tuple[float, int] | None) -> int:
-        if self.dtype not in ("int8", "uint8") or affine is None:
+        if self.dtype not in ("int8", "int16", "uint8") or affine is None:
             return self.builder.tensor(name, shape, self.dtype)
         return self.quantised(name, shape, self.dtype, affine)
 
@@ -160,6 +170,8 @@ class Draft:
     def weights(self, shape: Sequence[int]) -> NDArray[Any]:
         if self.is_int8:
             return self.generator.integers(-127, 128, shape).astype(np.int8)
+        if self.dtype == "int16":
+            return self.generator.integers(-32767, 32768, shape).astype(np.int16)
         if self.dtype in ("int32", "int64"):
             return _integers(self.generator, tuple(shape), self.dtype)
         if self.dtype == "bool":
@@ -223,7 +235,10 @@ def _channel_scales(
     """Weight scales and an output scale; `reach` is what accumulators typically come to."""
     draw = draft.draw
     count = draw(st.sampled_from([1, channels]))
-    temper = draw(st.sampled_from(["typical", "typical", "power of two", "large", "tiny", FINE, FINE, FINE]))
+    tempers = ["typical", "typical", "power of two", "large", "tiny", FINE, FINE, FINE]
+    if draft.dtype == "int16":
+        tempers.remove("large")  # scaled accumulators beyond 32 bits are refused
+    temper = draw(st.sampled_from(tempers))
     if temper == "power of two":
         scales = [2.0 ** draw(st.integers(-9, -3)) for _ in range(count)]
         output = input_scale * scales[0] * 2.0 ** draw(st.integers(1, 12))
@@ -263,11 +278,12 @@ def _weighted(
     """CONV_2D, DEPTHWISE_CONV_2D, FULLY_CONNECTED, or TRANSPOSE_CONV, which is given the shape of its result."""
     draw, builder = draft.draw, draft.builder
     weights = draft.weights(weights_shape)
+    weights = (weights >> 8).astype(np.int8) if draft.dtype == "int16" else weights
     taps = weights.size // channels
     has_bias = not bias_may_be_absent or draw(st.booleans())
     activation = draw(st.sampled_from(ACTIVATIONS))
     bias_index = OPTIONAL
-    if draft.is_int8:
+    if draft.is_quantised:
         affine = draft.affine()
         scales, output_scale = _channel_scales(draft, channels, affine[0], 70 * 70 * float(np.sqrt(taps)))
         is_fine = FINE in draft.facts
@@ -276,11 +292,14 @@ def _weighted(
         source = draft.input(source_shape, affine)
         weights_index = builder.constant("weights", weights, scale=scales, quantized_dimension=axis)
         if has_bias:
-            most = 1 << (5 if is_fine else 14)
-            bias = draft.generator.integers(-most, most, channels).astype(np.int32)
+            bias_dtype = _bias_dtype(draft)
+            most = 1 << (5 if is_fine else 14 if draft.is_int8 else 22)
+            bias = draft.generator.integers(-most, most, channels).astype(bias_dtype)
+            if draft.dtype == "int16" and bias_dtype is np.int32:
+                options = {**options, "quantized_bias_type": "INT32"}
             bias_scales = [affine[0] * scale for scale in scales]
             bias_index = builder.constant("bias", bias, scale=bias_scales)
-        zero_point = draw(st.integers(-64, 64)) if is_fine else draft.affine()[1]
+        zero_point = draw(st.integers(-64, 64)) if is_fine and draft.is_int8 else draft.affine()[1]
         output = draft.output(output_shape, (output_scale, zero_point))
     else:
         source = draft.input(source_shape, None)
@@ -295,6 +314,13 @@ def _weighted(
     builder.operator(draft.kind, operands, [output], activation=activation, **options)
     facts = {**options, "x": source_shape, "w": weights_shape, "activation": activation}
     return draft.finish([output], **facts, bias=has_bias, temper=draft.facts)
+
+
+def _bias_dtype(draft: Draft) -> type[np.int32 | np.int64]:
+    """int64 or int32 under int16, where all kernels have both."""
+    if draft.is_int8 or (draft.kind in ("CONV_2D", "FULLY_CONNECTED") and draft.draw(st.booleans())):
+        return np.int32
+    return np.int64
 
 
 def _convolution(draft: Draft) -> RandomModel:
@@ -346,6 +372,25 @@ def _transposed(draft: Draft) -> RandomModel:
     return _weighted(draft, source, (channels, *kernel, depth), result, channels, 0, True, options)
 
 
+def _volumes(draft: Draft) -> RandomModel:
+    """A convolution of three axes, by LiteRT's rules for each."""
+    draw = draft.draw
+    extents, depth, channels = _shape(draft, 3, 5), draw(st.integers(1, 4)), draw(st.integers(1, 4))
+    padding, activation = draw(st.sampled_from(["SAME", "VALID"])), draw(st.sampled_from(ACTIVATIONS))
+    kernel = tuple(draw(st.integers(1, min(3, extent))) for extent in extents)
+    stride = tuple(draw(st.integers(1, 2)) for _ in extents)
+    taken = [e if padding == "SAME" else e - k + 1 for e, k in zip(extents, kernel, strict=True)]
+    result = tuple((extent + step - 1) // step for extent, step in zip(taken, stride, strict=True))
+    batch = draw(st.integers(1, 2))
+    x, y = draft.input((batch, *extents, depth), None), draft.output((batch, *result, channels), None)
+    weights = draft.builder.constant("weights", draft.weights((*kernel, depth, channels)))
+    bias = [draft.builder.constant("bias", draft.weights((channels,)))] if draw(st.booleans()) else []
+    options = dict(zip(("stride_d", "stride_h", "stride_w"), stride, strict=True))
+    facts = {"padding": padding, "activation": activation}
+    draft.builder.operator(draft.kind, [x, weights, *bias], [y], **facts, **options)
+    return draft.finish([y], x=extents, kernel=kernel, stride=stride, **facts)
+
+
 def _resize(draft: Draft) -> RandomModel:
     draw = draft.draw
     source_shape = (draw(st.sampled_from([1, 1, 2])), *_shape(draft, 3, 7))
@@ -385,11 +430,12 @@ def _batch_matmul(draft: Draft) -> RandomModel:
     operands: list[int] = []
     for number, (shape, affine) in enumerate(zip(shapes, affines, strict=True)):
         if (form, number) in (("weights", 1), ("first", 0)):
-            keywords = {"scale": affine[0], "zero_point": affine[1]} if draft.is_int8 else {}
+            keywords = {"scale": affine[0], "zero_point": affine[1]} if draft.is_quantised else {}
             operands.append(draft.builder.constant("constant", draft.weights(shape), **keywords))
         else:
             operands.append(draft.input(shape, affine))
     less = draw(st.one_of(st.sampled_from([2.0**power for power in (1, 6, 12, 40)]), st.floats(2.0, 2.0**14)))
+    less *= 1 if draft.is_int8 else 2.0**8
     target = float(np.float32(affines[0][0] * affines[1][0] * less)), draft.affine()[1]
     result = (*np.broadcast_shapes(*outer), height, width)
     output = draft.output(result, target)
@@ -465,19 +511,24 @@ def _binary(draft: Draft) -> RandomModel:
         second_shape = (1,)
     shape = tuple(np.broadcast_shapes(first_shape, second_shape))
     one, two, target = draft.affine(), draft.affine(), draft.affine()
+    options: dict[str, Any] = {}
+    if draft.dtype == "int16" and draft.kind == "MUL":
+        target = (max(target[0], float(np.float32(1.01 * one[0] * two[0]))), 0)
+    elif draft.dtype == "int16":
+        options["pot_scale_int16"] = False
     first = draft.input(first_shape, one)
     if form == "twice":
         two, second = one, first
     elif form in ("constant", "scalar"):
         values = draft.weights(second_shape)
-        keywords = {"scale": two[0], "zero_point": two[1]} if draft.is_int8 else {}
+        keywords = {"scale": two[0], "zero_point": two[1]} if draft.is_quantised else {}
         second = draft.builder.constant("second", values, **keywords)
     else:
         second = draft.input(second_shape, two)
     operands = [second, first] if form != "twice" and draw(st.booleans()) else [first, second]
     output = draft.output(shape, target)
     activation = draw(st.sampled_from(ACTIVATIONS))
-    draft.builder.operator(draft.kind, operands, [output], activation=activation)
+    draft.builder.operator(draft.kind, operands, [output], activation=activation, **options)
     facts = {"form": form, "a": first_shape, "b": second_shape, "activation": activation}
     return draft.finish([output], **facts, quantisation=(one, two, target))
 
@@ -486,7 +537,9 @@ def _unary(draft: Draft) -> RandomModel:
     shape = _any_shape(draft)
     source_affine = draft.affine()
     target = source_affine if draft.draw(st.booleans()) else draft.affine()
-    if draft.kind == "LOGISTIC":
+    if draft.kind in ("LOGISTIC", "TANH") and draft.dtype == "int16":
+        target = (1.0 / 32768, 0)
+    elif draft.kind == "LOGISTIC":
         target = (1.0 / 256, -128)
     elif draft.kind == "TANH":
         target = (1.0 / 128, 0)
@@ -494,7 +547,9 @@ def _unary(draft: Draft) -> RandomModel:
         target = source_affine
     options: dict[str, Any] = {}
     if draft.kind == "LEAKY_RELU":
-        options["alpha"] = draft.draw(st.sampled_from([0.0, 0.1, 0.25, 1.0, 1.5, -0.3]))
+        options["alpha"] = draft.draw(
+            st.sampled_from([0.0, 0.1, 0.25, 1.0, 1.5, -0.3 if draft.is_int8 else 0.3])
+        )
     source = draft.input(shape, source_affine)
     output = draft.output(shape, target)
     draft.builder.operator(draft.kind, [source], [output], **options)
@@ -506,17 +561,18 @@ def _softmax(draft: Draft) -> RandomModel:
     affine = draft.affine()
     beta = draft.draw(st.sampled_from([1.0, 1.0, 0.25, 2.0]))
     source = draft.input(shape, affine)
-    output = draft.output(shape, (1.0 / 256, -128))
+    output = draft.output(shape, (1.0 / 32768, 0) if draft.dtype == "int16" else (1.0 / 256, -128))
     draft.builder.operator(draft.kind, [source], [output], beta=beta)
     return draft.finish([output], x=shape, beta=beta, quantisation=affine)
 
 
 def _quantize(draft: Draft) -> RandomModel:
     shape = _any_shape(draft)
-    affine, target = draft.affine(), draft.affine()
+    # Both references have uint8 on one side alone, and not beside float32 or int16.
+    results = {"int8": ["int8", "uint8", "int16"], "uint8": ["int8"]}
+    dtype = draft.draw(st.sampled_from(results.get(draft.dtype, ["int8", "int16"])))
+    affine, target = draft.affine(), draft.affine(dtype)
     source = draft.input(shape, affine)
-    # Both references have uint8 on one side alone, and not beside float32.
-    dtype = draft.draw(st.sampled_from(["int8", "uint8"])) if draft.is_int8 else "int8"
     output = draft.quantised("output", shape, dtype, target)
     draft.builder.operator(draft.kind, [source], [output])
     return draft.finish([output], x=shape, result=dtype, quantisation=(affine, target))
@@ -556,7 +612,7 @@ def _pad(draft: Draft) -> RandomModel:
     output = draft.output(result, affine)
     operands = [source, draft.integers("paddings", widths)]
     if draft.kind == "PADV2":
-        keywords = {"scale": affine[0], "zero_point": affine[1]} if draft.is_int8 else {}
+        keywords = {"scale": affine[0], "zero_point": affine[1]} if draft.is_quantised else {}
         operands.append(draft.builder.constant("value", draft.weights((1,)), **keywords))
     draft.builder.operator(draft.kind, operands, [output])
     return draft.finish([output], x=shape, widths=widths, quantisation=affine)
@@ -693,6 +749,9 @@ def _transpose(draft: Draft) -> RandomModel:
 
 _MAKERS: dict[str, Callable[[Draft], RandomModel]] = {
     **random_elements.MAKERS,
+    **random_places.MAKERS,
+    "CONV_3D": _volumes,
+    "L2_POOL_2D": _pool,
     "ADD": _binary,
     "AVERAGE_POOL_2D": _pool,
     "BATCH_TO_SPACE_ND": random_moves.space_and_batch,
@@ -741,26 +800,37 @@ _MAKERS: dict[str, Callable[[Draft], RandomModel]] = {
     "TRANSPOSE_CONV": _transposed,
 }
 OPERATORS = tuple(sorted(_MAKERS))
+_OF_INT16 = (
+    *("AVERAGE_POOL_2D", "BATCH_MATMUL", "CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "LEAKY_RELU"),
+    *("LOGISTIC", "MAX_POOL_2D", "MEAN", "RELU", "RELU6", "RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"),
+    *("SOFTMAX", "TANH", "TRANSPOSE_CONV"),
+)
 _TYPES = {
     **dict.fromkeys(OPERATORS, DTYPES),
+    **dict.fromkeys(_OF_INT16, WITH_INT16),
     **random_moves.TYPES,
-    **dict.fromkeys(("ADD", "MUL", "SUB"), random_elements.NUMBERS),
+    **dict.fromkeys(("ADD", "MEAN", "MUL", "SUB"), random_elements.NUMBERS),
     **random_elements.TYPES,
-    "DEQUANTIZE": ("int8", "uint8", "int4", "float16"),
+    **random_places.TYPES,
+    **dict.fromkeys(("CONV_3D", "L2_POOL_2D"), ("float32",)),
+    "DEQUANTIZE": ("int8", "uint8", "int16", "int4", "float16"),
     "EMBEDDING_LOOKUP": ("float32",),
-    "QUANTIZE": (*DTYPES, "uint8"),
+    "QUANTIZE": (*WITH_INT16, "uint8"),
 }
-CASES = tuple((kind, dtype) for kind in OPERATORS for dtype in _TYPES[kind])
-"""Every operator with every element type of its inputs that it takes."""
+ONLY_IN_TFLM = (("CUMSUM", "int8"),)
+_ALL_CASES = tuple((kind, dtype) for kind in OPERATORS for dtype in _TYPES[kind])
+CASES = tuple(case for case in _ALL_CASES if case not in ONLY_IN_TFLM)
+"""Every operator with every element type of its inputs that it takes, but for those that LiteRT lacks."""
 _IN_TFLM = {(row.name, dtype) for row in tflm().operators for dtype in row.types}
 _NOT_AS_DRAWN_IN_TFLM = {
     *(("SPACE_TO_BATCH_ND", dtype) for dtype in DTYPES),  # what it pads with is never set
+    *(("FILL", dtype) for dtype in ("int8", "float32", "int32")),  # of a constant alone
     ("ADD", "int32"),  # with a fused activation, which it leaves out
     ("DEQUANTIZE", "uint8"),
     ("QUANTIZE", "uint8"),
     *random_elements.NOT_AS_DRAWN_IN_TFLM,
 }
-TFLM_CASES = tuple(case for case in CASES if case in _IN_TFLM - _NOT_AS_DRAWN_IN_TFLM)
+TFLM_CASES = tuple(case for case in _ALL_CASES if case in _IN_TFLM - _NOT_AS_DRAWN_IN_TFLM)
 """Those that TensorFlow Lite Micro has."""
 NOT_IN_TFLM = tuple(case for case in CASES if case not in _IN_TFLM)
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from support.random_models import Draft, RandomModel
 
 Shape = tuple[int, ...]
-_NUMBERS = ("int8", "float32", "int32", "int64")
+_NUMBERS = ("int8", "int16", "float32", "int32", "int64")
 _OF_ANY_TYPE = (
     *(
         "BATCH_TO_SPACE_ND",
@@ -28,8 +28,9 @@ _OF_ANY_TYPE = (
 )
 TYPES = {
     **dict.fromkeys(_OF_ANY_TYPE, (*_NUMBERS, "bool")),
-    **dict.fromkeys(("DEPTH_TO_SPACE", "PACK", "SPACE_TO_DEPTH", "SPLIT", "SPLIT_V"), _NUMBERS),
-    "UNPACK": ("int8", "float32", "int32", "bool"),
+    **dict.fromkeys(("DEPTH_TO_SPACE", "SPACE_TO_DEPTH"), ("int8", "float32", "int32", "int64")),
+    **dict.fromkeys(("PACK", "SPLIT", "SPLIT_V"), _NUMBERS),
+    "UNPACK": ("int8", "int16", "float32", "int32", "bool"),
 }
 
 

@@ -61,11 +61,13 @@ class _Network:
         return items[self.below(len(items))]
 
     def zero_point(self) -> int:
+        if self.is_int16:
+            return 0
         return self.one_of([-128, 0, 127, self.between(-128, 127)])
 
     def affine(self) -> Affine:
         scale = 2.0 ** self.between(-7, 0) if self.chance(0.4) else float(self.generator.uniform(0.004, 0.5))
-        return float(np.float32(scale)), self.zero_point()
+        return float(np.float32(scale / 256 if self.is_int16 else scale)), self.zero_point()
 
     # Tensors
 
@@ -73,9 +75,17 @@ class _Network:
     def is_int8(self) -> bool:
         return self.dtype == "int8"
 
+    @property
+    def is_int16(self) -> bool:
+        return self.dtype == "int16"
+
+    @property
+    def is_quantised(self) -> bool:
+        return self.is_int8 or self.is_int16
+
     def tensor(self, shape: Sequence[int], affine: Affine, name: str = "") -> _Tensor:
         name = name or f"tensor_{len(self.tensors)}"
-        keywords: dict[str, Any] = {"scale": affine[0], "zero_point": affine[1]} if self.is_int8 else {}
+        keywords: dict[str, Any] = {"scale": affine[0], "zero_point": affine[1]} if self.is_quantised else {}
         index = self.builder.tensor(name, shape, self.dtype, **keywords)
         made = _Tensor(index, tuple(int(extent) for extent in shape), affine)
         self.tensors.append(made)
@@ -86,13 +96,20 @@ class _Network:
         self.inputs.append(made)
         return made
 
-    def values(self, shape: Sequence[int], low: int = -127) -> NDArray[Any]:
-        if self.is_int8:
+    def weights(self, shape: Sequence[int], low: int = -127) -> NDArray[Any]:
+        if self.is_quantised:
             return self.generator.integers(low, 128, shape).astype(np.int8)
+        return self.values(shape)
+
+    def values(self, shape: Sequence[int]) -> NDArray[Any]:
+        if self.is_int16:
+            return self.generator.integers(-32768, 32768, shape).astype(np.int16)
+        if self.is_int8:
+            return self.weights(shape)
         return (self.generator.integers(-16, 17, shape) / 8).astype(np.float32)
 
     def constant(self, shape: Sequence[int], affine: Affine) -> _Tensor:
-        keywords: dict[str, Any] = {"scale": affine[0], "zero_point": affine[1]} if self.is_int8 else {}
+        keywords: dict[str, Any] = {"scale": affine[0], "zero_point": affine[1]} if self.is_quantised else {}
         index = self.builder.constant(f"constant_{len(self.tensors)}", self.values(shape), **keywords)
         made = _Tensor(index, tuple(shape), affine)
         self.tensors.append(made)
@@ -127,7 +144,7 @@ class _Network:
         activation = self.one_of(_ACTIVATIONS)
         taps = weights.size // channels
         empty = self.gaps(weights, axis) if self.has_gaps else np.zeros(channels, bool)
-        if not self.is_int8:
+        if not self.is_quantised:
             bias = self.builder.constant("bias", self.values((channels,)))
             result = self.tensor(output_shape, source.affine)
             index = self.float_weights(kind, weights, channels, axis)
@@ -144,6 +161,11 @@ class _Network:
         output = (float(np.float32(source.affine[0] * max(scales) * spread)), self.zero_point())
         limit = 1 << 29 if self.chance(0.05) else 1 << 13
         bias = self.generator.integers(-limit, limit, channels).astype(np.int32)
+        if self.is_int16:
+            if kind != "DEPTHWISE_CONV_2D" and self.chance(0.4):
+                options["quantized_bias_type"] = "INT32"
+            else:
+                bias = bias.astype(np.int64)
         if self.has_gaps and self.chance(0.6):
             bias[empty] = 0  # what an empty channel gives is then the zero point
         weights_index = self.builder.constant("weights", weights, scale=scales, quantized_dimension=axis)
@@ -203,10 +225,10 @@ class _Network:
             options["depth_multiplier"] = multiplier = self.one_of([1, 1, 1, 2, 3] if depth < 14 else [1])
             channels = depth * multiplier
             shape = (batch, *outputs, channels)
-            weights = self.values((1, *kernel, channels), low)
+            weights = self.weights((1, *kernel, channels), low)
             return self.weighted("DEPTHWISE_CONV_2D", source, weights, shape, channels, 3, **options)
         channels = self.between(1, 40) if hard else self.between(1, 9)
-        weights = self.values((channels, *kernel, depth), low)
+        weights = self.weights((channels, *kernel, depth), low)
         return self.weighted("CONV_2D", source, weights, (batch, *outputs, channels), channels, 0, **options)
 
     def fully_connected(self, source: _Tensor) -> _Tensor:
@@ -215,7 +237,7 @@ class _Network:
         keep = self.chance(0.5)
         rows = prod(source.shape[:-1])
         shape = (*source.shape[:-1], channels) if keep else (rows, channels)
-        weights = self.values((channels, depth))
+        weights = self.weights((channels, depth))
         return self.weighted("FULLY_CONNECTED", source, weights, shape, channels, 0, keep_num_dims=keep)
 
     # Elements
@@ -236,30 +258,41 @@ class _Network:
         scale, zero_point = self.affine()
         # A factor far above one overflows 32 bits, which is undefined in the references and refused.
         product = source.affine[0] * other.affine[0] if kind == "MUL" else 0.0
-        result = self.tensor(source.shape, (float(np.float32(max(scale, product / 64))), zero_point))
-        self.operator(kind, [x.index for x in operands], [result], activation=self.one_of(_ACTIVATIONS))
+        least = product * 1.01 if self.is_int16 else product / 64
+        result = self.tensor(source.shape, (float(np.float32(max(scale, least))), zero_point))
+        options = {"pot_scale_int16": False} if self.is_int16 and kind != "MUL" else {}
+        activation = self.one_of(_ACTIVATIONS)
+        self.operator(kind, [x.index for x in operands], [result], activation=activation, **options)
         return result
 
     def unary(self, source: _Tensor) -> _Tensor:
         """An element-wise operator of one operand."""
         kinds = ["RELU", "RELU6", "LEAKY_RELU", "LOGISTIC", "TANH", "HARD_SWISH"]
         kinds += [] if self.is_tflm else ["RELU_N1_TO_1"]
-        kind = self.one_of([*kinds, "QUANTIZE"] if self.is_int8 else kinds)
+        if self.is_int16:
+            kinds = ["RELU", "RELU6", "LEAKY_RELU", "LOGISTIC", "TANH"]
+        kind = self.one_of([*kinds, "QUANTIZE"] if self.is_quantised else kinds)
         target = source.affine if self.chance(0.5) else self.affine()
-        if kind == "LOGISTIC":
+        if self.is_int16 and kind in ("LOGISTIC", "TANH"):
+            target = (1.0 / 32768, 0)
+        elif kind == "LOGISTIC":
             target = (1.0 / 256, -128)
         elif kind == "TANH":
             target = (1.0 / 128, 0)
         elif kind == "HARD_SWISH" and source.affine[0] > 64 * target[0]:
             target = source.affine
         result = self.tensor(source.shape, target)
-        options = {"alpha": self.one_of([0.1, 0.25, -0.3])} if kind == "LEAKY_RELU" else {}
+        options = (
+            {"alpha": self.one_of([0.1, 0.25, 0.3 if self.is_int16 else -0.3])}
+            if kind == "LEAKY_RELU"
+            else {}
+        )
         self.operator(kind, [source.index], [result], **options)
         return result
 
     def softmax(self, source: _Tensor) -> _Tensor:
         """SOFTMAX on the last axis."""
-        result = self.tensor(source.shape, (1.0 / 256, -128))
+        result = self.tensor(source.shape, (1.0 / 32768, 0) if self.is_int16 else (1.0 / 256, -128))
         self.operator("SOFTMAX", [source.index], [result], beta=1.0)
         return result
 
@@ -367,7 +400,7 @@ class _Network:
             rest = [
                 a == b for i, (a, b) in enumerate(zip(source.shape, other.shape, strict=False)) if i != axis
             ]
-            return same_rank and all(rest) and (not self.is_int8 or other.affine == source.affine)
+            return same_rank and all(rest) and (not self.is_quantised or other.affine == source.affine)
 
         fitting = [tensor for tensor in self.tensors if fits(tensor)]
         others = [self.one_of(fitting) for _ in range(self.between(1, 2))]

@@ -38,7 +38,7 @@ def _content(model: Model) -> bytes:
     return bytes(content)
 
 
-NOT_IN_BUILTIN_REF = {"CEIL", "ELU", "ROUND", "SUM"}
+NOT_IN_BUILTIN_REF = {"CEIL", "ELU", "IF", "ROUND", "SUM", "WHILE"}
 """Operators that the reference resolver lacks, or whose int8 kernel there gives garbage (SUM, in LiteRT 2.3)."""
 
 

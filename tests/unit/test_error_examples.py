@@ -108,8 +108,8 @@ def truncated_model() -> None:
     import_tflite(Path("digits.tflite"))
 
 
-def loop_over_time() -> None:
-    import_tflite(ROOT / "tests" / "data" / "advice" / "gru-refused.tflite")
+def places_of_truths() -> None:
+    import_tflite(ROOT / "tests" / "data" / "advice" / "where-refused.tflite")
 
 
 def too_many_operators() -> None:
@@ -170,7 +170,7 @@ PROVOKED: dict[str, Callable[[], object]] = {
     "BW101": lambda: import_tflite(Path("kws.tflite")),
     "BW102": not_a_model,
     "BW103": truncated_model,
-    "BW104": loop_over_time,
+    "BW104": places_of_truths,
     "BW114": too_many_operators,
     "BW201": lambda: load_target("boards/mine.toml"),
     "BW202": misspelt_key,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
 
@@ -18,12 +19,16 @@ from bytewright.lower.isa.registry import INSTRUCTION_SETS
 from bytewright.lower.kernels.registry import TEMPLATES
 from bytewright.ops.registry import OPERATIONS
 from bytewright.options import DECLARATIONS
+from bytewright.record.plan import PlannedPool
+from bytewright.show.formats import FORMATS
+from bytewright.target.model import Pool
 
 PACKAGE = Path(__file__).resolve().parents[2] / "src" / "bytewright"
 # Passes about certain operators: an operator that is added needs none of them.
 REWRITES = {
     "frontends/tflite/dilation.py",
     "frontends/tflite/hybrid.py",
+    "frontends/tflite/islands.py",
     "frontends/tflite/tiling.py",
     "lower/channels/known.py",
     "lower/channels/links.py",
@@ -145,6 +150,53 @@ def test_an_instruction_is_named_in_its_folder_alone() -> None:
         for instruction in each.instructions:
             files = _index()[1][instruction.name]
             assert all(file.startswith("lower/isa/") for file in files), (instruction.name, files)
+
+
+def test_one_file_and_its_line_are_a_format_of_views() -> None:
+    """A writer is known where formats are listed and nowhere else; text alone is printed by the command line."""
+    writers = {path.stem for path in (PACKAGE / "show").glob("as_*.py")}
+    assert {"as_html", "as_json", "as_text"} <= writers
+    for writer in writers:
+        module = f"bytewright.show.{writer}"
+        users = {file for (name, _), files in _index()[0].items() if name == module for file in files}
+        assert users == {"cli/formats.py" if writer == "as_text" else "show/formats.py"}, writer
+    for form in FORMATS:
+        if form.name != "json":  # which commands without views print, too
+            assert [path for path in (PACKAGE / "cli").glob("*.py") if form.name in _words(path)] == []
+
+
+def test_whoever_says_something_knows_no_format() -> None:
+    """Those who make views know what views are, and no writer."""
+    makers = _index()[0]["bytewright.show.view", "View"]
+    assert makers >= {"report/report_view.py", "execute/profile/view.py", "inspect/check_view.py"}
+    for maker in (file for file in makers if not file.startswith(("show/", "cli/"))):
+        text = (PACKAGE / maker).read_text(encoding="utf-8")
+        assert not re.search(r"^(from|import) (rich|json|click|html)\b", text, re.MULTILINE), maker
+
+
+def test_a_field_of_a_pool_is_carried_by_few_files() -> None:
+    """The class, its reader and writer for target files; the class of the plan, what makes it, and the report."""
+    carried = {field.name for field in fields(Pool)} & {field.name for field in fields(PlannedPool)}
+    assert carried >= {"name", "memory", "role", "provider", "load"}
+    making = {
+        path.relative_to(PACKAGE).as_posix()
+        for path in PACKAGE.rglob("*.py")
+        if re.search(r"\bPlannedPool\(\n", path.read_text(encoding="utf-8"))
+    }
+    assert making == {"record/build_plan.py"}
+    reading = {
+        path.relative_to(PACKAGE).as_posix()
+        for path in (PACKAGE / "target").rglob("*.py")
+        if "Pool(\n" in path.read_text(encoding="utf-8")
+    }
+    assert reading == {
+        "target/load.py",
+        "target/options.py",
+    }  # and of the command line, which names few fields
+
+
+def _words(path: Path) -> set[str]:
+    return set(re.findall(r"\w+", path.read_text(encoding="utf-8")))
 
 
 def _named_kinds(pattern: ast.pattern, kinds: set[str]) -> set[str]:

@@ -18,6 +18,18 @@ class OptionSyntaxError(ValueError):
     """The text of an option is malformed; the command line exits with status 2."""
 
 
+def two_sides(text: str, form: str, *, at_last: bool = False) -> tuple[str, str]:
+    """Both sides of the first `=`, or of the last one, neither of them empty.
+
+    Raises:
+        OptionSyntaxError: The text is not of the form, which is for people.
+    """
+    left, _, right = text.rpartition("=") if at_last else text.partition("=")
+    if not left or not right:
+        raise OptionSyntaxError(f"{text!r} is not {form}")
+    return left, right
+
+
 @dataclass(frozen=True, slots=True)
 class Text:
     """Any text."""

@@ -9,8 +9,15 @@ from bytewright.bundle.install import install
 from bytewright.bundle.standing import look_at, refused
 from bytewright.codegen.writer import OWNERSHIP
 from bytewright.record.names import CMAKE_FILE, GLUE_FOLDER, names_of
+from bytewright.record.placed_sections import placed_sections
 from bytewright.record.plan import Plan
 from bytewright.record.plan_file import PLAN_FILE, document_of, with_files
+
+# Statements of assembler in kernels use r9. Where clang keeps it for something else a macro says so, with gcc none.
+_REFUSE_R9 = """if("${CMAKE_C_FLAGS} " MATCHES "-msingle-pic-base|-mpic-register=|-ffixed-r9")
+  message(FATAL_ERROR "kernels use r9, which these flags keep: compile the model with --kernels intrinsics")
+endif()
+"""
 
 
 def bundle_files(c_files: dict[str, bytes], plan: Plan, uses_math: bool) -> tuple[Plan, dict[str, bytes]]:
@@ -56,6 +63,7 @@ def _cmake(plan: Plan, c_files: Mapping[str, bytes], uses_math: bool) -> str:
     )
     flags, optimization = " ".join(plan.build.flags[1:]), names.optimization
     libraries = f"target_link_libraries({model} PUBLIC m)\n" if uses_math else ""
+    takes_r9 = b'"r9"' in c_files[names.kernels_source]
     return (
         f"# {OWNERSHIP}\n"
         "cmake_minimum_required(VERSION 3.13)\n"
@@ -71,5 +79,18 @@ def _cmake(plan: Plan, c_files: Mapping[str, bytes], uses_math: bool) -> str:
         f"  set({optimization} -O2)\n"
         "endif()\n"
         f"target_compile_options({model} PRIVATE $<$<OR:$<CONFIG:>,$<CONFIG:Debug>>:${{{optimization}}}>)\n"
-        f"{binaries}{libraries}"
+        f"{_REFUSE_R9 if takes_r9 else ''}{binaries}{libraries}{_found_by_the_linker(plan)}"
+    )
+
+
+def _found_by_the_linker(plan: Plan) -> str:
+    """The folder of the file that the application's linker script includes, if there is one."""
+    if not placed_sections(plan):
+        return ""
+    name = names_of(plan).sections_file
+    return (
+        f"# Where the linker script finds {name}, which it must INCLUDE in SECTIONS.\n"
+        f'target_link_options({plan.model} INTERFACE "-L${{CMAKE_CURRENT_SOURCE_DIR}}")\n'
+        f"set_property(TARGET {plan.model} APPEND PROPERTY\n"
+        f'  INTERFACE_LINK_DEPENDS "${{CMAKE_CURRENT_SOURCE_DIR}}/{name}")\n'
     )

@@ -7,13 +7,17 @@ import click
 
 from bytewright.cli.formats import format_options, say
 from bytewright.cli.option_types import PATH
+from bytewright.cli.write_files import write_files
 from bytewright.execute.description import read_bundle
 from bytewright.inspect.check import check_bundle
 from bytewright.inspect.check_elf import check_elf
 from bytewright.inspect.check_view import check_view
+from bytewright.inspect.safety_view import safety_view
 from bytewright.inspect.stack.check_stack import StackProof, check_stack
 from bytewright.inspect.stack.compile_call_graphs import compile_call_graphs, cores_of
 from bytewright.record.plan import DeviceKind, Plan, PlannedDevice
+from bytewright.record.plan_file import PLAN_FILE
+from bytewright.show.formats import BY_SUFFIX
 from bytewright.target.isa.isa import Isa
 
 
@@ -34,6 +38,12 @@ from bytewright.target.isa.isa import Isa
     metavar="POOL[.load]=NAME",
     help="The application's array for a pool, for --elf.  [default: <model>_<pool>_workspace]",
 )
+@click.option(
+    "--report",
+    type=PATH,
+    metavar=f"FILE{'|'.join(BY_SUFFIX)}",
+    help="Also write a page for a safety file: what is proved, by what, and what is not.",
+)
 @format_options
 def check(
     directory: Path,
@@ -42,7 +52,7 @@ def check(
     compiler: str | None,
     elf: Path | None,
     symbols: tuple[str, ...],
-    form: str | None,
+    report: Path | None,
 ) -> None:
     """Prove the bundle DIR again: that its plan is a plan, and that its files are what the plan says.
 
@@ -54,11 +64,21 @@ def check(
 
     The exit status is 4 if anything does not verify, and the errors list what.
     """
+    if report is not None and report.suffix not in BY_SUFFIX:
+        raise click.UsageError(f"--report {report}: its name must end in {', '.join(BY_SUFFIX)}")
     verdict = check_bundle(directory)
-    plan = verdict.plan
-    proofs = prove_stacks(directory, plan, tuple(shlex.split(cflags)), compiler) if with_stack else []
+    plan, flags = verdict.plan, tuple(shlex.split(cflags))
+    proofs = prove_stacks(directory, plan, flags, compiler) if with_stack else []
     image = check_elf(directory, plan, elf, _array_names(symbols)) if elf is not None else None
-    say(check_view(verdict, proofs, image), form)
+    if report is not None:
+        sources = read_bundle(directory).sources
+        has_assembler = any(b"__asm" in source.read_bytes() for source in sources)
+        view = safety_view(verdict, proofs, image, flags, has_assembler=has_assembler)
+        text = BY_SUFFIX[report.suffix](view)
+        write_files(
+            [(report, text.rstrip("\n") + "\n")], [directory / path for path in (*plan.files, PLAN_FILE)]
+        )
+    say(check_view(verdict, proofs, image))
 
 
 def _array_names(texts: tuple[str, ...]) -> dict[str, str]:

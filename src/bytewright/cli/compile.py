@@ -77,6 +77,8 @@ def compile_command(
 
 def _summary(compiled: Compiled, directory: Path) -> str:
     """What was made and what it needs, in a few lines, and which inputs and outputs could not keep their names."""
+    from bytewright.record.placed_sections import include_line
+
     plan = compiled.plan
     extents = f", each run with {plan.extents_text}" if plan.symbols else ""
     head = f"{directory}: model '{plan.model}' for {plan.target}, {plan.arithmetic_text}{extents}"
@@ -87,4 +89,5 @@ def _summary(compiled: Compiled, directory: Path) -> str:
         for port in ports
         if port.stated is not None
     ]
-    return "\n".join([head, *plan_summary(plan), *renamed])
+    line = include_line(plan, directory)
+    return "\n".join([head, *plan_summary(plan), *renamed, *([f"  {line}"] if line else [])])

@@ -16,7 +16,7 @@ from bytewright.report.explain_kernel import kernel_view, steps_of_kernel
 @click.argument("directory", metavar="DIR", type=PATH)
 @click.argument("name", metavar="BUFFER|KERNEL")
 @format_options
-def explain(directory: Path, name: str, form: str | None) -> None:
+def explain(directory: Path, name: str) -> None:
     """Say what BUFFER of the bundle DIR is, who uses it, where it lies, what lies beside it, and why.
 
     Of a KERNEL, say which template made it, why better ones did not take it, and which steps call it.
@@ -25,4 +25,4 @@ def explain(directory: Path, name: str, form: str | None) -> None:
     """
     plan = verified_plan(directory)
     steps = () if name in plan.buffers else steps_of_kernel(plan, name)
-    say(kernel_view(plan, steps) if steps else explanation_view(plan, explained(plan, name)), form)
+    say(kernel_view(plan, steps) if steps else explanation_view(plan, explained(plan, name)))

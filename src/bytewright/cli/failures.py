@@ -5,9 +5,13 @@ that means something else.
 """
 
 import difflib
+import json
 import os
 import sys
 import traceback
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
 
 import click
 from rich.console import Console
@@ -16,6 +20,7 @@ from rich.text import Text
 from bytewright.diagnostics import CompileError, Diagnostic, ExitCode
 
 _ALIKE, _ALIKE_IF_SHORT, _SHORT = 0.8, 0.66, 4  # parts of a name's letters, of names of so many letters
+AS_JSON = "bytewright.json"  # what a context has where errors are for programs
 _INTERRUPTED = 130  # what shells report for SIGINT
 _BROKEN_PIPE = 141  # and for SIGPIPE
 
@@ -38,12 +43,20 @@ class CommandLine(click.Group):
             return result
         except click.NoSuchOption as error:
             raise _with_what_was_meant(error) from None
-        except (click.ClickException, click.exceptions.Exit, click.Abort):
+        except click.ClickException as error:
+            if AS_JSON not in ctx.meta:
+                raise
+            status = error.exit_code
+            error.show()
+            _show_json([{"code": None, "message": error.format_message()}], status)
+        except (click.exceptions.Exit, click.Abort):
             raise
         except CompileError as error:
             status = int(error.exit_code)
             show(error.diagnostics)
             _show_traceback(ctx)
+            if AS_JSON in ctx.meta:
+                _show_json([asdict(diagnostic) for diagnostic in error.diagnostics], status)
         except BrokenPipeError:
             status = _BROKEN_PIPE
             _abandon_output()
@@ -54,6 +67,8 @@ class CommandLine(click.Group):
             status = int(ExitCode.INTERNAL)
             _show_bug(error)
             _show_traceback(ctx)
+            if AS_JSON in ctx.meta:
+                _show_json([{"code": None, "message": f"internal error: {_first_line(error)}"}], status)
         return ctx.exit(status)
 
 
@@ -75,6 +90,11 @@ def _with_what_was_meant(error: click.NoSuchOption) -> click.NoSuchOption:
     )
 
 
+def _show_json(errors: Sequence[dict[str, Any]], status: int) -> None:
+    """Refusals for programs, in the last line of standard error."""
+    click.echo(json.dumps({"errors": errors, "exit_status": status}), err=True)
+
+
 def show(diagnostics: tuple[Diagnostic, ...]) -> None:
     """Prints refusals, coloured on a terminal."""
     console = _console()
@@ -94,10 +114,14 @@ def _console() -> Console:
     return Console(stderr=True, highlight=False, soft_wrap=True)
 
 
-def _show_bug(error: Exception) -> None:
+def _first_line(error: Exception) -> str:
     first_line = str(error).partition("\n")[0]
+    return f"{type(error).__name__}: {first_line}"
+
+
+def _show_bug(error: Exception) -> None:
     console = _console()
-    console.print(Text(f"internal error: {type(error).__name__}: {first_line}", style="bold red"))
+    console.print(Text(f"internal error: {_first_line(error)}", style="bold red"))
     console.print(
         "This is a bug in Bytewright. Please report it with the command and the model; --debug adds a traceback.",
         markup=False,

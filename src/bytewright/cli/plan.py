@@ -10,7 +10,7 @@ import click
 
 from bytewright.base.input_file import require_regular
 from bytewright.cli.model_options import ModelOptions, given_model_options, model_options
-from bytewright.cli.option_types import PATH, echo_json, json_option
+from bytewright.cli.option_types import PATH, echo_json, json_option, parsed_by
 from bytewright.cli.plan_model import PlanFiles, plan_model
 from bytewright.cli.progress import status_line
 from bytewright.diagnostics import CompileError, compile_error
@@ -20,13 +20,16 @@ from bytewright.plan.request import DEFAULT_NODE_BUDGET, Goal, Progress, Report
 from bytewright.plan.solution import Solution
 from bytewright.plan.solve import solve
 from bytewright.plan.table import BufferTable, read_buffers, write_buffers
+from bytewright.target.options import parse_capacity
 
 POOL_NAME = "memory"
 
 
 @click.command(short_help="Place the buffers of a CSV file or of a model.")
 @click.argument("buffers", metavar="BUFFERS.csv|MODEL", type=PATH)
-@click.option("--capacity", type=click.IntRange(min=0), metavar="BYTES", help="Stop at a plan of this size.")
+@click.option(
+    "--capacity", callback=parsed_by(parse_capacity), metavar="SIZE", help="Stop at a plan of this size."
+)
 @click.option(
     "--budget",
     type=click.IntRange(min=1),

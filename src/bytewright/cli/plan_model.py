@@ -53,7 +53,7 @@ def plan_model(model: Path, options: ModelOptions, files: PlanFiles, as_json: bo
         target = options.target()
         planned = plan(model, target, options.compiling, Runner(target, progress))
     made, trial = planned.plan, planned.trial
-    files.write(model, partial(_table, made), trial.workspace_problem, trial.workspace)
+    files.write(model, partial(_table, made), trial.stored.workspace, trial.workspace)
     if as_json:
         echo_json(document_of(made))
     else:

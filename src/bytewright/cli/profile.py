@@ -40,7 +40,7 @@ from bytewright.execute.options import MOST_PROFILED
     "--trace", type=PATH, metavar="FILE", help="Also write a trace for chrome://tracing or Perfetto."
 )
 @format_options
-def profile(cflags: str, trace: Path | None, form: str | None, **asked: Unpack[Asked]) -> None:
+def profile(cflags: str, trace: Path | None, **asked: Unpack[Asked]) -> None:
     """Say what each step of an inference costs: of DIR, a bundle, or of MODEL, which is compiled for the occasion.
 
     A step is a call of a kernel. In QEMU its instructions are counted, exactly, and its loads and stores by memory; on
@@ -66,4 +66,4 @@ def profile(cflags: str, trace: Path | None, form: str | None, **asked: Unpack[A
         )
     if trace is not None:
         write_files([(trace, json.dumps(trace_document(found)) + "\n")], files_of(asked))
-    say(profile_view(found), form)
+    say(profile_view(found))

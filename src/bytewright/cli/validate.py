@@ -95,7 +95,6 @@ def validate(
     signature: str | None,
     sources: tuple[Path, ...],
     compiler: str | None,
-    form: str | None,
 ) -> None:
     """Run samples through DIR, a bundle, or MODEL, and compare what comes out with the reference.
 
@@ -148,7 +147,7 @@ def validate(
         )
     if tensors is not None and found.layers is not None:
         _write_tensors(tensors, found.layers)
-    say(validation_view(found, with_layers=with_layers), form)
+    say(validation_view(found, with_layers=with_layers))
     found.require()
 
 

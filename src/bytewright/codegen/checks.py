@@ -15,6 +15,7 @@ from bytewright.codegen.overlaps import (
     write_table,
 )
 from bytewright.codegen.ports import begin_arguments
+from bytewright.codegen.sections_ld import write_sections_check
 from bytewright.codegen.writer import Writer
 from bytewright.record.names import MEMBER_OF_STATE, Names
 from bytewright.record.plan import Plan, PlannedPool, PlannedTensor
@@ -170,6 +171,7 @@ def write_range_check(writer: Writer, plan: Plan, names: Names, pool: PlannedPoo
 
 def write_run_checks(writer: Writer, plan: Plan, names: Names, strict: Mapping[str, int]) -> None:
     """What `<model>_run` checks before it computes anything; `strict` as `strict_alignments` gives it."""
+    write_sections_check(writer, plan, names)
     for symbol in plan.symbols:
         outside = f"({symbol.name} < {symbol.lower}) || ({symbol.name} > {names.bound(symbol.name)})"
         writer.refuse(outside, names.error("EXTENT"))

@@ -24,6 +24,7 @@ from bytewright.codegen.kernels import write_operator_functions
 from bytewright.codegen.packed import write_argument_arrays
 from bytewright.codegen.parameters import array_declaration
 from bytewright.codegen.ports import address_head, run_arguments, run_head, strict_alignments
+from bytewright.codegen.sections_ld import write_sections_switch
 from bytewright.codegen.set_parameters import write_set_parameters
 from bytewright.codegen.state import write_reset
 from bytewright.codegen.steps import MAX_NAMED, StepWriter, address_in_pool
@@ -64,6 +65,7 @@ def entry_source(module: ir.Module, plan: Plan, names: Names, contents: Mapping[
     _write_offsets(writer, module, plan, names)
     write_operator_functions(writer, module.entries)
     write_range_switch(writer, plan, names)
+    write_sections_switch(writer, plan, names)
     _write_step_macro(writer, plan, names)
     for pool in (*plan.own_workspaces, *plan.own_copies):
         array = f"{names.array(pool)}[{names.size(pool)}]"

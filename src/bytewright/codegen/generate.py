@@ -14,9 +14,11 @@ from bytewright.codegen.header import header_text
 from bytewright.codegen.kernels import kernels_header, kernels_source
 from bytewright.codegen.packed import packed_header, packed_source
 from bytewright.codegen.parameters import embedded_files, parameters_source
+from bytewright.codegen.sections_ld import sections_text
 from bytewright.ir.externals import externals
 from bytewright.options import Embedding
 from bytewright.record.names import Names, check_names
+from bytewright.record.placed_sections import placed_sections
 from bytewright.record.plan import DeviceKind, Plan
 
 
@@ -60,6 +62,8 @@ def generate_c(
     if plan.has_packed_forms:
         texts[names.packed_header] = packed_header(module, plan, names)
         texts[names.packed_source] = packed_source(module, plan, names)
+    if placed_sections(plan):
+        texts[names.sections_file] = sections_text(plan, names)
     if plan.arenas:
         texts[names.backend_source] = backend_source(plan, names)
     files = {path: text.encode() for path, text in texts.items()}

@@ -20,7 +20,7 @@ def describe_segments(
         segments: What is in it; steps have the same numbers with and without.
         plain: What is alive in the entry without segments.
     """
-    peaks = alive_of(fused, by_rows.timeline, by_rows.workspace_problem).peaks
+    peaks = alive_of(fused, by_rows.stored.timeline, by_rows.stored.workspace).peaks
     return tuple(
         PlannedSegment(
             (segment.first, segment.end - 1),

@@ -24,6 +24,7 @@ from bytewright.graph.open_batch import open_batch
 from bytewright.graph.tie_states import tie_states
 from bytewright.ir.analyses.clock import read_clock
 from bytewright.ir.analyses.stack import stack_uses
+from bytewright.ir.rewrite import folded, with_body
 from bytewright.ir.verify.admit import admit, admit_to_codegen
 from bytewright.ir.verify.check_indices import check_indices
 from bytewright.lower.calling_forms import require_forms
@@ -33,7 +34,7 @@ from bytewright.lower.lower_graph import lower_graph
 from bytewright.lower.pack_calls import pack_calls
 from bytewright.lower.share_kernels import share_kernels
 from bytewright.naming.name_symbols import name_symbols, taken_names
-from bytewright.options import NOTHING_ASKED, Options
+from bytewright.options import NOTHING_ASKED, Embedding, KernelCode, Options
 from bytewright.place.plan_devices import plan_devices
 from bytewright.plan.solve import find_solver
 from bytewright.record.base_pointers import require_ports
@@ -123,7 +124,10 @@ def compile_planned(planned: Planned, options: Options, run: Runner) -> Compiled
     run.begin("codegen")  # C text
     admit_to_codegen(planned.module, planned.plan.hardware)
     names = names_of(planned.plan)
-    c_files = generate_c(planned.module, planned.plan, names, planned.contents, options.embed)
+    embed = options.embed
+    if embed is Embedding.AUTO and options.kernel_code is not KernelCode.AUTO:
+        embed = Embedding.NUMBERS  # the other way is assembler
+    c_files = generate_c(planned.module, planned.plan, names, planned.contents, embed)
     run.begin("bundle")  # what the user takes away
     plan, files = bundle_files(c_files, planned.plan, uses_math(planned.module))
     return Compiled(planned.module, plan, files)
@@ -144,7 +148,7 @@ def plan_model(
         module = run.verified(imported.pass_name, imported.module, imported.stage)
     else:
         admit(model, target)
-        module, model_files = model, dict[str, bytes]()
+        module, model_files = _folded(model), dict[str, bytes]()
     is_program = bool(module.entries)
     if options.state:
         module = run(tie_states, module, options.state)
@@ -185,27 +189,34 @@ def plan_model(
     return _planned(trial, model_files, run)
 
 
+def _folded(program: ir.Module) -> ir.Module:
+    """The program with constants folded, as a text is when it is read: branches that never run are no steps."""
+    kernels, entries = (
+        tuple(with_body(function, folded(function.body)) for function in functions)
+        for functions in (program.kernels, program.entries)
+    )
+    return replace(program, kernels=kernels, entries=entries)
+
+
 def _planned(trial: Trial, model_files: Mapping[str, bytes], run: Runner) -> Planned:
     """The model with the plan of a trial that fits."""
     target = trial.conditions.target
     run = replace(run, target=target)
     trial = _with_ways(trial, run)
-    module = run(apply_solution, trial.module, trial.workspace, trial.parameters)
+    module = run(apply_solution, trial.stored.module, trial.workspace, trial.parameters)
     contents = parameter_bytes(module, target, trial.parameters)
     plan = build_plan(
         module,
         target,
         trial.conditions.options,
-        trial.timeline,
-        trial.stack,
+        trial.stored,
         trial.workspace,
         trial.parameters,
-        trial.overlaps,
         contents,
         model_files,
-        trial.segments,
-        trial.plain_workspace_bytes,
-        trial.parts,
+        segments=trial.segments,
+        plain_workspace_bytes=trial.plain_workspace_bytes,
+        parts=trial.parts,
     )
     require_ports(plan)
     return Planned(module, plan, contents, trial)
@@ -229,7 +240,7 @@ def lower_model(
         module = run(inline_calls, module)
         module = run(fold_pad, module, bound)
         module = run(fold_constant_channels, module, target, bound)
-        module = run(lower_graph, module, target, bound, options.optimize)
+        module = run(lower_graph, module, target, bound, options.optimize, options.kernel_code)
         module = run(share_kernels, module)
 
     # Every argument, every stack and every name is made plain, for storage to decide about.
@@ -258,12 +269,14 @@ def lower_model(
 def _with_ways(trial: Trial, run: Runner) -> Trial:
     """The trial with each step run the way that its plan needs; offsets and ticks stay as they are."""
     target, options = trial.conditions.target, trial.conditions.options
-    taken = taken_names(trial.module, options.entry_form)
-    module = run(choose_ways, trial.module, trial.overlaps, trial.workspace, taken)
-    if module is trial.module:
+    stored = trial.stored
+    taken = taken_names(stored.module, options.entry_form)
+    module = run(choose_ways, stored.module, stored.overlaps, trial.workspace, taken)
+    if module is stored.module:
         return trial
     stack = stack_uses(module, target, above_steps(module, target, options.io, options.entry_form))
-    return replace(trial, module=module, timeline=read_clock(module, target), stack=stack)
+    stored = replace(stored, module=module, timeline=read_clock(module, target), stack=stack)
+    return replace(trial, stored=stored)
 
 
 def _store_quickly(

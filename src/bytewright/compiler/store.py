@@ -13,7 +13,7 @@ from bytewright import ir
 from bytewright.compiler.describe_segments import describe_segments
 from bytewright.compiler.run_passes import Known, Runner
 from bytewright.compiler.trial import Conditions, Trial
-from bytewright.ir.analyses.clock import Timeline, read_clock
+from bytewright.ir.analyses.clock import read_clock
 from bytewright.ir.analyses.stack import Above, StackUse, limited, packed_entry, pushing_entry, stack_uses
 from bytewright.ir.walk import allocations
 from bytewright.naming.name_symbols import name_symbols
@@ -33,7 +33,7 @@ from bytewright.storage.build_problem import (
     limit_workspace,
 )
 from bytewright.storage.end_with_lines import end_with_lines
-from bytewright.storage.find_overlaps import Overlap, find_overlaps
+from bytewright.storage.find_overlaps import find_overlaps
 from bytewright.storage.find_parts import Part, find_parts, places_of
 from bytewright.storage.join_alignments import join_alignments
 from bytewright.storage.make_arenas import make_arenas
@@ -48,6 +48,7 @@ from bytewright.storage.rows.segment import Segment
 from bytewright.storage.rows.steps import read_rows
 from bytewright.storage.rows.take_rows import take_rows, taken_rows, without_segment
 from bytewright.storage.share_requests import requests_by_call
+from bytewright.storage.stored import Stored
 from bytewright.storage.take_parts import take_parts
 from bytewright.target.model import Target, without_limits
 
@@ -259,14 +260,14 @@ class _Search:
     def alive(self, parts: tuple[Part, ...]) -> Alive:
         """What is alive while the module with parts runs, without segments; sizes of pools do not change it."""
         module, trial = self.with_parts(parts, self.run), self.trial(parts, ())
-        find = partial(alive_of, module.main, trial.timeline, trial.workspace_problem)
-        return self.run.answer(find, alive_of, module, trial.module)
+        find = partial(alive_of, module.main, trial.stored.timeline, trial.stored.workspace)
+        return self.run.answer(find, alive_of, module, trial.stored.module)
 
     def segments(self, parts: tuple[Part, ...], *, everywhere: bool) -> tuple[Segment, ...]:
         """Those of the cut that lowers the peak, or of the one everywhere; sizes of pools change neither."""
         module, io = self.with_parts(parts, self.run), self.conditions.options.io
         find = partial(_segments, module, self.alive(parts), io, everywhere)
-        return self.run.answer(find, _segments, module, self.trial(parts, ()).module, io, everywhere)
+        return self.run.answer(find, _segments, module, self.trial(parts, ()).stored.module, io, everywhere)
 
 
 def _segments(module: ir.Module, alive: Alive, io: ir.Io, everywhere: bool) -> tuple[Segment, ...]:
@@ -311,18 +312,6 @@ class _Decided:
     requests_memory: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Stored:
-    """What the planner is asked about a module at stage STORED, but for the sizes of pools; as in a trial."""
-
-    module: ir.Module
-    timeline: Timeline
-    stack: tuple[StackUse, ...]
-    overlaps: tuple[Overlap, ...]
-    workspace: Problem
-    parameters: Problem
-
-
 def store(
     module: ir.Module, run: Runner, conditions: Conditions, *, node_budget: int = DEFAULT_NODE_BUDGET
 ) -> Trial:
@@ -354,17 +343,9 @@ def store(
     # Beside parameters without a plan the workspace need not be small: any plan will do.
     budgets = (node_budget,) if parameters.has_plan else (min(REMEDY_NODES, node_budget), node_budget)
     workspace = _solved(workspace_problem, run, options.solver, *budgets)
-    return Trial(
-        conditions,
-        stored.module,
-        stored.timeline,
-        limited(stored.stack, target),
-        stored.overlaps,
-        workspace_problem,
-        workspace,
-        parameter_problem,
-        end_with_lines(stored.module, target, parameters),
-    )
+    stack = limited(stored.stack, target)
+    stored = replace(stored, stack=stack, workspace=workspace_problem, parameters=parameter_problem)
+    return Trial(conditions, stored, workspace, end_with_lines(stored.module, target, parameters))
 
 
 def _solved(problem: Problem, run: Runner, solver: str, *node_budgets: int) -> Solution:
@@ -403,12 +384,12 @@ def _decided(module: ir.Module, run: Runner, pins: tuple[Pin, ...]) -> _Decided:
     return _Decided(module, any(requests))
 
 
-def _stored(module: ir.Module, run: Runner, sized: Target, above: Above | None) -> _Stored:
+def _stored(module: ir.Module, run: Runner, sized: Target, above: Above | None) -> Stored:
     """The module with arenas, which pools of these sizes have room for, and the problems."""
     module, target = run(make_arenas, module, sized), run.target
     timeline = read_clock(module, target)
     overlaps = find_overlaps(module, timeline, target)
-    return _Stored(
+    return Stored(
         module,
         timeline,
         stack_uses(module, target, above),

@@ -9,14 +9,11 @@ from dataclasses import dataclass, field
 
 from bytewright import ir
 from bytewright.compiler.shortfall import largest_shortfall
-from bytewright.ir.analyses.clock import Timeline
-from bytewright.ir.analyses.stack import StackUse
 from bytewright.options import Options
-from bytewright.plan.problem import Problem
 from bytewright.plan.solution import Solution
 from bytewright.record.plan import PlannedPart
 from bytewright.record.rows import PlannedSegment
-from bytewright.storage.find_overlaps import Overlap
+from bytewright.storage.stored import Stored
 from bytewright.target.model import Role, Target, with_io_pools
 
 
@@ -39,27 +36,17 @@ class Trial:
 
     Attributes:
         conditions: What was tried.
-        module: The module with every allocation decided and no offset yet.
-        timeline: Its clock.
-        stack: Of every context that the module runs on, whatever the limits.
-        overlaps: The pairs of buffers that may overlap.
-        workspace_problem: What was asked of the planner for the workspace.
-        workspace: Its answer.
-        parameter_problem: The same for the parameters.
-        parameters: Its answer.
+        stored: What storage made of the module; stacks may exceed the limits of the conditions.
+        workspace: The planner's answer for the workspace.
+        parameters: The one for the parameters.
         segments: Steps that run together row by row,
         plain_workspace_bytes: and what the workspace would need without that; None if there is no such plan.
         parts: Tensors that lie in others, by the names of those.
     """
 
     conditions: Conditions
-    module: ir.Module
-    timeline: Timeline
-    stack: tuple[StackUse, ...]
-    overlaps: tuple[Overlap, ...]
-    workspace_problem: Problem
+    stored: Stored
     workspace: Solution
-    parameter_problem: Problem
     parameters: Solution
     segments: tuple[PlannedSegment, ...] = ()
     plain_workspace_bytes: int | None = None
@@ -74,7 +61,7 @@ class Trial:
     @property
     def fits(self) -> bool:
         """Whether every stack keeps its limit and both problems have a plan."""
-        return not self.failing_roles and not any(use.excess_bytes for use in self.stack)
+        return not self.failing_roles and not any(use.excess_bytes for use in self.stored.stack)
 
     @property
     def tops(self) -> dict[str, int]:
@@ -96,7 +83,7 @@ class Trial:
         """What the workspaces need; without a plan, what they are known to lack at least."""
         if self.workspace.has_plan:
             return self.workspace_bytes
-        shortfall = largest_shortfall(self.workspace_problem)
+        shortfall = largest_shortfall(self.stored.workspace)
         return 0 if shortfall is None else shortfall.missing_bytes
 
 

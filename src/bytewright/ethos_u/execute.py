@@ -9,32 +9,21 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from bytewright.ethos_u import operations as op
 from bytewright.ethos_u.accesses import Access, accesses
 from bytewright.ethos_u.faults import out_of_reach, unsupported
 from bytewright.ethos_u.known import check_known
 from bytewright.ethos_u.memory import Bytes, Integers, Memory
-from bytewright.ethos_u.operations import (
-    Convolution,
-    DmaCopy,
-    Element,
-    Elementwise,
-    ElementwiseMode,
-    FeatureMap,
-    OperandScale,
-    Operation,
-    Pooling,
-    PoolingMode,
-    Result,
-    Window,
-)
 from bytewright.ethos_u.scaling import scaled, shifted_right
 from bytewright.ethos_u.weights import read_scales, read_weights
 from bytewright.target.isa.accelerator import Accelerator
 
-_RANGE = {Element.I8: (-128, 127), Element.I32: (-(1 << 31), (1 << 31) - 1)}
+_RANGE = {op.Element.I8: (-128, 127), op.Element.I32: (-(1 << 31), (1 << 31) - 1)}
 
 
-def execute(operations: Sequence[Operation], regions: Mapping[int, Bytes], accelerator: Accelerator) -> None:
+def execute(
+    operations: Sequence[op.Operation], regions: Mapping[int, Bytes], accelerator: Accelerator
+) -> None:
     """Carries out a stream; the arrays of the regions that it writes are changed.
 
     Raises:
@@ -46,14 +35,14 @@ def execute(operations: Sequence[Operation], regions: Mapping[int, Bytes], accel
     memory = Memory(regions, np.zeros(accelerator.core_shram_bytes, np.uint8))
     for operation in operations:
         match operation:
-            case DmaCopy():
+            case op.DmaCopy():
                 _dma_copy(operation, memory)
                 continue
-            case Convolution():
+            case op.Convolution():
                 values = _convolution(operation, memory, accelerator)
-            case Pooling():
+            case op.Pooling():
                 values = _pooling(operation, memory)
-            case Elementwise():
+            case op.Elementwise():
                 values = _elementwise(operation, memory)
         memory.store(operation.ofm, _finished(values, operation.ofm, operation.result, memory, accelerator))
 
@@ -74,7 +63,7 @@ def check_within(found: Sequence[Access], sizes: Mapping[int, int]) -> None:
             )
 
 
-def _dma_copy(operation: DmaCopy, memory: Memory) -> None:
+def _dma_copy(operation: op.DmaCopy, memory: Memory) -> None:
     for row in range(operation.num_rows):
         memory.copy(
             operation.source_region,
@@ -85,7 +74,7 @@ def _dma_copy(operation: DmaCopy, memory: Memory) -> None:
         )
 
 
-def _convolution(operation: Convolution, memory: Memory, accelerator: Accelerator) -> Integers:
+def _convolution(operation: op.Convolution, memory: Memory, accelerator: Accelerator) -> Integers:
     weights = read_weights(operation, tuple(memory.span(span) for span in operation.weights), accelerator)
     scales = read_scales(operation, tuple(memory.span(span) for span in operation.scales))
     window, ofm = operation.window, operation.ofm
@@ -105,12 +94,12 @@ def _convolution(operation: Convolution, memory: Memory, accelerator: Accelerato
     return scaled(totals, scales.multiplier, scales.shift, operation.result.rounding)
 
 
-def _pooling(operation: Pooling, memory: Memory) -> Integers:
+def _pooling(operation: op.Pooling, memory: Memory) -> Integers:
     window, ofm, result = operation.window, operation.ofm, operation.result
     image = memory.load(operation.ifm) - operation.ifm.zero_point
-    if operation.mode is PoolingMode.REDUCE_SUM:
+    if operation.mode is op.PoolingMode.REDUCE_SUM:
         image = image.sum(axis=-1, keepdims=True)
-    greatest = operation.mode is PoolingMode.MAX
+    greatest = operation.mode is op.PoolingMode.MAX
     lowest = _RANGE[operation.ifm.element][0] - operation.ifm.zero_point
     image = _padded(image, window, lowest if greatest else 0)
     sums = np.full((ofm.height, ofm.width, ofm.depth), lowest if greatest else 0, np.int64)
@@ -119,18 +108,18 @@ def _pooling(operation: Pooling, memory: Memory) -> Integers:
             taken = _taps(image, window, ofm, row, column)
             sums = np.maximum(sums, taken) if greatest else sums + taken
     _check_sums(sums, operation.wide)
-    if operation.mode is PoolingMode.AVERAGE and _is_padded(window):
+    if operation.mode is op.PoolingMode.AVERAGE and _is_padded(window):
         return _averages(sums, operation)
     return (
         sums if result.multiplier is None else scaled(sums, result.multiplier, result.shift, result.rounding)
     )
 
 
-def _is_padded(window: Window) -> bool:
+def _is_padded(window: op.Window) -> bool:
     return bool(window.pad_top or window.pad_left or window.pad_bottom or window.pad_right)
 
 
-def _averages(sums: Integers, operation: Pooling) -> Integers:
+def _averages(sums: Integers, operation: op.Pooling) -> Integers:
     """The sums divided by how many elements of each window are no padding, half away from zero.
 
     The NPU takes a reciprocal that is a little too large, which is what Vela states where all windows are full.
@@ -150,12 +139,12 @@ def _averages(sums: Integers, operation: Pooling) -> Integers:
     return scaled(sums, multiplier, 31 + places, operation.result.rounding)
 
 
-def _padded(image: Integers, window: Window, value: int) -> Integers:
+def _padded(image: Integers, window: op.Window, value: int) -> Integers:
     around = ((window.pad_top, window.pad_bottom), (window.pad_left, window.pad_right), (0, 0))
     return np.pad(image, around, constant_values=value)
 
 
-def _taps(image: Integers, window: Window, ofm: FeatureMap, row: int, column: int) -> Integers:
+def _taps(image: Integers, window: op.Window, ofm: op.FeatureMap, row: int, column: int) -> Integers:
     """Of each window the element at (row, column)."""
     bottom, right = (
         row + (ofm.height - 1) * window.stride_y + 1,
@@ -170,31 +159,31 @@ def _check_sums(sums: Integers, wide: bool) -> None:
         raise unsupported(f"a sum is beyond the {bits} bits of its accumulator")
 
 
-def _elementwise(operation: Elementwise, memory: Memory) -> Integers:
+def _elementwise(operation: op.Elementwise, memory: Memory) -> Integers:
     mode, result = operation.mode, operation.result
     first = memory.load(operation.ifm) - operation.ifm.zero_point
-    if mode is ElementwiseMode.CLZ:
+    if mode is op.ElementwiseMode.CLZ:
         return _leading_zeros(first)
     if operation.ifm2 is None:
         second = np.full((1, 1, 1), operation.scalar or 0, np.int64) - operation.ifm2_zero_point
     else:
         second = memory.load(operation.ifm2) - operation.ifm2_zero_point
-    if mode in {ElementwiseMode.ADD, ElementwiseMode.SUB}:
+    if mode in {op.ElementwiseMode.ADD, op.ElementwiseMode.SUB}:
         first, second = _operands_of_sum(operation, first, second)
     if operation.reversed_order:
         first, second = second, first
     match mode:
-        case ElementwiseMode.MUL:
+        case op.ElementwiseMode.MUL:
             _check_factors(first, second)
-            if operation.ifm.element is Element.I32:
+            if operation.ifm.element is op.Element.I32:
                 # Products of two numbers of 32 bits are shifted alone: their multiplier is not used.
                 return scaled(first * second, 1, result.shift, result.rounding)
             values = first * second
-        case ElementwiseMode.ADD:
+        case op.ElementwiseMode.ADD:
             values = first + second
-        case ElementwiseMode.SUB:
+        case op.ElementwiseMode.SUB:
             values = first - second
-        case ElementwiseMode.SHR:
+        case op.ElementwiseMode.SHR:
             return shifted_right(*_shift_operands(first, second), result.rounding)
         case _:
             return np.left_shift(*_shift_operands(first, second))
@@ -207,9 +196,11 @@ def _leading_zeros(values: Integers) -> Integers:
     return np.where(values < 0, 0, np.where(values == 0, 32, 32 - lengths))
 
 
-def _operands_of_sum(operation: Elementwise, first: Integers, second: Integers) -> tuple[Integers, Integers]:
+def _operands_of_sum(
+    operation: op.Elementwise, first: Integers, second: Integers
+) -> tuple[Integers, Integers]:
     """The operands of a sum, brought to one scale."""
-    if operation.operand_scale is OperandScale.BOTH:
+    if operation.operand_scale is op.OperandScale.BOTH:
         return first * operation.first_multiplier, second * operation.second_multiplier
     # The NPU shifts the other one, of the greater scale, by the places that 8 bits leave free.
     multiplier, shift, rounding = (
@@ -217,7 +208,7 @@ def _operands_of_sum(operation: Elementwise, first: Integers, second: Integers) 
         operation.first_shift,
         operation.operand_rounding,
     )
-    if (operation.operand_scale is OperandScale.FIRST) != operation.reversed_order:
+    if (operation.operand_scale is op.OperandScale.FIRST) != operation.reversed_order:
         return scaled(first, multiplier, shift, rounding), second << 19
     return first << 19, scaled(second, multiplier, shift, rounding)
 
@@ -235,21 +226,21 @@ def _shift_operands(values: Integers, places: Integers) -> tuple[Integers, Integ
 
 
 def _finished(
-    values: Integers, ofm: FeatureMap, result: Result, memory: Memory, accelerator: Accelerator
+    values: Integers, ofm: op.FeatureMap, result: op.Result, memory: Memory, accelerator: Accelerator
 ) -> Integers:
     """Zero point, clamp and table.
 
     Numbers of 32 bits have no zero point, whatever the register was left at; the int8 index of a table has.
     """
-    element = Element.I8 if result.force_i8 else ofm.element
+    element = op.Element.I8 if result.force_i8 else ofm.element
     low, high = _RANGE[element]
-    zero_point = 0 if element is Element.I32 else ofm.zero_point
+    zero_point = 0 if element is op.Element.I32 else ofm.zero_point
     values = np.clip(np.broadcast_to(values, (ofm.height, ofm.width, ofm.depth)) + zero_point, low, high)
-    if ofm.element is not Element.I32 or result.force_i8:
+    if ofm.element is not op.Element.I32 or result.force_i8:
         values = np.clip(values, result.minimum, result.maximum)
     if result.table is None:
         return values
-    wide = ofm.element is Element.I32
+    wide = ofm.element is op.Element.I32
     table = memory.table(result.table, 4 if wide else 1, accelerator)
     # Tables begin with the entry of the lowest index.
     return table[values - low]

@@ -12,7 +12,6 @@ from importlib.resources import files
 from math import prod
 from pathlib import Path
 
-from bytewright import ir
 from bytewright.diagnostics import compile_error
 from bytewright.execute.arrays import (
     PlannedArray,
@@ -23,6 +22,7 @@ from bytewright.execute.arrays import (
 from bytewright.execute.description import Bundle
 from bytewright.execute.watch import Watch, step_header, table_header
 from bytewright.record.names import Names, names_of
+from bytewright.record.placed_sections import placed_sections
 from bytewright.record.plan import Plan, PlannedTensor
 
 LANGUAGE_FLAGS = ("-std=c99", "-ffp-contract=off", "-fno-strict-aliasing")
@@ -187,7 +187,9 @@ def application_sources(bundle: Bundle, options: BuildOptions) -> list[Path]:
 def include_flags(bundle: Bundle, folder: Path, *, has_steps: bool = False) -> list[str]:
     """The compiler's include folders for the bundle and its harness; and the macro between the kernels."""
     step = ["-include", str(folder.resolve() / "harness_step.h")] if has_steps else []
-    return [*(f"-I{path}" for path in (*bundle.include_directories, folder.resolve())), *step]
+    # The harness has a linker script of its own.
+    sections = [f"-D{bundle.names.check_sections}=0"] if placed_sections(bundle.plan) else []
+    return [*(f"-I{path}" for path in (*bundle.include_directories, folder.resolve())), *sections, *step]
 
 
 def blob_name(index: int) -> str:
@@ -230,14 +232,11 @@ def model_table(
         *_list("BLOBS", blobs),
         *_list("COPIES", copies),
         f"#define HARNESS_HAS_OWN_COPIES {int(bool(plan.own_copies))}",
-        f"#define HARNESS_CONTEXT_TYPE {names.context_type}",
-        *_border(plan, names),
-        f"#define HARNESS_WORKSPACES_TYPE {names.workspaces_type}",
-        f"#define HARNESS_PARAMETERS_TYPE {names.parameters_type}",
-        f"#define HARNESS_SET_WORKSPACES {names.set_workspaces}",
-        f"#define HARNESS_SET_PARAMETERS {names.set_parameters}",
-        *([f"#define HARNESS_RESET {names.reset}"] if plan.states else []),
-        *_run(plan, names),
+        f"#define HARNESS_MODEL(name) {names.model}_##name",
+        f"#define HARNESS_NUM_DEVICES {len(plan.devices)}",
+        f"#define HARNESS_HAS_STATES {int(bool(plan.states))}",
+        f"#define HARNESS_INPUT_ROWS {0 if plan.image is None else plan.image.num_rows}",
+        *([] if plan.image is None else [f"#define HARNESS_ROW_BYTES {plan.image.row_bytes}u"]),
     ]
     if board is not None:
         lines += [
@@ -249,51 +248,21 @@ def model_table(
             *board.second_core,
         ]
     if devices is not None:
-        lines += _host_devices(plan, names, devices)
+        lines += _host_devices(plan, devices)
     return "\n".join(lines) + "\n"
 
 
-def _host_devices(plan: Plan, names: Names, devices: HostDevices) -> list[str]:
-    """The types of the devices' interface, and what their processes are begun with."""
+def _host_devices(plan: Plan, devices: HostDevices) -> list[str]:
+    """How the processes of devices are begun, and what they hand over."""
     entries = [
         f"ENTRY({index}, {device.c_name}, {', '.join(map(json.dumps, devices.commands[device.name]))})"
         for index, device in enumerate(plan.devices.values())
     ]
     return [
-        f"#define HARNESS_DEVICES_TYPE {names.devices_type}",
-        f"#define HARNESS_SPAN_TYPE {names.span_type}",
-        f"#define HARNESS_JOB_TYPE {names.job_type}",
         f"#define HARNESS_DEVICE_ALIGNMENT {max(b.alignment for b in plan.buffers.values())}u",
         f"#define HARNESS_DEVICE_TIMEOUT_MS {round(devices.timeout_seconds * 1000)}L",
         f"#define HARNESS_NUM_DEVICE_MEMORIES {len(plan.device_workspaces)}",
-        *([f"#define HARNESS_SPAN_OBTAIN {names.span_obtain}"] if plan.device_workspaces else []),
-        *_list("DEVICES", entries),
-    ]
-
-
-def _run(plan: Plan, names: Names) -> list[str]:
-    """The function of a run, or those that stand for it, and what they are given."""
-    if plan.image is None:
-        return ["#define HARNESS_INPUT_ROWS 0", f"#define HARNESS_RUN {names.run}"]
-    return [
-        f"#define HARNESS_INPUT_ROWS {plan.image.num_rows}",
-        f"#define HARNESS_ROW_BYTES {plan.image.row_bytes}u",
-        f"#define HARNESS_BEGIN {names.begin}",
-        f"#define HARNESS_PUSH_ROWS {names.push_rows}",
-        f"#define HARNESS_FINISH {names.finish}",
-    ]
-
-
-def _border(plan: Plan, names: Names) -> list[str]:
-    """How inputs and outputs reach the model: in structs, or at addresses that its functions return."""
-    if not plan.io_in_workspace:
-        return [
-            f"#define HARNESS_INPUTS_TYPE {names.inputs_type}",
-            f"#define HARNESS_OUTPUTS_TYPE {names.outputs_type}",
-        ]
-    return [
-        f"#define HARNESS_INPUT_ADDRESS(member) {names.address_front(ir.Border.INPUT)}##member",
-        f"#define HARNESS_OUTPUT_ADDRESS(member) {names.address_front(ir.Border.OUTPUT)}##member",
+        _table("DEVICES", entries),
     ]
 
 
@@ -322,11 +291,12 @@ def _sizes(name: str, plan: Plan, tensors: tuple[PlannedTensor, ...]) -> str:
         )
         factors = [f"(size_t){fixed_bytes}", *(f"(size_t)extents[{positions[symbol]}]" for symbol in symbols)]
         entries.append(f"ENTRY({index}, {' * '.join(factors)})")
-    return f"#define HARNESS_{name}(ENTRY) {' '.join(entries)}".rstrip()
+    return _table(name, entries)
 
 
 def _list(name: str, entries: list[str]) -> list[str]:
-    return [
-        f"#define HARNESS_NUM_{name} {len(entries)}",
-        f"#define HARNESS_{name}(ENTRY) {' '.join(entries)}".rstrip(),
-    ]
+    return [f"#define HARNESS_NUM_{name} {len(entries)}", _table(name, entries)]
+
+
+def _table(name: str, entries: list[str]) -> str:
+    return f"#define HARNESS_{name}(ENTRY) {' '.join(entries)}".rstrip()

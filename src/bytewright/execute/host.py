@@ -38,6 +38,7 @@ from bytewright.execute.jobs import FailureRecord, read_failure
 from bytewright.execute.objects import build_from_sources
 from bytewright.execute.program import MEASURED_FILE, Ending, parse_report, read_report
 from bytewright.execute.result import BatchResult
+from bytewright.execute.settings import Settings
 from bytewright.execute.step_clock import read_timed_runs
 from bytewright.execute.tensors import (
     Array,
@@ -48,7 +49,6 @@ from bytewright.execute.tensors import (
     unpack_outputs,
 )
 from bytewright.execute.tools import (
-    TIMEOUT_SECONDS,
     CrashError,
     ViolationError,
     build_folder,
@@ -153,21 +153,12 @@ def _build(
 def run_program(
     bundle: Bundle,
     batch: Sequence[Sequence[Array]],
-    *,
-    repeat: int = 1,
-    options: BuildOptions | None = None,
-    timeout_seconds: float = TIMEOUT_SECONDS,
-    watch: Watch | None = None,
+    settings: Settings,
     elsewhere: Elsewhere | None = None,
-    by_step: bool = False,
-    keep_state: bool = False,
 ) -> BatchResult:
     """Builds the bundle as a program and runs all inferences of a batch in one process; a watch makes it paranoid.
 
-    With `keep_state` each goes on from where the last one ended.
-
-    It is a program of this machine, or of one that is emulated, elsewhere. Asked for that, it also says when each step
-    began.
+    It is a program of this machine, or of one that is emulated, elsewhere.
 
     Raises:
         CompileError: BW205 for wrong inputs, BW501/BW502 for the compiler, BW502 if the program crashes, is
@@ -178,22 +169,21 @@ def run_program(
     what = f"the program of model '{bundle.plan.model}'"
     with build_folder() as folder:
         compiler = () if elsewhere is None else elsewhere.compiler
-        steps = StepHarness.CLOCK if by_step else None
-        program = _build(
-            bundle, folder, options or BuildOptions(), watch=watch, compiler=compiler, steps=steps
-        )
+        steps = StepHarness.CLOCK if settings.by_step else None
+        options, watch = settings.build, settings.watch
+        program = _build(bundle, folder, options, watch=watch, compiler=compiler, steps=steps)
         emulator = () if elsewhere is None else elsewhere.prepare(folder, program)
-        (folder / "inputs.bin").write_bytes(pack(checked, repeat, keep_state=keep_state))
+        (folder / "inputs.bin").write_bytes(pack(checked, settings.repeat, keep_state=settings.keep_state))
         done = execute(
             [*emulator, str(program)],
             directory=folder,
-            timeout_seconds=timeout_seconds,
+            timeout_seconds=settings.timeout_seconds,
             what=what,
             environment={"ASAN_OPTIONS": "detect_leaks=0", "UBSAN_OPTIONS": "print_stacktrace=1"},
         )
         report = read_report(folder)
         if done.returncode == Ending.MODEL_FAILED and "status" in parse_report(report):
-            raise _run_error(bundle, options or BuildOptions(), parse_report(report), folder)
+            raise _run_error(bundle, options, parse_report(report), folder)
         if done.returncode == Ending.VIOLATED and watch is not None:
             raise ViolationError(report)
         if done.returncode != 0:
@@ -203,7 +193,7 @@ def run_program(
         if len(data) != output_size_bytes(bundle.plan, checked):
             raise failure(f"{what} wrote {len(data)} B of outputs")
         nanoseconds = np.fromfile(folder / MEASURED_FILE, np.int64)
-        runs = read_timed_runs(folder / "steps.bin") if by_step else ()
+        runs = read_timed_runs(folder / "steps.bin") if settings.by_step else ()
         result = _result(bundle.plan, unpack_outputs(bundle.plan, data, checked), nanoseconds.tolist())
         result = replace(result, timed_runs=runs)
         return result if elsewhere is None else elsewhere.finish(folder, result)
@@ -225,16 +215,13 @@ def _run_error(bundle: Bundle, options: BuildOptions, facts: dict[str, int], fol
 def run_library(
     bundle: Bundle,
     batch: Sequence[Sequence[Array]],
-    *,
-    repeat: int = 1,
-    options: BuildOptions | None = None,
-    keep_state: bool = False,
+    settings: Settings,
 ) -> BatchResult:
     """Builds the bundle as a library and runs all inferences of a batch in this process; errors as of `HostModel`."""
     for inputs in batch:  # before the C compiler takes its time
         check_inputs(bundle.plan, inputs)
-    context = HostModel.build(bundle.directory, options).open(keep_state=keep_state)
-    runs = [context.run(inputs, repeat) for inputs in batch]
+    context = HostModel.build(bundle.directory, settings.build).open(keep_state=settings.keep_state)
+    runs = [context.run(inputs, settings.repeat) for inputs in batch]
     outputs = tuple(tuple(arrays) for arrays, _ in runs)
     return _result(bundle.plan, outputs, (time for _, times in runs for time in times))
 

@@ -22,6 +22,7 @@ from bytewright.execute.host import run_program
 from bytewright.execute.options import RunOptions
 from bytewright.execute.result import Machine, RunResult
 from bytewright.execute.run import run_bundle
+from bytewright.execute.settings import Settings
 from bytewright.execute.tensors import Array, random_inputs
 from bytewright.execute.tools import TIMEOUT_SECONDS, CrashError, ViolationError
 from bytewright.execute.user_mode import run_in_qemu
@@ -100,24 +101,27 @@ def _run_watched(
     bundle: Bundle, watch: Watch, inputs: Sequence[Array], **how: Unpack[RunOptions]
 ) -> tuple[tuple[Array, ...], ...]:
     """The outputs under each poison."""
-    options, timeout_seconds = how.get("options"), how.get("timeout_seconds", TIMEOUT_SECONDS)
-    watched = watch if watch.pools else None
+    settings = replace(_settings(**how), watch=watch if watch.pools else None)
     batch = [inputs] * NUM_POISONS
     if how.get("on") == "qemu":
-        return run_in_qemu(
-            bundle, batch, options=options, timeout_seconds=timeout_seconds, watch=watched
-        ).outputs
+        return run_in_qemu(bundle, batch, settings).outputs
     if bundle.plan.own_workspaces:  # no guard of the harness lies beside an array of the bundle's own
-        options = replace(options or BuildOptions(), sanitize=True)
-    return run_program(bundle, batch, options=options, timeout_seconds=timeout_seconds, watch=watched).outputs
+        settings = replace(settings, build=replace(settings.build, sanitize=True))
+    return run_program(bundle, batch, settings).outputs
 
 
 def _run_apart(bundle: Bundle, inputs: Sequence[Array], **how: Unpack[RunOptions]) -> tuple[Array, ...]:
     """The outputs where no two buffers share a byte: looks between the steps cannot judge what overlaps within one."""
-    options, timeout_seconds = how.get("options"), how.get("timeout_seconds", TIMEOUT_SECONDS)
     with TemporaryDirectory() as folder:
         apart = spread(bundle, Path(folder))
-        return run_program(apart, [inputs], options=options, timeout_seconds=timeout_seconds).outputs[0]
+        return run_program(apart, [inputs], _settings(**how)).outputs[0]
+
+
+def _settings(**how: Unpack[RunOptions]) -> Settings:
+    """Those of one inference, as it is compiled and limited for a plain run."""
+    return Settings(
+        how.get("options") or BuildOptions(), timeout_seconds=how.get("timeout_seconds", TIMEOUT_SECONDS)
+    )
 
 
 def _describe(watch: Watch, found: WatchedRange) -> str:

@@ -33,15 +33,14 @@ from bytewright.execute.boards.image import BoardImage, build_image, flash_bytes
 from bytewright.execute.boards.layout import Layout, board_for
 from bytewright.execute.boards.protection import access_at
 from bytewright.execute.boards.second_core import SecondCore
-from bytewright.execute.build import BuildOptions
 from bytewright.execute.description import Bundle
 from bytewright.execute.host import model_error
 from bytewright.execute.jobs import FailureRecord, read_failure
 from bytewright.execute.program import MEASURED_FILE, Ending, parse_report, read_report
 from bytewright.execute.result import BatchResult, DeviceRun, DeviceWork
+from bytewright.execute.settings import Settings
 from bytewright.execute.tensors import Array, check_inputs, output_size_bytes, pack, unpack_outputs
 from bytewright.execute.tools import (
-    TIMEOUT_SECONDS,
     CrashError,
     ViolationError,
     build_folder,
@@ -49,33 +48,19 @@ from bytewright.execute.tools import (
     failure,
     find_tool,
 )
-from bytewright.execute.watch import Watch
 
 
 def run_on_board(
     bundle: Bundle,
     batch: Sequence[Sequence[Array]],
-    *,
-    repeat: int = 1,
-    options: BuildOptions | None = None,
-    measure_memory: bool = False,
-    timeout_seconds: float = TIMEOUT_SECONDS,
-    watch: Watch | None = None,
-    by_step: bool = False,
-    keep_state: bool = False,
+    settings: Settings,
 ) -> BatchResult:
     """Builds an image, runs all inferences of a batch in it, and counts each.
 
     Args:
         bundle: The bundle; its target decides the board.
         batch: The inputs of each inference.
-        repeat: How often each inference runs.
-        options: Compiler flags; `sanitize` does not apply.
-        measure_memory: Also attribute loads and stores to memory ranges, at half the speed.
-        timeout_seconds: Limit of QEMU's run, in host time.
-        watch: What a paranoid run watches; None for a usual run.
-        by_step: Attribute instructions and memory traffic to steps, in place of `measure_memory`.
-        keep_state: Each inference goes on from where the last one ended; else each begins like the first.
+        settings: How they run; `by_step` takes the place of `measure_memory`.
 
     Raises:
         CompileError: BW204 without a board for the target, BW205 for wrong inputs, BW501/BW502 for tools, BW502
@@ -86,25 +71,24 @@ def run_on_board(
     board = board_for(bundle.plan.hardware)
     qemu = find_tool("qemu-system-arm", "qemu-system-arm")
     with build_folder() as folder:
-        options = options or BuildOptions()
-        flags = flags_of_entry(bundle.plan, options.compiler) if by_step else ()
-        image = build_image(bundle, board, folder, options, watch, flags)
+        flags = flags_of_entry(bundle.plan, settings.build.compiler) if settings.by_step else ()
+        image = build_image(bundle, board, folder, settings.build, settings.watch, flags)
         flash_size_bytes = flash_bytes(folder, bundle)
         build_plugin(folder, qemu)
-        ranges = _ranges(image, bundle) if measure_memory else []
-        if by_step:
+        ranges = _ranges(image, bundle) if settings.measure_memory else []
+        if settings.by_step:
             write_pieces(folder, bundle)
             ranges = _memories_by_name(image)
-        (folder / "inputs.bin").write_bytes(pack(checked, repeat, keep_state=keep_state))
-        argument = plugin_argument(image.symbols, ranges, PIECES_FILE if by_step else None)
-        facts = _emulate(qemu, image, bundle, argument, timeout_seconds)
+        (folder / "inputs.bin").write_bytes(pack(checked, settings.repeat, keep_state=settings.keep_state))
+        argument = plugin_argument(image.symbols, ranges, PIECES_FILE if settings.by_step else None)
+        facts = _emulate(qemu, image, bundle, argument, settings.timeout_seconds)
         written = (folder / "counts.txt").read_text(encoding="utf-8")
         counts = parse_counts(written, image.symbols, ranges)
         data = (folder / "outputs.bin").read_bytes()
         stack_bytes = int(np.fromfile(folder / MEASURED_FILE, np.int64).max(initial=0))
     if (
         len(data) != output_size_bytes(bundle.plan, checked)
-        or len(counts.first.instructions) != len(batch) * repeat
+        or len(counts.first.instructions) != len(batch) * settings.repeat
     ):
         raise failure(f"the run of model '{bundle.plan.model}' on {board.name} is not complete")
     devices = _devices(image, facts, counts.second)
@@ -125,7 +109,7 @@ def run_on_board(
         functions=counts.first.functions,
         traffic=counts.traffic,
         devices=devices,
-        work=_work(bundle, devices, counts, parse_work(written, ranges)) if by_step else (),
+        work=_work(bundle, devices, counts, parse_work(written, ranges)) if settings.by_step else (),
     )
 
 

@@ -11,6 +11,7 @@ from bytewright.execute.description import Bundle, read_bundle
 from bytewright.execute.host import run_library, run_program
 from bytewright.execute.options import MOST_RUNS, RunOptions, check_repetitions
 from bytewright.execute.result import BatchResult, Machine, RunResult
+from bytewright.execute.settings import Settings
 from bytewright.execute.tensors import Array, random_inputs
 from bytewright.execute.tools import TIMEOUT_SECONDS
 from bytewright.execute.user_mode import run_in_qemu
@@ -68,23 +69,11 @@ def _run(
     check_repetitions("an inference can run", repeat, MOST_RUNS)
     if keep_state and repeat > 1:
         raise compile_error("BW204", "an inference that goes on from the last one runs once", help="repeat 1")
+    settings = Settings(
+        options or BuildOptions(), repeat, timeout_seconds, keep_state, measure_memory=measure_memory
+    )
     if on == "qemu":
-        return run_in_qemu(
-            bundle,
-            batch,
-            repeat=repeat,
-            options=options,
-            measure_memory=measure_memory,
-            timeout_seconds=timeout_seconds,
-            keep_state=keep_state,
-        )
-    if options is not None and options.sanitize:
-        return run_program(
-            bundle,
-            batch,
-            repeat=repeat,
-            options=options,
-            timeout_seconds=timeout_seconds,
-            keep_state=keep_state,
-        )
-    return run_library(bundle, batch, repeat=repeat, options=options, keep_state=keep_state)
+        return run_in_qemu(bundle, batch, settings)
+    if settings.build.sanitize:
+        return run_program(bundle, batch, settings)
+    return run_library(bundle, batch, settings)

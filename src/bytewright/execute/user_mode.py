@@ -16,22 +16,16 @@ from bytewright.execute.description import Bundle
 from bytewright.execute.host import run_program
 from bytewright.execute.qemu import run_on_board
 from bytewright.execute.result import BatchResult
+from bytewright.execute.settings import Settings
 from bytewright.execute.tensors import Array
-from bytewright.execute.tools import TIMEOUT_SECONDS, find_cross_compiler, find_tool
-from bytewright.execute.watch import Watch
+from bytewright.execute.tools import find_cross_compiler, find_tool
 from bytewright.target.isa.isa import Emulator, Isa
 
 
 def run_in_qemu(
     bundle: Bundle,
     batch: Sequence[Sequence[Array]],
-    *,
-    repeat: int = 1,
-    options: BuildOptions | None = None,
-    measure_memory: bool = False,
-    timeout_seconds: float = TIMEOUT_SECONDS,
-    watch: Watch | None = None,
-    keep_state: bool = False,
+    settings: Settings,
 ) -> BatchResult:
     """Runs all inferences of a batch where the bundle's target belongs; as `run_on_board`, with its errors.
 
@@ -39,32 +33,15 @@ def run_in_qemu(
     """
     isa = bundle.plan.device.isa
     if isa.emulator is None:
-        return run_on_board(
-            bundle,
-            batch,
-            repeat=repeat,
-            options=options,
-            measure_memory=measure_memory,
-            timeout_seconds=timeout_seconds,
-            watch=watch,
-            keep_state=keep_state,
-        )
+        return run_on_board(bundle, batch, settings)
     if bundle.plan.devices:
         names = ", ".join(f"'{name}'" for name in bundle.plan.devices)
         raise compile_error(
             "BW204", f"QEMU's user mode has no devices besides the entry's, and the bundle uses {names}"
         )
-    options = replace(options or BuildOptions(), sanitize=False)
-    return run_program(
-        bundle,
-        batch,
-        repeat=repeat,
-        options=options,
-        timeout_seconds=timeout_seconds,
-        watch=watch,
-        keep_state=keep_state,
-        elsewhere=_UserMode(isa.emulator, _compiler(isa, options)),
-    )
+    build = replace(settings.build, sanitize=False)
+    elsewhere = _UserMode(isa.emulator, _compiler(isa, build))
+    return run_program(bundle, batch, replace(settings, build=build), elsewhere)
 
 
 def _compiler(isa: Isa, options: BuildOptions) -> tuple[str, ...]:

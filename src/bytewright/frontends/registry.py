@@ -13,7 +13,7 @@ from bytewright.base.c_names import model_name
 from bytewright.diagnostics import compile_error
 from bytewright.ir.verify.stages import Stage
 from bytewright.ops.arithmetic.numerics import Numerics
-from bytewright.options import Options, Weights
+from bytewright.options import Optimize, Options, Weights
 from bytewright.target.model import Target
 
 
@@ -128,6 +128,7 @@ def _read_tflite(path: Path, target: Target, options: Options) -> Imported:
         signature=None if has_streams else options.signature,
         names=names,
         expands_weights=options.weights is Weights.EXPAND,
+        keeps_weights=options.optimize is Optimize.SIZE and options.weights is not Weights.EXPAND,
     )
     return Imported(module, Stage.IMPORTED, "import_tflite", (path,))
 

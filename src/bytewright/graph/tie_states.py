@@ -14,11 +14,12 @@ from bytewright import ir
 from bytewright.base.c_names import unique_name
 from bytewright.diagnostics import Collector, compile_error
 from bytewright.ir.where import Where
-from bytewright.ops.arithmetic.multiplier import Affine
-from bytewright.ops.arithmetic.numerics import Numerics
+from bytewright.ops.arithmetic.multiplier import Affine, Multiplier, quantize_multiplier
+from bytewright.ops.arithmetic.numerics import Numerics, Rounding
 from bytewright.ops.arithmetic.tables import quantize
 from bytewright.ops.data import Reshape
 from bytewright.ops.elementwise import Table
+from bytewright.ops.rescale import Rescale
 from bytewright.options import StatePair
 
 
@@ -116,15 +117,25 @@ class _Tying:
     def result(self, given: ir.Port, number: int) -> str:
         """The name of what an output is as an input."""
         name, port = self.module.graph.results[number], self.module.outputs[number]
-        levels = _levels(given, port)
+        levels, factor = _levels(given, port), _factor(given, port)
         if levels is not None:
-            table = ir.Constant(unique_name(f"{name}/levels", self.names), levels)
-            self.constants.append(table)
-            name = self._added(Table(), (name, table.name), port.type)
+            name = self._added(Table(), (name, self._constant(f"{name}/levels", levels)), port.type)
+        elif factor is not None:
+            values = ((factor.multiplier, ir.DType.I32), (factor.exponent, ir.DType.I8))
+            scales = (
+                self._constant(f"{name}/scale", ir.TensorData.from_array(np.array([value]), dtype))
+                for value, dtype in values
+            )
+            operation = Rescale(Rounding.DOUBLE_ROUND, 0, 0, 0, port.type.dtype)
+            name = self._added(operation, (name, *scales), port.type)
         if port.type.shape != given.type.shape:
             kind = ir.TensorType(given.type.shape, given.type.dtype)
             name = self._added(Reshape(kind.fixed_shape), (name,), kind)
         return name
+
+    def _constant(self, name: str, data: ir.TensorData) -> str:
+        self.constants.append(ir.Constant(unique_name(name, self.names), data))
+        return self.constants[-1].name
 
     def _added(self, operation: ir.Operation, inputs: tuple[str, ...], kind: ir.TensorType) -> str:
         value = ir.Value(unique_name(f"{inputs[0]}/kept", self.names), kind)
@@ -148,6 +159,24 @@ def _levels(given: ir.Port, result: ir.Port) -> ir.TensorData | None:
     if first is None or second is None or given.type.dtype is not ir.DType.I8:
         return None
     source, target = (Affine(each.scale, each.zero_point) for each in (second, first))
-    levels = np.clip(quantize(source, target, Numerics.LITERT_REF), -128, 127)
-    same = bool((levels == np.arange(-128, 128)).all())
+    low, high = ir.DType.I8.bounds
+    levels = np.clip(quantize(source, target, Numerics.LITERT_REF), low, high)
+    same = bool((levels == np.arange(low, high + 1)).all())
     return None if same else ir.TensorData.from_array(levels, ir.DType.I8)
+
+
+def _factor(given: ir.Port, result: ir.Port) -> Multiplier | None:
+    """What takes an int16 value of an output to one of the input, whose zero points are 0; None where it is 1.
+
+    Raises:
+        CompileError: BW204, 32 bits do not hold a value times its left shift.
+    """
+    first, second = given.quantization, result.quantization
+    if first is None or second is None or given.type.dtype is not ir.DType.I16 or first == second:
+        return None
+    factor = quantize_multiplier(second.scale / first.scale)
+    if -ir.DType.I16.bounds[0] << factor.left_shift > ir.DType.I32.bounds[1]:
+        raise compile_error(
+            "BW204", f"the output's scale {second.scale} is too large for the input's, {first.scale}"
+        )
+    return factor

@@ -74,6 +74,7 @@ class _File:
         self.defaults = {
             f"{names.step}(...)": "((void)0)",
             names.check_range: "(UINTPTR_MAX <= 0xFFFFFFFFu)",
+            names.check_sections: "(UINTPTR_MAX <= 0xFFFFFFFFu)",
             f"{names.aligned}(bytes)": "__attribute__((aligned(bytes)))",
             f"{names.section}(name)": "__attribute__((section(name)))",
         }
@@ -122,6 +123,8 @@ class _File:
                 return self._is_instruction(condition, group)
             case ["if", "endif"] if condition == f"if {names.check_range}":
                 return _is_refusal(codes[0]) or codes[0][:4] == ["static", "bool", "lies_within", "("]
+            case ["if", "endif"] if condition == f"if {names.check_sections}":
+                return _is_refusal(codes[0])
             case ["if", "endif"]:  # what only the plain C of instructions calls
                 macros = [word for word in words_of(group[0].text)[1:] if word not in {"!", "|"}]
                 return self._are_features(macros) and codes[0][:2] == ["static", "inline"]

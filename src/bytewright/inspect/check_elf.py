@@ -20,6 +20,7 @@ from bytewright.diagnostics import compile_error
 from bytewright.elf.image import ElfSymbol, Image, Section, read_image
 from bytewright.inspect.c_source import read_bytes
 from bytewright.record.names import names_of
+from bytewright.record.placed_sections import include_line
 from bytewright.record.plan import Plan, PlannedPool
 from bytewright.target.mistake import from_line, in_target_file, read_only_memories
 from bytewright.target.model import Loader, Memory, Role
@@ -174,7 +175,10 @@ def check_elf(directory: Path, plan: Plan, path: Path, symbols: Mapping[str, str
         faults += [f"pool '{array.pool.name}': {fault}" for fault in chain.from_iterable(checks)]
     if faults:
         message = f"the image '{path}' is not what the plan of '{plan.model}' says"
-        raise compile_error("BW405", message, tuple(faults), _load_help(plan, found))
+        is_elsewhere = any(fault for array in found for fault in _faults_of_place(plan, array))
+        line = include_line(plan, directory) if is_elsewhere else ""
+        help_text = _load_help(plan, found) or line or None
+        raise compile_error("BW405", message, tuple(faults), help_text)
     num_bytes = sum(array.pool.used_bytes for array in found if array.wanted.has_bytes)
     return ImageVerdict(tuple(found), num_bytes, tuple(reserved), tuple(separate))
 

@@ -355,6 +355,11 @@ class Instruction:
         return hash(self.name)
 
     @property
+    def is_assembler(self) -> bool:
+        """Whether its text is a statement of assembler, and not calls of the compiler's functions."""
+        return "__asm" in self.text
+
+    @property
     def results(self) -> tuple[BufferParameter, ...]:
         """The registers and variables that it writes."""
         return tuple(

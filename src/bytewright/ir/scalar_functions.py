@@ -21,10 +21,10 @@ EXP, TANH, SQRT = _of_math("expf"), _of_math("tanhf"), _of_math("sqrtf")
 ROUND, FLOOR, RINT, CEIL = _of_math("roundf"), _of_math("floorf"), _of_math("rintf"), _of_math("ceilf")
 ABS, LOG, EXPM1, ERFC = _of_math("fabsf"), _of_math("logf"), _of_math("expm1f"), _of_math("erfcf")
 SIN, COS = _of_math("sinf"), _of_math("cosf")
-POW, FMA = _of_math("powf", "xy"), _of_math("fmaf", "xyz")
+POW, FMA, FMOD = _of_math("powf", "xy"), _of_math("fmaf", "xyz"), _of_math("fmodf", "xy")
 MATH_FUNCTIONS = (
     *(EXP, TANH, SQRT, ROUND, FLOOR, RINT, CEIL, ABS),
-    *(LOG, EXPM1, ERFC, SIN, COS, POW, FMA),
+    *(LOG, EXPM1, ERFC, SIN, COS, POW, FMA, FMOD),
 )
 
 # Names a step on the way to a result.
@@ -79,6 +79,18 @@ def _single_round(let: _Let, value: Expr, multiplier: Expr, shift: Expr) -> Expr
     wide = let("wide", cast(shift, I64))
     half = let("half", const(1, I64) << (wide + 30))
     return cast((cast(value, I64) * cast(multiplier, I64) + half) >> (wide + 31), I32)
+
+
+def _scale_half_up(let: _Let, value: Expr, multiplier: Expr, shift: Expr) -> Expr:
+    wide = let("wide", cast(shift, I64))
+    half = let("half", const(1, I64) << (wide - 1))
+    return cast((cast(value, I64) * cast(multiplier, I64) + half) >> wide, I32)
+
+
+def _scale_high(let: _Let, value: Expr, multiplier: Expr, shift: Expr) -> Expr:
+    high = let("high", cast((cast(value, I64) * cast(multiplier, I64)) >> 31, I32))
+    half = let("half", const(1) << (shift - 1))
+    return (high + half) >> shift
 
 
 def _scale_linear(let: _Let, value: Expr, multiplier: Expr, addend: Expr, shift: Expr) -> Expr:
@@ -150,6 +162,22 @@ def _multiply_q31(let: _Let, left: Expr, right: Expr) -> Expr:
 def _shift_round(let: _Let, value: Expr, shift: Expr) -> Expr:
     half = let("half", const(1, value.dtype) << (shift - 1))
     return (value + half) >> shift
+
+
+def _floor_quotient(let: _Let, left: Expr, right: Expr) -> Expr:
+    exact = let("exact", cast(left, F64) / cast(right, F64))
+    within = let(
+        "within", select(exact < 2.0**53, select(exact > -(2.0**53), exact, const(0.0, F64)), const(0.0, F64))
+    )
+    whole = let("whole", cast(cast(within, I64), F64))
+    floor = let("floor", whole - select(whole > within, const(1.0, F64), const(0.0, F64)))
+    return cast(select(equal(within, exact), floor, exact), F32)
+
+
+def _floor_remainder(let: _Let, left: Expr, right: Expr) -> Expr:
+    rest = let("rest", FMOD(left, right))
+    turned = let("turned", rest + right)
+    return select(right < 0.0, select(rest > 0.0, turned, rest), select(rest < 0.0, turned, rest))
 
 
 _LOWER_HALF = 2**32 - 1
@@ -283,6 +311,26 @@ SINGLE_ROUND = _defined(
     _single_round,
     "value * multiplier / 2^(31 + shift), rounded half up once: apply_scale_32 of TOSA 1.0, single rounding.",
 )
+SCALE_HALF_UP = _defined(
+    "scale_half_up",
+    {**_SCALE, "shift": I32},
+    _scale_half_up,
+    "value * multiplier / 2^shift, rounded half up once: MultiplyByQuantizedMultiplier of TensorFlow Lite for sums of "
+    "64 bits, with a multiplier of 16.",
+)
+SCALE_HALF_UP_WIDE = _defined(
+    "scale_half_up_wide",
+    {"value": I64, "multiplier": I32, "shift": I32},
+    _scale_half_up,
+    "As scale_half_up (value * multiplier / 2^shift, rounded half up), of 48 bits.",
+)
+SCALE_HIGH = _defined(
+    "scale_high",
+    {**_SCALE, "shift": I32},
+    _scale_high,
+    "value * multiplier / 2^31, rounded down, then divided by 2^shift, rounded half up: with a multiplier of 16 bits "
+    "in the upper half of 32 it equals scale_half_up, for |value| < 2^30, shifts 1 to 30.",
+)
 SCALE_LINEAR = _defined(
     "scale_linear",
     {**_SCALE, "addend": I64, "shift": I32},
@@ -317,6 +365,12 @@ REAL_ROUND = _defined(
     "value * scale in double precision, limited to [low, high] and rounded half away from zero, as LiteRT does "
     "here. Truncation and the difference after it are exact.",
 )
+REAL_ROUND_WIDE = _defined(
+    "real_round_wide",
+    {"value": I64, "scale": F64, "low": F64, "high": F64},
+    _real_round,
+    "As real_round (value * scale in double precision, limited, rounded half away from zero), of 48 bits.",
+)
 DYNAMIC_SCALE = _defined(
     "dynamic_scale",
     {"least": F32, "greatest": F32},
@@ -348,6 +402,18 @@ SHIFT_ROUND = _defined(
     {"value": I64, "shift": I64},
     _shift_round,
     "value / 2^shift, rounded half up; shifts 1 to 62.",
+)
+FLOOR_QUOTIENT = _defined(
+    "floor_quotient",
+    {"left": F32, "right": F32},
+    _floor_quotient,
+    "The greatest integer not above left / right, the quotient taken in double precision, as TensorFlow Lite does.",
+)
+FLOOR_REMAINDER = _defined(
+    "floor_remainder",
+    {"left": F32, "right": F32},
+    _floor_remainder,
+    "What left is more than a multiple of right, with the sign of right.",
 )
 WRAPPING_ADD = _defined(
     "wrapping_add_64",
@@ -387,11 +453,15 @@ SCALAR_FUNCTIONS = {
         *MATH_FUNCTIONS,
         *(HIGH_MULTIPLY_WIDE, HIGH_MULTIPLY, DOUBLE_ROUND_WIDE, DOUBLE_ROUND, DOUBLE_ROUND_UP, SINGLE_ROUND),
         *(
+            SCALE_HALF_UP,
+            SCALE_HIGH,
+            SCALE_HALF_UP_WIDE,
             SCALE_LINEAR,
             FLOAT_ROUND,
             FLOAT_ROUND_SIGNED,
             FLOAT_SUM,
             REAL_ROUND,
+            REAL_ROUND_WIDE,
             DYNAMIC_SCALE,
             DYNAMIC_ZERO_POINT,
             DIVIDE_ROUND,
@@ -399,6 +469,8 @@ SCALAR_FUNCTIONS = {
             SHIFT_ROUND,
             LOGISTIC_15,
             TANH_15,
+            FLOOR_QUOTIENT,
+            FLOOR_REMAINDER,
             WRAPPING_ADD,
             WRAPPING_SUBTRACT,
             WRAPPING_MULTIPLY,

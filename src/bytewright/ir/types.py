@@ -37,6 +37,11 @@ class DType(Enum):
         if self.is_integer:
             self.bounds: tuple[int, int] = int(np.iinfo(kind).min), int(np.iinfo(kind).max)
 
+    @staticmethod
+    def of(dtype: np.dtype[np.generic]) -> "DType":
+        """The member that an array's type is."""
+        return next(each for each in DType if each.numpy == dtype)
+
     # Nodes are hashed in great numbers. Members exist once; `Enum` would hash their names, in Python.
     __hash__ = object.__hash__
 

@@ -24,6 +24,8 @@ from bytewright.ir.scalar_functions import (
     EXP,
     EXPM1,
     FLOOR,
+    FLOOR_QUOTIENT,
+    FLOOR_REMAINDER,
     LOG,
     MULTIPLY_Q31,
     POW,
@@ -36,6 +38,7 @@ from bytewright.ir.scalar_functions import (
     WRAPPING_MULTIPLY,
     WRAPPING_SUBTRACT,
 )
+from bytewright.lower.interpolate import entry_and_rise, interpolated_at
 from bytewright.lower.point import Point
 from bytewright.lower.requantise import float_rescaled, real_rescaled, rescaled
 from bytewright.lower.rescale import double_round, fixed_scale
@@ -44,7 +47,13 @@ from bytewright.lower.sigmoid import sigmoid
 from bytewright.ops.arithmetic.division import LARGEST_SHIFT
 from bytewright.ops.arithmetic.division import headrooms as headrooms_of_bytes
 from bytewright.ops.arithmetic.division import reciprocals as reciprocals_of_bytes
-from bytewright.ops.arithmetic.dynamic import FARTHEST
+from bytewright.ops.arithmetic.interpolation import (
+    LOGISTIC_MOST,
+    SIGMOID_BITS,
+    SIGMOID_ENTRIES,
+    SIGMOID_MIDDLE,
+    sigmoid_table,
+)
 from bytewright.ops.cast import TflCast
 from bytewright.ops.dynamic_quantization import TflDynamicQuantize, TflDynamicScale, TflDynamicZeroPoint
 from bytewright.ops.elementwise import (
@@ -53,6 +62,7 @@ from bytewright.ops.elementwise import (
     Equal,
     Greater,
     GreaterEqual,
+    IntDiv,
     LogicalAnd,
     LogicalNot,
     LogicalOr,
@@ -66,6 +76,8 @@ from bytewright.ops.elementwise import (
     Table,
     TflDequantize,
     TflDiv,
+    TflFloorDiv,
+    TflFloorMod,
     TflIntegerDiv,
     TflPrelu,
     TflQuantize,
@@ -93,9 +105,10 @@ from bytewright.ops.float_functions import (
     TflSign,
     TflSqrt,
 )
+from bytewright.ops.interpolation import Interpolate, TflSigmoid16
 from bytewright.ops.rescale import Rescale, TflFloatRescale, TflRealRescale
 
-I32, I64, F32 = ir.DType.I32, ir.DType.I64, ir.DType.F32
+I16, I32, I64, F32 = ir.DType.I16, ir.DType.I32, ir.DType.I64, ir.DType.F32
 # As in LiteRT: below, a float LOGISTIC is exp(x), which is 1e-4 more at most.
 LOGISTIC_IS_EXP_BELOW = -9.0
 _SQRT_HALF, _SQRT_2_OVER_PI = float(np.float32(np.sqrt(0.5))), float(np.float32(np.sqrt(2 / np.pi)))
@@ -205,12 +218,13 @@ def _clamp(at: Point, operation: Clamp) -> Scalar:
 def _table(at: Point, operation: Table) -> Scalar:
     del operation
     table = at.array(1)
-    entry = load(at.kernel.constant("table", table, ir.DType.I8), at.operands[0].expr + 128)
+    place = at.operands[0].expr + -ir.DType.I8.bounds[0]
+    entry = load(at.kernel.constant("table", table, ir.DType.I8), place)
     return Scalar(ir.cast(entry, I32), int(table.min()), int(table.max()))
 
 
 def _recentred(at: Point, operation: Recentre) -> Scalar:
-    x, offset = at.operands[0], -128 if operation.dtype is ir.DType.I8 else 128
+    x, offset = at.operands[0], operation.offset
     return Scalar(x.expr + offset, x.low + offset, x.high + offset)
 
 
@@ -274,10 +288,11 @@ def _prelu(at: Point, operation: TflPrelu) -> Scalar:
         Scalar(product, min(corners), max(corners)), fixed_scale(*operation.below), at.node.where
     )
     ends = (above.low + below.low, above.high + below.high)
-    require_i32(ends[0] - 128, ends[1] + 128, "the result", at.node.where)
+    result = at.node.outputs[0].type.dtype
+    require_i32(ends[0] + result.bounds[0], ends[1] - result.bounds[0], "the result", at.node.where)
     zero_point = operation.output_zero_point
     total = above.expr + at.body.let("below", below.expr) + zero_point
-    return clamped(Scalar(total, ends[0] + zero_point, ends[1] + zero_point), *ir.DType.I8.bounds)
+    return clamped(Scalar(total, ends[0] + zero_point, ends[1] + zero_point), *result.bounds)
 
 
 def _integer_div(at: Point, operation: TflIntegerDiv) -> Scalar:
@@ -299,9 +314,53 @@ def _integer_div(at: Point, operation: TflIntegerDiv) -> Scalar:
     shift = headroom - ir.cast(load(headrooms, magnitude), I32) + (30 - operation.exponent)
     shift = at.body.let("shift", shift)
     scaled = DOUBLE_ROUND_WIDE(unscaled, operation.multiplier, ir.minimum(shift, LARGEST_SHIFT))
-    limited = ir.clamp(ir.select(shift > LARGEST_SHIFT, ir.const(0), scaled), -256, 255)
+    low, high = ir.DType.I8.bounds
+    ends = low - high - 1, high - low
+    limited = ir.clamp(ir.select(shift > LARGEST_SHIFT, ir.const(0), scaled), *ends)
     zero_point = operation.output_zero_point
-    return clamped(Scalar(limited + zero_point, -256 + zero_point, 255 + zero_point), *ir.DType.I8.bounds)
+    return clamped(Scalar(limited + zero_point, ends[0] + zero_point, ends[1] + zero_point), low, high)
+
+
+def _divided(at: Point) -> tuple[ir.Expr, ir.Expr]:
+    """A dividend and a divisor of integers whose quotient and rest C defines: see `IntDiv`."""
+    first, second = (operand.expr for operand in at.operands)
+    least = at.node.outputs[0].type.dtype.bounds[0]
+    divisor = at.body.let(
+        "divisor", ir.select(equal(second, ir.const(0, second.dtype)), ir.const(1, second.dtype), second)
+    )
+    limited = ir.select(equal(divisor, ir.const(-1, divisor.dtype)), ir.maximum(first, least + 1), first)
+    return at.body.let("dividend", limited), divisor
+
+
+def _int_div(at: Point, operation: IntDiv) -> Scalar:
+    del operation
+    dividend, divisor = _divided(at)
+    return Scalar(dividend // divisor, *dividend.dtype.bounds)
+
+
+def _floor_div(at: Point, operation: TflFloorDiv) -> Scalar:
+    first, second = at.operands
+    if at.is_float:
+        return Scalar(FLOOR_QUOTIENT(first.expr, second.expr))
+    del operation
+    dividend, divisor = _divided(at)
+    quotient = at.body.let("quotient", dividend // divisor)
+    zero, one = ir.const(0, divisor.dtype), ir.const(1, divisor.dtype)
+    rest = at.body.let("rest", dividend - quotient * divisor)
+    is_below = ir.select(rest < 0, divisor > 0, both(rest > 0, divisor < 0))
+    low, high = first.low, first.high
+    return Scalar(quotient - ir.select(is_below, one, zero), -max(-low, high), max(-low, high))
+
+
+def _floor_mod(at: Point, operation: TflFloorMod) -> Scalar:
+    first, second = at.operands
+    if at.is_float:
+        return Scalar(FLOOR_REMAINDER(first.expr, second.expr))
+    del operation
+    dividend, divisor = _divided(at)
+    rest = at.body.let("rest", dividend % divisor)
+    is_turned = ir.select(rest < 0, divisor > 0, both(rest > 0, divisor < 0))
+    return Scalar(rest + ir.select(is_turned, divisor, ir.const(0, divisor.dtype)), second.low, second.high)
 
 
 def _quantized(at: Point, operation: TflQuantize) -> Scalar:
@@ -309,11 +368,37 @@ def _quantized(at: Point, operation: TflQuantize) -> Scalar:
 
     The bound is the first operand of the maximum, which is what is left where the other is not a number.
     """
-    zero_point = operation.zero_point
+    zero_point, (low, high) = operation.zero_point, operation.dtype.bounds
+    span = high - low + 1
     rounded = ROUND(at.operands[0].expr / ir.const(operation.scale, F32))
-    above = ir.maximum(ir.const(-256.0 - zero_point, F32), rounded)
-    limited = at.body.let("rounded", ir.minimum(above, 256.0 - zero_point))
-    return clamped(Scalar(ir.cast(limited, I32) + zero_point, -256, 256), -128, 127)
+    above = ir.maximum(ir.const(float(-span - zero_point), F32), rounded)
+    limited = at.body.let("rounded", ir.minimum(above, float(span - zero_point)))
+    return clamped(Scalar(ir.cast(limited, I32) + zero_point, -span, span), low, high)
+
+
+def _interpolated(at: Point, operation: Interpolate) -> Scalar:
+    del operation
+    table = at.array(1)
+    value = interpolated_at(at.body, at.kernel.constant("table", table, ir.DType.I16), at.operands[0].expr)
+    return Scalar(value, int(table.min()), int(table.max()))
+
+
+def _sigmoid16(at: Point, operation: TflSigmoid16) -> Scalar:
+    """By magnitude, since the table is of what is above zero; beyond it is its last entry."""
+    half, bits = (1 << operation.shift) >> 1, SIGMOID_BITS[operation.is_tanh]
+    scaled = at.body.let("scaled", (at.operands[0].expr * operation.multiplier + half) >> operation.shift)
+    magnitude = at.body.let("magnitude", ir.maximum(scaled, 0 - scaled))
+    place = at.body.let("place", ir.minimum(magnitude >> bits, SIGMOID_ENTRIES - 2))
+    first, rise = entry_and_rise(at.body, at.kernel.constant("sigmoid", sigmoid_table(), I16), place)
+    part = magnitude & ((1 << bits) - 1)
+    risen = at.body.let("risen", (first + SIGMOID_MIDDLE) * (1 << bits) + part * rise)
+    if operation.is_tanh:
+        return Scalar(
+            ir.select(scaled >= 0, risen - (1 << 23) + (1 << 7), (1 << 23) - risen + (1 << 7) - 1) >> 8,
+            *I16.bounds,
+        )
+    risen = at.body.let("limited", ir.minimum(risen, LOGISTIC_MOST))
+    return Scalar(ir.select(scaled >= 0, risen + 512, (1 << 25) - risen + 511) >> 10, 0, I16.bounds[1])
 
 
 def _zero_point(at: Point, operation: TflDynamicZeroPoint) -> Scalar:
@@ -323,13 +408,15 @@ def _zero_point(at: Point, operation: TflDynamicZeroPoint) -> Scalar:
 
 
 def _quantized_dynamically(at: Point, operation: TflDynamicQuantize) -> Scalar:
-    """roundf(x) + zero point, as in `_quantized`, where nothing beyond the type is converted."""
+    """roundf(x) + zero point, kept in the type by limits on whole floats, as in `_quantized`.
+
+    Limits less the zero point are the same for a whole row.
+    """
     del operation
     x, zero_point = at.operands
-    far = int(FARTHEST)
-    limited = ir.minimum(ir.maximum(ir.const(-FARTHEST, F32), ROUND(x.expr)), FARTHEST)
-    total = ir.cast(limited, I32) + zero_point.expr
-    return clamped(Scalar(total, zero_point.low - far, zero_point.high + far), *ir.DType.I8.bounds)
+    low, high = (ir.const(float(bound), F32) - ir.cast(zero_point.expr, F32) for bound in ir.DType.I8.bounds)
+    limited = ir.minimum(ir.maximum(low, ROUND(x.expr)), high)
+    return Scalar(ir.cast(limited, I32) + zero_point.expr, *ir.DType.I8.bounds)
 
 
 def _dequantized(at: Point, operation: TflDequantize) -> Scalar:
@@ -381,7 +468,9 @@ ELEMENTS: dict[type[ir.Operation], ElementRule] = {
     Floor: _of_one(FLOOR),
     Greater: _unbounded(operator.gt),
     GreaterEqual: _unbounded(operator.ge),
+    Interpolate: ElementRule(_interpolated),
     Log: _of_one(LOG),
+    IntDiv: ElementRule(_int_div, num_operands=2),
     LogicalAnd: _unbounded(both),
     LogicalNot: _of_one(lambda x: equal(x, ir.FALSE)),
     LogicalOr: _unbounded(either),
@@ -406,6 +495,8 @@ ELEMENTS: dict[type[ir.Operation], ElementRule] = {
     TflDynamicScale: _unbounded(DYNAMIC_SCALE),
     TflDynamicZeroPoint: ElementRule(_zero_point, num_operands=2),
     TflElu: ElementRule(_elu),
+    TflFloorDiv: ElementRule(_floor_div, num_operands=2),
+    TflFloorMod: ElementRule(_floor_mod, num_operands=2),
     TflFloatRescale: ElementRule(float_rescaled),
     TflGelu: ElementRule(_gelu),
     TflHardSwish: ElementRule(_hard_swish),
@@ -415,6 +506,7 @@ ELEMENTS: dict[type[ir.Operation], ElementRule] = {
     TflQuantize: ElementRule(_quantized),
     TflRealRescale: ElementRule(real_rescaled, is_by_channel=True),
     TflRound: _of_one(RINT),
+    TflSigmoid16: ElementRule(_sigmoid16),
     TflSign: ElementRule(_sign),
     TflSqrt: _of_one(SQRT),
     WrappingAdd: _wrapping(operator.add, WRAPPING_ADD),

@@ -70,7 +70,8 @@ def sum_of_two(
 
 @lru_cache(maxsize=1 << 8)
 def _fit(operation: Add | Sub, steps: tuple[tuple[Rescale, _Bytes], ...]) -> FloatSum | None:
-    every = np.arange(-128, 128, dtype=np.int8)
+    least, most = ir.DType.I8.bounds
+    every, middle = np.arange(least, most + 1, dtype=np.int8), -least
 
     def rescaled(step: tuple[Rescale, _Bytes], values: ir.Array) -> ir.Array:
         operands = (np.frombuffer(data, np.dtype(name)) for data, name in step[1])
@@ -80,10 +81,10 @@ def _fit(operation: Add | Sub, steps: tuple[tuple[Rescale, _Bytes], ...]) -> Flo
     sums = operation.evaluate((left[:, None], right[None, :]))[0]
     multiplier, shift = (np.frombuffer(data, np.dtype(name))[0] for data, name in steps[2][1])
     scale = float(multiplier) * 2.0 ** (int(shift) - 31)
-    zero = float(sums[128, 128]) - steps[2][0].input_zero_point
+    zero = float(sums[middle, middle]) - steps[2][0].input_zero_point
     about = (
-        float(int(sums[-1, 128]) - int(sums[0, 128])) / 255 * scale,
-        float(int(sums[128, -1]) - int(sums[128, 0])) / 255 * scale,
+        float(int(sums[-1, middle]) - int(sums[0, middle])) / (most - least) * scale,
+        float(int(sums[middle, -1]) - int(sums[middle, 0])) / (most - least) * scale,
         zero * scale + steps[2][0].output_zero_point,
     )
     return fit_float_sum(rescaled(steps[2], sums).astype(np.int8), about)

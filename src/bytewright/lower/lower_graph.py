@@ -6,7 +6,7 @@ Conditionals become branches of `main`, on the truth value that a buffer holds, 
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from bytewright import ir
@@ -16,6 +16,7 @@ from bytewright.diagnostics import Collector, InternalError
 from bytewright.graph.bound.function import BoundValues
 from bytewright.ir.builder import BodyBuilder, load
 from bytewright.ir.copy import copy_kernel
+from bytewright.ir.instructions import instructions_of
 from bytewright.ir.where import Where
 from bytewright.lower.blocks import Block, Carried, Move, blocks_of
 from bytewright.lower.bound.facts import BoundOperator
@@ -40,7 +41,7 @@ from bytewright.ops.control import CondIf, Loop
 from bytewright.ops.data import Identity
 from bytewright.ops.ethos_u import EthosU
 from bytewright.ops.placement import DeviceCopy
-from bytewright.options import Optimize
+from bytewright.options import KernelCode, Optimize
 from bytewright.target.model import Target
 
 TENSOR_ALIGNMENT = 16
@@ -56,6 +57,7 @@ def lower_graph(
     target: Target,
     bound: BoundValues | None = None,
     optimize: Optimize = Optimize.BALANCED,
+    code: KernelCode = KernelCode.AUTO,
 ) -> ir.Module:
     """Replaces the module's graph functions, as `inline_calls` leaves them, by an entry and kernels.
 
@@ -64,12 +66,13 @@ def lower_graph(
         target: What it is compiled for.
         bound: What functions of the application compute.
         optimize: What kernels may trade.
+        code: What may stand in their C.
 
     Raises:
         CompileError: BW110, for arithmetic that cannot be proved exact; BW763, for operators that functions
             of the application do not take; all of them at once.
     """
-    return _Lowering(module, target, bound or {}, optimize).run()
+    return _Lowering(module, target, bound or {}, optimize, code).run()
 
 
 class _Lowering:
@@ -78,8 +81,10 @@ class _Lowering:
     Names are unique in the module, and each function runs at one place: so what a name stands for holds throughout.
     """
 
-    def __init__(self, module: ir.Module, target: Target, bound: BoundValues, optimize: Optimize) -> None:
-        self.module, self.target, self.optimize = module, target, optimize
+    def __init__(
+        self, module: ir.Module, target: Target, bound: BoundValues, optimize: Optimize, code: KernelCode
+    ) -> None:
+        self.module, self.target, self.optimize, self.code = module, target, optimize, code
         self.constants = {constant.name: constant for constant in module.constants}
         self.types = {constant.name: constant.data.type for constant in module.constants}
         for function in module.functions:
@@ -396,17 +401,34 @@ class _Lowering:
             symbols, shared = self.symbols, self.shared_data
             return KernelBuilder(name, style, first.where, device, symbols, shared, self.optimize)
 
-        features = self.target.device(device).isa.features
+        features = self.target.device(device).isa.features if self.code is not KernelCode.PORTABLE else ()
+        left_out: dict[str, str] = {}
+        while True:
+            kernel = self._write_group(group, new_kernel, features, left_out)
+            lowered = kernel.finish()
+            used = instructions_of([lowered.function])
+            if self.code is KernelCode.AUTO or not any(each.is_assembler for each in used):
+                return lowered
+            left_out[kernel.template] = "it is assembler, which --kernels excludes"
+
+    def _write_group(
+        self,
+        group: Group,
+        new_kernel: Callable[[], KernelBuilder],
+        features: tuple[str, ...],
+        left_out: dict[str, str],
+    ) -> KernelBuilder:
+        """The kernel of a group by the best way that is not left out."""
         if group.anchor is None:
-            return write_elementwise(new_kernel, group, self.types, self.constants, features).finish()
+            return write_elementwise(new_kernel, group, self.types, self.constants, features, left_out)
         kernel = new_kernel()
         template = Template(kernel, Epilogue(kernel, group, self.types, self.constants), group.anchor)
         operation = group.anchor.operation
-        chosen, reasons = choose(template, features)
+        chosen, reasons = choose(template, features, left_out)
         kernel.remarks += reasons
         (TEMPLATES[type(operation)] if chosen is None else chosen).write(template, operation)
         kernel.template = "" if chosen is None else chosen.name
-        return kernel.finish()
+        return kernel
 
     def _copy_job(self, name: str, node: ir.Node, device: str) -> LoweredKernel:
         """The copy that a device makes which runs no code of ours."""

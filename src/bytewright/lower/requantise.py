@@ -6,9 +6,17 @@ import numpy as np
 
 from bytewright import ir
 from bytewright.ir.builder import load
-from bytewright.ir.scalar_functions import FLOAT_ROUND, FLOAT_ROUND_SIGNED, REAL_ROUND, ROUND
+from bytewright.ir.scalar_functions import FLOAT_ROUND, FLOAT_ROUND_SIGNED, REAL_ROUND, REAL_ROUND_WIDE, ROUND
 from bytewright.lower.point import Point
-from bytewright.lower.rescale import ScaleOperands, double_round, linear, single_round, split_exponents
+from bytewright.lower.rescale import (
+    ScaleOperands,
+    double_round,
+    half_up,
+    high_half_up,
+    linear,
+    single_round,
+    split_exponents,
+)
 from bytewright.lower.scalar import ChannelBounds, Scalar, clamped, in_32_bits, require_i32
 from bytewright.ops.arithmetic.fit import LinearRescale, fit_linear
 from bytewright.ops.arithmetic.fit_float import FloatRescale, fit_float
@@ -33,13 +41,31 @@ def rescaled(at: Point, operation: Rescale) -> Scalar:
     if operation.left_shift:
         value = _times_power(at, value, operation.left_shift)
     multipliers, exponents = at.array(1), at.array(2)
+    is_single = operation.rounding is Rounding.SINGLE_ROUND
     if (multipliers == 2**30).all() and (exponents == 1).all():
         scaled = value
+    elif is_single and (value.expr.dtype is ir.DType.I64 or exponents.astype(np.int64).max() > 0):
+        scaled = _named(at, _half_up(at, value, multipliers, 31 - exponents.astype(np.int64)))
     else:
         scale = _scale_operands(at, multipliers, exponents)
-        rounding = double_round if operation.rounding is Rounding.DOUBLE_ROUND else single_round
+        rounding = single_round if is_single else double_round
         scaled = _named(at, rounding(value, scale, at.node.where))
     return _saturated(scaled, operation)
+
+
+def _half_up(at: Point, value: Scalar, multipliers: ir.Array, shifts: ir.Array) -> Scalar:
+    """A rescale by multipliers of 16 bits and right shifts.
+
+    Where half of the last place is a multiple of 2^15, the product's lower 15 bits decide nothing: they are cut off.
+    """
+    ratio = float((multipliers.astype(np.float64) / 2.0 ** shifts.astype(np.float64)).max())
+    rest = np.where(multipliers == 0, shifts.max(), shifts) - 15
+    is_short = value.expr.dtype is I32 and value.magnitude < 2**30
+    if is_short and multipliers.astype(np.int64).max() < 2**15 and rest.min() >= 1 and rest.max() <= 30:
+        multiplier = _per_channel(at, "multiplier", multipliers.astype(np.int64) << 16, I32)
+        return high_half_up(value, multiplier, _per_channel(at, "shift", rest, ir.DType.I8), ratio)
+    multiplier = _per_channel(at, "multiplier", multipliers, I32)
+    return half_up(value, multiplier, _per_channel(at, "shift", shifts, ir.DType.I8), ratio)
 
 
 def real_rescaled(at: Point, operation: TflRealRescale) -> Scalar:
@@ -50,6 +76,9 @@ def real_rescaled(at: Point, operation: TflRealRescale) -> Scalar:
     scales = at.array(1).reshape(-1)
     zero_point = operation.output_zero_point
     low, high = (bound - zero_point for bound in operation.dtype.bounds)
+    # Of wider results there are too many steps to compare.
+    if operation.dtype is not ir.DType.I8:
+        return _saturated(_named(at, _scaled_in_double(at, scales, value, (low, high))), operation)
     found = [_fit(float(s), (value.low, value.high), (low, high)) for s in scales]
     fits = [fit for fit in found if fit is not None]
     bounds = [
@@ -99,7 +128,8 @@ def _fit_float_rescale(
     if fit is None or fit.multiplier >= 2**31:
         return None
     ends = [(bound * fit.multiplier + fit.addend) >> fit.shift for bound in sums]
-    return fit if in_32_bits(min(ends) - 128, max(ends) + 128) else None
+    low, _ = ir.DType.I8.bounds
+    return fit if in_32_bits(min(ends) + low, max(ends) - low) else None
 
 
 def _float_rescaled_in_double(value: Scalar, operation: TflFloatRescale, limits: tuple[int, int]) -> Scalar:
@@ -220,4 +250,5 @@ def _scaled_in_double(at: Point, scales: ir.Array, value: Scalar, outputs: tuple
     """
     scale = _per_channel(at, "scale", scales, ir.DType.F64)
     low, high = outputs[0] - 1, outputs[1] + 1
-    return Scalar(REAL_ROUND(value.expr, scale, low, high), low, high)
+    function = REAL_ROUND_WIDE if value.expr.dtype is ir.DType.I64 else REAL_ROUND
+    return Scalar(function(value.expr, scale, low, high), low, high)

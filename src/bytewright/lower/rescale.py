@@ -14,6 +14,9 @@ from bytewright.ir.scalar_functions import (
     DOUBLE_ROUND_WIDE,
     HIGH_MULTIPLY,
     HIGH_MULTIPLY_WIDE,
+    SCALE_HALF_UP,
+    SCALE_HALF_UP_WIDE,
+    SCALE_HIGH,
     SCALE_LINEAR,
     SINGLE_ROUND,
 )
@@ -64,7 +67,7 @@ def double_round(value: Scalar, scale: ScaleOperands, where: Where) -> Scalar:
     is_short = value.magnitude < 2**30
     if not any(scale.shifts):
         multiply = HIGH_MULTIPLY if is_short else HIGH_MULTIPLY_WIDE
-        return Scalar(multiply(value.expr, scale.multiplier), *_scaled_bounds(value, scale))
+        return Scalar(multiply(value.expr, scale.multiplier), *scaled_bounds(value, scale.ratio))
     function = DOUBLE_ROUND if is_short and 0 not in scale.shifts else DOUBLE_ROUND_WIDE
     return _called(function, value, scale)
 
@@ -77,6 +80,20 @@ def single_round(value: Scalar, scale: ScaleOperands, where: Where) -> Scalar:
     return _called(SINGLE_ROUND, _shifted_left(value, scale, where), scale)
 
 
+def high_half_up(value: Scalar, multiplier: ir.Expr, shift: ir.Expr, ratio: float) -> Scalar:
+    """As `half_up`, of |value| < 2^30, multipliers times 2^16 and shifts less 15, which are 1 to 30."""
+    return Scalar(SCALE_HIGH(value.expr, multiplier, shift), *scaled_bounds(value, ratio))
+
+
+def half_up(value: Scalar, multiplier: ir.Expr, shift: ir.Expr, ratio: float) -> Scalar:
+    """`value * multiplier / 2^shift`, rounded half up, of which `ratio` is an upper bound over all channels.
+
+    Source: `MultiplyByQuantizedMultiplier` of TensorFlow Lite for 64 bits.
+    """
+    function = SCALE_HALF_UP_WIDE if value.expr.dtype is ir.DType.I64 else SCALE_HALF_UP
+    return Scalar(function(value.expr, multiplier, shift), *scaled_bounds(value, ratio))
+
+
 def linear(
     value: Scalar, multiplier: ir.Expr, addend: ir.Expr, shift: ir.Expr, low: int, high: int
 ) -> Scalar:
@@ -85,7 +102,7 @@ def linear(
 
 
 def _called(function: ir.ScalarFunction, value: Scalar, scale: ScaleOperands) -> Scalar:
-    return Scalar(function(value.expr, scale.multiplier, scale.shift), *_scaled_bounds(value, scale))
+    return Scalar(function(value.expr, scale.multiplier, scale.shift), *scaled_bounds(value, scale.ratio))
 
 
 def _shifted_left(value: Scalar, scale: ScaleOperands, where: Where) -> Scalar:
@@ -96,13 +113,13 @@ def _shifted_left(value: Scalar, scale: ScaleOperands, where: Where) -> Scalar:
     return Scalar(value.expr * scale.left, low, high)
 
 
-def _scaled_bounds(value: Scalar, scale: ScaleOperands) -> tuple[int, int]:
+def scaled_bounds(value: Scalar, ratio: float) -> tuple[int, int]:
     """Bounds of the scaled value: real scaling, and one more for each of the two roundings.
 
     The least factor of all channels is not known, so a scaled value may be anything between zero and its bound.
     """
-    low = -int(-value.low * scale.ratio) - 2 if value.low < 0 else 0
-    high = int(value.high * scale.ratio) + 2 if value.high > 0 else 0
+    low = -int(-value.low * ratio) - 2 if value.low < 0 else 0
+    high = int(value.high * ratio) + 2 if value.high > 0 else 0
     return low, high
 
 

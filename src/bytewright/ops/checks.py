@@ -2,7 +2,7 @@
 
 from bytewright import ir
 
-ARITHMETIC = (ir.DType.I8, ir.DType.F32)
+ARITHMETIC = (ir.DType.I8, ir.DType.I16, ir.DType.F32)
 
 
 def require(condition: bool, message: str) -> None:
@@ -25,11 +25,11 @@ def only(inputs: tuple[ir.TensorType, ...], *allowed: ir.DType) -> ir.TensorType
 
 
 def scaled_type(
-    inputs: tuple[ir.TensorType, ...], scale: float, source: ir.DType, result: ir.DType
+    inputs: tuple[ir.TensorType, ...], scale: float, sources: tuple[ir.DType, ...], result: ir.DType
 ) -> tuple[ir.TensorType]:
     """What a positive scale makes of the one operand: its shape in another element type."""
     require(scale > 0, f"scale {scale} is not positive")
-    return (ir.TensorType(only(inputs, source).shape, result),)
+    return (ir.TensorType(only(inputs, *sources).shape, result),)
 
 
 def require_dtype(operand: ir.TensorType, allowed: tuple[ir.DType, ...], role: str) -> None:

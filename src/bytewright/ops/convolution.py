@@ -22,6 +22,7 @@ SUMS: dict[tuple[ir.DType, ir.DType], tuple[ir.DType, ...]] = {
     (ir.DType.F32, ir.DType.F32): (ir.DType.F32,),
     (ir.DType.F32, ir.DType.I8): (ir.DType.F32,),
     (ir.DType.I8, ir.DType.I8): (ir.DType.I32,),
+    (ir.DType.I16, ir.DType.I8): (ir.DType.I32, ir.DType.I64),
 }
 """What products of activations and weights may be summed in, by the types of both."""
 

@@ -25,13 +25,14 @@ from bytewright.ops.checks import (
 from bytewright.ops.result import in_32_bits, saturate, shaped_like
 
 _OF_BYTES = (ir.DType.I8, ir.DType.U8)
+_QUANTISED = (ir.DType.I8, ir.DType.I16)
 _SUMS = (ir.DType.I32, ir.DType.F32)
 _WIDE = (ir.DType.I32, ir.DType.I64)
 
 
 @dataclass(frozen=True, slots=True)
 class Clamp(ir.Operation):
-    """min(max(x, minimum), maximum), on i8, i32, i64 or f32."""
+    """min(max(x, minimum), maximum)."""
 
     name: ClassVar[str] = "clamp"
     minimum: int | float
@@ -39,7 +40,7 @@ class Clamp(ir.Operation):
 
     def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """The operand's type."""
-        operand = only(inputs, ir.DType.I8, *_WIDE, ir.DType.F32)
+        operand = only(inputs, *ARITHMETIC, *_WIDE)
         require(self.minimum <= self.maximum, f"the range {self.minimum}..{self.maximum} is empty")
         if operand.dtype.is_integer:
             low, high = operand.dtype.bounds
@@ -154,7 +155,7 @@ class _Extremum(_OfTwo):
     """Abstract: one of two operands, the second where neither is beyond the other, as with what is not a number."""
 
     __slots__ = ()
-    dtypes: ClassVar[tuple[ir.DType, ...]] = (ir.DType.I8, *_WIDE, ir.DType.F32)
+    dtypes: ClassVar[tuple[ir.DType, ...]] = (*ARITHMETIC, *_WIDE)
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """Exact."""
@@ -227,6 +228,70 @@ class Pow(_OfTwoFloats):
 
     name: ClassVar[str] = "pow"
     function: ClassVar[np.ufunc] = np.power
+
+
+class _Quotient(_OfTwo):
+    """Abstract: of integers raw values, where a divisor of zero is taken for one, or floats.
+
+    The quotient of the least number and -1, which its type does not hold, is the greatest.
+    """
+
+    __slots__ = ()
+    dtypes: ClassVar[tuple[ir.DType, ...]] = (ir.DType.I8, ir.DType.I16, *_WIDE, ir.DType.F32)
+
+    def divided(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ir.Array, ir.Array]:
+        """Dividend and divisor of integers as they are divided, and the quotient rounded down."""
+        first, second = inputs
+        least = ir.DType(f"i{8 * first.itemsize}").bounds[0]
+        divisor = np.where(np.equal(second, 0), 1, second)
+        dividend = np.where(np.equal(divisor, -1), np.maximum(first, least + 1), first)
+        return dividend, divisor, np.floor_divide(dividend, divisor)
+
+
+@dataclass(frozen=True, slots=True)
+class IntDiv(_Quotient):
+    """TOSA `intdiv`: x / y of i32 or i64 without what is behind the point."""
+
+    name: ClassVar[str] = "intdiv"
+    dtypes: ClassVar[tuple[ir.DType, ...]] = _WIDE
+
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
+        """Exact."""
+        dividend, divisor, floor = self.divided(inputs)
+        is_raised = np.not_equal(np.multiply(floor, divisor), dividend) & np.less(floor, 0)
+        truncated = np.where(is_raised, np.add(floor, 1), floor)
+        return (np.asarray(truncated, inputs[0].dtype),)
+
+
+@dataclass(frozen=True, slots=True)
+class TflFloorDiv(_Quotient):
+    """The greatest integer not above x / y; of f32 the quotient is one of double precision."""
+
+    name: ClassVar[str] = "tfl_floor_div"
+
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
+        """Exact for integers; of a quotient in double precision for f32."""
+        if inputs[0].dtype == np.float32:
+            first, second = (operand.astype(np.float64) for operand in inputs)
+            return (np.asarray(np.floor(np.divide(first, second)), np.float32),)
+        return (np.asarray(self.divided(inputs)[2], inputs[0].dtype),)
+
+
+@dataclass(frozen=True, slots=True)
+class TflFloorMod(_Quotient):
+    """x less a multiple of y, with the sign of y."""
+
+    name: ClassVar[str] = "tfl_floor_mod"
+
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
+        """Exact."""
+        first, second = inputs
+        if first.dtype == np.float32:
+            rest = np.fmod(first, second)
+            is_turned = np.not_equal(rest, 0) & (np.less(rest, 0) != np.less(second, 0))
+            return (np.asarray(np.where(is_turned, rest + second, rest), np.float32),)
+        dividend, divisor, _ = self.divided(inputs)
+        return (np.asarray(np.mod(dividend, divisor), first.dtype),)
 
 
 class _Comparison(_OfTwo):
@@ -344,30 +409,33 @@ class Table(ir.Operation):
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """Exact."""
         x, table = inputs
-        return shaped_like(x, table[x.astype(np.int64) + 128])
+        return shaped_like(x, table[x.astype(np.int64) - ir.DType.I8.bounds[0]])
 
 
 @dataclass(frozen=True, slots=True)
 class TflQuantize(ir.Operation):
-    """f32 -> i8: saturate(round_half_away(x / scale) + zero_point); scale is a float32 value."""
+    """f32 -> i8|i16: saturate(round_half_away(x / scale) + zero_point); scale is a float32 value."""
 
     name: ClassVar[str] = "tfl_quantize"
     scale: float
     zero_point: int
+    dtype: ir.DType = ir.DType.I8
 
     def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
-        """The operand's shape in i8."""
-        return scaled_type(inputs, self.scale, ir.DType.F32, ir.DType.I8)
+        """The operand's shape in the attribute's type."""
+        require(self.dtype in _QUANTISED, f"there is no quantize to {self.dtype.value}")
+        return scaled_type(inputs, self.scale, (ir.DType.F32,), self.dtype)
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """Exact: a float32 quotient, then one rounding."""
         (x,) = inputs
-        return shaped_like(x, quantize_float(x.astype(np.float32), self.scale, self.zero_point))
+        found = quantize_float(x.astype(np.float32), self.scale, self.zero_point, self.dtype.bounds)
+        return shaped_like(x, found.astype(self.dtype.numpy))
 
 
 @dataclass(frozen=True, slots=True)
 class TflDequantize(ir.Operation):
-    """i8 -> f32: scale * (x - zero_point); scale is a float32 value."""
+    """i8|i16 -> f32: scale * (x - zero_point); scale is a float32 value."""
 
     name: ClassVar[str] = "tfl_dequantize"
     scale: float
@@ -375,12 +443,12 @@ class TflDequantize(ir.Operation):
 
     def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """The operand's shape in f32."""
-        return scaled_type(inputs, self.scale, ir.DType.I8, ir.DType.F32)
+        return scaled_type(inputs, self.scale, _QUANTISED, ir.DType.F32)
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """One float32 product."""
         (x,) = inputs
-        return shaped_like(x, dequantize(x.astype(np.int8), self.scale, self.zero_point))
+        return shaped_like(x, dequantize(x.astype(np.int16), self.scale, self.zero_point))
 
 
 @dataclass(frozen=True, slots=True)
@@ -389,6 +457,12 @@ class Recentre(ir.Operation):
 
     name: ClassVar[str] = "recentre"
     dtype: ir.DType
+
+    @property
+    def offset(self) -> int:
+        """What is added."""
+        least = ir.DType.I8.bounds[0]
+        return least if self.dtype is ir.DType.I8 else -least
 
     def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """The operand's shape in the other type."""
@@ -399,20 +473,20 @@ class Recentre(ir.Operation):
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """Exact."""
         (x,) = inputs
-        offset = -128 if self.dtype is ir.DType.I8 else 128
+        offset = self.offset
         return (np.asarray(x.astype(np.int16) + offset, self.dtype.numpy),)
 
 
 @dataclass(frozen=True, slots=True)
 class TflPrelu(ir.Operation):
-    """x, slope of one type, i8 or f32 -> x where it is not below zero, else x * slope, with numpy's broadcasting.
+    """x, slope of one type -> x where it is not below zero, else x * slope, with numpy's broadcasting.
 
-    i8: saturate(double_round(x - input_zero_point, above) + output_zero_point), or where the difference is below zero
-    saturate(double_round((x - input_zero_point) * (slope - slope_zero_point), below) + output_zero_point).
+    Integers: saturate(double_round(x - input_zero_point, above) + output_zero_point), or where the difference is below
+    zero saturate(double_round((x - input_zero_point) * (slope - slope_zero_point), below) + output_zero_point).
 
     Attributes:
-        input_zero_point, slope_zero_point, output_zero_point: i8 only.
-        above, below: Multiplier and exponent; i8 only.
+        input_zero_point, slope_zero_point, output_zero_point: Of integers only.
+        above, below: Multiplier and exponent; of integers only.
     """
 
     name: ClassVar[str] = "tfl_prelu"
@@ -434,7 +508,7 @@ class TflPrelu(ir.Operation):
         return (ir.TensorType(operand.shape, operand.dtype),)
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
-        """Exact for i8; one float32 product."""
+        """Exact for integers; one float32 product."""
         x, slope = inputs
         if x.dtype == np.float32:
             return shaped_like(x, np.where(np.greater_equal(x, 0), x, np.multiply(x, slope)))
@@ -446,7 +520,7 @@ class TflPrelu(ir.Operation):
             double_round(np.maximum(centred, 0), above.multiplier, above.left_shift, above.right_shift),
             double_round(product, below.multiplier, below.left_shift, below.right_shift),
         )
-        return shaped_like(x, saturate(scaled + self.output_zero_point, ir.DType.I8))
+        return shaped_like(x, saturate(scaled + self.output_zero_point, ir.DType.of(x.dtype)))
 
 
 OPERATIONS = (
@@ -455,6 +529,7 @@ OPERATIONS = (
     Equal,
     Greater,
     GreaterEqual,
+    IntDiv,
     LogicalAnd,
     LogicalNot,
     LogicalOr,
@@ -468,6 +543,8 @@ OPERATIONS = (
     Table,
     TflDequantize,
     TflDiv,
+    TflFloorDiv,
+    TflFloorMod,
     TflIntegerDiv,
     TflPrelu,
     TflQuantize,

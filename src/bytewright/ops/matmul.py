@@ -6,20 +6,27 @@ from typing import ClassVar
 import numpy as np
 
 from bytewright import ir
-from bytewright.ops.checks import ARITHMETIC, broadcast, require, require_count, require_dtype
-from bytewright.ops.result import in_32_bits
+from bytewright.ops.checks import broadcast, require, require_count, require_dtype
+from bytewright.ops.result import in_integers
+
+_SUMS = {
+    ir.DType.F32: ir.DType.F32,
+    ir.DType.I8: ir.DType.I32,
+    ir.DType.I16: ir.DType.I64,
+}
 
 
 @dataclass(frozen=True, slots=True)
 class TflBatchMatMul(ir.Operation):
     """x [...,H,K] and y [...,K,W] -> [...,H,W], whose leading axes are broadcast.
 
-    i8 gives the i32 accumulator sum((x - first_zero_point) * (y - second_zero_point)); f32 gives f32.
+    Integers give the accumulator sum((x - first_zero_point) * (y - second_zero_point)), i32 of i8 and i64 of i16; f32
+    gives f32.
 
     Attributes:
         adjoint_first: Whether x is stored as [...,K,H].
         adjoint_second: Whether y is stored as [...,W,K].
-        first_zero_point, second_zero_point: i8 only.
+        first_zero_point, second_zero_point: Of integers only.
     """
 
     name: ClassVar[str] = "tfl_batch_matmul"
@@ -30,10 +37,10 @@ class TflBatchMatMul(ir.Operation):
     second_zero_point: int = 0
 
     def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
-        """[...,H,W], i32 for i8 operands and f32 for f32."""
+        """[...,H,W] of the sums' type."""
         require_count(inputs, 2)
         first, second = inputs
-        require_dtype(first, ARITHMETIC, "the first operand")
+        require_dtype(first, tuple(_SUMS), "the first operand")
         require_dtype(second, (first.dtype,), "the second operand")
         shapes = [ir.format_shape(operand.shape) for operand in inputs]
         enough = min(len(first.shape), len(second.shape)) >= 2
@@ -46,11 +53,10 @@ class TflBatchMatMul(ir.Operation):
             depth == other, f"[{shapes[0]}] and [{shapes[1]}] have rows of {depth} and columns of {other}"
         )
         batches = broadcast(first.shape[:-2], second.shape[:-2])
-        result = ir.DType.I32 if first.dtype is ir.DType.I8 else ir.DType.F32
-        return (ir.TensorType((*batches, height, width), result),)
+        return (ir.TensorType((*batches, height, width), _SUMS[first.dtype]),)
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
-        """Exact for i8, whose sums float64 holds; float64 then rounded for f32."""
+        """Exact for integers, whose sums float64 holds; float64 then rounded for f32."""
         first, second = (
             operand.astype(np.float64) - zero_point
             for operand, zero_point in zip(
@@ -62,7 +68,8 @@ class TflBatchMatMul(ir.Operation):
         total = first @ second
         if inputs[0].dtype == np.float32:
             return (total.astype(np.float32),)
-        return (in_32_bits(total, "an accumulator of a matrix product"),)
+        sums = _SUMS[ir.DType.of(inputs[0].dtype)].numpy
+        return (in_integers(total, sums, "an accumulator of a matrix product"),)
 
     def depth(self, first: tuple[int, ...]) -> int:
         """Products of one element, of the first operand's shape."""

@@ -13,10 +13,12 @@ from bytewright.ops.checks import ARITHMETIC, only, require, require_dtype, requ
 from bytewright.ops.result import in_32_bits, saturate
 from bytewright.ops.window import Padding, Pair, window_shape, windows
 
+_WIDE = (ir.DType.I32, ir.DType.I64)
+
 
 @dataclass(frozen=True, slots=True)
 class _Pool(ir.Operation):
-    """Abstract: one value of each window of an NHWC tensor, i8 or f32, from the elements that are not padding."""
+    """Abstract: one value of each window of an NHWC tensor, from the elements that are not padding."""
 
     kernel: Pair
     stride: Pair
@@ -52,18 +54,18 @@ class MaxPool2d(_Pool):
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """Exact."""
         (x,) = inputs
-        lowest = -np.inf if x.dtype == np.float32 else np.iinfo(np.int8).min
+        lowest = -np.inf if x.dtype == np.float32 else ir.DType.of(x.dtype).bounds[0]
         return (np.ascontiguousarray(self.windows(x, lowest).max(axis=0)),)
 
 
 @dataclass(frozen=True, slots=True)
 class TflAveragePool2d(_Pool):
-    """Mean of each window; of i8, that of the raw values (no zero point), rounded half away from zero."""
+    """Mean of each window; of integers, that of the raw values (no zero point), rounded half away from zero."""
 
     name: ClassVar[str] = "tfl_average_pool2d"
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
-        """Exact for i8; float64 then rounded for f32."""
+        """Exact for integers; float64 then rounded for f32."""
         (x,) = inputs
         count = self.windows(np.ones((1, *x.shape[1:3], 1), dtype=np.float64), 0).sum(axis=0)
         total = self.windows(x.astype(np.float64), 0).sum(axis=0)
@@ -71,7 +73,7 @@ class TflAveragePool2d(_Pool):
             return ((total / count).astype(np.float32),)
         elements = count.astype(np.int64)
         magnitude = (np.abs(total.astype(np.int64)) + elements // 2) // elements
-        return (np.where(total > 0, magnitude, -magnitude).astype(np.int8),)
+        return (np.where(total > 0, magnitude, -magnitude).astype(x.dtype),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +87,11 @@ class _Reduction(ir.Operation):
 
     axes: tuple[int, ...]
     keep_dims: bool
+    dtypes: ClassVar[tuple[ir.DType, ...]] = ARITHMETIC
 
     def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """The shape without the reduced axes, or with extents 1 there."""
-        operand = only(inputs, *ARITHMETIC)
+        operand = only(inputs, *self.dtypes)
         rank = len(operand.shape)
         ascending = all(0 <= axis < rank for axis in self.axes) and list(self.axes) == sorted(set(self.axes))
         require(ascending, f"axes {self.axes} are not ascending axes of a tensor of rank {rank}")
@@ -112,9 +115,10 @@ class _Reduction(ir.Operation):
 
 @dataclass(frozen=True, slots=True)
 class ReduceMax(_Reduction):
-    """Greatest value along axes, i8 or f32."""
+    """Greatest value along axes."""
 
     name: ClassVar[str] = "reduce_max"
+    dtypes: ClassVar[tuple[ir.DType, ...]] = (*ARITHMETIC, *_WIDE)
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """Exact."""
@@ -123,9 +127,10 @@ class ReduceMax(_Reduction):
 
 @dataclass(frozen=True, slots=True)
 class ReduceMin(_Reduction):
-    """Least value along axes, i8 or f32."""
+    """Least value along axes."""
 
     name: ClassVar[str] = "reduce_min"
+    dtypes: ClassVar[tuple[ir.DType, ...]] = (*ARITHMETIC, *_WIDE)
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """Exact."""
@@ -134,7 +139,7 @@ class ReduceMin(_Reduction):
 
 @dataclass(frozen=True, slots=True)
 class ReduceSum(_Reduction):
-    """Sum over axes: of i8 the raw values, in i32; of f32 in f32."""
+    """Sum over axes: of integers the raw values, in i32; of f32 in f32."""
 
     name: ClassVar[str] = "reduce_sum"
 
@@ -143,7 +148,7 @@ class ReduceSum(_Reduction):
         return ir.DType.I32 if dtype.is_integer else dtype
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
-        """Exact for i8; float64 then rounded for f32."""
+        """Exact for integers; float64 then rounded for f32."""
         (x,) = inputs
         if x.dtype == np.float32:
             return (self.reduced(np.add, x.astype(np.float64)).astype(np.float32),)
@@ -151,14 +156,82 @@ class ReduceSum(_Reduction):
 
 
 @dataclass(frozen=True, slots=True)
-class TflMean(_Reduction):
-    """Mean over axes, i8 or f32.
+class WrappingReduceSum(_Reduction):
+    """Sum over axes: of i32 modulo 2^32, of i64 modulo 2^64."""
 
-    i8: saturate(double_round((sum(x) - input_zero_point * n) * multiplier * 2^(exponent - 31)) + output_zero_point)
-    for n reduced elements; the division by n is in multiplier and exponent.
+    name: ClassVar[str] = "wrapping_reduce_sum"
+    dtypes: ClassVar[tuple[ir.DType, ...]] = _WIDE
+
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
+        """Exact."""
+        (x,) = inputs
+        return (self.reduced(np.add, x).astype(x.dtype),)
+
+
+@dataclass(frozen=True, slots=True)
+class ReduceProduct(_Reduction):
+    """Product over axes: of i32 modulo 2^32, of i64 modulo 2^64, of f32 in f32."""
+
+    name: ClassVar[str] = "reduce_product"
+    dtypes: ClassVar[tuple[ir.DType, ...]] = (*_WIDE, ir.DType.F32)
+
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
+        """Exact for integers; float64 then rounded for f32."""
+        (x,) = inputs
+        wide = x.astype(np.float64) if x.dtype == np.float32 else x
+        return (self.reduced(np.multiply, wide).astype(x.dtype),)
+
+
+@dataclass(frozen=True, slots=True)
+class ReduceAll(_Reduction):
+    """Whether all values along axes are true."""
+
+    name: ClassVar[str] = "reduce_all"
+    dtypes: ClassVar[tuple[ir.DType, ...]] = (ir.DType.BOOL,)
+
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
+        """Exact."""
+        return (self.reduced(np.logical_and, inputs[0]),)
+
+
+@dataclass(frozen=True, slots=True)
+class ReduceAny(_Reduction):
+    """Whether a value along axes is true."""
+
+    name: ClassVar[str] = "reduce_any"
+    dtypes: ClassVar[tuple[ir.DType, ...]] = (ir.DType.BOOL,)
+
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
+        """Exact."""
+        return (self.reduced(np.logical_or, inputs[0]),)
+
+
+@dataclass(frozen=True, slots=True)
+class TflIntegerMean(_Reduction):
+    """Mean over axes of i32 or i64: their sum modulo 2^64, divided by their number without what is behind the point."""
+
+    name: ClassVar[str] = "tfl_integer_mean"
+    dtypes: ClassVar[tuple[ir.DType, ...]] = _WIDE
+
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
+        """Exact."""
+        (x,) = inputs
+        total = self.reduced(np.add, x.astype(np.int64))
+        count = prod(x.shape[axis] for axis in self.axes)
+        floor = np.floor_divide(total, count)
+        truncated = floor + (np.less(floor, 0) & np.not_equal(floor * count, total))
+        return (np.asarray(truncated, x.dtype),)
+
+
+@dataclass(frozen=True, slots=True)
+class TflMean(_Reduction):
+    """Mean over axes.
+
+    Integers: saturate(double_round((sum(x) - input_zero_point * n) * multiplier * 2^(exponent - 31)) +
+    output_zero_point) for n reduced elements; the division by n is in multiplier and exponent.
 
     Attributes:
-        input_zero_point, output_zero_point, multiplier, exponent: i8 only.
+        input_zero_point, output_zero_point, multiplier, exponent: Of integers only.
     """
 
     name: ClassVar[str] = "tfl_mean"
@@ -168,7 +241,7 @@ class TflMean(_Reduction):
     exponent: int = 0
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
-        """Exact for i8; float64 then rounded for f32."""
+        """Exact for integers; float64 then rounded for f32."""
         (x,) = inputs
         if x.dtype == np.float32:
             mean = np.mean(x.astype(np.float64), axis=self.axes, keepdims=self.keep_dims)
@@ -178,7 +251,19 @@ class TflMean(_Reduction):
         factor = Multiplier(self.multiplier, self.exponent)
         centred = total - self.input_zero_point * count
         scaled = double_round(centred, factor.multiplier, factor.left_shift, factor.right_shift)
-        return (np.asarray(saturate(scaled + self.output_zero_point, ir.DType.I8)),)
+        return (np.asarray(saturate(scaled + self.output_zero_point, ir.DType.of(x.dtype))),)
 
 
-OPERATIONS = (MaxPool2d, ReduceMax, ReduceMin, ReduceSum, TflAveragePool2d, TflMean)
+OPERATIONS = (
+    MaxPool2d,
+    ReduceAll,
+    ReduceAny,
+    ReduceMax,
+    ReduceMin,
+    ReduceProduct,
+    ReduceSum,
+    TflAveragePool2d,
+    TflIntegerMean,
+    TflMean,
+    WrappingReduceSum,
+)

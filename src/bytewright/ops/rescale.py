@@ -12,10 +12,12 @@ from bytewright.ops.arithmetic.rescale import Int64, double_round, real_round, s
 from bytewright.ops.checks import require, require_count, require_dtype, scaled_type
 from bytewright.ops.result import in_32_bits, saturate, shaped_like
 
+_RESCALED = (ir.DType.I8, ir.DType.I16, ir.DType.I32)
+
 
 @dataclass(frozen=True, slots=True)
 class Rescale(ir.Operation):
-    """x i8|i32, multiplier i32 [1|C], shift i8 [1|C] -> x's shape in `dtype`.
+    """x i8|i16|i32|i64, multiplier i32 [1|C], shift i8 [1|C] -> x's shape in `dtype`; i64 is rounded once.
 
     y = saturate(round(((x - input_zero_point) << left_shift) * multiplier * 2^(shift - 31)) + output_zero_point),
     with C the last extent of x. A multiplier of 0 gives the output zero point.
@@ -33,12 +35,13 @@ class Rescale(ir.Operation):
         """The operand's shape in the attribute's type."""
         require_count(inputs, 3)
         operand, multiplier, shift = inputs
-        require_dtype(operand, (ir.DType.I8, ir.DType.I32), "the input")
+        wide = (ir.DType.I64,) if self.rounding is Rounding.SINGLE_ROUND else ()
+        require_dtype(operand, (*_RESCALED, *wide), "the input")
         require_dtype(multiplier, (ir.DType.I32,), "the multiplier")
         require_dtype(shift, (ir.DType.I8,), "the shift")
         _check_channels(operand, multiplier, "multiplier")
         require(shift.shape == multiplier.shape, "multiplier and shift differ in shape")
-        require(self.dtype in (ir.DType.I8, ir.DType.I32), f"a rescale to {self.dtype.value} is not defined")
+        require(self.dtype in _RESCALED, f"a rescale to {self.dtype.value} is not defined")
         roundings = (Rounding.DOUBLE_ROUND, Rounding.SINGLE_ROUND)
         require(self.rounding in roundings, f"{self.rounding} needs a real scale (tfl_real_rescale)")
         require(0 <= self.left_shift <= 22, f"left shift {self.left_shift} is not in 0..22")
@@ -63,7 +66,7 @@ class Rescale(ir.Operation):
 
 @dataclass(frozen=True, slots=True)
 class TflRealRescale(ir.Operation):
-    """x i32, scale f64 [1|C] -> i8: y = saturate(round_half_away(float64(x) * scale) + output_zero_point).
+    """x i32|i64, scale f64 [1|C] -> `dtype`: y = saturate(round_half_away(float64(x) * scale) + output_zero_point).
 
     What LiteRT's reference FULLY_CONNECTED does.
     """
@@ -77,10 +80,10 @@ class TflRealRescale(ir.Operation):
         """The operand's shape in the attribute's type."""
         require_count(inputs, 2)
         operand, scale = inputs
-        require_dtype(operand, (ir.DType.I32,), "the input")
+        require_dtype(operand, (ir.DType.I32, ir.DType.I64), "the input")
         require_dtype(scale, (ir.DType.F64,), "the scale")
         _check_channels(operand, scale, "scale")
-        require(self.dtype in (ir.DType.I8, ir.DType.I32), f"a rescale to {self.dtype.value} is not defined")
+        require(self.dtype in _RESCALED, f"a rescale to {self.dtype.value} is not defined")
         return (ir.TensorType(operand.shape, self.dtype),)
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
@@ -107,7 +110,7 @@ class TflFloatRescale(ir.Operation):
 
     def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """The operand's shape in i8."""
-        return scaled_type(inputs, self.scale, ir.DType.I32, ir.DType.I8)
+        return scaled_type(inputs, self.scale, (ir.DType.I32,), ir.DType.I8)
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """Exact: a float32 product, a float32 sum, and one rounding."""

@@ -14,7 +14,7 @@ from bytewright.ops.window import Pair
 
 @dataclass(frozen=True, slots=True)
 class _Resize(ir.Operation):
-    """Abstract: [N,H,W,C] to [N,OH,OW,C], i8 or f32.
+    """Abstract: [N,H,W,C] to [N,OH,OW,C].
 
     Attributes:
         size: (OH, OW).
@@ -62,7 +62,8 @@ class TflResizeNearest(_Resize):
 class TflResizeBilinear(_Resize):
     """Each element is the mean of the four around its position, weighted by its distances.
 
-    Of i8, positions are in 1/1024, sums exact, and the result is rounded half away from zero; of f32, all is float32.
+    Of integers, positions are in 1/1024, sums exact, and the result is rounded half away from zero; of f32, all is
+    float32.
     """
 
     name: ClassVar[str] = "tfl_resize_bilinear"
@@ -72,13 +73,13 @@ class TflResizeBilinear(_Resize):
         result = super(TflResizeBilinear, self).infer(inputs)
         height, width = inputs[0].fixed_shape[1:3]
         for axis in self.axes(height, width):
-            axis.between(fixed=inputs[0].dtype is ir.DType.I8)
+            axis.between(fixed=inputs[0].dtype.is_integer)
         return result
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
-        """Exact for i8; float32 throughout for f32."""
+        """Exact for integers; float32 throughout for f32."""
         (x,) = inputs
-        fixed = x.dtype == np.int8
+        fixed = x.dtype != np.float32
         (y0, y1, down), (x0, x1, right) = (_weighted(axis, fixed=fixed) for axis in self.axes(*x.shape[1:3]))
         down, right = down[:, np.newaxis, np.newaxis], right[np.newaxis, :, np.newaxis]
         one = ONE if fixed else np.float32(1)
@@ -93,7 +94,7 @@ class TflResizeBilinear(_Resize):
             return (np.asarray(total, dtype=np.float32),)
         half = 1 << (2 * FRACTION_BITS - 1)
         rounded = np.sign(total) * ((np.abs(total) + half) >> (2 * FRACTION_BITS))
-        return (rounded.astype(np.int8),)
+        return (rounded.astype(x.dtype),)
 
     def work_per_element(self, inputs: tuple[ir.TensorType, ...]) -> int:
         """Four products."""

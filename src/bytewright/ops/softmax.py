@@ -7,7 +7,7 @@ import numpy as np
 
 from bytewright import ir
 from bytewright.ops.arithmetic.softmax import MAXIMUM_DEPTH, log_softmax_int8, softmax_int8
-from bytewright.ops.checks import ARITHMETIC, only, require
+from bytewright.ops.checks import only, require
 
 
 class _OfRows(ir.Operation):
@@ -17,7 +17,7 @@ class _OfRows(ir.Operation):
 
     def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """The operand's type."""
-        operand = only(inputs, *ARITHMETIC)
+        operand = only(inputs, ir.DType.I8, ir.DType.F32)
         require(len(operand.shape) >= 1, "the input is a scalar")
         require(isinstance(operand.shape[-1], int), "the last axis is of open extent")
         depth = operand.fixed_shape[-1]

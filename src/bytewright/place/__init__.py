@@ -1,1 +1,1 @@
-"""Where devices and memories let values be: virtual devices in the graph, and after lowering scopes and pools."""
+"""Where devices and memories let the values of a graph be: a virtual device for each, copies where they must."""

@@ -46,7 +46,7 @@ def choose_devices(program: Program, devices: Devices, io: ir.Io) -> None:
     are not connected, so at most they share copies that each counts: the whole costs no more than if nothing moved.
     """
     if any(device.operators for device in program.target.devices):
-        _Choice(program, devices, io, Pools(program.target)).run()
+        _Choice(program, devices, io, Pools(program.target, is_told=io is ir.Io.CALLER)).run()
 
 
 @dataclass(slots=True)
@@ -174,7 +174,9 @@ class _Choice:
         is_output = is_of_caller and flow.user in program.results[program.main.name]
         places = [self.pools.of_device(device) for device in (source, destination)]
         if is_input or is_output:
+            size = 0 if value is None else value.type.size_bytes
             places[0 if is_input else 1] &= self.pools.input if is_input else self.pools.output
+            places[0 if is_input else 1] &= self.pools.with_room(size)
             return places[0], places[1]
         return places[0] & self.pools.planned, places[1] & self.pools.planned
 

@@ -194,6 +194,7 @@ class ItemHomes:
         is_border = item in self._inputs or item in self._outputs
         if is_border and self.io is not ir.Io.WORKSPACE and scope is None:
             need = self.pools.input if item in self._inputs else self.pools.output
+            places &= self.pools.with_room(self._size_bytes(item))
         elif is_border and self._is_spread:
             scope = ir.join_scopes(ir.WORKSPACE, scope)
             places &= self.pools.of_scope(scope) & of_default
@@ -207,6 +208,15 @@ class ItemHomes:
         if asked or self.on[item] != self.program.target.default_device_name:
             self._refuse(item, asked, scope, is_border)
         self.homes.places[item] = _ANYWHERE  # there is no pool at all: storage says that better
+
+    def _size_bytes(self, item: int) -> int:
+        """Of an input or output of the model."""
+        program, value = self.program, self.program.values[item]
+        if value is None:  # a result, as the application gets it
+            name = program.main.results[program.results[program.main.name].index(item)]
+            found = program.uses.get(name)
+            value = None if found is None else program.values[found[0]]
+        return 0 if value is None else value.type.size_bytes  # of a constant nothing is touched by others
 
     def _refuse(self, item: int, asked: list[Asked], scope: ir.Scope | None, is_border: bool) -> None:
         """A place without a memory: it is said why, as long as storage will not say it better."""

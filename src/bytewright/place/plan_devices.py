@@ -55,11 +55,16 @@ def plan_devices(
 
 
 def _settled(program: Program, devices: Devices, io: ir.Io) -> Settled:
-    """Places with copies in as few hops as will do: of what the application has anywhere, or where it is told."""
+    """Places with copies in as few hops as will do.
+
+    The application is told where to have what other devices touch, and nothing is copied then; its rows it pushes from
+    anywhere. Where one of the two cannot be, the other one is tried.
+    """
+    ways = {ir.Io.WORKSPACE: (False,), ir.Io.ROWS: (False, True), ir.Io.CALLER: (True, False)}[io]
     refusals: list[CompileError] = []
     for most_hops in range(1, Routes(Pools(program.target)).most_hops + 1):
         refusals = []
-        for is_told in (False,) if io is ir.Io.WORKSPACE else (False, True):
+        for is_told in ways:
             try:
                 return settle(program, devices, io, most_hops, is_told=is_told)
             except CompileError as error:

@@ -14,7 +14,7 @@ from hashlib import blake2b
 from bytewright import ir
 from bytewright.place.flows import Program
 from bytewright.place.infer_devices import Devices
-from bytewright.place.tell_apart import Ties, tell_apart
+from bytewright.place.refine_partition import Ties, refine_partition
 
 
 @dataclass(slots=True)
@@ -28,7 +28,7 @@ class StructuralKeys:
     def of(self, item: int) -> int:
         """An item's key; -1 for a home that is no item's."""
         if not self._keys:
-            self._keys = tell_apart(self._by_themselves(), _ties(self.program))
+            self._keys = refine_partition(self._by_themselves(), _ties(self.program))
         return self._keys[item] if item < len(self._keys) else -1
 
     def _by_themselves(self) -> list[bytes]:

@@ -13,7 +13,6 @@ from bytewright.ir.analyses.clock import LiveBuffer, Step, Timeline
 from bytewright.ir.analyses.hand_over import c_names_of_devices, devices_of, handed_to
 from bytewright.ir.analyses.lines import line_reason
 from bytewright.ir.analyses.row_loops import row_loops
-from bytewright.ir.analyses.stack import StackUse
 from bytewright.ir.analyses.touch import alignment_reason, constant_touches, touch_alignment
 from bytewright.ir.symbols import scalar_symbols
 from bytewright.ir.walk import allocations, walk_statements
@@ -42,8 +41,9 @@ from bytewright.record.plan import (
 from bytewright.record.plan_file import with_hash
 from bytewright.record.rows import PlannedSegment, ring_of, rows_of
 from bytewright.storage.choose_ways import ways_of
-from bytewright.storage.find_overlaps import Overlap, Way
+from bytewright.storage.find_overlaps import Direction, Overlap
 from bytewright.storage.keep_initial import initial_name
+from bytewright.storage.stored import Stored
 from bytewright.target.model import Pool, Role, Target
 
 BUILD_FLAGS = ("-std=c99", "-ffp-contract=off", "-fno-strict-aliasing")
@@ -55,13 +55,12 @@ def build_plan(
     module: ir.Module,
     target: Target,
     options: Options,
-    timeline: Timeline,
-    stack: Iterable[StackUse],
+    stored: Stored,
     workspace: Solution,
     parameters: Solution,
-    overlaps: Iterable[Overlap],
     contents: Mapping[str, bytes],
     model_files: Mapping[str, bytes],
+    *,
     segments: tuple[PlannedSegment, ...] = (),
     plain_workspace_bytes: int | None = None,
     parts: Mapping[str, tuple[PlannedPart, ...]] = FrozenMapping({}),
@@ -72,18 +71,17 @@ def build_plan(
         module: At stage PLANNED.
         target: What it was planned for.
         options: What the user asked for.
-        timeline: The clock of the module.
-        stack: Of every context, that of the entry first.
+        stored: The module before that, with its clock and stacks, and what may share bytes.
         workspace: Where the solution put the entry's buffers,
         parameters: and where the constants.
-        overlaps: What of the entry's buffers may share bytes.
         contents: The bytes of the parameter pools, by name.
         model_files: What the model was read from, by the files' names.
         segments: Steps that run together row by row,
         plain_workspace_bytes: and what the workspace would need without that.
         parts: Tensors that lie in others, by the names of those.
     """
-    steps = _with_overlaps(_steps(module, timeline), tuple(overlaps), workspace)
+    timeline = stored.timeline
+    steps = _with_overlaps(_steps(module, timeline), stored.overlaps, workspace)
     found = _entry_buffers(module, target, timeline, steps)
     tensors = tuple(replace(b, parts=_named_parts(parts.get(b.name, ()), module)) for b in found)
     constants = tuple(_constants(module, target, timeline))
@@ -110,7 +108,10 @@ def build_plan(
         pools=FrozenMapping({pool.name: pool for pool in pools}),
         buffers=FrozenMapping({buffer.name: buffer for buffer in buffers}),
         stack=FrozenMapping(
-            {u.context: PlannedStack(u.planned_bytes, u.size_bytes, u.limit_bytes, u.path) for u in stack}
+            {
+                use.context: PlannedStack(use.planned_bytes, use.size_bytes, use.limit_bytes, use.path)
+                for use in stored.stack
+            }
         ),
         steps=steps,
         loops=timeline.loops,
@@ -415,13 +416,13 @@ def _with_overlaps(
     ways = ways_of(overlaps, workspace)
 
     def found(step: PlannedStep) -> PlannedStep:
-        way = ways.get(step.index, (Way.UP,))[0]
+        way = ways.get(step.index, (Direction.UP,))[0]
         pairs = tuple(
             PlannedOverlap(overlap.source, overlap.output, needed.below_bytes, needed.above_bytes)
             for overlap in overlaps
             if overlap.step == step.index and (needed := overlap.distances.get(way)) is not None
         )
-        return replace(step, overlaps=pairs, runs_down=way is Way.DOWN) if pairs else step
+        return replace(step, overlaps=pairs, runs_down=way is Direction.DOWN) if pairs else step
 
     return tuple(map(found, steps))
 

@@ -161,6 +161,9 @@ class Names:
         self.step = f"{prefix}_STEP"
         self.step_workspaces = f"{prefix}_STEP_WORKSPACES"
         self.check_range = f"{prefix}_CHECK_RANGE"
+        self.check_sections = f"{prefix}_CHECK_SECTIONS"
+        self.sections_file = f"{model}_sections.ld"
+        self.sections_symbol = f"{model}_sections_ld"
         self.arena_depth = f"{prefix}_ARENA_DEPTH"
         self.own_backend = f"{prefix}_OWN_BACKEND"
         self.optimization = f"{prefix}_OPTIMIZATION"  # of CMake
@@ -225,6 +228,10 @@ class Names:
     def alignment(self, pool: PlannedPool) -> str:
         """`KWS_DTCM_WORKSPACE_ALIGN`: what its address is a multiple of."""
         return f"{self._of_pool(pool)}_ALIGN"
+
+    def section_of(self, pool: PlannedPool) -> str:
+        """`KWS_DTCM_WORKSPACE_SECTION`: the section of its array, as a text."""
+        return f"{self._of_pool(pool)}_SECTION"
 
     def initializer(self, pool: PlannedPool) -> str:
         """`KWS_FLASH_PARAMETERS_INITIALIZER`: the file with its bytes as C numbers."""
@@ -403,7 +410,14 @@ def check_names(plan: Plan, names: Names) -> None:
 def _macros(plan: Plan, names: Names) -> Iterator[tuple[str, str]]:
     of_the_model = (
         *(names.stack_planned_bytes, names.stack_size, names.aligned, names.section, names.step),
-        *(names.step_workspaces, names.check_range, names.arena_depth, names.own_backend, names.ok),
+        *(
+            names.step_workspaces,
+            names.check_range,
+            names.check_sections,
+            names.arena_depth,
+            names.own_backend,
+            names.ok,
+        ),
         *(names.version, *(f"{names.version}_{part}" for part in VERSION_PARTS)),
         *map(names.guard, (names.header, names.kernels_header, names.externals_header)),
     )
@@ -421,7 +435,12 @@ def _macros(plan: Plan, names: Names) -> Iterator[tuple[str, str]]:
         for name in (names.guard(names.packed_header), *map(names.argument_code, ARGUMENT_CODES)):
             yield name, f"macro '{name}' of the model"
     for pool in plan.pools.values():
-        for name in (names.size(pool), names.alignment(pool), names.initializer(pool)):
+        for name in (
+            names.size(pool),
+            names.alignment(pool),
+            names.initializer(pool),
+            names.section_of(pool),
+        ):
             yield name, f"pool '{pool.name}'"
     for _, pool in plan.arenas:
         for name in (names.arena_size(pool), names.arena_pool(pool)):

@@ -2,6 +2,7 @@
 
 from bytewright.record.codec import encode
 from bytewright.record.plan import Plan, PlannedBuffer, PlannedPool, PlannedStep
+from bytewright.report.blocks import blocks_of
 from bytewright.report.by_memory import MemoryUse, use_by_memory
 from bytewright.report.lanes import lanes
 from bytewright.report.memory import PoolHistory, step_ranges, use_over_time, used_workspaces
@@ -9,7 +10,6 @@ from bytewright.report.places import facts, largest_first, place_text, steps_tex
 from bytewright.report.rows import calls_of, rows_text
 from bytewright.show.view import (
     ABSENT,
-    Block,
     Chart,
     Fact,
     Facts,
@@ -181,27 +181,8 @@ def pool_chart(use: PoolHistory, plan: Plan) -> Chart:
         f"{pool.name}: {use.peak_bytes} B alive at the peak (step{plural} {step_ranges(use.peak_steps)}), "
         f"{pool.used_bytes} B used, {capacity}"
     )
-    blocks = (_block(plan, buffer) for buffer in plan.buffers_in(pool.name))
-    found = tuple(block for block in blocks if block is not None)
-    return Chart(pool.name, title, use.live_bytes, pool.capacity_bytes, "rows", use.by_rows, found)
-
-
-def _block(plan: Plan, buffer: PlannedBuffer) -> Block | None:
-    """The bytes that a buffer has while it lives; None for one that is requested at run time."""
-    offset, last = buffer.place.offset, buffer.last_step
-    if offset is None:
-        return None
-    makers = [step for step in plan.steps if buffer.name in step.writes]
-    lines = [f"{place_text(buffer)}, {buffer.size_bytes} B, steps {steps_text(buffer)}"]
-    lines += [f"made by {' + '.join(step.operators) or step.kernel}" for step in makers[:1]]
-    lines += [f"rows {rows_text(buffer)}"] if buffer.ring else []
-    lines += [buffer.reason] if buffer.reason else []
-    shares = [pair for step in plan.steps for pair in step.overlaps if pair.output == buffer.name]
-    lines += [f"may overlap {pair.source}; {pair.text}" for pair in shares]
-    first = buffer.first_step or 0
-    until = len(plan.steps) - 1 if last is None else last
-    kind = "ring" if buffer.ring else str(buffer.role)
-    return Block(buffer.name, first, until, offset, offset + buffer.size_bytes, kind, tuple(lines))
+    blocks = blocks_of(plan, pool)
+    return Chart(pool.name, title, use.live_bytes, pool.capacity_bytes, "rows", use.by_rows, blocks)
 
 
 def _segments(plan: Plan) -> Table:

@@ -9,7 +9,7 @@ compiled once, for all of them.
 from dataclasses import replace
 
 from bytewright import ir
-from bytewright.ir.analyses.bind_symbols import known_of
+from bytewright.ir.analyses.bind_symbols import Known
 from bytewright.ir.walk import allocations, calls
 from bytewright.scopes.scope_uses import Memory
 
@@ -19,7 +19,7 @@ _Passed = dict[tuple[str, str], set[ir.Scope | None]]
 
 def flow_in(module: ir.Module) -> ir.Module:
     """Returns the module whose kernels state the places that all of their calls pass."""
-    kernels = {kernel.name: known_of(kernel) for kernel in module.kernels}
+    kernels = {kernel.name: Known(kernel) for kernel in module.kernels}
     passed: _Passed = {}
     constants = {c.buffer.name: _place(c.scope, c.storage) for c in module.constant_buffers}
 

@@ -18,7 +18,7 @@ from functools import partial
 
 from bytewright import ir
 from bytewright.diagnostics import Collector, compile_error
-from bytewright.ir.analyses.bind_symbols import Known, known_of
+from bytewright.ir.analyses.bind_symbols import Known
 from bytewright.ir.analyses.touch import TouchTable, touch_table
 from bytewright.ir.definitions import redefined, redefined_constants
 from bytewright.ir.verify.admit import place_in, refuse
@@ -164,7 +164,7 @@ class _Flow:
         """Whether any device is given what it does not reach."""
         if self.has_one_device:
             return False
-        self.kernels = {kernel.name: known_of(kernel) for kernel in self.module.kernels}
+        self.kernels = {kernel.name: Known(kernel) for kernel in self.module.kernels}
         found = any(self.memory(entry).asked for entry in self.module.entries)
         self.kernels = {}
         return found
@@ -184,7 +184,7 @@ class _Flow:
             with self.collector.catch():
                 self.check_aliases(group, memory, own)
         if not self.is_entry(function):
-            self.kernels[function.name] = known_of(_with_scopes(function, own))
+            self.kernels[function.name] = Known(_with_scopes(function, own))
             self.reasons[function.name] = {name: place.by for name, place in own.items() if place.reasons}
 
     def defined(self, function: ir.PrimFunc) -> dict[str, _Place]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from math import prod
 
 from bytewright import ir
-from bytewright.ir.analyses.bind_symbols import Known, binding_at, bound_extents, known_of
+from bytewright.ir.analyses.bind_symbols import Known, binding_at, bound_extents
 from bytewright.ir.walk import calls, regions, walk_expression, walk_statements
 
 # A kernel and one of its parameters, by name.
@@ -136,7 +136,7 @@ class Memory:
     roots: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
 
     def __post_init__(self) -> None:
-        self.known = known_of(self.function)
+        self.known = Known(self.function)
         for statement in walk_statements(self.function.body):
             if isinstance(statement, ir.View):
                 shown = (name for r in regions(statement) for name in self.of(r.buffer.name))
@@ -189,7 +189,7 @@ def _piece(given: ir.Region, needed: tuple[ir.Extent, ...]) -> Piece:
 def pairs_of(module: ir.Module) -> dict[str, Pairs]:
     """For each kernel the parameters that some call, at any depth, gives memory in common."""
     found: dict[str, set[frozenset[str]]] = {kernel.name: set() for kernel in module.kernels}
-    kernels = {kernel.name: known_of(kernel) for kernel in module.kernels}
+    kernels = {kernel.name: Known(kernel) for kernel in module.kernels}
     for function in (*module.entries, *reversed(module.kernels)):  # callers before their callees
         memory = Memory(function, frozenset(found.get(function.name, ())))
         for call in calls(function):

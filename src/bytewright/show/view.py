@@ -138,7 +138,7 @@ class Block:
         first, last: The steps, the last one included.
         begin, end: The bytes, the end not included.
         kind: What it is; blocks of a kind look alike.
-        lines: What else is known of it.
+        lines: What else is known of it: where it lies and when, then the rest.
     """
 
     name: str

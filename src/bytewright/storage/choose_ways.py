@@ -14,21 +14,21 @@ from bytewright.ir.downwards import run_downwards
 from bytewright.ir.rewrite import with_blocks
 from bytewright.ir.walk import calls
 from bytewright.plan.solution import Solution
-from bytewright.storage.find_overlaps import Overlap, Way, scalars_of
+from bytewright.storage.find_overlaps import Direction, Overlap, scalars_of
 
 
-def ways_of(overlaps: Iterable[Overlap], workspace: Solution) -> dict[int, tuple[Way, ...]]:
+def ways_of(overlaps: Iterable[Overlap], workspace: Solution) -> dict[int, tuple[Direction, ...]]:
     """For each step with pairs in one pool the ways that it may run, up before down.
 
     Raises:
         InternalError: No way holds what the planner was told.
     """
-    found: dict[int, tuple[Way, ...]] = {}
+    found: dict[int, tuple[Direction, ...]] = {}
     for overlap in overlaps:
         source, output = (workspace.placement_of[name] for name in (overlap.source, overlap.output))
         if source.pool == output.pool:
             distance = output.offset - source.offset
-            ways = found.get(overlap.step, tuple(Way))
+            ways = found.get(overlap.step, tuple(Direction))
             found[overlap.step] = tuple(way for way in ways if overlap.allows(way, distance))
             if not found[overlap.step]:
                 raise InternalError(
@@ -49,7 +49,7 @@ def choose_ways(
         taken: Names that no function may get.
     """
     ways = ways_of(overlaps, workspace)
-    if all(Way.UP in allowed for allowed in ways.values()):
+    if all(Direction.UP in allowed for allowed in ways.values()):
         return module
     kernels = {kernel.name: kernel for kernel in module.kernels}
     names = {
@@ -60,7 +60,7 @@ def choose_ways(
     copies: dict[str, dict[ir.PrimFunc, str]] = {}
     called: dict[int, str] = {}
     for number, call in enumerate(calls(module.main)):
-        if Way.UP in ways.get(number, (Way.UP,)):
+        if Direction.UP in ways.get(number, (Direction.UP,)):
             continue
         kernel = kernels[call.callee]
         down = run_downwards(kernel, scalars_of(kernel, call))

@@ -35,7 +35,7 @@ _CHARACTERS = (ir.DType.I8, ir.DType.U8)
 MOST_SOURCES = 16
 
 
-class Way(StrEnum):
+class Direction(StrEnum):
     """How a kernel runs through its rows and pixels."""
 
     UP = "up"
@@ -56,7 +56,7 @@ class Overlap:
     step: int
     source: str
     output: str
-    distances: Mapping[Way, Distances]
+    distances: Mapping[Direction, Distances]
 
     @property
     def contract(self) -> Contract:
@@ -65,7 +65,7 @@ class Overlap:
         above = min(distances.above_bytes for distances in self.distances.values())
         return Contract(self.source, self.output, below, above)
 
-    def most_shared(self, way: Way, live: Mapping[str, LiveBuffer]) -> int:
+    def most_shared(self, way: Direction, live: Mapping[str, LiveBuffer]) -> int:
         """How many bytes the two have in common at most if the step runs that way; 0 if it cannot."""
         needed = self.distances.get(way)
         if needed is None:
@@ -73,7 +73,7 @@ class Overlap:
         sizes = (ir.size_bytes(live[name].buffer) for name in (self.source, self.output))
         return Contract(self.source, self.output, needed.below_bytes, needed.above_bytes).most_shared(*sizes)
 
-    def allows(self, way: Way, distance: int) -> bool:
+    def allows(self, way: Direction, distance: int) -> bool:
         """Whether the output may begin so many bytes above the input, or below it if negative."""
         needed = self.distances.get(way)
         return needed is not None and (distance <= -needed.below_bytes or distance >= needed.above_bytes)
@@ -130,7 +130,7 @@ def _of_step(
     }
     found = [Overlap(step.index, *pair, distances) for pair, distances in ways.items() if distances]
     found = found if len(found) == 1 else _in_one_way(found, live)
-    return [overlap for overlap in found if any(overlap.most_shared(way, live) for way in Way)]
+    return [overlap for overlap in found if any(overlap.most_shared(way, live) for way in Direction)]
 
 
 def _kernel_in_order(step: Step, kernels: Mapping[str, ir.PrimFunc], target: Target) -> ir.PrimFunc | None:
@@ -212,7 +212,7 @@ def scalars_of(kernel: ir.PrimFunc, call: ir.Call) -> dict[str, int]:
     return found
 
 
-_known: Remembered[dict[Hashable, dict[Way, Distances]]] = Remembered()
+_known: Remembered[dict[Hashable, dict[Direction, Distances]]] = Remembered()
 
 
 def _distances(
@@ -221,7 +221,7 @@ def _distances(
     output: _Passed,
     scalars: Mapping[str, int],
     kernels: Mapping[str, ir.PrimFunc],
-) -> dict[Way, Distances]:
+) -> dict[Direction, Distances]:
     """What each way needs in which the kernel can run."""
     given = {p.name: Given(False, first or 0) for p, first in source}
     given |= {p.name: Given(True, first or 0) for p, first in output}
@@ -230,7 +230,7 @@ def _distances(
     if known is None:
         _known.put(kernel, known := {})
     if key not in known:
-        bodies = {Way.UP: kernel, Way.DOWN: run_downwards(kernel, scalars)}
+        bodies = {Direction.UP: kernel, Direction.DOWN: run_downwards(kernel, scalars)}
         found = {
             way: overlap_distances(body, given, scalars, kernels)
             for way, body in bodies.items()
@@ -247,15 +247,15 @@ def _in_one_way(overlaps: list[Overlap], live: Mapping[str, LiveBuffer]) -> list
     and of equals upwards.
     """
 
-    def worth(way: Way) -> tuple[int, int]:
+    def worth(way: Direction) -> tuple[int, int]:
         refused = sum(_is_pinned_against(overlap, way, live) for overlap in overlaps)
         return -refused, sum(overlap.most_shared(way, live) for overlap in overlaps)
 
-    way = max(Way, key=worth)  # the first of equals
+    way = max(Direction, key=worth)  # the first of equals
     return [replace(o, distances={way: o.distances[way]}) for o in overlaps if way in o.distances]
 
 
-def _is_pinned_against(overlap: Overlap, way: Way, live: Mapping[str, LiveBuffer]) -> bool:
+def _is_pinned_against(overlap: Overlap, way: Direction, live: Mapping[str, LiveBuffer]) -> bool:
     """Whether both buffers have their places already, where the step cannot have them if it runs that way."""
     source, output = live[overlap.source], live[overlap.output]
     offsets = _pinned_offset(source, output), _pinned_offset(output, source)

@@ -21,7 +21,7 @@ from typing import TypeVar
 from bytewright import ir
 from bytewright.base.c_names import unique_name
 from bytewright.diagnostics import Collector, CompileError, compile_error
-from bytewright.ir.analyses.bind_symbols import Binding, Known, binding_at, bound_buffer, known_of
+from bytewright.ir.analyses.bind_symbols import Binding, Known, binding_at, bound_buffer
 from bytewright.ir.analyses.body_clock import BodyClock, body_clock
 from bytewright.ir.analyses.stack import Above, StackUse, stack_uses, worst_arrays
 from bytewright.ir.analyses.touch import Touch, Touches, TouchTable, alignment_reason, touch_alignment
@@ -116,7 +116,7 @@ def _place(module: ir.Module, target: Target, moved: Mapping[Array, str]) -> ir.
         given, scratch = _hoist(received, target, moved, touched.of_buffers(received))
         clock = body_clock(given, target, clocks)
         shared, scratch = share_scratch(given, scratch, clock)
-        hoisted[kernel.name] = _Hoisted(known_of(shared), scratch)
+        hoisted[kernel.name] = _Hoisted(Known(shared), scratch)
         touched.add(shared)
         clocks[kernel.name] = clock if shared is given else body_clock(shared, target, clocks)
     kernels = tuple(hoisted[kernel.name].kernel for kernel in module.kernels)
@@ -141,7 +141,7 @@ class _Hoisted:
 
 def _receive_scratch(kernel: ir.PrimFunc, hoisted: dict[str, _Hoisted], touched: TouchTable) -> ir.PrimFunc:
     """Allocates what the kernel's callees need right before each call, and passes it."""
-    known = known_of(kernel)
+    known = Known(kernel)
     for call in _in_parallel_loops(kernel, ir.Call):
         for allocation in _scratch_of(call, known, hoisted):
             raise _shared_by_threads(allocation.buffer, kernel, f"'{call.callee}' asks for it")
@@ -428,7 +428,7 @@ def _pass_scratch(entry: ir.PrimFunc, hoisted: dict[str, _Hoisted], touched: Tou
         return (ir.Seq((*own, call)),)
 
     return _with_own_scratch(
-        known_of(entry),
+        Known(entry),
         hoisted,
         touched,
         lambda call, b: f"{_call_stem(call)}/{b.name}",

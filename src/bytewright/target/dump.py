@@ -67,6 +67,7 @@ def _dump_memory(memory: Memory) -> dict[str, object]:
         size=UNLIMITED.value if memory.size_bytes is None else memory.size_bytes,
         access=memory.access.value,
         section=memory.section,
+        region=memory.region,
         read_cost=memory.read_cost,
         write_cost=memory.write_cost,
     )

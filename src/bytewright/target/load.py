@@ -47,6 +47,8 @@ DEFAULT_HOST_ALLOCA_SIZE_BYTES = 1024
 _TARGET_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*", re.ASCII)
 _OPERATOR = re.compile(r"[a-z][a-z0-9_]*", re.ASCII)
 _SECTION = re.compile(r"[A-Za-z_.][A-Za-z0-9_.$-]*", re.ASCII)  # goes into C text between quotation marks
+_REGION = re.compile(r"[A-Za-z_][A-Za-z0-9_.$-]*", re.ASCII)
+_A_REGION = "a region of a linker script: letters, digits, '_', '.', '$' and '-'"
 _A_SECTION = "a linker section: letters, digits, '_', '.', '$' and '-'"
 
 
@@ -156,6 +158,7 @@ def _read_memory(name: str, table: TomlTable) -> Memory:
         aliases=table.addresses("aliases"),
         access=table.choice("access", MemoryAccess.READ_WRITE),
         section=_read_section(table),
+        region=table.text("region", "", _REGION, _A_REGION) or None,
         read_cost=table.integer("read-cost", 1, 1, MAX_COST),
         write_cost=table.integer("write-cost", 1, 1, MAX_COST),
     )

@@ -91,6 +91,7 @@ class Memory:
         aliases: Further addresses of the same bytes.
         access: What running code may do with it.
         section: The linker section that places an array in it; `None` leaves the choice to the linker.
+        region: What the linker script's MEMORY block calls it, if that is known.
         read_cost: Cost of reading one byte, relative to the other memories.
         write_cost: Cost of writing one byte, likewise.
     """
@@ -101,6 +102,7 @@ class Memory:
     aliases: tuple[int, ...] = ()
     access: MemoryAccess = MemoryAccess.READ_WRITE
     section: str | None = None
+    region: str | None = None
     read_cost: int = 1
     write_cost: int = 1
 
@@ -439,8 +441,16 @@ class Target:
         return self.memory((self.pool(pool) if isinstance(pool, str) else pool).memory)
 
     def section_of(self, pool: Pool) -> str | None:
-        """The linker section of a pool's array; `None` leaves the choice to the linker."""
-        return pool.section or self.memory_of(pool).section
+        """The linker section of a pool's array; `None` leaves the choice to the linker.
+
+        Where regions are known, parameters in memory that can be written have one of their own: it is loaded, and what
+        begins empty is not.
+        """
+        memory = self.memory_of(pool)
+        if pool.section is None and memory.section is not None and memory.region is not None:
+            is_loaded = pool.role is Role.PARAMETERS and memory.is_writable
+            return f"{memory.section}.{pool.identifier}" if is_loaded else memory.section
+        return pool.section or memory.section
 
     def pools_loaded_from(self, memory_name: str) -> tuple[Pool, ...]:
         """The pools of other memories whose bytes a memory keeps until they are brought there."""

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated
 
-from bytewright.base.option import Option, OptionSyntaxError, Size, Switch, Texts, words
+from bytewright.base.option import Option, OptionSyntaxError, Size, Switch, Texts, two_sides, words
 from bytewright.diagnostics import Collector, CompileError, Diagnostic, compile_error
 from bytewright.target.capacity import with_remainders
 from bytewright.target.check import context_path, find_problems, with_default_devices
@@ -106,6 +106,11 @@ def parse_max_stack_alloca_size(text: str) -> int | Unlimited:
     return UNLIMITED if text == UNLIMITED.value else _option_size(text, text, zero_allowed=True)
 
 
+def parse_capacity(text: str) -> int:
+    """Parses the value of `--capacity`: a size, which may be zero."""
+    return _option_size(text, text, zero_allowed=True)
+
+
 def _option_size(size: str, text: str, *, zero_allowed: bool = False) -> int:
     try:
         return parse_size(size, zero_allowed=zero_allowed)
@@ -114,9 +119,7 @@ def _option_size(size: str, text: str, *, zero_allowed: bool = False) -> int:
 
 
 def _split_assignment(text: str, form: str) -> tuple[str, str]:
-    left, separator, right = text.partition("=")
-    if not (left and separator and right):
-        raise OptionSyntaxError(f"{text!r} is not {form}")
+    left, right = two_sides(text, form)
     _check_name(left, text)
     return left, right
 
@@ -261,7 +264,7 @@ def _replacement(target: Target, role: Role, option: PoolOption, given: tuple[Po
         is_loaded = existing.load is Loader.COPY or existing.load_memory is not None
         if is_loaded and target.memory(memory_name).is_writable:
             return replace(sized, memory=memory_name, section=None, devices=())
-    return Pool(
+    pool = Pool(
         name=option.name,
         memory=memory_name,
         role=role,
@@ -269,6 +272,22 @@ def _replacement(target: Target, role: Role, option: PoolOption, given: tuple[Po
         provider=DEFAULT_PROVIDER[role],
         takes_remainder=takes_remainder,
     )
+    return _loaded(pool, target)
+
+
+def _loaded(pool: Pool, target: Target) -> Pool:
+    """The pool, copied by the program where it is in memory that is empty when the power comes.
+
+    That is so where the linker script is known, whose start-up code copies `.data` alone; elsewhere a target file says
+    how parameters are loaded.
+    """
+    memory = target.memory(pool.memory)
+    if pool.role is not Role.PARAMETERS or not memory.is_writable or memory.region is None:
+        return pool
+    sources = [found.name for found in target.memories if not found.is_writable]
+    preferred = [other.memory for other in target.parameter_pools if other.memory in sources]
+    source = next(iter((*preferred, *sources)), None)
+    return pool if source is None else replace(pool, load=Loader.COPY, load_memory=source)
 
 
 def _suits(memory: Memory, role: Role) -> bool:

@@ -1,13 +1,15 @@
 """Sizes as people write them, and back: exact, in binary units, never negative.
 
-A size is an integer number of bytes or a string such as "64KiB". Decimal units (kB, MB) are refused because
-data sheets use them for both meanings, and fractions because they hide a rounding.
+A size is an integer number of bytes or a string such as "64KiB", or "64K" and "0x10000" as in linker scripts. Decimal
+units (kB, MB) are refused because data sheets use them for both meanings, and fractions because they hide a rounding.
 """
 
 import re
 
 _UNITS: dict[str, int] = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
-_PATTERN = re.compile(r"([0-9]+) ?(B|KiB|MiB|GiB)?", re.ASCII)
+_LINKER_UNITS: dict[str, int] = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+_PATTERN = re.compile(r"([0-9]+) ?(B|KiB|MiB|GiB|[KMGkmg])?", re.ASCII)
+_HEXADECIMAL = re.compile(r"0[xX]0*([0-9a-fA-F]+)")
 _LARGEST_SIZE_BYTES = (1 << 63) - 1  # size arithmetic in the generated C is 64-bit
 _MOST_DIGITS = 20
 
@@ -17,7 +19,7 @@ class SizeError(ValueError):
 
 
 def parse_size(value: object, *, zero_allowed: bool = False) -> int:
-    """The number of bytes that an integer or a string such as "64KiB", "512 B" or "100" means.
+    """The number of bytes that an integer or a string such as "64KiB", "64K", "512 B", "0x200" or "100" means.
 
     Raises:
         SizeError: Not a size, negative, zero without `zero_allowed`, or beyond 64 bits.
@@ -40,15 +42,20 @@ def _shown(value: object) -> str:
 
 
 def _parse_text(text: str) -> int:
+    hexadecimal = _HEXADECIMAL.fullmatch(text.strip())
+    if hexadecimal is not None:
+        return int(hexadecimal[1], 16)
     match = _PATTERN.fullmatch(text.strip())
     if match is None:
         if text.strip().startswith("-"):
             raise SizeError(f"a size cannot be negative: {text.strip()[:40]}")
-        raise SizeError(f"{_shown(text)} is not a size; write digits and, if you like, B, KiB, MiB or GiB")
+        raise SizeError(
+            f"{_shown(text)} is not a size; write digits and, if you like, B, KiB, MiB or GiB, or 0x10000"
+        )
     digits, unit = match.group(1), match.group(2) or "B"
     if len(digits.lstrip("0")) > _MOST_DIGITS:  # Python refuses to convert very long digit strings
         raise SizeError(f"{text[:40]!r} is larger than 64 bits can count")
-    return int(digits) * _UNITS[unit]
+    return int(digits) * (_UNITS.get(unit) or _LINKER_UNITS[unit.upper()])
 
 
 def format_size(size_bytes: int) -> str:

@@ -187,7 +187,10 @@ def validate_bundle(
     layers = None
     looks_inside = with_layers or agreement.first_different is not None
     if looks_inside and content is not None and isinstance(reference, LiteRt) and on == "host":
-        numbers = range(len(samples.batch)) if with_layers else [agreement.first_different or 0]
+        first = agreement.first_different or 0
+        # What a model remembers comes from the samples before.
+        begin = 0 if with_layers or bundle.plan.states else first
+        numbers = range(begin, len(samples.batch) if with_layers else first + 1)
         layers = _layers(bundle, content, samples, numbers, options)
     return Validation(bundle.plan, on, samples, num_right, agreement, tuple(beside), parameters, layers)
 

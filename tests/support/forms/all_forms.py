@@ -18,7 +18,8 @@ WITNESSES = Path(__file__).resolve().parents[2] / "data" / "operator_forms.json"
 Maker = Callable[[str, str], Iterator[Form]]
 
 _MAKERS: Mapping[str, tuple[Maker, Sequence[str]]] = {
-    **dict.fromkeys(("ABS", "RELU", "RELU6"), (elements.unary, (F32, I8, I16))),
+    "ABS": (elements.unary, (F32, I8, I16, I32)),
+    **dict.fromkeys(("RELU", "RELU6"), (elements.unary, (F32, I8, I16))),
     **dict.fromkeys(("LEAKY_RELU", "LOGISTIC", "TANH"), (elements.unary, (F32, I8, I16))),
     **dict.fromkeys(("COS", "SIN", "CEIL", "FLOOR", "ROUND", "SQUARE"), (elements.unary, (F32,))),
     **dict.fromkeys(

@@ -12,7 +12,9 @@ def reduction(kind: str, dtype: str) -> Iterator[Form]:
     for axes, keep in product(((1,), (1, 2), (-1,), (0, 1, 2, 3)), (False, True)):
         for affine in affines_of(dtype) if axes == (1, 2) and not keep else AFFINES[:1]:
             sketch = Sketch(kind, dtype)
-            shape, own = (2, 3, 4, 5), [axis % 4 for axis in axes]
+            # Products of more floats leave their range.
+            shape = (2, 3, 2, 2) if kind == "REDUCE_PROD" else (2, 3, 4, 5)
+            own = [axis % 4 for axis in axes]
             reduced = [1 if axis in own else extent for axis, extent in enumerate(shape)]
             result = reduced if keep else [e for axis, e in enumerate(shape) if axis not in own]
             target = (affine[0] * 12, affine[1]) if kind == "SUM" else affine

@@ -91,7 +91,8 @@ class Sketch:
             return self.generator.integers(0, 2, shape).astype(np.bool_)
         low, high = (1, 100) if self.domain == "positive" else (-100, 101)
         values = self.generator.integers(0 if dtype == U8 else low, high, shape).astype(dtype)
-        return np.where(values == 0, values + 7, values) if self.domain == "not zero" else values
+        # The least number over -1 ends the references' process.
+        return np.where(np.abs(values) <= 1, values + 7, values) if self.domain == "not zero" else values
 
     def form(self, label: str, operands: Sequence[int], outputs: Sequence[int], **options: Any) -> Form:
         """The finished form."""

@@ -29,15 +29,10 @@ TINY_DTCM_WORKSPACE_ALIGN, ".bss.memory.dtcm.dtcm")
 #define HARNESS_NUM_COPIES 0
 #define HARNESS_COPIES(ENTRY)
 #define HARNESS_HAS_OWN_COPIES 0
-#define HARNESS_CONTEXT_TYPE tiny_context
-#define HARNESS_INPUTS_TYPE tiny_inputs
-#define HARNESS_OUTPUTS_TYPE tiny_outputs
-#define HARNESS_WORKSPACES_TYPE tiny_workspaces
-#define HARNESS_PARAMETERS_TYPE tiny_parameters
-#define HARNESS_SET_WORKSPACES tiny_set_workspaces
-#define HARNESS_SET_PARAMETERS tiny_set_parameters
+#define HARNESS_MODEL(name) tiny_##name
+#define HARNESS_NUM_DEVICES 0
+#define HARNESS_HAS_STATES 0
 #define HARNESS_INPUT_ROWS 0
-#define HARNESS_RUN tiny_run
 """
     )
 

@@ -175,7 +175,7 @@ def test_a_fault_without_an_address(plan: Plan) -> None:
         (Failure.TOO_MANY_REGIONS, "BW732", "needs 70 regions of memory protection for job 2"),
         (Failure.NOT_LENT, "BW732", "it was not opened"),
         (Failure.REFUSED, "BW731", "device 'core1' refused job 2"),
-        (Failure.OUT_OF_TURN, "BW731", "before it had done the one before"),
+        (Failure.OUT_OF_TURN, "BW731", "out of turn"),
     ],
 )
 def test_every_failure_of_the_driver_has_words(plan: Plan, failure: Failure, code: str, text: str) -> None:

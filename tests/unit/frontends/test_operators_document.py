@@ -12,7 +12,7 @@ from bytewright.frontends.tflite.of_vela import ETHOS_U
 from bytewright.frontends.tflite.shape_arithmetic import FOLDED
 from bytewright.frontends.tflite.table import OPERATORS, SUPPORTED
 from bytewright.ops.registry import OPERATIONS
-from support.random_models import CASES
+from support.random_models import CASES, ONLY_IN_TFLM
 
 DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "operators.md"
 
@@ -34,21 +34,25 @@ def test_the_document_lists_what_is_computed_at_import() -> None:
 
 def test_every_converter_is_listed_and_tested() -> None:
     assert [operator.name for operator in SUPPORTED] == list(OPERATORS) == sorted(OPERATORS)
-    # What Vela made is tested with the files that it makes, and state with networks that keep it
-    # (`test_streams.py`, `test_recurrent.py`).
+    # What Vela made is tested with the files that it makes, state with networks that keep it (`test_streams.py`,
+    # `test_recurrent.py`), and what runs subgraphs with some (`test_control_flow.py`).
     elsewhere = {
         ETHOS_U,
         "ASSIGN_VARIABLE",
         "CALL_ONCE",
+        "IF",
         "READ_VARIABLE",
         "UNIDIRECTIONAL_SEQUENCE_LSTM",
         "VAR_HANDLE",
+        "WHILE",
     }
     assert {kind for kind, _ in CASES} == set(OPERATORS) - elsewhere
     for operator in SUPPORTED:
         if operator.name in elsewhere:
             continue
-        assert {dtype for kind, dtype in CASES if kind == operator.name} == set(operator.types)
+        assert {dtype for kind, dtype in (*CASES, *ONLY_IN_TFLM) if kind == operator.name} == set(
+            operator.types
+        )
 
 
 @pytest.mark.parametrize("name", sorted(OPERATIONS))

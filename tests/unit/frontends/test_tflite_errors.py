@@ -140,16 +140,16 @@ def test_a_name_that_is_no_identifier_is_refused(tmp_path: Path) -> None:
 def test_unsupported_operators_come_in_one_diagnostic() -> None:
     builder = ModelBuilder()
     tensors = [builder.tensor(f"t{i}", SHAPE, "float32") for i in range(5)]
-    builder.operator("ARG_MAX", [tensors[0]], [tensors[1]])
+    builder.operator("SCATTER_ND", [tensors[0]], [tensors[1]])
     builder.operator("RELU", [tensors[1]], [tensors[2]])
     builder.custom_operator("Mystery", [tensors[2]], [tensors[3]])
-    builder.operator("ARG_MAX", [tensors[3]], [tensors[4]])
+    builder.operator("SCATTER_ND", [tensors[3]], [tensors[4]])
     diagnostic = only(builder.build([tensors[0]], [tensors[4]]))
     assert diagnostic.code == "BW104"
     assert diagnostic.notes == (
-        "operator 0 (ARG_MAX), tensor 't1'",
+        "operator 0 (SCATTER_ND), tensor 't1'",
         "operator 2 (CUSTOM 'Mystery'), tensor 't3'",
-        "operator 3 (ARG_MAX), tensor 't4'",
+        "operator 3 (SCATTER_ND), tensor 't4'",
     )
 
 
@@ -162,7 +162,7 @@ def test_operators_types_hybrids_and_shapes_are_reported_together() -> None:
     b = builder.constant("b", np.zeros(3, dtype=np.float32))
     y, z = builder.tensor("y", (1, 4, 4, 3), "float32"), builder.tensor("z", (1, 4, 4, 3), "float32")
     builder.operator("CONV_2D", [x, w, b], [y])
-    builder.operator("ARG_MAX", [y], [z])
+    builder.operator("SCATTER_ND", [y], [z])
     builder.operator("RELU", [u], [v])
     diagnostics = refused(builder.build([x, u], [z, v]))
     assert [d.code for d in diagnostics] == ["BW104", "BW108", "BW105", "BW106"]
@@ -200,7 +200,7 @@ def test_integer_tensors_at_run_time_are_moved_or_refused_and_constant_ones_are_
         assert import_content(reshaped(dtype).build([0], [1]), "model.tflite").graph.nodes
     builder = reshaped("int32")
     z = builder.tensor("z", (2, 2), "int32")
-    builder.operator("ABS", [1], [z])
+    builder.operator("RELU", [1], [z])
     diagnostic = only(builder.build([0], [z]))
     assert diagnostic.code == "BW105"
     assert diagnostic.notes == ("tensor 1 ('y') is INT32", "tensor 3 ('z') is INT32")
@@ -416,10 +416,16 @@ def test_pools_between_two_scales_are_for_litert_alone() -> None:
 
 
 def test_casts_of_other_types_are_refused_by_name() -> None:
-    diagnostic = only(unary("CAST", source=("int16", 0.5, 0), target=("float32", None, 0)))
+    diagnostic = only(unary("CAST", source=("float64", None, 0), target=("float32", None, 0)))
     assert diagnostic.code == "BW105"
     diagnostic = only(unary("CAST", source=("uint8", 0.5, 0), target=("float32", None, 0)), Numerics.TFLM)
     assert "TensorFlow Lite Micro does not have it for uint8" in diagnostic.message
+
+
+def test_what_is_read_as_a_variable_must_be_one() -> None:
+    diagnostic = only(unary("READ_VARIABLE"))
+    assert diagnostic.code == "BW107"
+    assert "is no variable of the model's own" in diagnostic.message
 
 
 @pytest.mark.parametrize(

@@ -363,7 +363,7 @@ HIDDEN: dict[str, tuple[str, str, str, str]] = {
         "include/digits.h",
         "#include",
         "#include <evil.h>\n#include",
-        "include/digits.h:7: '#include <evil.h>' is nothing that is generated",
+        "include/digits.h:8: '#include <evil.h>' is nothing that is generated",
     ),
     "an error that is none": (
         "include/digits.h",
@@ -459,7 +459,7 @@ HIDDEN_ELSEWHERE: dict[str, tuple[str, tuple[str, str, str], str]] = {
     "another header of an instruction set": (
         "instructions",
         ("digits_kernels.c", "#include <arm_mve.h>", '#include "arm_mve.h"'),
-        " && defined(__GNUC__)' is nothing that is generated",
+        " && !defined(__ARM_RWPI)' is nothing that is generated",
     ),
     "a check that does more": (
         "instructions",

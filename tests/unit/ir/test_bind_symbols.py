@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bytewright.ir.analyses.bind_symbols import always_holds, binding_at, bound_buffer, known_of
+from bytewright.ir.analyses.bind_symbols import Known, always_holds, binding_at, bound_buffer
 from bytewright.ir.builder import BodyBuilder
 from bytewright.ir.expr import Buffer, Expr, Var, const
 from bytewright.ir.prim import Access, BufferParameter, Call, For, PrimFunc, Region, ScalarParameter
@@ -53,7 +53,7 @@ def caller(argument: Expr) -> tuple[PrimFunc, Call]:
 def test_each_kind_of_argument(argument: Expr, extent: Extent) -> None:
     function, call = caller(argument)
     assert isinstance(function.body.statements[0], For)
-    binding = binding_at(known_of(CALLEE), call, known_of(function))
+    binding = binding_at(Known(CALLEE), call, Known(function))
     assert binding == {"rows": extent}
     assert bound_buffer(DATA, binding).shape == (extent, 3)
 
@@ -61,7 +61,7 @@ def test_each_kind_of_argument(argument: Expr, extent: Extent) -> None:
 def test_a_callee_without_symbols_binds_nothing() -> None:
     plain = PrimFunc("k", (ScalarParameter(ROWS_V),), BodyBuilder().finish())
     function, call = caller(const(5))
-    assert binding_at(known_of(plain), call, known_of(function)) == {}
+    assert binding_at(Known(plain), call, Known(function)) == {}
 
 
 EXTENTS = st.lists(

@@ -19,7 +19,7 @@ def value_of(expression: ir.Expr | None) -> int:
 
 @pytest.mark.parametrize("count", COUNTS)
 def test_every_sum(count: int) -> None:
-    scale = reciprocal(count)
+    scale = reciprocal(count, 128)
     assert scale is not None
     sums = np.arange(-128 * count, 127 * count + 1)
     values = sums * value_of(scale.left)
@@ -30,6 +30,6 @@ def test_every_sum(count: int) -> None:
 
 
 def test_where_there_is_none() -> None:
-    assert reciprocal(1) is None
-    assert reciprocal(2**20) is not None
-    assert reciprocal(2**20 + 1) is None
+    assert reciprocal(1, 128) is None
+    assert reciprocal(2**20, 128) is not None
+    assert reciprocal(2**20 + 1, 128) is None

@@ -25,6 +25,7 @@ from bytewright.ops.elementwise import (
     Equal,
     Greater,
     GreaterEqual,
+    IntDiv,
     LogicalAnd,
     LogicalNot,
     LogicalOr,
@@ -38,6 +39,8 @@ from bytewright.ops.elementwise import (
     Table,
     TflDequantize,
     TflDiv,
+    TflFloorDiv,
+    TflFloorMod,
     TflIntegerDiv,
     TflPrelu,
     TflQuantize,
@@ -66,16 +69,31 @@ from bytewright.ops.float_functions import (
     TflSign,
     TflSqrt,
 )
+from bytewright.ops.interpolation import Interpolate, TflSigmoid16, TflSoftmax16
 from bytewright.ops.lstm import TflLstm, TflQuantizedLstm
 from bytewright.ops.matmul import TflBatchMatMul
 from bytewright.ops.placement import DeviceCopy, OnDevice
-from bytewright.ops.pooling import MaxPool2d, ReduceMax, ReduceMin, ReduceSum, TflAveragePool2d, TflMean
+from bytewright.ops.places import ArgMax, ArgMin, CumulativeSum, GatherNd, TopKPlaces, UpdateSlice
+from bytewright.ops.pooling import (
+    MaxPool2d,
+    ReduceAll,
+    ReduceAny,
+    ReduceMax,
+    ReduceMin,
+    ReduceProduct,
+    ReduceSum,
+    TflAveragePool2d,
+    TflIntegerMean,
+    TflMean,
+    WrappingReduceSum,
+)
 from bytewright.ops.registry import OPERATIONS
 from bytewright.ops.rescale import Rescale, TflFloatRescale, TflRealRescale
 from bytewright.ops.resize import TflResizeBilinear, TflResizeNearest
 from bytewright.ops.softmax import TflLogSoftmax, TflSoftmax
 
-I8, I32, F32, F64, BOOL = DType.I8, DType.I32, DType.F32, DType.F64, DType.BOOL
+I8, I16, I32, I64 = DType.I8, DType.I16, DType.I32, DType.I64
+F32, F64, BOOL = DType.F32, DType.F64, DType.BOOL
 NO_PADDING = (0, 0, 0, 0)
 CONVOLUTION = {"stride": (1, 1), "padding": NO_PADDING, "dilation": (1, 1)}
 
@@ -489,11 +507,30 @@ WITHOUT_AXES: tuple[tuple[Operation, tuple[Array, ...], Any], ...] = (
     (ReduceMax((0,), False), (typed([7, 9, 8], F32),), 9),
     (ReduceMin((0,), False), (typed([7, 9, -8], I8),), -8),
     (ReduceSum((), False), (typed(7, I8),), 7),
+    (ReduceAll((0,), False), (typed([True, False], BOOL),), False),
+    (ReduceAny((0,), False), (typed([True, False], BOOL),), True),
+    (ReduceProduct((0,), False), (typed([2**16, 2**16, 3], I64),), 3 * 2**32),
+    (ReduceProduct((0,), False), (typed([2**16, 2**16, 3], I32),), 0),
+    (ReduceProduct((0,), False), (typed([1.5, -2.0], F32),), -3),
+    (WrappingReduceSum((0,), False), (typed([2**31 - 1, 1], I32),), -(2**31)),
+    (TflIntegerMean((0,), False), (typed([-7, 0], I32),), -3),
+    (TflIntegerMean((0,), False), (typed([2**31 - 1, 2**31 - 1], I32),), 2**31 - 1),
+    (IntDiv(), (typed(-7, I32), typed(2, I32)), -3),
+    (IntDiv(), (typed(-7, I32), typed(0, I32)), -7),
+    (IntDiv(), (typed(-(2**31), I32), typed(-1, I32)), 2**31 - 1),
+    (TflFloorDiv(), (typed(-7, I32), typed(2, I32)), -4),
+    (TflFloorDiv(), (typed(-7, F32), typed(2, F32)), -4),
+    (TflFloorMod(), (typed(-7, I32), typed(2, I32)), 1),
+    (TflFloorMod(), (typed(7, F32), typed(-2, F32)), -1),
     (ReduceSum((0,), False), (typed([100, 100, -8], I8),), 192),
     (ReduceSum((0,), False), (typed([0.5, 0.25], F32),), 0.75),
     (TflFloatRescale(0.5, 0.5, 3), (typed(4, I32),), 6),
     (TflFloatRescale(0.5, -0.5, 3), (typed(-4, I32),), 0),
     (TflFloatRescale(100.0, 0.0, 3), (typed(4, I32),), 127),
+    (Interpolate(), (typed(-1, I16), typed(range(-256, 257), I16)), 0),
+    (Interpolate(), (typed(64, I16), typed(range(0, 5130, 10), I16)), 2565),
+    (TflSigmoid16(3, 0, False), (typed(0, I16),), 16384),
+    (TflSigmoid16(3, 0, True), (typed(-32768, I16),), -32767),
     (Pad((), (), 0), (typed(7, I8),), 7),
     (Reshape(()), (typed([[7]], I8),), 7),
     (Reshape(()), (typed(7, I8),), 7),
@@ -501,6 +538,8 @@ WITHOUT_AXES: tuple[tuple[Operation, tuple[Array, ...], Any], ...] = (
     (Slice((), (), ()), (typed(7, I8),), 7),
     (Tile(()), (typed(7, I8),), 7),
     (Gather(0), (typed([5, 7], I8), typed(1, I32)), 7),
+    (GatherNd(), (typed([[5, 7], [8, 9]], I8), typed([1, -4], I32)), 8),
+    (UpdateSlice(), (typed(3, I8), typed(7, I8), typed(np.zeros(0), I32)), 7),
     (Identity(), (typed(7, I8),), 7),
     (OnDevice("npu"), (typed(7, I8),), 7),
     (DeviceCopy(), (typed(7, I8),), 7),
@@ -520,6 +559,10 @@ def test_every_operator_without_axes_is_tried() -> None:
     """Those that are left out need axes, and refuse operands that have none; an NPU's have what its file says."""
     tried = {operation.name for operation, _, _ in WITHOUT_AXES}
     needing_axes: tuple[tuple[Operation, int], ...] = (
+        (ArgMax(0, I32), 1),
+        (ArgMin(0, I64), 1),
+        (CumulativeSum(0), 1),
+        (TopKPlaces(1), 1),
         (Conv2d(**CONVOLUTION), 3),
         (DepthwiseConv2d(**CONVOLUTION), 3),
         (GroupedConv2d(**CONVOLUTION), 3),
@@ -533,8 +576,11 @@ def test_every_operator_without_axes_is_tried() -> None:
         (TflLogSoftmax(), 1),
         (Concat(0), 2),
     )
+    # Of int16 alone.
+    with pytest.raises(ValueError, match="scalar"):
+        TflSoftmax16(0, 0).infer((kind(I16), *(kind(I16, 513),) * 2))
     others = ControlOperation | EthosU | TflLstm | TflQuantizedLstm  # an LSTM's operands are of several types
-    assert tried | {operation.name for operation, _ in needing_axes} == {
+    assert tried | {operation.name for operation, _ in needing_axes} | {TflSoftmax16.name} == {
         name for name, operation in OPERATIONS.items() if not issubclass(operation, others)
     }
     for operation, count in needing_axes:

@@ -31,9 +31,17 @@ def run(numerics: Numerics, model: bytes, *inputs: Array) -> Array:
     return runner(model, list(inputs))[0]
 
 
-def meaning(numerics: Numerics, model: bytes, *inputs: Array, expands_weights: bool = False) -> Array:
+def meaning(
+    numerics: Numerics,
+    model: bytes,
+    *inputs: Array,
+    expands_weights: bool = False,
+    keeps_weights: bool = False,
+) -> Array:
     """The first output as the graph's operators have it."""
-    module = import_content(model, "one.tflite", numerics=numerics, expands_weights=expands_weights)
+    module = import_content(
+        model, "one.tflite", numerics=numerics, expands_weights=expands_weights, keeps_weights=keeps_weights
+    )
     values = evaluate_function(module.graph, module.constants, inputs)
     return values[module.graph.results[0]]
 

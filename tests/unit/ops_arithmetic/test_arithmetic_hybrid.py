@@ -11,7 +11,7 @@ from arithmetic_models import Array, meaning
 from bytewright.diagnostics import CompileError
 from bytewright.frontends.tflite.importer import import_content
 from bytewright.ops.arithmetic.numerics import Numerics
-from support.hybrid_layers import EXACT, Layer, convolution, inputs
+from support.hybrid_layers import EXACT, Layer, convolution, inputs, layer
 from support.reference import run_litert, run_tflm
 from tflite_writer import OPTIONAL, ModelBuilder
 
@@ -157,3 +157,53 @@ def test_pads_before_a_convolution(widths: tuple[tuple[int, int], ...], channels
     model = builder.build([x], [y])
     for sample in inputs((2, 4, 5, 3), 8):
         np.testing.assert_array_equal(meaning(LITERT, model, sample), run_litert(model, [sample])[0])
+
+
+@pytest.mark.parametrize(
+    ("name", "numerics"),
+    [
+        ("layer of one scale", LITERT),
+        ("layer of one scale", Numerics.TFLM),  # which takes the first scale for all channels, and no int4
+        ("layer of int4", LITERT),
+        ("convolution", LITERT),
+        ("convolution of a channel a group", LITERT),
+        ("depthwise", LITERT),
+    ],
+)
+def test_dequantised_weights_may_stay_integers(name: str, numerics: Numerics) -> None:
+    """Sums of floats are scaled then, and no weight is: as near to LiteRT's as any order of adding."""
+    model = EXACT[name].model(is_dequantised=True)
+    module = import_content(model, "m.tflite", numerics=numerics, keeps_weights=True)
+    weights = [c.data for c in module.constants if c.data.type.num_elements == np.prod(EXACT[name].weights)]
+    assert [data.type.dtype.value for data in weights] == ["i8"]
+    for x in inputs(EXACT[name].source, 6):
+        found = meaning(numerics, model, x, keeps_weights=True)
+        wanted = run_litert(model, [x])[0]
+        assert np.abs(found - wanted).max() <= 1e-6 * np.abs(wanted).max()
+
+
+def test_weights_with_scales_of_another_axis_are_widened() -> None:
+    case = layer(channels=1)
+    model = case.model(is_dequantised=True)
+    module = import_content(model, "m.tflite", keeps_weights=True)
+    assert {constant.data.type.dtype.value for constant in module.constants} == {"f32"}
+    (x, *_) = inputs(case.source, 6)
+    wanted = run_litert(model, [x])[0]
+    found = meaning(LITERT, model, x, keeps_weights=True)
+    assert np.abs(found - wanted).max() <= 1e-6 * np.abs(wanted).max()
+
+
+def test_rows_of_a_dequantised_table_may_stay_integers() -> None:
+    generator = np.random.default_rng(1)
+    values, scales = generator.integers(-7, 8, (9, 6)), generator.uniform(0.01, 1, 9)
+    builder = ModelBuilder()
+    stored = builder.tensor("stored", (9, 6), "int4", data=values, scale=scales)
+    table = builder.tensor("table", (9, 6), "float32")
+    builder.operator("DEQUANTIZE", [stored], [table], version=6)
+    x, y = builder.tensor("x", (5,), "int32"), builder.tensor("y", (5, 6), "float32")
+    builder.operator("EMBEDDING_LOOKUP", [x, table], [y])
+    model, numbers = builder.build([x], [y]), np.array([8, 0, 3, 3, 7], np.int32)
+    module = import_content(model, "m.tflite", keeps_weights=True)
+    assert "i8" in {constant.data.type.dtype.value for constant in module.constants}
+    found = meaning(LITERT, model, numbers, keeps_weights=True)
+    np.testing.assert_array_equal(found, run_litert(model, [numbers])[0])

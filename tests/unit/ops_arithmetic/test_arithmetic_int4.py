@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from arithmetic_models import Array, meaning
 
 from bytewright.diagnostics import CompileError
+from bytewright.frontends.tflite.conversion import GraphBuilder
 from bytewright.frontends.tflite.importer import import_content
+from bytewright.frontends.tflite.reader import read_model
 from bytewright.ops.arithmetic.numerics import Numerics
 from support.reference import run_litert
 from tflite_writer import ModelBuilder
@@ -68,3 +72,16 @@ def test_int4_is_refused_where_an_operator_does_not_take_it() -> None:
     (diagnostic,) = caught.value.diagnostics
     assert diagnostic.code == "BW105"
     assert diagnostic.notes == ("tensor 0 ('stored') is INT4",)
+
+
+def test_tensors_of_one_buffer_have_as_many_values_as_they_say() -> None:
+    """Three numbers of 4 bits take as many bytes as four."""
+    builder = ModelBuilder()
+    stored = builder.tensor("stored", (4,), "int4", data=np.array([1, -2, 3, -4]), scale=0.5)
+    wide = builder.tensor("wide", (4,), "float32")
+    builder.operator("DEQUANTIZE", [stored], [wide], version=6)
+    model = read_model(builder.build([], [wide]), "m.tflite", None)
+    graph = GraphBuilder(model, "m.tflite", Numerics.LITERT_REF, has_infinities=False, convert=lambda _: None)
+    (tensor, *_) = model.tensors
+    for count in (3, 4, 3):
+        assert graph.content(replace(tensor, shape=(count,))).array.tolist() == [1, -2, 3, -4][:count]

@@ -38,7 +38,7 @@ size = "64KiB"
 read-cost = 3
 write-cost = 7
 [memory.common]
-size = "64KiB"
+size = "{common_size}"
 [memory.flash]
 size = "64KiB"
 access = "r"
@@ -91,9 +91,10 @@ def target(
     fast_cost: int = 1,
     common: bool = False,
     moved: str = '"near", "far"',
+    common_size: str = "64KiB",
 ) -> Target:
     """A target whose devices share no pool, unless there is a common one, and a device that only copies."""
-    text = LINES.format(fast=fast, other=other, fast_cost=fast_cost, moved=moved)
+    text = LINES.format(fast=fast, other=other, fast_cost=fast_cost, moved=moved, common_size=common_size)
     return load_text(text + (COMMON if common else ""), "choice.toml")
 
 
@@ -182,15 +183,26 @@ def test_a_region_whose_values_no_device_can_copy_stays() -> None:
 
 
 @pytest.mark.parametrize(("num_operators", "device"), [(17, "c"), (18, "f")])
-def test_inputs_and_outputs_of_the_application_are_copied_if_the_device_does_not_reach_them(
+def test_inputs_and_outputs_of_the_application_are_copied_if_no_memory_that_both_reach_has_room(
     num_operators: int, device: str
 ) -> None:
     """Though there is a pool that both devices reach, by which a byte costs 1 + 1 at the cheapest on each way."""
-    machine = target(common=True, fast_cost=9)
+    roomy = target(common=True, fast_cost=9)
+    assert chosen(chain(*[Sub()] * num_operators, size=1000), roomy, Io.CALLER) == "f" * num_operators
+    machine = target(common=True, fast_cost=9, common_size="3999")
     assert 17 * (1000 - HAND_OVER) < 2 * 4000 * (1 + 1) < 18 * (1000 - HAND_OVER)
     module = chain(*[Sub()] * num_operators, size=1000)
     assert chosen(module, machine, Io.CALLER) == device * num_operators
     assert chosen(module, machine, Io.WORKSPACE) == "f" * num_operators
+
+
+@pytest.mark.parametrize(("common_size", "num_copies"), [("3999", 2), ("4000", 0)])
+def test_nothing_is_copied_where_a_memory_that_both_reach_has_room(common_size: str, num_copies: int) -> None:
+    """The application is told to have it there. Both were copied, in whatever memory they could have been."""
+    machine = target(common=True, common_size=common_size)
+    placed = plan_devices(chain(*[Sub()] * 3, size=1000), machine, (On("sub", "fast"),), Io.CALLER)
+    copies = [node for node in placed.graph.nodes if isinstance(node.operation, DeviceCopy)]
+    assert len(copies) == num_copies
 
 
 def test_an_operator_of_the_model_moves_as_a_whole() -> None:

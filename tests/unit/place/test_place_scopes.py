@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from hypothesis import assume, given, settings
@@ -14,6 +15,7 @@ from bytewright.ir import Io
 from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.module import Module
 from bytewright.ir.prim import If
+from bytewright.ir.rewrite import folded, with_body
 from bytewright.ir.text.modules import print_module
 from bytewright.ir.verify.stages import Stage, verify
 from bytewright.ir.walk import calls, walk_statements
@@ -32,9 +34,18 @@ FEW = settings(max_examples=100 if THOROUGH else 12)
 Form = Callable[[int], tuple[str, str]]
 
 
+def with_folded(module: Module) -> Module:
+    """As the frontend of IR text has it: branches on constants are resolved."""
+    kernels, entries = (
+        tuple(with_body(function, folded(function.body)) for function in functions)
+        for functions in (module.kernels, module.entries)
+    )
+    return replace(module, kernels=kernels, entries=entries)
+
+
 def placed_or_refused(text: str, io: Io) -> Module | None:
     """None where a call passes one memory for two places, or not all of what is to be copied is written."""
-    module = parse_module(text, {}, {})
+    module = with_folded(parse_module(text, {}, {}))
     verify(module, Stage.OPEN, TARGET)
     try:
         return place_scopes(module, TARGET, io)

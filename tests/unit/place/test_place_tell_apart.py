@@ -9,7 +9,7 @@ from time import process_time
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bytewright.place.tell_apart import tell_apart
+from bytewright.place.refine_partition import refine_partition
 
 Edge = tuple[int, str, int]
 
@@ -19,7 +19,7 @@ def told_apart(first: list[bytes], edges: list[Edge]) -> list[int]:
     for source, word, sink in edges:
         ties[source].append((f"to {word}", sink))
         ties[sink].append((f"from {word}", source))
-    return tell_apart(first, ties)
+    return refine_partition(first, ties)
 
 
 def refined(first: list[bytes], edges: list[Edge]) -> list[object]:

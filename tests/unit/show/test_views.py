@@ -12,6 +12,7 @@ from bytewright.show.as_json import document_of
 from bytewright.show.formats import FORMATS
 from bytewright.show.view import (
     ABSENT,
+    Chart,
     Fact,
     Facts,
     Field,
@@ -103,3 +104,34 @@ def test_json_is_a_format_like_the_others() -> None:
     writers = {form.name: form.write for form in FORMATS}
     view = report_view(digits_plan())
     assert json.loads(writers["json"](view)) == document_of(view)
+
+
+def test_markdown_has_tables_lists_and_drawings_and_no_markup_of_names() -> None:
+    write = {form.name: form.write for form in FORMATS}["markdown"]
+    table = table_of(
+        "Names",
+        None,
+        (HOSTILE, "a\nb"),
+        Field("name", None, str),
+        Field("length", None, len, is_number=True),
+        most_rows=2,
+    )
+    group = Facts((Fact((HOSTILE, "below"), "head"),), "Facts")
+    chart = Chart("ram", "ram: 8 B", (8, 4), None)
+    assert write(View("x_y", (table, group, chart))).splitlines()[:13] == [
+        r"## x\_y",
+        "",
+        "**Names**",
+        "",
+        "| name | length |",
+        "|---|---:|",
+        r"| \[bold\]a\[/bold\] :smile: \</td\>\|\`\*\_ | 32 |",
+        "| a b | 3 |",
+        "",
+        "**Facts**",
+        "",
+        r"- head: \[bold\]a\[/bold\] :smile: \</td\>\|\`\*\_",
+        "  - below",
+    ]
+    assert "    ram: 8 B" in write(View(None, (chart,)))
+    assert "| conv2d" in write(report_view(digits_plan())).replace("\\_", "_")

@@ -43,7 +43,7 @@ def differs(seed: int) -> str | None:
     for io in (Io.CALLER, Io.WORKSPACE):
         planned = plan_model(module, NO_STACK, Options(io=io))
         top = sum(pool.top_bytes for pool in planned.trial.workspace.pools)
-        apart = solve(replace(planned.trial.workspace_problem, contracts=()))
+        apart = solve(replace(planned.trial.stored.workspace, contracts=()))
         top_apart = sum(pool.top_bytes for pool in apart.pools)
         least = least_workspace(program, io is Io.WORKSPACE, len(planned.trial.workspace.placement_of))
         if least is not None and top_apart != least:

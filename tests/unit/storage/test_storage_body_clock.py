@@ -315,5 +315,5 @@ def test_an_input_dies_inside_the_call_that_copies_it() -> None:
     """A padded copy of 314646 B, an accumulator of 256 B and an output of 802816 B; the input of 301056 B has died."""
     result = planned(CONVOLUTION, Io.WORKSPACE)
     assert top(result) == 314_646 + 256 + 802_816 == 1_117_718
-    sizes = {live.buffer.name: (live.lower, live.upper) for live in result.trial.timeline.buffers}
+    sizes = {live.buffer.name: (live.lower, live.upper) for live in result.trial.stored.timeline.buffers}
     assert sizes == {"x": (0, 2), "y": (2, 4), "y/padded": (1, 3), "y/acc": (2, 3)}

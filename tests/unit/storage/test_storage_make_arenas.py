@@ -319,7 +319,7 @@ def test_the_pair_of_the_application_counts_with_its_declared_stack(declared: in
     trial = store(open_chain("m", [open_kernel("k", [SMALL])]), Runner(target), Conditions(target))
     allowance = target.default_device.stack_allowance_per_call_bytes
     assert 100 < allowance < 5000
-    (use,) = stack_uses(trial.module, target)
+    (use,) = stack_uses(trial.stored.module, target)
     assert use.size_bytes == allowance + max(allowance, declared or 0)
     assert use.path == ("main", "k" if declared != 5000 else "m_backend_alloc_workspace")
 

@@ -27,7 +27,7 @@ from bytewright.ir.storage import Storage
 from bytewright.ir.types import DType
 from bytewright.options import Options, Pin
 from bytewright.plan.problem import Contract
-from bytewright.storage.find_overlaps import MOST_SOURCES, Overlap, Way, find_overlaps
+from bytewright.storage.find_overlaps import MOST_SOURCES, Direction, Overlap, find_overlaps
 from bytewright.storage.place_io import place_io
 from bytewright.target.registry import load_target
 from support.hand_built import WHERE, module_of
@@ -92,7 +92,7 @@ def pinned(*offsets: int) -> Options:
 def test_a_step_whose_input_dies_has_both_ways() -> None:
     (found,) = overlaps_of(chain(blur("k"), 3))
     assert (found.step, found.source, found.output) == (1, "t0", "t1")
-    assert found.distances == {Way.UP: Distances(BACK, SIZE), Way.DOWN: Distances(SIZE, AHEAD)}
+    assert found.distances == {Direction.UP: Distances(BACK, SIZE), Direction.DOWN: Distances(SIZE, AHEAD)}
     assert found.contract == Contract("t0", "t1", BACK, AHEAD)
 
 

@@ -262,7 +262,7 @@ def test_one_common_byte_is_an_overlap(distance: int, is_apart: bool, side: int)
         replace(placement, pool="slow", offset=offsets[placement.buffer])
         for placement in trial.workspace.placements
     )
-    result = apply_solution(trial.module, replace(trial.workspace, placements=moved), trial.parameters)
+    result = apply_solution(trial.stored.module, replace(trial.workspace, placements=moved), trial.parameters)
     assert noalias(result.kernels[0]) == ({frozenset(("source", "result"))} if is_apart else set())
 
 

@@ -100,7 +100,7 @@ def test_a_stack_that_scopes_ask_for_by_name() -> None:
     )
     assert diagnostic.help == f"--max-stack-size {need + 500}"
     options = with_help((), diagnostic.render())
-    assert planned(module, TWO_DEVICES, options).trial.stack[0].size_bytes == need
+    assert planned(module, TWO_DEVICES, options).trial.stored.stack[0].size_bytes == need
     assert refusal(module, TWO_DEVICES, ("--max-stack-size", str(need + 499))).exit_code == 3
 
 
@@ -131,7 +131,7 @@ def test_one_limit_is_enough_for_every_context() -> None:
     hand_overs = 6 * 12 + 2 * 256  # spans on the entry's stack, and two levels of calls
     assert diagnostic.help == f"--max-stack-size {2 * 256 + hand_overs + 2400 + 500}"
     result = planned(module, file, with_help(options, diagnostic.render()))
-    assert [use.size_bytes for use in result.trial.stack] == [2 * 256 + hand_overs + 2400, 712]
+    assert [use.size_bytes for use in result.trial.stored.stack] == [2 * 256 + hand_overs + 2400, 712]
     file = file.replace('max-stack-size = "4KiB"', "max-stack-size = 3995")
     diagnostic = refusal(module, file, options).diagnostics[0]
     assert (
@@ -247,7 +247,8 @@ def test_the_option_that_keeps_scratch_off_the_stack_can_be_taken_back() -> None
         diagnostic = one_refusal(module, file, options)
         assert "use-backend-alloc-workspace, which keeps every allocation off the stack" in diagnostic.message
         assert (
-            planned(module, file, with_help(options, diagnostic.render())).trial.stack[0].planned_bytes == 64
+            planned(module, file, with_help(options, diagnostic.render())).trial.stored.stack[0].planned_bytes
+            == 64
         )
 
 
@@ -257,7 +258,9 @@ def test_private_arrays_are_mended_for_all_kernels_at_once() -> None:
     error = refusal(module, TWO_DEVICES)
     assert [d.code for d in error.diagnostics] == ["BW302"] * 3
     assert help_lines(str(error)) == ["in the target file: [device.cpu] max-local-size = 200"]
-    assert planned(module, with_target_lines(TWO_DEVICES, str(error))).trial.stack[0].planned_bytes == 400
+    assert (
+        planned(module, with_target_lines(TWO_DEVICES, str(error))).trial.stored.stack[0].planned_bytes == 400
+    )
 
 
 @pytest.mark.parametrize("scope", [STACK, GLOBAL, None])

@@ -72,7 +72,7 @@ def test_more_share(program: Callable[[int], str]) -> None:
     assert MAX_SCRATCH <= most_scratch(placed) <= 60
     reasons = [
         line
-        for live in plan_model(read_module(program(60)), HOST).trial.timeline.buffers
+        for live in plan_model(read_module(program(60)), HOST).trial.stored.timeline.buffers
         if live.allocation
         for line in live.allocation.storage.provenance
         if "share_scratch: serves" in line

@@ -510,7 +510,7 @@ def test_json_of_the_same_structure_is_accepted_and_its_errors_have_lines() -> N
     target = load_text(json.dumps(description), "j.json")
     assert target.memory("ram").base == 0x20000000
     assert target.pool("ram").size_bytes == 65536
-    (diagnostic,) = errors_of(json.dumps(description, indent=1).replace("64KiB", "64K"))
+    (diagnostic,) = errors_of(json.dumps(description, indent=1).replace("64KiB", "64kB"))
     assert diagnostic.where == "board.toml:6, key memory.ram.size"
 
 

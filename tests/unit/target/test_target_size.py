@@ -22,6 +22,10 @@ def test_known_sizes() -> None:
     assert parse_size("64KiB") == 65536
     assert parse_size("512 B") == 512
     assert parse_size("007") == 7
+    assert (
+        parse_size("64K") == parse_size("64k") == parse_size("0x10000") == parse_size("0X00010000") == 65536
+    )
+    assert (parse_size("2M"), parse_size("1 G")) == (2**21, 2**30)
     assert format_size(65536) == "64KiB"
     assert format_size(1000) == "1000B"
     assert format_size(3 * 2**30) == "3GiB"
@@ -51,7 +55,12 @@ def test_negative_sizes_are_refused_even_where_zero_is_allowed(value: object) ->
         "64kib",
         "1.5KiB",
         "1e3",
-        "0x10",
+        "0x",
+        "0x10KiB",
+        "0x1g",
+        "10h",
+        "64Ki",
+        "1.5K",
         "6 4",
         "64  KiB",
         "٣",
@@ -66,7 +75,7 @@ def test_garbage_is_refused(value: object) -> None:
         parse_size(value)
 
 
-@pytest.mark.parametrize("value", [2**63, "8589934592GiB", "9" * 5000])
+@pytest.mark.parametrize("value", [2**63, "8589934592GiB", "8589934592G", "9" * 5000, "0x" + "f" * 5000])
 def test_sizes_beyond_64_bits_are_refused(value: object) -> None:
     with pytest.raises(SizeError, match="64 bits"):
         parse_size(value)

@@ -149,7 +149,7 @@ def test_a_memory_is_aligned_as_its_pools_must_be(old: str, new: str, key: str) 
 
 
 def test_instruction_sets_are_a_list() -> None:
-    for name in ("riscv32", "cortex-m9", "CORTEX-M4", "arm", "", "rv128i", "rv32z", "x" * 200):
+    for name in ("riscv32", "cortex-m9", "arm", "", "rv128i", "rv32z", "x" * 200):
         said = refusal(board(64, (16, 16), (16, 16)).replace('"cortex-m4"', f'"{name}"'))
         assert "instruction sets: " in said
         assert "cortex-m55" in said

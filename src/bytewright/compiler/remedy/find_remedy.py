@@ -207,7 +207,7 @@ class _Search:
         first, second = (
             self.tries.outcome(Remedy(rows=rows).apply(self.conditions)) for rows in (one, other)
         )
-        return first is None or second is None or first.workspace_problem != second.workspace_problem
+        return first is None or second is None or first.stored.workspace != second.stored.workspace
 
     def with_an_edit(self) -> Remedy | None:
         """A device that reaches one memory more."""
@@ -280,13 +280,13 @@ class _Search:
 
 
 def _exceeds(trial: Trial) -> bool:
-    return any(use.excess_bytes for use in trial.stack)
+    return any(use.excess_bytes for use in trial.stored.stack)
 
 
 def _least_stack(trial: Trial) -> int:
     """The `--max-stack-size`, one for all contexts, that this trial's stacks keep, reserves included."""
     target = trial.conditions.target
-    needs = [use.size_bytes + target.context(use.context).stack_reserve_bytes for use in trial.stack]
+    needs = [use.size_bytes + target.context(use.context).stack_reserve_bytes for use in trial.stored.stack]
     return max((*needs, *(context.stack_reserve_bytes + 1 for context in target.contexts)), default=1)
 
 

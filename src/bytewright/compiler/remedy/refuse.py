@@ -126,12 +126,13 @@ def _smaller_model(module: ir.Module) -> str:
 
 def refusals(trial: Trial) -> tuple[Diagnostic, ...]:
     """What is missing: a diagnostic for each stack and for each role of pools."""
-    found = stack_refusals(trial.stack, trial.module, trial.conditions.target)
+    stored = trial.stored
+    found = stack_refusals(stored.stack, stored.module, trial.conditions.target)
     solver = trial.conditions.options.solver
     if not trial.workspace.has_plan:
-        found.append(_without_plan(trial.workspace_problem, solver, trial.timeline))
+        found.append(_without_plan(stored.workspace, solver, stored.timeline))
     if not trial.parameters.has_plan:
-        found.append(_without_plan(trial.parameter_problem, solver, None))
+        found.append(_without_plan(stored.parameters, solver, None))
     return tuple(found)
 
 

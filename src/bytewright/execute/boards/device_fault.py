@@ -6,12 +6,12 @@ The driver and the agent of the core report numbers (`jobs.h`, `second_core.h`),
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bytewright.diagnostics import CompileError, Diagnostic, InternalError
+from bytewright.diagnostics import CompileError
 from bytewright.execute.boards.counts import AddressRange
 from bytewright.execute.boards.fault import describe_address, fault_notes, fault_reasons, has_stray_address
 from bytewright.execute.boards.second_core import SecondCore
+from bytewright.execute.job_error import FailedJob, job_error
 from bytewright.execute.jobs import Failure, FailureRecord, described_job
-from bytewright.execute.tools import CrashError
 from bytewright.record.plan import Plan
 
 _RINGS_BEFORE_JOBS = 2  # of the driver, to activate and to open
@@ -35,6 +35,10 @@ class Surroundings:
     def job(self, number: int, kernel: int | None = None) -> str:
         """Which job it was, by its number in the run and that of its kernel."""
         return described_job(self.plan, self.plan.devices[self.device], number, kernel)
+
+    def run(self, job: str) -> str:
+        """A job, and of what it is one."""
+        return f"{job} of model '{self.plan.model}' on {self.board_name}"
 
     def where(self, address: int) -> str:
         """What lies at an address of core 0."""
@@ -61,53 +65,38 @@ def device_error(
         facts: What the harness reported of a fault.
         function: The function at the fault's address.
     """
-    failure, device = Failure(record.kind), surroundings.device
-    job = surroundings.job(record.job, record.code_word if record.has_code else None)
-    run = f"of model '{surroundings.plan.model}' on {surroundings.board_name}"
-    match failure:
-        case Failure.FAULTED:
-            return CrashError(_fault(surroundings, facts, function, f"{job} {run}"))
-        case Failure.REFUSED:
-            status = f"its dispatcher returned {record.status}"
-            return CompileError(Diagnostic("BW731", f"device '{device}' refused {job} {run}", (status,)))
-        case Failure.OUT_OF_TURN:
-            message = f"device '{device}' was given {job} {run} before it had done the one before"
-            return CompileError(Diagnostic("BW731", message))
-        case Failure.UNREACHED | Failure.NOT_LENT:
-            address = record.address
-            is_unreached = failure is Failure.UNREACHED
-            why = f"device '{device}' does not reach it" if is_unreached else "it was not opened"
-            place = surroundings.where(address) if is_unreached else surroundings.place(address)
-            note = f"span {record.span} at {address:#010x}: {place}"
-            message = f"device '{device}' was not lent what it needs for {job} {run}: {why}"
-            return CompileError(Diagnostic("BW732", message, (note,)))
-        case Failure.TOO_MANY_REGIONS | Failure.TOO_MANY_SPANS:
-            what = "regions of memory protection" if failure is Failure.TOO_MANY_REGIONS else "spans"
-            message = f"device '{device}' needs {record.span} {what} for {job} {run}: too many"
-            return CompileError(Diagnostic("BW732", message))
-        case _:
-            raise InternalError(f"the second core's driver does not know failure {failure.name}")
+    failure = Failure(record.kind)
+    is_stray = failure is Failure.FAULTED and has_stray_address(facts)
+    failed = FailedJob(
+        surroundings.device,
+        surroundings.run(surroundings.job(record.job, record.code_word if record.has_code else None)),
+        tuple(_notes(surroundings, record, facts, function)),
+        is_stray,
+        ", ".join(fault_reasons(facts)),
+        record.span,
+    )
+    return job_error(failure, failed)
 
 
 def hang_error(surroundings: Surroundings, ring: int, timeout_seconds: float) -> CompileError:
     """The error for a run that was stopped while the second core had not replied to a ring of the driver."""
-    job = surroundings.job(max(ring - _RINGS_BEFORE_JOBS, 0))
-    run = f"of model '{surroundings.plan.model}' on {surroundings.board_name}"
-    message = f"device '{surroundings.device}' did not finish {job} {run} within {timeout_seconds:g} s"
-    return CompileError(Diagnostic("BW733", message))
+    job = surroundings.run(surroundings.job(max(ring - _RINGS_BEFORE_JOBS, 0)))
+    return job_error(Failure.HUNG, FailedJob(surroundings.device, job, number=timeout_seconds))
 
 
-def _fault(
-    surroundings: Surroundings, facts: dict[str, int], function: str | None, job_of_run: str
-) -> Diagnostic:
-    is_stray = has_stray_address(facts)
-    place = surroundings.place(facts["fault_mmfar"]) if is_stray else ""
-    stack_bytes = surroundings.second.stack_bytes
-    notes = fault_notes(facts, function, stack_bytes, place)
-    if is_stray:
-        message = f"device '{surroundings.device}' touched what it was not lent in {job_of_run}"
-        return Diagnostic("BW730", message, tuple(notes))
-    reasons = ", ".join(fault_reasons(facts))
-    return Diagnostic(
-        "BW731", f"device '{surroundings.device}' faulted in {job_of_run}: {reasons}", tuple(notes)
-    )
+def _notes(
+    surroundings: Surroundings, record: FailureRecord, facts: dict[str, int], function: str | None
+) -> list[str]:
+    """What is known besides of a failure."""
+    match Failure(record.kind):
+        case Failure.FAULTED:
+            place = surroundings.place(facts["fault_mmfar"]) if has_stray_address(facts) else ""
+            return fault_notes(facts, function, surroundings.second.stack_bytes, place)
+        case Failure.REFUSED:
+            return [f"its dispatcher returned {record.status}"]
+        case Failure.UNREACHED:
+            return [f"span {record.span} at {record.address:#010x}: {surroundings.where(record.address)}"]
+        case Failure.NOT_LENT:
+            return [f"span {record.span} at {record.address:#010x}: {surroundings.place(record.address)}"]
+        case _:
+            return []

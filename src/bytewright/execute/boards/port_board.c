@@ -7,19 +7,13 @@
 
 #include <string.h>
 
-#if HARNESS_SECOND_CORE
+#if HARNESS_NUM_DEVICES > 0
 #include "second_core.h"
 #endif
 
 #define STRINGIFY(text) #text
 
 enum { SYS_OPEN = 0x01, SYS_WRITE = 0x05, SYS_READ = 0x06, SYS_EXIT_EXTENDED = 0x20 };
-
-#if HARNESS_SECOND_CORE
-#define HARNESS_NUM_DEVICES 1
-#else
-#define HARNESS_NUM_DEVICES 0
-#endif
 
 #define STACK_PAINT 0x5AC3A53Cu
 
@@ -223,7 +217,7 @@ void harness_begin(void)
     load_regions();
     program_regions(set_up_regions, ON_WITH_DEFAULT_MAP_BEHIND);
 #endif
-#if HARNESS_SECOND_CORE
+#if HARNESS_NUM_DEVICES > 0
     second_core_start();
 #endif
 }

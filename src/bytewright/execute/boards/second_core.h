@@ -53,7 +53,7 @@ struct second_core_mailbox {
     /* What kernels can read, which shares no granule: the job's code, and its spans, or those that are opened. */
     struct second_core_lent {
         uint32_t code[SECOND_CORE_MOST_CODE_BYTES / 4];
-        HARNESS_SPAN_TYPE spans[SECOND_CORE_MOST_SPANS];
+        HARNESS_MODEL(span) spans[SECOND_CORE_MOST_SPANS];
     } lent __attribute__((aligned(32)));
 } __attribute__((aligned(32)));
 
@@ -70,7 +70,7 @@ void second_core_await(void);
 
 /* On core 1. */
 int32_t second_core_serve(struct second_core_mailbox *mailbox);
-int32_t second_core_call(const void *code, uint32_t code_bytes, const HARNESS_SPAN_TYPE *spans, uint32_t num_spans);
+int32_t second_core_call(const void *code, uint32_t code_bytes, const HARNESS_MODEL(span) *spans, uint32_t num_spans);
 void second_core_begin(void);
 void second_core_note_fault(const uint32_t *frame);
 

@@ -110,13 +110,8 @@ class SecondCore:
             for window in self.windows
         ]
         return [
-            "#define HARNESS_SECOND_CORE 1",
             f'#include "{names.included(names.device_header(device))}"',
-            f"#define HARNESS_DEVICES_TYPE {names.devices_type}",
-            f"#define HARNESS_SPAN_TYPE {names.span_type}",
-            f"#define HARNESS_JOB_TYPE {names.job_type}",
             f"#define HARNESS_DEVICE_MEMBER {device.c_name}",
-            f"#define HARNESS_DEVICE_EXECUTE {names.execute(device)}",
             f"#define HARNESS_DEVICE_WINDOWS(ENTRY) {' '.join(windows)}",
             f"#define HARNESS_DEVICE_VIEW(address) ((address) + {self.harness_view % (1 << 32):#010x}u)",
             f"#define HARNESS_DEVICE_STACK_VIEW(address) ((address) + {self.stack_view % (1 << 32):#010x}u)",

@@ -28,7 +28,7 @@ __asm__(".global second_core_main_stack_top\n.set second_core_main_stack_top, se
 struct second_core_mailbox second_core_mailbox HARNESS_WRITABLE;
 
 /* What is open, exactly; the regions are rounded to granules. */
-static HARNESS_SPAN_TYPE second_core_opened[SECOND_CORE_MOST_SPANS];
+static HARNESS_MODEL(span) second_core_opened[SECOND_CORE_MOST_SPANS];
 static uint32_t second_core_num_opened;
 
 static volatile uint32_t *registers(uint32_t address)
@@ -81,7 +81,7 @@ static int32_t open_spans(struct second_core_mailbox *mailbox)
     uint32_t num_regions = num_fixed;
 
     for (uint32_t index = 0; index < mailbox->num_spans; ++index) {
-        const HARNESS_SPAN_TYPE *const span = &mailbox->lent.spans[index];
+        const HARNESS_MODEL(span) *const span = &mailbox->lent.spans[index];
         const uint32_t rights = (span->access & JOB_WRITE) != 0 ? MAY_WRITE : MAY_READ;
 
         second_core_opened[index] = *span;
@@ -105,7 +105,7 @@ static void close_spans(void)
     program(regions, always_open(regions));
 }
 
-static int is_open(const HARNESS_SPAN_TYPE *span)
+static int is_open(const HARNESS_MODEL(span) *span)
 {
     for (uint32_t index = 0; index < second_core_num_opened; ++index) {
         const uint32_t offset = (uint32_t)((uintptr_t)span->base - (uintptr_t)second_core_opened[index].base);

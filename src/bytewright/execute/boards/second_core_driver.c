@@ -29,7 +29,7 @@ static int32_t fail(uint32_t failure, uint32_t span)
     return -1;
 }
 
-static int32_t put_span(uint32_t index, const HARNESS_SPAN_TYPE *span)
+static int32_t put_span(uint32_t index, const HARNESS_MODEL(span) *span)
 {
     const uint32_t first = (uint32_t)(uintptr_t)span->base;
 
@@ -38,7 +38,7 @@ static int32_t put_span(uint32_t index, const HARNESS_SPAN_TYPE *span)
 
         if (first >= windows[number].first && offset <= windows[number].size_bytes &&
             span->size_bytes <= windows[number].size_bytes - offset) {
-            HARNESS_SPAN_TYPE *const seen = &second_core_mailbox.lent.spans[index];
+            HARNESS_MODEL(span) *const seen = &second_core_mailbox.lent.spans[index];
 
             seen->base = (void *)(uintptr_t)(windows[number].seen_at + offset);
             seen->size_bytes = span->size_bytes;
@@ -50,7 +50,7 @@ static int32_t put_span(uint32_t index, const HARNESS_SPAN_TYPE *span)
     return fail(JOB_UNREACHED, index);
 }
 
-static int32_t put_spans(const HARNESS_SPAN_TYPE *spans, uint32_t num_spans)
+static int32_t put_spans(const HARNESS_MODEL(span) *spans, uint32_t num_spans)
 {
     if (num_spans > SECOND_CORE_MOST_SPANS) {
         return fail(JOB_TOO_MANY_SPANS, num_spans);
@@ -87,13 +87,13 @@ static int32_t activate(void *self)
     return exchange(JOB_ACTIVATE);
 }
 
-static int32_t open_memories(void *self, const HARNESS_SPAN_TYPE *memories, uint32_t num)
+static int32_t open_memories(void *self, const HARNESS_MODEL(span) *memories, uint32_t num)
 {
     (void)self;
     return put_spans(memories, num) != 0 ? -1 : exchange(JOB_OPEN);
 }
 
-static int32_t launch(void *self, const HARNESS_JOB_TYPE *job)
+static int32_t launch(void *self, const HARNESS_MODEL(job) *job)
 {
     (void)self;
     if (second_core_driver.is_in_flight) {
@@ -129,7 +129,7 @@ static void close_memories(void *self)
     (void)exchange(JOB_CLOSE);
 }
 
-const HARNESS_DEVICES_TYPE harness_devices = {
+const HARNESS_MODEL(devices) harness_devices = {
     .HARNESS_DEVICE_MEMBER = {NULL, activate, open_memories, launch, await_job, close_memories, NULL},
 };
 

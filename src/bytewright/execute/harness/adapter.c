@@ -17,11 +17,13 @@ const size_t harness_copy_size_bytes[HARNESS_NUM_COPIES + 1] = {HARNESS_COPIES(W
 const size_t harness_copy_alignment[HARNESS_NUM_COPIES + 1] = {
     HARNESS_COPIES(WORKSPACE_ALIGNMENT)[HARNESS_NUM_COPIES] = 0};
 
-#ifndef HARNESS_RESET
-#define HARNESS_RESET(context) 0
+#if HARNESS_HAS_STATES
+#define RESET(context) HARNESS_MODEL(reset)(context)
+#else
+#define RESET(context) 0
 #endif
 
-int32_t harness_set_up(harness_session *session, HARNESS_CONTEXT_TYPE *context, void *const *workspaces,
+int32_t harness_set_up(harness_session *session, HARNESS_MODEL(context) *context, void *const *workspaces,
                        const void *const *blobs, void *const *copies)
 {
     int32_t status = 0;
@@ -31,10 +33,10 @@ int32_t harness_set_up(harness_session *session, HARNESS_CONTEXT_TYPE *context, 
     session->keeps_state = 0;
 #if HARNESS_NUM_WORKSPACES > 0
     {
-        HARNESS_WORKSPACES_TYPE memories;
+        HARNESS_MODEL(workspaces) memories;
 #define SET_WORKSPACE(index, member, size, alignment, section) SET_MEMORY(memories.member, workspaces[index], size)
         HARNESS_WORKSPACES(SET_WORKSPACE)
-        status = HARNESS_SET_WORKSPACES(context, &memories);
+        status = HARNESS_MODEL(set_workspaces)(context, &memories);
         if (status < 0) {
             return status;
         }
@@ -44,19 +46,19 @@ int32_t harness_set_up(harness_session *session, HARNESS_CONTEXT_TYPE *context, 
 #endif
 #if HARNESS_NUM_BLOBS > 0
     {
-        HARNESS_PARAMETERS_TYPE parameters;
+        HARNESS_MODEL(parameters) parameters;
 #define SET_BLOB(index, member, path, alignment, section) parameters.member = blobs[index];
         HARNESS_BLOBS(SET_BLOB)
 #define SET_COPY(index, member, size, alignment, section) SET_MEMORY(parameters.member, copies[index], size)
         HARNESS_COPIES(SET_COPY)
-        status = HARNESS_SET_PARAMETERS(context, &parameters);
+        status = HARNESS_MODEL(set_parameters)(context, &parameters);
     }
 #elif HARNESS_HAS_OWN_COPIES
-    status = HARNESS_SET_PARAMETERS(context);
+    status = HARNESS_MODEL(set_parameters)(context);
 #endif
     (void)blobs;
     (void)copies;
-    return status < 0 ? status : HARNESS_RESET(context);
+    return status < 0 ? status : RESET(context);
 }
 
 void harness_keep_state(harness_session *session, int32_t keeps_state)
@@ -79,10 +81,10 @@ void harness_sizes(const int32_t *extents, size_t *input_bytes, size_t *output_b
 
 #if HARNESS_IO_IN_WORKSPACE
 #define BIND_INPUT(index, member, size_bytes) \
-    memcpy(HARNESS_INPUT_ADDRESS(member)(session->context), inputs[index], input_bytes[index]);
+    memcpy(HARNESS_MODEL(input_##member)(session->context), inputs[index], input_bytes[index]);
 #define BIND_OUTPUT(index, member, size_bytes)
 #define COLLECT_OUTPUT(index, member, size_bytes) \
-    memcpy(outputs[index], HARNESS_OUTPUT_ADDRESS(member)(session->context), output_bytes[index]);
+    memcpy(outputs[index], HARNESS_MODEL(output_##member)(session->context), output_bytes[index]);
 #define PASS_IO
 #else
 #if HARNESS_INPUT_ROWS
@@ -108,29 +110,29 @@ void harness_bind(harness_session *session, void *const *inputs, void *const *ou
     HARNESS_OUTPUTS(BIND_OUTPUT)
 }
 
-#ifdef HARNESS_DEVICES_TYPE
+#if HARNESS_NUM_DEVICES > 0
 #define PASS_DEVICES , &harness_devices
 #else
 #define PASS_DEVICES
 #endif
 
 #if HARNESS_INPUT_ROWS
-int32_t harness_push_all(HARNESS_CONTEXT_TYPE *context, const HARNESS_OUTPUTS_TYPE *outputs, const void *image)
+int32_t harness_push_all(HARNESS_MODEL(context) *context, const HARNESS_MODEL(outputs) *outputs, const void *image)
 {
     const unsigned char *row = image;
     int32_t num_left = HARNESS_INPUT_ROWS;
-    int32_t status = HARNESS_BEGIN(context, outputs);
+    int32_t status = HARNESS_MODEL(begin)(context, outputs);
 
     while (status >= 0 && num_left > 0) {
         /* So many as a byte of the image says, from 1 to 7 or all: every image comes in pieces of its own. */
         const int32_t wanted = 1 + *row % 8;
         const int32_t num_rows = wanted == 8 || wanted > num_left ? num_left : wanted;
 
-        status = HARNESS_PUSH_ROWS(context, (const void *)row, num_rows);
+        status = HARNESS_MODEL(push_rows)(context, (const void *)row, num_rows);
         row += (size_t)num_rows * HARNESS_ROW_BYTES;
         num_left -= num_rows;
     }
-    return status < 0 ? status : HARNESS_FINISH(context PASS_DEVICES);
+    return status < 0 ? status : HARNESS_MODEL(finish)(context PASS_DEVICES);
 }
 
 int32_t harness_run(harness_session *session, const int32_t *extents)
@@ -143,7 +145,7 @@ int32_t harness_run(harness_session *session, const int32_t *extents)
 int32_t harness_run(harness_session *session, const int32_t *extents)
 {
     (void)extents;
-    return HARNESS_RUN(session->context PASS_IO HARNESS_EXTENTS(PASS_EXTENT) PASS_DEVICES);
+    return HARNESS_MODEL(run)(session->context PASS_IO HARNESS_EXTENTS(PASS_EXTENT) PASS_DEVICES);
 }
 #endif
 
@@ -162,7 +164,7 @@ int32_t harness_repeat(harness_session *session, void *const *inputs, void *cons
                        size_t num_repetitions, int64_t *measured)
 {
     for (size_t repetition = 0; repetition < num_repetitions; ++repetition) {
-        int32_t status = session->keeps_state ? 0 : HARNESS_RESET(session->context);
+        int32_t status = session->keeps_state ? 0 : RESET(session->context);
 
         harness_bind(session, inputs, outputs, extents);
         if (status >= 0) {

@@ -1,7 +1,8 @@
 /* The harness's view of a bundle: one session, bound to memory that the caller owns.
  *
- * "harness_model.h" is generated for each bundle and is a table only: which members the model's structs have
- * and how large their buffers are, as lists of the form  #define HARNESS_INPUTS(ENTRY) ENTRY(0, input_1, 490)
+ * "harness_model.h" is generated for each bundle and is a table of facts: what the bundle's own names begin with
+ * (HARNESS_MODEL(run) is kws_run), which members the model's structs have and how large their buffers are, as lists of
+ * the form  #define HARNESS_INPUTS(ENTRY) ENTRY(0, input_1, 490)
  */
 #ifndef BYTEWRIGHT_HARNESS_H
 #define BYTEWRIGHT_HARNESS_H
@@ -27,15 +28,15 @@
 #define HARNESS_WORKSPACE_FILL 0xA5
 
 typedef struct {
-    HARNESS_CONTEXT_TYPE *context;
+    HARNESS_MODEL(context) *context;
     int32_t keeps_state; /* each run goes on from where the last one ended; else all begin alike */
 #if HARNESS_INPUT_ROWS
     const void *image;
 #elif !HARNESS_IO_IN_WORKSPACE
-    HARNESS_INPUTS_TYPE inputs;
+    HARNESS_MODEL(inputs) inputs;
 #endif
 #if !HARNESS_IO_IN_WORKSPACE
-    HARNESS_OUTPUTS_TYPE outputs;
+    HARNESS_MODEL(outputs) outputs;
 #endif
 } harness_session;
 
@@ -55,7 +56,7 @@ extern const size_t harness_copy_alignment[HARNESS_NUM_COPIES + 1];
 /* Zeroes the context and hands over workspaces, parameter blobs, and the memory that blobs are copied to. What survives
  * runs begins as before the first. Returns the model's status.
  */
-HARNESS_EXPORT int32_t harness_set_up(harness_session *session, HARNESS_CONTEXT_TYPE *context, void *const *workspaces,
+HARNESS_EXPORT int32_t harness_set_up(harness_session *session, HARNESS_MODEL(context) *context, void *const *workspaces,
                                       const void *const *blobs, void *const *copies);
 
 /* Whether runs go on from where the last one ended. */
@@ -69,14 +70,14 @@ void harness_sizes(const int32_t *extents, size_t *input_bytes, size_t *output_b
  */
 void harness_bind(harness_session *session, void *const *inputs, void *const *outputs, const int32_t *extents);
 
-#ifdef HARNESS_DEVICES_TYPE
+#if HARNESS_NUM_DEVICES > 0
 /* The drivers of the other devices that the model uses. */
-extern const HARNESS_DEVICES_TYPE harness_devices;
+extern const HARNESS_MODEL(devices) harness_devices;
 #endif
 
 #if HARNESS_INPUT_ROWS
 /* One run of a model that is given its image row by row: all of it, in several pieces. Returns the model's status. */
-int32_t harness_push_all(HARNESS_CONTEXT_TYPE *context, const HARNESS_OUTPUTS_TYPE *outputs, const void *image);
+int32_t harness_push_all(HARNESS_MODEL(context) *context, const HARNESS_MODEL(outputs) *outputs, const void *image);
 #endif
 
 /* One run of the model, with the extents that it is given. Returns its status. */

@@ -6,7 +6,7 @@
 #include <time.h>
 
 const size_t harness_session_size_bytes = sizeof(harness_session);
-const size_t harness_context_size_bytes = sizeof(HARNESS_CONTEXT_TYPE);
+const size_t harness_context_size_bytes = sizeof(HARNESS_MODEL(context));
 
 #ifdef HARNESS_COUNTED
 /* Where an emulator's count begins and ends: calls that no compiler takes away. */

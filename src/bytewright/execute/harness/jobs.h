@@ -10,8 +10,8 @@
 
 enum job_command { JOB_ACTIVATE = 1, JOB_OPEN, JOB_EXECUTE, JOB_CLOSE };
 
-/* What a device may do with a span. */
-enum { JOB_READ = 1, JOB_WRITE = 2 };
+/* What a device may do with a span, and that it is to obtain the memory: the bits of <M>_SPAN_READ and so on. */
+enum { JOB_READ = 1, JOB_WRITE = 2, JOB_OBTAIN = 4 };
 
 /* Why a hook returned an error. */
 enum job_failure_kind {

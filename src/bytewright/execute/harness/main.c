@@ -8,7 +8,7 @@
 
 #include "port.h"
 
-static HARNESS_CONTEXT_TYPE harness_model_context __attribute__((used)) HARNESS_WRITABLE;
+static HARNESS_MODEL(context) harness_model_context __attribute__((used)) HARNESS_WRITABLE;
 static int report_file = -1;
 
 void harness_report(const char *name, int64_t value)
@@ -38,7 +38,7 @@ static void check(int32_t status)
 {
     if (status < 0) {
         harness_report("status", status);
-#ifdef HARNESS_DEVICES_TYPE
+#if HARNESS_NUM_DEVICES > 0
         harness_report_devices();
 #endif
         port_exit(HARNESS_MODEL_FAILED);
@@ -97,7 +97,7 @@ int main(void)
     for (uint32_t inference = 0; inference < counts[0]; ++inference) {
         infer(&session, input_file, output_file, measured_file, counts[1]);
     }
-#ifdef HARNESS_DEVICES_TYPE
+#if HARNESS_NUM_DEVICES > 0
     harness_report_devices();
 #endif
     return HARNESS_FINE;

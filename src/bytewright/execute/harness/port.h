@@ -34,7 +34,7 @@ void port_exit(int status) __attribute__((noreturn));
 
 /* Writes a fact to report.txt: "name value"; nothing before that is open. */
 void harness_report(const char *name, int64_t value);
-#ifdef HARNESS_DEVICES_TYPE
+#if HARNESS_NUM_DEVICES > 0
 /* Reports what is known of the devices after the last run: which one ended it, and why, if one did. */
 void harness_report_devices(void);
 #endif

@@ -7,7 +7,7 @@
 
 #include "port.h"
 
-#ifdef HARNESS_DEVICES_TYPE
+#if HARNESS_NUM_DEVICES > 0
 #include "host_devices.h"
 #endif
 
@@ -120,7 +120,7 @@ void port_exit(int status)
     exit(status);
 }
 
-#ifdef HARNESS_DEVICES_TYPE
+#if HARNESS_NUM_DEVICES > 0
 void harness_report_devices(void)
 {
     char name[32];

@@ -15,6 +15,7 @@ from bytewright.execute.profile.of_host import profile_of_host
 from bytewright.execute.profile.result import Profile
 from bytewright.execute.qemu import run_on_board
 from bytewright.execute.result import Machine
+from bytewright.execute.settings import Settings
 from bytewright.execute.tensors import Array, random_inputs
 from bytewright.execute.tools import TIMEOUT_SECONDS
 
@@ -45,8 +46,12 @@ def profile_bundle(
     on = how.get("on", "host")
     asked = how.get("repeat")
     repeat = REPETITIONS[on] if asked is None else asked
-    timeout_seconds = how.get("timeout_seconds", TIMEOUT_SECONDS)
-    options = how.get("options") or BuildOptions()
+    settings = Settings(
+        how.get("options") or BuildOptions(),
+        repeat,
+        how.get("timeout_seconds", TIMEOUT_SECONDS),
+        by_step=True,
+    )
     check_repetitions("a profile can run an inference", repeat, MOST_PROFILED)
     _check_macro(bundle)
     if on == "qemu":
@@ -57,15 +62,9 @@ def profile_bundle(
                 f"steps are counted on boards, and a bundle for {isa.name} runs in QEMU's user mode",
                 help="profile it on the host: --on host",
             )
-        result = run_on_board(
-            bundle, batch, repeat=repeat, options=options, timeout_seconds=timeout_seconds, by_step=True
-        )
-        return profile_of_board(bundle.plan, result)
-    options = replace(options, sanitize=False)
-    result = run_program(
-        bundle, batch, repeat=repeat, options=options, timeout_seconds=timeout_seconds, by_step=True
-    )
-    return profile_of_host(bundle.plan, result)
+        return profile_of_board(bundle.plan, run_on_board(bundle, batch, settings))
+    plain = replace(settings, build=replace(settings.build, sanitize=False))
+    return profile_of_host(bundle.plan, run_program(bundle, batch, plain))
 
 
 def _check_macro(bundle: Bundle) -> None:

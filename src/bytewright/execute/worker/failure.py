@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bytewright import ir
-from bytewright.diagnostics import CompileError, Diagnostic, InternalError
+from bytewright.diagnostics import CompileError
 from bytewright.execute.description import Bundle
+from bytewright.execute.job_error import FailedJob, job_error
 from bytewright.execute.jobs import Failure, FailureRecord, described_job, step_of_job
-from bytewright.execute.tools import CrashError, ending_of
+from bytewright.execute.tools import ending_of
 from bytewright.record.plan import DeviceKind, Lent, Plan, PlannedBuffer, PlannedDevice, PlannedStep
 
 _NO_REGION = (1 << 32) - 1
@@ -80,61 +81,61 @@ def device_error(bundle: Bundle, facts: DeviceFacts) -> CompileError:
     plan = bundle.plan
     device = tuple(plan.devices.values())[facts.device]
     kernel = facts.kernel if device.kind is DeviceKind.C else None
-    job = f"{described_job(plan, device, facts.job, kernel)} of model '{plan.model}' on the host"
-    who = f"device '{device.name}'"
+    is_signal_of_memory = facts.status in (0, signal.SIGSEGV, signal.SIGBUS)
+    failed = FailedJob(
+        device.name,
+        f"{described_job(plan, device, facts.job, kernel)} of model '{plan.model}' on the host",
+        tuple(_notes(bundle, device, facts, is_stray=is_signal_of_memory)),
+        facts.failure is Failure.STRAYED or is_signal_of_memory,
+        ""
+        if is_signal_of_memory or facts.failure is not Failure.FAULTED
+        else signal.Signals(facts.status).name,
+        facts.timeout_seconds if facts.failure is Failure.HUNG else facts.span,
+    )
+    return job_error(facts.failure, failed)
+
+
+def _notes(bundle: Bundle, device: PlannedDevice, facts: DeviceFacts, *, is_stray: bool) -> Sequence[str]:
+    """What is known besides of a failure."""
+    plan = bundle.plan
     match facts.failure:
-        case Failure.FAULTED if facts.status in (0, signal.SIGSEGV, signal.SIGBUS):
-            return CrashError(_stray(plan, device, facts, f"{who} touched what it was not lent in {job}"))
-        case Failure.STRAYED:
-            return CrashError(_stray(plan, device, facts, f"{who} touched what it was not lent in {job}"))
-        case Failure.FAULTED:
-            name = signal.Signals(facts.status).name
-            note = f"at address {facts.address:#x}"
-            return CrashError(Diagnostic("BW731", f"{who} faulted in {job}: {name}", (note,)))
+        case Failure.FAULTED if not is_stray:
+            return (f"at address {facts.address:#x}",)
+        case Failure.FAULTED | Failure.STRAYED:
+            return _stray(plan, device, facts)
+        case Failure.REFUSED if device.kind is DeviceKind.STREAM:
+            return (
+                f"the model of '{device.isa}' cannot carry out the stream",
+                *facts.reason.splitlines(),
+            )
         case Failure.REFUSED:
-            status = f"what it runs jobs with returned {bundle.status_name(facts.status)}"
-            if device.kind is DeviceKind.STREAM:
-                status = f"the model of '{device.isa}' cannot carry out the stream"
-            notes = (status, *facts.reason.splitlines())
-            return CompileError(Diagnostic("BW731", f"{who} refused {job}", notes))
+            status = bundle.status_name(facts.status)
+            return (f"what it runs jobs with returned {status}", *facts.reason.splitlines())
         case Failure.ENDED:
-            ending = f"its process ended with {ending_of(facts.status)}"
-            return CrashError(Diagnostic("BW731", f"{who} failed in {job}", (ending,)))
+            return (f"its process ended with {ending_of(facts.status)}",)
         case Failure.NOT_STARTED:
-            note = f"the system's error {facts.status}"
-            return CompileError(
-                Diagnostic("BW731", f"{who} could not be begun for model '{plan.model}'", (note,))
-            )
-        case Failure.OUT_OF_TURN:
-            return CompileError(Diagnostic("BW731", f"{who} was given {job} out of turn"))
+            return (f"the system's error {facts.status}",)
+        case Failure.NOT_LENT if facts.memory:
+            pool = plan.device_workspaces[facts.memory - 1]
+            return (f"span {facts.span} at byte {facts.address} of pool '{pool.name}'",)
         case Failure.NOT_LENT:
-            at = f"{facts.address:#x}{_named_place(facts)}"
-            if facts.memory:
-                at = f"byte {facts.address} of pool '{plan.device_workspaces[facts.memory - 1].name}'"
-            note = f"span {facts.span} at {at}"
-            message = f"{who} was not lent what it needs for {job}: it was not opened, or not for that"
-            return CompileError(Diagnostic("BW732", message, (note,)))
-        case Failure.HUNG:
-            return CompileError(
-                Diagnostic("BW733", f"{who} did not finish {job} within {facts.timeout_seconds:g} s")
-            )
+            return (f"span {facts.span} at {facts.address:#x}{_named_place(facts)}",)
         case _:
-            raise InternalError(f"the host's driver does not know failure {facts.failure.name}")
+            return ()
 
 
-def _stray(plan: Plan, device: PlannedDevice, facts: DeviceFacts, message: str) -> Diagnostic:
+def _stray(plan: Plan, device: PlannedDevice, facts: DeviceFacts) -> Sequence[str]:
     what = "it wrote" if facts.is_write else "it read or wrote"
     if facts.region is None:
         place = _named_place(facts) or ": nothing that the model has told it of"
-        return Diagnostic("BW730", message, (f"{what} address {facts.address:#x}{place}",))
-    lent = [*plan.lent_to(device.name)]
-    place = _place(plan, device, lent, facts)
-    if facts.is_raw:
-        note = f"{what} address {facts.address:#x}, by which device '{plan.device.name}' knows {place}"
-        return Diagnostic(
-            "BW730", message, (note, f"device '{device.name}' has that memory at another address")
-        )
-    return Diagnostic("BW730", message, (f"{what} {place}",))
+        return (f"{what} address {facts.address:#x}{place}",)
+    place = _place(plan, device, [*plan.lent_to(device.name)], facts)
+    if not facts.is_raw:
+        return (f"{what} {place}",)
+    return (
+        f"{what} address {facts.address:#x}, by which device '{plan.device.name}' knows {place}",
+        f"device '{device.name}' has that memory at another address",
+    )
 
 
 def _place(plan: Plan, device: PlannedDevice, lent: list[Lent], facts: DeviceFacts) -> str:

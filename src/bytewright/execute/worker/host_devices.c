@@ -31,7 +31,6 @@
 #else
 #define MEMORY_OF(span) ((void)(span), 0u)
 #define OFFSET_OF(span) ((void)(span), 0u)
-#define HARNESS_SPAN_OBTAIN 4u
 #endif
 
 enum { MOST_REGIONS = 256, MOST_SPANS = 1024, POISON = 0x5C, NUM_DESCRIPTORS = 3 + HARNESS_NUM_DEVICE_MEMORIES };
@@ -261,7 +260,7 @@ static int32_t activate(void *self)
     return 0;
 }
 
-static int are_same(const driver *device, const HARNESS_SPAN_TYPE *memories, uint32_t num_memories)
+static int are_same(const driver *device, const HARNESS_MODEL(span) *memories, uint32_t num_memories)
 {
     if (device->shared == NULL || device->num_regions != num_memories) {
         return 0;
@@ -279,7 +278,7 @@ static int are_same(const driver *device, const HARNESS_SPAN_TYPE *memories, uin
 }
 
 /* Lays the memories out, each at the end of its pages, as aligned as kernels may ask for. */
-static int lay_out(driver *device, const HARNESS_SPAN_TYPE *memories, uint32_t num_memories)
+static int lay_out(driver *device, const HARNESS_MODEL(span) *memories, uint32_t num_memories)
 {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
     size_t end = 0, kept = 0;
@@ -333,13 +332,13 @@ static int lay_out(driver *device, const HARNESS_SPAN_TYPE *memories, uint32_t n
 }
 
 /* Obtains what this device is to obtain; what others obtained is there already. */
-static int32_t obtain(driver *device, const HARNESS_SPAN_TYPE *memories, uint32_t num_memories)
+static int32_t obtain(driver *device, const HARNESS_MODEL(span) *memories, uint32_t num_memories)
 {
     for (uint32_t index = 0; index < num_memories; ++index) {
         const uint32_t number = MEMORY_OF(&memories[index]);
         const device_memory *const memory = find_device_memory(number);
 
-        if ((memories[index].access & HARNESS_SPAN_OBTAIN) != 0u) {
+        if ((memories[index].access & JOB_OBTAIN) != 0u) {
             if (obtain_device_memory(number, memories[index].size_bytes, POISON, device) != 0) {
                 failure.status = errno;
                 return fail(device, JOB_NOT_STARTED);
@@ -351,7 +350,7 @@ static int32_t obtain(driver *device, const HARNESS_SPAN_TYPE *memories, uint32_
     return 0;
 }
 
-static int32_t share_memories(driver *device, const HARNESS_SPAN_TYPE *memories, uint32_t num_memories)
+static int32_t share_memories(driver *device, const HARNESS_MODEL(span) *memories, uint32_t num_memories)
 {
     static worker_region regions[MOST_REGIONS];
     const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
@@ -392,7 +391,7 @@ static int32_t share_memories(driver *device, const HARNESS_SPAN_TYPE *memories,
     return 0;
 }
 
-static int32_t open_memories(void *self, const HARNESS_SPAN_TYPE *memories, uint32_t num_memories)
+static int32_t open_memories(void *self, const HARNESS_MODEL(span) *memories, uint32_t num_memories)
 {
     driver *const device = self;
 
@@ -405,7 +404,7 @@ static int32_t open_memories(void *self, const HARNESS_SPAN_TYPE *memories, uint
 }
 
 /* The region that a span lies in, with all that it asks for; else what is wrong with it. */
-static int32_t find_region(driver *device, const HARNESS_SPAN_TYPE *span, worker_span *found)
+static int32_t find_region(driver *device, const HARNESS_MODEL(span) *span, worker_span *found)
 {
     for (uint32_t index = 0; index < device->num_regions; ++index) {
         const lent_region *const region = &device->regions[index];
@@ -437,7 +436,7 @@ static const unsigned char *content_of(const driver *device, const lent_region *
     return device->now + region->kept;
 }
 
-static int32_t launch(void *self, const HARNESS_JOB_TYPE *job)
+static int32_t launch(void *self, const HARNESS_MODEL(job) *job)
 {
     driver *const device = self;
     worker_message message = {JOB_EXECUTE, job->num_spans, job->code_bytes, job->code != NULL, 0};
@@ -613,7 +612,7 @@ static void close_memories(void *self)
 
 #define HOOKS(index, member, ...) \
     .member = {&drivers[index], activate, open_memories, launch, await_job, close_memories, NULL},
-const HARNESS_DEVICES_TYPE harness_devices = {HARNESS_DEVICES(HOOKS)};
+const HARNESS_MODEL(devices) harness_devices = {HARNESS_DEVICES(HOOKS)};
 
 void harness_stop_devices(void)
 {

@@ -1,10 +1,12 @@
-"""Int8 accumulators: their exact ranges, the proof that 32 bits hold them, and the way back to int8.
+"""Accumulators: their exact ranges, the proof that their type holds them, and the way back to activations.
 
-The references add in 32 bits and do not look. Whatever order a kernel adds in, and whether it subtracts the
-input's zero point from each value or folds it into the bias, no partial sum leaves the ranges proved here.
+The references add in 32 bits, or in 64 where activations are int16, and do not look. Whatever order a kernel adds in,
+and whether it subtracts the input's zero point from each value or folds it into the bias, no partial sum leaves the
+ranges proved here.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import isfinite
 
 import numpy as np
@@ -14,8 +16,6 @@ from bytewright import ir
 from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.ops.arithmetic.multiplier import (
     ACTIVATIONS,
-    INT8_MAX,
-    INT8_MIN,
     INT32_MAX,
     INT32_MIN,
     Affine,
@@ -23,39 +23,64 @@ from bytewright.ops.arithmetic.multiplier import (
     activation_range,
     convolution_scale,
     quantize_multiplier,
+    reduced,
     round_half_away,
 )
 from bytewright.ops.arithmetic.numerics import Numerics, Rounding, convolution_rounding
-from bytewright.ops.arithmetic.rescale import Int64, double_round
+from bytewright.ops.arithmetic.rescale import Int64, double_round, single_round
 from bytewright.ops.arithmetic.sums import sums_by_sign
 from bytewright.ops.elementwise import Clamp
 from bytewright.ops.rescale import Rescale, TflRealRescale
 
 _MAX_F32 = float(np.finfo(np.float32).max)
+MOST_OF_64_BITS = (1 << 47) - 1
+"""The greatest accumulator that the references scale where they keep it in 64 bits."""
 _SCALE_HELP = "the output's scale is too small for the input's; quantise the model again"
 
 
-def accumulator_reach(at: Conversion, weights: NDArray[np.generic], bias: Int64, zero_point: int) -> Int64:
-    """The greatest magnitude of each channel's accumulator, over all int8 inputs; `weights` is [channels, taps].
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How far accumulators go.
 
-    Raises:
-        CompileError: BW110, a partial sum can leave 32 bits.
+    Attributes:
+        greatest: The greatest magnitude of each channel's finished accumulator, over all inputs.
+        worst: That of each channel's partial sums.
     """
-    low, high = INT8_MIN - zero_point, INT8_MAX - zero_point
+
+    greatest: Int64
+    worst: Int64
+
+    @property
+    def fits_32_bits(self) -> bool:
+        """Whether 32 bits hold every partial sum."""
+        return int(self.worst.max()) <= INT32_MAX
+
+
+def accumulator_reach(weights: NDArray[np.generic], bias: Int64, source: Affine) -> Reach:
+    """How far the accumulators of weights [channels, taps] go, over all inputs of a quantisation."""
+    low, high = source.ends
     positive, negative = sums_by_sign(weights)
     magnitude = positive - negative
-    centred = np.abs(bias) + magnitude * max(-low, high)
-    folded = np.abs(bias - zero_point * (positive + negative)) + magnitude * -INT8_MIN
-    worst = np.maximum(centred, folded)
-    channel = int(worst.argmax())
-    if worst[channel] > INT32_MAX:
+    centred = np.abs(bias) + magnitude * source.reach
+    folded = np.abs(bias - source.zero_point * (positive + negative)) + magnitude * -source.bounds[0]
+    least, greatest = bias + positive * low + negative * high, bias + positive * high + negative * low
+    return Reach(np.maximum(np.abs(least), np.abs(greatest)), np.maximum(centred, folded))
+
+
+def require_reach(at: Conversion, reach: Reach, most: int = INT32_MAX) -> None:
+    """Refuses accumulators whose partial sums are beyond `most`, which is that of 32 bits, or of what 64 are used for.
+
+    Raises:
+        CompileError: BW110.
+    """
+    channel = int(reach.worst.argmax())
+    if reach.worst[channel] > most:
         at.fail(
-            f"the accumulator of channel {channel} can reach {int(worst[channel])}, beyond 32 bits",
+            f"the accumulator of channel {channel} can reach {int(reach.worst[channel])}, beyond "
+            f"{most.bit_length() + 1} bits",
             code="BW110",
             help="train or quantise the model so that bias and weights of this layer are smaller",
         )
-    least, greatest = bias + positive * low + negative * high, bias + positive * high + negative * low
-    return np.maximum(np.abs(least), np.abs(greatest))
 
 
 def rescale_accumulator(
@@ -64,24 +89,43 @@ def rescale_accumulator(
     reach: Int64,
     scales: tuple[Affine, Sequence[float], Affine],
     activation: str,
+    *,
+    is_wide: bool = False,
 ) -> str:
-    """From the accumulator of a convolution to the int8 result; `scales` are of input, weights and output."""
+    """From the accumulator of a convolution to the result; `scales` are of input, weights and output.
+
+    `is_wide` says that the references keep it in 64 bits, whatever it reaches.
+    """
     source, weight_scales, target = scales
     factors = [convolution_scale(source.scale, scale, target.scale) for scale in weight_scales]
-    if convolution_rounding(at.operator.kind, at.numerics) is Rounding.REAL_ROUND:
+    dtype = at.output_dtype()
+    rounding = convolution_rounding(at.operator.kind, at.numerics, is_wide=is_wide)
+    if rounding is Rounding.REAL_ROUND:
         greatest = round_half_away(float((reach * np.array(factors)).max()))
         require_sum(at, -greatest, greatest, target.zero_point)
         scale = at.constant("scale", np.array(factors, dtype=np.float64), ir.DType.F64)
-        operation = TflRealRescale(target.zero_point, ir.DType.I8)
+        operation = TflRealRescale(target.zero_point, dtype)
         rescaled = at.emit(operation, (accumulator, scale), "rescaled")
     else:
         exact = [quantize_multiplier(factor) for factor in factors]
         reaches = reach.tolist() if len(factors) > 1 else [int(reach.max())]
-        multipliers = [
-            checked_multiplier(at, *pair, target.zero_point) for pair in zip(exact, reaches, strict=True)
-        ]
-        rescaled = rescale(at, accumulator, multipliers, 0, target.zero_point, ir.DType.I8, "rescaled")
+        check = reduced_multiplier if rounding is Rounding.SINGLE_ROUND else checked_multiplier
+        multipliers = [check(at, *pair, target.zero_point) for pair in zip(exact, reaches, strict=True)]
+        zero_points = 0, target.zero_point
+        rescaled = rescale(at, accumulator, multipliers, *zero_points, dtype, "rescaled", rounding=rounding)
     return clamp_activation(at, rescaled, activation, target)
+
+
+def reduced_multiplier(at: Conversion, multiplier: Multiplier, reach: int, zero_point: int = 0) -> Multiplier:
+    """The multiplier of 16 bits for accumulators of at most the magnitude `reach`, which the references keep in 64.
+
+    Raises:
+        CompileError: BW110, the scaled accumulator leaves 32 bits.
+    """
+    short = reduced(multiplier)
+    greatest = int(single_round(reach, short.multiplier, 31 - short.exponent))
+    require_sum(at, -greatest - 1, greatest, zero_point)
+    return short
 
 
 def checked_multiplier(at: Conversion, multiplier: Multiplier, reach: int, zero_point: int = 0) -> Multiplier:
@@ -125,8 +169,9 @@ def rescale(
     dtype: ir.DType,
     role: str,
     left_shift: int = 0,
+    rounding: Rounding = Rounding.DOUBLE_ROUND,
 ) -> str:
-    """Emits a DOUBLE_ROUND rescale with its constants."""
+    """Emits a rescale with its constants."""
     multiplier = np.array([m.multiplier for m in multipliers], dtype=np.int32)
     exponent = np.array([m.exponent for m in multipliers], dtype=np.int8)
     operands = (
@@ -134,17 +179,17 @@ def rescale(
         at.constant(f"{role}_multiplier", multiplier, ir.DType.I32),
         at.constant(f"{role}_shift", exponent, ir.DType.I8),
     )
-    operation = Rescale(Rounding.DOUBLE_ROUND, input_zero_point, output_zero_point, left_shift, dtype)
+    operation = Rescale(rounding, input_zero_point, output_zero_point, left_shift, dtype)
     return at.emit(operation, operands, role)
 
 
 def clamp_activation(at: Conversion, value: str, activation: str, target: Affine) -> str:
-    """The fused activation of an int8 result; nothing where it does not narrow the type."""
-    low, high = activation_range(activation, target.scale, target.zero_point)
-    # A bound may lie outside int8; the references clamp to what remains, lower bound first.
-    low, high = min(low, INT8_MAX), max(high, INT8_MIN)
+    """The fused activation of a quantised result; nothing where it does not narrow the type."""
+    low, high = activation_range(activation, *target)
+    # A bound may lie outside the type; the references clamp to what remains, lower bound first.
+    low, high = min(low, target.bounds[1]), max(high, target.bounds[0])
     at.require(low <= high, f"the range of {activation} is empty with scale {target.scale}")
-    if (low, high) == (INT8_MIN, INT8_MAX):
+    if (low, high) == target.bounds:
         return value
     return at.emit(Clamp(low, high), (value,), "clamped")
 

@@ -3,15 +3,25 @@
 On int8 a unary operator is a table of 256 values, or a clamp where it is one.
 """
 
+from collections.abc import Callable
 from functools import partial
 from math import isfinite
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bytewright import ir
+from bytewright.frontends.tflite.activation16 import (
+    Int16,
+    interpolated16,
+    leaky_relu16,
+    relu16,
+    softmax16,
+)
 from bytewright.frontends.tflite.conversion import Conversion, Operand
-from bytewright.ops.arithmetic import tables
-from bytewright.ops.arithmetic.multiplier import ACTIVATIONS, INT8_MAX, INT8_MIN
+from bytewright.ops.arithmetic import interpolation, tables
+from bytewright.ops.arithmetic.multiplier import ACTIVATIONS
 from bytewright.ops.arithmetic.softmax import (
     log_softmax_output_is_valid,
     prepare_log_softmax,
@@ -23,35 +33,48 @@ from bytewright.ops.elementwise import Clamp, Table
 from bytewright.ops.float_functions import TflGelu, TflLeakyRelu
 from bytewright.ops.softmax import TflLogSoftmax, TflSoftmax
 
+_WIDE = (ir.DType.I32, ir.DType.I64)
 
-def convert_unary(at: Conversion, operation: ir.Operation, int8: Int8Function | None = None) -> None:
-    """A function of one operand: an operator on float32, and what it is on int8, if there it is anything."""
+
+def convert_unary(
+    at: Conversion,
+    operation: ir.Operation,
+    int8: Int8Function | None = None,
+    int16: Int16 | None = None,
+    integers: Callable[[Conversion, str], str] | None = None,
+) -> None:
+    """A function of one operand: an operator on float32, and what it is on int8, int16 and wider integers."""
     at.require_counts((1,))
-    source = at.activation_operand(0, "input")
+    source = at.activation_operand(0, "input", *(_WIDE if integers is not None else ()))
     at.require_same_dtype(source)
-    if int8 is None or source.is_float:
-        at.define(at.emit(operation, (at.value_of(source),), "result"))
-    else:
+    if integers is not None and source.dtype in _WIDE:
+        at.define(integers(at, at.value_of(source)))
+    elif source.dtype is ir.DType.I8 and int8 is not None:
         at.define(emit_table(at, source, int8))
+    elif source.dtype is ir.DType.I16 and int16 is not None:
+        at.define(int16(at, source))
+    else:
+        at.define(at.emit(operation, (at.value_of(source),), "result"))
 
 
 def convert_relu(at: Conversion) -> None:
     """RELU, RELU6, RELU_N1_TO_1, RELU_0_TO_1."""
     kind = at.operator.kind
-    convert_unary(at, Clamp(*ACTIVATIONS[kind]), partial(tables.relu, kind))
+    convert_unary(at, Clamp(*ACTIVATIONS[kind]), partial(tables.relu, kind), relu16)
 
 
 def convert_gelu(at: Conversion) -> None:
     """GELU, as it is defined or by its approximation."""
     is_approximate = at.options.boolean(0)
-    convert_unary(at, TflGelu(is_approximate), partial(tables.gelu, is_approximate))
+    int16 = interpolated16(partial(interpolation.gelu, is_approximate))
+    convert_unary(at, TflGelu(is_approximate), partial(tables.gelu, is_approximate), int16)
 
 
 def convert_leaky_relu(at: Conversion) -> None:
     """LEAKY_RELU."""
     alpha = at.options.real(0)
     at.require(isfinite(alpha), f"the slope {alpha} is not a number")
-    convert_unary(at, TflLeakyRelu(alpha), partial(tables.leaky_relu, alpha))
+    convert_unary(at, TflLeakyRelu(alpha), partial(tables.leaky_relu, alpha), leaky_relu16(alpha))
 
 
 def emit_table(at: Conversion, source: Operand, int8: Int8Function, value: str | None = None) -> str:
@@ -60,11 +83,16 @@ def emit_table(at: Conversion, source: Operand, int8: Int8Function, value: str |
     `value` is the operand in int8, where it is another than the operand itself.
     """
     table = int8_table(int8, at.affine(source.tensor), at.affine(at.output_tensor()), at.numerics)
-    inputs = np.arange(INT8_MIN, INT8_MAX + 1)
+    return emit_lookup(at, table, value if value is not None else at.value_of(source))
+
+
+def emit_lookup(at: Conversion, table: NDArray[Any], value: str) -> str:
+    """What a table of 256 makes of an int8 value: the value itself, a clamp, or the table."""
+    least, most = ir.DType.I8.bounds
+    inputs = np.arange(least, most + 1)
     low, high = int(table[0]), int(table[-1])
-    value = value if value is not None else at.value_of(source)
     if low <= high and np.array_equal(table, np.clip(inputs, low, high)):
-        return value if (low, high) == (INT8_MIN, INT8_MAX) else at.emit(Clamp(low, high), (value,), "result")
+        return value if (low, high) == (least, most) else at.emit(Clamp(low, high), (value,), "result")
     return at.emit(Table(), (value, at.constant("table", table, ir.DType.I8)), "result")
 
 
@@ -78,9 +106,13 @@ def convert_softmax(at: Conversion) -> None:
     if source.is_float:
         at.define(at.emit(TflSoftmax(beta), (at.value_of(source),), "result"))
         return
-    is_valid = softmax_output_is_valid(*at.affine(at.output_tensor()), at.numerics)
-    at.require(is_valid, "an int8 result has scale 1/256 and zero point -128")
     at.require(beta > 0, f"beta {beta} is not positive")
+    if source.dtype is ir.DType.I16:
+        at.define(softmax16(at, source, beta))
+        return
+    target = at.affine(at.output_tensor())
+    is_valid = softmax_output_is_valid(target.scale, target.zero_point, at.numerics)
+    at.require(is_valid, "an int8 result has scale 1/256 and zero point -128")
     operation = TflSoftmax(beta, *prepare_softmax(at.affine(source.tensor).scale, beta))
     at.define(at.emit(operation, (at.value_of(source),), "result"))
 
@@ -92,7 +124,8 @@ def convert_log_softmax(at: Conversion) -> None:
     at.require_same_dtype(source)
     operation = TflLogSoftmax()
     if not source.is_float:
-        is_valid = log_softmax_output_is_valid(*at.affine(at.output_tensor()))
+        target = at.affine(at.output_tensor())
+        is_valid = log_softmax_output_is_valid(target.scale, target.zero_point)
         at.require(is_valid, "an int8 result has scale 1/16 and zero point 127")
         operation = TflLogSoftmax(*prepare_log_softmax(at.affine(source.tensor).scale))
     at.define(at.emit(operation, (at.value_of(source),), "result"))

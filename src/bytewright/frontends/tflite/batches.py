@@ -12,9 +12,8 @@ from bytewright.frontends.tflite.conversion import Conversion, Operand, Spread
 from bytewright.frontends.tflite.dilation import dilated
 from bytewright.frontends.tflite.kernels_of import refuse_kernel
 from bytewright.frontends.tflite.moves import require_same_quantization
-from bytewright.frontends.tflite.shape import emit_slice, emit_transposed
+from bytewright.frontends.tflite.shape import emit_padded, emit_slice, emit_transposed
 from bytewright.ops.arithmetic.numerics import Numerics
-from bytewright.ops.data import Pad
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +53,7 @@ def convert_space_to_batch(at: Conversion) -> None:
         refuse_kernel(at, " with paddings", (Numerics.LITERT_REF,))
     name = original = at.value_of(source)
     before, after = (0, *blocks.before, 0), (0, *blocks.after, 0)
-    if is_padded:
-        name = at.emit(Pad(before, after, zero), (name,), "padded")
+    name = emit_padded(at, name, before, after, zero)
     batch, *spatial, channels = at.type_of(name).fixed_shape
     for extent, side in zip(spatial, sides, strict=True):
         at.require(extent % side == 0, f"{extent} rows or columns with padding are no blocks of {side}")

@@ -5,9 +5,9 @@ nodes and defines the operator's results. An operation whose operands are all co
 that only work which depends on the inputs remains.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import isfinite
+from math import isfinite, prod
 from typing import Any, NoReturn
 
 import numpy as np
@@ -24,10 +24,12 @@ from bytewright.graph.open_batch import WITHOUT_BATCH
 from bytewright.ir.where import Where
 from bytewright.ops.arithmetic.multiplier import Affine
 from bytewright.ops.arithmetic.numerics import Numerics
+from bytewright.ops.checks import ARITHMETIC
 from bytewright.ops.data import Concat, Reshape, Slice, Transpose
 
 DTYPES = {
     "INT8": ir.DType.I8,
+    "INT16": ir.DType.I16,
     "FLOAT32": ir.DType.F32,
     "INT32": ir.DType.I32,
     "INT64": ir.DType.I64,
@@ -45,7 +47,7 @@ FOLDING_BUDGET = 1 << 25
 def quantization_of(tensor: TensorRecord) -> ir.Quantization | None:
     """The quantisation that the generated header documents."""
     record = tensor.quantization
-    if tensor.element_type not in ("INT8", "UINT8") or len(record.scales) != 1:
+    if tensor.element_type not in ("INT8", "UINT8", "INT16") or len(record.scales) != 1:
         return None
     return ir.Quantization(record.scales[0], record.zero_points[0])
 
@@ -84,6 +86,45 @@ class Kept:
     stated: str
 
 
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """An operand of the operator at hand.
+
+    Attributes:
+        tensor: What the file says of it.
+        type: Its shape, as computed, and element type.
+        data: Its values, if they are known at import.
+        is_expanded: Whether they are widened for this operator alone.
+        is_real: Whether they are integers in place of the floats that a DEQUANTIZE makes of them.
+    """
+
+    tensor: TensorRecord
+    type: ir.TensorType
+    data: ir.TensorData | None
+    is_expanded: bool = False
+    is_real: bool = False
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape; all extents are fixed here."""
+        return self.type.fixed_shape
+
+    @property
+    def dtype(self) -> ir.DType:
+        """The element type."""
+        return self.type.dtype
+
+    @property
+    def is_float(self) -> bool:
+        """True for float32."""
+        return self.type.dtype is ir.DType.F32
+
+    @property
+    def is_quantised(self) -> bool:
+        """True for int8 and int16, of which a scale is known."""
+        return self.type.dtype in (ir.DType.I8, ir.DType.I16)
+
+
 @dataclass(slots=True)
 class GraphBuilder:
     """The graph so far.
@@ -92,6 +133,8 @@ class GraphBuilder:
         has_infinities: True if a float32 constant of the model is infinite or not a number.
         batch_max: The largest batch, if the module's batch is opened after the import.
         expands_weights: True if integer weights under float activations are widened to float32.
+        keeps_weights: True if weights that a DEQUANTIZE widens stay integers, where a layer can scale its sums instead.
+        dequantised: By the tensor of its result, the integer constant that a DEQUANTIZE widens.
         has_open_batch: True if an input's first extent is open; it is fixed to 1.
         values: Name of the value that each tensor index stands for.
         rearranged: Constants that hold a tensor's values in another form: the tensor's index.
@@ -103,6 +146,9 @@ class GraphBuilder:
         spreads: Tensors that are the samples of a spread image.
         initial: What variables are before the first run, by their names.
         kept: What survives runs, by the name of a variable or the index of a tensor.
+        convert: Converts all operators of a graph.
+        prefix: What names of values start with, for a subgraph that operators run.
+        functions: Those that operators run, of all graphs of the file.
     """
 
     model: ModelRecord
@@ -111,6 +157,7 @@ class GraphBuilder:
     has_infinities: bool
     batch_max: int | None = None
     expands_weights: bool = False
+    keeps_weights: bool = False
     has_open_batch: bool = False
     values: dict[int, str] = field(default_factory=dict[int, str])
     types: dict[str, ir.TensorType] = field(default_factory=dict[str, ir.TensorType])
@@ -119,12 +166,43 @@ class GraphBuilder:
     growths: dict[str, Growth] = field(default_factory=dict[str, Growth])
     batched: set[str] = field(default_factory=set[str])
     nodes: list[ir.Node] = field(default_factory=list[ir.Node])
+    dequantised: dict[int, Operand] = field(default_factory=dict[int, Operand])
     buffers: dict[tuple[int, str | None], bytes] = field(default_factory=dict[tuple[int, str | None], bytes])
     producers: dict[str, ir.Node] = field(default_factory=dict[str, ir.Node])
     spreads: dict[int, Spread] = field(default_factory=dict[int, Spread])
     initial: dict[str, ir.TensorData] = field(default_factory=dict[str, ir.TensorData])
     kept: dict[str | int, Kept] = field(default_factory=dict[str | int, Kept])
     folding_budget: int = FOLDING_BUDGET
+    convert: Callable[["GraphBuilder"], None] = field(kw_only=True)
+    prefix: str = ""
+    functions: list[ir.Function] = field(default_factory=list[ir.Function])
+
+    def inside(self, model: ModelRecord, prefix: str) -> "GraphBuilder":
+        """The graph of a subgraph that an operator runs."""
+        return GraphBuilder(
+            model,
+            self.file_name,
+            self.numerics,
+            self.has_infinities,
+            expands_weights=self.expands_weights,
+            keeps_weights=self.keeps_weights,
+            buffers=self.buffers,
+            folding_budget=self.folding_budget,
+            convert=self.convert,
+            prefix=prefix,
+            functions=self.functions,
+        )
+
+    def take_constants(self, inner: "GraphBuilder") -> None:
+        """What a subgraph found out: its constants, the types of its values, and what is left of the budget."""
+        self.constants |= inner.constants
+        self.types |= inner.types
+        self.folding_budget = inner.folding_budget
+
+    def result(self, index: int, name: str) -> str:
+        """Name of the value of a tensor that is a result; a constant of the file gets the one that is given."""
+        found = self.values.get(index)
+        return found or self.name_constant(index, name, self.content(self.model.tensors[index]))
 
     def content(self, tensor: TensorRecord) -> ir.TensorData:
         """The values of a constant tensor, widened where the file stores them in fewer bits."""
@@ -133,9 +211,12 @@ class GraphBuilder:
         if key not in self.buffers:
             view = self.model.buffers[tensor.buffer]
             self.model.file.charge(len(view) * (stored.growth if stored else 1))
-            self.buffers[key] = stored.values(view, tensor.shape) if stored else bytes(view)
+            self.buffers[key] = stored.widen(view).tobytes() if stored else bytes(view)
         dtype = stored.dtype if stored else DTYPES[tensor.element_type]
-        return ir.TensorData(tensor.shape, dtype, self.buffers[key])
+        num_bytes = (
+            prod(tensor.shape) * dtype.size_bytes
+        )  # the last byte of a file may hold more than there are
+        return ir.TensorData(tensor.shape, dtype, self.buffers[key][:num_bytes])
 
     def keep(
         self,
@@ -158,38 +239,6 @@ class GraphBuilder:
         self.types[name] = data.type
         self.values[index] = name
         return name
-
-
-@dataclass(frozen=True, slots=True)
-class Operand:
-    """An operand of the operator at hand.
-
-    Attributes:
-        tensor: What the file says of it.
-        type: Its shape, as computed, and element type.
-        data: Its values, if they are known at import.
-        is_expanded: Whether they are widened for this operator alone.
-    """
-
-    tensor: TensorRecord
-    type: ir.TensorType
-    data: ir.TensorData | None
-    is_expanded: bool = False
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape; all extents are fixed here."""
-        return self.type.fixed_shape
-
-    @property
-    def dtype(self) -> ir.DType:
-        """The element type."""
-        return self.type.dtype
-
-    @property
-    def is_float(self) -> bool:
-        """True for float32."""
-        return self.type.dtype is ir.DType.F32
 
 
 @dataclass(slots=True)
@@ -215,7 +264,7 @@ class Conversion:
     def prefix(self) -> str:
         """`conv2d_3`: what names of this operator's values start with."""
         kind = "ethos_u" if self.operator.stream else self.operator.kind.lower().replace("_2d", "2d")
-        return f"{kind}_{self.operator.index}"
+        return f"{self.graph.prefix}{kind}_{self.operator.index}"
 
     @property
     def numerics(self) -> Numerics:
@@ -288,9 +337,9 @@ class Conversion:
         return Operand(tensor, data.type, data)
 
     def activation_operand(self, position: int, role: str, *more: ir.DType) -> Operand:
-        """An operand that must be int8 or float32, or of one more type that the operator takes."""
+        """An operand that must be int8, int16 or float32, or of one more type that the operator takes."""
         operand = self.operand(position, role)
-        if operand.dtype not in (ir.DType.I8, ir.DType.F32, *more):
+        if operand.dtype not in (*ARITHMETIC, *more):
             self.fail(f"the {role} is {operand.tensor.element_type}", code="BW105", tensor=operand.tensor)
         return operand
 
@@ -386,6 +435,13 @@ class Conversion:
         """What the file says of a result."""
         return self.graph.model.tensors[self.operator.outputs[position]]
 
+    def output_dtype(self) -> ir.DType:
+        """The first result's element type, which must be one that values may have."""
+        tensor = self.output_tensor()
+        if tensor.element_type not in DTYPES:
+            self.fail(f"the result is {tensor.element_type}", code="BW105", tensor=tensor)
+        return DTYPES[tensor.element_type]
+
     def require_result(self, element_type: str) -> None:
         """The result has this element type."""
         found = self.output_tensor().element_type
@@ -399,12 +455,12 @@ class Conversion:
     # Quantisation
 
     def affine(self, tensor: TensorRecord) -> Affine:
-        """Scale and zero point of an int8 tensor that is quantised per tensor.
+        """Scale, zero point and bounds of a tensor that is quantised per tensor; int16 has the zero point 0.
 
         Those of a uint8 tensor are given as of the int8 tensor that means the same: 128 less (`Recentre`).
         """
-        is_unsigned = tensor.element_type == "UINT8"
-        kind, low = ("uint8", 0) if is_unsigned else ("int8", -128)
+        kind, dtype = tensor.element_type.lower(), DTYPES.get(tensor.element_type, ir.DType.I8)
+        low, high = dtype.bounds if dtype is not ir.DType.I16 else (0, 0)
         record = tensor.quantization
         if len(record.scales) != 1:
             count = len(record.scales)
@@ -412,13 +468,16 @@ class Conversion:
         scale, zero_point = record.scales[0], record.zero_points[0]
         if not (isfinite(scale) and scale > 0):
             self.fail(f"'{tensor.name}' has scale {scale}, which is not positive", tensor=tensor)
-        if not low <= zero_point <= low + 255:
-            self.fail(f"'{tensor.name}' has zero point {zero_point}, which is no {kind} value", tensor=tensor)
-        return Affine(scale, zero_point - 128 if is_unsigned else zero_point)
+        if not low <= zero_point <= high:
+            reason = f"no {kind} value" if low < high else "not 0"
+            self.fail(f"'{tensor.name}' has zero point {zero_point}, which is {reason}", tensor=tensor)
+        if dtype is ir.DType.U8:
+            return Affine(scale, zero_point + ir.DType.I8.bounds[0])
+        return Affine(scale, zero_point, dtype.bounds)
 
     def real_zero(self, dtype: ir.DType) -> int | float:
         """What stands for zero in a result of a type."""
-        if dtype is ir.DType.I8:
+        if dtype in (ir.DType.I8, ir.DType.I16):
             return self.affine(self.output_tensor()).zero_point
         return 0.0 if dtype is ir.DType.F32 else 0
 
@@ -516,6 +575,17 @@ class Conversion:
         self.nodes.append(ir.Node(operation, tuple(inputs), values, self.where()))
         self.types |= {value.name: value.type for value in values}
         return tuple(value.name for value in values)
+
+    def emit_control(
+        self, operation: ir.ControlOperation, inputs: Sequence[str], types: Mapping[int, ir.TensorType]
+    ) -> dict[int, str]:
+        """Adds a node that runs functions, with a result of each type; their names, by the keys of the types."""
+        values: dict[int, ir.Value] = {}
+        for position, kind in types.items():
+            values[position] = ir.Value(self._unique(f"result_{position}"), kind)
+            self.types[values[position].name] = kind
+        self.nodes.append(ir.Node(operation, tuple(inputs), tuple(values.values()), self.where()))
+        return {position: value.name for position, value in values.items()}
 
     def keep(self, kept: Kept, name: str) -> None:
         """What survives runs is this value from here on."""

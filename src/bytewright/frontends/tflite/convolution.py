@@ -1,6 +1,6 @@
 """CONV_2D, DEPTHWISE_CONV_2D, TRANSPOSE_CONV and FULLY_CONNECTED.
 
-Each becomes a convolution with an int32 (or float) result, then a rescale and a clamp. FULLY_CONNECTED is a
+Each becomes a convolution whose result has the type of its sums, then a rescale and a clamp. FULLY_CONNECTED is a
 convolution with a 1x1 window over rows of an image of height 1, as in TOSA. A CONV_2D whose weights read a part of the
 channels is one in groups; of one channel a group it is a depthwise one.
 """
@@ -16,17 +16,21 @@ from numpy.typing import NDArray
 
 from bytewright import ir
 from bytewright.frontends.tflite.accumulator import (
+    MOST_OF_64_BITS,
+    Reach,
     accumulator_reach,
     clamp_float,
+    require_reach,
     rescale_accumulator,
 )
+from bytewright.frontends.tflite.bias import layer_bias
 from bytewright.frontends.tflite.conversion import Conversion, Operand
 from bytewright.frontends.tflite.hybrid import (
     FormOf,
     HybridLayer,
     convolution_form,
     depthwise_form,
-    hybrid_sums,
+    layer_sums,
     matrix_form,
     transposed_form,
     weights_operand,
@@ -36,9 +40,11 @@ from bytewright.frontends.tflite.options import (
     conv2d_options,
     depthwise_options,
     fused_activation,
+    stated_bias_type,
     transpose_options,
 )
 from bytewright.frontends.tflite.windows import MAX_STEP, spatial_padding, transposed_padding, windows_of
+from bytewright.ops.arithmetic.multiplier import INT32_MAX
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.convolution import SUMS, Conv2d, DepthwiseConv2d, GroupedConv2d, TransposeConv2d
 
@@ -51,17 +57,21 @@ class _Layer:
     """Operands of a convolution.
 
     Attributes:
-        weights: In the layout of the graph's operator; `taps` are the same as [channels, taps].
-        bias: One value a channel, zeros where the file has none.
-        weight_scales: Of int8 layers.
+        weights: In the layout of the graph's operator.
+        bias: One value a channel, of the type of the sums.
+        weight_scales: Of integers.
+        reach: How far sums of integers go.
+        is_wide: Whether the references keep them in 64 bits.
+        hybrid: Of integer weights under floats.
     """
 
     source: Operand
     weights: str
-    taps: NDArray[Any]
     bias: str
-    bias_values: NDArray[Any]
-    weight_scales: Sequence[float]
+    weight_scales: Sequence[float] = ()
+    reach: Reach | None = None
+    is_wide: bool = False
+    hybrid: HybridLayer | None = None
 
 
 def convert_conv2d(at: Conversion) -> None:
@@ -78,7 +88,7 @@ def convert_conv2d(at: Conversion) -> None:
     taps = array.reshape(channels, -1)
     if groups > 1 and depth == 1:
         array = array.reshape(channels, -1).T.reshape(*kernel, groups, channels // groups)
-    layer = _layer(at, source, weights, array, taps, axis=0)
+    layer = _layer(at, source, weights, array, taps, axis=0, bias_type=options.bias_type)
     operation: _Convolution
     if groups == 1:
         operation = _sliding(at, Conv2d, options, source, weights.shape[1:3])
@@ -93,7 +103,7 @@ def convert_conv2d(at: Conversion) -> None:
 def convert_depthwise(at: Conversion) -> None:
     """DEPTHWISE_CONV_2D: weights [1,KH,KW,C*M] become [KH,KW,C,M], the same bytes."""
     options = depthwise_options(at)
-    source, weights, array = _image_operands(at)
+    source, weights, array = _image_operands(at, axis=3)
     one, height, width, channels = weights.shape
     depth = source.shape[3]
     fits = one == 1 and channels % depth == 0
@@ -113,7 +123,7 @@ def convert_transpose_conv(at: Conversion) -> None:
     at.require_counts((3, 4))
     stated, _ = at.extents_operand(0, "output shape")
     source = at.activation_operand(2, "input")
-    weights, array = weights_operand(at, under_floats=source.is_float)
+    weights, array = weights_operand(at, under_floats=source.is_float, axis=0)
     at.require(len(source.shape) == 4 and len(weights.shape) == 4, "input or weights do not have 4 axes")
     channels, height, width, depth = weights.shape
     at.require(source.shape[3] == depth, f"{source.shape[3]} input channels do not fit weights of {depth}")
@@ -131,7 +141,8 @@ def convert_transpose_conv(at: Conversion) -> None:
             f"a result of {stated[1]}x{stated[2]} is of an input of {going_back[0]}x{going_back[1]}, "
             f"not of {source.shape[1]}x{source.shape[2]}",
         )
-    layer = _layer(at, source, weights, array, array.reshape(channels, -1), axis=0, bias_at=3)
+    taps, bias_type = array.reshape(channels, -1), options.bias_type
+    layer = _layer(at, source, weights, array, taps, axis=0, bias_at=3, bias_type=bias_type)
     before = transposed_padding(options, stated[1:3], (height, width))
     after = (
         out - ((taken - 1) * step + size) + cut
@@ -179,7 +190,8 @@ def convert_layer(at: Conversion) -> None:
     """FULLY_CONNECTED with weights that are known: [OC,K] become [OC,1,1,K]."""
     source, weights, array = _operands(at)
     form = fully_connected_form(at, source, weights)
-    layer = _layer(at, source, weights, array.reshape(form.channels, 1, 1, form.depth), array, axis=0)
+    window, bias_type = array.reshape(form.channels, 1, 1, form.depth), stated_bias_type(at, 4)
+    layer = _layer(at, source, weights, window, array, axis=0, bias_type=bias_type)
     image = at.reshape(at.value_of(source), (1, form.rows, 1, form.depth), "rows")
     operation = Conv2d((1, 1), (0, 0, 0, 0), (1, 1), _input_zero_point(at, source))
     form_of = partial(matrix_form, slot=3)
@@ -199,18 +211,26 @@ def product_with_matrix(at: Conversion, source: Operand, matrix: NDArray[Any], z
     return at.emit(Conv2d((1, 1), (0, 0, 0, 0), (1, 1), zero_point), operands, "product")
 
 
-def _operands(at: Conversion) -> tuple[Operand, Operand, NDArray[Any]]:
-    """Input and weights, and the weights' values."""
+def _operands(at: Conversion, axis: int = 0) -> tuple[Operand, Operand, NDArray[Any]]:
+    """Input and weights, with a channel for each element of an axis, and the weights' values."""
     at.require_counts((2, 3))
     source = at.activation_operand(0, "input")
-    return source, *weights_operand(at, under_floats=source.is_float)
+    return source, *weights_operand(at, under_floats=source.is_float, axis=axis)
 
 
-def _image_operands(at: Conversion) -> tuple[Operand, Operand, NDArray[Any]]:
-    """Input and weights of 4 axes."""
-    source, weights, array = _operands(at)
+def _image_operands(at: Conversion, axis: int = 0) -> tuple[Operand, Operand, NDArray[Any]]:
+    """As `_operands`, of 4 axes each."""
+    source, weights, array = _operands(at, axis)
     at.require(len(source.shape) == 4 and len(weights.shape) == 4, "input or weights do not have 4 axes")
     return source, weights, array
+
+
+def emit_convolution(at: Conversion, image: str, operands: tuple[str, str], options: WindowOptions) -> str:
+    """Sums of floats: an image by weights [OC,KH,KW,IC], with a bias."""
+    _check_steps(at, options)
+    _, height, width, _ = at.type_of(operands[0]).fixed_shape
+    padding = spatial_padding(options, at.type_of(image).fixed_shape, (height, width))
+    return at.emit(Conv2d(options.stride, padding, options.dilation), (image, *operands), "sums")
 
 
 def _sliding(
@@ -249,24 +269,19 @@ def _layer(
     taps: NDArray[Any],
     axis: int,
     bias_at: int = 2,
+    bias_type: str | None = None,
 ) -> _Layer:
     """Weights and bias as constants; `array` has the graph's layout, `taps` is [channels, taps]."""
     is_hybrid = source.is_float and not weights.is_float
-    sums = SUMS.get((ir.DType.I8 if is_hybrid else source.dtype, weights.dtype), ())
-    at.require(len(sums) > 0, f"the weights are {weights.tensor.element_type}")
+    fits = (ir.DType.I8 if is_hybrid else source.dtype, weights.dtype) in SUMS
+    at.require(fits, f"the weights are {weights.tensor.element_type}")
     at.require_same_dtype(source)
     at.require(weights.type.num_elements > 0, "the weights have no elements")
     channels = taps.shape[0]
     scales = () if weights.is_float else at.weight_scales(weights.tensor, channels, axis)
-    bias_dtype = source.dtype if is_hybrid else sums[0]
-    bias_values, bias_tensor = np.zeros(channels, dtype=bias_dtype.numpy), None
-    if at.is_present(bias_at):
-        bias, values = at.constant_operand(bias_at, "bias")
-        at.require(bias.dtype is bias_dtype, f"the bias is {bias.tensor.element_type}")
-        at.require(values.size == channels, f"{values.size} biases for {channels} channels")
-        bias_values, bias_tensor = values.reshape(channels), bias.tensor
-        if scales and not is_hybrid:
-            check_bias_scale(at, source, scales, bias)
+    bias = layer_bias(at, source, channels, bias_at, bias_type)
+    if scales and bias.operand is not None and not is_hybrid:
+        check_bias_scale(at, source, scales, bias.operand)
     # Layers that share a tensor in the graph's layout share the constant.
     is_shared = array.shape == weights.shape
     value = (
@@ -274,8 +289,17 @@ def _layer(
         if is_shared
         else at.constant("weights", array, weights.dtype, of=weights.tensor)
     )
-    bias_value = at.constant("bias", bias_values, bias_dtype, of=bias_tensor)
-    return _Layer(source, value, taps, bias_value, bias_values, scales)
+    tensor = None if bias.operand is None else bias.operand.tensor
+    if source.is_float:
+        bias_value = at.constant("bias", bias.values, ir.DType.F32, of=tensor)
+        real_bias = bias_value if bias.values.any() else None
+        own = HybridLayer(value, taps, scales, real_bias, are_real=weights.is_real)
+        return _Layer(source, value, bias_value, hybrid=own if is_hybrid else None)
+    reach = accumulator_reach(taps, bias.values.astype(np.int64), at.affine(source.tensor))
+    sums = ir.DType.I32 if reach.fits_32_bits or not bias.is_wide else ir.DType.I64
+    require_reach(at, reach, MOST_OF_64_BITS if bias.is_wide else INT32_MAX)
+    bias_value = at.constant("bias", bias.values, sums, of=tensor)
+    return _Layer(source, value, bias_value, scales, reach, bias.is_wide)
 
 
 def check_bias_scale(at: Conversion, source: Operand, scales: Sequence[float], bias: Operand) -> None:
@@ -301,18 +325,16 @@ def _computed(
     form_of: FormOf,
 ) -> str:
     """The operation on an image, from accumulator to result; `form_of` is for integer weights under floats."""
-    if layer.source.is_float and layer.weight_scales:
-        bias = layer.bias if layer.bias_values.any() else None
-        hybrid = HybridLayer(layer.weights, layer.taps, layer.weight_scales, bias)
-        sums = hybrid_sums(at, hybrid, form_of(at, hybrid), image, operation)
+    if layer.hybrid is not None:
+        sums = layer_sums(at, layer.hybrid, form_of, image, operation)
         return clamp_float(at, sums, activation)
     accumulator = at.emit(operation, (image, layer.weights, layer.bias), "accumulator")
-    if layer.source.is_float:
+    if layer.reach is None:
         return clamp_float(at, accumulator, activation)
     source, target = at.affine(layer.source.tensor), at.affine(at.output_tensor())
-    reach = accumulator_reach(at, layer.taps, layer.bias_values.astype(np.int64), source.zero_point)
+    reach = layer.reach.greatest
     if (known := at.data_of(accumulator)) is not None:
         # A recurrent layer's first state: whatever else it could have reached.
         reach = np.abs(known.array.astype(np.int64)).reshape(-1, len(reach)).max(axis=0)
     scales = (source, layer.weight_scales, target)
-    return rescale_accumulator(at, accumulator, reach, scales, activation)
+    return rescale_accumulator(at, accumulator, reach, scales, activation, is_wide=layer.is_wide)

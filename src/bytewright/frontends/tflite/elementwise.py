@@ -22,15 +22,18 @@ from bytewright.frontends.tflite.options import fused_activation
 from bytewright.ops.arithmetic.division import prepare_quotient
 from bytewright.ops.arithmetic.factors import (
     DIFFERENCE_LEFT_SHIFT,
-    LEFT_SHIFT,
+    LEFT_SHIFTS,
     prepare_prelu,
     prepare_product,
     prepare_squared_difference,
     prepare_sum,
 )
-from bytewright.ops.arithmetic.multiplier import INT8_MAX, INT8_MIN, Multiplier
+from bytewright.ops.arithmetic.interpolation import is_power_of_two
+from bytewright.ops.arithmetic.multiplier import INT8, INT16, Affine, Multiplier
+from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.arithmetic.rescale import double_round
 from bytewright.ops.elementwise import (
+    IntDiv,
     Maximum,
     Minimum,
     Mul,
@@ -38,6 +41,7 @@ from bytewright.ops.elementwise import (
     TflDiv,
     TflIntegerDiv,
     TflPrelu,
+    WrappingAdd,
     WrappingMul,
     WrappingSub,
 )
@@ -68,15 +72,37 @@ class _Form:
     role: str
 
 
-def sum_form(at: Conversion, first: float, second: float, output: float) -> _Form:
-    """ADD or SUB, at a common scale with 20 more bits."""
-    *factors, factor = prepare_sum(at.operator.kind, first, second, output)
-    return _Form((factors[0], factors[1]), LEFT_SHIFT, factor, operator.add, "sum")
+def sum_form(at: Conversion, first: Affine, second: Affine, output: Affine) -> _Form:
+    """ADD or SUB, at a common scale with 20 more bits, of int16 with 15."""
+    if output.bounds == INT16:
+        _require_general_scales(at, first, second, output)
+    scales = first.scale, second.scale, output.scale
+    *factors, factor = prepare_sum(at.operator.kind, *scales, output.bounds)
+    return _Form((factors[0], factors[1]), LEFT_SHIFTS[output.bounds], factor, operator.add, "sum")
 
 
-def product_form(at: Conversion, first: float, second: float, output: float) -> _Form:
+def _require_general_scales(at: Conversion, *operands: Affine) -> None:
+    """LiteRT has a formula of its own for int16 whose scales are powers of two, unless an option forbids it.
+
+    Between equal scales both are the same.
+    """
+    says_otherwise = at.options.integer(1, "B", default=1) == 0
+    if at.numerics is Numerics.TFLM or says_otherwise:
+        return
+    powers = [is_power_of_two(operand.scale) for operand in operands]
+    if all(is_power for is_power, _ in powers) and len({exponent for _, exponent in powers}) > 1:
+        at.fail(
+            "int16 operands whose scales are powers of two are shifted where the option pot_scale_int16 is set, "
+            "which is not supported",
+            help="convert the model again, as converters clear the option, or compile for --numerics tflm",
+        )
+
+
+def product_form(at: Conversion, first: Affine, second: Affine, output: Affine) -> _Form:
     """MUL, of both operands without their zero points."""
-    factor = prepare_product(first, second, output, at.numerics)
+    span = first.bounds[1] - first.bounds[0]
+    reach = span * span if first.bounds == INT8 else first.reach * second.reach
+    factor = prepare_product(first.scale, second.scale, output.scale, at.numerics, reach)
     return _Form((_IDENTITY, _IDENTITY), 0, factor, operator.mul, "product")
 
 
@@ -84,27 +110,27 @@ def convert_binary(
     at: Conversion,
     operation: ir.Operation,
     wrapping: ir.Operation,
-    int8: Callable[[Conversion, float, float, float], _Form],
+    quantised: Callable[[Conversion, Affine, Affine, Affine], _Form],
 ) -> None:
-    """An operator of two operands with a fused activation; its form on int8 depends on the scales.
+    """An operator of two operands with a fused activation; its form on int8 and int16 depends on the scales.
 
     On int32 and int64 it is `wrapping`, as an application's numbers may be any.
     """
     activation = fused_activation(at, 0)
     first, second = _two_operands(at, dtypes=_WRAPPED)
-    if first.dtype is not ir.DType.I8:
+    if not first.is_quantised:
         compute, clamp = (operation, clamp_float) if first.is_float else (wrapping, clamp_integer)
         operands = (at.value_of(first, "first"), at.value_of(second, "second"))
         at.define(clamp(at, at.emit(compute, operands, "unclamped"), activation))
         return
     one, two, target = at.affine(first.tensor), at.affine(second.tensor), at.affine(at.output_tensor())
-    form = int8(at, one.scale, two.scale, target.scale)
+    form = quantised(at, one, two, target)
     left, left_reach = _widened(at, first, form.factors[0], form.left_shift, "first")
     right, right_reach = _widened(at, second, form.factors[1], form.left_shift, "second")
     result = at.emit(operation, (left, right), form.role)
     reach = form.reach(left_reach, right_reach)
     factor = checked_multiplier(at, form.output, reach, target.zero_point)
-    rescaled = rescale(at, result, [factor], 0, target.zero_point, ir.DType.I8, "rescaled")
+    rescaled = rescale(at, result, [factor], 0, target.zero_point, first.dtype, "rescaled")
     at.define(clamp_activation(at, rescaled, activation, target))
 
 
@@ -112,8 +138,9 @@ def _widened(
     at: Conversion, operand: Operand, factor: Multiplier, left_shift: int, role: str
 ) -> tuple[str, int]:
     """An operand in int32 without its zero point, and its greatest magnitude."""
-    zero_point = at.affine(operand.tensor).zero_point
-    extremes = [(value - zero_point) << left_shift for value in (INT8_MIN, INT8_MAX)]
+    own = at.affine(operand.tensor)
+    zero_point = own.zero_point
+    extremes = [end << left_shift for end in own.ends]
     scaled = double_round(extremes, factor.multiplier, factor.left_shift, factor.right_shift)
     value = at.value_of(operand, role)
     widened = rescale(at, value, [factor], zero_point, 0, ir.DType.I32, f"{role}_widened", left_shift)
@@ -121,12 +148,13 @@ def _widened(
 
 
 def convert_add_n(at: Conversion, operation: ir.Operation) -> None:
-    """ADD_N: float32 tensors of one shape, added one after the other."""
+    """ADD_N: tensors of one shape, added one after the other; int32 wraps."""
     count = len(at.operator.inputs)
     at.require(count >= 2, f"{count} operands, 2 are needed")
     at.require_counts((count,))
-    operands = [at.activation_operand(position, "operand") for position in range(count)]
+    operands = [at.activation_operand(position, "operand", ir.DType.I32) for position in range(count)]
     at.require_same_dtype(*operands)
+    operation = operation if operands[0].is_float else WrappingAdd()
     shapes = {operand.shape for operand in operands}
     at.require(len(shapes) == 1, f"operands of different shapes: {sorted(shapes)}")
     total, *rest = (at.value_of(operand) for operand in operands)
@@ -138,7 +166,7 @@ def convert_add_n(at: Conversion, operation: ir.Operation) -> None:
 def convert_squared_difference(at: Conversion) -> None:
     """SQUARED_DIFFERENCE: of int8 at a common scale with 7 more bits."""
     first, second = _two_operands(at, dtypes=(ir.DType.I32,))
-    if first.dtype is not ir.DType.I8:
+    if not first.is_quantised:
         subtract, multiply = (Sub(), Mul()) if first.is_float else (WrappingSub(), WrappingMul())
         operands = (at.value_of(first, "first"), at.value_of(second, "second"))
         difference = at.emit(subtract, operands, "difference")
@@ -160,14 +188,27 @@ def convert_square(at: Conversion) -> None:
     source = at.activation_operand(0, "input")
     at.require_same_dtype(source)
     value = at.value_of(source)
-    at.define(at.emit(Mul(), (value, value), "square"))
+    at.define(emit_square(at, value))
+
+
+def emit_square(at: Conversion, value: str) -> str:
+    """Floats times themselves."""
+    return at.emit(Mul(), (value, value), "square")
+
+
+def emit_root(at: Conversion, value: str) -> str:
+    """Square roots of floats."""
+    return at.emit(TflSqrt(), (value,), "root")
 
 
 def convert_div(at: Conversion) -> None:
     """DIV. An infinite quotient of floats becomes the greatest float, as in the references."""
     activation = fused_activation(at, 0)
-    first, second = _two_operands(at)
+    first, second = _two_operands(at, dtypes=(ir.DType.I32,))
     operands = (at.value_of(first, "first"), at.value_of(second, "second"))
+    if first.dtype is ir.DType.I32:
+        at.define(clamp_integer(at, at.emit(IntDiv(), operands, "unclamped"), activation))
+        return
     if not first.is_float:
         one, two, target = at.affine(first.tensor), at.affine(second.tensor), at.affine(at.output_tensor())
         factor = prepare_quotient(one.scale, two.scale, target.scale)
@@ -180,15 +221,35 @@ def convert_div(at: Conversion) -> None:
 
 
 def convert_extremum(at: Conversion, operation: Maximum | Minimum) -> None:
-    """MAXIMUM and MINIMUM: of int8 of raw values, whatever the quantisations."""
+    """MAXIMUM and MINIMUM: of int8 and int16 of raw values, whatever the quantisations."""
     first, second = _two_operands(at, dtypes=_WRAPPED)
     operands = (at.value_of(first, "first"), at.value_of(second, "second"))
     at.define(at.emit(operation, operands, "result"))
 
 
-def convert_float_binary(at: Conversion, operation: ir.Operation) -> None:
-    """A function of two floats, without a fused activation."""
-    first, second = _two_operands(at)
+def emit_negated(at: Conversion, value: str) -> str:
+    """NEG of wide integers, of which the least is its own negative."""
+    dtype = at.type_of(value).dtype
+    zero = at.constant("zero", np.zeros((), dtype.numpy), dtype)
+    return at.emit(WrappingSub(), (zero, value), "negated")
+
+
+def emit_magnitude(at: Conversion, value: str) -> str:
+    """ABS of wide integers, of which the least is itself."""
+    return at.emit(Maximum(), (value, emit_negated(at, value)), "magnitude")
+
+
+def emit_sign(at: Conversion, value: str) -> str:
+    """SIGN of wide integers."""
+    dtype = at.type_of(value).dtype
+    least = at.constant("least", np.array(-1, dtype.numpy), dtype)
+    greatest = at.constant("greatest", np.array(1, dtype.numpy), dtype)
+    return at.emit(Minimum(), (at.emit(Maximum(), (value, least), "raised"), greatest), "sign")
+
+
+def convert_plain_binary(at: Conversion, operation: ir.Operation, dtypes: tuple[ir.DType, ...] = ()) -> None:
+    """A function of two raw values or floats, without a fused activation."""
+    first, second = _two_operands(at, dtypes=dtypes)
     operands = (at.value_of(first, "first"), at.value_of(second, "second"))
     at.define(at.emit(operation, operands, "result"))
 
@@ -200,10 +261,9 @@ def convert_prelu(at: Conversion) -> None:
     if not source.is_float:
         own, alpha, target = at.affine(source.tensor), at.affine(slope.tensor), at.affine(at.output_tensor())
         above, below = prepare_prelu(own.scale, alpha.scale, target.scale, at.numerics)
-        low, high = INT8_MIN - own.zero_point, INT8_MAX - own.zero_point
-        slopes = max(alpha.zero_point - INT8_MIN, INT8_MAX - alpha.zero_point)
+        low, high = own.ends
         above = checked_multiplier(at, above, high, target.zero_point)
-        below = checked_multiplier(at, below, -low * slopes, target.zero_point)
+        below = checked_multiplier(at, below, -low * alpha.reach, target.zero_point)
         operation = TflPrelu(
             *(own.zero_point, alpha.zero_point, target.zero_point),
             *((factor.multiplier, factor.exponent) for factor in (above, below)),
@@ -228,9 +288,8 @@ def convert_l2_normalization(at: Conversion) -> None:
         1 <= rank <= _MOST_AXES_OF_ROWS, f"an input of {rank} axes; 1 to {_MOST_AXES_OF_ROWS} are supported"
     )
     value = at.value_of(source)
-    squares = at.emit(Mul(), (value, value), "squares")
-    total = at.emit(ReduceSum((rank - 1,), True), (squares,), "sum")
-    root = at.emit(TflSqrt(), (total,), "root")
+    total = at.emit(ReduceSum((rank - 1,), True), (emit_square(at, value),), "sum")
+    root = emit_root(at, total)
     least = at.constant("least", np.full((1,) * rank, _LEAST_NORM, np.float32), ir.DType.F32)
     norm = at.emit(Maximum(), (root, least), "norm")
     at.define(at.emit(TflDiv(), (value, norm), "normalised"))

@@ -1,4 +1,4 @@
-"""Layers of float activations and integer weights, as LiteRT's hybrid kernels compute them.
+"""Layers of float activations and integer weights: as LiteRT's hybrid kernels compute them, or in floats.
 
 The input is quantised by its own range, row by row: a row is a sample, or a row of a matrix. Sums are integers, and
 are scaled back by what the row and the channel were scaled with. The float bias comes last.
@@ -6,6 +6,7 @@ are scaled back by what the row and the channel were scaled with. The float bias
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -30,15 +31,38 @@ _ROW_OF_MATRIX, _SAMPLE = (3,), (1, 2, 3)
 
 
 def weights_operand(
-    at: Conversion, *, under_floats: bool, role: str = "weights"
+    at: Conversion, *, under_floats: bool, axis: int | None, role: str = "weights"
 ) -> tuple[Operand, NDArray[Any]]:
-    """The constant second operand, and its values: widened to float32 if that is asked for under float activations."""
+    """The constant second operand, and its values.
+
+    Under float activations integers are widened to float32 if that is asked for; and what a DEQUANTIZE widened is the
+    integers again, if they are to be kept.
+
+    Args:
+        at: The operator.
+        under_floats: Whether activations are floats.
+        axis: The one along which there may be a scale for each result; None if there may be one scale.
+        role: What to call it.
+    """
     weights, values = at.constant_operand(1, role)
+    if under_floats and at.graph.keeps_weights and weights.is_float:
+        kept = at.graph.dequantised.get(weights.tensor.index)
+        if kept is not None and kept.data is not None and _has_scales(kept, axis):
+            return replace(kept, is_real=True), kept.data.array
     if under_floats and not weights.is_float and at.graph.expands_weights:
         values = dequantised(at, weights, values)
         data = ir.TensorData.from_array(values, ir.DType.F32)
         weights = Operand(weights.tensor, data.type, data, is_expanded=True)
     return weights, values
+
+
+def _has_scales(weights: Operand, axis: int | None) -> bool:
+    """Whether there is no zero point, and one scale, or one for each element of the axis."""
+    record = weights.tensor.quantization
+    by_axis = axis is not None and record.axis == axis and len(record.scales) == weights.shape[axis]
+    return (
+        weights.dtype is ir.DType.I8 and not any(record.zero_points) and (len(record.scales) == 1 or by_axis)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +89,14 @@ class HybridLayer:
         weights: Their value in the graph, int8; `taps` are the same as [channels, taps].
         scales: Of the weights: one, or one a channel.
         bias: Its value in the graph, float32, if there is one.
+        are_real: Whether activations stay floats: the weights stand for floats that a DEQUANTIZE makes of them.
     """
 
     weights: str
     taps: NDArray[Any]
     scales: Sequence[float]
     bias: str | None
+    are_real: bool = False
 
 
 FormOf = Callable[[Conversion, HybridLayer], HybridForm]
@@ -126,22 +152,36 @@ class _Rows:
     zero_point: str | None
 
 
-def hybrid_sums(
-    at: Conversion, layer: HybridLayer, form: HybridForm, image: str, operation: _Convolution
+def layer_sums(
+    at: Conversion, layer: HybridLayer, form_of: FormOf, image: str, operation: _Convolution
 ) -> str:
     """The operation on an image of floats, scaled, with the bias; the fused activation is left to do."""
+    scales = at.constant("scales", np.array(layer.scales, np.float32), ir.DType.F32)
+    if layer.are_real:
+        operands = (image, layer.weights, _no_bias(at, layer, ir.DType.F32))
+        real = at.emit(Mul(), (at.emit(operation, operands, "accumulator"), scales), "real")
+    else:
+        real = _hybrid_sums(at, layer, form_of(at, layer), scales, image, operation)
+    return real if layer.bias is None else at.emit(Add(), (real, layer.bias), "with_bias")
+
+
+def _no_bias(at: Conversion, layer: HybridLayer, dtype: ir.DType) -> str:
+    return at.constant("no_bias", np.zeros(len(layer.taps), dtype.numpy), dtype)
+
+
+def _hybrid_sums(
+    at: Conversion, layer: HybridLayer, form: HybridForm, scales: str, image: str, operation: _Convolution
+) -> str:
+    """Of quantised rows, scaled."""
     rows = _parameters(at, form, image)
     if isinstance(operation, TransposeConv2d):
         real = _spread(at, layer, rows, image, operation)
     else:
         real = _slid(at, layer, rows, image, operation)
-    scales = at.constant("scales", np.array(layer.scales, np.float32), ir.DType.F32)
     if form.by_channel_first:
-        real = at.emit(Mul(), (at.emit(Mul(), (real, scales), "of_channel"), rows.scale), "real")
-    else:
-        factor = at.emit(Mul(), (rows.scale, scales), "factor")
-        real = at.emit(Mul(), (real, factor), "real")
-    return real if layer.bias is None else at.emit(Add(), (real, layer.bias), "with_bias")
+        return at.emit(Mul(), (at.emit(Mul(), (real, scales), "of_channel"), rows.scale), "real")
+    factor = at.emit(Mul(), (rows.scale, scales), "factor")
+    return at.emit(Mul(), (real, factor), "real")
 
 
 def hybrid_product(
@@ -153,7 +193,7 @@ def hybrid_product(
     weights = at.constant("weights", matrix.reshape(channels, 1, 1, depth), ir.DType.I8)
     layer = HybridLayer(weights, matrix, scales, bias=None)
     window = Conv2d((1, 1), (0, 0, 0, 0), (1, 1))
-    return hybrid_sums(at, layer, matrix_form(at, layer, slot=slot), image, window)
+    return layer_sums(at, layer, partial(matrix_form, slot=slot), image, window)
 
 
 def real_values(at: Conversion, steps: str, scale: str) -> str:
@@ -206,13 +246,11 @@ def _slid(
     Zero points are known at run time only. So that padding has them, the image is padded with zeros first; and what
     they add to every sum of a channel is subtracted after.
     """
-    channels = len(layer.taps)
     if rows.zero_point is not None and any(operation.padding):
         top, bottom, left, right = operation.padding
         pad = Pad((0, top, left, 0), (0, bottom, right, 0), 0.0)
         image, operation = at.emit(pad, (image,), "padded"), replace(operation, padding=(0, 0, 0, 0))
-    no_bias = at.constant("no_bias", np.zeros(channels, np.int32), ir.DType.I32)
-    operands = (_quantised(at, rows, image), layer.weights, no_bias)
+    operands = (_quantised(at, rows, image), layer.weights, _no_bias(at, layer, ir.DType.I32))
     total = at.emit(operation, operands, "accumulator")
     if rows.zero_point is not None:
         sums = at.constant("weight_sums", layer.taps.sum(axis=1, dtype=np.int32), ir.DType.I32)
@@ -231,8 +269,7 @@ def _spread(at: Conversion, layer: HybridLayer, rows: _Rows, image: str, operati
     if rows.zero_point is not None:
         zero_point = at.emit(TflCast(ir.DType.F32), (rows.zero_point,), "real_zero_point")
         values = at.emit(Sub(), (values, zero_point), "centred")
-    no_bias = at.constant("no_bias", np.zeros(len(layer.taps), np.float32), ir.DType.F32)
-    return at.emit(operation, (values, layer.weights, no_bias), "accumulator")
+    return at.emit(operation, (values, layer.weights, _no_bias(at, layer, ir.DType.F32)), "accumulator")
 
 
 def _number(at: Conversion, value: float) -> str:

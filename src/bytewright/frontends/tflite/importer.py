@@ -5,6 +5,7 @@ what the file declares. Operators on which nothing depends are left out.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from bytewright.frontends.tflite.kernels_of import require_kernel
 from bytewright.frontends.tflite.limits import check_cost
 from bytewright.frontends.tflite.model import ModelRecord, OperatorRecord
 from bytewright.frontends.tflite.names import BorderNames, PortName, border_names
+from bytewright.frontends.tflite.needed import needed_nodes
 from bytewright.frontends.tflite.reader import load_file, read_model
 from bytewright.frontends.tflite.shape_arithmetic import FOLDED
 from bytewright.frontends.tflite.survey import MOST_PLACES, survey
@@ -35,6 +37,7 @@ def import_tflite(
     batch_max: int | None = None,
     signature: str | None = None,
     expands_weights: bool = False,
+    keeps_weights: bool = False,
 ) -> ir.Module:
     """The module of a .tflite file; `name` is the file's stem as a C identifier unless given.
 
@@ -45,6 +48,7 @@ def import_tflite(
         batch_max: The largest batch, if `open_batch` follows; the module itself is for one sample.
         signature: The one to compile, where the file has several.
         expands_weights: Whether integer weights under float activations are widened to float32.
+        keeps_weights: Whether weights that a DEQUANTIZE widens stay integers.
 
     Raises:
         CompileError: BW101 to BW111, and BW204 for the signature; all that can be found in one go is reported together.
@@ -57,6 +61,7 @@ def import_tflite(
         batch_max=batch_max,
         signature=signature,
         expands_weights=expands_weights,
+        keeps_weights=keeps_weights,
     )
 
 
@@ -70,6 +75,7 @@ def import_content(
     signature: str | None = None,
     names: BorderNames | None = None,
     expands_weights: bool = False,
+    keeps_weights: bool = False,
 ) -> ir.Module:
     """As `import_tflite`, from the bytes of a file.
 
@@ -79,7 +85,16 @@ def import_content(
     survey(model, file_name, numerics=numerics, expands_weights=expands_weights)
     check_cost(model, file_name)
     names = names if names is not None else border_names(model)
-    graph = GraphBuilder(model, file_name, numerics, _has_infinities(model), batch_max, expands_weights)
+    graph = GraphBuilder(
+        model,
+        file_name,
+        numerics,
+        _has_infinities(model),
+        batch_max,
+        expands_weights=expands_weights,
+        keeps_weights=keeps_weights,
+        convert=_convert_operators,
+    )
     parameters = _parameters(graph, names.inputs)
     with np.errstate(all="ignore"):
         graph.initial = _initial_values(graph)
@@ -87,11 +102,13 @@ def import_content(
     outputs = _results(graph, names.outputs)
     kept = _kept(graph, outputs)
     results = (*outputs, *(state.current for state in kept))
-    nodes = _needed(graph.nodes, results)
-    used = {*results, *(name for node in nodes for name in node.inputs)}
+    taken = (*parameters, *(state.parameter for state in kept))
+    entry = ir.Function("main", taken, needed_nodes(graph.nodes, results), results)
+    functions = _reached(entry, graph.functions)
+    used = {name for function in functions for name in _read(function)}
     return ir.Module(
         name=name or model_name(Path(file_name).stem),
-        functions=(ir.Function("main", (*parameters, *(state.parameter for state in kept)), nodes, results),),
+        functions=functions,
         constants=tuple(ir.Constant(name, data) for name, data in graph.constants.items() if name in used),
         inputs=tuple(
             ir.Port(port.name, value.type, value.quantization, port.stated)
@@ -138,7 +155,14 @@ def _initial_values(graph: GraphBuilder) -> dict[str, ir.TensorData]:
     """
     found: dict[str, ir.TensorData] = {}
     for record in graph.model.called_once:
-        once = GraphBuilder(record, graph.file_name, graph.numerics, graph.has_infinities, initial=found)
+        once = GraphBuilder(
+            record,
+            graph.file_name,
+            graph.numerics,
+            graph.has_infinities,
+            initial=found,
+            convert=_convert_operators,
+        )
         _convert_operators(once)
         for name, kept in once.kept.items():
             found[str(name)] = once.constants[kept.current]
@@ -222,7 +246,7 @@ def _convert(graph: GraphBuilder, operator: OperatorRecord) -> None:
 
 
 def _is_folded(at: Conversion) -> bool:
-    """Whether an operator that has a converter is computed instead: on values that are known, but for int8 and float32.
+    """Whether an operator that has a converter is computed instead: on values that are known, but for activations.
 
     These the converter computes, by its own arithmetic, which takes no shape that grows with the batch.
     """
@@ -235,7 +259,7 @@ def _is_folded(at: Conversion) -> bool:
         and at.graph.values.get(operand.tensor.index) in at.graph.growths
         for operand in operands
     )
-    return grows or at.output_tensor().element_type not in ("INT8", "FLOAT32")
+    return grows or at.output_tensor().element_type not in ("INT8", "INT16", "FLOAT32")
 
 
 def _results(graph: GraphBuilder, ports: tuple[PortName, ...]) -> tuple[str, ...]:
@@ -245,8 +269,7 @@ def _results(graph: GraphBuilder, ports: tuple[PortName, ...]) -> tuple[str, ...
         CompileError: BW107, a result has no elements.
     """
     names = tuple(
-        graph.values.get(index)
-        or graph.name_constant(index, f"{port.name}/constant", graph.content(graph.model.tensors[index]))
+        graph.result(index, f"{port.name}/constant")
         for port, index in zip(ports, graph.model.outputs, strict=True)
     )
     for name, index in zip(names, graph.model.outputs, strict=True):
@@ -261,12 +284,18 @@ def _results(graph: GraphBuilder, ports: tuple[PortName, ...]) -> tuple[str, ...
     return names
 
 
-def _needed(nodes: list[ir.Node], results: tuple[str, ...]) -> tuple[ir.Node, ...]:
-    """The nodes that results depend on."""
-    needed = set(results)
-    kept: list[ir.Node] = []
-    for node in reversed(nodes):
-        if any(value.name in needed for value in node.outputs):
-            needed.update(node.inputs)
-            kept.append(node)
-    return tuple(reversed(kept))
+def _reached(entry: ir.Function, functions: Sequence[ir.Function]) -> tuple[ir.Function, ...]:
+    """Of the functions those that run, each before those that run it, and the entry."""
+    by_name = {function.name: function for function in functions}
+    found = [entry]
+    for function in found:
+        for node in function.nodes:
+            callees = node.operation.callees if isinstance(node.operation, ir.ControlOperation) else ()
+            found.extend(by_name[callee] for callee in callees)
+    names = {function.name for function in found}
+    return (*(function for function in functions if function.name in names), entry)
+
+
+def _read(function: ir.Function) -> tuple[str, ...]:
+    """The values that a function reads or gives."""
+    return (*function.results, *(name for node in function.nodes for name in node.inputs))

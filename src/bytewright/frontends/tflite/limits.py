@@ -20,6 +20,8 @@ _RESULT_MS = 1.5
 _PORT_MS = 0.7
 _FREE_OPERANDS = 3
 _FOLDED_MS = 0.15
+# Of a layer of integer weights under floats: a kernel for each number that its input is quantised by, and one for that.
+_HYBRID_MS = 15.0
 
 
 def check_cost(model: ModelRecord, file_name: str) -> None:
@@ -38,7 +40,7 @@ def check_cost(model: ModelRecord, file_name: str) -> None:
                     where=f"{file_name}, operator {operator.label}",
                 )
     num_ports = len(model.inputs) + len(model.outputs)
-    cost_ms = num_ports * _PORT_MS + sum(_cost_ms(model, operator) for operator in model.operators)
+    cost_ms = num_ports * _PORT_MS + _total_ms(model, {})
     num_bytes = len(model.file.content)
     limit_ms = MAX_COST_MS * max(1.0, num_bytes / _MEBIBYTE)
     if cost_ms > limit_ms:
@@ -51,6 +53,17 @@ def check_cost(model: ModelRecord, file_name: str) -> None:
         )
 
 
+def _total_ms(model: ModelRecord, known: dict[int, float]) -> float:
+    """What all operators cost; those of a subgraph as often as operators run it. `known` is that of subgraphs."""
+    for index, record in model.called.items():
+        if index not in known:
+            known[index] = _total_ms(record, known)
+    inner = (
+        known[index] for operator in model.operators for index in operator.subgraphs if index in model.called
+    )
+    return sum(_cost_ms(model, operator) for operator in model.operators) + sum(inner)
+
+
 def _cost_ms(model: ModelRecord, operator: OperatorRecord) -> float:
     """What one operator costs, roughly."""
     extra = max(0, len(operator.inputs) - _FREE_OPERANDS) * _OPERAND_MS
@@ -58,8 +71,12 @@ def _cost_ms(model: ModelRecord, operator: OperatorRecord) -> float:
     row = OPERATORS.get(operator.kind)
     if row is None:  # computed at import
         return _FOLDED_MS + extra
-    if row.scale_cost_ms and len(operator.inputs) > 1 and operator.inputs[1] >= 0:
-        extra += len(model.tensors[operator.inputs[1]].quantization.scales) * row.scale_cost_ms
     is_int8 = any(model.tensors[index].element_type == "INT8" for index in operator.outputs)
+    if len(operator.inputs) > 1 and operator.inputs[1] >= 0:
+        weights = model.tensors[operator.inputs[1]]
+        if is_int8:
+            extra += len(weights.quantization.scales) * row.scale_cost_ms
+        elif row.hybrid and weights.element_type != "FLOAT32":
+            extra += _HYBRID_MS
     own = row.int8_cost_ms if is_int8 and row.int8_cost_ms is not None else row.cost_ms
     return own + extra

@@ -60,7 +60,7 @@ def _compared(at: Conversion, operand: Operand, role: str) -> str:
     value = at.value_of(operand, role)
     if operand.dtype is not ir.DType.I8:
         return value
-    scale, zero_point = at.affine(operand.tensor)
+    scale, zero_point, _ = at.affine(operand.tensor)
     factor = prepare_comparison(scale, at.operator.kind)
     return rescale(at, value, [factor], zero_point, 0, ir.DType.I32, f"{role}_widened", COMPARISON_LEFT_SHIFT)
 

@@ -10,9 +10,12 @@ import numpy as np
 
 from bytewright import ir
 from bytewright.frontends.tflite.accumulator import (
+    MOST_OF_64_BITS,
     accumulator_reach,
     checked_multiplier,
     clamp_float,
+    reduced_multiplier,
+    require_reach,
     rescale,
     rescale_accumulator,
 )
@@ -25,7 +28,9 @@ from bytewright.frontends.tflite.convolution import (
 )
 from bytewright.frontends.tflite.hybrid import hybrid_product, weights_operand
 from bytewright.ops.arithmetic.factors import prepare_batch_matmul
-from bytewright.ops.arithmetic.multiplier import INT8_MAX, INT8_MIN, INT32_MAX
+from bytewright.ops.arithmetic.multiplier import INT32_MAX, Affine
+from bytewright.ops.arithmetic.numerics import convolution_rounding
+from bytewright.ops.convolution import SUMS
 from bytewright.ops.elementwise import Add
 from bytewright.ops.matmul import TflBatchMatMul
 
@@ -39,7 +44,7 @@ def convert_batch_matmul(at: Conversion) -> None:
     adjoint = at.options.boolean(0), at.options.boolean(1)
     first, second = at.activation_operand(0, "first operand"), at.activation_operand(1, "second operand")
     if first.is_float and not second.is_float:
-        second, _ = weights_operand(at, under_floats=True)
+        second, _ = weights_operand(at, under_floats=True, axis=None)
     is_hybrid = first.is_float and not second.is_float
     at.require_same_dtype(first, *(() if is_hybrid or second.is_expanded else (second,)))
     ranks = len(first.shape), len(second.shape)
@@ -59,8 +64,13 @@ def convert_batch_matmul(at: Conversion) -> None:
     operation = TflBatchMatMul(*adjoint, left.zero_point, right.zero_point)
     accumulator, reach = _product(at, operation, first, second)
     factor = prepare_batch_matmul(left.scale, right.scale, target.scale, at.numerics)
-    multiplier = checked_multiplier(at, factor, reach)
-    at.define(rescale(at, accumulator, [multiplier], 0, target.zero_point, ir.DType.I8, "rescaled"))
+    is_wide = first.dtype is ir.DType.I16
+    rounding = convolution_rounding(at.operator.kind, at.numerics, is_wide=is_wide)
+    check = reduced_multiplier if is_wide else checked_multiplier
+    multiplier = check(at, factor, reach, target.zero_point)
+    zero_points = 0, target.zero_point
+    result = rescale(at, accumulator, [multiplier], *zero_points, first.dtype, "rescaled", rounding=rounding)
+    at.define(result)
 
 
 def convert_fully_connected(at: Conversion) -> None:
@@ -71,6 +81,7 @@ def convert_fully_connected(at: Conversion) -> None:
         convert_layer(at)
         return
     at.require_same_dtype(source, weights)
+    at.require(source.dtype is not ir.DType.I16, "weights that are computed are int8 or float32")
     form = fully_connected_form(at, source, weights)
     bias = at.operand(2, "bias") if at.is_present(2) else None
     if bias is not None:
@@ -108,7 +119,7 @@ def _integer_product(
         check_bias_scale(at, source, (right.scale,), bias)
         values = at.fixed_operand(2, "bias").astype(np.int64)
         greatest_bias = int(np.abs(values).max(initial=0))
-    reach = _reach(at, operation, weights.shape[1], greatest_bias)
+    reach = _reach(at, (left, right), weights.shape[1], greatest_bias)
     if bias is not None:
         accumulator = at.emit(Add(), (accumulator, at.value_of(bias, "bias")), "sum")
     scales = (left, (right.scale,), target)
@@ -123,10 +134,15 @@ def _product(at: Conversion, operation: TflBatchMatMul, first: Operand, second: 
         and prod(second.shape[:-2]) == 1
         and not operation.adjoint_first
         and operation.second_zero_point == 0
+        and (first.dtype, second.dtype) in SUMS
     )
     if is_weights:
         return _layer(at, operation, first, second)
-    reach = 0 if first.is_float else _reach(at, operation, operation.depth(first.shape))
+    reach = 0
+    if not first.is_float:
+        sources = at.affine(first.tensor), at.affine(second.tensor)
+        most = MOST_OF_64_BITS if first.dtype is ir.DType.I16 else INT32_MAX
+        reach = _reach(at, sources, operation.depth(first.shape), most=most)
     return at.emit(operation, (at.value_of(first), at.value_of(second)), "product"), reach
 
 
@@ -140,8 +156,9 @@ def _layer(at: Conversion, operation: TflBatchMatMul, first: Operand, second: Op
     product = at.reshape(rows, result.fixed_shape)
     if first.is_float:
         return product, 0
-    no_bias = np.zeros(len(weights), np.int64)
-    return product, int(accumulator_reach(at, weights, no_bias, operation.first_zero_point).max())
+    reach = accumulator_reach(weights, np.zeros(len(weights), np.int64), at.affine(first.tensor))
+    require_reach(at, reach)
+    return product, int(reach.greatest.max())
 
 
 def _hybrid_product(at: Conversion, operation: TflBatchMatMul, first: Operand, second: Operand) -> str:
@@ -168,19 +185,18 @@ def _inferred(
         at.fail(str(error))
 
 
-def _reach(at: Conversion, operation: TflBatchMatMul, depth: int, bias: int = 0) -> int:
+def _reach(
+    at: Conversion, sources: tuple[Affine, Affine], depth: int, bias: int = 0, most: int = INT32_MAX
+) -> int:
     """The greatest magnitude of a sum of so many products, and a bias.
 
     Raises:
-        CompileError: BW110, it can leave 32 bits.
+        CompileError: BW110, it can be beyond `most`.
     """
-    reach = bias + depth * prod(
-        max(zero_point - INT8_MIN, INT8_MAX - zero_point)
-        for zero_point in (operation.first_zero_point, operation.second_zero_point)
-    )
-    if reach > INT32_MAX:
+    reach = bias + depth * prod(source.reach for source in sources)
+    if reach > most:
         at.fail(
-            f"the sum of {depth} products can reach {reach}, beyond 32 bits",
+            f"the sum of {depth} products can reach {reach}, beyond {most.bit_length() + 1} bits",
             code="BW110",
             help="split the inner axis, and add the products",
         )

@@ -4,13 +4,15 @@ Field for field after the public schema (tensorflow/lite/schema/schema.fbs); wha
 left out.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
 from bytewright.frontends.tflite.flatbuffer import File, Table
 from bytewright.frontends.tflite.signatures import SignatureRecord
 
+_SUBGRAPHS_OF = {"CALL_ONCE": 1, "IF": 2, "WHILE": 2}
 ABSENT = -1
 """Index of an operand that is left out."""
 
@@ -106,6 +108,12 @@ class OperatorRecord:
         return f"{self.index} ({self.kind})"
 
     @property
+    def subgraphs(self) -> tuple[int, ...]:
+        """The numbers of the subgraphs that it runs, which the first fields of its options are."""
+        count = _SUBGRAPHS_OF.get(self.kind, 0)
+        return tuple(0 if self.options is None else self.options.integer(slot, "i") for slot in range(count))
+
+    @property
     def operands(self) -> tuple[int, ...]:
         """The inputs that are not left out."""
         return tuple(index for index in self.inputs if index != ABSENT)
@@ -117,6 +125,7 @@ class ModelRecord:
 
     Attributes:
         signature: The one that names inputs and outputs; None where the file has none.
+        called: The subgraphs that loops and branches run, by their numbers.
         called_once: The subgraphs that give variables their values before the first run.
     """
 
@@ -129,3 +138,4 @@ class ModelRecord:
     buffers: tuple[memoryview, ...]
     signature: SignatureRecord | None = None
     called_once: tuple["ModelRecord", ...] = ()
+    called: Mapping[int, "ModelRecord"] = field(default_factory=dict[int, "ModelRecord"])

@@ -32,7 +32,7 @@ _MOST_MIRRORED = 1 << 16
 
 def require_same_quantization(at: Conversion, *operands: Operand) -> None:
     """Operands and results of one quantisation, as the references ask for."""
-    if at.output_tensor().element_type != "INT8":
+    if at.output_tensor().element_type not in ("INT8", "INT16"):
         return
     results = [at.output_tensor(position) for position in range(len(at.operator.outputs))]
     target = at.affine(results[0])
@@ -173,9 +173,9 @@ def convert_embedding_lookup(at: Conversion) -> None:
     numbers = at.operand(0, "indices")
     at.require(len(numbers.shape) == 1, f"indices {list(numbers.shape)} are no list")
     at.require(numbers.dtype is ir.DType.I32, f"the indices are {numbers.tensor.element_type}, not INT32")
-    if not table.is_float:
-        at.require_result("FLOAT32")
-        table, _ = weights_operand(at, under_floats=True, role="table")
+    at.require_result("FLOAT32")
+    if table.data is not None or not table.is_float:
+        table, _ = weights_operand(at, under_floats=True, axis=0, role="table")
     rows = _gathered(at, at.value_of(table, "table"), 0, 0, 0)
     at.define(rows if table.is_float else _scaled_rows(at, table, rows))
 
@@ -183,7 +183,7 @@ def convert_embedding_lookup(at: Conversion) -> None:
 def _scaled_rows(at: Conversion, table: Operand, rows: str) -> str:
     """Rows of an integer table in float32: each value times the scale of the table, or of its row."""
     scales = at.weight_scales(table.tensor, table.shape[0], 0)
-    if len(scales) > 1 and at.numerics is Numerics.TFLM:
+    if len(scales) > 1 and at.numerics is Numerics.TFLM and not table.is_real:
         at.fail(
             f"'{table.tensor.name}' has {len(scales)} scales, of which TensorFlow Lite Micro takes the first",
             help="quantise the table with one scale, or compile for --numerics litert-ref",

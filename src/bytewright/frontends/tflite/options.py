@@ -16,6 +16,7 @@ class WindowOptions:
     Attributes:
         kernel: Of pools only; convolutions have it from the weights' shape.
         depth_multiplier: Of DEPTHWISE_CONV_2D only; 0 where the file leaves it to the shapes.
+        bias_type: What is said of the bias under int16 activations, `stated_bias_type`.
     """
 
     padding: str
@@ -24,11 +25,13 @@ class WindowOptions:
     activation: str
     kernel: Pair = (0, 0)
     depth_multiplier: int = 0
+    bias_type: str | None = None
 
 
 def conv2d_options(at: Conversion) -> WindowOptions:
     """Conv2DOptions."""
-    return WindowOptions(*_window(at), _pair(at, 4, default=1), fused_activation(at, 3))
+    dilation, activation = _pair(at, 4, default=1), fused_activation(at, 3)
+    return WindowOptions(*_window(at), dilation, activation, bias_type=stated_bias_type(at, 6))
 
 
 def depthwise_options(at: Conversion) -> WindowOptions:
@@ -37,9 +40,17 @@ def depthwise_options(at: Conversion) -> WindowOptions:
     return WindowOptions(*_window(at), dilation, activation, depth_multiplier=at.options.integer(3))
 
 
+def conv3d_options(at: Conversion) -> tuple[WindowOptions, Pair]:
+    """Conv3DOptions: the window over rows and columns, and the stride and dilation of its depth."""
+    padding, activation = _named(at, "Padding", 0), fused_activation(at, 4)
+    along_depth = (at.options.integer(1), at.options.integer(5, default=1))
+    return WindowOptions(padding, _pair(at, 2), _pair(at, 6, default=1), activation), along_depth
+
+
 def transpose_options(at: Conversion) -> WindowOptions:
     """TransposeConvOptions."""
-    return WindowOptions(*_window(at), (1, 1), fused_activation(at, 3))
+    activation = fused_activation(at, 3)
+    return WindowOptions(*_window(at), (1, 1), activation, bias_type=stated_bias_type(at, 4))
 
 
 def pool_options(at: Conversion) -> WindowOptions:
@@ -57,6 +68,12 @@ def fused_activation(at: Conversion, slot: int) -> str:
     activation = activation_name(at, slot)
     at.require(activation not in ("TANH", "SIGN_BIT"), f"the fused activation {activation} is not supported")
     return activation
+
+
+def stated_bias_type(at: Conversion, slot: int) -> str | None:
+    """The integer type that an operator is told its bias has; None where nothing is said."""
+    name = schema_names("TensorType").get(at.options.integer(slot, "b"))
+    return name if name in ("INT32", "INT64") else None
 
 
 def _window(at: Conversion) -> tuple[str, Pair]:

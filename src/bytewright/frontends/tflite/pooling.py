@@ -1,7 +1,8 @@
-"""AVERAGE_POOL_2D and MAX_POOL_2D."""
+"""AVERAGE_POOL_2D, MAX_POOL_2D and L2_POOL_2D."""
 
 from bytewright.frontends.tflite.accumulator import clamp_activation, clamp_float
 from bytewright.frontends.tflite.conversion import Conversion, Operand
+from bytewright.frontends.tflite.elementwise import emit_root, emit_square
 from bytewright.frontends.tflite.options import pool_options
 from bytewright.frontends.tflite.windows import spatial_padding
 from bytewright.ops.arithmetic.multiplier import INT32_MAX, Affine
@@ -31,10 +32,27 @@ def convert_pool(at: Conversion, kind: type[MaxPool2d | TflAveragePool2d]) -> No
     at.define(clamp_activation(at, pooled, options.activation, target))
 
 
+def convert_l2_pool(at: Conversion) -> None:
+    """L2_POOL_2D of floats: the root of the mean of the squares in each window."""
+    at.require_counts((1,))
+    options = pool_options(at)
+    source = at.activation_operand(0, "input")
+    at.require_same_dtype(source)
+    at.require(len(source.shape) == 4, f"the input {list(source.shape)} does not have 4 axes")
+    at.require(min(options.kernel) >= 1, f"the window {options.kernel} has no element")
+    at.require(min(options.stride) >= 1, f"stride {options.stride} is not positive")
+    padding = spatial_padding(options, source.shape, options.kernel)
+    value = at.value_of(source)
+    operation = TflAveragePool2d(options.kernel, options.stride, padding)
+    means = at.emit(operation, (emit_square(at, value),), "means")
+    at.define(clamp_float(at, emit_root(at, means), options.activation))
+
+
 def _check_partial_sums(at: Conversion, kernel: tuple[int, int], source: Operand) -> None:
     """The sum over one window fits 32 bits."""
     seen = min(kernel[0], source.shape[1]) * min(kernel[1], source.shape[2])
-    if not source.is_float and seen * 129 > INT32_MAX:
+    reach = 0 if source.is_float else 1 - source.dtype.bounds[0]
+    if seen * reach > INT32_MAX:
         at.fail(f"the sum over a window of {seen} elements can leave 32 bits", code="BW110")
 
 

@@ -1,4 +1,4 @@
-"""QUANTIZE and DEQUANTIZE: between float32 and int8 or uint8, two quantisations, and of float16 and int4 constants."""
+"""QUANTIZE and DEQUANTIZE: between float32 and integers, two quantisations, and of float16 and int4 constants."""
 
 from typing import Any
 
@@ -6,35 +6,44 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytewright import ir
+from bytewright.frontends.tflite.accumulator import checked_multiplier, rescale
 from bytewright.frontends.tflite.activation import emit_table
 from bytewright.frontends.tflite.conversion import Conversion, Operand
+from bytewright.frontends.tflite.islands import emit_quantized
 from bytewright.ops.arithmetic import tables
+from bytewright.ops.arithmetic.multiplier import quantize_multiplier, single
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.elementwise import Recentre, TflDequantize, TflQuantize
 
 
 def convert_quantize(at: Conversion) -> None:
-    """QUANTIZE of float32, int8 or uint8 to int8 or uint8.
+    """QUANTIZE of float32, int8, uint8 or int16 to int8, uint8 or int16.
 
     uint8 is int8 but for 128 in each value and in the zero point, so int8's arithmetic does it all.
     """
     at.require_counts((1,))
     source = at.activation_operand(0, "input", ir.DType.U8)
     wanted = at.output_tensor().element_type
-    at.require(wanted in ("INT8", "UINT8"), f"the result is {wanted}, not INT8 or UINT8")
+    at.require(wanted in ("INT8", "UINT8", "INT16"), f"the result is {wanted}, not INT8, UINT8 or INT16")
+    target = at.affine(at.output_tensor())
+    dtype = ir.DType.I16 if wanted == "INT16" else ir.DType.I8
     if source.is_float:
-        result = at.emit(TflQuantize(*at.affine(at.output_tensor())), (at.value_of(source),), "result")
+        operation = TflQuantize(target.scale, target.zero_point, dtype)
+        result = emit_quantized(at, at.value_of(source), operation)
+    elif ir.DType.I16 in (source.dtype, dtype):
+        at.define(_requantised(at, source, dtype))
+        return
     else:
         value = _signed(at, source)
         result = emit_table(at, source, tables.quantize, value)
         if wanted == "UINT8" and source.dtype is ir.DType.U8 and result == value:
             at.define(at.value_of(source))
             return
-    at.define(result if wanted == "INT8" else at.emit(Recentre(ir.DType.U8), (result,), "unsigned"))
+    at.define(result if wanted != "UINT8" else at.emit(Recentre(ir.DType.U8), (result,), "unsigned"))
 
 
 def convert_dequantize(at: Conversion) -> None:
-    """DEQUANTIZE of int8, uint8 and int4 constants to float32; float16 constants are that when they are read."""
+    """DEQUANTIZE of integers and int4 constants to float32; float16 constants are that when they are read."""
     at.require_counts((1,))
     source = at.activation_operand(0, "input", ir.DType.U8)
     at.require_result("FLOAT32")
@@ -42,17 +51,28 @@ def convert_dequantize(at: Conversion) -> None:
         at.define(at.value_of(source, "input"))
         return
     at.require(not source.is_float, "the input is float32 already")
+    if source.data is not None:
+        at.graph.dequantised[at.operator.outputs[0]] = source
     if len(source.tensor.quantization.scales) > 1:
         at.define(_dequantized_channels(at))
         return
-    operation = TflDequantize(*at.affine(source.tensor))
-    at.define(at.emit(operation, (_signed(at, source),), "result"))
+    own = at.affine(source.tensor)
+    at.define(at.emit(TflDequantize(own.scale, own.zero_point), (_signed(at, source),), "result"))
+
+
+def _requantised(at: Conversion, source: Operand, dtype: ir.DType) -> str:
+    """To or from int16: a rescale by a factor in double; the two numerics sets agree."""
+    own, target = at.affine(source.tensor), at.affine(at.output_tensor())
+    factor = quantize_multiplier(single(own.scale) / single(target.scale))
+    checked = checked_multiplier(at, factor, own.reach, target.zero_point)
+    value = _signed(at, source)
+    return rescale(at, value, [checked], own.zero_point, target.zero_point, dtype, "result")
 
 
 def _signed(at: Conversion, source: Operand) -> str:
-    """The operand as int8."""
+    """The operand, uint8 as int8."""
     value = at.value_of(source)
-    return value if source.dtype is ir.DType.I8 else at.emit(Recentre(ir.DType.I8), (value,), "signed")
+    return value if source.dtype is not ir.DType.U8 else at.emit(Recentre(ir.DType.I8), (value,), "signed")
 
 
 def _dequantized_channels(at: Conversion) -> str:
@@ -77,7 +97,7 @@ def dequantised(at: Conversion, operand: Operand, values: NDArray[Any]) -> NDArr
     """The real values of an integer constant, with one scale or one along an axis, as DEQUANTIZE gives them."""
     record, rank = operand.tensor.quantization, len(operand.shape)
     if len(record.scales) == 1:
-        scale, zero_point = at.affine(operand.tensor)
+        scale, zero_point, _ = at.affine(operand.tensor)
         return (values.astype(np.float32) - np.float32(zero_point)) * np.float32(scale)
     fits = 0 <= record.axis < rank and operand.shape[record.axis] == len(record.scales)
     at.require(fits, f"{len(record.scales)} scales along axis {record.axis} of {list(operand.shape)}")

@@ -5,8 +5,9 @@ values of each constant are exactly as many bytes as its shape needs, and every 
 used, by one operator, an input or a constant. What the operators mean is checked by their converters.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from math import prod
 from pathlib import Path
 
@@ -98,23 +99,44 @@ def _read(file: File, signature: SignatureRecord | None) -> ModelRecord:
         raise DamagedError("it has no subgraph")
     buffers = tuple(_buffer(table) for table in root.tables(4))
     first = signature.subgraph if signature is not None else 0
-    model = _subgraph(file, subgraphs[first], codes, buffers)
-    once = dict.fromkeys(_called_once(model, len(subgraphs)))
-    called = tuple(_subgraph(file, subgraphs[index], codes, buffers) for index in once)
-    return replace(model, num_subgraphs=len(subgraphs), signature=signature, called_once=called)
+    read = partial(_subgraph, file, codes=codes, buffers=buffers)
+    model = _with_called(read(subgraphs[first]), subgraphs, read, {first: None})
+    once = dict.fromkeys(_run_by(model, len(subgraphs), ("CALL_ONCE",)))
+    called_once = tuple(read(subgraphs[index]) for index in once)
+    return replace(model, num_subgraphs=len(subgraphs), signature=signature, called_once=called_once)
 
 
-def _called_once(model: ModelRecord, num_subgraphs: int) -> Iterator[int]:
-    """The subgraphs that run before the first run, by their numbers."""
+def _run_by(model: ModelRecord, num_subgraphs: int, kinds: Sequence[str]) -> Iterator[int]:
+    """The subgraphs that operators of some kinds run, by their numbers."""
     for operator in model.operators:
-        if operator.kind == "CALL_ONCE":
-            index = 0 if operator.options is None else operator.options.integer(0, "i")
+        for index in operator.subgraphs if operator.kind in kinds else ():
             if not 0 <= index < num_subgraphs:
                 raise DamagedError(f"operator {operator.label} runs subgraph {index} of {num_subgraphs}")
             yield index
 
 
-def _subgraph(file: File, subgraph: Table, codes: list[str], buffers: tuple[memoryview, ...]) -> ModelRecord:
+def _with_called(
+    model: ModelRecord,
+    subgraphs: Sequence[Table],
+    read: Callable[[Table], ModelRecord],
+    found: dict[int, ModelRecord | None],
+) -> ModelRecord:
+    """A subgraph with those that its loops and branches run, and so on; `found` has None for those around it."""
+    called: dict[int, ModelRecord] = {}
+    for index in _run_by(model, len(subgraphs), ("IF", "WHILE")):
+        if index not in found:
+            found[index] = None
+            found[index] = _with_called(read(subgraphs[index]), subgraphs, read, found)
+        record = found[index]
+        if record is None:
+            raise DamagedError(f"subgraph {index} runs itself")
+        called[index] = record
+    return replace(model, called=called)
+
+
+def _subgraph(
+    file: File, subgraph: Table, *, codes: list[str], buffers: tuple[memoryview, ...]
+) -> ModelRecord:
     inputs, outputs = subgraph.numbers(1, "<i4"), subgraph.numbers(2, "<i4")
     operators = tuple(_operator(i, table, codes) for i, table in enumerate(subgraph.tables(3)))
     defined = {*inputs, *(index for operator in operators for index in operator.outputs)}

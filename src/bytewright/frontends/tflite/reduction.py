@@ -1,4 +1,4 @@
-"""MEAN, SUM, REDUCE_MAX and REDUCE_MIN, over constant axes, which may count from the end and repeat."""
+"""Reductions (MEAN, SUM, REDUCE_MAX and their kin) over constant axes, which may count from the end and repeat."""
 
 from math import prod
 
@@ -7,42 +7,59 @@ from bytewright.frontends.tflite.accumulator import checked_multiplier, require_
 from bytewright.frontends.tflite.conversion import Conversion, Operand
 from bytewright.ops.arithmetic.factors import prepare_float_sum, prepare_mean
 from bytewright.ops.arithmetic.multiplier import (
-    INT8_MAX,
-    INT8_MIN,
     INT32_MAX,
     quantize_multiplier,
     round_half_away,
 )
 from bytewright.ops.arithmetic.numerics import Numerics
-from bytewright.ops.pooling import ReduceMax, ReduceMin, ReduceSum, TflMean
+from bytewright.ops.pooling import (
+    ReduceAll,
+    ReduceAny,
+    ReduceMax,
+    ReduceMin,
+    ReduceProduct,
+    ReduceSum,
+    TflIntegerMean,
+    TflMean,
+    WrappingReduceSum,
+)
 from bytewright.ops.rescale import TflFloatRescale
+
+_WIDE = (ir.DType.I32, ir.DType.I64)
 
 
 def convert_mean(at: Conversion) -> None:
-    """MEAN."""
-    source, axes, keep = _operands(at)
+    """MEAN; of int32 and int64 truncated."""
+    source, axes, keep = _operands(at, *_WIDE)
+    if source.dtype in _WIDE:
+        _num_reduced(at, source, axes)
+        at.define(at.emit(TflIntegerMean(axes, keep), (at.value_of(source),), "mean"))
+        return
     if source.is_float:
         at.define(at.emit(TflMean(axes, keep), (at.value_of(source),), "mean"))
         return
     count = _num_reduced(at, source, axes)
-    target = at.affine(at.output_tensor())
-    zero_point = at.affine(source.tensor).zero_point
-    factor = prepare_mean(at.affine(source.tensor).scale, target.scale, count)
-    factor = checked_multiplier(at, factor, _reach(count, zero_point), target.zero_point)
-    operation = TflMean(axes, keep, zero_point, target.zero_point, factor.multiplier, factor.exponent)
+    own, target = at.affine(source.tensor), at.affine(at.output_tensor())
+    factor = prepare_mean(own.scale, target.scale, count, own.bounds[1] - own.bounds[0])
+    factor = checked_multiplier(at, factor, count * own.reach, target.zero_point)
+    zero_points = own.zero_point, target.zero_point
+    operation = TflMean(axes, keep, *zero_points, factor.multiplier, factor.exponent)
     at.define(at.emit(operation, (at.value_of(source),), "mean"))
 
 
 def convert_sum(at: Conversion) -> None:
     """SUM: of int8, a rescale of the sum, in float32 by LiteRT, by a factor in double by TensorFlow Lite Micro."""
-    source, axes, keep = _operands(at)
+    source, axes, keep = _operands(at, *_WIDE)
+    if source.dtype in _WIDE:
+        at.define(at.emit(WrappingReduceSum(axes, keep), (at.value_of(source),), "sum"))
+        return
     total = at.emit(ReduceSum(axes, keep), (at.value_of(source),), "sum")
     if source.is_float:
         at.define(total)
         return
     count = _num_reduced(at, source, axes)
     own, target = at.affine(source.tensor), at.affine(at.output_tensor())
-    reach = _reach(count, own.zero_point)
+    reach = count * own.reach
     if at.numerics is Numerics.LITERT_REF:
         scale, addend = prepare_float_sum(own.scale, own.zero_point, target.scale, count)
         greatest = round_half_away(reach * scale + 1)
@@ -56,32 +73,43 @@ def convert_sum(at: Conversion) -> None:
 
 def convert_extremum(at: Conversion, kind: type[ReduceMax | ReduceMin]) -> None:
     """REDUCE_MAX and REDUCE_MIN, of raw values: the references refuse two quantisations."""
-    source, axes, keep = _operands(at)
+    source, axes, keep = _operands(at, *_WIDE)
     _num_reduced(at, source, axes)
-    if not source.is_float:
+    if source.dtype is ir.DType.I8:
         own, target = at.affine(source.tensor), at.affine(at.output_tensor())
         at.require(own == target, f"the input has {own}, the output {target}; they must be equal")
     at.define(at.emit(kind(axes, keep), (at.value_of(source),), "extremum"))
 
 
-def _operands(at: Conversion) -> tuple[Operand, tuple[int, ...], bool]:
+def convert_truths(at: Conversion, kind: type[ReduceAll | ReduceAny]) -> None:
+    """REDUCE_ALL and REDUCE_ANY."""
+    source, axes, keep = _operands(at, ir.DType.BOOL)
+    _num_reduced(at, source, axes)
+    at.define(at.emit(kind(axes, keep), (at.value_of(source),), "truth"))
+
+
+def convert_product(at: Conversion) -> None:
+    """REDUCE_PROD of floats and of wide integers."""
+    source, axes, keep = _operands(at, *_WIDE)
+    _num_reduced(at, source, axes)
+    at.define(at.emit(ReduceProduct(axes, keep), (at.value_of(source),), "product"))
+
+
+def _operands(at: Conversion, *more: ir.DType) -> tuple[Operand, tuple[int, ...], bool]:
     """The input, the axes in ascending order, and whether they stay."""
     at.require_counts((2,))
     keep = at.options.boolean(0)
-    source = at.activation_operand(0, "input")
+    source = at.activation_operand(0, "input", *more)
     at.require_same_dtype(source)
     return source, at.axes(at.integers_operand(1, "axes"), len(source.shape)), keep
 
 
 def _num_reduced(at: Conversion, source: Operand, axes: tuple[int, ...]) -> int:
-    """How many elements one result is of; 32 bits hold the sum of as many bytes."""
+    """How many elements one result is of; 32 bits hold the sum of as many."""
     count = prod(source.shape[axis] for axis in axes)
     at.require(count >= 1, "nothing is reduced")
-    if not source.is_float and count * 256 > INT32_MAX:
+    is_summed = source.dtype.is_integer and source.dtype not in _WIDE
+    low, high = source.dtype.bounds if is_summed else (0, 0)
+    if count * (high - low + 1) > INT32_MAX:
         at.fail(f"the sum over {count} elements can leave 32 bits", code="BW110")
     return count
-
-
-def _reach(count: int, zero_point: int) -> int:
-    """The greatest magnitude of a sum without its zero points."""
-    return count * max(zero_point - INT8_MIN, INT8_MAX - zero_point)

@@ -19,9 +19,15 @@ def convert_pad(at: Conversion) -> None:
     at.require_same_dtype(source)
     widths = paddings_operand(at, source)
     at.require(min(widths, default=0) >= 0, f"paddings {list(widths)} are negative")
-    operation = Pad(widths[0::2], widths[1::2], _padding_value(at, source))
-    name = at.value_of(source)
-    at.define(name if not any(widths) else at.emit(operation, (name,), "padded"))
+    value = _padding_value(at, source)
+    at.define(emit_padded(at, at.value_of(source), widths[0::2], widths[1::2], value))
+
+
+def emit_padded(
+    at: Conversion, name: str, before: tuple[int, ...], after: tuple[int, ...], value: int | float
+) -> str:
+    """A value with elements around it; the value itself where there are none."""
+    return at.emit(Pad(before, after, value), (name,), "padded") if any((*before, *after)) else name
 
 
 def paddings_operand(at: Conversion, source: Operand) -> tuple[int, ...]:
@@ -141,7 +147,7 @@ def convert_concatenation(at: Conversion) -> None:
     axis = at.options.integer(0)
     at.require(-rank <= axis < rank, f"axis {axis} of tensors of rank {rank}")
     full = [operand for operand in operands if operand.type.num_elements] or operands[:1]
-    if at.output_tensor().element_type == "INT8":
+    if at.output_tensor().element_type in ("INT8", "INT16"):
         target = at.affine(at.output_tensor())
         for operand in full:
             same = at.affine(operand.tensor) == target

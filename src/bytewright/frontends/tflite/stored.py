@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -26,10 +25,6 @@ class Stored:
     growth: int
     stored_bytes: Callable[[int], int]
     widen: Callable[[memoryview], NDArray[Any]]
-
-    def values(self, content: memoryview, shape: tuple[int, ...]) -> bytes:
-        """The values of a constant, as the graph has them."""
-        return self.widen(content)[: prod(shape)].tobytes()
 
 
 def _widened_halves(content: memoryview) -> NDArray[np.float32]:

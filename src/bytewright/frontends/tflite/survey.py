@@ -16,7 +16,7 @@ from bytewright.ops.arithmetic.numerics import Numerics
 MOST_PLACES = 10
 _RUN_TIME_TYPES = ("INT8", "FLOAT32", "BOOL")
 _KNOWN_TYPES = (*_RUN_TIME_TYPES, "INT32", "INT64")
-_TYPES_OF_SOME = ("INT32", "INT64", "UINT8", "RESOURCE")
+_TYPES_OF_SOME = ("INT16", "INT32", "INT64", "UINT8", "RESOURCE")
 _ALL_OPERATORS = "`bytewright ops` lists the operators that are supported"
 _SHAPES_ALONE = "it is computed at import where only shapes and constants come to it, and not otherwise"
 _INTEGERS = ("INT8", "UINT8", "INT16", "INT4", "INT2", "UINT4")
@@ -66,19 +66,43 @@ def survey(
     Raises:
         CompileError: BW104 to BW108, one diagnostic for each kind, with all places.
     """
+    found = Collector()
+    whole = _looked_at(model, file_name, numerics, expands_weights, found)
+    _check_operators(whole)
+    _check_structure(whole)
+    _check_hybrid(whole)
+    _check_types(whole)
+    _check_shapes(whole)
+    for index, record in _run_by(model).items():
+        inner = _looked_at(record, f"{file_name}, subgraph {index}", numerics, expands_weights, found)
+        _check_operators(inner)
+        _check_hybrid(inner)
+        _check_types(inner)
+    found.stop_if_any()
+
+
+def _run_by(model: ModelRecord) -> dict[int, ModelRecord]:
+    """The subgraphs that loops and branches run, and those that these run, by their numbers."""
+    found: dict[int, ModelRecord] = {}
+    pending = [model]
+    for record in pending:
+        new = {index: each for index, each in record.called.items() if index not in found}
+        found |= new
+        pending.extend(new.values())
+    return dict(sorted(found.items()))
+
+
+def _looked_at(
+    model: ModelRecord, file_name: str, numerics: Numerics, expands_weights: bool, found: Collector
+) -> _Survey:
+    """A subgraph's operators, by whether they are supported."""
     known = known_at_import(model)
     supported: list[OperatorRecord] = []
     refused: list[OperatorRecord] = []
     for operator in model.operators:
         is_supported = operator.kind in OPERATORS or operator.index in known.operators
         (supported if is_supported else refused).append(operator)
-    whole = _Survey(model, file_name, supported, refused, known, numerics, expands_weights)
-    _check_operators(whole)
-    _check_structure(whole)
-    _check_hybrid(whole)
-    _check_types(whole)
-    _check_shapes(whole)
-    whole.found.stop_if_any()
+    return _Survey(model, file_name, supported, refused, known, numerics, expands_weights, found)
 
 
 def _check_structure(whole: _Survey) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
+from bytewright import ir
 from bytewright.frontends.registry import SupportedOperator
 from bytewright.frontends.tflite.activation import (
     convert_gelu,
@@ -13,8 +14,11 @@ from bytewright.frontends.tflite.activation import (
     convert_softmax,
     convert_unary,
 )
+from bytewright.frontends.tflite.activation16 import absolute16, interpolated16, sigmoid16
 from bytewright.frontends.tflite.batches import convert_batch_to_space, convert_space_to_batch
 from bytewright.frontends.tflite.cast import convert_cast
+from bytewright.frontends.tflite.control import convert_if, convert_while
+from bytewright.frontends.tflite.conv3d import convert_conv3d
 from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.convolution import (
     convert_conv2d,
@@ -26,11 +30,14 @@ from bytewright.frontends.tflite.elementwise import (
     convert_binary,
     convert_div,
     convert_extremum,
-    convert_float_binary,
     convert_l2_normalization,
+    convert_plain_binary,
     convert_prelu,
     convert_square,
     convert_squared_difference,
+    emit_magnitude,
+    emit_negated,
+    emit_sign,
     product_form,
     sum_form,
 )
@@ -51,10 +58,19 @@ from bytewright.frontends.tflite.moves import (
     convert_tile,
     convert_unpack,
 )
-from bytewright.frontends.tflite.pooling import convert_pool
+from bytewright.frontends.tflite.places import (
+    convert_arg_extremum,
+    convert_cumsum,
+    convert_fill,
+    convert_gather_nd,
+    convert_one_hot,
+    convert_top_k,
+    convert_update_slice,
+)
+from bytewright.frontends.tflite.pooling import convert_l2_pool, convert_pool
 from bytewright.frontends.tflite.quantization import convert_dequantize, convert_quantize
 from bytewright.frontends.tflite.reduction import convert_extremum as convert_reduced_extremum
-from bytewright.frontends.tflite.reduction import convert_mean, convert_sum
+from bytewright.frontends.tflite.reduction import convert_mean, convert_product, convert_sum, convert_truths
 from bytewright.frontends.tflite.resize import convert_resize
 from bytewright.frontends.tflite.shape import (
     convert_concatenation,
@@ -73,6 +89,7 @@ from bytewright.frontends.tflite.variables import (
     convert_read_variable,
 )
 from bytewright.ops.arithmetic import tables
+from bytewright.ops.arithmetic.interpolation import exponential, logarithm, reciprocal_square_root
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.elementwise import (
     Add,
@@ -84,6 +101,8 @@ from bytewright.ops.elementwise import (
     Mul,
     Pow,
     Sub,
+    TflFloorDiv,
+    TflFloorMod,
     WrappingAdd,
     WrappingMul,
     WrappingSub,
@@ -106,7 +125,8 @@ from bytewright.ops.float_functions import (
     TflSign,
     TflSqrt,
 )
-from bytewright.ops.pooling import MaxPool2d, ReduceMax, ReduceMin, TflAveragePool2d
+from bytewright.ops.places import ArgMax, ArgMin
+from bytewright.ops.pooling import MaxPool2d, ReduceAll, ReduceAny, ReduceMax, ReduceMin, TflAveragePool2d
 from bytewright.ops.resize import TflResizeBilinear, TflResizeNearest
 from bytewright.target.isa.ethos_u import DECODED_PRODUCTS
 
@@ -166,38 +186,84 @@ _INT8_UNDER_FLOAT = "int8 weights also under float32 (not with tflm)"
 _HYBRID_INT8 = {Numerics.LITERT_REF: ("int8",)}
 _HYBRID = {Numerics.LITERT_REF: ("int8", "int4")}
 _INT4 = ("int4",)
-_NUMBERS = ("int8", "float32", "int32", "int64")
+_NUMBERS = ("int8", "int16", "float32", "int32", "int64")
+_BUT_INT16 = ("int8", "float32", "int32", "int64")
 _MOVED = (*_NUMBERS, "bool")
+_ACTIVATIONS = ("int8", "int16", "float32")
 _KEPT = (*_MOVED, "uint8", "resource")
 _FLOAT = ("float32",)
 _BOTH = ("int8", "float32")
 _BOTH_AND_INT32 = (*_BOTH, "int32")
 _NOT_IN_TFLM = {Numerics.TFLM: _BOTH}
 _FLOAT_ALONE = dict.fromkeys(Numerics, ("int8",))
-_FLOAT_IN_TFLM = {Numerics.TFLM: ("int8",)}
+_FLOAT_IN_TFLM = {Numerics.TFLM: ("int8", "int16")}
+_NO_INT16_IN_TFLM: Absent = {Numerics.TFLM: ("int16",)}
 # What moves bytes there is for some types alone.
-_MOVED_IN_TFLM: Absent = {Numerics.TFLM: ("int32", "int64", "bool")}
+_MOVED_IN_TFLM: Absent = {Numerics.TFLM: ("int16", "int32", "int64", "bool")}
+_ALSO_INT16_MOVED_IN_TFLM: Absent = {Numerics.TFLM: ("int32", "int64", "bool")}
 _NO_INT64_IN_TFLM: Absent = {Numerics.TFLM: ("int64",)}
 _FEW_MOVED = "tflm: int8 and float32 alone"
+_ALSO_INT16_MOVED = "tflm: int8, int16 and float32 alone"
+_ARG = (
+    "constant axis; raw values; results int32 or int64 (int32 alone with tflm); tflm: int8 and float32 alone"
+)
+_ARG_IN_TFLM: Absent = {
+    Numerics.TFLM: (
+        *(f"{source} to {result}" for source in ("uint8", "int32", "bool") for result in INDEX_TYPES),
+        *("int8 to int64", "float32 to int64"),
+    )
+}
+_BUT_INT16_MOVED = (*_BUT_INT16, "bool")
 _OF_BELOW_ONE = "int8: scales below 1"
 _POOLS = f"tflm: input and output quantised alike; {_CLAMPS}"
 
 _RESIZED = "constant size; align_corners or half_pixel_centers, or neither"
 
 OPERATORS: dict[str, TfliteOperator] = {
-    "ABS": TfliteOperator(partial(convert_unary, operation=Abs(), int8=tables.absolute), int8_cost_ms=0.4),
+    "ABS": TfliteOperator(
+        partial(
+            convert_unary, operation=Abs(), int8=tables.absolute, int16=absolute16, integers=emit_magnitude
+        ),
+        limits="tflm: not int32",
+        int8_cost_ms=0.4,
+        types=(*_ACTIVATIONS, "int32"),
+        absent={Numerics.TFLM: ("int32",)},
+    ),
     "ADD": TfliteOperator(
-        partial(convert_binary, operation=Add(), wrapping=WrappingAdd(), int8=sum_form),
+        partial(convert_binary, operation=Add(), wrapping=WrappingAdd(), quantised=sum_form),
         "AddOptions",
         f"broadcasting; {_CLAMPS}; int32 and int64 wrap; tflm: no int64, and no fused activation of int32",
         types=_NUMBERS,
         absent=_NO_INT64_IN_TFLM,
         int8_cost_ms=1.4,
     ),
-    "ADD_N": TfliteOperator(partial(convert_add_n, operation=Add()), types=_FLOAT),
+    "ADD_N": TfliteOperator(
+        partial(convert_add_n, operation=Add()),
+        limits="int32 wraps; tflm: float32 alone",
+        types=("float32", "int32"),
+        absent={Numerics.TFLM: ("int32",)},
+    ),
+    "ARG_MAX": TfliteOperator(
+        partial(convert_arg_extremum, kind=ArgMax),
+        "ArgMaxOptions",
+        _ARG,
+        types=("int8", "uint8", "float32", "int32", "bool"),
+        results=INDEX_TYPES,
+        cost_ms=2.0,
+        absent=_ARG_IN_TFLM,
+    ),
+    "ARG_MIN": TfliteOperator(
+        partial(convert_arg_extremum, kind=ArgMin),
+        "ArgMinOptions",
+        _ARG,
+        types=("int8", "uint8", "float32", "int32", "bool"),
+        results=INDEX_TYPES,
+        cost_ms=2.0,
+        absent=_ARG_IN_TFLM,
+    ),
     "ASSIGN_VARIABLE": TfliteOperator(convert_assign_variable, types=_KEPT),
     "AVERAGE_POOL_2D": TfliteOperator(
-        partial(convert_pool, kind=TflAveragePool2d), "Pool2DOptions", _POOLS, cost_ms=2.0
+        partial(convert_pool, kind=TflAveragePool2d), "Pool2DOptions", _POOLS, cost_ms=2.0, types=_ACTIVATIONS
     ),
     "BATCH_MATMUL": TfliteOperator(
         convert_batch_matmul,
@@ -205,6 +271,7 @@ OPERATORS: dict[str, TfliteOperator] = {
         f"either operand constant, or none; 2 to 5 axes; one scale for each operand; {_INT8_UNDER_FLOAT}, one matrix",
         cost_ms=2.5,
         hybrid=_HYBRID_INT8,
+        types=_ACTIVATIONS,
     ),
     "BATCH_TO_SPACE_ND": TfliteOperator(
         convert_batch_to_space,
@@ -238,8 +305,25 @@ OPERATORS: dict[str, TfliteOperator] = {
         cost_ms=2.5,
         hybrid=_HYBRID,
         narrow_weights=_INT4,
+        types=_ACTIVATIONS,
+    ),
+    "CONV_3D": TfliteOperator(
+        convert_conv3d,
+        "Conv3DOptions",
+        f"constant weights; {_CLAMPS}; not with tflm",
+        types=_FLOAT,
+        cost_ms=5.0,
+        absent={Numerics.TFLM: _FLOAT},
     ),
     "COS": TfliteOperator(partial(convert_unary, operation=Cos()), types=_FLOAT, absent=_FLOAT_ALONE),
+    "CUMSUM": TfliteOperator(
+        convert_cumsum,
+        "CumsumOptions",
+        "constant axis; int32 and int64 wrap; int8 with tflm alone, of about 16 elements; tflm: not int32",
+        types=_BUT_INT16,
+        cost_ms=2.0,
+        absent={Numerics.LITERT_REF: ("int8",), Numerics.TFLM: INDEX_TYPES},
+    ),
     "CUSTOM 'ethos-u'": TfliteOperator(
         _convert_ethos_u, limits=f"made by Vela for {DECODED_PRODUCTS}; tflm", types=("int8",), cost_ms=5.0
     ),
@@ -250,26 +334,36 @@ OPERATORS: dict[str, TfliteOperator] = {
         cost_ms=2.5,
         hybrid=_HYBRID_INT8,
         narrow_weights=_INT4,
+        types=_ACTIVATIONS,
     ),
     "DEPTH_TO_SPACE": TfliteOperator(
         convert_depth_to_space,
         "DepthToSpaceOptions",
         _FEW_MOVED,
         cost_ms=1.5,
-        types=_NUMBERS,
+        types=_BUT_INT16,
         absent=_MOVED_IN_TFLM,
     ),
     "DEQUANTIZE": TfliteOperator(
         convert_dequantize,
         limits="to float32; constants also per channel, of int4 or float16 (none of these with tflm)",
-        types=("int8", "uint8", "int4", "float16"),
+        types=("int8", "uint8", "int16", "int4", "float16"),
         absent={Numerics.TFLM: ("int4", "float16")},
     ),
     "DIV": TfliteOperator(
         convert_div,
         "DivOptions",
-        f"broadcasting; {_CLAMPS}; int8: small quotients are zero, a divisor of zero is one step",
+        f"broadcasting; {_CLAMPS}; small quotients of int8 are zero; a divisor of zero is one step, or one",
+        types=_BOTH_AND_INT32,
         int8_cost_ms=1.0,
+    ),
+    "DYNAMIC_UPDATE_SLICE": TfliteOperator(
+        convert_update_slice,
+        limits="a start from which the update leaves means the nearest; tflm: neither int64 nor bool",
+        types=_MOVED,
+        indices=2,
+        cost_ms=2.0,
+        absent={Numerics.TFLM: ("int64", "bool")},
     ),
     "ELU": TfliteOperator(partial(convert_unary, operation=TflElu(), int8=tables.elu), int8_cost_ms=5.0),
     "EMBEDDING_LOOKUP": TfliteOperator(
@@ -285,19 +379,44 @@ OPERATORS: dict[str, TfliteOperator] = {
     "EQUAL": TfliteOperator(
         convert_comparison,
         limits=f"broadcasting; {_OF_BELOW_ONE}",
-        types=(*_NUMBERS, "bool"),
+        types=(*_BUT_INT16, "bool"),
         int8_cost_ms=1.0,
     ),
     "EXP": TfliteOperator(
-        partial(convert_unary, operation=Exp(), int8=tables.exponential),
+        partial(convert_unary, operation=Exp(), int8=tables.exponential, int16=interpolated16(exponential)),
         limits="tflm: float32 alone",
         int8_cost_ms=5.0,
         absent=_FLOAT_IN_TFLM,
+        types=_ACTIVATIONS,
     ),
     "EXPAND_DIMS": TfliteOperator(
-        convert_expand_dims, limits=f"constant axis; {_FEW_MOVED}", types=_MOVED, absent=_MOVED_IN_TFLM
+        convert_expand_dims,
+        limits=f"constant axis; {_ALSO_INT16_MOVED}",
+        types=_MOVED,
+        absent=_ALSO_INT16_MOVED_IN_TFLM,
+    ),
+    "FILL": TfliteOperator(
+        convert_fill,
+        limits="constant shape; not with tflm",
+        types=_MOVED,
+        indices=0,
+        input_at=1,
+        cost_ms=1.5,
+        absent={Numerics.TFLM: _MOVED},
     ),
     "FLOOR": TfliteOperator(partial(convert_unary, operation=Floor()), types=_FLOAT, absent=_FLOAT_ALONE),
+    "FLOOR_DIV": TfliteOperator(
+        partial(convert_plain_binary, operation=TflFloorDiv(), dtypes=(ir.DType.I32,)),
+        limits="broadcasting; int8 and int16: of raw values; a divisor of zero is one; tflm: float32 alone",
+        types=(*_ACTIVATIONS, "int32"),
+        absent={Numerics.TFLM: ("int8", "int16", "int32")},
+    ),
+    "FLOOR_MOD": TfliteOperator(
+        partial(convert_plain_binary, operation=TflFloorMod(), dtypes=(ir.DType.I32, ir.DType.I64)),
+        limits="broadcasting; int8 and int16: of raw values; a divisor of zero is one; tflm: float32 alone",
+        types=_NUMBERS,
+        absent={Numerics.TFLM: ("int8", "int16", "int32", "int64")},
+    ),
     "FULLY_CONNECTED": TfliteOperator(
         convert_fully_connected,
         "FullyConnectedOptions",
@@ -306,6 +425,7 @@ OPERATORS: dict[str, TfliteOperator] = {
         scale_cost_ms=0.7,  # each is fitted to double precision
         hybrid=_HYBRID,
         narrow_weights=_INT4,
+        types=_ACTIVATIONS,
     ),
     "GATHER": TfliteOperator(
         convert_gather,
@@ -316,39 +436,55 @@ OPERATORS: dict[str, TfliteOperator] = {
         cost_ms=1.5,
         absent=_MOVED_IN_TFLM,
     ),
+    "GATHER_ND": TfliteOperator(
+        convert_gather_nd,
+        limits=f"indices int32 or int64; one that is outside means the nearest; {_FEW_MOVED}",
+        types=_MOVED,
+        indices=1,
+        cost_ms=1.5,
+        absent=_MOVED_IN_TFLM,
+    ),
     "GELU": TfliteOperator(
         convert_gelu,
         "GeluOptions",
         "as defined, or approximated by tanh; not with tflm",
         int8_cost_ms=5.0,
-        absent=_NOT_IN_TFLM,
+        absent={Numerics.TFLM: _ACTIVATIONS},
+        types=_ACTIVATIONS,
     ),
     "GREATER": TfliteOperator(
-        convert_comparison, limits=f"broadcasting; {_OF_BELOW_ONE}", types=_NUMBERS, int8_cost_ms=1.0
+        convert_comparison, limits=f"broadcasting; {_OF_BELOW_ONE}", types=_BUT_INT16, int8_cost_ms=1.0
     ),
     "GREATER_EQUAL": TfliteOperator(
-        convert_comparison, limits=f"broadcasting; {_OF_BELOW_ONE}", types=_NUMBERS, int8_cost_ms=1.0
+        convert_comparison, limits=f"broadcasting; {_OF_BELOW_ONE}", types=_BUT_INT16, int8_cost_ms=1.0
     ),
     "HARD_SWISH": TfliteOperator(
         partial(convert_unary, operation=TflHardSwish(), int8=tables.hard_swish),
         limits="int8: input scale at most 128 times the output's",
         int8_cost_ms=0.6,
     ),
+    "IF": TfliteOperator(
+        convert_if, "IfOptions", "results of fixed shapes", types=(*_MOVED, "uint8"), cost_ms=1.0
+    ),
     "L2_NORMALIZATION": TfliteOperator(
         convert_l2_normalization, "L2NormOptions", "last axis; no fused activation", types=_FLOAT, cost_ms=2.0
     ),
-    "LEAKY_RELU": TfliteOperator(convert_leaky_relu, "LeakyReluOptions", int8_cost_ms=0.4),
+    "L2_POOL_2D": TfliteOperator(convert_l2_pool, "Pool2DOptions", _CLAMPS, types=_FLOAT, cost_ms=2.0),
+    "LEAKY_RELU": TfliteOperator(
+        convert_leaky_relu, "LeakyReluOptions", int8_cost_ms=0.4, types=_ACTIVATIONS
+    ),
     "LESS": TfliteOperator(
-        convert_comparison, limits=f"broadcasting; {_OF_BELOW_ONE}", types=_NUMBERS, int8_cost_ms=1.0
+        convert_comparison, limits=f"broadcasting; {_OF_BELOW_ONE}", types=_BUT_INT16, int8_cost_ms=1.0
     ),
     "LESS_EQUAL": TfliteOperator(
-        convert_comparison, limits=f"broadcasting; {_OF_BELOW_ONE}", types=_NUMBERS, int8_cost_ms=1.0
+        convert_comparison, limits=f"broadcasting; {_OF_BELOW_ONE}", types=_BUT_INT16, int8_cost_ms=1.0
     ),
     "LOG": TfliteOperator(
-        partial(convert_unary, operation=Log(), int8=tables.logarithm),
+        partial(convert_unary, operation=Log(), int8=tables.logarithm, int16=interpolated16(logarithm)),
         limits="tflm: float32 alone",
         int8_cost_ms=5.0,
         absent=_FLOAT_IN_TFLM,
+        types=_ACTIVATIONS,
     ),
     "LOGICAL_AND": TfliteOperator(
         partial(convert_logical, operation=LogicalAnd()), limits="broadcasting", types=("bool",)
@@ -358,9 +494,10 @@ OPERATORS: dict[str, TfliteOperator] = {
         partial(convert_logical, operation=LogicalOr()), limits="broadcasting", types=("bool",)
     ),
     "LOGISTIC": TfliteOperator(
-        partial(convert_unary, operation=Sigmoid(), int8=tables.logistic),
+        partial(convert_unary, operation=Sigmoid(), int8=tables.logistic, int16=sigmoid16),
         limits="int8: output scale 1/256 with any zero point (litert-ref), zero point -128 with any scale (tflm)",
         int8_cost_ms=5.0,
+        types=_ACTIVATIONS,
     ),
     "LOG_SOFTMAX": TfliteOperator(
         convert_log_softmax,
@@ -373,9 +510,16 @@ OPERATORS: dict[str, TfliteOperator] = {
         types=_NUMBERS,
     ),
     "MAX_POOL_2D": TfliteOperator(
-        partial(convert_pool, kind=MaxPool2d), "Pool2DOptions", _POOLS, cost_ms=2.0
+        partial(convert_pool, kind=MaxPool2d), "Pool2DOptions", _POOLS, cost_ms=2.0, types=_ACTIVATIONS
     ),
-    "MEAN": TfliteOperator(convert_mean, "ReducerOptions", "constant axes", cost_ms=2.0),
+    "MEAN": TfliteOperator(
+        convert_mean,
+        "ReducerOptions",
+        f"constant axes; int32 and int64 truncate; {_ALSO_INT16_MOVED}",
+        cost_ms=2.0,
+        types=_NUMBERS,
+        absent={Numerics.TFLM: ("int32", "int64")},
+    ),
     "MINIMUM": TfliteOperator(
         partial(convert_extremum, operation=Minimum()),
         limits="broadcasting; int8: of raw values",
@@ -390,7 +534,7 @@ OPERATORS: dict[str, TfliteOperator] = {
         absent=_MOVED_IN_TFLM,
     ),
     "MUL": TfliteOperator(
-        partial(convert_binary, operation=Mul(), wrapping=WrappingMul(), int8=product_form),
+        partial(convert_binary, operation=Mul(), wrapping=WrappingMul(), quantised=product_form),
         "MulOptions",
         f"broadcasting; {_CLAMPS}; int32 and int64 wrap; tflm: not int64",
         types=_NUMBERS,
@@ -398,15 +542,26 @@ OPERATORS: dict[str, TfliteOperator] = {
         int8_cost_ms=1.2,
     ),
     "NEG": TfliteOperator(
-        partial(convert_unary, operation=Negate(), int8=tables.negate),
+        partial(convert_unary, operation=Negate(), int8=tables.negate, integers=emit_negated),
         limits="int8: of raw values; tflm: float32 alone",
-        absent=_FLOAT_IN_TFLM,
+        types=_BUT_INT16,
+        absent={Numerics.TFLM: ("int8", "int32", "int64")},
     ),
     "NOT_EQUAL": TfliteOperator(
         convert_comparison,
         limits=f"broadcasting; {_OF_BELOW_ONE}",
-        types=(*_NUMBERS, "bool"),
+        types=(*_BUT_INT16, "bool"),
         int8_cost_ms=1.0,
+    ),
+    "ONE_HOT": TfliteOperator(
+        convert_one_hot,
+        "OneHotOptions",
+        "constant depth; indices int32 or int64; not with tflm",
+        types=_BUT_INT16_MOVED,
+        indices=0,
+        input_at=2,
+        cost_ms=1.0,
+        absent={Numerics.TFLM: _BUT_INT16_MOVED},
     ),
     "PACK": TfliteOperator(
         convert_pack, "PackOptions", "operands quantised as the result is", cost_ms=1.5, types=_NUMBERS
@@ -426,7 +581,7 @@ OPERATORS: dict[str, TfliteOperator] = {
         absent={Numerics.TFLM: ("int64", "bool")},
     ),
     "POW": TfliteOperator(
-        partial(convert_float_binary, operation=Pow()),
+        partial(convert_plain_binary, operation=Pow()),
         limits="broadcasting; not with tflm",
         types=_FLOAT,
         absent=_NOT_IN_TFLM,
@@ -434,42 +589,89 @@ OPERATORS: dict[str, TfliteOperator] = {
     "PRELU": TfliteOperator(convert_prelu, limits="a slope that broadcasts to the input", int8_cost_ms=2.0),
     "QUANTIZE": TfliteOperator(
         convert_quantize,
-        limits="to int8 or uint8; to uint8 from int8 alone with tflm",
-        types=("int8", "uint8", "float32"),
-        absent={Numerics.TFLM: ("float32 to uint8", "uint8 to uint8")},
+        limits="to int8, uint8 or int16, but from int16 to uint8; tflm: to uint8 from int8 alone, from uint8 to int8",
+        types=("int8", "uint8", "int16", "float32"),
+        absent={
+            Numerics.LITERT_REF: ("int16 to uint8",),
+            Numerics.TFLM: ("float32 to uint8", "uint8 to uint8", "int16 to uint8", "uint8 to int16"),
+        },
     ),
     "READ_VARIABLE": TfliteOperator(
         convert_read_variable, limits="of a variable that is assigned, in a run or once", types=_KEPT
     ),
+    "REDUCE_ALL": TfliteOperator(
+        partial(convert_truths, kind=ReduceAll),
+        "ReducerOptions",
+        "constant axes",
+        types=("bool",),
+        cost_ms=2.0,
+    ),
+    "REDUCE_ANY": TfliteOperator(
+        partial(convert_truths, kind=ReduceAny),
+        "ReducerOptions",
+        "constant axes; not with tflm",
+        types=("bool",),
+        cost_ms=2.0,
+        absent={Numerics.TFLM: ("bool",)},
+    ),
     "REDUCE_MAX": TfliteOperator(
         partial(convert_reduced_extremum, kind=ReduceMax),
         "ReducerOptions",
-        "constant axes; int8: input and output quantised alike",
+        f"constant axes; int8: input and output quantised alike; {_FEW_MOVED}",
         cost_ms=2.0,
+        types=_NUMBERS,
+        absent={Numerics.TFLM: ("int16", "int32", "int64")},
     ),
     "REDUCE_MIN": TfliteOperator(
         partial(convert_reduced_extremum, kind=ReduceMin),
         "ReducerOptions",
-        "constant axes; int8: input and output quantised alike",
+        f"constant axes; int8: input and output quantised alike; {_FEW_MOVED}",
         cost_ms=2.0,
+        types=_NUMBERS,
+        absent={Numerics.TFLM: ("int16", "int32", "int64")},
     ),
-    "RELU": TfliteOperator(convert_relu),
-    "RELU6": TfliteOperator(convert_relu),
+    "REDUCE_PROD": TfliteOperator(
+        convert_product,
+        "ReducerOptions",
+        "constant axes; int32 and int64 wrap; not with tflm",
+        types=("float32", "int32", "int64"),
+        cost_ms=2.0,
+        absent={Numerics.TFLM: ("float32", "int32", "int64")},
+    ),
+    "RELU": TfliteOperator(convert_relu, types=_ACTIVATIONS),
+    "RELU6": TfliteOperator(convert_relu, types=_ACTIVATIONS),
     "RELU_0_TO_1": TfliteOperator(convert_relu, limits="not with tflm", absent=_NOT_IN_TFLM),
     "RELU_N1_TO_1": TfliteOperator(convert_relu, limits="not with tflm", absent=_NOT_IN_TFLM),
     "RESHAPE": TfliteOperator(convert_reshape, "ReshapeOptions", "constant shape", types=_MOVED),
     "RESIZE_BILINEAR": TfliteOperator(
-        partial(convert_resize, kind=TflResizeBilinear), "ResizeBilinearOptions", _RESIZED, cost_ms=2.0
+        partial(convert_resize, kind=TflResizeBilinear),
+        "ResizeBilinearOptions",
+        _RESIZED,
+        cost_ms=2.0,
+        types=_ACTIVATIONS,
+        absent=_NO_INT16_IN_TFLM,
     ),
     "RESIZE_NEAREST_NEIGHBOR": TfliteOperator(
-        partial(convert_resize, kind=TflResizeNearest), "ResizeNearestNeighborOptions", _RESIZED, cost_ms=1.5
+        partial(convert_resize, kind=TflResizeNearest),
+        "ResizeNearestNeighborOptions",
+        _RESIZED,
+        cost_ms=1.5,
+        types=_ACTIVATIONS,
     ),
     "REVERSE_V2": TfliteOperator(
         convert_reverse, "ReverseV2Options", "constant axes", cost_ms=1.5, types=_MOVED
     ),
     "ROUND": TfliteOperator(partial(convert_unary, operation=TflRound()), types=_FLOAT, absent=_FLOAT_ALONE),
     "RSQRT": TfliteOperator(
-        partial(convert_unary, operation=Rsqrt(), int8=tables.reciprocal_square_root), int8_cost_ms=10.0
+        partial(
+            convert_unary,
+            operation=Rsqrt(),
+            int8=tables.reciprocal_square_root,
+            int16=interpolated16(reciprocal_square_root),
+        ),
+        int8_cost_ms=10.0,
+        types=_ACTIVATIONS,
+        absent=_NO_INT16_IN_TFLM,
     ),
     "SELECT": TfliteOperator(
         convert_select,
@@ -480,13 +682,16 @@ OPERATORS: dict[str, TfliteOperator] = {
     ),
     "SELECT_V2": TfliteOperator(
         convert_select,
-        limits=f"broadcasting; {_FEW_MOVED}",
+        limits=f"broadcasting; {_ALSO_INT16_MOVED}",
         types=(*_NUMBERS, "bool"),
         input_at=1,
         absent={Numerics.TFLM: ("int32", "int64", "bool")},
     ),
     "SIGN": TfliteOperator(
-        partial(convert_unary, operation=TflSign()), limits="not with tflm", types=_FLOAT, absent=_NOT_IN_TFLM
+        partial(convert_unary, operation=TflSign(), integers=emit_sign),
+        limits="not with tflm",
+        types=("float32", "int32"),
+        absent={Numerics.TFLM: ("float32", "int32")},
     ),
     "SIN": TfliteOperator(partial(convert_unary, operation=Sin()), types=_FLOAT, absent=_FLOAT_ALONE),
     "SLICE": TfliteOperator(
@@ -501,6 +706,7 @@ OPERATORS: dict[str, TfliteOperator] = {
         "SoftmaxOptions",
         "last axis; int8: output scale 1/256, zero point -128, at most 4095 values a row",
         cost_ms=2.5,
+        types=_ACTIVATIONS,
     ),
     "SPACE_TO_BATCH_ND": TfliteOperator(
         convert_space_to_batch,
@@ -514,7 +720,7 @@ OPERATORS: dict[str, TfliteOperator] = {
         "SpaceToDepthOptions",
         _FEW_MOVED,
         cost_ms=1.5,
-        types=_NUMBERS,
+        types=_BUT_INT16,
         absent=_MOVED_IN_TFLM,
     ),
     "SPLIT": TfliteOperator(
@@ -556,18 +762,26 @@ OPERATORS: dict[str, TfliteOperator] = {
         absent=_NO_INT64_IN_TFLM,
     ),
     "SUB": TfliteOperator(
-        partial(convert_binary, operation=Sub(), wrapping=WrappingSub(), int8=sum_form),
+        partial(convert_binary, operation=Sub(), wrapping=WrappingSub(), quantised=sum_form),
         "SubOptions",
         f"broadcasting; {_CLAMPS}; int32 and int64 wrap; tflm: not int64",
         types=_NUMBERS,
         absent=_NO_INT64_IN_TFLM,
         int8_cost_ms=1.4,
     ),
-    "SUM": TfliteOperator(convert_sum, "ReducerOptions", "constant axes", cost_ms=2.0),
+    "SUM": TfliteOperator(
+        convert_sum,
+        "ReducerOptions",
+        f"constant axes; int32 and int64 wrap; {_FEW_MOVED}",
+        cost_ms=2.0,
+        types=_BUT_INT16,
+        absent={Numerics.TFLM: ("int32", "int64")},
+    ),
     "TANH": TfliteOperator(
-        partial(convert_unary, operation=Tanh(), int8=tables.tanh),
+        partial(convert_unary, operation=Tanh(), int8=tables.tanh, int16=sigmoid16),
         limits="tflm: the result is taken to have scale 1/128 and zero point 0, as its kernel does",
         int8_cost_ms=5.0,
+        types=_ACTIVATIONS,
     ),
     "TILE": TfliteOperator(
         convert_tile,
@@ -576,12 +790,21 @@ OPERATORS: dict[str, TfliteOperator] = {
         types=_MOVED,
         absent={Numerics.TFLM: _MOVED},
     ),
+    "TOPK_V2": TfliteOperator(
+        convert_top_k,
+        "TopKV2Options",
+        "constant count; raw values; not with tflm",
+        types=_NUMBERS,
+        results=("int32",),
+        cost_ms=3.0,
+        absent={Numerics.TFLM: _NUMBERS},
+    ),
     "TRANSPOSE": TfliteOperator(
         convert_transpose,
-        limits=f"constant permutation; {_FEW_MOVED}",
+        limits=f"constant permutation; {_ALSO_INT16_MOVED}",
         cost_ms=1.5,
         types=_MOVED,
-        absent=_MOVED_IN_TFLM,
+        absent=_ALSO_INT16_MOVED_IN_TFLM,
     ),
     "TRANSPOSE_CONV": TfliteOperator(
         convert_transpose_conv,
@@ -590,6 +813,7 @@ OPERATORS: dict[str, TfliteOperator] = {
         cost_ms=2.5,
         hybrid=_HYBRID_INT8,
         input_at=2,
+        types=_ACTIVATIONS,
     ),
     "UNIDIRECTIONAL_SEQUENCE_LSTM": TfliteOperator(
         convert_lstm,
@@ -604,10 +828,17 @@ OPERATORS: dict[str, TfliteOperator] = {
         "UnpackOptions",
         "results quantised as the operand is; tflm: not bool",
         cost_ms=1.5,
-        types=(*_BOTH_AND_INT32, "bool"),
+        types=(*_ACTIVATIONS, "int32", "bool"),
         absent={Numerics.TFLM: ("bool",)},
     ),
     "VAR_HANDLE": TfliteOperator(convert_nothing, types=("resource",)),
+    "WHILE": TfliteOperator(
+        convert_while,
+        "WhileOptions",
+        "a number of turns that constants say, at most 65,536; operands of fixed shapes",
+        types=(*_MOVED, "uint8"),
+        cost_ms=1.0,
+    ),
 }
 
 SUPPORTED = tuple(SupportedOperator(name, row.types, row.limits) for name, row in OPERATORS.items())

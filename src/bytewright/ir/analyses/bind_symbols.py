@@ -20,21 +20,19 @@ Binding = Mapping[str, ir.Extent]
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A function with what it says of its scalars, gathered once for all calls of it and in it.
-
-    Attributes:
-        symbols: Extents that it is given, by name.
-        ranges: Of its variables, as far as they are known.
-    """
+    """A function with what it says of its scalars, found out when it is asked for, and once."""
 
     function: ir.PrimFunc
-    symbols: Mapping[str, ir.Symbol]
-    ranges: Mapping[str, Range]
 
+    @property
+    def symbols(self) -> Mapping[str, ir.Symbol]:
+        """Extents that it is given, by name."""
+        return symbols_of(self.function)
 
-def known_of(function: ir.PrimFunc) -> Known:
-    """What is known of the scalars of a function."""
-    return Known(function, symbols_of(function), ranges_of(function))
+    @property
+    def ranges(self) -> Mapping[str, Range]:
+        """Of its variables, as far as they are known."""
+        return ranges_of(self.function)
 
 
 def binding_at(callee: Known, call: ir.Call, caller: Known) -> Binding:

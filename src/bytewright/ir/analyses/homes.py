@@ -7,9 +7,8 @@ and a view is its operand. A value lives where it was computed and is lent to th
 it, as long as a pool is left; where none is, a `device_copy` is missing. That is the whole rule: `plan_devices` makes
 it true with as few copies as it can, and the verifier looks whether it is.
 
-An input or output of the model without a scope is the application's, who may have it wherever the default device
-reaches; with a scope it is planned like any other value. Where no device could copy it from all of these memories, the
-application is told which of them are left.
+An input or output of the model without a scope is the application's, who has it where all reach who touch it, and is
+told so, or wherever the default device reaches; with a scope it is planned like any other value.
 """
 
 from __future__ import annotations
@@ -57,6 +56,15 @@ class Pools:
         if self.is_told or given == self.input:
             reached |= given << len(self._given)
         return reached
+
+    def with_room(self, size_bytes: int) -> int:
+        """All places but memories of the application that are smaller; all of them where none has room."""
+        small = sum(
+            bit | bit << len(self._given)
+            for name, bit in self._given.items()
+            if (held := self.target.memory(name).size_bytes) is not None and held < size_bytes
+        )
+        return ~0 if small == self.input | self.output else ~small
 
     def of_device(self, device: str | None) -> int:
         """What a device may use; nothing without one."""

@@ -243,6 +243,11 @@ def rt_powf(left: float, right: float) -> float:
         return rt_f32(float(np.float64(left) ** np.float64(right)))
 
 
+def rt_fmodf(left: float, right: float) -> float:
+    """C's `fmodf`, which is exact."""
+    return math.fmod(left, right) if math.isfinite(left) and right != 0 else math.nan
+
+
 def rt_fmaf(left: float, right: float, addend: float) -> float:
     """C's `fmaf`: the product of two float32 is exact in double, and their sum is rounded once.
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from bytewright import ir
-from bytewright.ir.analyses.bind_symbols import Known, known_of
+from bytewright.ir.analyses.bind_symbols import Known
 from bytewright.target.model import Target
 
 # Codes of what may be wrong with a program: it breaks a rule, reads what nothing wrote, or has no C text yet.
@@ -55,7 +55,7 @@ class ModuleIndex:
         """The index of a module."""
         functions = (*module.entries, *reversed(module.kernels))  # of two with one name, the first kernel
         return ModuleIndex(
-            {function.name: known_of(function) for function in functions},
+            {function.name: Known(function) for function in functions},
             {kernel.name: position for position, kernel in enumerate(module.kernels)},
             frozenset(entry.name for entry in module.entries),
             {constant.buffer.name: constant for constant in module.constant_buffers},

@@ -1,1 +1,1 @@
-"""Operators that C functions of the application compute: what the user says of them, and the calls."""
+"""Calls of the C functions of the application that compute operators."""

@@ -3,7 +3,7 @@
 Neighbours along the last axis are lanes, where a tensor's other axes are merged into it as far as all of them allow.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from bytewright import ir
 from bytewright.ir.walk import evaluated, walk_expression
@@ -25,6 +25,7 @@ def write_elementwise(
     types: Types,
     constants: Constants,
     features: Collection[str],
+    left_out: Mapping[str, str],
 ) -> KernelBuilder:
     """The kernel of a group that is nothing but element-wise operators: of vectors, where a core has those it needs.
 
@@ -34,13 +35,14 @@ def write_elementwise(
         types: Types of all tensors of the graph.
         constants: The graph's constants by name.
         features: What the core has.
+        left_out: Ways that are not taken, with the reason.
     """
     reasons: list[str] = []
     units = {each.name: each.unit for each in instruction_sets(features) if each.unit is not None}
     merged = merge_axes(group, types, constants) if units else (types, constants)
     for set_name, unit in units.items():
         kernel, name = new_kernel(), f"{set_name}.elementwise"
-        reason = _write_in_lanes(kernel, Epilogue(kernel, group, *merged), unit)
+        reason = left_out.get(name) or _write_in_lanes(kernel, Epilogue(kernel, group, *merged), unit)
         if reason is None:
             kernel.template = name
             break

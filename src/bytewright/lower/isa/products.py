@@ -23,7 +23,8 @@ class Products:
         width: The vectors of sums.
         sums: Type of a sum.
         group: Products that are added to a sum at once.
-        element: Type of activations and weights in memory.
+        element: Type of activations in memory.
+        weight: Type of weights in memory.
         held: Type of activations as they are multiplied, and of a copy of them.
         filter: Type of weights as they are multiplied.
         c_type: C type of a register with a group for each lane.
@@ -36,6 +37,7 @@ class Products:
     sums: ir.DType
     group: int
     element: ir.DType
+    weight: ir.DType
     held: ir.DType
     filter: ir.DType
     c_type: str
@@ -90,6 +92,8 @@ class Products:
             units=units,
             lanes=self.width.lanes,
             element=self.element,
+            weight=self.weight,
+            sums=self.sums,
             held=self.held,
             offset=self.offset,
             group=self.group,
@@ -148,13 +152,13 @@ class Products:
     def load(self, text: str) -> ir.Instruction:
         """Weights that lie one after another."""
         size, dtype, _ = self.filters
-        widened = "" if dtype is self.element else f", as {dtype.value}"
+        widened = "" if dtype is self.weight else f", as {dtype.value}"
         return lane_wise(
             f"{self.width.prefix}_load_{self.noun}",
             size,
             (
                 register_parameter("values", *self.filters, WRITE),
-                memory_parameter("elements", size, self.element),
+                memory_parameter("elements", size, self.weight),
             ),
             lambda given: ir.cast(given[0], dtype),
             text,

@@ -136,6 +136,8 @@ def _depthwise_declines(unit: VectorUnit) -> Decline:
         multiplier = template.constant(1).shape[-1]
         if multiplier != 1:
             return f"each channel of the input has {multiplier} of the result"
+        if template.type(1).dtype not in unit.loads:
+            return f"there is no vector of {template.type(1).dtype.value}"
         return _declines(unit, _ADD, _MUL)(template, operation)
 
     return why
@@ -145,9 +147,9 @@ def _declines(unit: VectorUnit, *operators: ir.BinaryOperator) -> Decline:
     """Why the results of a reduction by some operations are no vectors."""
 
     def why(template: Template, operation: ir.Operation) -> str | None:
-        del operation
         dtype = template.type(0).dtype
-        kept = computed_on(dtype)
+        is_depthwise = isinstance(operation, DepthwiseConv2d)
+        kept = template.result_type.dtype if is_depthwise else computed_on(dtype)
         if dtype not in unit.loads or kept not in unit.broadcasts:
             return f"there is no vector of {dtype.value}"
         for operator in operators:

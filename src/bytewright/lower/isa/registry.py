@@ -1,6 +1,6 @@
 """The instruction sets that kernels are written for, best first, and how one is chosen."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from bytewright.lower.isa.dsp import DSP
 from bytewright.lower.isa.instruction_set import InstructionSet, IsaTemplate
@@ -18,13 +18,18 @@ def instruction_sets(features: Collection[str]) -> tuple[InstructionSet, ...]:
     return tuple(each for each in INSTRUCTION_SETS if each.features <= set(features))
 
 
-def choose(template: Template, features: Collection[str]) -> tuple[IsaTemplate | None, tuple[str, ...]]:
-    """The first template that takes the anchor; None if none does. And why those before it declined."""
+def choose(
+    template: Template, features: Collection[str], left_out: Mapping[str, str]
+) -> tuple[IsaTemplate | None, tuple[str, ...]]:
+    """The first template that takes the anchor; None if none does. And why those before it declined.
+
+    Templates that are left out are named with the reason.
+    """
     operation = template.anchor.operation
     reasons: list[str] = []
     for each in instruction_sets(features):
         for candidate in each.templates.get(type(operation), ()):
-            reason = candidate.declines(template, operation)
+            reason = left_out.get(candidate.name) or candidate.declines(template, operation)
             if reason is None:
                 return candidate, tuple(reasons)
             reasons.append(f"not by {candidate.name}: {reason}")

@@ -14,7 +14,9 @@ class Tile:
     Attributes:
         units: Vectors of which so many first lanes are loaded and stored.
         lanes: Output channels of a vector.
-        element: Type of activations and weights.
+        element: Type of activations.
+        weight: Type of weights.
+        sums: Type of a sum.
         held: Type in which a copy of activations is held.
         offset: What is added to the activations: with 128 they are unsigned bytes.
         group: Products that are added into a lane at once: so many activations, one after another.
@@ -33,6 +35,8 @@ class Tile:
     units: Callable[[int], VectorUnit]
     lanes: int
     element: ir.DType
+    weight: ir.DType
+    sums: ir.DType
     held: ir.DType
     offset: int
     group: int

@@ -45,6 +45,7 @@ class Width:
             ("double_round_wide", "value"): every,
             ("double_round_wide", "shift"): (0, 31),
             ("high_multiply_wide", "value"): every,
+            ("scale_high", "shift"): (1, 30),
             ("float_round", "value"): (-(2**16), 2**16),
             ("float_round_signed", "value"): (-(2**16), 2**16),
             ("float_sum", "left"): ir.DType.I8.bounds,

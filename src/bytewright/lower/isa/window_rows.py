@@ -4,6 +4,7 @@ The copy is as wide as the windows of one row of the output reach, with zero poi
 computed alike, groups may be read beyond the last element, and what is added to activations is added once.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from bytewright import ir
@@ -20,77 +21,82 @@ class WindowRows:
     """How a copy of the rows under a window is laid out.
 
     Attributes:
-        before: Elements of padding in front of a row of the input.
-        content: Elements of the input's row that windows reach.
-        row: Elements of a row of the copy, a multiple of the unit's chunk.
+        convolution: Whose window it is.
+        tile: Type of the copy, its chunk, and what fills one.
+        pitch: Elements of the copy for each column of the input.
+        extra: Elements behind the last column that may be read.
     """
 
     convolution: Convolution
-    unit: Tile
-    before: int
-    content: int
-    row: int
+    tile: Tile
+    pitch: int
+    extra: int = 0
 
-    def write(self, n: ir.Expr, y: ir.Expr) -> ir.Buffer:
-        """Writes the copy for a row of the output; returns it, [rows of the window, elements]."""
-        convolution, unit = self.convolution, self.unit
-        body, window = convolution.template.body, convolution.window
-        held = unit.held
-        buffer = ir.Buffer("rows", (window.rows.kernel, self.row), held, ALIGNMENT)
-        rows = body.allocate(buffer, ir.Storage(ir.GLOBAL))
+    @property
+    def _reach(self) -> int:
+        """Columns that the windows of a row of the output reach."""
+        columns = self.convolution.window.columns
+        return (columns.out - 1) * columns.stride + (columns.kernel - 1) * columns.dilation + 1
+
+    @property
+    def before(self) -> int:
+        """Columns of padding in front of a row of the input."""
+        return min(
+            self.convolution.window.columns.pad_before, self._reach
+        )  # a pad may be wider than all of it
+
+    @property
+    def content(self) -> int:
+        """Columns of the input's row that windows reach."""
+        return min(self.convolution.window.columns.size, self._reach - self.before)
+
+    @property
+    def row(self) -> int:
+        """Elements of a row of the copy: whole chunks."""
+        return -(-(self._reach * self.pitch + self.extra) // self.tile.chunk) * self.tile.chunk
+
+    def allocate(self) -> ir.Buffer:
+        """The copy, [rows of the window, elements]."""
+        shape = (self.convolution.window.rows.kernel, self.row)
+        buffer = ir.Buffer("rows", shape, self.tile.held, ALIGNMENT)
+        return self.convolution.template.body.allocate(buffer, ir.Storage(ir.GLOBAL))
+
+    def write(self, rows: ir.Buffer, y: ir.Expr, copy: Callable[[ir.Expr, ir.Expr], None]) -> None:
+        """Writes the copy for a row of the output.
+
+        Args:
+            rows: As `allocate` gives it, or larger.
+            y: The row of the output.
+            copy: Writes the copy of a row that the input has, given its number in the window and that in the input:
+                `content` columns, behind `before` of them.
+        """
+        body, window = self.convolution.template.body, self.convolution.window
         body.note("copy the rows of the input under the window, with zero points around them")
         with counted(body, "ky", window.rows.kernel) as ky:
             iy = named(body, "iy", window.rows.tap(y, ky))
             inside = window.rows.contains(iy, ky)
             if inside == ir.TRUE:
-                self._copy(rows, ky, n, iy)
-                return rows
+                self._write_row(rows, ky, iy, copy)
+                return
             with body.if_(inside):
-                self._copy(rows, ky, n, iy)
+                self._write_row(rows, ky, iy, copy)
             with body.else_():
                 self._fill(rows, ky, 0, self.row)
-        return rows
 
-    def _copy(self, rows: ir.Buffer, ky: ir.Expr, n: ir.Expr, iy: ir.Expr) -> None:
-        """A row that the input has: the ends first, whole chunks of them, then what lies between over these."""
-        convolution, unit = self.convolution, self.unit
-        body, chunk = convolution.template.body, unit.chunk
-        self._fill(rows, ky, 0, self.before)
-        self._fill(rows, ky, (self.before + self.content) // chunk * chunk, self.row)
-        width = convolution.window.columns.size * convolution.in_channels
-        source = body.view("source", region(convolution.input, n, iy, 0, 0), unit.element, width)
-        whole, rest = divmod(self.content, chunk)
-        if whole:
-            with counted(body, "chunk", whole) as index:
-                first = index * chunk
-                body.execute(unit.copies(chunk), region(rows, ky, first + self.before), region(source, first))
-        if rest:
-            first = whole * chunk
-            body.execute(unit.copies(rest), region(rows, ky, first + self.before), region(source, first))
+    def _write_row(
+        self, rows: ir.Buffer, ky: ir.Expr, iy: ir.Expr, copy: Callable[[ir.Expr, ir.Expr], None]
+    ) -> None:
+        """The ends first, whole chunks of them, then what lies between over these."""
+        self._fill(rows, ky, 0, self.before * self.pitch)
+        self._fill(rows, ky, (self.before + self.content) * self.pitch, self._reach * self.pitch + self.extra)
+        copy(ky, iy)
 
     def _fill(self, rows: ir.Buffer, ky: ir.Expr, begin: int, end: int) -> None:
-        """Zero points from one element, the first of a chunk, to another one or some more."""
-        body, unit = self.convolution.template.body, self.unit
-        count = -(-(end - begin) // unit.chunk)
-        if count <= 0:
+        """Zero points from one element to before another one, and in whole chunks around these."""
+        if begin >= end:
             return
-        value = self.convolution.zero_point + unit.offset
-        zero = ir.const(value, ir.DType.I32 if unit.held.is_integer else unit.held)
-        with counted(body, "chunk", count) as index:
-            body.execute(unit.fill, region(rows, ky, index * unit.chunk + begin), zero)
-
-
-def window_rows(convolution: Convolution, unit: Tile) -> WindowRows:
-    """The layout for a convolution."""
-    columns, depth = convolution.window.columns, convolution.in_channels
-    reach = (columns.out - 1) * columns.stride + (columns.kernel - 1) * columns.dilation + 1
-    before = min(columns.pad_before, reach)  # a pad may be wider than all that windows reach
-    content = min(columns.size, reach - before)
-    elements = reach * depth + unit.group - 1
-    return WindowRows(
-        convolution,
-        unit,
-        before * depth,
-        content * depth,
-        -(-elements // unit.chunk) * unit.chunk,
-    )
+        body, tile = self.convolution.template.body, self.tile
+        first = begin // tile.chunk
+        value = ir.const(self.convolution.zero_point + tile.offset, tile.sums)
+        with counted(body, "chunk", -(-end // tile.chunk) - first) as index:
+            body.execute(tile.fill, region(rows, ky, (index + first) * tile.chunk), value)

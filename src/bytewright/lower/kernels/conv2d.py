@@ -46,7 +46,7 @@ def _is_narrow(convolution: Convolution) -> bool:
 
 
 def _is_small_patch(convolution: Convolution) -> bool:
-    patch_bytes = convolution.window.num_taps * convolution.in_channels
+    patch_bytes = convolution.window.num_taps * convolution.in_channels * convolution.dtype.size_bytes
     return (
         convolution.window.num_taps > 1
         and convolution.in_channels < FEW_INPUT_CHANNELS

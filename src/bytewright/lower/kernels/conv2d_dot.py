@@ -1,4 +1,4 @@
-"""int8 conv2d as dot products, a block of output channels at a time.
+"""conv2d of integers as dot products, a block of output channels at a time.
 
 In the interior the input under one row of the window lies in one piece, so each row is one dot product. At the
 border the taps are visited one by one. The two are separate loops: compilers vectorise each, but not both in one.
@@ -15,7 +15,7 @@ from bytewright.ir.expr import equal
 from bytewright.lower.kernels.context import Pixel, accumulated, channel_blocks, counted, named, pixels
 from bytewright.lower.kernels.convolution import ZERO, Convolution
 
-I8, U8, I32 = ir.DType.I8, ir.DType.U8, ir.DType.I32
+U8, I32 = ir.DType.U8, ir.DType.I32
 SHORT_DOT = 16
 
 
@@ -42,22 +42,25 @@ class Block:
         value = self.body.let("value", ir.cast(widened + self.offset, U8) if self.offset else widened)
         for j, total in enumerate(self.sums):
             weight = ir.cast(load(self.filters, index + j * depth), I32)
-            self.body.add_to(total, (), ir.cast(value, I32) * weight)
+            self.body.add_to(total, (), ir.cast(ir.cast(value, I32) * weight, total.dtype))
 
 
 class DotProducts:
     """Weights and bias of a convolution, by blocks of output channels.
 
     Args:
-        convolution: An int8 convolution.
+        convolution: A convolution of integers.
         block: Output channels that are accumulated together.
     """
 
     def __init__(self, convolution: Convolution, block: int) -> None:
         self.convolution = convolution
         self.block = block
-        self.offset = 128 if convolution.template.style.unsigned_activations else 0
-        self.weights = convolution.template.kernel.constant("weights", convolution.weights, I8)
+        are_bytes = convolution.dtype is ir.DType.I8
+        becomes_unsigned = are_bytes and convolution.template.style.unsigned_activations
+        self.offset = -ir.DType.I8.bounds[0] if becomes_unsigned else 0
+        held = convolution.weights_dtype
+        self.weights = convolution.template.kernel.constant("weights", convolution.weights, held)
         self.bias = convolution.bias(self.offset)
 
     def blocks(self, pixel: Pixel, group: ir.Expr = ZERO) -> Iterator[Block]:
@@ -70,8 +73,11 @@ class DotProducts:
         body, per_group = template.body, num_channels // self.convolution.groups
         for first, size in channel_blocks(body, per_group, self.block, accumulated):
             channel = named(body, "channel", group * per_group + first)
-            filters = body.view("filters", region(self.weights, channel, 0), I8, size * depth)
-            sums = [body.scalar(f"acc{j}", I32, self.bias.initial(channel + j)) for j in range(size)]
+            filters = body.view("filters", region(self.weights, channel, 0), self.weights.dtype, size * depth)
+            sums = [
+                body.scalar(f"acc{j}", self.convolution.sums_dtype, self.bias.initial(channel + j))
+                for j in range(size)
+            ]
             yield Block(body, filters, sums, self.offset)
             self._finish(pixel, channel, sums)
 
@@ -164,7 +170,7 @@ def _add_rows(dot: DotProducts, pixel: Pixel) -> None:
     for block in dot.blocks(pixel):
         with counted(body, "ky", window.rows.kernel) as ky:
             first = region(convolution.input, n, window.rows.tap(y, ky), window.columns.tap(x, 0), 0)
-            row = body.view("row", first, I8, row_length)
+            row = body.view("row", first, convolution.dtype, row_length)
             with body.for_("k", 0, row_length) as k:
                 block.multiply_add(load(row, k), ky * row_length + k)
 

@@ -33,10 +33,11 @@ def write_lanes(convolution: Convolution) -> None:
             with body.for_("lane", 0, size, ir.LoopKind.VECTORISED) as lane:
                 body.store(sums, lane, bias.initial(first + lane))
             with visited(convolution, pixel, group) as (activation, index):
-                value = body.let("value", ir.cast(activation, sums.dtype))
+                factors = ir.DType.I32 if sums.dtype.is_integer else sums.dtype
+                value = body.let("value", ir.cast(activation, factors))
                 with body.for_("lane", 0, size, ir.LoopKind.VECTORISED) as lane:
-                    weight = ir.cast(load(weights, index, first + lane), sums.dtype)
-                    body.add_to(sums, lane, value * weight)
+                    weight = ir.cast(load(weights, index, first + lane), factors)
+                    body.add_to(sums, lane, ir.cast(value * weight, sums.dtype))
             with body.for_("lane", 0, size, ir.LoopKind.VECTORISED) as lane:
                 value = bias.finished(load(sums, lane), first + lane)
                 template.epilogue.store((*pixel, first + lane), value)

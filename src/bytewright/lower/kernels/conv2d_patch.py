@@ -1,4 +1,4 @@
-"""int8 conv2d over few input channels: the bytes under the window are gathered first.
+"""conv2d of integers over few input channels: the bytes under the window are gathered first.
 
 The first convolution of a network reads three channels, or one, so rows under the window are too short for dot
 products, and most windows of a small image touch the padding. The patch is as small as the window; what lies
@@ -31,7 +31,7 @@ def write_patch(convolution: Convolution) -> None:
         template.kernel.rows(window.rows.out) as y,
         body.for_("x", 0, window.columns.out) as x,
     ):
-        patch = template.kernel.scratch("patch", (length,), I8)
+        patch = template.kernel.scratch("patch", (length,), convolution.dtype)
         body.note("gather what lies under the window; outside the input it is the zero point")
         with convolution.each_element((n, y, x)) as (activation, index):
             body.store(patch, index, activation)

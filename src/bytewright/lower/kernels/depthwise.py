@@ -117,7 +117,9 @@ class _Depthwise:
 
     def _product(self, tap: ir.Buffer, index: ir.Expr | int, c: ir.Expr, channel: ir.Expr) -> ir.Expr:
         value, weight = load(tap, c), load(self.weights, index, channel)
-        return ir.cast(value, self.sum_type) * ir.cast(weight, self.sum_type)
+        if not self.sum_type.is_integer:
+            return ir.cast(value, self.sum_type) * ir.cast(weight, self.sum_type)
+        return ir.cast(ir.cast(value, I32) * ir.cast(weight, I32), self.sum_type)
 
     def _terms(self, products: list[ir.Expr]) -> list[ir.Expr]:
         """The products, or sums of two in 16 bits."""

@@ -18,6 +18,7 @@ from bytewright.ops.arithmetic.fixedpoint import (
     LOG_NUMERATOR,
     SQRT_HALF,
 )
+from bytewright.ops.arithmetic.softmax import LOG_OUTPUT_ZERO_POINT
 from bytewright.ops.softmax import TflLogSoftmax
 
 I8, I32, I64, F32 = ir.DType.I8, ir.DType.I32, ir.DType.I64, ir.DType.F32
@@ -63,13 +64,13 @@ def _write_fixed(row: Row, operation: TflLogSoftmax) -> None:
     back = DOUBLE_ROUND_WIDE(logarithm - _MOST - 1, operation.back_multiplier, operation.back_shift)
     least = body.let("least", ir.maximum(back, operation.difference_min - 1))
     with row.elements() as c:
-        row.store(c, -128)
+        row.store(c, I8.bounds[0])
         difference = body.let("difference", row.value(c) - greatest)
         with body.if_(difference > least):
             scaled = _scaled(difference, operation)
             # It is not positive, so rounding half away from zero is rounding half down.
             share = body.let("share", (scaled - logarithm + ((1 << OUTPUT_SHIFT - 1) - 1)) >> OUTPUT_SHIFT)
-            row.store(c, ir.cast(ir.clamp(share + 127, -128, 127), I8))
+            row.store(c, ir.cast(ir.clamp(share + LOG_OUTPUT_ZERO_POINT, *I8.bounds), I8))
 
 
 def _scaled(difference: ir.Expr, operation: TflLogSoftmax) -> ir.Expr:

@@ -6,7 +6,7 @@ from bytewright import ir
 from bytewright.ir.builder import load
 from bytewright.lower.kernels.context import Template, channel_blocks, counted, loops, named
 from bytewright.lower.point import Coordinates
-from bytewright.lower.scalar import Scalar, require_i32
+from bytewright.lower.scalar import Scalar, require_fits
 from bytewright.ops.matmul import TflBatchMatMul
 
 I32 = ir.DType.I32
@@ -43,8 +43,12 @@ class _Product:
     @property
     def dtype(self) -> ir.DType:
         """Of sums."""
-        own = self.template.type(0).dtype
-        return I32 if own.is_integer else own
+        return self.template.result_type.dtype
+
+    @property
+    def factors_dtype(self) -> ir.DType:
+        """Of factors and their products, which 32 bits hold."""
+        return I32 if self.dtype.is_integer else self.dtype
 
     @property
     def num_columns(self) -> int:
@@ -63,7 +67,8 @@ class _Product:
             with counted(body, "k", self.depth) as k:
                 value = body.let("value", self._first(row, k))
                 for j, total in enumerate(sums):
-                    body.add_to(total, (), value * self._second(row, k, column + j))
+                    product = value * self._second(row, k, column + j)
+                    body.add_to(total, (), ir.cast(product, self.dtype))
             for j, total in enumerate(sums):
                 with body.numbered(j):
                     self._store(row, column + j, load(total))
@@ -79,7 +84,8 @@ class _Product:
             with counted(body, "k", self.depth) as k:
                 value = body.let("value", self._first(row, k))
                 with body.for_("lane", 0, size, ir.LoopKind.VECTORISED) as lane:
-                    body.add_to(sums, lane, value * self._second(row, k, first + lane))
+                    product = value * self._second(row, k, first + lane)
+                    body.add_to(sums, lane, ir.cast(product, self.dtype))
             with body.for_("lane", 0, size, ir.LoopKind.VECTORISED) as lane:
                 self._store(row, first + lane, load(sums, lane))
 
@@ -100,7 +106,7 @@ class _Product:
         outer = shape[:-2]
         own = batch[len(batch) - len(outer) :]
         indices = [ir.const(0) if extent == 1 else index for index, extent in zip(own, outer, strict=True)]
-        value = ir.cast(load(self.template.input(operand), *indices, *inner), self.dtype)
+        value = ir.cast(load(self.template.input(operand), *indices, *inner), self.factors_dtype)
         return value - zero_point if zero_point else value
 
     def _store(self, row: Coordinates, column: ir.Expr, total: ir.Expr) -> None:
@@ -110,12 +116,15 @@ class _Product:
         if not self.dtype.is_integer:
             return Scalar(total)
         ends = [
-            (-128 - zero_point, 127 - zero_point)
-            for zero_point in (self.operation.first_zero_point, self.operation.second_zero_point)
+            tuple(bound - zero_point for bound in self.template.type(operand).dtype.bounds)
+            for operand, zero_point in enumerate(
+                (self.operation.first_zero_point, self.operation.second_zero_point)
+            )
         ]
         corners = [a * b * self.depth for a in ends[0] for b in ends[1]]
-        require_i32(min(corners), max(corners), "the accumulator", self.template.anchor.where)
-        return Scalar(total, min(corners), max(corners))
+        ends = min(corners), max(corners)
+        require_fits(ends, self.dtype, "the accumulator", self.template.anchor.where)
+        return Scalar(total, *ends)
 
 
 def _summed(num_columns: int, are_several: bool) -> str:

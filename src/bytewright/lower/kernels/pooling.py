@@ -33,7 +33,9 @@ def lower_pool(
         (1, 1),
         operation.padding,
     )
-    require_i32(-128 * window.num_taps, 127 * window.num_taps, "the sum of a window", template.anchor.where)
+    if template.type(0).dtype.is_integer:
+        low, high = (bound * window.num_taps for bound in template.type(0).dtype.bounds)
+        require_i32(low, high, "the sum of a window", template.anchor.where)
     pool = _Pool(template, window, template.input(0), isinstance(operation, MaxPool2d), reducer)
     with pixels(template) as pixel:
         for first, num_channels in channel_blocks(template.body, channels, reducer.most_channels, reduced):
@@ -76,27 +78,26 @@ class _Pool:
         return named(self.template.body, "count", taps)
 
     def _result(self, value: ir.Expr, count: ir.Expr) -> Scalar:
-        if self.is_max:
-            return Scalar(value, -128, 127)
-        if value.dtype.is_integer:
-            return self._quotient(value, count)
-        return Scalar(value / ir.cast(count, value.dtype))
+        if not value.dtype.is_integer:
+            return Scalar(value if self.is_max else value / ir.cast(count, value.dtype))
+        return Scalar(value if self.is_max else self._quotient(value, count), *self.source.dtype.bounds)
 
-    def _quotient(self, total: ir.Expr, count: ir.Expr) -> Scalar:
+    def _quotient(self, total: ir.Expr, count: ir.Expr) -> ir.Expr:
         """The sum divided by how many it is of, rounded half away from zero."""
+        low, high = self.source.dtype.bounds
         if self.reducer.divides or not isinstance(count, ir.Const):
-            return Scalar(DIVIDE_ROUND(total, count), -128, 127)
+            return DIVIDE_ROUND(total, count)
         num = int(count.value)
-        scale = reciprocal(num)
-        low, high = -128 * num, 127 * num
+        scale = reciprocal(num, -low)
         if scale is None:
-            return Scalar(DIVIDE_ROUND(total, count), -128, 127)
-        scaled = double_round(Scalar(total, low, high), scale, self.template.anchor.where)
-        return Scalar(scaled.expr, -128, 127)
+            return DIVIDE_ROUND(total, count)
+        return double_round(Scalar(total, low * num, high * num), scale, self.template.anchor.where).expr
 
 
-def reciprocal(count: int) -> ScaleOperands | None:
-    """Operands with which DOUBLE_ROUND of a sum of `count` bytes is its mean, rounded half away from zero.
+def reciprocal(count: int, reach: int) -> ScaleOperands | None:
+    """Operands with which DOUBLE_ROUND of a sum of `count` values is its mean, rounded half away from zero.
+
+    The magnitude of a value is `reach` at most.
 
     The sum s is multiplied by 2^k so that it stays below 2^30, and by m / 2^31, which is 2^q / count but for half of
     2^-31; then it is divided by 2^(k + q). Before the first rounding the error is at most 1/8 of 2^-(k + q), after it
@@ -104,7 +105,7 @@ def reciprocal(count: int) -> ScaleOperands | None:
     halfway at least, which is more if k is 2 or more, since 2^q is no less than count / 2. None where k is less, or
     the mean is the sum.
     """
-    left_bits = 29 - (128 * count - 1).bit_length()
+    left_bits = 29 - (reach * count - 1).bit_length()
     if count < 2 or left_bits < 2:
         return None
     q = (count - 1).bit_length() - 1

@@ -4,19 +4,41 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from math import prod
-from operator import add
+from operator import add, mul
 from typing import assert_never
 
 from bytewright import ir
 from bytewright.ir.builder import load
+from bytewright.ir.expr import both, either
+from bytewright.ir.scalar_functions import WRAPPING_ADD, WRAPPING_MULTIPLY
 from bytewright.lower.kernels.context import Template, channel_blocks, loops, reduced
 from bytewright.lower.kernels.side_by_side import Reducer
 from bytewright.lower.point import Coordinates
 from bytewright.lower.rescale import double_round, fixed_scale
 from bytewright.lower.scalar import Scalar, clamped, computed_on, element, highest, lowest, require_i32
-from bytewright.ops.pooling import ReduceMax, ReduceMin, ReduceSum, TflMean
+from bytewright.ops.pooling import (
+    ReduceAll,
+    ReduceAny,
+    ReduceMax,
+    ReduceMin,
+    ReduceProduct,
+    ReduceSum,
+    TflIntegerMean,
+    TflMean,
+    WrappingReduceSum,
+)
 
-Reduction = ReduceMax | ReduceMin | ReduceSum | TflMean
+Reduction = (
+    ReduceAll
+    | ReduceAny
+    | ReduceMax
+    | ReduceMin
+    | ReduceProduct
+    | ReduceSum
+    | TflIntegerMean
+    | TflMean
+    | WrappingReduceSum
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +61,23 @@ class _Reduced:
 def _reduction(template: Template, operation: Reduction) -> _Reduced:
     dtype = template.type(0).dtype
     zero = ir.const(0, computed_on(dtype))
+    whole = partial(_whole, dtype)
     match operation:
+        case ReduceAll():
+            return _Reduced("all", ir.TRUE, both, Scalar)
+        case ReduceAny():
+            return _Reduced("any", ir.FALSE, either, Scalar)
         case ReduceMax():
-            return _Reduced("greatest", lowest(dtype), ir.maximum, _extremum)
+            return _Reduced("greatest", lowest(dtype), ir.maximum, whole)
         case ReduceMin():
-            return _Reduced("least", highest(dtype), ir.minimum, _extremum)
+            return _Reduced("least", highest(dtype), ir.minimum, whole)
+        case ReduceProduct():
+            return _Reduced("product", ir.const(1, computed_on(dtype)), wrapping_product(dtype), whole)
+        case WrappingReduceSum():
+            return _Reduced("total", zero, wrapping_sum(dtype), whole)
+        case TflIntegerMean():
+            total = ir.const(0, ir.DType.I64)
+            return _Reduced("total", total, WRAPPING_ADD, partial(_integer_mean, template, operation))
         case ReduceSum():
             return _Reduced("total", zero, add, partial(_sum, template, operation))
         case TflMean():
@@ -78,7 +112,7 @@ def _one(
     with loops(template.kernel, input_shape, operation.axes, by_rows=False) as inner:
         indices = {**outer, **inner}
         value = element(load(source, *(indices[axis] for axis in range(len(input_shape))))).expr
-        template.body.store(result, (), how.combine(load(result), value))
+        template.body.store(result, (), how.combine(load(result), ir.cast(value, how.start.dtype)))
     template.epilogue.store(own, how.finish(load(result)))
 
 
@@ -111,8 +145,32 @@ def _with_element(
     return how.combine(old, element(load(source, *outer, first + channel)).expr)
 
 
-def _extremum(result: ir.Expr) -> Scalar:
-    return Scalar(result, *ir.DType.I8.bounds) if result.dtype.is_integer else Scalar(result)
+def _whole(dtype: ir.DType, result: ir.Expr) -> Scalar:
+    """A result that may be any value of the elements' type."""
+    return Scalar(result, *dtype.bounds) if dtype.is_integer else Scalar(result)
+
+
+def wrapping_sum(dtype: ir.DType) -> Callable[[ir.Expr, ir.Expr], ir.Expr]:
+    """What adds an element of a wide integer type to a total of it."""
+    return WRAPPING_ADD if dtype is ir.DType.I64 else partial(_wrapped, add)
+
+
+def wrapping_product(dtype: ir.DType) -> Callable[[ir.Expr, ir.Expr], ir.Expr]:
+    """What multiplies a product by an element of its type, a wide integer or a float."""
+    if not dtype.is_integer:
+        return mul
+    return WRAPPING_MULTIPLY if dtype is ir.DType.I64 else partial(_wrapped, mul)
+
+
+def _wrapped(combine: Callable[[ir.Expr, ir.Expr], ir.Expr], left: ir.Expr, right: ir.Expr) -> ir.Expr:
+    """Of I32: in 64 bits, of which the lower half is taken."""
+    return ir.cast(combine(ir.cast(left, ir.DType.I64), ir.cast(right, ir.DType.I64)), ir.DType.I32)
+
+
+def _integer_mean(template: Template, operation: TflIntegerMean, total: ir.Expr) -> Scalar:
+    dtype = template.type(0).dtype
+    count = ir.const(num_reduced(template, operation), ir.DType.I64)
+    return Scalar(ir.cast(total // count, dtype), *dtype.bounds)
 
 
 def num_reduced(template: Template, operation: Reduction) -> int:
@@ -123,22 +181,23 @@ def num_reduced(template: Template, operation: Reduction) -> int:
 def _sum(template: Template, operation: ReduceSum, total: ir.Expr) -> Scalar:
     if not total.dtype.is_integer:
         return Scalar(total)
-    low, high = (bound * num_reduced(template, operation) for bound in ir.DType.I8.bounds)
+    low, high = (bound * num_reduced(template, operation) for bound in template.type(0).dtype.bounds)
     require_i32(low, high, "the sum", template.anchor.where)
     return Scalar(total, low, high)
 
 
 def _mean(template: Template, operation: TflMean, total: ir.Expr) -> Scalar:
-    """For i8: DOUBLE_ROUND of the sum less its zero points, plus the output's zero point."""
+    """For integers: DOUBLE_ROUND of the sum less its zero points, plus the output's zero point."""
     count = num_reduced(template, operation)
     if not total.dtype.is_integer:
         return Scalar(total / float(count))
     shift = operation.input_zero_point * count
-    low, high = -128 * count - shift, 127 * count - shift
+    bounds = template.type(0).dtype.bounds
+    low, high = (bound * count - shift for bound in bounds)
     require_i32(low, high, "the sum of a mean", template.anchor.where)
     scale = fixed_scale(operation.multiplier, operation.exponent)
     scaled = double_round(Scalar(total - shift, low, high), scale, template.anchor.where)
     zero_point = operation.output_zero_point
     return clamped(
-        Scalar(scaled.expr + zero_point, scaled.low + zero_point, scaled.high + zero_point), -128, 127
+        Scalar(scaled.expr + zero_point, scaled.low + zero_point, scaled.high + zero_point), *bounds
     )

@@ -20,17 +20,39 @@ from bytewright.lower.kernels.depthwise import lower_depthwise_conv2d
 from bytewright.lower.kernels.log_softmax import lower_log_softmax
 from bytewright.lower.kernels.lstm import lower_lstm, lower_quantized_lstm
 from bytewright.lower.kernels.matmul import lower_batch_matmul
+from bytewright.lower.kernels.places import (
+    lower_arg_extremum,
+    lower_cumulative_sum,
+    lower_gather_nd,
+    lower_top_k,
+    lower_update_slice,
+)
 from bytewright.lower.kernels.pooling import lower_pool
 from bytewright.lower.kernels.reduction import lower_reduction
 from bytewright.lower.kernels.resize import lower_resize_bilinear, lower_resize_nearest
 from bytewright.lower.kernels.softmax import lower_softmax
+from bytewright.lower.kernels.softmax16 import lower_softmax16
 from bytewright.lower.kernels.transpose_conv2d import lower_transpose_conv2d
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d, GroupedConv2d, TransposeConv2d
 from bytewright.ops.data import Concat, Gather, Identity, Pad, Slice, Tile, Transpose
+from bytewright.ops.interpolation import TflSoftmax16
 from bytewright.ops.lstm import TflLstm, TflQuantizedLstm
 from bytewright.ops.matmul import TflBatchMatMul
 from bytewright.ops.placement import DeviceCopy
-from bytewright.ops.pooling import MaxPool2d, ReduceMax, ReduceMin, ReduceSum, TflAveragePool2d, TflMean
+from bytewright.ops.places import ArgMax, ArgMin, CumulativeSum, GatherNd, TopKPlaces, UpdateSlice
+from bytewright.ops.pooling import (
+    MaxPool2d,
+    ReduceAll,
+    ReduceAny,
+    ReduceMax,
+    ReduceMin,
+    ReduceProduct,
+    ReduceSum,
+    TflAveragePool2d,
+    TflIntegerMean,
+    TflMean,
+    WrappingReduceSum,
+)
 from bytewright.ops.resize import TflResizeBilinear, TflResizeNearest
 from bytewright.ops.softmax import TflLogSoftmax, TflSoftmax
 
@@ -49,17 +71,24 @@ class Anchor:
 
 
 TEMPLATES: dict[type[ir.Operation], Anchor] = {
+    ArgMax: Anchor(lower_arg_extremum),
+    ArgMin: Anchor(lower_arg_extremum),
     Concat: Anchor(lower_concat),
     Conv2d: Anchor(lower_conv2d),
+    CumulativeSum: Anchor(lower_cumulative_sum),
     DepthwiseConv2d: Anchor(lower_depthwise_conv2d),
     DeviceCopy: Anchor(lower_identity, takes_epilogue=False),
     Gather: Anchor(lower_gather),
+    GatherNd: Anchor(lower_gather_nd),
     GroupedConv2d: Anchor(lower_grouped_conv2d),
     Identity: Anchor(lower_identity),
     MaxPool2d: Anchor(lower_pool),
     Pad: Anchor(lower_pad),
+    ReduceAll: Anchor(lower_reduction),
+    ReduceAny: Anchor(lower_reduction),
     ReduceMax: Anchor(lower_reduction),
     ReduceMin: Anchor(lower_reduction),
+    ReduceProduct: Anchor(lower_reduction),
     ReduceSum: Anchor(lower_reduction),
     Slice: Anchor(lower_slice),
     TflAveragePool2d: Anchor(lower_pool),
@@ -70,8 +99,13 @@ TEMPLATES: dict[type[ir.Operation], Anchor] = {
     TflLogSoftmax: Anchor(lower_log_softmax, takes_epilogue=False),
     TflLstm: Anchor(lower_lstm, takes_epilogue=False),
     TflQuantizedLstm: Anchor(lower_quantized_lstm, takes_epilogue=False),
+    TflIntegerMean: Anchor(lower_reduction),
     TflMean: Anchor(lower_reduction),
     TflSoftmax: Anchor(lower_softmax, takes_epilogue=False),
+    TflSoftmax16: Anchor(lower_softmax16, takes_epilogue=False),
     Transpose: Anchor(lower_transpose),
     TransposeConv2d: Anchor(lower_transpose_conv2d),
+    TopKPlaces: Anchor(lower_top_k),
+    UpdateSlice: Anchor(lower_update_slice),
+    WrappingReduceSum: Anchor(lower_reduction),
 }

@@ -10,7 +10,7 @@ from bytewright.lower.scalar import Scalar, element
 from bytewright.ops.arithmetic.resize import FRACTION_BITS, ONE, ResizedAxis
 from bytewright.ops.resize import TflResizeBilinear, TflResizeNearest
 
-I32, F32 = ir.DType.I32, ir.DType.F32
+I32, I64, F32 = ir.DType.I32, ir.DType.I64, ir.DType.F32
 
 
 def lower_resize_nearest(template: Template, operation: TflResizeNearest) -> None:
@@ -32,6 +32,8 @@ def lower_resize_bilinear(template: Template, operation: TflResizeBilinear) -> N
     source, body = template.input(0), template.body
     _, height, width, channels = template.type(0).fixed_shape
     rows, columns = operation.axes(height, width)
+    # Weights are not negative, and come to 2^20: of i8 |sum| <= 2^27.
+    sums = I64 if source.dtype is ir.DType.I16 else I32 if source.dtype.is_integer else F32
     with pixels(template) as (n, y, x):
         down = _between(template, "y", rows, y)
         right = _between(template, "x", columns, x)
@@ -44,7 +46,7 @@ def lower_resize_bilinear(template: Template, operation: TflResizeBilinear) -> N
         with counted(body, "c", channels) as c:
             total: ir.Expr | None = None
             for iy, ix, weight in corners:
-                term = ir.cast(load(source, n, iy, ix, c), weight.dtype) * weight
+                term = ir.cast(load(source, n, iy, ix, c), sums) * ir.cast(weight, sums)
                 total = term if total is None else total + term
             assert total is not None
             template.epilogue.store((n, y, x, c), _rounded(template, total))
@@ -54,10 +56,10 @@ def _rounded(template: Template, total: ir.Expr) -> Scalar:
     """The sum; of integers divided by what the weights come to, rounded half away from zero."""
     if not total.dtype.is_integer:
         return Scalar(total)
-    # Weights are not negative, and come to 2^20: |sum| <= 2^27.
     total = template.body.let("total", total)
-    bits = 2 * FRACTION_BITS
-    return Scalar((total + (total >> 31) + (1 << (bits - 1))) >> bits, -128, 127)
+    bits, sign = 2 * FRACTION_BITS, 8 * total.dtype.size_bytes - 1
+    rounded = (total + (total >> sign) + (1 << (bits - 1))) >> bits
+    return Scalar(ir.cast(rounded, I32), *template.type(0).dtype.bounds)
 
 
 @dataclass(frozen=True, slots=True)

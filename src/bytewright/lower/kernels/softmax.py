@@ -30,8 +30,8 @@ INTEGER_BITS_OF_DIFFERENCE = 5
 INTEGER_BITS_OF_SUM = 12
 # The sum lies in [2^19, 2^31): at most this many doublings bring it to [2^31, 2^32).
 MAX_LEADING_ZEROS = 12
-# Two int8 values differ by at most 255.
-NUM_DISTANCES = 256
+# Two int8 values have so many distances, the smallest of which is 0.
+NUM_DISTANCES = I8.bounds[1] - I8.bounds[0] + 1
 
 
 def lower_softmax(template: Template, operation: TflSoftmax) -> None:
@@ -110,11 +110,12 @@ def _write_fixed(row: Row, operation: TflSoftmax) -> None:
     reciprocal, shift = _reciprocal(body, sum_of_exponentials(row, greatest, table))
     body.note("elements too far from the greatest are 0; the others are shares of the sum")
     with row.elements() as c:
-        row.store(c, -128)
+        row.store(c, I8.bounds[0])
     with _counted_elements(row, greatest, table) as (c, exponential):
         share = MULTIPLY_Q31(reciprocal, ir.cast(exponential, I64))
         rounded = ir.cast(SHIFT_ROUND(share, shift), I32)
-        row.store(c, ir.cast(ir.minimum(rounded - 128, 127), I8))
+        low, high = I8.bounds
+        row.store(c, ir.cast(ir.minimum(rounded + low, high), I8))
 
 
 def sum_of_exponentials(row: Row, greatest: ir.Expr, table: ir.Buffer) -> ir.Expr:

@@ -23,11 +23,11 @@ from bytewright.lower.kernels.context import (
     named,
     pixels,
 )
-from bytewright.lower.scalar import ChannelBounds, require_i32
+from bytewright.lower.scalar import ChannelBounds, require_fits
 from bytewright.ops.arithmetic.sums import sums_by_sign
 from bytewright.ops.convolution import TransposeConv2d
 
-I8, I32 = ir.DType.I8, ir.DType.I32
+I32 = ir.DType.I32
 
 
 def lower_transpose_conv2d(template: Template, operation: TransposeConv2d) -> None:
@@ -151,19 +151,20 @@ class _Spread:
                 yield source, tap
 
     def write_dots(self, pixel: Pixel) -> None:
-        """Of int8: dot products along the input's channels, for some channels of the output at a time."""
+        """Of integers: dot products along the input's channels, for some channels of the output at a time."""
         body, num_channels, depth = self.template.body, *self.weights.shape
         kernel, bias = self.template.kernel, self._integer_bias()
-        weights = kernel.constant("weights", self.weights, I8)
+        held, sums_dtype = self.template.type(1).dtype, self.template.result_type.dtype
+        weights = kernel.constant("weights", self.weights, held)
         for first, size in channel_blocks(body, num_channels, self.template.style.channel_block, accumulated):
             channel = named(body, "channel", first)
-            filters = body.view("filters", region(weights, channel, 0), I8, size * depth)
-            sums = [body.scalar(f"acc{j}", I32, bias.initial(channel + j)) for j in range(size)]
+            filters = body.view("filters", region(weights, channel, 0), held, size * depth)
+            sums = [body.scalar(f"acc{j}", sums_dtype, bias.initial(channel + j)) for j in range(size)]
             with self._taps(pixel) as (row, tap), counted(body, "k", self.depth) as k:
                 value = body.let("value", ir.cast(load(row, k), I32) - self.zero_point)
                 for j, total in enumerate(sums):
                     weight = ir.cast(load(filters, tap + k + j * depth), I32)
-                    body.add_to(total, (), value * weight)
+                    body.add_to(total, (), ir.cast(value * weight, sums_dtype))
             self._store(pixel, channel, bias, [load(total) for total in sums])
 
     def write_lanes(self, pixel: Pixel) -> None:
@@ -194,14 +195,15 @@ class _Spread:
         """The bias as it is, since not every pixel sees every tap; sums of any of them stay within these bounds.
 
         Raises:
-            CompileError: BW110 if a sum could leave 32 bits.
+            CompileError: BW110 if a sum could leave its type.
         """
         values = self.template.constant(2).astype(np.int64)
         positive, negative = sums_by_sign(self.weights)
-        first, last = -128 - self.zero_point, 127 - self.zero_point
+        first, last = (bound - self.zero_point for bound in self.template.type(0).dtype.bounds)
         lowest = values + positive * first + negative * last
         highest = values + positive * last + negative * first
         low, high = int(lowest.min()), int(highest.max())
-        require_i32(low, high, "the accumulator", self.template.anchor.where)
+        dtype = self.template.result_type.dtype
+        require_fits((low, high), dtype, "the accumulator", self.template.anchor.where)
         channels = ChannelBounds(tuple(lowest.tolist()), tuple(highest.tolist()))
-        return Bias(self.template.kernel.constant("bias", values, I32), low, high, channels)
+        return Bias(self.template.kernel.constant("bias", values, dtype), low, high, channels)

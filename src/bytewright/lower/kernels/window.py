@@ -51,8 +51,10 @@ class Axis:
         return range(first, max(first, min(last + 1, self.kernel)))
 
     def is_interior(self, position: ir.Expr) -> ir.Expr:
-        """Whether the window of an output position lies inside the input; TRUE, the constant, where every one does."""
+        """Whether the window of an output position lies inside the input; a constant where every one does, or none."""
         first, last = self.interior
+        if first == last:
+            return ir.FALSE
         condition: ir.Expr = ir.TRUE
         if first > 0:
             condition = ir.both(condition, position >= first)
@@ -87,6 +89,11 @@ class Window:
     def is_all_interior(self) -> bool:
         """True if no window touches the padding."""
         return self.rows.is_all_interior and self.columns.is_all_interior
+
+    def is_interior(self, pixel: Pixel) -> ir.Expr:
+        """Whether the window of a pixel lies inside the input; a constant where every one does, or none."""
+        _, y, x = pixel
+        return ir.both(self.rows.is_interior(y), self.columns.is_interior(x))
 
     def loops(self, body: BodyBuilder) -> AbstractContextManager[tuple[ir.Expr, ...]]:
         """Nested loops over the rows and columns of the window."""

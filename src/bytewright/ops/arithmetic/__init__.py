@@ -5,6 +5,6 @@ operators of `bytewright.ops` apply them with numpy. Nothing here depends on the
 are IEEE double or single precision (`multiplier`), tables come from correctly rounded functions (`exact`), and
 everything else is integer. `docs/numerics.md` has the table of formulas and how each was measured.
 
-Import order of the modules: numerics < multiplier < rescale < fit, factors, fixedpoint, sums < softmax, tables. `exact`
-imports none of them.
+Import order of the modules: numerics < multiplier < rescale < fit, factors, fixedpoint, sums < softmax, tables <
+interpolation. `exact` imports none of them.
 """

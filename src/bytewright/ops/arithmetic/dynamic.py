@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from bytewright.ops.arithmetic.multiplier import INT8_MAX, INT8_MIN
 from bytewright.ops.arithmetic.rescale import real_round
 
-FARTHEST = 256.0
-"""A quotient of this magnitude saturates, whatever the zero point."""
+# A quotient of this magnitude saturates, whatever the zero point.
+_FARTHEST = 256.0
 Float32 = NDArray[np.float32]
 Float64 = NDArray[np.float64]
 
@@ -37,7 +37,7 @@ def dynamic_zero_point(least: NDArray[Any], greatest: NDArray[Any]) -> NDArray[n
 
 def quantize_dynamically(scaled: NDArray[Any], zero_point: NDArray[Any]) -> NDArray[np.int8]:
     """Values that have been divided by their scale: rounded half away from zero, plus the zero point, saturated."""
-    limited = np.clip(np.where(np.isnan(scaled), -FARTHEST, scaled), -FARTHEST, FARTHEST)
+    limited = np.clip(np.where(np.isnan(scaled), -_FARTHEST, scaled), -_FARTHEST, _FARTHEST)
     return np.asarray(np.clip(real_round(limited, 1.0) + zero_point, INT8_MIN, INT8_MAX), np.int8)
 
 

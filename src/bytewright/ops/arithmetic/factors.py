@@ -1,9 +1,11 @@
-"""The factors of ADD, SUB, MUL, SQUARED_DIFFERENCE, PRELU, comparisons and MEAN on int8.
+"""The factors of ADD, SUB, MUL, SQUARED_DIFFERENCE, PRELU, comparisons and MEAN on integers.
 
 Each is refused where the references' rescale overflows 32 bits.
 """
 
 from bytewright.ops.arithmetic.multiplier import (
+    INT8,
+    INT16,
     Multiplier,
     UnsupportedQuantizationError,
     quantize_multiplier,
@@ -14,8 +16,8 @@ from bytewright.ops.arithmetic.multiplier import (
 )
 from bytewright.ops.arithmetic.numerics import Numerics
 
-LEFT_SHIFT = 20
-"""Bits the inputs of ADD and SUB gain before they meet: an int8 difference stays below 2**28."""
+LEFT_SHIFTS: dict[tuple[int, int], int] = {INT8: 20, INT16: 15}
+"""Bits the inputs of ADD and SUB gain before they meet, by the type's bounds: a difference stays below 2**31."""
 DIFFERENCE_LEFT_SHIFT = 7
 """Bits the inputs of SQUARED_DIFFERENCE gain: the square of a difference stays below 2**30."""
 COMPARISON_LEFT_SHIFT = 8
@@ -23,30 +25,33 @@ COMPARISON_LEFT_SHIFT = 8
 
 
 def prepare_sum(
-    operator: str, first: float, second: float, output: float
+    operator: str, first: float, second: float, output: float, bounds: tuple[int, int] = INT8
 ) -> tuple[Multiplier, Multiplier, Multiplier]:
     """Of both inputs and of the output of an ADD or SUB, from their scales; the two numerics sets agree.
 
     `y = clamp(rescale(rescale((a - a_zero) << 20, first) +- rescale((b - b_zero) << 20, second), output) + zero)`,
-    each rescale a DOUBLE_ROUND. With m = 2*max(s1, s2), in double: the inputs' factors are s1/m and s2/m, the output's
-    is m/(2**20 * s_out).
+    each rescale a DOUBLE_ROUND; 15 bits for 20 on int16. With m = 2*max(s1, s2), in double: the inputs' factors are
+    s1/m and s2/m, the output's is m/(2**20 * s_out).
 
     Raises:
         UnsupportedQuantizationError: 32 bits overflow.
     """
     scale1, scale2, scale_out = single(first), single(second), single(output)
     twice_maximum = 2.0 * max(scale1, scale2)
-    factor = quantize_multiplier(twice_maximum / ((1 << LEFT_SHIFT) * scale_out))
+    left_shift = LEFT_SHIFTS[bounds]
+    factor = quantize_multiplier(twice_maximum / ((1 << left_shift) * scale_out))
     # Both inputs' factors are at most a half, so their sum is at most one shifted difference.
-    require_left_shift(factor, 255 << LEFT_SHIFT, operator)
+    require_left_shift(factor, (bounds[1] - bounds[0]) << left_shift, operator)
     return quantize_multiplier(scale1 / twice_maximum), quantize_multiplier(scale2 / twice_maximum), factor
 
 
-def prepare_product(first: float, second: float, output: float, numerics: Numerics) -> Multiplier:
+def prepare_product(
+    first: float, second: float, output: float, numerics: Numerics, reach: int = 255 * 255
+) -> Multiplier:
     """Of a MUL: `y = clamp(rescale((a - a_zero)*(b - b_zero), factor) + zero)`, DOUBLE_ROUND.
 
     The factor is s1*s2/s_out: `tflm` computes it in double, `litert-ref` in float32 with a rounding after the
-    product and after the quotient. The two differ at ties.
+    product and after the quotient. The two differ at ties. Products have the magnitude `reach` at most.
 
     Raises:
         UnsupportedQuantizationError: 32 bits overflow.
@@ -57,7 +62,7 @@ def prepare_product(first: float, second: float, output: float, numerics: Numeri
     else:
         real = scale1 * scale2 / scale_out
     factor = quantize_multiplier(real)
-    require_left_shift(factor, 255 * 255, "MUL")
+    require_left_shift(factor, reach, "MUL")
     return factor
 
 
@@ -126,12 +131,12 @@ def prepare_prelu(
     return quantize_multiplier(factors[0]), quantize_multiplier(factors[1])
 
 
-def prepare_mean(input_scale: float, output_scale: float, count: int) -> Multiplier:
+def prepare_mean(input_scale: float, output_scale: float, count: int, reach: int = 255) -> Multiplier:
     """Of a MEAN over `count` values per output: `clamp(rescale(sum(x - zero), factor) + output zero)`, DOUBLE_ROUND.
 
     (q, e) of s_in/s_out in double; with n = min(floor(log2 count), 32, 31 + e), the division enters the
     multiplier: `q' = (q << n) / count`, truncated, and `e' = e - n`. The multiplier may be below 2**30. The two
-    numerics sets agree.
+    numerics sets agree. Values without their zero point have the magnitude `reach` at most.
 
     Raises:
         UnsupportedQuantizationError: 32 bits overflow.
@@ -139,7 +144,7 @@ def prepare_mean(input_scale: float, output_scale: float, count: int) -> Multipl
     scale = quantize_multiplier(single(input_scale) / single(output_scale))
     shift = min(count.bit_length() - 1, 32, 31 + scale.exponent)
     factor = Multiplier((scale.multiplier << shift) // count, scale.exponent - shift)
-    require_left_shift(factor, 255 * count, "MEAN")
+    require_left_shift(factor, reach * count, "MEAN")
     return factor
 
 

@@ -15,6 +15,8 @@ import numpy as np
 
 INT8_MIN = -128
 INT8_MAX = 127
+INT8 = (INT8_MIN, INT8_MAX)
+INT16 = (-(1 << 15), (1 << 15) - 1)
 INT32_MIN = -(1 << 31)
 INT32_MAX = (1 << 31) - 1
 
@@ -33,10 +35,21 @@ class UnsupportedQuantizationError(ValueError):
 
 
 class Affine(NamedTuple):
-    """Scale and zero point of an int8 tensor."""
+    """Scale and zero point of a quantised tensor, and the least and the greatest value of its type."""
 
     scale: float
     zero_point: int
+    bounds: tuple[int, int] = INT8
+
+    @property
+    def ends(self) -> tuple[int, int]:
+        """The least and the greatest value without the zero point."""
+        return self.bounds[0] - self.zero_point, self.bounds[1] - self.zero_point
+
+    @property
+    def reach(self) -> int:
+        """The greatest magnitude of a value without the zero point."""
+        return max(map(abs, self.ends))
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +118,16 @@ def quantize_multiplier(real: float) -> Multiplier:
     return Multiplier(multiplier, exponent)
 
 
+def upper_half(multiplier: int) -> int:
+    """The upper 16 bits of a multiplier, rounded and saturated."""
+    return min((multiplier + (1 << 15)) >> 16, (1 << 15) - 1)
+
+
+def reduced(multiplier: Multiplier) -> Multiplier:
+    """A multiplier of 16 bits, as the references have it for sums of 64 bits: SINGLE_ROUND follows."""
+    return Multiplier(upper_half(multiplier.multiplier), multiplier.exponent + 16)
+
+
 def convolution_scale(input_scale: float, weight_scale: float, output_scale: float) -> float:
     """The real factor of CONV_2D, DEPTHWISE_CONV_2D and FULLY_CONNECTED, per tensor or per channel.
 
@@ -124,11 +147,13 @@ def require_left_shift(multiplier: Multiplier, magnitude: int, operator: str) ->
         )
 
 
-def activation_range(activation: str, scale: float, zero_point: int) -> tuple[int, int]:
-    """Smallest and largest int8 output under a fused activation (measured in both sets).
+def activation_range(
+    activation: str, scale: float, zero_point: int, bounds: tuple[int, int] = INT8
+) -> tuple[int, int]:
+    """Smallest and largest output under a fused activation (measured in both sets).
 
     A bound b becomes `zero_point + round(float32(b) / float32(scale))`, divided in float32 and rounded half away
-    from zero, within int8.
+    from zero, within the type's `bounds`.
     """
 
     def quantized(bound: float) -> int:
@@ -136,6 +161,6 @@ def activation_range(activation: str, scale: float, zero_point: int) -> tuple[in
 
     low, high = ACTIVATIONS[activation]
     return (
-        max(quantized(low), INT8_MIN) if math.isfinite(low) else INT8_MIN,
-        min(quantized(high), INT8_MAX) if math.isfinite(high) else INT8_MAX,
+        max(quantized(low), bounds[0]) if math.isfinite(low) else bounds[0],
+        min(quantized(high), bounds[1]) if math.isfinite(high) else bounds[1],
     )

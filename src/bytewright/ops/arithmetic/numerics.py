@@ -26,11 +26,12 @@ class Rounding(enum.StrEnum):
     """Product in double precision, rounded half away from zero."""
 
 
-def convolution_rounding(operator: str, numerics: Numerics) -> Rounding:
+def convolution_rounding(operator: str, numerics: Numerics, *, is_wide: bool = False) -> Rounding:
     """The rounding of a convolution, a matrix product or FULLY_CONNECTED.
 
-    Measured: only LiteRT's FULLY_CONNECTED differs; it multiplies by the real scale in double precision.
+    Measured: only LiteRT's FULLY_CONNECTED multiplies by the real scale in double precision. Sums that the references
+    keep in 64 bits (`is_wide`) are multiplied by 16 bits and rounded once.
     """
     if operator == "FULLY_CONNECTED" and numerics is Numerics.LITERT_REF:
         return Rounding.REAL_ROUND
-    return Rounding.DOUBLE_ROUND
+    return Rounding.SINGLE_ROUND if is_wide else Rounding.DOUBLE_ROUND

@@ -45,7 +45,8 @@ def double_round(
 def single_round(accumulator: ArrayLike, multiplier: ArrayLike, shift: ArrayLike) -> Int64:
     """SINGLE_ROUND: `(accumulator*multiplier + 2**(shift-1)) >> shift`, with shift = 31 - exponent >= 1.
 
-    No operator of the two sets uses it as it stands; it is TOSA's default, and the linear forms of `fit` generalise it.
+    Sums of 64 bits, with a multiplier of 16 (`multiplier.reduced`). It is TOSA's default, too, and the linear forms of
+    `fit` generalise it.
     """
     bits = np.asarray(shift, np.int64)
     product = np.asarray(accumulator, np.int64) * np.asarray(multiplier, np.int64)
@@ -57,8 +58,12 @@ def real_round(accumulator: ArrayLike, scale: ArrayLike) -> Int64:
 
     `scale` is `multiplier.convolution_scale`. Products beyond int32 are undefined in the reference.
     """
-    product = np.asarray(accumulator, np.float64) * np.asarray(scale, np.float64)
-    magnitude = np.floor(np.abs(product))
+    return round_away(np.asarray(accumulator, np.float64) * np.asarray(scale, np.float64)).astype(np.int64)
+
+
+def round_away(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """C's `round`: the nearest whole number, half away from zero."""
+    magnitude = np.floor(np.abs(values))
     # The difference is exact below 2**52, where halves exist at all; adding 0.5 first would not be.
-    magnitude += np.abs(product) - magnitude >= 0.5
-    return np.where(product >= 0, magnitude, -magnitude).astype(np.int64)
+    magnitude += np.abs(values) - magnitude >= 0.5
+    return np.where(values >= 0, magnitude, -magnitude)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from bytewright.ops.arithmetic import fixedpoint
 from bytewright.ops.arithmetic.exact import erfc_single, exp_single, expm1_single, log_single, tanh_single
 from bytewright.ops.arithmetic.multiplier import (
+    INT8,
     INT8_MAX,
     INT8_MIN,
     Affine,
@@ -24,6 +25,7 @@ from bytewright.ops.arithmetic.multiplier import (
     single,
     single_product,
     single_quotient,
+    upper_half,
 )
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.arithmetic.rescale import Int64, double_round, real_round, rounding_shift_right
@@ -48,7 +50,7 @@ def int8_table(function: Int8Function, source: Affine, target: Affine, numerics:
     Raises:
         UnsupportedQuantizationError: The reference would refuse the model.
     """
-    source, target = (Affine(single(scale), zero_point) for scale, zero_point in (source, target))
+    source, target = (Affine(single(each[0]), each[1]) for each in (source, target))
     values = function(source, target, numerics)
     return np.clip(values, INT8_MIN, INT8_MAX).astype(np.int8)
 
@@ -67,11 +69,20 @@ def _rescale(values: Int64, factor: Multiplier) -> Int64:
     return scaled if factor.multiplier >= 0 else -scaled
 
 
-def _factor(numerics: Numerics, source_scale: float, target_scale: float) -> Multiplier:
+def rescale_factor(numerics: Numerics, source_scale: float, target_scale: float) -> Multiplier:
     """s_in/s_out: a float32 quotient in `litert-ref`, a double one in `tflm` (measured at ties)."""
+    source_scale, target_scale = single(source_scale), single(target_scale)
     if numerics is Numerics.LITERT_REF:
         return quantize_multiplier(single_quotient(source_scale, target_scale))
     return quantize_multiplier(source_scale / target_scale)
+
+
+def slope_factor(numerics: Numerics, source_scale: float, alpha: float, target_scale: float) -> Multiplier:
+    """s_in*alpha/s_out, likewise: of LEAKY_RELU below zero."""
+    source_scale, alpha, target_scale = single(source_scale), single(alpha), single(target_scale)
+    if numerics is Numerics.LITERT_REF:
+        return quantize_multiplier(single_quotient(single_product(source_scale, alpha), target_scale))
+    return quantize_multiplier(source_scale * alpha / target_scale)
 
 
 def _float_table(function: Callable[[float], float], source: Affine, target: Affine) -> Int64:
@@ -140,14 +151,9 @@ def tanh(source: Affine, target: Affine, numerics: Numerics) -> Int64:
 
 def leaky_relu(alpha: float, source: Affine, target: Affine, numerics: Numerics) -> Int64:
     """LEAKY_RELU: one factor for x >= zero point and another, with alpha, below; both DOUBLE_ROUND."""
-    alpha = single(alpha)
     centred = _INPUTS - source.zero_point
-    if numerics is Numerics.LITERT_REF:
-        slope = single_quotient(single_product(source.scale, alpha), target.scale)
-    else:
-        slope = source.scale * alpha / target.scale
-    above = _rescale(np.maximum(centred, 0), _factor(numerics, source.scale, target.scale))
-    below = _rescale(np.minimum(centred, 0), quantize_multiplier(slope))
+    above = _rescale(np.maximum(centred, 0), rescale_factor(numerics, source.scale, target.scale))
+    below = _rescale(np.minimum(centred, 0), slope_factor(numerics, source.scale, alpha, target.scale))
     return np.where(centred >= 0, above, below) + target.zero_point
 
 
@@ -162,7 +168,7 @@ def absolute(source: Affine, target: Affine, numerics: Numerics) -> Int64:
     magnitude = np.abs(_INPUTS - source.zero_point)
     if source.scale == target.scale:
         return magnitude + target.zero_point
-    return _rescale(magnitude, _factor(numerics, source.scale, target.scale)) + target.zero_point
+    return _rescale(magnitude, rescale_factor(numerics, source.scale, target.scale)) + target.zero_point
 
 
 def square_root(source: Affine, target: Affine, numerics: Numerics) -> Int64:
@@ -225,14 +231,16 @@ def elu(source: Affine, target: Affine, numerics: Numerics) -> Int64:
 def gelu(is_approximate: bool, source: Affine, target: Affine, numerics: Numerics) -> Int64:
     """GELU: `x/2 * erfc(-x/sqrt(2))`, or the approximation by tanh, each operation in float32."""
     del numerics
-    return _float_table(_gelu_by_tanh if is_approximate else _gelu, source, target)
+    return _float_table(gelu_by_tanh if is_approximate else gelu_single, source, target)
 
 
-def _gelu(x: float) -> float:
+def gelu_single(x: float) -> float:
+    """GELU as it is defined, each operation in float32."""
     return single_product(single_product(0.5, x), erfc_single(single_product(x, -_SQRT_HALF)))
 
 
-def _gelu_by_tanh(x: float) -> float:
+def gelu_by_tanh(x: float) -> float:
+    """GELU by its approximation, likewise."""
     cube = single_product(single_product(single_product(_GELU_CUBIC, x), x), x)
     gate = tanh_single(single_product(_SQRT_2_OVER_PI, single(x + cube)))
     return single_product(single_product(0.5, x), single(1.0 + gate))
@@ -246,15 +254,10 @@ def relu(operator: str, source: Affine, target: Affine, numerics: Numerics) -> I
     if operator == "RELU6" and numerics is Numerics.TFLM:
         return np.clip(_INPUTS, *activation_range("RELU6", *source))
     scaled = (
-        _rescale(_INPUTS - source.zero_point, _factor(numerics, source.scale, target.scale))
+        _rescale(_INPUTS - source.zero_point, rescale_factor(numerics, source.scale, target.scale))
         + target.zero_point
     )
     return np.clip(scaled, *activation_range(operator, *target))
-
-
-def _to_int16(multiplier: int) -> int:
-    """The upper half of a 32-bit multiplier, rounded and saturated."""
-    return min((multiplier + (1 << 15)) >> 16, (1 << 15) - 1)
 
 
 def _high_multiply_16(values: Int64, factor: int) -> Int64:
@@ -289,11 +292,11 @@ def hard_swish(source: Affine, target: Affine, numerics: Numerics) -> Int64:
     if output.exponent > 0:
         raise UnsupportedQuantizationError("HARD_SWISH's input scale is more than 128 times its output scale")
     fine = (_INPUTS - source.zero_point) << 7
-    scaled = _high_multiply_16(fine, _to_int16(output.multiplier))
+    scaled = _high_multiply_16(fine, upper_half(output.multiplier))
     opening = fine
     if gate.exponent > 0:
         opening = _saturate_16(opening << (gate.exponent - 1))
-    opening = _high_multiply_16(opening, _to_int16(gate.multiplier))
+    opening = _high_multiply_16(opening, upper_half(gate.multiplier))
     if gate.exponent > 0:
         opening = _saturate_16(opening << 1)
     opening = _shift_right_16(opening, gate.right_shift)
@@ -311,18 +314,20 @@ def quantize(source: Affine, target: Affine, numerics: Numerics) -> Int64:
     )
 
 
-def quantize_float(values: NDArray[np.float32], scale: float, zero_point: int) -> NDArray[np.int8]:
-    """QUANTIZE float32 to int8: `clamp(round(x / scale) + zero_point)`, a float32 division, half away.
+def quantize_float(
+    values: NDArray[np.float32], scale: float, zero_point: int, bounds: tuple[int, int] = INT8
+) -> Int64:
+    """QUANTIZE of float32: `clamp(round(x / scale) + zero_point)`, a float32 division, half away.
 
     Where |x / scale| >= 2**31 the references' conversion to an integer is undefined; here it saturates, and what
     is not a number becomes the least value.
     """
     quotient = np.asarray(values, np.float32) / np.float32(scale)
     wide = np.fmin(np.fmax(quotient.astype(np.float64), -(2.0**31)), 2.0**31)
-    return np.clip(real_round(wide, 1.0) + zero_point, INT8_MIN, INT8_MAX).astype(np.int8)
+    return np.clip(real_round(wide, 1.0) + zero_point, *bounds)
 
 
-def dequantize(values: NDArray[np.int8], scale: float, zero_point: int) -> NDArray[np.float32]:
-    """DEQUANTIZE int8 to float32: `scale * (x - zero_point)`, one float32 multiplication."""
+def dequantize(values: NDArray[np.integer], scale: float, zero_point: int) -> NDArray[np.float32]:
+    """DEQUANTIZE to float32: `scale * (x - zero_point)`, one float32 multiplication."""
     centred = (values.astype(np.int32) - zero_point).astype(np.float32)
     return np.float32(scale) * centred

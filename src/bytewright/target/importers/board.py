@@ -18,6 +18,7 @@ class FoundMemory:
         size_bytes: More than zero.
         access: What running code may do with it.
         section: The linker section that places an array in it; `None` leaves that to the linker.
+        region: What the linker script calls it, if there is one.
         origin: What the source calls it, and with which properties, for a comment.
         where: File and line.
         is_preferred: The source names it as the memory for data or code; it wins where memories overlap.
@@ -31,6 +32,7 @@ class FoundMemory:
     origin: str
     where: str
     is_preferred: bool = False
+    region: str | None = None
 
     @property
     def is_writable(self) -> bool:

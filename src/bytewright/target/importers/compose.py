@@ -177,6 +177,8 @@ def _memory_lines(memory: FoundMemory) -> list[str]:
         lines.append('access = "r"')
     if memory.section is not None:
         lines.append(f'section = "{memory.section}"')
+    if memory.region is not None:
+        lines.append(f'region = "{memory.region}"')
     return lines
 
 

@@ -294,7 +294,16 @@ def _board(
             attributes = f" ({region.attributes})" if region.attributes else ""
             origin = f"{region.name}{attributes}{reason}"
             memories.append(
-                FoundMemory(name, region.base, region.size_bytes, access, f".{name}", origin, where)
+                FoundMemory(
+                    name,
+                    region.base,
+                    region.size_bytes,
+                    access,
+                    f".{name}",
+                    origin,
+                    where,
+                    region=region.name,
+                )
             )
     if not memories:
         raise refusal(

@@ -23,8 +23,8 @@ ASSUMED_ISA = "cortex-m"  # of a board whose description does not say
 
 
 def find_isa(name: str) -> Isa | None:
-    """The instruction set of this name, if there is one."""
-    return find_risc_v(name) or ISAS.get(name)
+    """The instruction set of this name, if there is one; of a core also as vendors write it, such as `Cortex-M4F`."""
+    return find_risc_v(name) or ISAS.get(name) or ISAS.get(_core_of(name.lower()) or "")
 
 
 def isa_note() -> str:
@@ -50,6 +50,12 @@ def require_isa(name: str) -> Isa:
     return isa
 
 
+def _core_of(text: str) -> str | None:
+    """The core that a text names, without what says that it has floating point; None if it names none."""
+    match = re.fullmatch(r"(cortex-[amr][0-9]+)(\+|plus)?f?", text)
+    return None if match is None else f"{match[1]}{'plus' if match[2] else ''}"
+
+
 def devicetree_isa(compatible: Sequence[str], risc_v: Sequence[str]) -> str | None:
     """The name that a processor's node in a devicetree gives, known or not; None if it is of no known kind.
 
@@ -58,7 +64,7 @@ def devicetree_isa(compatible: Sequence[str], risc_v: Sequence[str]) -> str | No
         risc_v: Those of `riscv,isa`.
     """
     for entry in compatible:
-        match = re.fullmatch(r"arm,(cortex-[amr][0-9]+)(\+|plus)?f?", entry)
-        if match:
-            return f"{match[1]}{'plus' if match[2] else ''}"
+        core = _core_of(entry.removeprefix("arm,")) if entry.startswith("arm,") else None
+        if core is not None:
+            return core
     return next((name for name in map(devicetree_name, risc_v) if name), None)

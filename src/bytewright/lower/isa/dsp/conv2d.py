@@ -5,20 +5,20 @@ channels is one dot product over it (`dot.py`). A row's last pixel goes alone wh
 pair of pixels reads is read before one of its elements is stored, so that the output may lie over the input.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from bytewright import ir
 from bytewright.diagnostics import InternalError
-from bytewright.ir.builder import BodyBuilder, load, region
+from bytewright.ir.builder import load, region
 from bytewright.lower.isa.dsp.dot import dot, pack
-from bytewright.lower.isa.dsp.interior import first_column, inside_together
 from bytewright.lower.isa.dsp.requantise import Channels, channels_of
 from bytewright.lower.isa.dsp.words import BYTES, copy_bytes, runs, widen
 from bytewright.lower.kernels.context import Pixel, Template, counted, named
 from bytewright.lower.kernels.convolution import Convolution, convolution_of
+from bytewright.lower.kernels.source import write_runs
 from bytewright.ops.convolution import Conv2d
 
 I8, I32 = ir.DType.I8, ir.DType.I32
@@ -86,27 +86,6 @@ def write_conv2d(template: Template, operation: Conv2d) -> None:
                 kernel.write(((n, y, ir.const(2 * pairs) if x is None else x),))
 
 
-def _where(
-    body: BodyBuilder,
-    condition: ir.Expr,
-    then: Callable[[], None],
-    otherwise: Callable[[], None],
-    note: str = "",
-) -> None:
-    """Writes one of two, or a branch; the note is for the second part of one."""
-    if condition == ir.TRUE:
-        then()
-    elif condition == ir.FALSE:
-        otherwise()
-    else:
-        with body.if_(condition):
-            then()
-        with body.else_():
-            if note:
-                body.note(note)
-            otherwise()
-
-
 # A sum, with where it goes: the pixel and the channel.
 Sum = tuple[Pixel, ir.Expr, ir.Expr]
 
@@ -145,36 +124,11 @@ class _Kernel:
 
     def _widen_taps(self, pixels: Sequence[Pixel], patch: ir.Buffer) -> None:
         """Where channels are multiples of four: straight from the input."""
-        convolution = self.convolution
-        body, window, channels = convolution.template.body, convolution.window, convolution.in_channels
-        num = len(pixels)
-        in_one_piece = window.columns.dilation == 1 or window.columns.kernel == 1
-        length = window.columns.kernel * channels
-        inside = inside_together(window, pixels) if in_one_piece else ir.FALSE
 
-        def rows() -> None:
-            with counted(body, "ky", window.rows.kernel) as ky:
-                sources = [
-                    body.view(
-                        f"row{i}",
-                        region(convolution.input, n, window.rows.tap(y, ky), first_column(window, x), 0),
-                        I8,
-                        length,
-                    )
-                    for i, (n, y, x) in enumerate(pixels)
-                ]
-                self._widen(sources, patch, ky * (length * num // 2), length)
+        def widen_run(views: Sequence[ir.Buffer], number: ir.Expr, length: int) -> None:
+            self._widen(views, patch, number * (length * len(pixels) // 2), length)
 
-        def taps() -> None:
-            with window.loops(body) as (ky, kx):
-                sources: list[ir.Buffer] = []
-                for i, pixel in enumerate(pixels):
-                    with body.numbered(i):
-                        sources.append(convolution.tap_at(window.under(body, pixel, ky, kx), ky, kx))
-                at = (ky * window.columns.kernel + kx) * (channels * num // 2)
-                self._widen(sources, patch, at, channels)
-
-        _where(body, inside, rows, taps)
+        write_runs(self.convolution, pixels, widen_run)
 
     def _widen(self, sources: Sequence[ir.Buffer], patch: ir.Buffer, first: ir.Expr, length: int) -> None:
         """Elements of each source as words of the patch, from an index on."""
@@ -188,40 +142,26 @@ class _Kernel:
 
     def _gather(self, pixels: Sequence[Pixel], patch: ir.Buffer) -> None:
         """Where they are not: the bytes of each window are gathered first."""
-        convolution = self.convolution
-        body, depth = convolution.template.body, convolution.weights.shape[1]
+        template, size = self.convolution.template, 2 * self.words
         gathered: list[ir.Buffer] = []
         for i, pixel in enumerate(pixels):
-            with body.numbered(i):
-                window = convolution.template.kernel.scratch("window", (2 * self.words,), I8)
+            with template.body.numbered(i):
+                window = template.kernel.scratch("window", (size,), I8)
+                self._gather_one(pixel, window)
             gathered.append(window)
-            self._gather_one(pixel, window)
-            for k in range(depth, 2 * self.words):
-                body.store(window, k, 0)
-        self._widen(gathered, patch, ir.const(0), 2 * self.words)
+            for k in range(self.convolution.weights.shape[1], size):
+                template.body.store(window, k, 0)
+        self._widen(gathered, patch, ir.const(0), size)
 
-    def _gather_one(self, pixel: Pixel, target: ir.Buffer) -> None:
-        convolution = self.convolution
-        body, window = convolution.template.body, convolution.window
-        n, y, x = pixel
-        length = window.columns.kernel * convolution.in_channels
-        in_one_piece = window.columns.dilation == 1 or window.columns.kernel == 1
-        inside = inside_together(window, (pixel,)) if in_one_piece else ir.FALSE
+    def _gather_one(self, pixel: Pixel, window: ir.Buffer) -> None:
+        def copy(views: Sequence[ir.Buffer], number: ir.Expr, length: int) -> None:
+            (run,) = views
+            for k in range(0, length, BYTES):
+                target = region(window, number * length + k)
+                instruction = copy_bytes(min(BYTES, length - k))
+                self.convolution.template.body.execute(instruction, target, region(run, k))
 
-        def rows() -> None:
-            with counted(body, "ky", window.rows.kernel) as ky:
-                source = region(convolution.input, n, window.rows.tap(y, ky), first_column(window, x), 0)
-                row = body.view("row", source, I8, length)
-                size = BYTES
-                for k in range(0, length, BYTES):
-                    size = min(BYTES, length - k)
-                    body.execute(copy_bytes(size), region(target, ky * length + k), region(row, k))
-
-        def taps() -> None:
-            with convolution.each_element(pixel) as (activation, index):
-                body.store(target, index, activation)
-
-        _where(body, inside, rows, taps, "at the border; outside the input it is the zero point")
+        write_runs(self.convolution, (pixel,), copy)
 
     def _multiply(self, pixels: Sequence[Pixel], patch: ir.Buffer) -> None:
         """Every pair of channels: a dot product over the patch, then scale and store."""

@@ -12,12 +12,12 @@ import numpy as np
 from bytewright import ir
 from bytewright.ir.builder import load, region
 from bytewright.ir.expr import equal
-from bytewright.lower.isa.dsp.interior import first_column, inside_together
 from bytewright.lower.isa.dsp.requantise import channels_of
 from bytewright.lower.isa.dsp.taps import MAX_OFFSET, one_row, two_rows
 from bytewright.lower.isa.dsp.words import BYTES, copy_bytes, runs
 from bytewright.lower.kernels.context import Pixel, Template, counted, named, pixels
 from bytewright.lower.kernels.convolution import Convolution, convolution_of
+from bytewright.lower.kernels.source import first_column
 from bytewright.ops.convolution import DepthwiseConv2d
 from bytewright.options import Optimize
 
@@ -119,8 +119,8 @@ class _Kernel:
         body, window = convolution.template.body, convolution.window
         length = window.columns.kernel * convolution.in_channels
         n, y, x = pixel
-        inside = inside_together(window, (pixel,))
-        column = named(body, "ix", first_column(window, x))
+        inside = window.is_interior(pixel)
+        column = named(body, "ix", first_column(window.columns, x))
         inputs = [region(convolution.input, n, window.rows.tap(y, ky), column, 0) for ky in self.taps]
         if inside == ir.TRUE:
             return [

@@ -1,19 +1,26 @@
 """Arm's M-profile vector extension (Helium): vectors of 16 bytes, on Cortex-M52, M55 and M85."""
 
+from bytewright import ir
 from bytewright.lower.isa.instruction_set import InstructionSet, IsaTemplate
 from bytewright.lower.isa.mve.conv2d import conv2d_declines, write_conv2d
 from bytewright.lower.isa.mve.convolve import sum_block
-from bytewright.lower.isa.mve.copy_bytes import copy_bytes
+from bytewright.lower.isa.mve.copy_elements import copy_elements
 from bytewright.lower.isa.mve.depthwise import depthwise_declines, write_depthwise
 from bytewright.lower.isa.mve.lanes import UNIT, VECTORS
 from bytewright.lower.isa.mve.narrow import EXTREMA, SUMS
 from bytewright.lower.isa.reduce import with_reductions
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d
 
+I16 = ir.DType.I16
 # Of the instructions that there are for each size, one of every form.
 _SIZED = (
-    *(copy_bytes(size) for size in (9, 48, 142, 200)),
+    *(copy_elements(size) for size in (9, 48, 142, 200)),
+    *(copy_elements(size, I16) for size in (1, 3, 24, 71)),
     *(sum_block(num_pixels, depth) for num_pixels, depth in ((1, 4), (2, 13), (1, 27), (2, 144), (2, 301))),
+    *(
+        sum_block(num_pixels, depth, I16)
+        for num_pixels, depth in ((1, 4), (2, 13), (1, 8), (2, 72), (2, 101))
+    ),
 )
 
 MVE = InstructionSet(

@@ -1,4 +1,4 @@
-"""int8 conv2d on MVE: pairs of pixels, each the dot products of one run of bytes with all output channels.
+"""conv2d on MVE with weights of int8: pairs of pixels, each the dot products of one run with all output channels.
 
 Under a pointwise window the run is the pixel itself. Under a larger one it is gathered first, row by row where the
 window lies inside the input, else tap by tap: two instructions for 16 bytes, which each output channel reads again.
@@ -19,7 +19,9 @@ from bytewright.lower.kernels.context import Pixel, Template, counted, named
 from bytewright.lower.kernels.convolution import Convolution, convolution_of
 from bytewright.ops.convolution import Conv2d
 
-I8, I32 = ir.DType.I8, ir.DType.I32
+I8, I16, I32 = ir.DType.I8, ir.DType.I16, ir.DType.I32
+# Types of activations, weights and sums.
+_TAKEN = {(I8, I8, I32), (I16, I8, I32)}
 # What is gathered before it is computed. Pairs of larger windows are computed one by one: scratch is memory.
 MAX_GATHERED_BYTES = 512
 MAX_DEPTH = 4096
@@ -29,8 +31,9 @@ MAX_BLOCKS = 65535
 
 def conv2d_declines(template: Template, operation: Conv2d) -> str | None:
     """Why this is no convolution for the kernel below."""
-    if template.type(0).dtype is not I8:
-        return "its elements are not int8"
+    types = tuple(each.dtype for each in (template.type(0), template.type(1), template.result_type))
+    if types not in _TAKEN:
+        return f"it is of {', '.join(dtype.value for dtype in types)}"
     convolution = convolution_of(template, operation)
     num_channels, depth = convolution.weights.shape
     if depth < LEAST_DEPTH:
@@ -50,7 +53,8 @@ def write_conv2d(template: Template, operation: Conv2d) -> None:
     body, columns = template.body, convolution.window.columns
     depth = convolution.weights.shape[1]
     is_direct = _is_direct(convolution)
-    num_pixels = min(PIXELS, columns.out) if is_direct or depth * PIXELS <= MAX_GATHERED_BYTES else 1
+    pair_bytes = depth * PIXELS * convolution.dtype.size_bytes
+    num_pixels = min(PIXELS, columns.out) if is_direct or pair_bytes <= MAX_GATHERED_BYTES else 1
     pixels = _Pixels(convolution, num_pixels)
     with counted(body, "n", convolution.num) as n, template.kernel.rows(convolution.window.rows.out) as y:
         if is_direct:
@@ -97,14 +101,16 @@ def _write_row(
 
 
 class _Pixels:
-    """All output channels of one or two pixels, of which the runs of bytes are known."""
+    """All output channels of one or two pixels, of which the runs are known."""
 
     def __init__(self, convolution: Convolution, most: int) -> None:
         self.convolution = convolution
         self.template = template = convolution.template
         self.body = template.body
         self.num_channels, self.depth = convolution.weights.shape
-        self.weights = template.kernel.constant("weights", packed_weights(convolution.weights), I8)
+        self.weights = template.kernel.constant(
+            "weights", packed_weights(convolution.weights, convolution.dtype), I8
+        )
         self.scaling = scaling_of(template, convolution.folded())
         self.is_uniform = self.scaling is not None and most == 1 and self.scaling.is_uniform
         self.bias = None
@@ -126,7 +132,8 @@ class _Pixels:
         n, y, x = pixel
         output = self.template.epilogue.output
         size = len(runs), self.depth, self.num_channels
-        instruction = convolve(*size, scaling.kind, is_uniform=self.is_uniform)
+        element = self.convolution.dtype
+        instruction = convolve(*size, scaling.kind, is_uniform=self.is_uniform, element=element)
         self.body.execute(
             instruction,
             *(region(output, n, y, x + i, 0) for i in range(len(runs))),
@@ -141,7 +148,7 @@ class _Pixels:
         n, y, x = pixel
         body, bias = self.body, self.bias
         assert bias is not None
-        instruction = sum_block(len(runs), self.depth)
+        instruction = sum_block(len(runs), self.depth, self.convolution.dtype)
         num = num_blocks(self.num_channels)
         block_bytes = ir.num_elements(self.weights) // num
         with counted(body, "block", num) as block:

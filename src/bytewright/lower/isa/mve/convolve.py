@@ -1,42 +1,49 @@
 """Convolutions of whole pixels on MVE: all output channels of one or two of them as one instruction."""
 
 from collections.abc import Generator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import cache
 
 from bytewright import ir
 from bytewright.ir.builder import BodyBuilder, load
-from bytewright.lower.isa.mve.assembly import VECTORS, Operand, Result, assembly, repeated
-from bytewright.lower.isa.mve.dot_products import CHANNELS, SUMS, Chunks, collect_lines, dot_lines, num_blocks
+from bytewright.lower.isa.mve.assembly import Assembly, Registers
+from bytewright.lower.isa.mve.dot_products import CHANNELS, Chunks, collect, num_blocks, write_dots
 from bytewright.lower.isa.mve.lanes import FEATURE, LANES, VECTOR
-from bytewright.lower.isa.mve.scaling import Kind, scale_lines, scaled
+from bytewright.lower.isa.mve.scaling import Kind, scaled, write_scaling
 from bytewright.lower.isa.vector_unit import memory_parameter, register_parameter
 
 I8, I32 = ir.DType.I8, ir.DType.I32
 PIXELS = 2  # of a pair
-_CHANGED = (*VECTORS, *SUMS, "r3")
 _SCALES = 3 * CHANNELS  # numbers of a block: bias, multiplier, shift
 
 
 @cache
 def convolve(
-    num_pixels: int, depth: int, num_channels: int, kind: Kind, *, is_uniform: bool = False
+    num_pixels: int,
+    depth: int,
+    num_channels: int,
+    kind: Kind,
+    *,
+    is_uniform: bool = False,
+    element: ir.DType = I8,
 ) -> ir.Instruction:
-    """Dot products of pixels with the weights of every channel, scaled to bytes.
+    """Dot products of pixels with the weights of every channel, scaled to elements of the input's type.
 
     Operands: for each pixel its output, [num_channels]; for each its input, [depth]; weights as `packed_weights`,
     scales as `Scaling.packed` has them by blocks of four channels; zero point, low, high. Of one pixel, scales may be
     uniform: as `Scaling.packed_uniform` has them.
     """
     assert num_pixels == 1 or not is_uniform, "two pixels leave no register for the scales"
-    blocks, chunks = num_blocks(num_channels), Chunks(depth)
-    outputs = [memory_parameter(f"output{i}", num_channels, I8, ir.Access.WRITE) for i in range(num_pixels)]
-    inputs = [memory_parameter(f"input{i}", depth, I8) for i in range(num_pixels)]
+    blocks, chunks = num_blocks(num_channels), Chunks(depth, element)
+    pixels = range(num_pixels)
+    outputs = [memory_parameter(f"output{i}", num_channels, element, ir.Access.WRITE) for i in pixels]
+    inputs = [memory_parameter(f"input{i}", depth, element) for i in pixels]
     weights = memory_parameter("weights", blocks * chunks.block_bytes, I8)
     scales = memory_parameter("scales", 2 + blocks * CHANNELS if is_uniform else blocks * _SCALES, I32)
     limits = [ir.ScalarParameter(ir.Var(name, I32)) for name in ("zero_point", "low", "high")]
     parameters = (*outputs, *inputs, weights, scales, *limits)
-    name = f"mve_convolve_{num_pixels}x{depth}_to_{num_channels}_{kind.name.lower()}{'_uniform' if is_uniform else ''}"
+    name = f"mve_convolve_{num_pixels}x{depth}_to_{num_channels}_{kind.name.lower()}"
+    name += chunks.suffix + ("_uniform" if is_uniform else "")
     meaning = _Meaning(name, chunks, weights.buffer)
 
     def store(lane: ir.Expr, block: ir.Expr, sums: Sequence[ir.Buffer]) -> None:
@@ -45,7 +52,8 @@ def convolve(
             places = [ir.const(0), ir.const(1)]
         multiplier, shift = (load(scales.buffer, place) for place in places)
         for output, total in zip(outputs, sums, strict=True):
-            value = scaled(kind, load(total), multiplier, 0 - shift, [limit.variable for limit in limits])
+            ends = [limit.variable for limit in limits]
+            value = scaled(kind, load(total), multiplier, 0 - shift, ends, element)
             meaning.body.store(output.buffer, block * CHANNELS + lane, value)
 
     for first, count, channels in _runs(num_channels):
@@ -53,30 +61,30 @@ def convolve(
             initial = block * CHANNELS + lane + 2 if is_uniform else block * _SCALES + lane
             sums = meaning.sums([each.buffer for each in inputs], block, lane, load(scales.buffer, initial))
             store(lane, block, sums)
-    pixels = "a pixel" if num_pixels == 1 else f"{num_pixels} pixels"
+    of_pixels = "a pixel" if num_pixels == 1 else f"{num_pixels} pixels"
     return ir.Instruction(
         name,
         parameters,
         meaning.body.finish(),
         _convolve_text(num_pixels, chunks, num_channels, kind, is_uniform=is_uniform),
         FEATURE,
-        f"{num_channels} output channels of {pixels}: dot products of {depth} bytes, four channels at a time, their "
-        "bias, and scaling to the output.",
+        f"{num_channels} output channels of {of_pixels}: dot products of {depth} {chunks.noun}, four channels at "
+        "a time, their bias, and scaling to the output.",
     )
 
 
 @cache
-def sum_block(num_pixels: int, depth: int) -> ir.Instruction:
-    """Finished sums of four channels of one or two pixels.
+def sum_block(num_pixels: int, depth: int, element: ir.DType = I8) -> ir.Instruction:
+    """Finished sums of four channels of one or two pixels, of activations of a type.
 
     Operands: for each pixel a vector of sums; for each its input; weights of the block as `packed_weights`; bias.
     """
-    chunks = Chunks(depth)
+    chunks = Chunks(depth, element)
     totals = [register_parameter(f"total{i}", LANES, I32, VECTOR, ir.Access.WRITE) for i in range(num_pixels)]
-    inputs = [memory_parameter(f"input{i}", depth, I8) for i in range(num_pixels)]
+    inputs = [memory_parameter(f"input{i}", depth, element) for i in range(num_pixels)]
     weights = memory_parameter("weights", chunks.block_bytes, I8)
     bias = memory_parameter("bias", CHANNELS, I32)
-    name = f"mve_sums_{num_pixels}x{depth}"
+    name = f"mve_sums_{num_pixels}x{depth}{chunks.suffix}"
     meaning = _Meaning(name, chunks, weights.buffer)
     with meaning.lanes(CHANNELS) as lane:
         sums = meaning.sums([each.buffer for each in inputs], ir.const(0), lane, load(bias.buffer, lane))
@@ -89,7 +97,7 @@ def sum_block(num_pixels: int, depth: int) -> ir.Instruction:
         meaning.body.finish(),
         _sums_text(num_pixels, chunks),
         FEATURE,
-        f"Four output channels of {pixels}: dot products of {depth} bytes, and their bias.",
+        f"Four output channels of {pixels}: dot products of {depth} {chunks.noun}, and their bias.",
     )
 
 
@@ -147,85 +155,100 @@ class _Meaning:
                 yield variable
 
 
-# What statements are given: outputs and narrow inputs are low registers, as instructions that narrow or widen need.
-_OUTPUTS, _INPUTS, _WEIGHTS, _SCALES_AT, _COUNTER = ("r1", "r3"), ("r5", "r9"), "r11", "r8", "r3"
-_MULTIPLIER, _SHIFT = "r10", "r12"  # of all channels: with one pixel they are no sums
-_LOW_INPUTS, _LOW_WEIGHTS, _HIGH_OUTPUTS = ("r1", "r3"), "r5", ("r9", "r11")
-
-
 def _convolve_text(
     num_pixels: int, chunks: Chunks, num_channels: int, kind: Kind, *, is_uniform: bool
 ) -> str:
     """The C text of `convolve`.
 
-    q4 to q6 hold zero point and bounds. With two pixels all even registers are sums, so between blocks the pointer to
-    the scales and the loop's count stay in q7, and so do those to the outputs if the chunks are a loop.
+    The sums of two pixels take all even registers, so meanwhile the pointer to the scales and the loop's count wait in
+    a vector, and so do those to the outputs if the chunks are a loop.
     """
-    is_narrow = chunks.width < 16
-    outputs = (_HIGH_OUTPUTS if is_narrow else _OUTPUTS)[:num_pixels]
-    inputs = (_LOW_INPUTS if is_narrow else _INPUTS)[:num_pixels]
-    weights = _LOW_WEIGHTS if is_narrow else _WEIGHTS
-    is_pair, keeps_outputs = num_pixels == PIXELS, num_pixels == PIXELS and chunks.is_loop
-    blocks = num_blocks(num_channels)
-    vectors = [f"q{i}" for i in range(num_pixels)]
-    lines = ["vdup.32 q4, r0", "vdup.32 q5, r2", "vdup.32 q6, r4"]
-    lines += ["vmov q7[3], q7[1], r1, r3"] if keeps_outputs else []
-    lines += [f"ldrd {_MULTIPLIER}, {_SHIFT}, [{_SCALES_AT}], #8"] if is_uniform else []
-    lines += repeated(blocks, "1")
-    lines += ["vmov q7[2], q7[0], r8, lr"] if is_pair else []
-    lines += dot_lines(chunks, list(inputs), weights, _COUNTER) + collect_lines(num_pixels)
-    lines += ["vmov r8, lr, q7[2], q7[0]"] if is_pair else []
-    lines += ["vmov r1, r3, q7[3], q7[1]"] if keeps_outputs else []
-    uniform = (_MULTIPLIER, _SHIFT) if is_uniform else None
-    lines += scale_lines(kind, vectors, _SCALES_AT, "q2", "q3", uniform)
-    lines += [f"vqadd.s32 {each}, {each}, q4" for each in vectors]
-    lines += [f"vmax.s32 {each}, {each}, q5" for each in vectors]
-    lines += [f"vmin.s32 {each}, {each}, q6" for each in vectors]
-    back = ["vmov q7[3], q7[1], r1, r3"] if keeps_outputs else []
-    lines += _store_lines(outputs, num_channels, [*back, "le lr, 1b"], is_narrow=is_narrow)
-    operands = [Operand(f"output{i}", each, "int8_t *") for i, each in enumerate(outputs)]
-    operands += [Operand(f"input{i}", each, "const int8_t *") for i, each in enumerate(inputs)]
-    operands += [Operand("weights", weights, "const int8_t *"), Operand("scales", "r8", "const int32_t *")]
-    limits = zip(("zero_point", "low", "high"), ("r0", "r2", "r4"), strict=True)
-    operands += [Operand(name, register, "int32_t") for name, register in limits]
-    return assembly(operands, lines, _CHANGED)
+    assembly = Assembly()
+    line = assembly.line
+    # Addresses of stores that narrow have to be low, and those of loads that widen, which leave none for stores.
+    if chunks.is_narrow:
+        inputs, weights = _operands(assembly, num_pixels, chunks, Registers.LOW)
+        outputs = _outputs(assembly, num_pixels, chunks, Registers.GENERAL)
+    else:
+        outputs = _outputs(assembly, num_pixels, chunks, Registers.LOW)
+        inputs, weights = _operands(assembly, num_pixels, chunks, Registers.GENERAL)
+    scales = assembly.operand("scales", "const int32_t *", Registers.EVEN)
+    limits = [assembly.operand(name, "int32_t", Registers.EVEN) for name in ("zero_point", "low", "high")]
+    blocks, turns = num_blocks(num_channels), assembly.take("turns", Registers.LOOP)
+    bounds = assembly.take_all("limit", 3, Registers.VECTOR)
+    line(*(f"vdup.32 {vector}, {limit}" for vector, limit in zip(bounds, limits, strict=True)))
+    assembly.free(*limits)
+    uniform: tuple[str, str] | None = None
+    if is_uniform:
+        multiplier, shift = assembly.take_all("scale of all", 2, Registers.EVEN)
+        line(f"ldrd {multiplier}, {shift}, [{scales}], #8")
+        uniform = multiplier, shift
+    if blocks > 1:
+        line(f"movw {turns}, #{blocks}", "1:")
+    with ExitStack() as stack:
+        if num_pixels == PIXELS:
+            parked = assembly.take("parked", Registers.VECTOR)
+            stack.enter_context(assembly.parked((scales, turns), parked, (2, 0)))
+            if chunks.is_loop:
+                stack.enter_context(assembly.parked(outputs, parked, (3, 1)))
+        vectors = collect(assembly, write_dots(assembly, chunks, inputs, weights))
+    write_scaling(assembly, kind, vectors, scales, uniform)
+    for name, limit in zip(("vqadd", "vmax", "vmin"), bounds, strict=True):
+        line(*(f"{name}.s32 {each}, {each}, {limit}" for each in vectors))
+    _write_stores(assembly, outputs, vectors, num_channels, chunks)
+    return assembly.text()
 
 
-def _store_lines(
-    outputs: Sequence[str], num_channels: int, again: list[str], *, is_narrow: bool
-) -> list[str]:
-    """Stores the bytes of a block, and goes on with the next one; of the last one, as many as there are channels."""
-    whole: list[str] = []
-    for pixel, output in enumerate(outputs):
-        if is_narrow:  # a high register cannot be the address
-            whole += [
-                f"mov r{2 * pixel}, {output}",
-                f"vstrb.32 q{pixel}, [r{2 * pixel}]",
-                f"adds {output}, #4",
-            ]
-        else:
-            whole += [f"vstrb.32 q{pixel}, [{output}], #4"]
+def _outputs(assembly: Assembly, num_pixels: int, chunks: Chunks, kind: Registers) -> list[str]:
+    return [assembly.operand(f"output{i}", chunks.pointer, kind) for i in range(num_pixels)]
+
+
+def _operands(assembly: Assembly, num_pixels: int, chunks: Chunks, kind: Registers) -> tuple[list[str], str]:
+    """Registers that point to the inputs and to the weights."""
+    inputs = [assembly.operand(f"input{i}", f"const {chunks.pointer}", kind) for i in range(num_pixels)]
+    return inputs, assembly.operand("weights", "const int8_t *", kind)
+
+
+def _write_stores(
+    assembly: Assembly, outputs: Sequence[str], vectors: Sequence[str], num_channels: int, chunks: Chunks
+) -> None:
+    """Stores the elements of a block, and goes on with the next one; of the last one, as many as there are channels."""
+    line, size = assembly.line, chunks.element.size_bytes
+    width = {1: "b", 2: "h"}[size]
     blocks, rest = num_blocks(num_channels), num_channels % CHANNELS
-    if not rest:
-        return whole + (again if blocks > 1 else [])
-    last = [
-        line
-        for pixel, output in enumerate(outputs)
-        for lane in range(rest)
-        for line in (f"vmov.32 r0, q{pixel}[{lane}]", f"strb r0, [{output}, #{lane}]")
-    ]
-    return ["cmp lr, #1", "beq 3f", *whole, *again, "3:", *last] if blocks > 1 else last
+    value = assembly.take("address or byte", Registers.LOW)
+    if rest and blocks > 1:
+        line("cmp lr, #1", "beq 3f")
+    if not rest or blocks > 1:
+        for output, vector in zip(outputs, vectors, strict=True):
+            if chunks.is_narrow:  # a high register cannot be the address
+                line(
+                    f"mov {value}, {output}",
+                    f"vstr{width}.32 {vector}, [{value}]",
+                    f"adds {output}, #{4 * size}",
+                )
+            else:
+                line(f"vstrb.32 {vector}, [{output}], #4")
+        line(*(["le lr, 1b"] if blocks > 1 else []))
+    if rest and blocks > 1:
+        line("3:")
+    for output, vector in zip(outputs, vectors, strict=True):
+        for lane in range(rest):
+            line(f"vmov.32 {value}, {vector}[{lane}]", f"str{width} {value}, [{output}, #{lane * size}]")
 
 
 def _sums_text(num_pixels: int, chunks: Chunks) -> str:
     """The C text of `sum_block`."""
-    is_narrow = chunks.width < 16
-    inputs = (_LOW_INPUTS if is_narrow else _INPUTS)[:num_pixels]
-    weights, bias, counter = (_LOW_WEIGHTS, "r9", "r11") if is_narrow else (_WEIGHTS, "r1", "r3")
-    lines = dot_lines(chunks, list(inputs), weights, counter) + collect_lines(num_pixels)
-    lines += [f"vldrw.u32 q2, [{bias}]", *(f"vadd.i32 q{i}, q{i}, q2" for i in range(num_pixels))]
-    operands = [Operand(f"input{i}", each, "const int8_t *") for i, each in enumerate(inputs)]
-    operands += [Operand("weights", weights, "const int8_t *"), Operand("bias", bias, "const int32_t *")]
+    assembly = Assembly()
+    kind = Registers.LOW if chunks.is_narrow else Registers.GENERAL
+    inputs, weights = _operands(assembly, num_pixels, chunks, kind)
+    bias = assembly.operand("bias", "const int32_t *")
+    vectors = collect(assembly, write_dots(assembly, chunks, inputs, weights))
+    initial = assembly.take("bias", Registers.VECTOR)
+    assembly.line(
+        f"vldrw.u32 {initial}, [{bias}]", *(f"vadd.i32 {each}, {each}, {initial}" for each in vectors)
+    )
     targets = ["return "] if num_pixels == 1 else [f"*total{i}_at = " for i in range(num_pixels)]
-    results = [Result(target, f"q{i}", VECTOR) for i, target in enumerate(targets)]
-    return assembly(operands, lines, (*(f"q{i}" for i in range(4)), *SUMS, counter), results)
+    for target, vector in zip(targets, vectors, strict=True):
+        assembly.result(target, VECTOR, vector)
+    return assembly.text()

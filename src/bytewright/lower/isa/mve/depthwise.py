@@ -11,7 +11,7 @@ import numpy as np
 
 from bytewright import ir
 from bytewright.ir.builder import region
-from bytewright.lower.isa.mve.copy_bytes import copy_bytes
+from bytewright.lower.isa.mve.copy_elements import copy_elements
 from bytewright.lower.isa.mve.scaling import Scaling, scaling_of
 from bytewright.lower.isa.mve.tap_sums import (
     BYTES,
@@ -215,7 +215,7 @@ class _Pixels:
             source = region(self.convolution.input, n, iy, ix, 0)
             tap = body.view("tap", source, I8, channels, inside, outside)
             place = ky * self._row_length + kx * (columns.dilation * channels)
-            body.execute(copy_bytes(channels), region(patch, place), region(tap, 0))
+            body.execute(copy_elements(channels), region(patch, place), region(tap, 0))
         rows = [region(patch, ky * self._row_length) for ky in range(window.rows.kernel)]
         self._execute(pixel, rows, self.taps)
 

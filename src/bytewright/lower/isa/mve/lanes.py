@@ -2,14 +2,22 @@
 
 from bytewright import ir
 from bytewright.ir.expr import BinaryOperator
-from bytewright.ir.scalar_functions import DOUBLE_ROUND, DOUBLE_ROUND_WIDE, HIGH_MULTIPLY, HIGH_MULTIPLY_WIDE
+from bytewright.ir.scalar_functions import (
+    DOUBLE_ROUND,
+    DOUBLE_ROUND_WIDE,
+    HIGH_MULTIPLY,
+    HIGH_MULTIPLY_WIDE,
+    SCALE_HIGH,
+)
 from bytewright.lower.isa.width import Width
 
 I8, I16, I32 = ir.DType.I8, ir.DType.I16, ir.DType.I32
 ADD, SUB, MUL = BinaryOperator.ADD, BinaryOperator.SUB, BinaryOperator.MUL
 MIN, MAX = BinaryOperator.MIN, BinaryOperator.MAX
 FEATURE = ir.Feature(
-    "mve", "defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 1) && defined(__GNUC__)", "arm_mve.h"
+    "mve",
+    "defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 1) && defined(__GNUC__) && !defined(__ARM_RWPI)",
+    "arm_mve.h",
 )
 LANES = 4
 VECTOR = "int32x4_t"
@@ -33,7 +41,11 @@ UNIT = VECTORS.unit(
         I16: "return vldrhq_s32(elements);",
         I32: "return vldrwq_s32(elements);",
     },
-    stores={I8: "vstrbq_s32(elements, values);", I32: "vstrwq_s32(elements, values);"},
+    stores={
+        I8: "vstrbq_s32(elements, values);",
+        I16: "vstrhq_s32(elements, values);",
+        I32: "vstrwq_s32(elements, values);",
+    },
     broadcasts={I32: "vdupq_n_s32(value)"},
     binaries={(operator, I32): f"v{name}q_s32(left, right)" for operator, name in _OPERATORS.items()},
     with_scalar={
@@ -45,5 +57,6 @@ UNIT = VECTORS.unit(
         (DOUBLE_ROUND_WIDE, _ROUND),
         (HIGH_MULTIPLY, "return vqrdmulhq_s32(value, multiplier);"),
         (HIGH_MULTIPLY_WIDE, "return vqrdmulhq_s32(value, multiplier);"),
+        (SCALE_HIGH, "return vrshlq_s32(vqdmulhq_s32(value, multiplier), vnegq_s32(shift));"),
     ),
 )

@@ -7,7 +7,8 @@ divides by a power of two rounding half up. So all roundings of the references a
   in negative halves alone;
 - DOUBLE_ROUND itself, half away from zero: the sign is added between the two, unless nothing is shifted;
 - SINGLE_ROUND, for shifts of at least 1: with `vqdmulh`, (value * multiplier + 2^(30+s)) >> (31+s). REAL_ROUND is
-  that too, with a multiplier for which the two are proved equal at every step (`ops/arithmetic/fit.py`).
+  that too, with a multiplier for which the two are proved equal at every step (`ops/arithmetic/fit.py`); and a
+  multiplier of 16 bits, with a shift of at least 16, is one of 32 whose lower half is 0, with 16 less.
 """
 
 from collections.abc import Sequence
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 
 from bytewright import ir
 from bytewright.ir.scalar_functions import DOUBLE_ROUND_UP, DOUBLE_ROUND_WIDE, SINGLE_ROUND
+from bytewright.lower.isa.mve.assembly import Assembly, Registers
 from bytewright.lower.kernels.accumulator import Folded
 from bytewright.lower.kernels.context import Template
 from bytewright.lower.rescale import split_exponents
@@ -41,7 +43,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Scaling:
-    """From finished sums to the bytes of the output.
+    """From finished sums to the elements of the output.
 
     Attributes:
         kind: The rounding.
@@ -96,18 +98,17 @@ def scaling_of(template: Template, folded: Folded) -> Scaling | None:
     elementwise = template.epilogue.group.elementwise
     if not 1 <= len(elementwise) <= 2 or elementwise[0].inputs[0] != template.anchor.outputs[0].name:
         return None
-    operation, low, high = elementwise[0].operation, -128, 127
+    operation, element = elementwise[0].operation, template.type(0).dtype
+    low, high = element.bounds
     if len(elementwise) == 2:
         clamp = elementwise[1].operation
         if not isinstance(clamp, Clamp) or elementwise[1].inputs[0] != elementwise[0].outputs[0].name:
             return None
         low, high = max(low, int(clamp.minimum)), min(high, int(clamp.maximum))
-    if (
-        not isinstance(operation, Rescale | TflRealRescale)
-        or operation.dtype is not ir.DType.I8
-        or low > high
-    ):
+    if not isinstance(operation, Rescale | TflRealRescale) or operation.dtype is not element or low > high:
         return None
+    if isinstance(operation, TflRealRescale) and element is not ir.DType.I8:
+        return None  # there are too many steps to compare
     zero_point = operation.output_zero_point
     operands = [template.epilogue.array(name) for name in elementwise[0].inputs[1:]]
     scales = (
@@ -137,6 +138,9 @@ def _integer_scales(
     operation: Rescale, multipliers: ir.Array, exponents: ir.Array, *, is_cut: bool
 ) -> _Scales | None:
     """Scales of a rescale by integers; `is_cut` if negative results are cut off."""
+    is_short = operation.rounding is Rounding.SINGLE_ROUND and int(multipliers.astype(np.int64).max()) < 2**15
+    if is_short:
+        multipliers, exponents = multipliers.astype(np.int64) << 16, exponents.astype(np.int64) - 16
     shift, left = split_exponents(exponents)
     if operation.input_zero_point or operation.left_shift or (left != 1).any() or shift.max(initial=0) > 31:
         return None
@@ -162,45 +166,53 @@ def _real_scales(scales: ir.Array, folded: Folded, outputs: tuple[int, int]) -> 
 
 
 def scaled(
-    kind: Kind, value: ir.Expr, multiplier: ir.Expr, shift: ir.Expr, limits: Sequence[ir.Expr]
+    kind: Kind,
+    value: ir.Expr,
+    multiplier: ir.Expr,
+    shift: ir.Expr,
+    limits: Sequence[ir.Expr],
+    element: ir.DType = ir.DType.I8,
 ) -> ir.Expr:
-    """What an instruction makes of a sum: its zero point, low and high are `limits`."""
+    """What an instruction makes of a sum, of type `element`: its zero point, low and high are `limits`."""
     zero_point, low, high = limits
     # The addition of the zero point saturates; within 2^30 it need not, and the rest is cut off by any bounds.
     limited = ir.clamp(kind.value(value, multiplier, shift), -(2**30), 2**30)
-    return ir.cast(ir.minimum(ir.maximum(limited + zero_point, low), high), ir.DType.I8)
+    return ir.cast(ir.minimum(ir.maximum(limited + zero_point, low), high), element)
 
 
-def scale_lines(
+def write_scaling(
+    assembly: Assembly,
     kind: Kind,
     vectors: Sequence[str],
     scales: str,
-    first: str,
-    second: str,
     uniform: tuple[str, str] | None = None,
-) -> list[str]:
-    """Machine instructions that add the bias to vectors of sums and scale them.
+) -> None:
+    """Adds the bias to vectors of sums and scales them.
 
     Args:
+        assembly: The statement.
         kind: The rounding.
         vectors: Registers with four sums each, all of the same channels.
         scales: The register that points to the channels' bias, multiplier and shift; it goes on to the next ones.
-        first: A register that they may use.
-        second: Another one.
         uniform: Registers with the multiplier and the negative shift of all channels; then `scales` are biases alone.
     """
-    load = f"vldrw.u32 {first}, [{scales}], #16"
+    line, number = assembly.line, assembly.take("scale", Registers.VECTOR)
+    load = f"vldrw.u32 {number}, [{scales}], #16"
     multiply = "vqdmulh" if kind is Kind.SINGLE else "vqrdmulh"
-    lines = [load, *(f"vadd.i32 {each}, {each}, {first}" for each in vectors)]
+    line(load, *(f"vadd.i32 {each}, {each}, {number}" for each in vectors))
     if uniform is None:
-        lines += [load, *(f"{multiply}.s32 {each}, {each}, {first}" for each in vectors), load]
+        line(load, *(f"{multiply}.s32 {each}, {each}, {number}" for each in vectors), load)
     else:
-        lines += [*(f"{multiply}.s32 {each}, {each}, {uniform[0]}" for each in vectors)]
-        lines += [f"vdup.32 {first}, {uniform[1]}"]
-    for each in vectors if kind is Kind.AWAY else ():
-        lines += [
-            f"vand {second}, {each}, {first}",  # negative if both value and shift are
-            f"vshr.s32 {second}, {second}, #31",
-            f"vadd.i32 {each}, {each}, {second}",
-        ]
-    return lines + [f"vrshl.s32 {each}, {each}, {first}" for each in vectors]
+        line(*(f"{multiply}.s32 {each}, {each}, {uniform[0]}" for each in vectors))
+        line(f"vdup.32 {number}, {uniform[1]}")
+    if kind is Kind.AWAY:
+        sign = assembly.take("sign", Registers.VECTOR)
+        for each in vectors:
+            line(
+                f"vand {sign}, {each}, {number}",  # negative if both value and shift are
+                f"vshr.s32 {sign}, {sign}, #31",
+                f"vadd.i32 {each}, {each}, {sign}",
+            )
+        assembly.free(sign)
+    line(*(f"vrshl.s32 {each}, {each}, {number}" for each in vectors))
+    assembly.free(number)

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from bytewright import ir
 from bytewright.ir.builder import BodyBuilder, load
-from bytewright.lower.isa.mve.assembly import VECTORS, Operand, assembly, moved
+from bytewright.lower.isa.mve.assembly import Assembly, Registers
 from bytewright.lower.isa.mve.lanes import FEATURE
-from bytewright.lower.isa.mve.scaling import Kind, scale_lines, scaled
+from bytewright.lower.isa.mve.scaling import Kind, scaled, write_scaling
 from bytewright.lower.isa.vector_unit import memory_parameter
 from bytewright.lower.kernels.layout import End, Layout
 
@@ -29,10 +29,6 @@ LANE_ORDER = np.array([0, 4, 8, 12, 2, 6, 10, 14, 1, 5, 9, 13, 3, 7, 11, 15])
 MAX_ROWS = 5
 _SCALES = 3 * BYTES
 _REACH = 127
-# Registers: pointers to rows of the window, and to the rest.
-_ROWS = ("r6", "r8", "r9", "r10", "r11")
-_OUTPUT, _WEIGHTS, _SCALES_AT, _ZERO_POINT, _LOW, _HIGH, _LAST = "r1", "r2", "r3", "r4", "r5", "r0", "r12"
-_WIDE = ("q4", "q5", "q6", "q7")
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +156,7 @@ def sum_taps(taps: Taps, num_channels: int, kind: Kind, *, has_limits: bool) -> 
         name,
         (output, *rows, weights, scales, *limits),
         body.finish(),
-        _Text(taps, num_channels, kind, has_limits).text(),
+        _text(taps, num_channels, kind, has_limits=has_limits),
         FEATURE,
         f"{num_channels} channels of a pixel of a depthwise convolution: products of {num_taps} taps, sixteen "
         f"channels at a time, summed in 16 bits in groups of {', '.join(str(len(g)) for g in taps.groups)}; their "
@@ -168,39 +164,57 @@ def sum_taps(taps: Taps, num_channels: int, kind: Kind, *, has_limits: bool) -> 
     )
 
 
-@dataclass(slots=True)
-class _Text:
-    """The C text of `sum_taps`, one block of sixteen channels as a loop."""
+def _text(taps: Taps, num_channels: int, kind: Kind, *, has_limits: bool) -> str:
+    """The C text of `sum_taps`, one block of sixteen channels as a loop.
 
-    taps: Taps
-    num_channels: int
-    kind: Kind
-    has_limits: bool
+    A last block that shares channels with the one before it goes back first.
+    """
+    assembly = Assembly()
+    line = assembly.line
+    output = assembly.operand("output", "int8_t *")
+    rows = [assembly.operand(f"row{i}", "const int8_t *") for i in range(taps.num_rows)]
+    weights = assembly.operand("weights", "const int8_t *")
+    scales = assembly.operand("scales", "const int32_t *")
+    zero_point = assembly.operand("zero_point", "int32_t")
+    limits = [assembly.operand(name, "int32_t") for name in ("low", "high")] if has_limits else []
+    blocks, back = -(-num_channels // BYTES), -num_channels % BYTES
+    sums = _Sums(assembly, taps, rows, weights)
+    for register, base in zip(rows, sums.bases, strict=True):
+        assembly.move(register, base)
+    last = assembly.take("last", Registers.GENERAL) if back else ""
+    turns = assembly.take("turns", Registers.LOOP)
+    if back:
+        line(f"movw {last}, #1")
+    if blocks > 1:
+        line(f"movw {turns}, #{blocks - 1 if back else blocks}", "1:")
+    sums.write()
+    _write_scaled(assembly, kind, sums.wide, scales, zero_point, limits)
+    line(f"vstrb.8 {sums.wide[0]}, [{output}], #16")
+    if blocks > 1:
+        line(f"le {turns}, 1b")
+    if back:
+        line(f"subs {last}, #1", "bmi 2f")
+        for register in (output, *rows):
+            assembly.move(register, -back)
+        line(f"movw {turns}, #1", "b 1b", "2:")
+    return assembly.text()
 
-    def text(self) -> str:
-        """A last block that shares channels with the one before it goes back first."""
-        blocks, back = -(-self.num_channels // BYTES), -self.num_channels % BYTES
-        rows = _ROWS[: self.taps.num_rows]
-        bases = [self._base(row) for row in range(self.taps.num_rows)]
-        lines = [line for register, base in zip(rows, bases, strict=True) for line in moved(register, base)]
-        whole = blocks - 1 if back else blocks
-        lines += [f"movw {_LAST}, #1"] if back else []
-        lines += [f"movw lr, #{whole}", "1:"] if blocks > 1 else []
-        lines += self._sums(bases) + self._scaled() + [f"vstrb.8 q4, [{_OUTPUT}], #16"]
-        lines += ["le lr, 1b"] if blocks > 1 else []
-        if back:
-            again = [line for register in (_OUTPUT, *rows) for line in moved(register, -back)]
-            lines += [f"subs {_LAST}, #1", "bmi 2f", *again, "movw lr, #1", "b 1b", "2:"]
-        operands = [Operand("output", _OUTPUT, "int8_t *")]
-        operands += [Operand(f"row{i}", each, "const int8_t *") for i, each in enumerate(rows)]
-        operands += [
-            Operand("weights", _WEIGHTS, "const int8_t *"),
-            Operand("scales", _SCALES_AT, "const int32_t *"),
-        ]
-        operands += [Operand("zero_point", _ZERO_POINT, "int32_t")]
-        if self.has_limits:
-            operands += [Operand("low", _LOW, "int32_t"), Operand("high", _HIGH, "int32_t")]
-        return assembly(operands, lines, (*VECTORS, _LAST, "lr"))
+
+class _Sums:
+    """The sums of a block, in four vectors.
+
+    Attributes:
+        bases: Where the pointer to each row stands before a block.
+        wide: The vectors.
+    """
+
+    def __init__(self, assembly: Assembly, taps: Taps, rows: Sequence[str], weights: str) -> None:
+        self.assembly, self.taps, self.rows, self.weights = assembly, taps, rows, weights
+        self.bases = [self._base(row) for row in range(taps.num_rows)]
+        self.wide = assembly.take_all("sums", 4, Registers.VECTOR)
+        self.halves = assembly.take_all("sums in 16 bits", 2, Registers.VECTOR)
+        self.tap, self.filters = assembly.take_all("operands", 2, Registers.VECTOR)
+        self.at = list(self.bases)
 
     def _base(self, row: int) -> int:
         """Where the pointer to a row stands before each block: offsets reach all taps, if they can."""
@@ -211,80 +225,82 @@ class _Text:
         reaches = max(offsets) - middle <= _REACH and middle - min(offsets) <= _REACH
         return middle if reaches else offsets[0]
 
-    def _sums(self, bases: Sequence[int]) -> list[str]:
-        """The sums of sixteen channels in four vectors."""
-        order, at = self.taps.order, list(bases)
-        lines: list[str] = []
+    def write(self) -> None:
+        """Writes the products of all taps, group by group, and widens each group."""
+        line, order, wide, halves = self.assembly.line, self.taps.order, self.wide, self.halves
+        index = 0
         for number, group in enumerate(self.taps.groups):
-            even, odd = ("q6", "q7") if number == 0 else ("q0", "q1")
+            even, odd = wide[2:] if number == 0 else halves
             # From the third group on all vectors are in use, and the weights are loaded twice.
-            spare = ("q0", "q4", None)[min(number, 2)]
+            spare = (halves[0], wide[0], None)[min(number, 2)]
             for position, tap in enumerate(group):
-                index = sum(len(before) for before in self.taps.groups[:number]) + position
-                lines += self._load(tap, order[index + 1 :], at, bases)
-                lines += [f"vldrb.u8 q3, [{_WEIGHTS}], #16"]
-                lines += _multiplied(even, odd, spare, is_first=position == 0)
+                index += 1
+                self._load(tap, order[index:])
+                line(f"vldrb.u8 {self.filters}, [{self.weights}], #16")
+                self._multiply(even, odd, spare, is_first=position == 0)
             if number == min(1, len(self.taps.groups) - 1):
-                halves = [("b", "q4", "q6"), ("t", "q5", "q6"), ("b", "q6", "q7"), ("t", "q7", "q7")]
-                lines += [f"vmovl{half}.s16 {target}, {source}" for half, target, source in halves]
+                for half, target, source in zip(
+                    "btbt", wide, (wide[2], wide[2], wide[3], wide[3]), strict=True
+                ):
+                    line(f"vmovl{half}.s16 {target}, {source}")
             if number >= 1:
-                halves = zip(_WIDE, ("b", "t", "b", "t"), ("q0", "q0", "q1", "q1"), strict=True)
-                for target, half, source in halves:
-                    lines += [f"vmovl{half}.s16 q2, {source}", f"vadd.i32 {target}, {target}, q2"]
-        return lines
+                for target, half, source in zip(wide, "btbt", (even, even, odd, odd), strict=True):
+                    line(f"vmovl{half}.s16 {self.tap}, {source}", f"vadd.i32 {target}, {target}, {self.tap}")
+        self.assembly.free(*halves, self.tap, self.filters)
 
-    def _load(self, tap: int, following: Sequence[int], at: list[int], bases: Sequence[int]) -> list[str]:
-        """Loads sixteen channels under a tap to q2; after the last tap of a row its pointer goes to the next block."""
+    def _load(self, tap: int, following: Sequence[int]) -> None:
+        """Loads sixteen channels under a tap; after the last tap of a row its pointer goes to the next block."""
+        line, at = self.assembly.line, self.at
         if tap in self.taps.outside:
-            return [f"vmov.i8 q2, #{self.taps.zero_point & 0xFF}"]
+            line(f"vmov.i8 {self.tap}, #{self.taps.zero_point & 0xFF}")
+            return
         row, offset = self.taps.places[tap]
-        register, lines = _ROWS[row], list[str]()
+        register = self.rows[row]
         if abs(offset - at[row]) > _REACH:
-            lines += moved(register, offset - at[row])
+            self.assembly.move(register, offset - at[row])
             at[row] = offset
         own = self.taps.offsets_of(row, following)
-        goal = own[0] if own else bases[row] + BYTES
+        goal = own[0] if own else self.bases[row] + BYTES
         is_far = not own or abs(goal - at[row]) > _REACH
         if is_far and offset == at[row] and 0 < abs(goal - offset) <= _REACH:
-            lines.append(f"vldrb.u8 q2, [{register}], #{goal - offset}")
+            line(f"vldrb.u8 {self.tap}, [{register}], #{goal - offset}")
             at[row] = goal
         else:
-            lines.append(f"vldrb.u8 q2, [{register}, #{offset - at[row]}]")
+            line(f"vldrb.u8 {self.tap}, [{register}, #{offset - at[row]}]")
             if not own:
-                lines += moved(register, goal - at[row])
+                self.assembly.move(register, goal - at[row])
                 at[row] = goal
         if not own:
             at[row] -= BYTES
-        return lines
 
-    def _scaled(self) -> list[str]:
-        """Scales four vectors, and narrows them to the bytes of q4 in order."""
-        lines: list[str] = []
-        for vector in _WIDE:
-            lines += scale_lines(self.kind, [vector], _SCALES_AT, "q0", "q1")
-        lines += ["vqmovnb.s32 q4, q4", "vqmovnb.s32 q6, q6", "vqmovnt.s32 q4, q5", "vqmovnt.s32 q6, q7"]
-        lines += [f"vqadd.s16 q4, q4, {_ZERO_POINT}", f"vqadd.s16 q6, q6, {_ZERO_POINT}"]
-        lines += ["vqmovnb.s16 q4, q4", "vqmovnt.s16 q4, q6"]
-        if self.has_limits:
-            lines += [f"vdup.8 q0, {_LOW}", f"vdup.8 q1, {_HIGH}", "vmax.s8 q4, q4, q0", "vmin.s8 q4, q4, q1"]
-        return lines
+    def _multiply(self, even: str, odd: str, spare: str | None, *, is_first: bool) -> None:
+        """Products of a tap and its weights in sixteen bits, or added to what there is."""
+        line, tap, filters = self.assembly.line, self.tap, self.filters
+        if is_first:
+            line(f"vmullb.s8 {even}, {tap}, {filters}", f"vmullt.s8 {odd}, {tap}, {filters}")
+        elif spare is not None:
+            line(f"vmullb.s8 {spare}, {tap}, {filters}", f"vmullt.s8 {tap}, {tap}, {filters}")
+            line(f"vadd.i16 {even}, {even}, {spare}", f"vadd.i16 {odd}, {odd}, {tap}")
+        else:
+            line(f"vmullb.s8 {filters}, {tap}, {filters}", f"vadd.i16 {even}, {even}, {filters}")
+            line(f"vldrb.u8 {filters}, [{self.weights}, #-16]")
+            line(f"vmullt.s8 {tap}, {tap}, {filters}", f"vadd.i16 {odd}, {odd}, {tap}")
 
 
-def _multiplied(even: str, odd: str, spare: str | None, *, is_first: bool) -> list[str]:
-    """Products of q2 and q3 in sixteen bits, or added to what there is."""
-    if is_first:
-        return [f"vmullb.s8 {even}, q2, q3", f"vmullt.s8 {odd}, q2, q3"]
-    if spare is not None:
-        return [
-            f"vmullb.s8 {spare}, q2, q3",
-            "vmullt.s8 q2, q2, q3",
-            f"vadd.i16 {even}, {even}, {spare}",
-            f"vadd.i16 {odd}, {odd}, q2",
-        ]
-    return [
-        "vmullb.s8 q3, q2, q3",
-        f"vadd.i16 {even}, {even}, q3",
-        f"vldrb.u8 q3, [{_WEIGHTS}, #-16]",
-        "vmullt.s8 q2, q2, q3",
-        f"vadd.i16 {odd}, {odd}, q2",
-    ]
+def _write_scaled(
+    assembly: Assembly, kind: Kind, wide: Sequence[str], scales: str, zero_point: str, limits: Sequence[str]
+) -> None:
+    """Scales four vectors, and narrows them to the bytes of the first in order."""
+    line = assembly.line
+    for vector in wide:
+        write_scaling(assembly, kind, [vector], scales)
+    first, second, third, fourth = wide
+    line(f"vqmovnb.s32 {first}, {first}", f"vqmovnb.s32 {third}, {third}")
+    line(f"vqmovnt.s32 {first}, {second}", f"vqmovnt.s32 {third}, {fourth}")
+    line(f"vqadd.s16 {first}, {first}, {zero_point}", f"vqadd.s16 {third}, {third}, {zero_point}")
+    line(f"vqmovnb.s16 {first}, {first}", f"vqmovnt.s16 {first}, {third}")
+    if limits:
+        low, high = assembly.take_all("limit", 2, Registers.VECTOR)
+        line(f"vdup.8 {low}, {limits[0]}", f"vdup.8 {high}, {limits[1]}")
+        line(f"vmax.s8 {first}, {first}, {low}", f"vmin.s8 {first}, {first}, {high}")
+        assembly.free(low, high)

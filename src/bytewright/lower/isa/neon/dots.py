@@ -14,7 +14,7 @@ def _copied(num: int) -> str:
     return f"__builtin_memcpy(copy, elements, {num});"
 
 
-BYTE_DOTS = Products(VECTORS, I32, 4, I8, I8, I8, "int8x16_t", "bytes").tile(
+BYTE_DOTS = Products(VECTORS, I32, 4, I8, I8, I8, I8, "int8x16_t", "bytes").tile(
     units=unit_of,
     max_vectors=4,
     max_sums=_MOST_SUMS,
@@ -37,7 +37,7 @@ def _copied_floats(num: int) -> str:
     return f"__builtin_memcpy(copy, elements, {F32.size_bytes * num});"
 
 
-FLOAT_DOTS = Products(VECTORS, F32, 1, F32, F32, F32, "float32x4_t", "floats").tile(
+FLOAT_DOTS = Products(VECTORS, F32, 1, F32, F32, F32, F32, "float32x4_t", "floats").tile(
     units=unit_of,
     max_vectors=4,
     max_sums=_MOST_SUMS,

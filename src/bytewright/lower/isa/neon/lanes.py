@@ -4,7 +4,13 @@ from functools import cache
 
 from bytewright import ir
 from bytewright.ir.expr import BinaryOperator
-from bytewright.ir.scalar_functions import DOUBLE_ROUND, DOUBLE_ROUND_WIDE, HIGH_MULTIPLY, HIGH_MULTIPLY_WIDE
+from bytewright.ir.scalar_functions import (
+    DOUBLE_ROUND,
+    DOUBLE_ROUND_WIDE,
+    HIGH_MULTIPLY,
+    HIGH_MULTIPLY_WIDE,
+    SCALE_HIGH,
+)
 from bytewright.lower.isa.vector_unit import VectorUnit
 from bytewright.lower.isa.width import Width
 
@@ -85,6 +91,7 @@ def unit_of(num: int) -> VectorUnit:
             (DOUBLE_ROUND_WIDE, _ROUND),
             (HIGH_MULTIPLY, "return vqrdmulhq_s32(value, multiplier);"),
             (HIGH_MULTIPLY_WIDE, "return vqrdmulhq_s32(value, multiplier);"),
+            (SCALE_HIGH, "return vrshlq_s32(vqdmulhq_s32(value, multiplier), vnegq_s32(shift));"),
         ),
         num=num,
     )

@@ -8,7 +8,7 @@ from bytewright.lower.isa.products import Products
 from bytewright.lower.isa.rvv.lanes import F32, I8, I16, I32, LANES, VECTORS, unit_of
 
 _CHUNK = 64
-BYTE_DOTS = Products(VECTORS, I32, 1, I8, I8, I16, "vint16m2_t", "bytes", scalar="int8_t").tile(
+BYTE_DOTS = Products(VECTORS, I32, 1, I8, I8, I8, I16, "vint16m2_t", "bytes", scalar="int8_t").tile(
     units=unit_of,
     max_vectors=1,
     max_sums=6,
@@ -19,7 +19,7 @@ BYTE_DOTS = Products(VECTORS, I32, 1, I8, I8, I16, "vint16m2_t", "bytes", scalar
     copy=lambda num: f"__riscv_vse8_v_i8m4(copy, __riscv_vle8_v_i8m4(elements, {num}), {num});",
     fill="__riscv_vse8_v_i8m4(copy, __riscv_vmv_v_x_i8m4((int8_t)value, 64), 64);",
 )
-FLOAT_DOTS = Products(VECTORS, F32, 1, F32, F32, F32, "vfloat32m4_t", "floats", scalar="float").tile(
+FLOAT_DOTS = Products(VECTORS, F32, 1, F32, F32, F32, F32, "vfloat32m4_t", "floats", scalar="float").tile(
     units=unit_of,
     max_vectors=1,
     max_sums=6,

@@ -15,7 +15,7 @@ from bytewright import ir
 from bytewright.ir.builder import BodyBuilder, load, region
 from bytewright.lower.isa.store_lanes import store_lanes
 from bytewright.lower.isa.vector_unit import memory_parameter, register_parameter
-from bytewright.lower.isa.window_rows import ALIGNMENT
+from bytewright.lower.isa.window_rows import ALIGNMENT, WindowRows
 from bytewright.lower.isa.x86.dots import BYTE_DOTS
 from bytewright.lower.isa.x86.dots import BYTES as BYTE_PRODUCTS
 from bytewright.lower.isa.x86.lanes import unit_of
@@ -169,7 +169,7 @@ class _Kernel:
         window, body = self.convolution.window, self.body
         whole, rest = divmod(self.channels, BYTES)
         with counted(body, "n", self.convolution.num) as n, self.template.kernel.rows(window.rows.out) as y:
-            rows = self._allocate_rows()
+            rows = self._rows(min(self.channels, BYTES)).allocate()
             body.note("up to 64 channels at a time, for each pixel: all taps, then scale and store")
             if whole:
                 with counted(body, "block", whole) as chunk, body.block():
@@ -178,66 +178,28 @@ class _Kernel:
                 with body.block():
                     self._write_chunk((n, y), rows, ir.const(whole), rest)
 
-    @property
-    def _reach(self) -> int:
-        """Columns of the input that the windows of a row of the output reach."""
-        columns = self.convolution.window.columns
-        return (columns.out - 1) * columns.stride + (columns.kernel - 1) * columns.dilation + 1
-
     def _copied_vectors(self, num: int) -> int:
         """Of how many vectors of sums the copy has the bytes, for so many channels."""
         return _vectors(num) if self.template.kernel.optimize is Optimize.SIZE else BYTES // LANES
 
-    def _allocate_rows(self) -> ir.Buffer:
-        """A copy of the rows under the window, [rows, columns * up to 64 channels]; its channels come in turn."""
-        pitch = self._copied_vectors(min(self.channels, BYTES)) * LANES
-        shape = (self.convolution.window.rows.kernel, -(-self._reach * pitch // BYTES) * BYTES)
-        return self.body.allocate(ir.Buffer("rows", shape, U8, ALIGNMENT), ir.Storage(ir.GLOBAL))
+    def _rows(self, num: int) -> WindowRows:
+        """Copies of the rows under a window, of up to 64 channels; the channels come in turn."""
+        return WindowRows(self.convolution, BYTE_DOTS, self._copied_vectors(num) * LANES)
 
     def _write_chunk(self, row: tuple[ir.Expr, ir.Expr], rows: ir.Buffer, chunk: ir.Expr, num: int) -> None:
         """Up to 64 channels of a row of the output."""
-        self._copy_rows(row, rows, chunk, num)
-        with counted(self.body, "x", self.convolution.window.columns.out) as x, self.body.block():
+        body, (n, y), layout, vectors = self.body, row, self._rows(num), self._copied_vectors(num)
+
+        def copy(ky: ir.Expr, iy: ir.Expr) -> None:
+            if layout.content:
+                with counted(body, "column", layout.content) as column, body.block():
+                    source = region(self.convolution.input, n, iy, column, chunk * BYTES)
+                    target = region(rows, ky, (column + layout.before) * layout.pitch)
+                    body.execute(_spread(num, vectors), target, source)
+
+        layout.write(rows, y, copy)
+        with counted(body, "x", self.convolution.window.columns.out) as x, body.block():
             self._write_pixel((*row, x), rows, chunk, num)
-
-    def _copy_rows(self, row: tuple[ir.Expr, ir.Expr], rows: ir.Buffer, chunk: ir.Expr, num: int) -> None:
-        """Copies up to 64 channels of the rows under the window of a row of the output."""
-        body, window, convolution = self.body, self.convolution.window, self.convolution
-        (n, y), columns, reach = row, window.columns, self._reach
-        before = min(columns.pad_before, reach)  # a pad may be wider than all that windows reach
-        content, vectors = min(columns.size, reach - before), self._copied_vectors(num)
-        pitch = vectors * LANES
-
-        def fill(ky: ir.Expr, begin: int, end: int) -> None:
-            """Zero points from one column to another one, and in whole vectors around these."""
-            first, last = begin * pitch // BYTES, -(-end * pitch // BYTES)
-            if begin < end:
-                with counted(body, "part", last - first) as part:
-                    at = region(rows, ky, (part + first) * BYTES)
-                    body.execute(BYTE_DOTS.fill, at, ir.const(convolution.zero_point + BYTE_DOTS.offset))
-
-        body.note("copy the rows of the input under the window, with zero points around them")
-        with counted(body, "ky", window.rows.kernel) as ky:
-            iy = named(body, "iy", window.rows.tap(y, ky))
-            inside = window.rows.contains(iy, ky)
-
-            def copy() -> None:
-                fill(ky, 0, before)
-                fill(ky, before + content, reach)
-                if content:
-                    with counted(body, "column", content) as column, body.block():
-                        source = region(convolution.input, n, iy, column, chunk * BYTES)
-                        body.execute(
-                            _spread(num, vectors), region(rows, ky, (column + before) * pitch), source
-                        )
-
-            if inside == ir.TRUE:
-                copy()
-            else:
-                with body.if_(inside):
-                    copy()
-                with body.else_():
-                    fill(ky, 0, reach)
 
     def _write_pixel(
         self, pixel: tuple[ir.Expr, ir.Expr, ir.Expr], rows: ir.Buffer, chunk: ir.Expr, num: int

@@ -27,7 +27,7 @@ def _copied_bytes(num: int) -> str:
     return f"const __m512i raised = _mm512_xor_si512({loaded}, _mm512_set1_epi8(-128));\n{stored}"
 
 
-BYTES = Products(AVX512.width, I32, 4, I8, U8, I8, "__m512i", "bytes", offset=128)
+BYTES = Products(AVX512.width, I32, 4, I8, I8, U8, I8, "__m512i", "bytes", offset=128)
 # Not `_mm_loadu_si32`: gcc has none before version 11, and that of 11.1 puts the bytes elsewhere.
 _LOAD_WORD = "int32_t word;\n__builtin_memcpy(&word, elements, 4);\n"
 BYTE_DOTS = BYTES.tile(
@@ -56,7 +56,7 @@ def _copied_words(num: int) -> str:
     return f"{loaded}const __m256i words = _mm256_cvtepi8_epi16(bytes);\n{stored}"
 
 
-WORD_DOTS = Products(AVX2.width, I32, 2, I8, I16, I16, "__m256i", "words").tile(
+WORD_DOTS = Products(AVX2.width, I32, 2, I8, I8, I16, I16, "__m256i", "words").tile(
     units=partial(unit_of, AVX2),
     max_vectors=2,
     max_sums=6,
@@ -80,7 +80,7 @@ def _float_dots(simd: Simd, max_vectors: int, max_sums: int) -> Tile:
             return f"_mm512_mask_storeu_ps(copy, {mask}, _mm512_maskz_loadu_ps({mask}, elements));"
         return f"__builtin_memcpy(copy, elements, {F32.size_bytes * num});"
 
-    return Products(simd.width, F32, 1, F32, F32, F32, simd.types[F32], "floats").tile(
+    return Products(simd.width, F32, 1, F32, F32, F32, F32, simd.types[F32], "floats").tile(
         units=partial(unit_of, simd),
         max_vectors=max_vectors,
         max_sums=max_sums,

@@ -1,4 +1,4 @@
-"""Tells items apart by what they are tied to, as far as that goes: partition refinement.
+"""Partition refinement: items are told apart by what they are tied to, as far as that goes.
 
 Items start in classes. A class splits where its members have not equally many ties of each kind into some class, until
 none does. Only the smaller parts of what split are looked at again, so that each tie is followed a logarithmic number
@@ -18,7 +18,7 @@ Ties = Sequence[Sequence[tuple[str, int]]]
 _Signature = tuple[tuple[str, int], ...]
 
 
-def tell_apart(first: Sequence[bytes], ties: Ties) -> list[int]:
+def refine_partition(first: Sequence[bytes], ties: Ties) -> list[int]:
     """The number of each item's class.
 
     Args:

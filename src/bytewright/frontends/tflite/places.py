@@ -1,0 +1,138 @@
+"""Operators that find places or take them: ARG_MAX, GATHER_ND, CUMSUM, ONE_HOT, FILL, DYNAMIC_UPDATE_SLICE."""
+
+import numpy as np
+
+from bytewright import ir
+from bytewright.frontends.tflite.accumulator import checked_multiplier, rescale
+from bytewright.frontends.tflite.conversion import DTYPES, Conversion, Operand
+from bytewright.frontends.tflite.kernels_of import refuse_kernel
+from bytewright.frontends.tflite.shape import one_integer
+from bytewright.frontends.tflite.tiling import tiled
+from bytewright.ops.arithmetic.multiplier import Multiplier, quantize_multiplier
+from bytewright.ops.arithmetic.numerics import Numerics
+from bytewright.ops.data import Gather
+from bytewright.ops.elementwise import Equal, Select
+from bytewright.ops.places import ArgMax, ArgMin, CumulativeSum, GatherNd, TopKPlaces, UpdateSlice
+
+_WIDE = (ir.DType.I32, ir.DType.I64)
+# Bits that sums of int8 are computed with beside those of the values.
+_SUM_BITS = 19
+
+
+def convert_arg_extremum(at: Conversion, kind: type[ArgMax | ArgMin]) -> None:
+    """ARG_MAX and ARG_MIN along a constant axis: of raw values, the first of those that are alike."""
+    at.require_counts((2,))
+    source = at.operand(0, "input")
+    rank = len(source.shape)
+    axis = one_integer(at, 1, "axis")
+    at.require(-rank <= axis < rank, f"axis {axis} of a tensor of rank {rank}")
+    dtype = DTYPES.get(at.output_tensor().element_type)
+    if dtype not in _WIDE:
+        at.fail(f"the result is {at.output_tensor().element_type}, not INT32 or INT64", code="BW105")
+    at.define(at.emit(kind(axis % rank, dtype), (at.value_of(source),), "place"))
+
+
+def convert_gather_nd(at: Conversion) -> None:
+    """GATHER_ND: parts of a tensor by several numbers each."""
+    at.require_counts((2,))
+    source, indices = at.operand(0, "input"), at.operand(1, "indices")
+    at.require_same_dtype(source)
+    if indices.dtype not in _WIDE:
+        at.fail(f"the indices are {indices.tensor.element_type}, not INT32 or INT64", code="BW105")
+    if indices.dtype is ir.DType.I64 and at.numerics is Numerics.TFLM:
+        refuse_kernel(at, " for indices of INT64", (Numerics.LITERT_REF,))
+    if indices.data is not None and indices.shape:
+        numbers = indices.data.array.reshape(-1, indices.shape[-1]).astype(np.int64)
+        extents = np.array(source.shape[: indices.shape[-1]])
+        within = bool(((numbers >= 0) & (numbers < extents)).all())
+        at.require(within, f"numbers outside of {list(source.shape)}")
+    at.define(at.emit(GatherNd(), (at.value_of(source), at.value_of(indices, "indices")), "gathered"))
+
+
+def convert_cumsum(at: Conversion) -> None:
+    """CUMSUM along a constant axis."""
+    at.require_counts((2,))
+    source = at.activation_operand(0, "input", *_WIDE)
+    at.require_same_dtype(source)
+    rank = len(source.shape)
+    axis = one_integer(at, 1, "axis")
+    at.require(-rank <= axis < rank, f"axis {axis} of a tensor of rank {rank}")
+    operation = CumulativeSum(axis % rank, at.options.boolean(0), at.options.boolean(1))
+    if source.dtype is ir.DType.I8:
+        at.define(_integer_sums(at, source, operation))
+    else:
+        at.define(at.emit(operation, (at.value_of(source),), "sums"))
+
+
+def _integer_sums(at: Conversion, source: Operand, operation: CumulativeSum) -> str:
+    """Sums of int8 with 19 more bits. The kernel of TensorFlow Lite Micro begins at the zero point's negative."""
+    own, target = at.affine(source.tensor), at.affine(at.output_tensor())
+    half = Multiplier(1 << 30, 0)
+    widened = rescale(
+        at, at.value_of(source), [half], own.zero_point, 0, ir.DType.I32, "widened", left_shift=_SUM_BITS + 1
+    )
+    sums = at.emit(operation, (widened,), "sums")
+    factor = quantize_multiplier(2 * own.scale / ((1 << _SUM_BITS + 1) * target.scale))
+    reach = (source.shape[operation.axis] * own.reach + abs(own.zero_point)) << _SUM_BITS
+    factor = checked_multiplier(at, factor, reach, target.zero_point)
+    offset = own.zero_point << _SUM_BITS
+    return rescale(at, sums, [factor], offset, target.zero_point, ir.DType.I8, "rescaled")
+
+
+def convert_top_k(at: Conversion) -> None:
+    """TOPK_V2 along the last axis: the places, of elements that are alike the first one first, and what is there."""
+    at.require_counts((2,), outputs=2)
+    source = at.activation_operand(0, "input", *_WIDE)
+    at.require_same_dtype(source)
+    rank, count = len(source.shape), one_integer(at, 1, "count")
+    at.require(rank >= 1, "a single value has no greatest ones")
+    at.require(1 <= count <= source.shape[-1], f"{count} of {source.shape[-1]} elements")
+    value = at.value_of(source)
+    places = at.emit(TopKPlaces(count), (value,), "places")
+    at.define(at.emit(Gather(rank - 1, rank - 1), (value, places), "greatest"), 0)
+    at.define(places, 1)
+
+
+def convert_one_hot(at: Conversion) -> None:
+    """ONE_HOT: a choice, by whether a number is that of its place along a new axis."""
+    at.require_counts((4,))
+    indices = at.operand(0, "indices")
+    if indices.dtype not in _WIDE:
+        at.fail(f"the indices are {indices.tensor.element_type}, not INT32 or INT64", code="BW105")
+    depth = one_integer(at, 1, "depth")
+    on, off = at.operand(2, "value where a number is"), at.operand(3, "value elsewhere")
+    at.require_same_dtype(on, off)
+    for operand in (on, off):
+        at.require(operand.type.num_elements == 1, f"a value of shape {list(operand.shape)}")
+    at.require(depth >= 1, f"a depth of {depth}")
+    rank, stated = len(indices.shape), at.options.integer(0)
+    at.require(-1 <= stated <= rank, f"axis {stated} for a tensor of rank {rank}")
+    axis = rank if stated == -1 else stated
+    seen = at.reshape(at.value_of(indices, "indices"), (*indices.shape[:axis], 1, *indices.shape[axis:]))
+    along = tuple(depth if each == axis else 1 for each in range(rank + 1))
+    places = at.constant("places", np.arange(depth).reshape(along), indices.dtype)
+    is_there = at.emit(Equal(), (seen, places), "is_there")
+    choices = (at.reshape(at.value_of(on, "on"), ()), at.reshape(at.value_of(off, "off"), ()))
+    at.define(at.emit(Select(), (is_there, *choices), "chosen"))
+
+
+def convert_fill(at: Conversion) -> None:
+    """FILL of a constant shape with one value."""
+    at.require_counts((2,))
+    shape = at.integers_operand(0, "shape")
+    value = at.operand(1, "value")
+    at.require(value.type.num_elements == 1, f"a value of shape {list(value.shape)}")
+    at.require(min(shape, default=1) >= 1, f"the shape {list(shape)} has no elements")
+    single = at.reshape(at.value_of(value, "value"), (1,) * len(shape))
+    at.define(tiled(at, single, shape))
+
+
+def convert_update_slice(at: Conversion) -> None:
+    """DYNAMIC_UPDATE_SLICE: a tensor of which a part, from computed places on, is another."""
+    at.require_counts((3,))
+    source, update, start = at.operand(0, "input"), at.operand(1, "update"), at.operand(2, "start")
+    at.require_same_dtype(source, update)
+    if start.dtype not in _WIDE:
+        at.fail(f"the start is {start.tensor.element_type}, not INT32 or INT64", code="BW105")
+    operands = (at.value_of(source), at.value_of(update, "update"), at.value_of(start, "start"))
+    at.define(at.emit(UpdateSlice(), operands, "updated"))

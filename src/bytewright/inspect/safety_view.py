@@ -1,0 +1,193 @@
+"""`check --report`: one page about a bundle for a safety file, of what was proved just now, and what was not."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from bytewright.inspect.check import Verdict
+from bytewright.inspect.check_elf import ImageVerdict
+from bytewright.inspect.deviations import DEVIATIONS
+from bytewright.inspect.stack.check_stack import StackProof
+from bytewright.record.plan import Plan
+from bytewright.show.view import Fact, Facts, Field, Table, View, data, table_of
+
+
+@dataclass(frozen=True, slots=True)
+class _Claim:
+    """Something that a checker proves; `verdict` says whether it did."""
+
+    claim: str
+    checker: str
+    verdict: str
+
+
+NOT_PROVED = (
+    "that outputs are right: bytewright validate compares them with the reference on samples",
+    "time: QEMU counts instructions exactly, and cycles are estimates",
+    "the compiler, the linker and the C library; the stack is what this compiler says for these flags",
+    "that instructions of the core do what their C99 beside them says, beyond the tests of Bytewright on emulators",
+    "interrupts, other software, and what the application does with memory that it lent",
+    "the hardware, its caches and its memory protection",
+)
+
+
+def safety_view(
+    verdict: Verdict,
+    proofs: Sequence[StackProof],
+    image: ImageVerdict | None,
+    flags: Sequence[str],
+    *,
+    has_assembler: bool,
+) -> View:
+    """The page.
+
+    Args:
+        verdict: What looking at the bundle showed.
+        proofs: Of stacks, if they were asked for.
+        image: Of a linked image, if one was given.
+        flags: With which the application compiles, for the stack.
+        has_assembler: Whether there are statements of assembler in the C.
+    """
+    plan = verdict.plan
+    sections = (
+        Facts(tuple(_identity(plan, flags)), title="What was looked at", indent=2),
+        _claims(verdict, proofs, image),
+        _pools(plan),
+        _stacks(plan, proofs),
+        _deviations(has_assembler),
+        Facts(tuple(Fact((text,)) for text in NOT_PROVED), title="What is not proved", indent=2),
+        Facts((data({"not_proved": NOT_PROVED}),)),
+        table_of(
+            "Files",
+            "files",
+            sorted(plan.files.items()),
+            Field("path", "path", lambda item: item[0]),
+            Field("sha256", "sha256", lambda item: item[1]),
+        ),
+    )
+    return View(f"{plan.model}: proved for {plan.target}", sections)
+
+
+def _identity(plan: Plan, flags: Sequence[str]) -> Iterator[Fact]:
+    facts = {
+        "model": plan.model,
+        "target": plan.target,
+        "device": f"{plan.device.name} ({plan.device.isa.name})",
+        "bytewright": plan.build.bytewright,
+        "plan_hash": plan.plan_hash,
+        "files_hash": plan.files_hash or "",
+        "arithmetic": plan.arithmetic_text,
+        "options": " ".join(plan.options) or "as by default",
+        "flags": " ".join(plan.build.flags),
+        "application_flags": " ".join(flags),
+    }
+    for name, digest in plan.model_files.items():
+        yield Fact((f"{name}, sha256 {digest}",), head="model file")
+    yield data({"model_files": dict(plan.model_files)})
+    for key, text in facts.items():
+        yield Fact((text,), head=key.replace("_", " "))
+        yield data({key: text})
+
+
+def _claims(verdict: Verdict, proofs: Sequence[StackProof], image: ImageVerdict | None) -> Table:
+    stack = "proved" if proofs else "not asked for: --stack"
+    linked = "proved" if image is not None else "not asked for: --elf"
+    claims = (
+        _Claim(
+            f"{verdict.num_buffers} buffers are in bounds and aligned, and no two that live at once share a byte, "
+            "but as a kernel allows",
+            "validator of the plan, which shares no code with the planner",
+            "proved",
+        ),
+        _Claim(
+            f"{verdict.num_steps} calls in the C touch what the plan says, while it is alive",
+            "reader of the C, which shares no code with the generator",
+            "proved",
+        ),
+        _Claim(
+            f"{verdict.num_files} files are those that were written, and nothing else is in the folder",
+            "digests in plan.json",
+            "proved",
+        ),
+        _Claim(
+            f"{verdict.parameter_bytes} B of parameters are those of the plan",
+            "digests of the pools",
+            "proved",
+        ),
+        _Claim(
+            "each stack is at most what the header states, on every path of calls",
+            "call graph and frames of the compiler",
+            stack,
+        ),
+        _Claim(
+            "the array of each pool lies in its memory in the image, apart from all else",
+            "reader of the linked image",
+            linked,
+        ),
+    )
+    return table_of(
+        "What is proved",
+        "claims",
+        claims,
+        Field("claim", "claim", lambda claim: claim.claim),
+        Field("by", "checker", lambda claim: claim.checker),
+        Field("verdict", "verdict", lambda claim: claim.verdict),
+    )
+
+
+def _pools(plan: Plan) -> Table:
+    used = [pool for pool in plan.pools.values() if pool.used_bytes]
+    return table_of(
+        "Memory",
+        "pools",
+        used,
+        Field("pool", "name", lambda pool: pool.name),
+        Field("role", "role", lambda pool: pool.role.value),
+        Field("memory", "memory", lambda pool: pool.memory),
+        Field("bytes", "used_bytes", lambda pool: pool.used_bytes, is_number=True),
+        Field("limit", "capacity_bytes", lambda pool: pool.capacity_bytes, is_number=True),
+        Field(
+            "no plan needs less than",
+            "lower_bound_bytes",
+            lambda pool: pool.lower_bound_bytes,
+            is_number=True,
+        ),
+    )
+
+
+def _stacks(plan: Plan, proofs: Sequence[StackProof]) -> Table:
+    measured = {proof.context: proof for proof in proofs}
+
+    def path(context: str) -> str:
+        proof = measured.get(context)
+        return " > ".join(plan.stack[context].path) if proof is None else str(proof.measured)
+
+    return table_of(
+        "Stack",
+        "stacks",
+        list(plan.stack),
+        Field("of", "context", lambda name: name),
+        Field("arrays", "planned_bytes", lambda name: plan.stack[name].planned_bytes, is_number=True),
+        Field(
+            "as compiled",
+            "measured_bytes",
+            lambda name: measured[name].measured.total_bytes if name in measured else None,
+            is_number=True,
+        ),
+        Field("promised", "size_bytes", lambda name: plan.stack[name].size_bytes, is_number=True),
+        Field("limit", "limit_bytes", lambda name: plan.stack[name].limit_bytes, is_number=True),
+        Field("worst path", "path", path),
+    )
+
+
+def _deviations(has_assembler: bool) -> Table:
+    return table_of(
+        "Deviations from MISRA C:2012",
+        "deviations",
+        [each for each in DEVIATIONS if has_assembler or not each.is_of_assembler],
+        Field("record", "identifier", lambda each: each.identifier),
+        Field("guideline", "guideline", lambda each: each.guideline),
+        Field("category", "category", lambda each: each.category),
+        Field("scope", "scope", lambda each: each.scope),
+        Field("reason", "reason", lambda each: each.reason),
+        Field("evidence", "evidence", lambda each: each.evidence),
+    )

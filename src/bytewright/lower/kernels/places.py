@@ -1,0 +1,125 @@
+"""Places of greatest values, elements by several numbers, running sums, and tensors of which a part is replaced."""
+
+import operator
+
+from bytewright import ir
+from bytewright.ir.builder import load
+from bytewright.ir.expr import both, either, equal
+from bytewright.lower.kernels.context import Template, counted, loops
+from bytewright.lower.kernels.reduction import wrapping_sum
+from bytewright.lower.scalar import Scalar, computed_on, element
+from bytewright.ops.places import ArgMax, ArgMin, CumulativeSum, GatherNd, TopKPlaces, UpdateSlice
+
+
+def lower_arg_extremum(template: Template, operation: ArgMax | ArgMin) -> None:
+    """Writes the kernel of a search along an axis: the first element is the best, until one is beyond it."""
+    source, shape, body = template.input(0), template.type(0).shape, template.body
+    axis = operation.axis
+    beyond = operator.gt if isinstance(operation, ArgMax) else operator.lt
+    kept = [each for each in range(len(shape)) if each != axis]
+    with loops(template.kernel, shape, kept, by_rows=False) as outer:
+        own = tuple(outer[each] for each in kept)
+
+        def value(place: ir.Expr | int) -> ir.Expr:
+            indices = [outer.get(each, place) for each in range(len(shape))]
+            found = element(load(source, *indices)).expr
+            is_truth = found.dtype is ir.DType.BOOL
+            return ir.select(found, ir.const(1), ir.const(0)) if is_truth else found
+
+        first = value(0)
+        best = body.scalar("best", first.dtype, first)
+        place = body.scalar("place", ir.DType.I32, 0)
+        extent = template.type(0).fixed_shape[axis]
+        with body.for_("candidate", 1, extent) as candidate:
+            found = body.let("found", value(candidate))
+            with body.if_(beyond(found, load(best))):
+                body.store(best, (), found)
+                body.store(place, (), candidate)
+        result = Scalar(ir.cast(load(place), computed_on(operation.dtype)), 0, extent - 1)
+        template.epilogue.store(own, result)
+
+
+def lower_top_k(template: Template, operation: TopKPlaces) -> None:
+    """Writes the kernel of a search for the greatest elements: each is the greatest of those that come after the last.
+
+    What comes after is smaller, or alike and further on: so nothing is kept of what was found but the last.
+    """
+    source, shape, body = template.input(0), template.type(0).shape, template.body
+    extent = template.type(0).fixed_shape[-1]
+    kind = computed_on(template.type(0).dtype)
+    with loops(template.kernel, shape, range(len(shape) - 1), by_rows=False) as outer:
+        own = tuple(outer.values())
+
+        def value(place: ir.Expr | int) -> ir.Expr:
+            return element(load(source, *own, place)).expr
+
+        last = body.scalar("last", kind, value(0))
+        last_place = body.scalar("last_place", ir.DType.I32, -1)
+        with counted(body, "rank", operation.count) as rank:
+            best = body.scalar("best", kind, value(0))
+            place = body.scalar("place", ir.DType.I32, -1)
+            with body.for_("candidate", 0, extent) as candidate:
+                found = body.let("found", value(candidate))
+                is_later = both(equal(found, load(last)), candidate > load(last_place))
+                is_after = either(load(last_place) < 0, either(found < load(last), is_later))
+                is_first = load(place) < 0
+                with body.if_(both(is_after, either(is_first, found > load(best)))):
+                    body.store(best, (), found)
+                    body.store(place, (), candidate)
+            template.epilogue.store((*own, rank), Scalar(load(place), 0, extent - 1))
+            body.store(last, (), load(best))
+            body.store(last_place, (), load(place))
+
+
+def lower_gather_nd(template: Template, _: GatherNd) -> None:
+    """Writes the kernel of a gather by several numbers; those that only the run knows are kept within their axes."""
+    source, table = template.input(0), template.input(1)
+    shape, rows = template.type(0).fixed_shape, template.type(1).fixed_shape
+    is_known = template.anchor.inputs[1] in template.epilogue.constants
+    result, end = template.result_type.shape, len(rows) - 1
+    with loops(template.kernel, result, range(end)) as outer:
+        coordinates = tuple(outer.values())
+        taken: list[ir.Expr] = []
+        for number in range(rows[-1]):
+            own: ir.Expr = load(table, *coordinates, number)
+            own = own if is_known else ir.clamp(own, 0, shape[number] - 1)
+            taken.append(template.body.let("taken", ir.cast(own, ir.DType.I32)))
+        with loops(template.kernel, result, range(end, len(result))) as inner:
+            value = load(source, *taken, *inner.values())
+            template.epilogue.store((*coordinates, *inner.values()), element(value))
+
+
+def lower_cumulative_sum(template: Template, operation: CumulativeSum) -> None:
+    """Writes the kernel of running sums: one total for each line along the axis."""
+    source, shape, body = template.input(0), template.type(0).shape, template.body
+    axis, dtype = operation.axis, template.type(0).dtype
+    extent = template.type(0).fixed_shape[axis]
+    add = wrapping_sum(dtype) if dtype.is_integer else operator.add
+    kept = [each for each in range(len(shape)) if each != axis]
+    with loops(template.kernel, shape, kept, by_rows=False) as outer:
+        total = body.scalar("total", computed_on(dtype), ir.const(0, computed_on(dtype)))
+        with counted(body, "step", extent) as step:
+            place = (extent - 1) - step if operation.reverse else step
+            indices = tuple(outer.get(each, place) for each in range(len(shape)))
+            after = body.let("after", add(load(total), element(load(source, *indices)).expr))
+            shown = load(total) if operation.exclusive else after
+            bounds = dtype.bounds if dtype.is_integer else (0, 0)
+            template.epilogue.store(indices, Scalar(shown, *bounds))
+            body.store(total, (), after)
+
+
+def lower_update_slice(template: Template, _: UpdateSlice) -> None:
+    """Writes a copy of the operand, and the update over it."""
+    operand, update, start = (template.input(number) for number in range(3))
+    whole, part = template.result_type.fixed_shape, template.type(1).fixed_shape
+    with loops(template.kernel, whole, range(len(whole)), by_rows=False) as indices:
+        own = tuple(indices.values())
+        template.epilogue.store(own, element(load(operand, *own)))
+    first = [
+        template.body.let("first", ir.cast(ir.clamp(load(start, axis), 0, extent - size), ir.DType.I32))
+        for axis, (extent, size) in enumerate(zip(whole, part, strict=True))
+    ]
+    with loops(template.kernel, part, range(len(part)), by_rows=False) as indices:
+        own = tuple(indices.values())
+        moved = tuple(index + offset for index, offset in zip(own, first, strict=True))
+        template.epilogue.store(moved, element(load(update, *own)))

@@ -1,0 +1,185 @@
+"""Operators that find places or take them, and running sums."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from bytewright import ir
+from bytewright.ops.checks import only, require, require_count, require_dtype
+
+_WIDE = (ir.DType.I32, ir.DType.I64)
+_COMPARED = (ir.DType.I8, ir.DType.U8, ir.DType.I16, *_WIDE, ir.DType.F32, ir.DType.BOOL)
+
+
+def _without(shape: tuple[ir.Extent, ...], axis: int) -> tuple[ir.Extent, ...]:
+    """A shape without an axis, which must be there and fixed."""
+    require(0 <= axis < len(shape), f"axis {axis} is not one of {len(shape)}")
+    require(isinstance(shape[axis], int), f"axis {axis} of [{ir.format_shape(shape)}] is open")
+    return (*shape[:axis], *shape[axis + 1 :])
+
+
+@dataclass(frozen=True, slots=True)
+class _ArgExtremum(ir.Operation):
+    """Abstract: the place of the first element along an axis that no other is beyond, in i32 or i64."""
+
+    axis: int
+    dtype: ir.DType
+
+    def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
+        """The shape without the axis."""
+        operand = only(inputs, *_COMPARED)
+        require(self.dtype in _WIDE, f"places are not counted in {self.dtype.value}")
+        return (ir.TensorType(_without(operand.shape, self.axis), self.dtype),)
+
+
+@dataclass(frozen=True, slots=True)
+class ArgMax(_ArgExtremum):
+    """TOSA `argmax`: the place of the greatest element; truth values are 0 and 1."""
+
+    name: ClassVar[str] = "argmax"
+
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
+        """Exact."""
+        return (np.asarray(np.argmax(inputs[0], axis=self.axis), self.dtype.numpy),)
+
+
+@dataclass(frozen=True, slots=True)
+class ArgMin(_ArgExtremum):
+    """The place of the least element."""
+
+    name: ClassVar[str] = "argmin"
+
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
+        """Exact."""
+        return (np.asarray(np.argmin(inputs[0], axis=self.axis), self.dtype.numpy),)
+
+
+@dataclass(frozen=True, slots=True)
+class TopKPlaces(ir.Operation):
+    """Places of the greatest elements along the last axis, in i32, the greatest first, and the first of those alike."""
+
+    name: ClassVar[str] = "top_k_places"
+    count: int
+
+    def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
+        """The operand's shape, with the count in place of the last extent."""
+        operand = only(inputs)
+        outer = _without(operand.shape, len(operand.shape) - 1)
+        require_dtype(operand, _COMPARED[:-1], "the input")
+        extent = operand.fixed_shape[-1]
+        require(1 <= self.count <= extent, f"{self.count} of {extent} elements are taken")
+        return (ir.TensorType((*outer, self.count), ir.DType.I32),)
+
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
+        """Exact."""
+        (x,) = inputs
+        turned = x.astype(np.float64) if x.dtype == np.float32 else x.astype(np.int64)
+        # Not the negatives, of which the least number has none.
+        last = np.argsort(np.flip(turned, -1), axis=-1, kind="stable")
+        order = x.shape[-1] - 1 - np.flip(last, -1)
+        return (np.array(order[..., : self.count], np.int32),)
+
+
+@dataclass(frozen=True, slots=True)
+class GatherNd(ir.Operation):
+    """values, indices [..., n], i32 or i64 -> for each row of the indices the part of `values` at its n numbers.
+
+    A number before the first element of its axis means that, and one beyond the last means the last.
+    """
+
+    name: ClassVar[str] = "gather_nd"
+    operand_names: ClassVar[tuple[str, ...]] = ("values", "indices")
+
+    def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
+        """The shape of the indices without their last axis, and what is left of that of `values`."""
+        require_count(inputs, 2)
+        values, indices = inputs
+        require_dtype(indices, _WIDE, "what is taken")
+        rank = len(values.shape)
+        require(len(indices.shape) >= 1, "the indices have no axis")
+        count = indices.shape[-1]
+        fits = isinstance(count, int) and 1 <= count <= rank
+        require(fits, f"indices [{ir.format_shape(indices.shape)}] into {rank} axes")
+        assert isinstance(count, int)
+        fixed = all(isinstance(extent, int) for extent in values.shape[:count])
+        require(fixed, "elements of an open extent are taken by their numbers")
+        return (ir.TensorType((*indices.shape[:-1], *values.shape[count:]), values.dtype),)
+
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
+        """Exact."""
+        values, indices = inputs
+        columns = np.moveaxis(indices, -1, 0)
+        taken = tuple(
+            np.clip(column, 0, extent - 1) for column, extent in zip(columns, values.shape, strict=False)
+        )
+        return (np.asarray(values[taken], values.dtype),)
+
+
+@dataclass(frozen=True, slots=True)
+class CumulativeSum(ir.Operation):
+    """Sums of the elements along an axis up to each one, of i32 and i64 modulo 2^32 and 2^64, or of f32 in order.
+
+    Attributes:
+        exclusive: Whether each sum is without its own element.
+        reverse: Whether sums begin at the end.
+    """
+
+    name: ClassVar[str] = "cumulative_sum"
+    axis: int
+    exclusive: bool = False
+    reverse: bool = False
+
+    def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
+        """The operand's type."""
+        operand = only(inputs)
+        _without(operand.shape, self.axis)
+        require_dtype(operand, (*_WIDE, ir.DType.F32), "the input")
+        return (ir.TensorType(operand.shape, operand.dtype),)
+
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
+        """Exact for integers; each sum of f32 is rounded."""
+        (x,) = inputs
+        turned = np.flip(x, self.axis) if self.reverse else x
+        sums = np.cumsum(turned, axis=self.axis, dtype=x.dtype)
+        if self.exclusive:
+            whole = [(1, 0) if axis == self.axis else (0, 0) for axis in range(x.ndim)]
+            sums = np.pad(sums, whole).take(range(x.shape[self.axis]), axis=self.axis)
+        return (np.array(np.flip(sums, self.axis) if self.reverse else sums, order="C"),)
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateSlice(ir.Operation):
+    """operand, update, start i32 or i64 [rank] -> the operand with the update's elements from `start` on.
+
+    A start from which the update would not fit means the nearest from which it does.
+    """
+
+    name: ClassVar[str] = "update_slice"
+    operand_names: ClassVar[tuple[str, ...]] = ("operand", "update", "start")
+
+    def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
+        """The operand's type."""
+        require_count(inputs, 3)
+        operand, update, start = inputs
+        require_dtype(update, (operand.dtype,), "the update")
+        require_dtype(start, _WIDE, "the start")
+        rank = len(operand.shape)
+        shapes = f"[{ir.format_shape(update.shape)}] in [{ir.format_shape(operand.shape)}]"
+        fits = len(update.shape) == rank and start.shape == (rank,)
+        require(fits, f"an update {shapes} from [{ir.format_shape(start.shape)}] on")
+        for own, whole in zip(update.shape, operand.shape, strict=True):
+            require(isinstance(own, int) and isinstance(whole, int) and own <= whole, f"an update {shapes}")
+        return (ir.TensorType(operand.shape, operand.dtype),)
+
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
+        """Exact."""
+        operand, update, start = inputs
+        last = [whole - own for whole, own in zip(operand.shape, update.shape, strict=True)]
+        first = [min(max(int(number), 0), most) for number, most in zip(start.tolist(), last, strict=True)]
+        result = np.array(operand)
+        result[tuple(slice(n, n + own) for n, own in zip(first, update.shape, strict=True))] = update
+        return (result,)
+
+
+OPERATIONS = (ArgMax, ArgMin, CumulativeSum, GatherNd, TopKPlaces, UpdateSlice)

@@ -1,0 +1,111 @@
+"""int16 activations with int8 weights in C: networks, large convolutions, vectors, rows, and poisoned runs.
+
+Operators alone are in `test_random_operators.py`, and files that exporters wrote in `test_exported_models.py`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bytewright.bundle.write import write_bundle
+from bytewright.compiler.pipeline import compile_model
+from bytewright.execute.paranoid import run_paranoid
+from bytewright.ir.border import Io
+from bytewright.ops.arithmetic.numerics import Numerics
+from bytewright.options import Options, Rows
+from bytewright.target.registry import load_target
+from support.against_reference import assert_equals_reference
+from support.compilers import UNOPTIMISED
+from support.many_models import SANITIZERS
+from support.model_files import EXPORTS, ModelFile
+from support.random_models import RandomModel
+from support.random_networks import random_convolution, random_network, random_reduction
+from support.tiers import TIMES, some
+from tflite_writer import ModelBuilder
+
+SANITIZED = ("-O0", *SANITIZERS)
+TARGETS = ("host", "mps3-an547", "mps2-an386", "x86-64-v3", "x86-64-v4-vnni")
+ROWS = [EXPORTS / "litert_torch" / f"{name}_i16.tflite" for name in ("mbv2", "resnet", "unet", "yolo")]
+needs_files = pytest.mark.skipif(
+    not ROWS[0].exists(), reason="the data that is not part of the project is missing: ../shared/models"
+)
+
+
+def models(first: int, count: int = 6) -> list[RandomModel]:
+    numbers = some(range(first, first + count * TIMES), every=2)
+    return [
+        make(number, "int16")
+        for number in numbers
+        for make in (random_network, random_convolution, random_reduction)
+    ]
+
+
+@pytest.mark.parametrize(("number", "target"), list(enumerate(TARGETS)))
+def test_networks(number: int, target: str, tmp_path: Path) -> None:
+    """The plain C of each target's kernels, under sanitizers."""
+    assert_equals_reference(models(1000 * number), tmp_path, target=target, flags=SANITIZED, every=2)
+
+
+def test_networks_of_tflm(tmp_path: Path) -> None:
+    networks = [random_network(number, "int16", is_tflm=True) for number in some(range(6 * TIMES), every=2)]
+    assert_equals_reference(networks, tmp_path, numerics=Numerics.TFLM)
+
+
+def wide(operator: str) -> RandomModel:
+    """A layer whose sums leave 32 bits: 1,200 products of the greatest numbers."""
+    generator = np.random.default_rng(3)
+    builder = ModelBuilder()
+    shapes = {
+        "FULLY_CONNECTED": ((1, 1200), (5, 1200), (1, 5)),
+        "CONV_2D": ((1, 4, 4, 200), (5, 3, 2, 200), (1, 4, 4, 5)),
+        "TRANSPOSE_CONV": ((1, 2, 2, 600), (5, 2, 2, 600), (1, 3, 3, 5)),
+    }
+    source, weights, result = shapes[operator]
+    x = builder.tensor("x", source, "int16", scale=2.0**-12, zero_point=0)
+    w = builder.constant("w", generator.integers(100, 128, weights).astype(np.int8), scale=0.01)
+    b = builder.constant("b", generator.integers(-(2**35), 2**35, 5), scale=2.0**-12 * 0.01)
+    y = builder.tensor("y", result, "int16", scale=0.05, zero_point=0)
+    operands, options = [x, w, b], {}
+    if operator == "TRANSPOSE_CONV":
+        operands = [builder.constant("shape", np.array(result, np.int32)), w, x, b]
+        options = {"padding": "VALID"}
+    builder.operator(operator, operands, [y], **options)
+    return RandomModel(builder.build([x], [y]), f"wide {operator}", (source,), "int16")
+
+
+@pytest.mark.parametrize("numerics", list(Numerics))
+def test_sums_that_leave_32_bits(numerics: Numerics, tmp_path: Path) -> None:
+    layers = [wide(operator) for operator in ("FULLY_CONNECTED", "CONV_2D", "TRANSPOSE_CONV")]
+    (tmp_path / "wide.tflite").write_bytes(layers[0].content)
+    files = compile_model(tmp_path / "wide.tflite", load_target("host")).files
+    assert any(b"int64_t acc0" in content for content in files.values())
+    assert_equals_reference(layers, tmp_path, numerics=numerics, flags=SANITIZED)
+
+
+@needs_files
+@pytest.mark.parametrize("io", [Io.WORKSPACE, Io.CALLER, Io.ROWS])
+def test_rows(io: Io, tmp_path: Path) -> None:
+    """Every net keeps rows in rings, whose workspace is twice that of int8, as its elements are."""
+    files = [ModelFile(path) for path in some(ROWS, every=4)]
+    assert_equals_reference(files, tmp_path, io=io, options=Options(rows=Rows.MAX))
+
+
+@needs_files
+def test_rows_keep_twice_the_bytes_of_int8() -> None:
+    for path in some(ROWS[:2], every=2):
+        int8 = path.with_name(path.name.replace("_i16", "_i8"))
+        both = [compile_model(each, load_target("host"), Options(rows=Rows.MAX)) for each in (int8, path)]
+        sizes = [sum(pool["used_bytes"] for pool in each.document["pools"]) for each in both]
+        assert sizes[1] <= 2.05 * sizes[0], (path.name, sizes)
+        assert both[1].document["loops"]
+
+
+@needs_files
+def test_dead_bytes_are_not_read(tmp_path: Path) -> None:
+    for path in some(ROWS, every=4):
+        compiled = compile_model(path, load_target("host"), Options(rows=Rows.MAX))
+        write_bundle(compiled.files, tmp_path / path.stem)
+        run_paranoid(tmp_path / path.stem, options=UNOPTIMISED)
