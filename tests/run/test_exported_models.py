@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from bytewright.bundle.write import write_bundle
 from bytewright.compiler.pipeline import compile_model
 from bytewright.diagnostics import CompileError
 from bytewright.execute.run import run_batch
@@ -120,7 +121,7 @@ def test_outputs_equal_those_beside_the_file(file: ModelFile, tmp_path: Path) ->
     inputs, outputs = samples(file)
     batch = [in_order_of(compiled.document["inputs"], sample) for sample in inputs]
     if compiled.plan.states:  # the references keep it from sample to sample
-        compiled.write(tmp_path / "bundle")
+        write_bundle(compiled.files, tmp_path / "bundle")
         results = run_batch(tmp_path / "bundle", batch, keep_state=True).outputs
     else:
         (results,) = build(
