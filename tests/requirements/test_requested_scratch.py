@@ -202,7 +202,7 @@ def test_s11_the_attribute_is_the_devices_that_runs_the_kernel() -> None:
     kernels = [reverse_kernel("m_cpu", 8, device="cpu"), reverse_kernel("m_dsp", 8, device="dsp")]
     module = store(
         chain("m", kernels, 8), Runner(target), Conditions(target, Options(io=Io.WORKSPACE))
-    ).module
+    ).stored.module
     found = {
         a.buffer.name: a for function in (*module.kernels, module.main) for a in allocations(function.body)
     }

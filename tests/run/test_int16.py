@@ -85,6 +85,16 @@ def test_sums_that_leave_32_bits(numerics: Numerics, tmp_path: Path) -> None:
     assert_equals_reference(layers, tmp_path, numerics=numerics, flags=SANITIZED)
 
 
+def test_lines_that_leave_16_bits(tmp_path: Path) -> None:
+    """LOG from its least output at zero to more than zero within one line."""
+    builder = ModelBuilder()
+    x = builder.tensor("x", (1, 64), "int16", scale=2.0**-7, zero_point=0)
+    y = builder.tensor("y", (1, 64), "int16", scale=2.0**-16, zero_point=0)
+    builder.operator("LOG", [x], [y])
+    model = RandomModel(builder.build([x], [y]), "lines that wrap", ((1, 64),), "int16", domain="positive")
+    assert_equals_reference([model], tmp_path, flags=SANITIZED)
+
+
 @needs_files
 @pytest.mark.parametrize("io", [Io.WORKSPACE, Io.CALLER, Io.ROWS])
 def test_rows(io: Io, tmp_path: Path) -> None:

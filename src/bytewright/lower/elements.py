@@ -52,6 +52,7 @@ from bytewright.ops.arithmetic.interpolation import (
     SIGMOID_BITS,
     SIGMOID_ENTRIES,
     SIGMOID_MIDDLE,
+    lines_wrap,
     sigmoid_table,
 )
 from bytewright.ops.cast import TflCast
@@ -379,8 +380,9 @@ def _quantized(at: Point, operation: TflQuantize) -> Scalar:
 def _interpolated(at: Point, operation: Interpolate) -> Scalar:
     del operation
     table = at.array(1)
-    value = interpolated_at(at.body, at.kernel.constant("table", table, ir.DType.I16), at.operands[0].expr)
-    return Scalar(value, int(table.min()), int(table.max()))
+    wraps, entries = lines_wrap(table), at.kernel.constant("table", table, I16)
+    value = interpolated_at(at.body, entries, at.operands[0].expr, wraps=wraps)
+    return Scalar(value, *I16.bounds) if wraps else Scalar(value, int(table.min()), int(table.max()))
 
 
 def _sigmoid16(at: Point, operation: TflSigmoid16) -> Scalar:

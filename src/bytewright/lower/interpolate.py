@@ -13,10 +13,17 @@ def entry_and_rise(body: BodyBuilder, table: ir.Buffer, place: ir.Expr) -> tuple
     return entry, ir.cast(load(table, place + 1), I32) - entry
 
 
-def interpolated_at(body: BodyBuilder, table: ir.Buffer, value: ir.Expr) -> ir.Expr:
-    """What a table of 513 has for a value of 16 bits, which is I32."""
+def interpolated_at(body: BodyBuilder, table: ir.Buffer, value: ir.Expr, *, wraps: bool = False) -> ir.Expr:
+    """What a table of 513 has for a value of 16 bits, which is I32; `wraps` is what `lines_wrap` says of the table."""
     value = body.let("value", value)
     place = body.let("place", (value >> PART_BITS) + ir.num_elements(table) // 2)
     entry, rise = entry_and_rise(body, table, place)
     part = value & ((1 << PART_BITS) - 1)
-    return entry + ((rise * part + (1 << (PART_BITS - 1))) >> PART_BITS)
+    rise = _wrapped(rise) if wraps else rise
+    line = entry + ((rise * part + (1 << (PART_BITS - 1))) >> PART_BITS)
+    return _wrapped(line) if wraps else line
+
+
+def _wrapped(value: ir.Expr) -> ir.Expr:
+    """At 16 bits."""
+    return ir.cast(ir.cast(value, ir.DType.I16), I32)

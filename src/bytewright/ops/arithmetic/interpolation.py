@@ -91,12 +91,18 @@ def _rounded(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def interpolated(values: NDArray[Any], table: NDArray[Any]) -> Int64:
-    """What lies between the entries of a table of 513, for int16 values."""
-    wide, entries = values.astype(np.int64), table.astype(np.int64)
+    """What lies between the entries of a table of 513, for int16 values; lines wrap as `lines_wrap` says."""
+    wide, entries = values.astype(np.int64), table.astype(np.int16)
     place = (wide >> PART_BITS) + (NUM_ENTRIES - 1) // 2
     part = wide & ((1 << PART_BITS) - 1)
-    rise = entries[place + 1] - entries[place]
-    return entries[place] + ((rise * part + (1 << (PART_BITS - 1))) >> PART_BITS)
+    rise = np.diff(entries)[place].astype(np.int64)
+    line = entries[place] + ((rise * part + (1 << (PART_BITS - 1))) >> PART_BITS)
+    return line.astype(np.int16).astype(np.int64)
+
+
+def lines_wrap(table: NDArray[Any]) -> bool:
+    """Whether two neighbours are further apart than 16 bits say: LiteRT wraps the rise, and what the line gives."""
+    return bool(np.abs(np.diff(table.astype(np.int64))).max() > INT16[1])
 
 
 def unary_table(
