@@ -51,10 +51,10 @@ ARRAYS: dict[tuple[Loader, Provider], tuple[str, ...]] = {
 
 
 def check(folder: Path, elf: Path, *names: str) -> tuple[int, str, str]:
-    """Exit status, and what was printed."""
+    """Exit status, and what was printed; of what is wrong the text, without the line of JSON behind it."""
     symbols = [word for name in (*WORKSPACES, *names) for word in ("--symbol", name)]
     done = CliRunner().invoke(bytewright, ["check", str(folder), "--elf", str(elf), *symbols, "--json"])
-    return done.exit_code, done.stdout, done.stderr
+    return done.exit_code, done.stdout, done.stderr.partition('{"errors"')[0]
 
 
 def loaded_bytes(elf: Path) -> list[tuple[int, int, bytes]]:
