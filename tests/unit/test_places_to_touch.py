@@ -85,6 +85,7 @@ def test_one_row_says_everything_of_a_tflite_operator(kind: str) -> None:
     """Other files name it where its arithmetic, or a message about it, is its own."""
     named = _index()[1][kind]
     activations = {
+        "frontends/tflite/lstm.py",
         "frontends/tflite/options.py",
         "ops/arithmetic/multiplier.py",
     }  # names of fused activations too
