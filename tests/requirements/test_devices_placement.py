@@ -45,7 +45,7 @@ def graph(*lines: str, functions: str = "") -> Module:
     return parse_module(f"module m\ninput %x : {T}\n{functions}\n{body}\n", {}, OPERATIONS)
 
 
-def placed(module: Module, *, wide: bool = False, on: tuple[On, ...] = (), io: Io = Io.CALLER) -> Module:
+def placed(module: Module, *, wide: bool = False, on: tuple[On, ...] = (), io: Io = Io.WORKSPACE) -> Module:
     target = three_devices(wide=wide)
     found = plan_devices(module, target, on, io)
     verify(found, Stage.PLACED, target, module, "plan_devices")
@@ -593,7 +593,7 @@ def copies_of_alike(names: tuple[str, ...], order: tuple[str, ...]) -> str:
 
 def test_d3_options_put_operators_on_devices_and_draw_nothing_after_them() -> None:
     module = graph(f"a = {identity('x')}", f"b = clamp(%a) {CLAMP}", f"c = {identity('b')}", "%c")
-    found = placed(module, on=(On("clamp", "npu", "far"),))
+    found = placed(module, on=(On("clamp", "npu", "far"),), io=Io.CALLER)
     places = {v.name: str(v.type.place) for v in values_of(found.graph)}
     assert places["b"] == '@npu target=three "global.far"'
     assert places["a"] == places["c"] == "@cpu target=three"
@@ -623,7 +623,7 @@ def test_d3_options_put_operators_on_devices_and_draw_nothing_after_them() -> No
 def test_options_that_mean_nothing_are_refused(option: On, message: str, help_text: str | None) -> None:
     module = graph(f"b = clamp(%x) {CLAMP}", "%b")
     with pytest.raises(CompileError, match="BW204") as caught:
-        placed(module, on=(option,))
+        placed(module, on=(option,), io=Io.CALLER)
     (diagnostic,) = caught.value.diagnostics
     assert message in diagnostic.message
     assert help_text is None or diagnostic.help == help_text

@@ -10,7 +10,7 @@ import numpy as np
 import bytewright
 from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.scalar_functions import MATH_FUNCTIONS, SCALAR_FUNCTIONS
-from bytewright.ops.arithmetic import rescale
+from bytewright.ops.arithmetic import fixedpoint16, rescale
 from bytewright.ops.arithmetic.dynamic import dynamic_scale, dynamic_zero_point
 from support.parsing import parse_module
 
@@ -19,6 +19,7 @@ EDGES = np.array([0, 1, 2, 3, 5, 2**29, 2**30 - 1, 2**30, TOP])
 X = np.unique(np.concatenate([EDGES, -EDGES, [-TOP - 1], np.random.default_rng(1).integers(-TOP, TOP, 300)]))
 SHORT = X[np.abs(X) < 2**30]
 SMALL = np.arange(-300, 301)
+GATES = np.arange(-(2**15), 2**15, 37)
 RANGES = SMALL.astype(np.float32), SMALL.astype(np.float32) * np.float32(-0.7)
 
 
@@ -110,6 +111,8 @@ CASES = [
         (dynamic_scale(*RANGES) * np.float32(2**20)).astype(np.int64),
     ),
     ("dynamic_zero_point(f32(x[i]), f32(x[i]) * -0.7:f32)", SMALL, dynamic_zero_point(*RANGES)),
+    ("logistic_15(x[i])", GATES, fixedpoint16.logistic(GATES)),
+    *((f"tanh_15(x[i], {bits})", GATES, fixedpoint16.tanh(GATES, bits)) for bits in (0, 3, 6)),
     ("divide_round(x[i], 7)", SHORT, divided(SHORT, 7)),
     ("divide_round(x[i], 8)", SHORT, divided(SHORT, 8)),
     (f"i32(multiply_q31(i64(x[i]), {TOP}:i64))", X, rescale.high_multiply(X, TOP)),

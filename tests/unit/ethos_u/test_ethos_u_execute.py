@@ -163,6 +163,12 @@ def is_grouped(content: bytes) -> bool:
     return source.Shape(3) != weights.Shape(3)
 
 
+def gives_int16(content: bytes) -> bool:
+    """Whether a model's result is of int16, which the functional model of the NPU refuses (BW742)."""
+    graph = tflite.Model.GetRootAs(content, 0).Subgraphs(0)
+    return graph.Tensors(graph.Outputs(0)).Type() == tflite.TensorType.INT16
+
+
 @needs_vela
 @pytest.mark.parametrize("accelerator", [U55, U65, "ethos-u65-512"] if THOROUGH else [U55])
 @pytest.mark.parametrize("kind", ON_THE_NPU)
@@ -171,6 +177,8 @@ def test_an_operator_on_the_npu_equals_its_reference(kind: str, accelerator: str
     for model in drawn(operator_models(kind, "int8"), 12 if THOROUGH else 2):
         if is_grouped(model.content):
             continue  # Vela 5.2 leaves the padding of such convolutions out of the stream
+        if gives_int16(model.content):
+            continue
         content = vela(model.content, accelerator, SHARED)
         operators = vela_operators(content)
         if not operators or num_operators(content) != 1:
