@@ -42,6 +42,8 @@ from support.tiers import THOROUGH, some, turn
 DIGITS = Path(__file__).resolve().parents[2] / "examples" / "digits" / "digits.tflite"
 SANITIZED = BuildOptions(flags=("-O0",), sanitize=True, compiler="gcc")
 TOLERANCE = 1e-5
+# The first axis of these is no batch as they are drawn: all of a tensor is made, indexed or moved at once.
+WITHOUT_BATCH = {"DYNAMIC_UPDATE_SLICE", "FILL", "GATHER_ND", "SPACE_TO_BATCH_ND"}
 # Operators of which some draws mix samples, and so have no open batch.
 MIXING = {
     "BATCH_TO_SPACE_ND",
@@ -164,11 +166,11 @@ def test_operators_keep_samples_apart(kind: str, dtype: str, tmp_path: Path) -> 
         for model in islice(draws(operator_models(kind, dtype)), 60)
         if all(shape[:1] == (1,) for shape in model.input_shapes)
     )
-    tried = islice(single, 12 if kind in MIXING else 2)
+    tried = islice(single, 12)
     # The first one that has an open batch; whether there is any is what the others are for.
     found = (open_bundles([model], tmp_path / str(number)) for number, model in enumerate(tried))
     bundles = next(filter(None, found), [])
-    assert bundles
+    assert bundles or kind in WITHOUT_BATCH
     number = CASES.index((kind, dtype))
     options = SANITIZED if THOROUGH or (number + turn()) % 5 == 0 else QUICK
     for model, folder in bundles[:1]:
@@ -293,15 +295,13 @@ def test_a_paranoid_run_and_check_know_the_batch(tmp_path: Path) -> None:
         np.testing.assert_array_equal(run.result.outputs[0], one_by_one(LiteRt(DIGITS), x))
 
 
-def test_the_python_interface_takes_any_batch_up_to_the_largest() -> None:
+def test_the_python_interface_takes_any_batch_in_runs_of_the_largest() -> None:
     model = bytewright.compile(DIGITS, batch_max=4)
     reference = LiteRt(DIGITS)
     shape = model.plan.inputs[0].shape[1:]
-    for batch in (4, 1, 2):
+    for batch in (4, 1, 2, 8):
         x = np.random.default_rng(batch).integers(-128, 128, (batch, *shape)).astype(np.int8)
         np.testing.assert_array_equal(model.run(x), one_by_one(reference, x))
-    with pytest.raises(CompileError, match=r"must be int8\[1\.\.4, "):
-        model.run(np.zeros((5, *shape), np.int8))
 
 
 @pytest.mark.parametrize("batch_max", [0, -1, True, 2.0, "2"])
