@@ -162,7 +162,7 @@ def embedding(count: int = 6) -> RandomModel:
     draft.builder.operator("GATHER", [rows, words], [found], axis=0)
     result = draft.dense(draft.reshape(found, (1, count * 8)), 3)
     content = draft.builder.build([words], [found, result])
-    return RandomModel(content, "embedding", ((1, count),), "int8", {0: 5})
+    return RandomModel(content, "embedding", ((1, count),), "int32", {0: 5})
 
 
 @pytest.mark.parametrize("target", ["host", "mps3-an547"])

@@ -85,7 +85,11 @@ def _one_hot(draft: Draft) -> RandomModel:
     own = len(shape) if axis == -1 else axis
     indices = draft.index_input(shape, depth + 1)
     number = draft.builder.constant("depth", np.array(depth, np.int32))
-    values = [draft.builder.constant(name, draft.weights(())) for name in ("on", "off")]
+    on = draft.weights(())
+    off = (
+        np.logical_not(on) if draft.dtype == "bool" else draft.weights(())
+    )  # which tcc confuses where they are equal
+    values = [draft.builder.constant(name, value) for name, value in (("on", on), ("off", off))]
     y = draft.output((*shape[:own], depth, *shape[own:]), None)
     draft.builder.operator(draft.kind, [indices, number, *values], [y], axis=axis)
     return draft.finish([y], x=shape, depth=depth, axis=axis)
