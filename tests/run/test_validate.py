@@ -21,6 +21,7 @@ from support.digits_bundle import DIGITS, change_file, write_digits
 from support.reference import LiteRt
 from support.shared_models import KWS, VWW, model_path, random_inputs
 
+STATE = Path(__file__).resolve().parents[1] / "data" / "state"
 HELDOUT = DIGITS.parent / "heldout.npz"
 DATA = ("--data", str(HELDOUT), "--labels", "labels")
 
@@ -264,3 +265,14 @@ def test_runs_over_the_first_axis_of_an_open_batch() -> None:
     )
     with pytest.raises(bytewright.CompileError):
         model.run(images[:0])
+
+
+@pytest.mark.parametrize("name", ["average", "lstm"])
+def test_samples_of_a_model_that_keeps_something_are_one_stream(name: str, tmp_path: Path) -> None:
+    model = STATE / f"{name}.tflite"
+    port = bytewright.compile(model).plan.inputs[0]
+    samples = np.random.default_rng(3).standard_normal((4, *port.shape[1:])).astype(np.float32)
+    np.save(tmp_path / "x.npy", samples)
+    result = validate(model, "--data", tmp_path / "x.npy", "--layers", "--json")
+    assert result.exit_code == 0, result.stderr
+    assert document(result)["reference"]["num_exact"] == 4

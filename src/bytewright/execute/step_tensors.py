@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from bytewright.execute.host import HostModel
 from bytewright.execute.tensors import Array
-from bytewright.record.plan import PlaceKind, Plan, PlannedBuffer
+from bytewright.record.plan import BufferRole, PlaceKind, Plan, PlannedBuffer
 from bytewright.record.row_calls import RowCall, row_runs
 
 
@@ -42,10 +42,11 @@ class _Written:
 
 
 class StepTensors:
-    """Records the tensors of one inference of a model whose build has the hook."""
+    """Records the tensors of inferences of a model whose build has the hook; each goes on from the one before."""
 
     def __init__(self, model: HostModel) -> None:
-        self._model, self._plan = model, model.bundle.plan
+        self._model, self._plan = model, model.bundle.plan  # which the hook and the library live with
+        self._context = model.open(keep_state=True)
         self._pools = {pool.name: index for index, pool in enumerate(self._plan.workspaces)}
         self._rows = _calls_by_rows(self._plan)
         self._running: int | None = None
@@ -62,7 +63,7 @@ class StepTensors:
         self._running = None
         self._calls.clear()
         self._written.clear()
-        outputs = self._model.run(inputs)
+        outputs, _ = self._context.run(inputs)
         for tensor, array in zip(self._plan.outputs, outputs, strict=True):
             writers = [step.index for step in self._plan.steps if tensor.buffer in step.writes]
             if writers and tensor.buffer not in self._written:  # the caller has it
@@ -73,7 +74,9 @@ class StepTensors:
         found: list[WrittenTensor] = []
         for name, written in self._written.items():
             buffer = self._plan.buffers[name]
-            if buffer.tensor is not None:
+            if (
+                buffer.tensor is not None and buffer.role is not BufferRole.STATE
+            ):  # which is written for the next run
                 found.append(WrittenTensor(buffer.tensor, written.step, buffer, (bytes(written.content),)))
             for part, contents in written.parts.items():
                 found.append(WrittenTensor(part, written.step, buffer, tuple(contents), is_part=True))

@@ -66,6 +66,8 @@ def _require_alike(given: ir.Port, result: ir.Port, option: str) -> None:
     is_known = [port.quantization is not None for port in (given, result)]
     if given.type.dtype is not ir.DType.F32 and is_known[0] != is_known[1]:
         raise compile_error("BW204", f"{option}: one of the two is quantised, and the other is not")
+    if given.type.dtype is ir.DType.U8 and given.quantization != result.quantization:
+        raise compile_error("BW204", f"{option}: the two are uint8 of different scales or zero points")
 
 
 def _extents(port: ir.Port) -> tuple[ir.Extent, ...]:

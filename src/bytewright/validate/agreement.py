@@ -85,12 +85,17 @@ def answer_of(output: Array) -> int | None:
 
 
 def is_equal(own: Array, other: Array) -> bool:
-    """Whether arrays are equal: integers bit for bit, floats up to the tolerance; of any shape, in their order."""
+    """Whether arrays are equal, of any shape, in their order.
+
+    Integers are bit for bit, floats up to the tolerance, which is of the largest finite one; what is not finite is the
+    same in both.
+    """
     if own.size != other.size or own.dtype != other.dtype:
         return False
     if own.dtype.kind != "f":
         return bool((own.reshape(-1) == other.reshape(-1)).all())
-    limit = FLOAT_TOLERANCE * float(np.abs(other).max(initial=0.0))
+    is_finite = np.isfinite(other.reshape(-1))
+    limit = FLOAT_TOLERANCE * float(np.abs(other.reshape(-1)[is_finite]).max(initial=0.0))
     return distance(own, other) <= limit
 
 

@@ -47,3 +47,15 @@ def test_a_scale_that_overflows_is_refused() -> None:
     module = import_content(step(2.0**-30, 2.0**-10), "step.tflite")
     with pytest.raises(CompileError, match="too large for the input's"):
         tie_states(module, (StatePair("h", "y"),))
+
+
+def test_bytes_of_other_quantisation_are_refused() -> None:
+    builder = ModelBuilder()
+    h = builder.tensor("h", SHAPE, "uint8", scale=0.25, zero_point=10)
+    inner = builder.tensor("inner", SHAPE, "int8", scale=0.5, zero_point=0)
+    y = builder.tensor("y", SHAPE, "uint8", scale=0.5, zero_point=10)
+    builder.operator("QUANTIZE", [h], [inner])
+    builder.operator("QUANTIZE", [inner], [y])
+    module = import_content(builder.build([h], [y]), "step.tflite")
+    with pytest.raises(CompileError, match="the two are uint8 of different scales or zero points"):
+        tie_states(module, (StatePair("h", "y"),))
