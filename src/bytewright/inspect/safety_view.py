@@ -22,6 +22,9 @@ class _Claim:
 
 NOT_PROVED = (
     "that outputs are right: bytewright validate compares them with the reference on samples",
+    "that a kernel keeps to what it is given: bytewright run --paranoid and sanitizers look at runs of it",
+    "when the reset function writes what it writes, and the first checks of arguments in a run",
+    "the file for the linker script and its guard in the C, and that there is no assembler in portable kernels",
     "time: QEMU counts instructions exactly, and cycles are estimates",
     "the compiler, the linker and the C library; the stack is what this compiler says for these flags",
     "that instructions of the core do what their C99 beside them says, beyond the tests of Bytewright on emulators",
@@ -99,8 +102,8 @@ def _claims(verdict: Verdict, proofs: Sequence[StackProof], image: ImageVerdict 
             "proved",
         ),
         _Claim(
-            f"{verdict.num_steps} calls in the C touch what the plan says, while it is alive",
-            "reader of the C, which shares no code with the generator",
+            f"{verdict.num_steps} calls in the C are given what the plan says, while it is alive",
+            "reader of the C, which shares names and the plan's classes with the generator, not the writer",
             "proved",
         ),
         _Claim(
