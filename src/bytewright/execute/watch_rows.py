@@ -8,7 +8,7 @@ then; and a call may change nothing of the buffer that it makes rows of but thos
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from bytewright.record.plan import BufferRole, Plan, PlannedBuffer
+from bytewright.record.plan import BufferRole, Plan, PlannedBuffer, PlannedStep
 from bytewright.record.row_calls import RowCall, RowRun, row_runs
 
 _Span = tuple[int, int]  # bytes of a pool, half-open
@@ -134,7 +134,7 @@ def _rows(plan: Plan, run: RowRun, calls: Sequence[RowCall], buffers: dict[str, 
     """Every row of these buffers that lives during the run."""
     never = 1 << 60
     made_here = {call.step.rows.buffer for call in calls if call.step.rows is not None and call.made}
-    counts = _counts(calls)
+    counts = _counts(plan.steps[run.steps[0] : run.steps[1] + 1])
     begin, end = plan.steps[run.steps[0]].ticks[0], plan.steps[run.steps[1]].ticks[1]
     found: list[_Row] = []
     there: dict[tuple[str, int], _Row] = {}  # what has a slot, by buffer and slot
@@ -174,13 +174,13 @@ def _rows(plan: Plan, run: RowRun, calls: Sequence[RowCall], buffers: dict[str, 
     return found
 
 
-def _counts(calls: Iterable[RowCall]) -> dict[str, int]:
-    """How many rows each buffer has, as the first step says that goes through it by rows."""
+def _counts(steps: Iterable[PlannedStep]) -> dict[str, int]:
+    """How many rows each buffer has, as the first step says that goes through it by rows, called or not."""
     counts: dict[str, int] = {}
-    for call in calls:
-        if call.step.rows is not None:
-            counts.setdefault(call.step.rows.buffer, call.step.rows.num_rows)
-            for window in call.step.rows.windows:
+    for step in steps:
+        if step.rows is not None:
+            counts.setdefault(step.rows.buffer, step.rows.num_rows)
+            for window in step.rows.windows:
                 counts.setdefault(window.buffer, window.num_rows)
     return counts
 
