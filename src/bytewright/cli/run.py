@@ -62,7 +62,9 @@ if TYPE_CHECKING:
 def run(output_files: tuple[NamedFile, ...], paranoid: bool, as_json: bool, **asked: Unpack[Asked]) -> None:
     """Run one inference of DIR, a bundle, or of MODEL, which is compiled for the occasion.
 
-    A model is compiled for the host, or for mps3-an547 with --on qemu. A bundle for a board also runs on the host.
+    A model is compiled for --target, else for the host, or for mps3-an547 with --on qemu. A bundle for a board also
+    runs on the host. In QEMU, targets that are no board there run on one of their core: memories are moved into those
+    of the board, as the first line says.
     With --paranoid the exit status is 4 if a step changes bytes that are not its own, or reads dead ones.
     """
     from bytewright.execute.build import BuildOptions
@@ -134,6 +136,7 @@ def _document(result: RunResult, bundle: Bundle) -> dict[str, Any]:
             {"name": device.name, "instructions": device.instructions[-1], "stack_bytes": device.stack_bytes}
             for device in result.details.devices
         ],
+        "stand_in": None if result.details.stand_in is None else result.details.stand_in.document,
     }
 
 
@@ -155,7 +158,8 @@ def _plain(value: Any) -> Any:
 def _summary(result: RunResult, bundle: Bundle) -> str:
     import numpy as np
 
-    lines: list[str] = []
+    stand_in = result.details.stand_in
+    lines = [] if stand_in is None else [f"on {stand_in.text}"]
     for tensor, array in zip(bundle.plan.outputs, result.outputs, strict=True):
         text = np.array2string(array, threshold=64, edgeitems=4, max_line_width=100, separator=" ")
         lines.append(f"{tensor.name}: {tensor.dtype.numpy}{list(tensor.shape)}")
