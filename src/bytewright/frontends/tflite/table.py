@@ -218,6 +218,8 @@ _BUT_INT16_MOVED = (*_BUT_INT16, "bool")
 _OF_BELOW_ONE = "int8: scales below 1"
 _POOLS = f"tflm: input and output quantised alike; {_CLAMPS}"
 
+_NO_QUANTIZE_OF_INT32 = ("int32 to int32", "int32 to uint8")
+_NO_LITERT_QUANTIZE_TO_INT32 = ("float32 to int32", "uint8 to int32", "int8 to int32")
 _RESIZED = "constant size; align_corners or half_pixel_centers, or neither"
 
 OPERATORS: dict[str, TfliteOperator] = {
@@ -598,11 +600,15 @@ OPERATORS: dict[str, TfliteOperator] = {
     "PRELU": TfliteOperator(convert_prelu, limits="a slope that broadcasts to the input", int8_cost_ms=2.0),
     "QUANTIZE": TfliteOperator(
         convert_quantize,
-        limits="to int8, uint8 or int16, but from int16 to uint8; tflm: to uint8 from int8 alone, from uint8 to int8",
-        types=("int8", "uint8", "int16", "float32"),
+        limits="to int8, uint8 or int16, and from int16 to int32; neither from int16 nor int32 to uint8; tflm: to "
+        "uint8 from int8 alone, from uint8 to int8, from int8 to int32 too",
+        types=("int8", "uint8", "int16", "float32", "int32"),
         absent={
-            Numerics.LITERT_REF: ("int16 to uint8",),
-            Numerics.TFLM: ("float32 to uint8", "uint8 to uint8", "int16 to uint8", "uint8 to int16"),
+            Numerics.LITERT_REF: ("int16 to uint8", *_NO_LITERT_QUANTIZE_TO_INT32, *_NO_QUANTIZE_OF_INT32),
+            Numerics.TFLM: (
+                *("float32 to uint8", "uint8 to uint8", "int16 to uint8", "uint8 to int16"),
+                *("float32 to int32", "uint8 to int32", *_NO_QUANTIZE_OF_INT32),
+            ),
         },
     ),
     "READ_VARIABLE": TfliteOperator(
@@ -818,7 +824,9 @@ OPERATORS: dict[str, TfliteOperator] = {
     "TRANSPOSE_CONV": TfliteOperator(
         convert_transpose_conv,
         "TransposeConvOptions",
-        f"constant output shape; {_WEIGHTS}; {_INT8_UNDER_FLOAT}; {_CLAMPS}",
+        f"constant output shape, or with tflm any, of which the result's declared shape is taken; {_WEIGHTS}; "
+        f"{_INT8_UNDER_FLOAT}; {_CLAMPS}",
+        indices=0,
         cost_ms=2.5,
         hybrid=_HYBRID_INT8,
         input_at=2,
@@ -827,9 +835,11 @@ OPERATORS: dict[str, TfliteOperator] = {
     "UNIDIRECTIONAL_SEQUENCE_LSTM": TfliteOperator(
         convert_lstm,
         "UnidirectionalSequenceLSTMOptions",
-        "constant weights and biases; activation TANH; no peepholes, projection or layer normalisation; int8: a cell "
-        "of int16, in units of a power of two",
+        "constant weights and biases; activation TANH; no peepholes, projection or layer normalisation; int8 and "
+        "int16: a cell of int16, in units of a power of two; int16 with tflm alone",
         cost_ms=6.0,
+        types=_ACTIVATIONS,
+        absent={Numerics.LITERT_REF: ("int16",)},
         has_state=True,
     ),
     "UNPACK": TfliteOperator(
