@@ -25,6 +25,7 @@ from bytewright.frontends.tflite.convolution import (
     convert_depthwise,
     convert_transpose_conv,
 )
+from bytewright.frontends.tflite.detection import convert_detections
 from bytewright.frontends.tflite.elementwise import (
     convert_add_n,
     convert_binary,
@@ -306,6 +307,14 @@ OPERATORS: dict[str, TfliteOperator] = {
         types=_BUT_INT16,
         cost_ms=2.0,
         absent={Numerics.LITERT_REF: ("int8",), Numerics.TFLM: INDEX_TYPES},
+    ),
+    "CUSTOM 'TFLite_Detection_PostProcess'": TfliteOperator(
+        convert_detections,
+        limits="one image; boxes and anchors alike float32 or uint8, scores either; tflm: neither uint8, nor several "
+        "classes of one box unless classes are looked at one by one",
+        types=("float32", "uint8"),
+        cost_ms=5.0,
+        absent={Numerics.TFLM: ("uint8",)},
     ),
     "CUSTOM 'ethos-u'": TfliteOperator(
         _convert_ethos_u, limits=f"made by Vela for {DECODED_PRODUCTS}; tflm", types=("int8",), cost_ms=5.0

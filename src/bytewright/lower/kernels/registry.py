@@ -17,6 +17,7 @@ from bytewright.lower.kernels.data import (
     lower_transpose,
 )
 from bytewright.lower.kernels.depthwise import lower_depthwise_conv2d
+from bytewright.lower.kernels.detection import lower_decode_boxes, lower_select_detections
 from bytewright.lower.kernels.log_softmax import lower_log_softmax
 from bytewright.lower.kernels.lstm import lower_lstm, lower_quantized_lstm
 from bytewright.lower.kernels.matmul import lower_batch_matmul
@@ -36,6 +37,7 @@ from bytewright.lower.kernels.transpose_conv2d import lower_transpose_conv2d
 from bytewright.ops import pooling
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d, GroupedConv2d, TransposeConv2d
 from bytewright.ops.data import Concat, Gather, Identity, Pad, Slice, Tile, Transpose
+from bytewright.ops.detection import TflDecodeBoxes, TflSelectDetections
 from bytewright.ops.interpolation import TflSoftmax16
 from bytewright.ops.lstm import TflLstm, TflQuantizedLstm
 from bytewright.ops.matmul import TflBatchMatMul
@@ -82,6 +84,7 @@ TEMPLATES: dict[type[ir.Operation], Anchor] = {
     pooling.TflAveragePool2d: Anchor(lower_pool),
     TflBatchMatMul: Anchor(lower_batch_matmul),
     Tile: Anchor(lower_tile),
+    TflDecodeBoxes: Anchor(lower_decode_boxes, takes_epilogue=False),
     TflResizeBilinear: Anchor(lower_resize_bilinear),
     TflResizeNearest: Anchor(lower_resize_nearest),
     TflLogSoftmax: Anchor(lower_log_softmax, takes_epilogue=False),
@@ -89,6 +92,7 @@ TEMPLATES: dict[type[ir.Operation], Anchor] = {
     TflQuantizedLstm: Anchor(lower_quantized_lstm, takes_epilogue=False),
     pooling.TflIntegerMean: Anchor(lower_reduction),
     pooling.TflMean: Anchor(lower_reduction),
+    TflSelectDetections: Anchor(lower_select_detections, takes_epilogue=False),
     TflSoftmax: Anchor(lower_softmax, takes_epilogue=False),
     TflSoftmax16: Anchor(lower_softmax16, takes_epilogue=False),
     Transpose: Anchor(lower_transpose),
