@@ -34,7 +34,7 @@ REWRITES = {
     "lower/channels/links.py",
     "lower/channels/narrow.py",
     "lower/channels/weighted.py",
-    "lower/channels/work.py",
+    "graph/work.py",
     "lower/fold_constant_channels.py",
     "graph/tie_states.py",
     "lower/float_sum.py",

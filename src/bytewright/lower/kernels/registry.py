@@ -12,6 +12,7 @@ from bytewright.lower.kernels.data import (
     lower_gather,
     lower_identity,
     lower_pad,
+    lower_shift_in,
     lower_slice,
     lower_tile,
     lower_transpose,
@@ -34,7 +35,7 @@ from bytewright.lower.kernels.softmax import lower_softmax
 from bytewright.lower.kernels.softmax16 import lower_softmax16
 from bytewright.lower.kernels.transpose_conv2d import lower_transpose_conv2d
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d, GroupedConv2d, TransposeConv2d
-from bytewright.ops.data import Concat, Gather, Identity, Pad, Slice, Tile, Transpose
+from bytewright.ops.data import Concat, Gather, Identity, Pad, ShiftIn, Slice, Tile, Transpose
 from bytewright.ops.interpolation import TflSoftmax16
 from bytewright.ops.lstm import TflLstm, TflQuantizedLstm
 from bytewright.ops.matmul import TflBatchMatMul
@@ -90,6 +91,7 @@ TEMPLATES: dict[type[ir.Operation], Anchor] = {
     ReduceMin: Anchor(lower_reduction),
     ReduceProduct: Anchor(lower_reduction),
     ReduceSum: Anchor(lower_reduction),
+    ShiftIn: Anchor(lower_shift_in, takes_epilogue=False),
     Slice: Anchor(lower_slice),
     TflAveragePool2d: Anchor(lower_pool),
     TflBatchMatMul: Anchor(lower_batch_matmul),
