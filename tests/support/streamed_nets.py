@@ -178,7 +178,8 @@ def _layers(random: np.random.Generator, *, is_padded: bool) -> list[Layer]:
                 str(random.choice(["MAX_POOL_2D", "AVERAGE_POOL_2D"])),
                 stride if is_padded else kernel,
             )
-            found.append(lambda net, p=pool, k=max(size, stride), s=stride: net.pool(p, k, s))
+            size = max(size, stride)
+            found.append(lambda net, p=pool, k=size, s=stride: net.pool(p, k, s))
         elif which == 4:
             found.append(lambda net: net.add("LOGISTIC", net.shape) if net.dtype == "float32" else None)
         else:

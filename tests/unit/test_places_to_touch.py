@@ -41,6 +41,8 @@ REWRITES = {
     "lower/fold_pad.py",
     "graph/inline_calls.py",
     "graph/open_batch.py",
+    "graph/stream/reading.py",
+    "graph/stream/stream.py",
     "place/flows.py",
     "place/on_options.py",
     "place/plan_devices.py",

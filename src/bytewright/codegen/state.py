@@ -76,8 +76,8 @@ def state_contract(plan: Plan, names: Names) -> str:
     return (
         f"Makes what survives runs as it is before the first one: {listed}. Every run goes on from where the last one "
         "ended, so call this once workspaces and parameters are set, and before each new sequence.\n"
-        f"{frames}All of it is {places}: a copy of them saves it between two runs, and copied back, after a reset, restores "
-        f"it. {shared}"
+        f"{frames}All of it is {places}: a copy of them saves it between two runs, and copied back, after a reset, "
+        f"restores it. {shared}"
     )
 
 

@@ -204,7 +204,8 @@ class OverWindow:
     def run(self, number: int, inputs: Sequence[Array]) -> list[Array] | None:
         """The outputs of the window; of those over time, the last rows. Samples come in their order."""
         stream = self._stream
-        self._frames = [*self._frames, inputs][-(-(-stream.num_frames // stream.num_new)) :]
+        most = -(-stream.num_frames // stream.num_new)
+        self._frames = [*self._frames, inputs][-most:]
         spare = (number + 1) * stream.num_new - stream.num_frames
         if spare < 0 or (stream.is_padded and spare):
             return None

@@ -116,9 +116,9 @@ class _Following:
     def _result(self, node: ir.Node, moving: list[str]) -> Flow | None:
         """The rows of a result; None if it has none."""
         axes = tuple(self.flows[name].axis if name in self.flows else None for name in node.inputs)
-        if len(node.outputs) > 1:
-            raise UnreadableError("has several results")
-        own = node.outputs[0]
+        if len(node.outputs) != 1:
+            raise UnreadableError(f"has {len(node.outputs)} results")
+        (own,) = node.outputs
         found = reading_of(
             node.operation, Operands(tuple(map(self.types.__getitem__, node.inputs)), axes, own.type)
         )
