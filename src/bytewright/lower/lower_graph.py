@@ -36,6 +36,7 @@ from bytewright.lower.kernel import (
 )
 from bytewright.lower.kernels.context import Template
 from bytewright.lower.kernels.registry import TEMPLATES
+from bytewright.lower.known_kernels import KnownKernels
 from bytewright.lower.shared_scratch import share_scratch
 from bytewright.ops.control import CondIf, Loop
 from bytewright.ops.data import Identity
@@ -108,6 +109,7 @@ class _Lowering:
         self.shared: CallBlock | None = None
         self.body = BodyBuilder()
         self.kernels: list[ir.PrimFunc] = []
+        self.known = KnownKernels(self.types, self.constants)
         self.collector = Collector()
         self.constant_buffers: dict[ir.TensorData, ir.ConstantBuffer] = {}
         self.shared_data: dict[ir.TensorData, ir.TensorData] = {}
@@ -395,7 +397,6 @@ class _Lowering:
 
     def _lower_group(self, group: Group) -> LoweredKernel:
         device = self._device(group)
-        style = self.target.device(device).isa.style
         first = group.nodes[0]
         if group.bound is not None:
             name = unique_name(group.bound.function.symbol, self.kernel_names)
@@ -404,10 +405,14 @@ class _Lowering:
         name = self._kernel_name(first)
         if isinstance(first.operation, ir.CopyOperation) and not self.target.device(device).runs_c:
             return self._copy_job(name, first, device)
+        return self.known.of(group, name, device, lambda: self._write_kernel(group, name, device))
+
+    def _write_kernel(self, group: Group, name: str, device: str) -> LoweredKernel:
+        style = self.target.device(device).isa.style
 
         def new_kernel() -> KernelBuilder:
             symbols, shared = self.symbols, self.shared_data
-            return KernelBuilder(name, style, first.where, device, symbols, shared, self.optimize)
+            return KernelBuilder(name, style, group.nodes[0].where, device, symbols, shared, self.optimize)
 
         features = self.target.device(device).isa.features if self.code is not KernelCode.PORTABLE else ()
         left_out: dict[str, str] = {}

@@ -174,6 +174,10 @@ class Names:
         """`KWS_ERROR_SIZE`: the enumerator of an error."""
         return f"{self.prefix}_ERROR_{name}"
 
+    def memory_base(self, memory: str, alias: int = 0) -> str:
+        """`KWS_DTCM_BASE`, `KWS_DTCM_ALIAS_1`: the macro of where a memory of the target begins."""
+        return f"{self.prefix}_{c_identifier(memory)}_{f'ALIAS_{alias}' if alias else 'BASE'}".upper()
+
     def argument_code(self, code: str) -> str:
         """`KWS_ARG_INT`: the enumerator of what an argument of a packed form is."""
         return f"{self.prefix}_ARG_{code}"
@@ -447,6 +451,9 @@ def _macros(plan: Plan, names: Names) -> Iterator[tuple[str, str]]:
             names.section_of(pool),
         ):
             yield name, f"pool '{pool.name}'"
+    for memory in plan.hardware.memories:
+        for alias in range(len(memory.address_ranges())):
+            yield names.memory_base(memory.name, alias), f"where memory '{memory.name}' begins"
     for _, pool in plan.arenas:
         for name in (names.arena_size(pool), names.arena_pool(pool)):
             yield name, f"the arena of pool '{pool.name}'"

@@ -18,6 +18,7 @@ from bytewright.ops.arithmetic.numerics import Rounding
 from bytewright.ops.cast import TflCast
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d, GroupedConv2d, TransposeConv2d
 from bytewright.ops.data import Concat, Gather, Identity, Pad, Reshape, ShiftIn, Slice, Tile, Transpose
+from bytewright.ops.detection import TflDecodeBoxes, TflSelectDetections
 from bytewright.ops.dynamic_quantization import TflDynamicQuantize, TflDynamicScale, TflDynamicZeroPoint
 from bytewright.ops.elementwise import (
     Add,
@@ -584,7 +585,8 @@ def test_every_operator_without_axes_is_tried() -> None:
     # Of int16 alone.
     with pytest.raises(ValueError, match="scalar"):
         TflSoftmax16(0, 0).infer((kind(I16), *(kind(I16, 513),) * 2))
-    others = ControlOperation | EthosU | TflLstm | TflQuantizedLstm  # an LSTM's operands are of several types
+    # An LSTM's operands are of several types; boxes are rows (`test_detection_operators.py`).
+    others = ControlOperation | EthosU | TflLstm | TflQuantizedLstm | TflDecodeBoxes | TflSelectDetections
     assert tried | {operation.name for operation, _ in needing_axes} | {TflSoftmax16.name} == {
         name for name, operation in OPERATIONS.items() if not issubclass(operation, others)
     }

@@ -25,6 +25,7 @@ from bytewright.frontends.tflite.convolution import (
     convert_depthwise,
     convert_transpose_conv,
 )
+from bytewright.frontends.tflite.detection import convert_detections
 from bytewright.frontends.tflite.elementwise import (
     convert_add_n,
     convert_binary,
@@ -88,45 +89,11 @@ from bytewright.frontends.tflite.variables import (
     convert_nothing,
     convert_read_variable,
 )
+from bytewright.ops import elementwise, float_functions, pooling
 from bytewright.ops.arithmetic import tables
 from bytewright.ops.arithmetic.interpolation import exponential, logarithm, reciprocal_square_root
 from bytewright.ops.arithmetic.numerics import Numerics
-from bytewright.ops.elementwise import (
-    Add,
-    LogicalAnd,
-    LogicalNot,
-    LogicalOr,
-    Maximum,
-    Minimum,
-    Mul,
-    Pow,
-    Sub,
-    TflFloorDiv,
-    TflFloorMod,
-    WrappingAdd,
-    WrappingMul,
-    WrappingSub,
-)
-from bytewright.ops.float_functions import (
-    Abs,
-    Ceil,
-    Cos,
-    Exp,
-    Floor,
-    Log,
-    Negate,
-    Rsqrt,
-    Sigmoid,
-    Sin,
-    Tanh,
-    TflElu,
-    TflHardSwish,
-    TflRound,
-    TflSign,
-    TflSqrt,
-)
 from bytewright.ops.places import ArgMax, ArgMin
-from bytewright.ops.pooling import MaxPool2d, ReduceAll, ReduceAny, ReduceMax, ReduceMin, TflAveragePool2d
 from bytewright.ops.resize import TflResizeBilinear, TflResizeNearest
 from bytewright.target.isa.ethos_u import DECODED_PRODUCTS
 
@@ -222,7 +189,11 @@ _RESIZED = "constant size; align_corners or half_pixel_centers, or neither"
 OPERATORS: dict[str, TfliteOperator] = {
     "ABS": TfliteOperator(
         partial(
-            convert_unary, operation=Abs(), int8=tables.absolute, int16=absolute16, integers=emit_magnitude
+            convert_unary,
+            operation=float_functions.Abs(),
+            int8=tables.absolute,
+            int16=absolute16,
+            integers=emit_magnitude,
         ),
         limits="tflm: not int32",
         int8_cost_ms=0.4,
@@ -230,7 +201,12 @@ OPERATORS: dict[str, TfliteOperator] = {
         absent={Numerics.TFLM: ("int32",)},
     ),
     "ADD": TfliteOperator(
-        partial(convert_binary, operation=Add(), wrapping=WrappingAdd(), quantised=sum_form),
+        partial(
+            convert_binary,
+            operation=elementwise.Add(),
+            wrapping=elementwise.WrappingAdd(),
+            quantised=sum_form,
+        ),
         "AddOptions",
         f"broadcasting; {_CLAMPS}; int32 and int64 wrap; tflm: no int64, and no fused activation of int32",
         types=_NUMBERS,
@@ -238,7 +214,7 @@ OPERATORS: dict[str, TfliteOperator] = {
         int8_cost_ms=1.4,
     ),
     "ADD_N": TfliteOperator(
-        partial(convert_add_n, operation=Add()),
+        partial(convert_add_n, operation=elementwise.Add()),
         limits="int32 wraps; tflm: float32 alone",
         types=("float32", "int32"),
         absent={Numerics.TFLM: ("int32",)},
@@ -263,7 +239,11 @@ OPERATORS: dict[str, TfliteOperator] = {
     ),
     "ASSIGN_VARIABLE": TfliteOperator(convert_assign_variable, types=_KEPT),
     "AVERAGE_POOL_2D": TfliteOperator(
-        partial(convert_pool, kind=TflAveragePool2d), "Pool2DOptions", _POOLS, cost_ms=2.0, types=_ACTIVATIONS
+        partial(convert_pool, kind=pooling.TflAveragePool2d),
+        "Pool2DOptions",
+        _POOLS,
+        cost_ms=2.0,
+        types=_ACTIVATIONS,
     ),
     "BATCH_MATMUL": TfliteOperator(
         convert_batch_matmul,
@@ -290,7 +270,9 @@ OPERATORS: dict[str, TfliteOperator] = {
         types=(*_NUMBERS, "uint8", "bool"),
         absent={Numerics.TFLM: ("uint8", "int64")},
     ),
-    "CEIL": TfliteOperator(partial(convert_unary, operation=Ceil()), types=_FLOAT, absent=_FLOAT_ALONE),
+    "CEIL": TfliteOperator(
+        partial(convert_unary, operation=float_functions.Ceil()), types=_FLOAT, absent=_FLOAT_ALONE
+    ),
     "CONCATENATION": TfliteOperator(
         convert_concatenation,
         "ConcatenationOptions",
@@ -315,7 +297,9 @@ OPERATORS: dict[str, TfliteOperator] = {
         cost_ms=5.0,
         absent={Numerics.TFLM: _FLOAT},
     ),
-    "COS": TfliteOperator(partial(convert_unary, operation=Cos()), types=_FLOAT, absent=_FLOAT_ALONE),
+    "COS": TfliteOperator(
+        partial(convert_unary, operation=float_functions.Cos()), types=_FLOAT, absent=_FLOAT_ALONE
+    ),
     "CUMSUM": TfliteOperator(
         convert_cumsum,
         "CumsumOptions",
@@ -323,6 +307,14 @@ OPERATORS: dict[str, TfliteOperator] = {
         types=_BUT_INT16,
         cost_ms=2.0,
         absent={Numerics.LITERT_REF: ("int8",), Numerics.TFLM: INDEX_TYPES},
+    ),
+    "CUSTOM 'TFLite_Detection_PostProcess'": TfliteOperator(
+        convert_detections,
+        limits="one image; boxes and anchors alike float32 or uint8, scores either; tflm: neither uint8, nor several "
+        "classes of one box unless classes are looked at one by one",
+        types=("float32", "uint8"),
+        cost_ms=5.0,
+        absent={Numerics.TFLM: ("uint8",)},
     ),
     "CUSTOM 'ethos-u'": TfliteOperator(
         _convert_ethos_u, limits=f"made by Vela for {DECODED_PRODUCTS}; tflm", types=("int8",), cost_ms=5.0
@@ -365,7 +357,9 @@ OPERATORS: dict[str, TfliteOperator] = {
         cost_ms=2.0,
         absent={Numerics.TFLM: ("int64", "bool")},
     ),
-    "ELU": TfliteOperator(partial(convert_unary, operation=TflElu(), int8=tables.elu), int8_cost_ms=5.0),
+    "ELU": TfliteOperator(
+        partial(convert_unary, operation=float_functions.TflElu(), int8=tables.elu), int8_cost_ms=5.0
+    ),
     "EMBEDDING_LOOKUP": TfliteOperator(
         convert_embedding_lookup,
         limits="rows of float32, int8 or int4, per tensor or per row, zero point 0 (tflm: neither int4 nor per row); "
@@ -383,7 +377,12 @@ OPERATORS: dict[str, TfliteOperator] = {
         int8_cost_ms=1.0,
     ),
     "EXP": TfliteOperator(
-        partial(convert_unary, operation=Exp(), int8=tables.exponential, int16=interpolated16(exponential)),
+        partial(
+            convert_unary,
+            operation=float_functions.Exp(),
+            int8=tables.exponential,
+            int16=interpolated16(exponential),
+        ),
         limits="tflm: float32 alone",
         int8_cost_ms=5.0,
         absent=_FLOAT_IN_TFLM,
@@ -404,15 +403,19 @@ OPERATORS: dict[str, TfliteOperator] = {
         cost_ms=1.5,
         absent={Numerics.TFLM: _MOVED},
     ),
-    "FLOOR": TfliteOperator(partial(convert_unary, operation=Floor()), types=_FLOAT, absent=_FLOAT_ALONE),
+    "FLOOR": TfliteOperator(
+        partial(convert_unary, operation=float_functions.Floor()), types=_FLOAT, absent=_FLOAT_ALONE
+    ),
     "FLOOR_DIV": TfliteOperator(
-        partial(convert_plain_binary, operation=TflFloorDiv(), dtypes=(ir.DType.I32,)),
+        partial(convert_plain_binary, operation=elementwise.TflFloorDiv(), dtypes=(ir.DType.I32,)),
         limits="broadcasting; int8 and int16: of raw values; a divisor of zero is one; tflm: float32 alone",
         types=(*_ACTIVATIONS, "int32"),
         absent={Numerics.TFLM: ("int8", "int16", "int32")},
     ),
     "FLOOR_MOD": TfliteOperator(
-        partial(convert_plain_binary, operation=TflFloorMod(), dtypes=(ir.DType.I32, ir.DType.I64)),
+        partial(
+            convert_plain_binary, operation=elementwise.TflFloorMod(), dtypes=(ir.DType.I32, ir.DType.I64)
+        ),
         limits="broadcasting; int8 and int16: of raw values; a divisor of zero is one; tflm: float32 alone",
         types=_NUMBERS,
         absent={Numerics.TFLM: ("int8", "int16", "int32", "int64")},
@@ -459,7 +462,7 @@ OPERATORS: dict[str, TfliteOperator] = {
         convert_comparison, limits=f"broadcasting; {_OF_BELOW_ONE}", types=_BUT_INT16, int8_cost_ms=1.0
     ),
     "HARD_SWISH": TfliteOperator(
-        partial(convert_unary, operation=TflHardSwish(), int8=tables.hard_swish),
+        partial(convert_unary, operation=float_functions.TflHardSwish(), int8=tables.hard_swish),
         limits="int8: input scale at most 128 times the output's",
         int8_cost_ms=0.6,
     ),
@@ -480,21 +483,28 @@ OPERATORS: dict[str, TfliteOperator] = {
         convert_comparison, limits=f"broadcasting; {_OF_BELOW_ONE}", types=_BUT_INT16, int8_cost_ms=1.0
     ),
     "LOG": TfliteOperator(
-        partial(convert_unary, operation=Log(), int8=tables.logarithm, int16=interpolated16(logarithm)),
+        partial(
+            convert_unary,
+            operation=float_functions.Log(),
+            int8=tables.logarithm,
+            int16=interpolated16(logarithm),
+        ),
         limits="tflm: float32 alone",
         int8_cost_ms=5.0,
         absent=_FLOAT_IN_TFLM,
         types=_ACTIVATIONS,
     ),
     "LOGICAL_AND": TfliteOperator(
-        partial(convert_logical, operation=LogicalAnd()), limits="broadcasting", types=("bool",)
+        partial(convert_logical, operation=elementwise.LogicalAnd()), limits="broadcasting", types=("bool",)
     ),
-    "LOGICAL_NOT": TfliteOperator(partial(convert_logical, operation=LogicalNot(), count=1), types=("bool",)),
+    "LOGICAL_NOT": TfliteOperator(
+        partial(convert_logical, operation=elementwise.LogicalNot(), count=1), types=("bool",)
+    ),
     "LOGICAL_OR": TfliteOperator(
-        partial(convert_logical, operation=LogicalOr()), limits="broadcasting", types=("bool",)
+        partial(convert_logical, operation=elementwise.LogicalOr()), limits="broadcasting", types=("bool",)
     ),
     "LOGISTIC": TfliteOperator(
-        partial(convert_unary, operation=Sigmoid(), int8=tables.logistic, int16=sigmoid16),
+        partial(convert_unary, operation=float_functions.Sigmoid(), int8=tables.logistic, int16=sigmoid16),
         limits="int8: output scale 1/256 with any zero point (litert-ref), zero point -128 with any scale (tflm)",
         int8_cost_ms=5.0,
         types=_ACTIVATIONS,
@@ -505,12 +515,16 @@ OPERATORS: dict[str, TfliteOperator] = {
         cost_ms=2.5,
     ),
     "MAXIMUM": TfliteOperator(
-        partial(convert_extremum, operation=Maximum()),
+        partial(convert_extremum, operation=elementwise.Maximum()),
         limits="broadcasting; int8: of raw values",
         types=_NUMBERS,
     ),
     "MAX_POOL_2D": TfliteOperator(
-        partial(convert_pool, kind=MaxPool2d), "Pool2DOptions", _POOLS, cost_ms=2.0, types=_ACTIVATIONS
+        partial(convert_pool, kind=pooling.MaxPool2d),
+        "Pool2DOptions",
+        _POOLS,
+        cost_ms=2.0,
+        types=_ACTIVATIONS,
     ),
     "MEAN": TfliteOperator(
         convert_mean,
@@ -521,7 +535,7 @@ OPERATORS: dict[str, TfliteOperator] = {
         absent={Numerics.TFLM: ("int32", "int64")},
     ),
     "MINIMUM": TfliteOperator(
-        partial(convert_extremum, operation=Minimum()),
+        partial(convert_extremum, operation=elementwise.Minimum()),
         limits="broadcasting; int8: of raw values",
         types=_NUMBERS,
     ),
@@ -534,7 +548,12 @@ OPERATORS: dict[str, TfliteOperator] = {
         absent=_MOVED_IN_TFLM,
     ),
     "MUL": TfliteOperator(
-        partial(convert_binary, operation=Mul(), wrapping=WrappingMul(), quantised=product_form),
+        partial(
+            convert_binary,
+            operation=elementwise.Mul(),
+            wrapping=elementwise.WrappingMul(),
+            quantised=product_form,
+        ),
         "MulOptions",
         f"broadcasting; {_CLAMPS}; int32 and int64 wrap; tflm: not int64",
         types=_NUMBERS,
@@ -542,7 +561,7 @@ OPERATORS: dict[str, TfliteOperator] = {
         int8_cost_ms=1.2,
     ),
     "NEG": TfliteOperator(
-        partial(convert_unary, operation=Negate(), int8=tables.negate, integers=emit_negated),
+        partial(convert_unary, operation=float_functions.Negate(), int8=tables.negate, integers=emit_negated),
         limits="int8: of raw values; tflm: float32 alone",
         types=_BUT_INT16,
         absent={Numerics.TFLM: ("int8", "int32", "int64")},
@@ -581,7 +600,7 @@ OPERATORS: dict[str, TfliteOperator] = {
         absent={Numerics.TFLM: ("int64", "bool")},
     ),
     "POW": TfliteOperator(
-        partial(convert_plain_binary, operation=Pow()),
+        partial(convert_plain_binary, operation=elementwise.Pow()),
         limits="broadcasting; not with tflm",
         types=_FLOAT,
         absent=_NOT_IN_TFLM,
@@ -600,14 +619,14 @@ OPERATORS: dict[str, TfliteOperator] = {
         convert_read_variable, limits="of a variable that is assigned, in a run or once", types=_KEPT
     ),
     "REDUCE_ALL": TfliteOperator(
-        partial(convert_truths, kind=ReduceAll),
+        partial(convert_truths, kind=pooling.ReduceAll),
         "ReducerOptions",
         "constant axes",
         types=("bool",),
         cost_ms=2.0,
     ),
     "REDUCE_ANY": TfliteOperator(
-        partial(convert_truths, kind=ReduceAny),
+        partial(convert_truths, kind=pooling.ReduceAny),
         "ReducerOptions",
         "constant axes; not with tflm",
         types=("bool",),
@@ -615,7 +634,7 @@ OPERATORS: dict[str, TfliteOperator] = {
         absent={Numerics.TFLM: ("bool",)},
     ),
     "REDUCE_MAX": TfliteOperator(
-        partial(convert_reduced_extremum, kind=ReduceMax),
+        partial(convert_reduced_extremum, kind=pooling.ReduceMax),
         "ReducerOptions",
         f"constant axes; int8: input and output quantised alike; {_FEW_MOVED}",
         cost_ms=2.0,
@@ -623,7 +642,7 @@ OPERATORS: dict[str, TfliteOperator] = {
         absent={Numerics.TFLM: ("int16", "int32", "int64")},
     ),
     "REDUCE_MIN": TfliteOperator(
-        partial(convert_reduced_extremum, kind=ReduceMin),
+        partial(convert_reduced_extremum, kind=pooling.ReduceMin),
         "ReducerOptions",
         f"constant axes; int8: input and output quantised alike; {_FEW_MOVED}",
         cost_ms=2.0,
@@ -661,11 +680,13 @@ OPERATORS: dict[str, TfliteOperator] = {
     "REVERSE_V2": TfliteOperator(
         convert_reverse, "ReverseV2Options", "constant axes", cost_ms=1.5, types=_MOVED
     ),
-    "ROUND": TfliteOperator(partial(convert_unary, operation=TflRound()), types=_FLOAT, absent=_FLOAT_ALONE),
+    "ROUND": TfliteOperator(
+        partial(convert_unary, operation=float_functions.TflRound()), types=_FLOAT, absent=_FLOAT_ALONE
+    ),
     "RSQRT": TfliteOperator(
         partial(
             convert_unary,
-            operation=Rsqrt(),
+            operation=float_functions.Rsqrt(),
             int8=tables.reciprocal_square_root,
             int16=interpolated16(reciprocal_square_root),
         ),
@@ -688,12 +709,14 @@ OPERATORS: dict[str, TfliteOperator] = {
         absent={Numerics.TFLM: ("int32", "int64", "bool")},
     ),
     "SIGN": TfliteOperator(
-        partial(convert_unary, operation=TflSign(), integers=emit_sign),
+        partial(convert_unary, operation=float_functions.TflSign(), integers=emit_sign),
         limits="not with tflm",
         types=("float32", "int32"),
         absent={Numerics.TFLM: ("float32", "int32")},
     ),
-    "SIN": TfliteOperator(partial(convert_unary, operation=Sin()), types=_FLOAT, absent=_FLOAT_ALONE),
+    "SIN": TfliteOperator(
+        partial(convert_unary, operation=float_functions.Sin()), types=_FLOAT, absent=_FLOAT_ALONE
+    ),
     "SLICE": TfliteOperator(
         convert_slice,
         limits="constant begin and size; tflm: not int64",
@@ -741,7 +764,7 @@ OPERATORS: dict[str, TfliteOperator] = {
         absent=_NO_INT64_IN_TFLM,
     ),
     "SQRT": TfliteOperator(
-        partial(convert_unary, operation=TflSqrt(), int8=tables.square_root),
+        partial(convert_unary, operation=float_functions.TflSqrt(), int8=tables.square_root),
         limits="tflm: float32 alone",
         absent=_FLOAT_IN_TFLM,
     ),
@@ -762,7 +785,12 @@ OPERATORS: dict[str, TfliteOperator] = {
         absent=_NO_INT64_IN_TFLM,
     ),
     "SUB": TfliteOperator(
-        partial(convert_binary, operation=Sub(), wrapping=WrappingSub(), quantised=sum_form),
+        partial(
+            convert_binary,
+            operation=elementwise.Sub(),
+            wrapping=elementwise.WrappingSub(),
+            quantised=sum_form,
+        ),
         "SubOptions",
         f"broadcasting; {_CLAMPS}; int32 and int64 wrap; tflm: not int64",
         types=_NUMBERS,
@@ -778,7 +806,7 @@ OPERATORS: dict[str, TfliteOperator] = {
         absent={Numerics.TFLM: ("int32", "int64")},
     ),
     "TANH": TfliteOperator(
-        partial(convert_unary, operation=Tanh(), int8=tables.tanh, int16=sigmoid16),
+        partial(convert_unary, operation=float_functions.Tanh(), int8=tables.tanh, int16=sigmoid16),
         limits="tflm: the result is taken to have scale 1/128 and zero point 0, as its kernel does",
         int8_cost_ms=5.0,
         types=_ACTIVATIONS,
