@@ -10,5 +10,3 @@ from bytewright.frontends.tflite.operators.row import TfliteOperator
 OPERATORS: dict[str, TfliteOperator] = dict(sorted((CONTROL | ELEMENTWISE | MOVES | REDUCTIONS).items()))
 
 SUPPORTED = tuple(SupportedOperator(name, row.types, row.limits) for name, row in OPERATORS.items())
-
-CONTROL_FLOW = ("IF", "WHILE", "CALL", "CALL_ONCE")

@@ -12,6 +12,7 @@ from bytewright.lower.kernels.data import (
     lower_gather,
     lower_identity,
     lower_pad,
+    lower_shift_in,
     lower_slice,
     lower_tile,
     lower_transpose,
@@ -36,7 +37,7 @@ from bytewright.lower.kernels.softmax16 import lower_softmax16
 from bytewright.lower.kernels.transpose_conv2d import lower_transpose_conv2d
 from bytewright.ops import pooling
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d, GroupedConv2d, TransposeConv2d
-from bytewright.ops.data import Concat, Gather, Identity, Pad, Slice, Tile, Transpose
+from bytewright.ops.data import Concat, Gather, Identity, Pad, ShiftIn, Slice, Tile, Transpose
 from bytewright.ops.detection import TflDecodeBoxes, TflSelectDetections
 from bytewright.ops.interpolation import TflSoftmax16
 from bytewright.ops.lstm import TflLstm, TflQuantizedLstm
@@ -80,6 +81,7 @@ TEMPLATES: dict[type[ir.Operation], Anchor] = {
     pooling.ReduceMin: Anchor(lower_reduction),
     pooling.ReduceProduct: Anchor(lower_reduction),
     pooling.ReduceSum: Anchor(lower_reduction),
+    ShiftIn: Anchor(lower_shift_in, takes_epilogue=False),
     Slice: Anchor(lower_slice),
     pooling.TflAveragePool2d: Anchor(lower_pool),
     TflBatchMatMul: Anchor(lower_batch_matmul),

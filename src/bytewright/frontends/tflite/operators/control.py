@@ -56,3 +56,5 @@ CONTROL: dict[str, TfliteOperator] = {
         cost_ms=1.0,
     ),
 }
+
+CONTROL_FLOW = ("IF", "WHILE", "CALL", "CALL_ONCE")
