@@ -30,7 +30,8 @@ from bytewright.execute.boards.device_fault import Surroundings, device_error, h
 from bytewright.execute.boards.entry_lines import PIECES_FILE, flags_of_entry, write_pieces
 from bytewright.execute.boards.fault import describe_address, fault_error, stack_error
 from bytewright.execute.boards.image import BoardImage, build_image, flash_bytes, memory_ranges
-from bytewright.execute.boards.layout import Layout, board_for
+from bytewright.execute.boards.layout import Layout
+from bytewright.execute.boards.placement import place_on_board
 from bytewright.execute.boards.protection import access_at
 from bytewright.execute.boards.second_core import SecondCore
 from bytewright.execute.description import Bundle
@@ -68,11 +69,12 @@ def run_on_board(
         ViolationError: The watch found something.
     """
     checked = [check_inputs(bundle.plan, inputs) for inputs in batch]
-    board = board_for(bundle.plan.hardware)
+    placement = place_on_board(bundle.plan)
+    board = placement.board
     qemu = find_tool("qemu-system-arm", "qemu-system-arm")
     with build_folder() as folder:
         flags = flags_of_entry(bundle.plan, settings.build.compiler) if settings.by_step else ()
-        image = build_image(bundle, board, folder, settings.build, settings.watch, flags)
+        image = build_image(bundle, placement, folder, settings.build, settings.watch, flags)
         flash_size_bytes = flash_bytes(folder, bundle)
         build_plugin(folder, qemu)
         ranges = _ranges(image, bundle) if settings.measure_memory else []
@@ -103,6 +105,7 @@ def run_on_board(
         bundle.plan.hardware.name,
         bundle.plan.workspace_bytes,
         board.name,
+        stand_in=placement.stand_in,
         instructions=counts.first.instructions,
         stack_bytes=stack_bytes,
         flash_bytes=flash_size_bytes,
