@@ -30,7 +30,7 @@ from bytewright.codegen.state import write_reset
 from bytewright.codegen.steps import MAX_NAMED, StepWriter, address_in_pool
 from bytewright.codegen.writer import Writer
 from bytewright.ir.walk import allocations
-from bytewright.record.names import Names
+from bytewright.record.names import Names, by_entry
 from bytewright.record.plan import DeviceKind, Plan, PlannedPool
 from bytewright.target.model import Role
 
@@ -82,8 +82,14 @@ def entry_source(module: ir.Module, plan: Plan, names: Names, contents: Mapping[
         _write_address_functions(writer, plan, names)
     if plan.image is not None:
         _write_functions_of_rows(writer, module, plan, names)
-    else:
-        _write_run(writer, module, plan, names)
+        return writer.text()
+    if plan.devices:
+        write_hand_over_helpers(writer, plan, names)
+    views = zip(ir.entries_alone(module), by_entry(plan, names), plan.ends, strict=True)
+    for number, (own, (alone, own_names), end) in enumerate(views):
+        if number:
+            writer.line()
+        _write_run(writer, own, alone, own_names, end)
     return writer.text()
 
 
@@ -149,27 +155,27 @@ def _write_step_macro(writer: Writer, plan: Plan, names: Names) -> None:
         writer.line()
 
 
-def _write_run(writer: Writer, module: ir.Module, plan: Plan, names: Names) -> None:
+def _write_run(writer: Writer, module: ir.Module, plan: Plan, names: Names, end: int) -> None:
+    """The function that runs an entry, behind whose last step the macro has a number of its own."""
     if plan.devices:
-        write_hand_over_helpers(writer, plan, names)
-        _write_run_steps(writer, module, plan, names)
+        _write_run_steps(writer, module, plan, names, end)
     with writer.block(run_head(plan, names)):
         write_run_checks(writer, plan, names, strict_alignments(plan))
         if plan.devices:
             write_hook_checks(writer, plan, names)
             write_run_on_devices(writer, plan, names)
         else:
-            _write_steps(writer, module, plan, names)
+            _write_steps(writer, module, plan, names, end)
 
 
-def _write_run_steps(writer: Writer, module: ir.Module, plan: Plan, names: Names) -> None:
+def _write_run_steps(writer: Writer, module: ir.Module, plan: Plan, names: Names, end: int) -> None:
     """The function that has the steps where devices are taken into use around them."""
     writer.comment("The steps, while all devices are in use.")
     body = Writer()
     with body.indented():
-        _write_steps(body, module, plan, names)
+        _write_steps(body, module, plan, names, end)
     used = set(re.findall(r"\w+", body.text()))
-    writer.wrapped(f"static {run_head(plan, names, 'run_steps')} {{")
+    writer.wrapped(f"static {run_head(plan, names, names.run_steps)} {{")
     with writer.indented():
         for name in run_arguments(plan):
             if name not in used:
@@ -182,7 +188,7 @@ def _write_run_steps(writer: Writer, module: ir.Module, plan: Plan, names: Names
 def _write_functions_of_rows(writer: Writer, module: ir.Module, plan: Plan, names: Names) -> None:
     """The functions that stand for the run where the input comes row by row."""
     watched = [names.base(pool) for pool in _used_pools(plan, Role.WORKSPACE)]
-    steps = StepWriter(writer, module, plan, names, watched)
+    steps = StepWriter(writer, module, plan, names, watched, len(plan.steps))
 
     def write_variables(function: Writer) -> None:
         _write_bases(function, plan, names)
@@ -208,7 +214,7 @@ def _touched_pools(plan: Plan) -> set[str]:
     return {plan.buffers[name].place.name for step in plan.steps for name in step.touched}
 
 
-def _write_steps(writer: Writer, module: ir.Module, plan: Plan, names: Names) -> None:
+def _write_steps(writer: Writer, module: ir.Module, plan: Plan, names: Names, end: int) -> None:
     """The steps, behind what they name."""
     workspaces = _used_pools(plan, Role.WORKSPACE)
     _write_bases(writer, plan, names)
@@ -220,7 +226,7 @@ def _write_steps(writer: Writer, module: ir.Module, plan: Plan, names: Names) ->
     write_argument_arrays(writer, module, plan, names)
     _write_device_contexts(writer, module, plan, names)
     watched = [names.base(pool) for pool in workspaces]
-    StepWriter(writer, module, plan, names, watched).entry(module.main)
+    StepWriter(writer, module, plan, names, watched, end).entry(module.main)
     writer.line(f"return {names.ok};")
 
 

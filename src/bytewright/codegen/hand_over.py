@@ -151,7 +151,7 @@ def write_run_on_devices(writer: Writer, plan: Plan, names: Names) -> None:
     writer.line(f"int32_t status = begin_devices(uses, {len(devices)}u);")
     writer.line()
     with writer.block(f"if (status == {names.ok})"):
-        writer.line(f"status = run_steps({', '.join(run_arguments(plan))});")
+        writer.line(f"status = {names.run_steps}({', '.join(run_arguments(plan))});")
         writer.line(f"end_devices(uses, {len(devices)}u, {len(devices)}u);")
     writer.line("return status;")
 
@@ -204,8 +204,8 @@ def span_text(names: Names, address: str, num_bytes: str, access: ir.Access) -> 
 
 
 def contexts_passed(module: ir.Module) -> tuple[str, ...]:
-    """The devices whose contexts the entry passes to kernels."""
-    arguments = (argument for call in calls(module.main) for argument in call.arguments)
+    """The devices whose contexts the entries pass to kernels."""
+    arguments = (a for entry in module.entries for call in calls(entry) for a in call.arguments)
     return tuple(dict.fromkeys(a.device for a in arguments if isinstance(a, ir.ContextArgument)))
 
 

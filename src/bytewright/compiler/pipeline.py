@@ -52,6 +52,7 @@ from bytewright.storage.choose_ways import choose_ways
 from bytewright.storage.drop_unused_buffers import drop_unused_buffers
 from bytewright.storage.external_stacks import with_external_stacks
 from bytewright.storage.keep_initial import keep_initial
+from bytewright.storage.own_names import own_names
 from bytewright.storage.pass_constants import pass_constants
 from bytewright.storage.with_state_pool import with_state_pool
 from bytewright.target.model import Target, without_limits
@@ -244,12 +245,14 @@ def lower_model(
         module = run(share_kernels, module)
 
     # Every argument, every stack and every name is made plain, for storage to decide about.
+    if len(module.entries) > 1:
+        module = run(own_names, module)
     if module.state:
         module = run(keep_initial, module)
     module = run(pass_constants, module)
     if not undeclared_tags(module, target):  # or a buffer could go that storage has to refuse
         module = run(drop_unused_buffers, module)
-    if ir.allocates_border(module.main):  # a text that was printed after `place_io`
+    if any(map(ir.allocates_border, module.entries)):  # a text that was printed after `place_io`
         options = replace(options, io=ir.Io.WORKSPACE)
     # The scopes of kernels and of what they are given meet.
     module = run(place_scopes, module, target, options.io)
