@@ -23,7 +23,7 @@ from bytewright.codegen.includes import needed, needs_math_header
 from bytewright.codegen.kernels import write_operator_functions
 from bytewright.codegen.packed import write_argument_arrays
 from bytewright.codegen.parameters import array_declaration
-from bytewright.codegen.ports import address_head, run_arguments, run_head, strict_alignments
+from bytewright.codegen.ports import address_head, run_head, strict_alignments
 from bytewright.codegen.sections_ld import write_sections_switch
 from bytewright.codegen.set_parameters import write_set_parameters
 from bytewright.codegen.state import write_reset
@@ -177,7 +177,7 @@ def _write_run_steps(writer: Writer, module: ir.Module, plan: Plan, names: Names
     used = set(re.findall(r"\w+", body.text()))
     writer.wrapped(f"static {run_head(plan, names, names.run_steps)} {{")
     with writer.indented():
-        for name in run_arguments(plan):
+        for name in plan.run_arguments:
             if name not in used:
                 writer.line(f"(void){name};")
     writer.lines(body.text())

@@ -9,7 +9,6 @@ A pool that the entry's device does not reach has no address here: spans name it
 from bytewright import ir
 from bytewright.codegen.dispatcher import access_text
 from bytewright.codegen.expressions import c_num_bytes
-from bytewright.codegen.ports import run_arguments
 from bytewright.codegen.writer import Writer
 from bytewright.ir.walk import calls
 from bytewright.record.names import Names
@@ -151,7 +150,7 @@ def write_run_on_devices(writer: Writer, plan: Plan, names: Names) -> None:
     writer.line(f"int32_t status = begin_devices(uses, {len(devices)}u);")
     writer.line()
     with writer.block(f"if (status == {names.ok})"):
-        writer.line(f"status = {names.run_steps}({', '.join(run_arguments(plan))});")
+        writer.line(f"status = {names.run_steps}({', '.join(plan.run_arguments)});")
         writer.line(f"end_devices(uses, {len(devices)}u, {len(devices)}u);")
     writer.line("return status;")
 

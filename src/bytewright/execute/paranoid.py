@@ -67,7 +67,7 @@ def run_paranoid(
     """
     on = how.get("on", "host")
     bundle, watch = read_bundle(directory), watch_plan(read_plan(directory), GUARD_BYTES[on])
-    arrays = random_inputs(bundle.plan, seed or 0) if inputs is None else inputs
+    arrays = random_inputs(bundle.plan, seed or 0, how.get("entries")) if inputs is None else inputs
     try:
         outputs = _run_watched(bundle, watch, arrays, **how)
     # After either a plain run of this bundle may do anything, in this very process.

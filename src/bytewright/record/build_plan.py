@@ -144,8 +144,8 @@ def _entries(module: ir.Module, timeline: Timeline) -> tuple[PlannedEntry, ...]:
         return ()
     found: list[PlannedEntry] = []
     for alone, span in zip(ir.entries_alone(module), timeline.spans, strict=True):
-        names = (tuple(port.name for port in ports) for ports in (alone.inputs, alone.outputs))
-        found.append(PlannedEntry(alone.main.name, *names, span.steps, span.ticks))
+        inputs, outputs = (tuple(port.name for port in ports) for ports in (alone.inputs, alone.outputs))
+        found.append(PlannedEntry(alone.main.name, inputs, outputs, span.steps, span.ticks))
     return tuple(found)
 
 

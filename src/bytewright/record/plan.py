@@ -544,7 +544,9 @@ class Plan:
     inputs: tuple[PlannedTensor, ...]
     outputs: tuple[PlannedTensor, ...]
     states: tuple[PlannedTensor, ...] = field(default=(), metadata={"omit_empty": True})
-    stated_entries: tuple[PlannedEntry, ...] = field(default=(), metadata={"key": "entries", "omit_empty": True})
+    stated_entries: tuple[PlannedEntry, ...] = field(
+        default=(), metadata={"key": "entries", "omit_empty": True}
+    )
     symbols: tuple[ir.Symbol, ...]
     pools: Mapping[str, PlannedPool]
     buffers: Mapping[str, PlannedBuffer]
@@ -597,8 +599,8 @@ class Plan:
     @property
     def entries(self) -> tuple[PlannedEntry, ...]:
         """What the application runs, in the order of steps and ticks."""
-        names = (tuple(t.name for t in self.tensors(side)) for side in ir.SIDES)
-        own = PlannedEntry(ONE_ENTRY, *names, (0, len(self.steps)), (0, self.num_ticks))
+        inputs, outputs = (tuple(t.name for t in self.tensors(side)) for side in ir.SIDES)
+        own = PlannedEntry(ONE_ENTRY, inputs, outputs, (0, len(self.steps)), (0, self.num_ticks))
         return self.stated_entries or (own,)
 
     def entry_of(self, step: int) -> int:
@@ -648,6 +650,12 @@ class Plan:
         if self.stated_entries:  # of which some have no inputs, or no outputs
             return tuple(f"{side.value}s" for side in ir.SIDES if self.tensors(side))
         return ("inputs", "outputs") if self.image is None else ("outputs",)
+
+    @property
+    def run_arguments(self) -> tuple[str, ...]:
+        """The names of the arguments of a run; where rows are handed over, of the functions that stand for it."""
+        devices = ("devices",) if self.devices else ()
+        return ("context", *self.structures_of_run, *(symbol.name for symbol in self.symbols), *devices)
 
     def pools_of(self, role: Role) -> tuple[PlannedPool, ...]:
         """The pools of one role, in preference order."""

@@ -81,8 +81,12 @@ def make_arenas(module: ir.Module, target: Target) -> ir.Module:
     requests = [call for entry in shared.entries for call in requests_by_call(entry, shared)]
     if requests and len(shared.entries) > 1:
         count = len(shared.entries)
-        message = f"module '{module.name}' has {count} entries, and a kernel of it requests memory at run time"
-        raise compile_error("BW204", message, help="--no-use-backend-alloc-workspace, and scratch of constant sizes")
+        message = (
+            f"module '{module.name}' has {count} entries, and a kernel of it requests memory at run time"
+        )
+        raise compile_error(
+            "BW204", message, help="--no-use-backend-alloc-workspace, and scratch of constant sizes"
+        )
     return replace(shared, entries=tuple(_with_arenas(entry, shared, target) for entry in shared.entries))
 
 

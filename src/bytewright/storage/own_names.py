@@ -85,5 +85,7 @@ def _common(first: tuple[str, ...] | None, second: tuple[str, ...] | None) -> tu
 
 def _without_pool(name: str, own: Sequence[ir.Allocate]) -> CompileError:
     texts = dict.fromkeys(", ".join(each.storage.candidates or (f"'{each.scope}'",)) for each in own)
-    message = f"no pool may hold state '{name}' for all entries, of which each asks for others: {'; '.join(texts)}"
+    message = (
+        f"no pool may hold state '{name}' for all entries, of which each asks for others: {'; '.join(texts)}"
+    )
     return compile_error("BW301", message, help="ask for the same scope of it in all of them")

@@ -68,7 +68,11 @@ REFUSED: dict[str, tuple[str, str, str]] = {
     ),
     "alignment": (text_of(TENSOR.replace("16", "3") + THROUGH), "BW113", "alignment 3, not a power of two"),
     "twice": (text_of(TENSOR.replace(" t ", " x ") + CALL), "BW113", "'x' is defined twice in 'main'"),
-    "no entry": (text_of().partition("entry")[0], "BW113", "the module has no entry; a program has one at least"),
+    "no entry": (
+        text_of().partition("entry")[0],
+        "BW113",
+        "the module has no entry; a program has one at least",
+    ),
     "two entries, the ports of one": (
         text_of() + text_of().partition("entry main")[2].join(("entry other", "")),
         "BW113",

@@ -211,7 +211,9 @@ def buffers_by_entry(module: ir.Module, target: Target) -> list[tuple[LiveBuffer
     for live in (live for clock in clocks for live in clock if _is_state(live)):
         touching[live.buffer.name] = united(touching.get(live.buffer.name, ()), live.touches)
     return [
-        tuple(replace(live, touches=touching[live.buffer.name]) if _is_state(live) else live for live in clock)
+        tuple(
+            replace(live, touches=touching[live.buffer.name]) if _is_state(live) else live for live in clock
+        )
         for clock in clocks
     ]
 

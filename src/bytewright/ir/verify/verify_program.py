@@ -10,7 +10,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from bytewright import ir
 from bytewright.ir.symbols import buffers_of, symbols_of
 from bytewright.ir.verify.violation import HANDED_ON, NO_CODE, NOT_YET, Violation
-from bytewright.ir.walk import blocks, condition_buffer, definitions, loaded_buffers, stored_buffers, walk_statements
+from bytewright.ir.walk import (
+    blocks,
+    condition_buffer,
+    definitions,
+    loaded_buffers,
+    stored_buffers,
+    walk_statements,
+)
 from bytewright.target.model import Role, Target
 
 # Statements that one unrolled loop may become, those of the unrolled loops in it included.
@@ -46,7 +53,9 @@ def _of_several(module: ir.Module) -> Iterator[Violation]:
         own = ir.border_buffers(entry, ir.Border.STATE)
         if [state.name for state in own] != [state.name for state in states]:
             text = f"entry '{entry.name}' allocates the states {_listed(own)}, entry '{first.name}' {_listed(states)}"
-            yield Violation(entry, entry, text, "the same states in the same order, also those that it leaves alone")
+            yield Violation(
+                entry, entry, text, "the same states in the same order, also those that it leaves alone"
+            )
     kept = {state.name for state in states}
     for entry in module.entries:
         for symbol in symbols_of(entry).values():
