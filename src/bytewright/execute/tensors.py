@@ -71,6 +71,15 @@ def number_of_entry(plan: Plan, name: str) -> int:
     return names.index(name)
 
 
+def seen_by(plan: Plan, entry: str | None) -> Plan:
+    """The plan as an entry sees it; as it is for None, which is all of them.
+
+    Raises:
+        CompileError: BW204, there is none of this name.
+    """
+    return plan if entry is None else plan.alone(plan.entries[number_of_entry(plan, entry)])
+
+
 def check_calls(
     plan: Plan, batch: Sequence[Sequence[ArrayLike]], entries: Sequence[str] | None = None
 ) -> list[Inputs]:
@@ -102,7 +111,7 @@ def check_inputs(plan: Plan, inputs: Sequence[ArrayLike], entry: str | None = No
     """
     if entry is not None:
         number = number_of_entry(plan, entry)
-        own = plan.alone(plan.entries[number])
+        own = seen_by(plan, entry)
         found = check_inputs(own, inputs)
         given = dict(zip(own.inputs, found.arrays, strict=True))
         blank = (given.get(t, np.zeros(t.shape, t.dtype.numpy)) for t in plan.inputs)
@@ -179,8 +188,7 @@ def random_inputs(plan: Plan, seed: int, entries: Sequence[str] | None = None) -
     numpy keeps the stream of the legacy generator for ever, so a seed means the same bytes in any version.
     """
     generator = np.random.RandomState(seed)
-    if entries:
-        plan = plan.alone(plan.entries[number_of_entry(plan, entries[0])])
+    plan = seen_by(plan, entries[0] if entries else None)
     return [_random_array(generator, tensor) for tensor in plan.inputs]
 
 

@@ -19,6 +19,7 @@ from bytewright.ir.border import (
     border_of,
     border_ports,
     entries_alone,
+    state_buffers,
 )
 from bytewright.ir.data import TensorData
 from bytewright.ir.expr import (

@@ -46,6 +46,11 @@ def border_buffers(entry: PrimFunc, border: Border) -> tuple[Buffer, ...]:
     return tuple(definition.buffer for definition in definitions(entry) if border_of(definition) is border)
 
 
+def state_buffers(module: Module) -> tuple[Buffer, ...]:
+    """The states, which all entries allocate alike."""
+    return border_buffers(module.entries[0], Border.STATE) if module.entries else ()
+
+
 def entries_alone(module: Module) -> Iterator[Module]:
     """The module once for each of its entries, with the ports of that entry; the last has all that are left."""
     if len(module.entries) == 1:
