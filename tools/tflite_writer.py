@@ -22,6 +22,7 @@ from typing import Any, cast
 import flatbuffers
 import numpy as np
 import tflite
+from flatbuffers import flexbuffers
 from numpy.typing import NDArray
 
 OPTIONAL = -1
@@ -292,6 +293,16 @@ def _packed_nibbles(array: NDArray[Any]) -> bytes:
     return (padded[::2] | (padded[1::2] << 4)).astype(np.uint8).tobytes()
 
 
+def _flexbuffer(options: Mapping[str, Option]) -> bytes:
+    """A map from names to numbers."""
+    builder: Any = flexbuffers.Builder()
+    with builder.Map():
+        for name, value in options.items():
+            builder.Key(name)
+            builder.Add(value)
+    return bytes(builder.Finish())
+
+
 class ModelBuilder:
     """Collects one subgraph's tensors and operators, then writes the file."""
 
@@ -385,9 +396,11 @@ class ModelBuilder:
         merged: dict[str, Option] = {**form.options, **options}
         self._operators.append(_Operator(name, "", version, tuple(inputs), tuple(outputs), merged))
 
-    def custom_operator(self, custom_code: str, inputs: Sequence[int], outputs: Sequence[int]) -> None:
-        """Add a custom operator without options: something no compiler of builtins can take."""
-        self._operators.append(_Operator("CUSTOM", custom_code, 1, tuple(inputs), tuple(outputs), {}))
+    def custom_operator(
+        self, custom_code: str, inputs: Sequence[int], outputs: Sequence[int], **options: int | float | bool
+    ) -> None:
+        """Add a custom operator, with its options as a FlexBuffer: a map from names to numbers."""
+        self._operators.append(_Operator("CUSTOM", custom_code, 1, tuple(inputs), tuple(outputs), options))
 
     def signature(self, key: str, inputs: Mapping[str, int], outputs: Mapping[str, int]) -> None:
         """Add a signature: names of this subgraph's tensors for those who run it."""
@@ -514,6 +527,8 @@ class _FileWriter:
     def _operator(self, op: _Operator, codes: Sequence[tuple[str, str, int]]) -> int:
         builder = self._builder
         table = _FORMS[op.name].options_table if op.name in _FORMS else ""
+        custom = _flexbuffer(op.options) if op.custom_code and op.options else None
+        custom_options = builder.CreateByteVector(custom) if custom else None
         options = self._options(table, op.options) if table else None
         inputs = self._int32_vector(op.inputs)
         outputs = self._int32_vector(op.outputs)
@@ -524,6 +539,8 @@ class _FileWriter:
         if options is not None:
             _schema.OperatorAddBuiltinOptionsType(builder, getattr(_schema.BuiltinOptions, table))
             _schema.OperatorAddBuiltinOptions(builder, options)
+        if custom_options is not None:
+            _schema.OperatorAddCustomOptions(builder, custom_options)
         return _schema.OperatorEnd(builder)
 
     def _options(self, table: str, options: Mapping[str, Option]) -> int:

@@ -49,6 +49,7 @@ CODES: dict[str, str] = {
     "BW117": "a name of the program cannot be used in C",
     "BW118": "the model becomes too large when functions are put in their places",
     "BW119": "conditionals and loops lie too deep inside each other",
+    "BW120": "the model cannot run frame by frame",
     # 2xx: targets and options
     "BW201": "the target file cannot be read",
     "BW202": "the target file is not valid",

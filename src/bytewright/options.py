@@ -5,6 +5,7 @@ Each option is declared on its field, and nowhere else; those that change the ta
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -224,6 +225,29 @@ def parse_state_option(text: str) -> StatePair:
 
 
 @dataclass(frozen=True, slots=True)
+class StreamAxis:
+    """An axis of an input that counts frames; of the only input, where none is named."""
+
+    axis: int
+    input: str | None = None
+
+    def __str__(self) -> str:
+        return str(self.axis) if self.input is None else f"{self.input}:{self.axis}"
+
+
+def parse_stream_option(text: str) -> StreamAxis:
+    """Reads `AXIS` or `INPUT:AXIS`.
+
+    Raises:
+        OptionSyntaxError: It is not of that form.
+    """
+    name, colon, number = text.rpartition(":")
+    if not re.fullmatch("[0-9]{1,3}", number) or (colon and not name):
+        raise OptionSyntaxError(f"'{text}' is not [INPUT:]AXIS")
+    return StreamAxis(int(number), name or None)
+
+
+@dataclass(frozen=True, slots=True)
 class Options:
     """What was asked for.
 
@@ -300,6 +324,13 @@ class Options:
         Option(
             Texts(parse_state_option, "INPUT=OUTPUT"),
             "Keep what an output gives, and give it to an input with the next run: the model then has neither.",
+        ),
+    ] = ()
+    stream: Annotated[
+        tuple[StreamAxis, ...],
+        Option(
+            Texts(parse_stream_option, "[INPUT:]AXIS"),
+            "Let each run take the frames along an axis that are new, and keep what it needs of those before.",
         ),
     ] = ()
     batch_max: Annotated[
@@ -403,6 +434,7 @@ class Arguments(TypedDict, total=False):
     kernel_code: str
     signature: str | None
     state: str | Iterable[str]
+    stream: str | Iterable[str]
     batch_max: int | None
     constants: str | PathLike[str] | None
     numerics: str | None

@@ -12,7 +12,7 @@ import pytest
 from elftools.elf.elffile import ELFFile
 
 from bytewright.execute.boards.image import build_image
-from bytewright.execute.boards.layout import board_for
+from bytewright.execute.boards.placement import place_on_board
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.description import read_bundle
 from bytewright.execute.result import BatchResult
@@ -107,9 +107,10 @@ def test_checksums_of_tflite_micro(name: str) -> None:
     assert tuple(fnv1a_32(outputs[0].tobytes()) for outputs in result.outputs) == TFLM_CHECKSUMS[name]
 
 
-def symbols_of(folder: Path, target: Target, image: Path) -> dict[str, tuple[int, int]]:
+def symbols_of(folder: Path, image: Path) -> dict[str, tuple[int, int]]:
     """Address and size of the arrays in the image of a bundle."""
-    build_image(read_bundle(folder), board_for(target), image, BuildOptions())
+    own = read_bundle(folder)
+    build_image(own, place_on_board(own.plan), image, BuildOptions())
     with (image / "image.elf").open("rb") as file:
         table = ELFFile(file).get_section_by_name(".symtab")
         assert table is not None
@@ -130,7 +131,7 @@ def is_inside(target: Target, memory: str, array: tuple[int, int]) -> bool:
 
 def test_arrays_lie_in_their_memories(tmp_path: Path) -> None:
     target = two_pools()
-    arrays = symbols_of(bundle(KWS, target), target, tmp_path)
+    arrays = symbols_of(bundle(KWS, target), tmp_path)
     pools = {pool["name"]: pool for pool in compiled(KWS, target).document["pools"]}
     assert 0 < pools["dtcm"]["used_bytes"] <= 8 << 10
     assert pools["isram"]["used_bytes"] > 0
@@ -152,7 +153,7 @@ def test_generated_arrays_lie_in_their_memories(tmp_path: Path) -> None:
         )
     )
     folder = bundle(KWS, target)
-    arrays = symbols_of(folder, target, tmp_path)
+    arrays = symbols_of(folder, tmp_path)
     assert arrays["kws_ref_model_fast_workspace"][1] == 8000
     assert is_inside(target, "itcm", arrays["kws_ref_model_fast_workspace"])
     assert is_inside(target, "sram", arrays["kws_ref_model_wide_workspace"])
@@ -163,7 +164,7 @@ def test_parameters_in_a_blob(tmp_path: Path) -> None:
     target = board_target(Overrides(provider=(parse_provider_option("flash=caller"),)))
     folder = bundle(KWS, target)
     check_batch(KWS, False, run_batch(folder, random_inputs(KWS, 3, SEED), on="qemu"), 3)
-    assert "kws_ref_model_flash_parameters" not in symbols_of(folder, target, tmp_path)
+    assert "kws_ref_model_flash_parameters" not in symbols_of(folder, tmp_path)
 
 
 def test_nothing_is_written_but_workspaces_outputs_and_the_stack() -> None:

@@ -18,7 +18,7 @@ from bytewright.execute.boards.arrays import ImageArray
 from bytewright.execute.boards.counts import address_of
 from bytewright.execute.boards.facts import BOARDS
 from bytewright.execute.boards.image import BoardImage, build_image
-from bytewright.execute.boards.layout import board_for
+from bytewright.execute.boards.placement import place_on_board
 from bytewright.execute.boards.protection import Rights, disjoint_regions
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.description import read_bundle
@@ -68,7 +68,8 @@ def vww(tmp_path_factory: pytest.TempPathFactory) -> Built:
     write_bundle(compile_model(models.model_path(models.VWW), target, whole).files, folder / "bundle")
     bundle = read_bundle(folder / "bundle")
     (folder / "image").mkdir()
-    return Built(folder / "bundle", build_image(bundle, board_for(target), folder / "image", BuildOptions()))
+    image = build_image(bundle, place_on_board(bundle.plan), folder / "image", BuildOptions())
+    return Built(folder / "bundle", image)
 
 
 def check_outputs(folder: Path) -> None:
@@ -214,7 +215,8 @@ def test_arrays_lie_next_to_each_other_where_a_memory_has_no_room_for_gaps(tmp_p
         folder = write_tiny_bundle(tmp_path / f"bundle{size_bytes}", target=target)
         image_folder = tmp_path / f"image{size_bytes}"
         image_folder.mkdir()
-        image = build_image(read_bundle(folder), board_for(target), image_folder, BuildOptions())
+        bundle = read_bundle(folder)
+        image = build_image(bundle, place_on_board(bundle.plan), image_folder, BuildOptions())
         built = Built(folder, image)
         assert built.first("workspace dtcm") == 0x20000000
         assert built.first("stack") == 0x20000000 + stack_offset
@@ -268,7 +270,8 @@ def test_a_store_below_the_stack_faults(tmp_path: Path) -> None:
     fine = write_tiny_bundle(tmp_path / "fine", target=target)
     assert (run_bundle(fine, [TINY_INPUT], on="qemu").outputs[0] == expected_sum(TINY_INPUT)).all()
     (tmp_path / "image").mkdir()
-    image = build_image(read_bundle(fine), board_for(target), tmp_path / "image", BuildOptions())
+    bundle = read_bundle(fine)
+    image = build_image(bundle, place_on_board(bundle.plan), tmp_path / "image", BuildOptions())
     (stack,) = [array.place.first for array in image.arrays if array.place.name == "stack"]
     assert stack == 0x20000020
     below = f"    *(volatile int8_t *){stack - 1:#x}u = 1;\n"

@@ -11,12 +11,12 @@ from click.testing import CliRunner
 
 from bytewright.cli.main import bytewright
 from bytewright.diagnostics import CompileError, Diagnostic
-from bytewright.execute.boards.facts import BOARDS
 from bytewright.execute.boards.image import build_image
+from bytewright.execute.boards.placement import place_on_board
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.description import read_bundle
 from bytewright.execute.run import run_batch, run_bundle
-from support.pair_program import BOARD, PAIR, changed, pair_input, pair_output, write_pair
+from support.pair_program import PAIR, changed, pair_input, pair_output, write_pair
 
 pytestmark = pytest.mark.board
 
@@ -305,7 +305,8 @@ def test_the_stack_of_core_1_is_measured(pair: Path, tmp_path: Path) -> None:
 
 
 def test_core_1_runs_behind_its_stack_and_sees_it_elsewhere(pair: Path, tmp_path: Path) -> None:
-    image = build_image(read_bundle(pair), BOARDS[BOARD], tmp_path, BuildOptions())
+    bundle = read_bundle(pair)
+    image = build_image(bundle, place_on_board(bundle.plan), tmp_path, BuildOptions())
     (stack,) = [array for array in image.arrays if array.place.name == "stack of core1"]
     assert 0x38200000 <= stack.place.first < stack.place.last < 0x38400000
     assert stack.place.last + 1 - stack.place.first == 8192

@@ -10,7 +10,7 @@ import pytest
 
 from bytewright.diagnostics import CompileError
 from bytewright.execute.boards.image import BoardImage, build_image
-from bytewright.execute.boards.layout import board_for
+from bytewright.execute.boards.placement import place_on_board
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.description import Bundle, read_bundle
 from bytewright.execute.run import run_bundle
@@ -44,7 +44,7 @@ def sectionless(load: Loader) -> Target:
 
 def image(bundle: Bundle, folder: Path, *flags: str) -> BoardImage:
     folder.mkdir()
-    return build_image(bundle, board_for(bundle.plan.hardware), folder, BuildOptions(("-O1", *flags)))
+    return build_image(bundle, place_on_board(bundle.plan), folder, BuildOptions(("-O1", *flags)))
 
 
 @pytest.mark.parametrize("load", ["linker", "copy"])

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from bytewright.execute.boards.layout import board_for, board_table, lay_out
+from bytewright.execute.boards.layout import board_table, lay_out
+from bytewright.execute.boards.placement import place_on_board
 from bytewright.execute.build import StepHarness, write_harness
 from bytewright.execute.description import read_bundle
 from bytewright.execute.tools import compile_c
@@ -21,7 +22,7 @@ def harness_folder(directory: Path, kind: str) -> Path:
     folder.mkdir()
     own = [("harness", name) for name in ("main.c", "port_host.c", "host_library.c")]
     boards = [("boards", "port_board.c"), ("boards", "counter.c")]
-    layout = lay_out(bundle.plan.hardware, board_for(bundle.plan.hardware))
+    layout = lay_out(place_on_board(bundle.plan))
     write_harness(bundle, folder, [*own, *boards], board_table(layout, bundle.plan), steps=StepHarness.CLOCK)
     return folder
 

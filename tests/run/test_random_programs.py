@@ -118,7 +118,8 @@ def test_the_workspace_of_small_programs_is_the_least_that_any_order_gives() -> 
             for b in document["buffers"]
             if b["place"]["kind"] == "planned" and b["place"]["name"] == pool["name"] and b["size_bytes"]
         ]
-        if 2 <= len(buffers) <= MOST_BUFFERS and len(conditions(seed)[1]) == 1:
+        in_place = any(step.get("overlaps") for step in document["steps"])  # of which orders know nothing
+        if 2 <= len(buffers) <= MOST_BUFFERS and len(conditions(seed)[1]) == 1 and not in_place:
             assert pool["used_bytes"] == least_top(buffers), seed
             num_compared += 1
     assert num_compared >= NUM_PROGRAMS // 20

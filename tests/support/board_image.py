@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bytewright.execute.boards.facts import BOARDS
 from bytewright.execute.boards.image import build_image
-from bytewright.execute.boards.layout import board_for
+from bytewright.execute.boards.placement import place_on_board
 from bytewright.execute.build import BuildOptions, include_flags
 from bytewright.execute.description import read_bundle
 
@@ -20,7 +20,7 @@ def image_of(bundle_folder: Path) -> Path:
     if not folder.is_dir():
         folder.mkdir()
         bundle = read_bundle(bundle_folder)
-        build_image(bundle, board_for(bundle.plan.hardware), folder, BuildOptions(("-O1",)))
+        build_image(bundle, place_on_board(bundle.plan), folder, BuildOptions(("-O1",)))
     return folder / "image.elf"
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
+import tracemalloc
 from collections.abc import Callable
 from cProfile import Profile
 from dataclasses import dataclass
@@ -30,7 +31,7 @@ from bytewright.ir.scope import GLOBAL
 from bytewright.ir.types import DType, TensorType
 from bytewright.lower.fuse import MAX_ELEMENTWISE, fuse
 from bytewright.target.registry import load_target
-from support.costly_models import FAMILIES, additions_of_input, doublings, elementwise_chain
+from support.costly_models import FAMILIES, additions_of_input, doublings, elementwise_chain, shared_weights
 from support.ir_program import read_module
 from support.nested_calls import called_in_two_loops, called_twice, in_turn
 from support.shared_models import AD01, KWS, VWW, model_path
@@ -222,6 +223,18 @@ def test_layers_that_share_weights_share_their_bytes() -> None:
     assert sizes[1] <= sizes[0] + 20 * 64
     contents = [id(c.data.content) for c in many.module.constant_buffers if len(c.data.content) >= 1 << 20]
     assert len(contents) == 1
+
+
+def test_no_pass_holds_something_of_the_size_of_the_weights_for_each_layer() -> None:
+    content = shared_weights(48, 256)  # 64 KiB, of 48 layers
+    compiled(content)  # modules are loaded, tables made
+    tracemalloc.start()
+    try:
+        compiled(content)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak <= 3_000_000, peak  # 2,130,000; with a mask of the weights of each layer at once 4,640,000
 
 
 def concatenation(count: int) -> bytes:

@@ -11,18 +11,9 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import click
 
+from bytewright.cli import what_runs
 from bytewright.cli.option_types import PATH, NamedFile, json_option, named_file
 from bytewright.cli.progress import shown_progress
-from bytewright.cli.what_runs import (
-    Asked,
-    build_options,
-    bundle_of,
-    files_of,
-    input_option,
-    inputs_in_order,
-    inputs_of,
-    machine_options,
-)
 from bytewright.cli.write_files import write_files
 from bytewright.diagnostics import compile_error
 from bytewright.execute.options import MOST_RUNS
@@ -37,7 +28,7 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Run a bundle or a model.")
 @click.argument("source", metavar="DIR|MODEL", type=PATH)
-@input_option
+@what_runs.input_option
 @click.option(
     "--output",
     "output_files",
@@ -46,13 +37,13 @@ if TYPE_CHECKING:
     metavar="[NAME=]Y.npy",
     help="Where to write an output, by its name or in the model's order.",
 )
-@machine_options(
+@what_runs.machine_options(
     "This machine, or the target's board or processor in QEMU.  [default: host]",
     "Inferences to run and time.  [default: 1]",
     MOST_RUNS,
     default=1,
 )
-@build_options
+@what_runs.build_options
 @click.option(
     "--entry",
     metavar="NAME",
@@ -65,15 +56,21 @@ if TYPE_CHECKING:
 )
 @json_option
 def run(
+<<<<<<< HEAD
     output_files: tuple[NamedFile, ...],
     entry: str | None,
     paranoid: bool,
     as_json: bool,
     **asked: Unpack[Asked],
+=======
+    output_files: tuple[NamedFile, ...], paranoid: bool, as_json: bool, **asked: Unpack[what_runs.Asked]
+>>>>>>> main
 ) -> None:
     """Run one inference of DIR, a bundle, or of MODEL, which is compiled for the occasion.
 
-    A model is compiled for the host, or for mps3-an547 with --on qemu. A bundle for a board also runs on the host.
+    A model is compiled for --target, else for the host, or for mps3-an547 with --on qemu. A bundle for a board also
+    runs on the host. In QEMU, targets that are no board there run on one of their core: memories are moved into those
+    of the board, as the first line says.
     With --paranoid the exit status is 4 if a step changes bytes that are not its own, or reads dead ones.
     """
     from bytewright.execute.build import BuildOptions
@@ -82,13 +79,17 @@ def run(
     from bytewright.execute.run import run_bundle
     from bytewright.execute.tensors import seen_by
 
-    given, on = inputs_of(asked), asked["on"]
+    given, on = what_runs.inputs_of(asked), asked["on"]
 
     def admit(plan: Plan) -> tuple[list[Array] | None, list[Path]]:
+<<<<<<< HEAD
         seen = seen_by(plan, entry)
         return inputs_in_order(seen, given), _output_paths(seen, output_files)
+=======
+        return what_runs.inputs_in_order(plan, given), _output_paths(plan, output_files)
+>>>>>>> main
 
-    with bundle_of(asked, admit) as (directory, (inputs, output_paths)):
+    with what_runs.bundle_of(asked, admit) as (directory, (inputs, output_paths)):
         bundle = read_bundle(directory)
         with shown_progress(f"running {asked['source'].name} on {on}"):
             options = BuildOptions(sources=asked["sources"], compiler=asked["compiler"])
@@ -98,7 +99,7 @@ def run(
             result = watched.result if watched else run_bundle(directory, inputs, seed=asked["seed"], **how)
     if output_paths:
         contents = [(path, _npy(array)) for path, array in zip(output_paths, result.outputs, strict=True)]
-        write_files(contents, files_of(asked))
+        write_files(contents, what_runs.files_of(asked))
     if as_json:
         click.echo(json.dumps(_document(result, bundle)))
         return
@@ -148,6 +149,7 @@ def _document(result: RunResult, bundle: Bundle) -> dict[str, Any]:
             {"name": device.name, "instructions": device.instructions[-1], "stack_bytes": device.stack_bytes}
             for device in result.details.devices
         ],
+        "stand_in": None if result.details.stand_in is None else result.details.stand_in.document,
     }
 
 
@@ -169,8 +171,14 @@ def _plain(value: Any) -> Any:
 def _summary(result: RunResult, bundle: Bundle, seen: Plan) -> str:
     import numpy as np
 
+<<<<<<< HEAD
     lines: list[str] = []
     for tensor, array in zip(seen.outputs, result.outputs, strict=True):
+=======
+    stand_in = result.details.stand_in
+    lines = [] if stand_in is None else [f"on {stand_in.text}"]
+    for tensor, array in zip(bundle.plan.outputs, result.outputs, strict=True):
+>>>>>>> main
         text = np.array2string(array, threshold=64, edgeitems=4, max_line_width=100, separator=" ")
         lines.append(f"{tensor.name}: {tensor.dtype.numpy}{list(tensor.shape)}")
         lines.extend(f"  {line}" for line in text.splitlines())

@@ -34,6 +34,7 @@ class Asked(TypedDict):
     seed: int | None
     on: Machine
     repeat: int | None
+    target: str | None
     signature: str | None
     sources: tuple[Path, ...]
     compiler: str | None
@@ -68,8 +69,13 @@ def machine_options(
 
 
 def build_options(command: _Command) -> _Command:
-    """`--signature`, `--source` and `--compiler`."""
+    """`--target`, `--signature`, `--source` and `--compiler`."""
     return _all_of(
+        click.option(
+            "--target",
+            metavar="NAME|FILE",
+            help="Of a MODEL: what to compile for.  [default: host; in QEMU mps3-an547]",
+        ),
         click.option(
             "--signature", metavar="NAME", help="Of a MODEL with several signatures: the one to compile."
         ),
@@ -117,8 +123,9 @@ def bundle_of(
     """
     source, signature = asked["source"], asked["signature"]
     if source.is_dir():
-        if signature is not None:
-            raise click.UsageError("--signature is for a model: a bundle is compiled from one already")
+        for name in ("target", "signature"):
+            if asked[name] is not None:
+                raise click.UsageError(f"--{name} is for a model: a bundle is compiled from one already")
         from bytewright.execute.description import read_bundle
 
         yield source, admit(read_bundle(source).plan)
@@ -133,7 +140,7 @@ def bundle_of(
     with build_folder() as folder:
         with shown_progress(f"compiling {source.name}") as progress:
             options = Options(signature=signature, numerics=numerics)
-            target = load_target(_TARGETS[asked["on"]])
+            target = load_target(asked["target"] or _TARGETS[asked["on"]])
             run = Runner(target, progress)
             planned = plan_model(source, target, options, run)
             admitted = admit(planned.plan)

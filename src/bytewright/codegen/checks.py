@@ -19,25 +19,24 @@ from bytewright.codegen.sections_ld import write_sections_check
 from bytewright.codegen.writer import Writer
 from bytewright.record.names import MEMBER_OF_STATE, Names, by_entry
 from bytewright.record.plan import Plan, PlannedPool, PlannedTensor
+from bytewright.target.model import Memory
 
 
-def _aliases(plan: Plan) -> tuple[tuple[int, int, int], ...]:
-    """The aliases of all memories that the entry's device reaches: inputs and outputs may lie in any of them.
-
-    Of each, the first address and the last, and the memory's base, which is another address of the same first byte.
-    """
+def _aliased(plan: Plan) -> tuple[Memory, ...]:
+    """The memories with aliases that the entry's device reaches: inputs and outputs may lie in any of them."""
     reached = [plan.hardware.memory(name) for name in plan.device.reached_memories]
-    return tuple(
-        (first, end - 1, memory.base)
-        for memory in reached
-        if memory.base is not None
-        for first, end in memory.address_ranges()[1:]
-    )
+    return tuple(memory for memory in reached if memory.aliases)
+
+
+def _ranges(names: Names, memory: Memory) -> list[str]:
+    """The first address and the last through its base and its aliases; none where no address is known."""
+    macros = [names.memory_base(memory.name, alias) for alias in range(len(memory.address_ranges()))]
+    return [f"{macro}, {macro} + 0x{(memory.size_bytes or 1) - 1:X}u" for macro in macros]
 
 
 def write_helpers(writer: Writer, plan: Plan, names: Names) -> None:
     """Functions that the checks call."""
-    if _compares_addresses(plan, names):
+    if _compared_memories(plan, names):
         writer.line(f"#if {names.check_range}")
         writer.comment("Whether a memory of one byte or more lies within [first, last].")
         head = "static bool lies_within(const void *base, size_t size_bytes, uintptr_t first, uintptr_t last)"
@@ -57,13 +56,15 @@ def write_helpers(writer: Writer, plan: Plan, names: Names) -> None:
 
 def _write_share_bytes(writer: Writer, plan: Plan, names: Names) -> None:
     """Addresses are compared as they are, or, where the target has aliases, as the memory's base has them."""
-    if _aliases(plan):
+    if _aliased(plan):
         writer.comment("The address of the same byte through the memory's base, which an alias stands for.")
         with writer.block("static uintptr_t first_address(const void *memory)"):
             writer.line(f"#if {names.check_range}")
-            for first, last, base in _aliases(plan):
-                inside = f"lies_within(memory, 1u, 0x{first:08X}u, 0x{last:08X}u)"
-                writer.refuse(inside, f"(uintptr_t)memory - 0x{first:08X}u + 0x{base:08X}u")
+            for memory in _aliased(plan):
+                base = names.memory_base(memory.name)
+                for alias, inside in enumerate(_ranges(names, memory)[1:], start=1):
+                    same = f"(uintptr_t)memory - {names.memory_base(memory.name, alias)} + {base}"
+                    writer.refuse(f"lies_within(memory, 1u, {inside})", same)
             writer.line("#endif")
             writer.line("return (uintptr_t)memory;")
         writer.line()
@@ -73,7 +74,7 @@ def _write_share_bytes(writer: Writer, plan: Plan, names: Names) -> None:
         writer.line("return (memory.size_bytes - 1u) > (UINTPTR_MAX - (uintptr_t)memory.address);")
     writer.line()
     writer.comment("Whether two memories share a byte.")
-    address_of = "first_address({})" if _aliases(plan) else "(uintptr_t){}"
+    address_of = "first_address({})" if _aliased(plan) else "(uintptr_t){}"
     with writer.block("static bool share_bytes(memory_span first, memory_span second)"):
         writer.line(f"const uintptr_t a = {address_of.format('first.address')};")
         writer.line(f"const uintptr_t b = {address_of.format('second.address')};")
@@ -85,20 +86,28 @@ def _write_share_bytes(writer: Writer, plan: Plan, names: Names) -> None:
 
 
 def write_range_switch(writer: Writer, plan: Plan, names: Names) -> None:
-    """The macro that turns address checks off, where there are any."""
-    if _compares_addresses(plan, names):
-        writer.comment("The target's addresses mean nothing to a 64-bit build, such as a test on the host.")
-        writer.default(names.check_range, "(UINTPTR_MAX <= 0xFFFFFFFFu)")
-        writer.line()
+    """The macro that turns address checks off, where there are any, and those of where memories begin."""
+    compared = _compared_memories(plan, names)
+    if not compared:
+        return
+    writer.comment("The target's addresses mean nothing to a 64-bit build, such as a test on the host.")
+    writer.default(names.check_range, "(UINTPTR_MAX <= 0xFFFFFFFFu)")
+    writer.line()
+    writer.comment("Where memories of the target begin: an image for another machine may define that.")
+    for memory in compared:
+        for alias, (first, _) in enumerate(memory.address_ranges()):
+            writer.default(names.memory_base(memory.name, alias), f"0x{first:08X}u")
+    writer.line()
 
 
-def _compares_addresses(plan: Plan, names: Names) -> bool:
-    """Whether a check knows addresses of the target: those of what is lent, or aliases."""
-    lent = (*plan.caller_workspaces, *plan.caller_parameters)
-    has_ranges = any(plan.hardware.memory(p.memory).address_ranges() for p in lent)
-    ports = ((border, tensor) for border in ir.SIDES for tensor in plan.tensors(border))
-    has_ranges = has_ranges or any(_ranges_of_port(plan, border, tensor) for border, tensor in ports)
-    return has_ranges or bool(_aliases(plan) and tables(plan, names))
+def _compared_memories(plan: Plan, names: Names) -> list[Memory]:
+    """The memories whose addresses a check knows: those of what is lent, or with aliases."""
+    compared = {pool.memory for pool in (*plan.caller_workspaces, *plan.caller_parameters)}
+    ports = [(border, tensor) for border in ir.SIDES for tensor in plan.tensors(border)]
+    compared |= {m.name for border, tensor in ports for m in _memories_of_port(plan, border, tensor)}
+    if tables(plan, names):
+        compared |= {memory.name for memory in _aliased(plan)}
+    return [m for m in plan.hardware.memories if m.name in compared and m.address_ranges()]
 
 
 def tables(plan: Plan, names: Names) -> tuple[SpanTable, ...]:
@@ -157,13 +166,10 @@ def write_memory_checks(writer: Writer, plan: Plan, names: Names, pool: PlannedP
 
 def write_range_check(writer: Writer, plan: Plan, names: Names, pool: PlannedPool, address: str) -> None:
     """The pool's bytes from this address on lie in its memory, through its base or an alias."""
-    ranges = plan.hardware.memory(pool.memory).address_ranges()
+    ranges = _ranges(names, plan.hardware.memory(pool.memory))
     if not ranges:
         return
-    outside = " && ".join(
-        f"!lies_within({address}, {names.size(pool)}, 0x{first:08X}u, 0x{end - 1:08X}u)"
-        for first, end in ranges
-    )
+    outside = " && ".join(f"!lies_within({address}, {names.size(pool)}, {inside})" for inside in ranges)
     writer.line(f"#if {names.check_range}")
     writer.refuse(outside, names.error("RANGE"))
     writer.line("#endif")
@@ -199,24 +205,22 @@ def write_run_checks(writer: Writer, plan: Plan, names: Names, strict: Mapping[s
         write_overlap_check(writer, names, table)
 
 
-def _ranges_of_port(plan: Plan, border: ir.Border, tensor: PlannedTensor) -> tuple[tuple[int, int], ...]:
-    """The addresses that an input or output may have; none where it may be anywhere, or one of them is not known."""
+def _memories_of_port(plan: Plan, border: ir.Border, tensor: PlannedTensor) -> Sequence[Memory]:
+    """The memories that an input or output may lie in; none where it may be anywhere, or an address is not known."""
     memories = [plan.hardware.memory(name) for name in plan.caller_memories(border, tensor)]
-    ranges = [memory.address_ranges() for memory in memories]
-    return tuple(each for found in ranges for each in found) if all(ranges) else ()
+    return memories if all(memory.address_ranges() for memory in memories) else ()
 
 
 def _write_port_range_check(
     writer: Writer, plan: Plan, names: Names, border: ir.Border, tensor: PlannedTensor
 ) -> None:
     """An input or output lies where all devices reach that touch it."""
-    ranges = _ranges_of_port(plan, border, tensor)
+    memories = _memories_of_port(plan, border, tensor)
+    ranges = [inside for memory in memories for inside in _ranges(names, memory)]
     if not ranges:
         return
     member, size_bytes = names.member(border, tensor.c_name), f"{tensor.size_bytes}u"
-    outside = " && ".join(
-        f"!lies_within({member}, {size_bytes}, 0x{first:08X}u, 0x{end - 1:08X}u)" for first, end in ranges
-    )
+    outside = " && ".join(f"!lies_within({member}, {size_bytes}, {inside})" for inside in ranges)
     writer.line(f"#if {names.check_range}")
     writer.refuse(outside, names.error("RANGE"))
     writer.line("#endif")

@@ -141,6 +141,9 @@ def _write_memory(writer: Writer, plan: Plan, names: Names, embedding: Embedding
             f"The run is given '{symbol.name}': {symbol.lower} to this. All sizes are for the largest."
         )
         writer.line(f"#define {names.bound(symbol.name)} {symbol.upper}")
+    if plan.stream is not None:
+        writer.comment("So many runs after a reset have results that do not count: too few frames have come.")
+        writer.line(f"#define {names.runs_before} {plan.stream.num_runs_before}")
     as_numbers = [p for p in plan.used_pools(Role.PARAMETERS) if embedding.as_numbers(p.used_bytes)]
     if as_numbers:
         writer.comment(

@@ -30,7 +30,8 @@ from bytewright.execute.boards.device_fault import Surroundings, device_error, h
 from bytewright.execute.boards.entry_lines import PIECES_FILE, flags_of_entry, write_pieces
 from bytewright.execute.boards.fault import describe_address, fault_error, stack_error
 from bytewright.execute.boards.image import BoardImage, build_image, flash_bytes, memory_ranges
-from bytewright.execute.boards.layout import Layout, board_for
+from bytewright.execute.boards.layout import Layout
+from bytewright.execute.boards.placement import place_on_board
 from bytewright.execute.boards.protection import access_at
 from bytewright.execute.boards.second_core import SecondCore
 from bytewright.execute.description import Bundle
@@ -67,12 +68,18 @@ def run_on_board(
             for a fault or the time limit, BW402 if the model returns an error.
         ViolationError: The watch found something.
     """
+<<<<<<< HEAD
     checked = check_calls(bundle.plan, batch, settings.entries)
     board = board_for(bundle.plan.hardware)
+=======
+    checked = [check_inputs(bundle.plan, inputs) for inputs in batch]
+    placement = place_on_board(bundle.plan)
+    board = placement.board
+>>>>>>> main
     qemu = find_tool("qemu-system-arm", "qemu-system-arm")
     with build_folder() as folder:
         flags = flags_of_entry(bundle.plan, settings.build.compiler) if settings.by_step else ()
-        image = build_image(bundle, board, folder, settings.build, settings.watch, flags)
+        image = build_image(bundle, placement, folder, settings.build, settings.watch, flags)
         flash_size_bytes = flash_bytes(folder, bundle)
         build_plugin(folder, qemu)
         ranges = _ranges(image, bundle) if settings.measure_memory else []
@@ -103,6 +110,7 @@ def run_on_board(
         bundle.plan.hardware.name,
         bundle.plan.workspace_bytes,
         board.name,
+        stand_in=placement.stand_in,
         instructions=counts.first.instructions,
         stack_bytes=stack_bytes,
         flash_bytes=flash_size_bytes,

@@ -1,10 +1,11 @@
 """What a run showed: of a batch of inferences, as host and boards return it, and of one inference."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Literal
 
 from bytewright.execute.tensors import Array
+from bytewright.target.size import format_size
 
 Machine = Literal["host", "qemu"]
 
@@ -100,6 +101,58 @@ class DeviceRun:
     functions: tuple[FunctionCount, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A memory of the target that is elsewhere on the board.
+
+    Attributes:
+        memory: Its name.
+        size_bytes: What it has on the board.
+        base: Its address in the target; None if none is known.
+        moved_to: Its address on the board.
+        board_memory: The board's memory that it is in.
+    """
+
+    memory: str
+    size_bytes: int
+    base: int | None
+    moved_to: int
+    board_memory: str
+
+
+@dataclass(frozen=True, slots=True)
+class StandIn:
+    """An emulated board that stands for the target's own.
+
+    Attributes:
+        board: Its name.
+        core: What it has.
+        isa: What the code is for.
+        moves: The memories that hold something and have other addresses there.
+    """
+
+    board: str
+    core: str
+    isa: str
+    moves: tuple[Move, ...]
+
+    @property
+    def text(self) -> str:
+        """What was moved where, in one line."""
+        core = "" if self.core == self.isa else f", whose {self.core} runs the code for {self.isa}"
+        moved = ", ".join(
+            f"{move.memory} ({format_size(move.size_bytes)}"
+            f"{'' if move.base is None else f' at {move.base:#010x}'}) to {move.moved_to:#010x} in {move.board_memory}"
+            for move in self.moves
+        )
+        return f"{self.board}{core}{f'; moved: {moved}' if moved else ''}"
+
+    @property
+    def document(self) -> dict[str, object]:
+        """What programs are told."""
+        return {"board": self.board, "core": self.core, "moved": [asdict(move) for move in self.moves]}
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class BatchResult:
     """What running a batch showed.
@@ -110,6 +163,7 @@ class BatchResult:
         target: The target's name.
         workspace_bytes: All workspace pools together.
         board: The emulated board; `None` on the host.
+        stand_in: What differs from the target there; `None` where nothing does.
         microseconds: Host time of each inference and repetition; empty under QEMU.
         instructions: Executed instructions of each inference and repetition; empty on the host.
         stack_bytes: The deepest stack of the model's run function; `None` on the host.
@@ -126,6 +180,7 @@ class BatchResult:
     target: str
     workspace_bytes: int
     board: str | None = None
+    stand_in: StandIn | None = None
     microseconds: tuple[float, ...] = ()
     instructions: tuple[int, ...] = ()
     stack_bytes: int | None = None

@@ -75,6 +75,11 @@ class _File:
             f"{names.step}(...)": "((void)0)",
             names.check_range: "(UINTPTR_MAX <= 0xFFFFFFFFu)",
             names.check_sections: "(UINTPTR_MAX <= 0xFFFFFFFFu)",
+            **{
+                names.memory_base(memory.name, alias): f"0x{first:08X}u"
+                for memory in plan.hardware.memories
+                for alias, (first, _) in enumerate(memory.address_ranges())
+            },
             f"{names.aligned}(bytes)": "__attribute__((aligned(bytes)))",
             f"{names.section}(name)": "__attribute__((section(name)))",
         }

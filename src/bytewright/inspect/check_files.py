@@ -47,9 +47,9 @@ def faults_of_files(directory: Path, document: Mapping[str, Any], plan: Plan) ->
         *_faults_of_list(directory, document, plan),
         *_faults_of_digests(directory, plan),
         *_faults_of_header(directory, plan, names),
-        *_faults_of_directives(directory, plan, names),
         *_faults_of_build(directory, plan),
         *_faults_of_source(directory, plan, names),
+        *_faults_of_directives(directory, plan, names),
         *_faults_of_parameters(directory, plan, names),
     ]
 

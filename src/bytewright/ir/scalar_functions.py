@@ -1,4 +1,4 @@
-"""The functions of scalars that expressions may call: those of C's <math.h> on f32, and fixed-point arithmetic.
+"""The functions of scalars that expressions may call: those of C's <math.h>, and fixed-point arithmetic.
 
 What a kernel rounds by is written here once, from the definitions in docs/numerics.md: the evaluator computes by it,
 and a file of C has each that it calls as a `static inline` function, under the comment that stands here. None calls
@@ -13,8 +13,8 @@ from bytewright.ir.types import DType
 I32, I64, F32, F64 = DType.I32, DType.I64, DType.F32, DType.F64
 
 
-def _of_math(name: str, parameters: str = "x") -> ScalarFunction:
-    return ScalarFunction(name, tuple(Var(parameter, F32) for parameter in parameters), F32)
+def _of_math(name: str, parameters: str = "x", dtype: DType = F32) -> ScalarFunction:
+    return ScalarFunction(name, tuple(Var(parameter, dtype) for parameter in parameters), dtype)
 
 
 EXP, TANH, SQRT = _of_math("expf"), _of_math("tanhf"), _of_math("sqrtf")
@@ -22,9 +22,10 @@ ROUND, FLOOR, RINT, CEIL = _of_math("roundf"), _of_math("floorf"), _of_math("rin
 ABS, LOG, EXPM1, ERFC = _of_math("fabsf"), _of_math("logf"), _of_math("expm1f"), _of_math("erfcf")
 SIN, COS = _of_math("sinf"), _of_math("cosf")
 POW, FMA, FMOD = _of_math("powf", "xy"), _of_math("fmaf", "xyz"), _of_math("fmodf", "xy")
+EXP_WIDE = _of_math("exp", dtype=F64)
 MATH_FUNCTIONS = (
     *(EXP, TANH, SQRT, ROUND, FLOOR, RINT, CEIL, ABS),
-    *(LOG, EXPM1, ERFC, SIN, COS, POW, FMA, FMOD),
+    *(LOG, EXPM1, ERFC, SIN, COS, POW, FMA, FMOD, EXP_WIDE),
 )
 
 # Names a step on the way to a result.

@@ -36,6 +36,7 @@ from bytewright.lower.kernel import (
 )
 from bytewright.lower.kernels.context import Template
 from bytewright.lower.kernels.registry import TEMPLATES
+from bytewright.lower.known_kernels import KnownKernels
 from bytewright.lower.shared_scratch import share_scratch
 from bytewright.ops.control import CondIf, Loop
 from bytewright.ops.data import Identity
@@ -108,6 +109,7 @@ class _Lowering:
         self.shared: CallBlock | None = None
         self.body = BodyBuilder()
         self.kernels: list[ir.PrimFunc] = []
+        self.known = KnownKernels(self.types, self.constants)
         self.collector = Collector()
         self.constant_buffers: dict[ir.TensorData, ir.ConstantBuffer] = {}
         self.shared_data: dict[ir.TensorData, ir.TensorData] = {}
@@ -285,6 +287,8 @@ class _Lowering:
         for value in group.outputs:
             if value.name not in self.parts:
                 self._own_buffer(value)
+        if group.anchor is not None and group.anchor.operation.updates is not None:
+            self._begin_update(group.anchor, group.anchor.operation.updates)
         with self.collector.catch():
             kernel = self._lower_group(group)
             self.kernels.append(kernel.function)
@@ -297,6 +301,12 @@ class _Lowering:
                 touched_by=kernel.touched_by,
                 where=kernel.function.where,
             )
+
+    def _begin_update(self, node: ir.Node, operand: int) -> None:
+        """What a kernel changes in its place is copied to where the result is, unless it is there."""
+        source, value = node.inputs[operand], node.outputs[0]
+        if self.buffers.get(self._root(source)) is not self.buffers[value.name]:
+            self._copy(source, value, "before", node.where)
 
     def _note_constants(
         self, group: Group, kernel: LoweredKernel, arguments: list[ir.Region | ir.Expr]
@@ -387,7 +397,6 @@ class _Lowering:
 
     def _lower_group(self, group: Group) -> LoweredKernel:
         device = self._device(group)
-        style = self.target.device(device).isa.style
         first = group.nodes[0]
         if group.bound is not None:
             name = unique_name(group.bound.function.symbol, self.kernel_names)
@@ -396,10 +405,14 @@ class _Lowering:
         name = self._kernel_name(first)
         if isinstance(first.operation, ir.CopyOperation) and not self.target.device(device).runs_c:
             return self._copy_job(name, first, device)
+        return self.known.of(group, name, device, lambda: self._write_kernel(group, name, device))
+
+    def _write_kernel(self, group: Group, name: str, device: str) -> LoweredKernel:
+        style = self.target.device(device).isa.style
 
         def new_kernel() -> KernelBuilder:
             symbols, shared = self.symbols, self.shared_data
-            return KernelBuilder(name, style, first.where, device, symbols, shared, self.optimize)
+            return KernelBuilder(name, style, group.nodes[0].where, device, symbols, shared, self.optimize)
 
         features = self.target.device(device).isa.features if self.code is not KernelCode.PORTABLE else ()
         left_out: dict[str, str] = {}
@@ -486,11 +499,12 @@ class _Lowering:
 
 
 def _operator(node: ir.Node) -> str:
-    """What a step says of a node that it carries out; of a copy, whom it is made for."""
+    """What a step says of a node that it carries out; of a copy, or what is kept, whom it is made for."""
     operator, name = node.where.operator, node.operation.name
     if operator is None:
         return name
-    return f"{name} for {operator}" if isinstance(node.operation, ir.CopyOperation) else operator
+    is_for = isinstance(node.operation, ir.CopyOperation) or node.operation.updates is not None
+    return f"{name} for {operator}" if is_for else operator
 
 
 def _parameter(name: str, type_: ir.TensorType, access: ir.Access) -> ir.BufferParameter:

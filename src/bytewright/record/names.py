@@ -193,6 +193,10 @@ class Names:
         """`KWS_ERROR_SIZE`: the enumerator of an error."""
         return f"{self.prefix}_ERROR_{name}"
 
+    def memory_base(self, memory: str, alias: int = 0) -> str:
+        """`KWS_DTCM_BASE`, `KWS_DTCM_ALIAS_1`: the macro of where a memory of the target begins."""
+        return f"{self.prefix}_{c_identifier(memory)}_{f'ALIAS_{alias}' if alias else 'BASE'}".upper()
+
     def argument_code(self, code: str) -> str:
         """`KWS_ARG_INT`: the enumerator of what an argument of a packed form is."""
         return f"{self.prefix}_ARG_{code}"
@@ -344,6 +348,11 @@ class Names:
         """`KWS_BATCH_MAX`: the largest value of an extent that the application gives."""
         return f"{self.prefix}_{extent.upper()}_MAX"
 
+    @property
+    def runs_before(self) -> str:
+        """`KWS_STREAM_RUNS_BEFORE`: the first runs of a stream, whose results do not count."""
+        return f"{self.prefix}_STREAM_RUNS_BEFORE"
+
     def address(self, border: ir.Border, tensor: PlannedTensor) -> str:
         """`kws_input_x`: the function that returns the address of an input or output in the workspace."""
         return f"{self.address_front(border)}{tensor.c_name}"
@@ -468,11 +477,16 @@ def _macros(plan: Plan, names: Names) -> Iterator[tuple[str, str]]:
             names.section_of(pool),
         ):
             yield name, f"pool '{pool.name}'"
+    for memory in plan.hardware.memories:
+        for alias in range(len(memory.address_ranges())):
+            yield names.memory_base(memory.name, alias), f"where memory '{memory.name}' begins"
     for _, pool in plan.arenas:
         for name in (names.arena_size(pool), names.arena_pool(pool)):
             yield name, f"the arena of pool '{pool.name}'"
     for symbol in plan.symbols:
         yield names.bound(symbol.name), f"the bound of '{symbol.name}'"
+    if plan.stream is not None:
+        yield names.runs_before, "the first runs of a stream"
     for border in ir.Border:
         for tensor in plan.tensors(border):
             more = (

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from bytewright.execute.boards.facts import BOARDS
 from bytewright.execute.boards.layout import lay_out, linker_script
+from bytewright.execute.boards.placement import place_on_board
 from bytewright.execute.build import model_table
 from bytewright.execute.description import read_bundle
 from bytewright.record.plan import PlannedPool
@@ -66,7 +66,7 @@ def test_parameters_that_the_c_copies_to_its_own_array(tmp_path: Path) -> None:
 def _script(tmp_path: Path, fast: PlannedPool) -> list[str]:
     plan = read_bundle(write_tiny_bundle(tmp_path)).plan
     plan = replace(plan, pools={**plan.pools, "fast": fast})
-    script = linker_script(lay_out(plan.hardware, BOARDS["mps3-an547"]), plan)
+    script = linker_script(lay_out(place_on_board(plan)), plan)
     return [line.strip() for line in script.splitlines()]
 
 

@@ -463,7 +463,7 @@ HIDDEN_ELSEWHERE: dict[str, tuple[str, tuple[str, str, str], str]] = {
     ),
     "a check that does more": (
         "instructions",
-        ("digits.c", "0x3007FFFFu)) {\n", "0x3007FFFFu)) {\n        context->dtcm = NULL;\n"),
+        ("digits.c", "+ 0x7FFFFu)) {\n", "+ 0x7FFFFu)) {\n        context->dtcm = NULL;\n"),
         "'#if DIGITS_CHECK_RANGE' is nothing that is generated",
     ),
     "a check that calls": (

@@ -15,6 +15,7 @@ from bytewright.execute.boards.arrays import ImageArray, check_places, image_arr
 from bytewright.execute.boards.counts import AddressRange, address_of
 from bytewright.execute.boards.facts import Board
 from bytewright.execute.boards.layout import Layout, board_table, lay_out, linker_script, set_up_spans
+from bytewright.execute.boards.placement import Placement
 from bytewright.execute.boards.protection import ProtectedRegion, Rights, fitted_regions, region_words
 from bytewright.execute.boards.second_core import SECOND_CORE_SOURCES, SecondCore, second_core_of
 from bytewright.execute.build import (
@@ -59,7 +60,7 @@ class BoardImage:
 
 def build_image(
     bundle: Bundle,
-    board: Board,
+    placement: Placement,
     folder: Path,
     options: BuildOptions,
     watch: Watch | None = None,
@@ -71,10 +72,11 @@ def build_image(
         CompileError: BW501 or BW502 for the cross compiler; BW502 if something outgrows its memory; BW405 if an
             array lies in another memory than the target says.
     """
-    compiler = find_cross_compiler(board.isa, options.compiler)
+    board, isa = placement.board, placement.isa
+    compiler = find_cross_compiler(isa, options.compiler)
     what = f"the cross compiler '{Path(compiler[0]).name}'"
     bundle = staged(bundle, folder)
-    layout = lay_out(bundle.plan.hardware, board)
+    layout = lay_out(placement)
     second = second_core_of(bundle.plan, board)
     table = board_table(layout, bundle.plan, second)
     harness_sources = [("boards", "startup.S"), ("boards", "port_board.c"), ("harness", "main.c")]
@@ -82,15 +84,15 @@ def build_image(
     harness = write_harness(bundle, folder, harness_sources, table, watch)
     shared = [*LANGUAGE_FLAGS, "-ffunction-sections", "-fdata-sections"]
     common = [*compiler, *shared]
-    includes = include_flags(bundle, folder, has_steps=watch is not None)
+    includes = [
+        *include_flags(bundle, folder, has_steps=watch is not None),
+        *_addresses(placement, bundle),
+    ]
     objects = _objects(bundle)
     for source, product in zip(bundle.sources, objects, strict=True):
-        isa = (
-            board.isa
-            if second is None or source.name not in second.sources(bundle.plan)
-            else second.device.isa
-        )
-        command = [*find_cross_compiler(isa, options.compiler), *shared]
+        is_of_second = second is not None and source.name in second.sources(bundle.plan)
+        core = second.device.isa if second is not None and is_of_second else isa
+        command = [*find_cross_compiler(core, options.compiler), *shared]
         own = flags_of_entry if source.name == Path(bundle.names.entry_source).name else ()
         command += [*options.flags, *own, *includes, "-c"]
         compile_object(command, source, product, folder=folder, what=what)
@@ -103,8 +105,13 @@ def build_image(
     defines += [] if second is None else second.assembly_flags(bundle.plan)
     for source in startup:
         product = f"{source}.o"
-        compile_object([*common, "-O2", *defines, "-c"], source, product, folder=folder, what=what)
-    linker = find_cross_linker(board.isa, options.compiler)
+        compile_object(
+            [*find_cross_compiler(board.isa, options.compiler), *shared, "-O2", *defines, "-c"],
+            *(source, product),
+            folder=folder,
+            what=what,
+        )
+    linker = find_cross_linker(isa, options.compiler)
     objects_of_harness = [f"{source}.o" for source in harness]
     for source, product in zip(harness, objects_of_harness, strict=True):
         compile_object([*linker, *shared, "-O2", *includes, "-c"], source, product, folder=folder, what=what)
@@ -120,6 +127,17 @@ def build_image(
         return link(has_gaps=board.num_protected_regions > 0)
     except CompileError:  # a memory has no room for gaps, or the unit no regions: then do without
         return link(has_gaps=False)
+
+
+def _addresses(placement: Placement, bundle: Bundle) -> list[str]:
+    """What the C of the bundle, which compares addresses, is told of memories that are moved."""
+    names = bundle.names
+    return [
+        f"-D{names.memory_base(place.memory.name, index)}={place.base:#x}u"
+        for place in placement.places
+        if place.is_moved
+        for index in range(len(place.memory.address_ranges()))
+    ]
 
 
 def _objects(bundle: Bundle) -> list[str]:

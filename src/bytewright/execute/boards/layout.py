@@ -1,4 +1,4 @@
-"""Lays a bundle out on a board: which board suits a target, the linker's regions, the linker script.
+"""Lays a bundle out on the board that it was placed on: the linker's regions, the linker script.
 
 Linker regions are the target's memories at the target's sizes, so that a pool that outgrows its memory fails
 to link. Code and the harness's data share a memory of the target where it covers theirs on the board, and
@@ -10,16 +10,14 @@ from dataclasses import dataclass, replace
 from string import Template
 
 from bytewright.base.c_names import c_identifier
-from bytewright.diagnostics import InternalError, compile_error
 from bytewright.execute.arrays import PlannedArray, blob_section, planned_arrays, stack_array
-from bytewright.execute.boards.facts import BOARDS, Board
+from bytewright.execute.boards.facts import Board
+from bytewright.execute.boards.placement import Placement, stack_bytes
 from bytewright.execute.boards.protection import GRANULE_BYTES, Rights
 from bytewright.execute.boards.second_core import SecondCore
 from bytewright.execute.build import BoardTable, harness_source
 from bytewright.record.plan import Plan
-from bytewright.target.model import Memory, Target
-
-DEFAULT_STACK_BYTES = 64 << 10
+from bytewright.target.model import Memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,112 +34,56 @@ class Layout:
     """Where everything goes.
 
     Attributes:
-        memories: The target's memories and their linker regions, in the target's order.
+        placement: The board, and where the target's memories are on it.
+        memories: Those with their addresses on the board, and their linker regions, in the target's order.
         code: The region of vectors and code.
         harness: The region of the harness's data.
     """
 
-    board: Board
+    placement: Placement
     memories: tuple[tuple[Memory, LinkerRegion], ...]
     code: LinkerRegion
     harness: LinkerRegion
 
-
-def board_for(target: Target) -> Board:
-    """The board that runs bundles of a target: the one of its name, or one with its ISA and its memories.
-
-    Raises:
-        CompileError: BW204 if there is none, with the reason for each board.
-    """
-    obstacles = {board.name: _obstacle(target, board) for board in BOARDS.values()}
-    suited = [name for name, obstacle in obstacles.items() if obstacle is None]
-    if suited:
-        return BOARDS[target.name if target.name in suited else suited[0]]
-    raise compile_error(
-        "BW204",
-        f"no board that QEMU emulates can run a bundle for target '{target.name}'",
-        notes=tuple(f"{name}: {obstacle}" for name, obstacle in obstacles.items()),
-        help=_other_ways(target),
-    )
+    @property
+    def board(self) -> Board:
+        """The board that it is for."""
+        return self.placement.board
 
 
-def _other_ways(target: Target) -> str:
-    """What runs instead: boards with the target's core, or the host where no board has it."""
-    isa = target.default_device.isa
-    same = [name for name, board in BOARDS.items() if board.isa == isa]
-    if same:
-        return f"compile for a board with a {isa.name}: --target {' | '.join(same)}"
-    return f"no board has the core of device '{target.default_device.name}': run it on the host, --on host"
-
-
-def _obstacle(target: Target, board: Board) -> str | None:
-    """Why a board cannot run a target's bundles, if so."""
-    isa = target.default_device.isa
-    if isa != board.isa:
-        return f"it has a {board.isa.name}, device '{target.default_device.name}' is a {isa.name}"
-    for memory in target.memories:
-        if memory.base is None or memory.size_bytes is None:
-            return f"memory '{memory.name}' has no address or no size"
-        if _place(board, memory) is None:
-            return f"it has no memory at {memory.base:#010x} for the {memory.size_bytes} B of '{memory.name}'"
-    return None
-
-
-def _place(board: Board, memory: Memory) -> tuple[str, int] | None:
-    """The board's memory and the offset in it where a memory of the target begins."""
-    base, size_bytes = _interval(memory)
-    for whole in board.target.memories:
-        offset = whole.offset_of(base, size_bytes)
-        if offset is not None:
-            return whole.name, offset
-    return None
-
-
-def _interval(memory: Memory) -> tuple[int, int]:
-    """Base and size of a memory that has both."""
-    if memory.base is None or memory.size_bytes is None:
-        raise InternalError(f"memory {memory.name!r} has no address or no size")
-    return memory.base, memory.size_bytes
-
-
-def lay_out(target: Target, board: Board) -> Layout:
-    """Linker regions for a target that suits the board."""
+def lay_out(placement: Placement) -> Layout:
+    """Linker regions for a bundle that is placed on a board."""
+    board = placement.board
     memories: list[tuple[Memory, LinkerRegion]] = []
     taken: dict[str, list[tuple[int, LinkerRegion]]] = {}
-    for memory in target.memories:
-        place = _place(board, memory)
-        if place is None:
-            raise InternalError(f"memory {memory.name!r} is not on {board.name}")
-        whole, offset = place
-        own_base, size_bytes = _interval(memory)
-        # Where the code is, every address must be one that the processor can fetch from.
-        base = board.code_base + offset if whole == board.code_memory else own_base
-        region = LinkerRegion(f"memory_{c_identifier(memory.name)}", base, size_bytes)
+    for place in placement.places:
+        memory = place.memory
+        region = LinkerRegion(f"memory_{c_identifier(memory.name)}", place.base, place.size_bytes)
+        if place.is_moved:
+            memory = replace(memory, base=place.base, size_bytes=place.size_bytes, aliases=())
         memories.append((memory, region))
-        taken.setdefault(whole, []).append((offset, region))
+        taken.setdefault(place.board_memory, []).append((place.offset, region))
 
     def start_of(whole: str, base: int, name: str) -> LinkerRegion:
         """The target's memory at the start of one of the board's, or what is free up to the first."""
-        free = LinkerRegion(name, base, _interval(board.target.memory(whole))[1])
+        free = LinkerRegion(name, base, board.target.memory(whole).size_bytes or 0)
         offset, region = min(
             taken.get(whole, []), key=lambda entry: entry[0], default=(free.size_bytes, free)
         )
         return region if offset == 0 else replace(free, size_bytes=offset)
 
-    harness_base, _ = _interval(board.target.memory(board.harness_memory))
     return Layout(
-        board,
+        placement,
         tuple(memories),
         start_of(board.code_memory, board.code_base, "code"),
-        start_of(board.harness_memory, harness_base, "harness"),
+        start_of(board.harness_memory, board.target.memory(board.harness_memory).base or 0, "harness"),
     )
 
 
 def board_table(layout: Layout, plan: Plan, second: SecondCore | None = None) -> BoardTable:
     """The board's part of the harness's table: the model's stack as the target has it, and the board's protection."""
-    limit = plan.device.contexts[0].max_stack_size_bytes
     return BoardTable(
-        stack_bytes=(DEFAULT_STACK_BYTES if limit is None else limit) // 8 * 8,
+        stack_bytes=stack_bytes(plan),
         stack_section=stack_array(plan).section or "",
         num_protected_regions=layout.board.num_protected_regions,
         second_core=() if second is None else tuple(second.macros(plan)),

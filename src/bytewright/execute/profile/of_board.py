@@ -24,6 +24,7 @@ def profile_of_board(plan: Plan, result: BatchResult) -> Profile:
         plan=plan,
         on=result.on,
         board=result.board,
+        stand_in=result.stand_in,
         unit=Unit.INSTRUCTIONS,
         bytes_are=BytesAre.MEASURED,
         num_repetitions=len(result.instructions),

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from bytewright.base.frozen_mapping import FrozenMapping
-from bytewright.execute.result import Machine
+from bytewright.execute.result import Machine, StandIn
 from bytewright.record.plan import Plan
 
 
@@ -133,6 +133,7 @@ class Profile:
         steps: In the plan's order, those of a device besides the entry's before what the entry has of them.
         devices: The entry's first.
         events: By device and time.
+        stand_in: What differs from the target on the board; None where nothing does.
     """
 
     plan: Plan
@@ -144,6 +145,7 @@ class Profile:
     steps: tuple[StepCost, ...]
     devices: tuple[DeviceCost, ...]
     events: tuple[Event, ...]
+    stand_in: StandIn | None = None
 
     def total(self, device: str) -> Cost:
         """All that a device did; of all devices, where one clock stands for them."""

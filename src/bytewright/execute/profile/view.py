@@ -60,6 +60,7 @@ def profile_view(profile: Profile) -> View:
                 "target": profile.plan.hardware.name,
                 "on": profile.on,
                 "board": profile.board,
+                "stand_in": None if profile.stand_in is None else profile.stand_in.document,
                 "unit": "instructions" if profile.unit is Unit.INSTRUCTIONS else "microseconds",
                 "bytes": profile.bytes_are.value,
                 "repetitions": profile.num_repetitions,
@@ -74,7 +75,8 @@ def profile_view(profile: Profile) -> View:
 def _title(profile: Profile) -> str:
     of = f"{profile.plan.model} for {profile.plan.hardware.name}"
     if profile.unit is Unit.INSTRUCTIONS:
-        return f"{of}: instructions of inference {profile.num_repetitions} on {profile.board}"
+        board = profile.board if profile.stand_in is None else profile.stand_in.text
+        return f"{of}: instructions of inference {profile.num_repetitions} on {board}"
     if profile.num_repetitions == 1:
         return f"{of}: microseconds of one inference on {profile.on}"
     return f"{of}: microseconds of the inference with the median time, of {profile.num_repetitions} on {profile.on}"

@@ -17,8 +17,9 @@ from bytewright import ir
 from bytewright.base.c_names import c_name, unique_name
 from bytewright.diagnostics import compile_error
 from bytewright.frontends.tflite.flatbuffer import DamagedError, File, Table
+from bytewright.frontends.tflite.flexbuffer import numbers_by_name
 from bytewright.frontends.tflite.known import UNKNOWN, Growth, Known, no_growth
-from bytewright.frontends.tflite.model import ABSENT, ModelRecord, OperatorRecord, TensorRecord
+from bytewright.frontends.tflite.model import ABSENT, CUSTOM, ModelRecord, OperatorRecord, TensorRecord
 from bytewright.frontends.tflite.stored import STORED
 from bytewright.graph.open_batch import WITHOUT_BATCH
 from bytewright.ir.where import Where
@@ -263,7 +264,8 @@ class Conversion:
     @property
     def prefix(self) -> str:
         """`conv2d_3`: what names of this operator's values start with."""
-        kind = "ethos_u" if self.operator.stream else self.operator.kind.lower().replace("_2d", "2d")
+        kind = self.operator.kind.removeprefix(CUSTOM).strip(" '").lower()
+        kind = c_name(kind, "custom").replace("_2d", "2d")
         return f"{self.graph.prefix}{kind}_{self.operator.index}"
 
     @property
@@ -280,6 +282,11 @@ class Conversion:
             found = f"{self.operator.options_type}, not {self.options_type}"
             raise DamagedError(f"operator {self.operator.label} has {found}")
         return self.operator.options
+
+    @property
+    def custom_options(self) -> dict[str, int | float]:
+        """The numbers beside a custom operator, by their names."""
+        return numbers_by_name(self.operator.custom_options)
 
     # Refusing
 

@@ -34,8 +34,8 @@ def convert_ethos_u(conversion: Conversion) -> None:
             code="BW745",
             help="--numerics tflm",
         )
-    if stream.custom_options != CUSTOM_OPTIONS:
-        found = stream.custom_options[:8].hex()
+    if conversion.operator.custom_options != CUSTOM_OPTIONS:
+        found = conversion.operator.custom_options[:8].hex()
         conversion.fail(
             f"its options are the bytes '{found}', known are '{CUSTOM_OPTIONS.hex()}'", code="BW741"
         )

@@ -14,6 +14,7 @@ from bytewright.frontends.tflite.signatures import SignatureRecord
 
 _SUBGRAPHS_OF = {"CALL_ONCE": 1, "IF": 2, "WHILE": 2}
 ABSENT = -1
+CUSTOM = "CUSTOM"
 """Index of an operand that is left out."""
 
 
@@ -69,7 +70,6 @@ class StreamRecord:
 
     Attributes:
         commands, constants, scratch, fast_scratch: Indices of tensors; the scratch twice where there is one.
-        custom_options: The bytes beside the operator.
         offsets: Where each tensor lies in its block, by index; -1 for constants.
     """
 
@@ -77,7 +77,6 @@ class StreamRecord:
     constants: int
     scratch: int
     fast_scratch: int
-    custom_options: bytes
     offsets: tuple[int, ...]
 
 
@@ -91,6 +90,7 @@ class OperatorRecord:
         options: The table itself, read by `options`.
         stream: Of an operator that Vela made; then `inputs` are those of the network.
         intermediates: Tensors that say how what is between inputs and outputs is quantised.
+        custom_options: Of a custom operator the bytes beside it.
     """
 
     index: int
@@ -101,6 +101,7 @@ class OperatorRecord:
     options: Table | None
     stream: StreamRecord | None = None
     intermediates: tuple[int, ...] = ()
+    custom_options: bytes = b""
 
     @property
     def label(self) -> str:

@@ -37,7 +37,7 @@ def block_offsets(root: Table, buffers: tuple[memoryview, ...], num_tensors: int
     raise DamagedError(f"operators of an Ethos-U need the metadata {_METADATA}, which is missing")
 
 
-def with_stream(operator: OperatorRecord, table: Table, offsets: tuple[int, ...]) -> OperatorRecord:
+def with_stream(operator: OperatorRecord, offsets: tuple[int, ...]) -> OperatorRecord:
     """An operator with what is Vela's apart from what is the network's; others as they are."""
     if operator.kind != ETHOS_U:
         return operator
@@ -46,7 +46,4 @@ def with_stream(operator: OperatorRecord, table: Table, offsets: tuple[int, ...]
         raise DamagedError(
             f"operator {operator.label} has the operands {list(operator.inputs)}; four are Vela's own"
         )
-    options = bytes(table.content(5))
-    return replace(
-        operator, inputs=inputs, stream=StreamRecord(*memory, custom_options=options, offsets=offsets)
-    )
+    return replace(operator, inputs=inputs, stream=StreamRecord(*memory, offsets=offsets))

@@ -56,8 +56,13 @@ def convert_dequantize(at: Conversion) -> None:
     if len(source.tensor.quantization.scales) > 1:
         at.define(_dequantized_channels(at))
         return
+    at.define(real_value(at, source))
+
+
+def real_value(at: Conversion, source: Operand) -> str:
+    """An operand with one scale in float32."""
     own = at.affine(source.tensor)
-    at.define(at.emit(TflDequantize(own.scale, own.zero_point), (_signed(at, source),), "result"))
+    return at.emit(TflDequantize(own.scale, own.zero_point), (_signed(at, source),), "result")
 
 
 def _requantised(at: Conversion, source: Operand, dtype: ir.DType) -> str:

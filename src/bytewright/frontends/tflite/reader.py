@@ -15,6 +15,7 @@ from bytewright import ir
 from bytewright.diagnostics import compile_error
 from bytewright.frontends.tflite.flatbuffer import DamagedError, File, Table
 from bytewright.frontends.tflite.model import (
+    CUSTOM,
     ModelRecord,
     OperatorRecord,
     QuantizationRecord,
@@ -145,8 +146,7 @@ def _subgraph(
     )
     if ETHOS_U in codes:
         offsets = block_offsets(file.root(), buffers, len(tensors))
-        tables = zip(operators, subgraph.tables(3), strict=True)
-        operators = tuple(with_stream(operator, table, offsets) for operator, table in tables)
+        operators = tuple(with_stream(operator, offsets) for operator in operators)
     model = ModelRecord(file, 1, tensors, operators, inputs, outputs, buffers)
     _check_references(model)
     _check_definitions(model)
@@ -160,7 +160,7 @@ def _operator_kind(code: Table) -> str:
     """
     number = max(code.integer(0, "b"), code.integer(3, "i"))
     name = schema_names("BuiltinOperator").get(number, f"operator {number}")
-    return f"CUSTOM '{code.string(1)}'" if name == "CUSTOM" else name
+    return f"{CUSTOM} '{code.string(1)}'" if name == CUSTOM else name
 
 
 def _buffer(table: Table) -> memoryview:
@@ -252,6 +252,7 @@ def _operator(index: int, table: Table, codes: list[str]) -> OperatorRecord:
         options_type=schema_names("BuiltinOptions").get(options_number) if options is not None else None,
         options=options,
         intermediates=table.numbers(8, "<i4"),
+        custom_options=bytes(table.content(5)) if codes[code].startswith(CUSTOM) else b"",
     )
 
 

@@ -163,7 +163,8 @@ def rt_region(
     return (passed.toreadonly() if readonly else passed), written, mark
 
 
-def _exp(value: float) -> float:
+def rt_exp(value: float) -> float:
+    """C's `exp`."""
     try:
         return math.exp(value)
     except OverflowError:
@@ -172,7 +173,7 @@ def _exp(value: float) -> float:
 
 def rt_expf(value: float) -> float:
     """C's `expf`; this and the next two are computed in double and rounded once."""
-    return rt_f32(_exp(value))
+    return rt_f32(rt_exp(value))
 
 
 def rt_tanhf(value: float) -> float:

@@ -119,9 +119,8 @@ def _largest(around: _Around, known: Mapping[str, Known]) -> dict[Item, Mask]:
     """The largest set of channels that can go together."""
     nodes = around.operators.function.nodes
     going = {item: np.full(width, item not in around.whole) for item, width in around.widths.items()}
-    needing = {
-        position: (weighted.is_read if not weighted.is_float else np.ones_like(weighted.is_read))
-        & _staying(weighted, known.get(nodes[position].inputs[0]))
+    staying = {
+        position: _staying(weighted, known.get(nodes[position].inputs[0]))
         for position, weighted in around.operators.weighted.items()
         if weighted.source is None
     }
@@ -140,9 +139,8 @@ def _largest(around: _Around, known: Mapping[str, Known]) -> dict[Item, Mask]:
                 if lost.size:
                     mask[lost] = False
                     changed.append(which)
-        if position in needing:
-            item = around.item(position, 0)
-            needed = needing[position][~going[result]].any(axis=0)
+        if position in staying and going[item := around.item(position, 0)].any():
+            needed = around.operators.weighted[position].read_by(~going[result]) & staying[position]
             if (going[item] & needed).any():
                 going[item] &= ~needed
                 changed.append(item)

@@ -37,9 +37,14 @@ class Weighted:
         """Whether sums are of floats."""
         return self.weights.dtype == np.float32
 
-    @property
-    def is_read(self) -> Mask:
-        """[OC, IC]: whether any weight is not zero."""
+    def read_by(self, sums: Mask) -> Mask:
+        """[IC]: what any of these sums, [OC], reads."""
+        return np.logical_or.reduce(self._is_read()[sums], axis=0)
+
+    def _is_read(self) -> Mask:
+        """[OC, IC]: whether any weight is not zero; of floats, whose zeros are not without effect, all are read."""
+        if self.is_float:
+            return np.ones((self.weights.shape[0], self.weights.shape[2]), bool)
         return np.logical_or.reduce(self.weights != 0, axis=1)
 
     def unknown(self, is_constant: Mask, values: NDArray[Any]) -> Mask:
@@ -81,7 +86,7 @@ class Weighted:
 
     def constant_sums(self, staying: Mask) -> Mask:
         """[OC]: the sums whose products are all known, where these channels of the input are not."""
-        read = np.ones_like(self.is_read) if self.is_float else self.is_read
+        read = self._is_read()
         if self.source is None:
             return ~np.logical_or.reduce(read & staying, axis=1)
         return ~(read[:, 0] & staying[self.source])

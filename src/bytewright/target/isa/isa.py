@@ -57,6 +57,7 @@ class Isa:
         whole_frame_flags: What makes such a compiler count all that leaf functions have on the stack.
         accelerator: Its configuration, where it is driven by command streams.
         is_engine: Whether it only copies: it runs no program.
+        architectures: Those whose programs it runs without an operating system, by Arm's names; none if nobody asks.
     """
 
     name: str
@@ -77,11 +78,19 @@ class Isa:
     whole_frame_flags: tuple[str, ...] = ()
     accelerator: Accelerator | None = None
     is_engine: bool = False
+    architectures: tuple[str, ...] = ()
 
     @property
     def runs_programs(self) -> bool:
         """Whether C can be compiled for it, so that a device of its kind may have a stack."""
         return self.accelerator is None and not self.is_engine
+
+    def lacks(self, other: "Isa") -> tuple[str, ...] | None:
+        """What another one has, and this one not, of what bare programs may use; None if they are of other kinds."""
+        if not (self.architectures and other.architectures):
+            return None
+        mine = {*self.architectures, *self.features}
+        return tuple(name for name in (*other.architectures, *other.features) if name not in mine)
 
     def library(self, name: str) -> LibraryStacks | None:
         """The figures of the library of this name, if there are any."""

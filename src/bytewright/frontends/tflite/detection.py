@@ -1,0 +1,62 @@
+"""TFLite_Detection_PostProcess, which ends networks of the SSD kind: boxes, and of those the best."""
+
+from bytewright import ir
+from bytewright.frontends.tflite.conversion import Conversion, Operand
+from bytewright.frontends.tflite.quantization import real_value
+from bytewright.ops.arithmetic.multiplier import single
+from bytewright.ops.arithmetic.numerics import Numerics
+from bytewright.ops.detection import COORDINATES, TflDecodeBoxes, TflSelectDetections
+
+_SCALES = ("y_scale", "x_scale", "h_scale", "w_scale")
+_DEFAULT_OF_CLASS = 100
+_RESULTS = ("boxes", "classes", "scores", "number")
+
+
+def convert_detections(at: Conversion) -> None:
+    """The operator, of one image."""
+    at.require_counts((3,), outputs=len(_RESULTS))
+    encodings, scores, anchors = (
+        at.activation_operand(position, role, ir.DType.U8)
+        for position, role in enumerate(("encodings of boxes", "scores of classes", "anchors"))
+    )
+    at.require(len(encodings.shape) == 3, f"the encodings of boxes have {len(encodings.shape)} axes, not 3")
+    samples, count, depth = encodings.shape
+    at.require(samples == 1, f"detections in {samples} images; it takes one")
+    at.require(depth >= COORDINATES, f"an encoding of a box has {depth} numbers, not {COORDINATES}")
+    same = encodings.dtype is anchors.dtype
+    at.require(same, f"boxes are {encodings.tensor.element_type}, anchors {anchors.tensor.element_type}")
+    options = at.custom_options
+    scales = tuple(single(float(options.get(name, 0))) for name in _SCALES)
+    at.require(all(scales), f"a box is divided by the scales {list(scales)}")
+    rows = at.reshape(_real(at, encodings), (count, depth), "encodings")
+    boxes = at.emit(TflDecodeBoxes(scales), (rows, _real(at, anchors)), "boxes")
+    operation = _selection(at, options)
+    for position, name in enumerate(at.emit_all(operation, (boxes, _real(at, scores)), _RESULTS)):
+        at.define(name, position)
+
+
+def _selection(at: Conversion, options: dict[str, int | float]) -> TflSelectDetections:
+    """What the options ask for."""
+    num_places = int(options.get("max_classes_per_detection", 0))
+    num_classes = int(options.get("num_classes", 0))
+    is_regular = bool(options.get("use_regular_nms", 0))
+    num_of_class = int(options.get("detections_per_class", _DEFAULT_OF_CLASS))
+    at.require(num_of_class >= 1, f"at most {num_of_class} boxes of a class")
+    # Its kernel counts places by the number of results so far, and leaves the tensor.
+    at.require(
+        is_regular or num_places == 1 or at.numerics is not Numerics.TFLM,
+        f"TensorFlow Lite Micro misplaces {num_places} classes of one box: --numerics litert-ref",
+    )
+    return TflSelectDetections(
+        num_classes,
+        int(options.get("max_detections", 0)),
+        num_places,
+        num_of_class if is_regular else 0,
+        single(float(options.get("nms_score_threshold", 0))),
+        single(float(options.get("nms_iou_threshold", 0))),
+    )
+
+
+def _real(at: Conversion, operand: Operand) -> str:
+    """The operand in float32."""
+    return at.value_of(operand) if operand.is_float else real_value(at, operand)

@@ -1,0 +1,94 @@
+"""TFLite_Detection_PostProcess in C gives LiteRT's detections, and TensorFlow Lite Micro's, bit for bit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bytewright.compiler.pipeline import compile_model
+from bytewright.diagnostics import CompileError
+from bytewright.ops.arithmetic.numerics import Numerics
+from bytewright.options import Options
+from bytewright.target.registry import load_target
+from support.detection_models import DetectionModel
+from support.many_models import SANITIZERS, Job, build
+from support.reference import LiteRt, TfLiteMicro
+
+_RUNS = 6
+FORMS = (
+    DetectionModel(),
+    DetectionModel(has_background=False, extra=2, is_static=False),
+    DetectionModel(num_places=2, num_kept=7),
+    DetectionModel(num_classes=1, num_places=3, has_background=False),
+    DetectionModel(num_classes=5, num_places=5, num_kept=60, least_score=0.0, most_overlap=1.0),
+    DetectionModel(num_of_class=100),
+    DetectionModel(num_of_class=2, num_classes=6, num_kept=5),
+    DetectionModel(num_of_class=50, num_kept=200, has_background=False, is_dense=False),
+    DetectionModel(num_of_class=3, num_boxes=1, num_kept=1, num_classes=1),
+    DetectionModel(num_boxes=1, num_kept=4, least_score=-1.0),
+)
+BYTES = (
+    DetectionModel(dtype="uint8", num_boxes=12),
+    DetectionModel(dtype="uint8", num_boxes=12, num_of_class=20, extra=1),
+)
+
+
+def _assert_detects(
+    models: tuple[DetectionModel, ...], numerics: Numerics, folder: Path, flags: tuple[str, ...] = ("-O1",)
+) -> None:
+    """What is behind the detections the references leave as it was, and Bytewright makes 0."""
+    jobs: list[Job] = []
+    for number, model in enumerate(models):
+        path = folder / f"m{number}.tflite"
+        path.write_bytes(model.content)
+        compiled = compile_model(path, load_target("host"), Options(numerics=numerics))
+        jobs.append(Job(compiled.files, compiled.document, [model.inputs(seed) for seed in range(_RUNS)]))
+    found = build(jobs, folder / "build", flags).run()
+    for model, job, runs in zip(models, jobs, found, strict=True):
+        is_litert = numerics is Numerics.LITERT_REF
+        library = LiteRt(model.content) if is_litert else TfLiteMicro(model.content)
+        counts: set[int] = set()
+        for inputs, outputs in zip(job.batch, runs, strict=True):
+            wanted = library.run(*inputs)
+            count = int(wanted[3][0])
+            counts.add(count)
+            assert outputs[3].tobytes() == wanted[3].tobytes(), model.description
+            step = 1 if model.num_of_class is not None else model.num_places
+            places = min(step, model.num_classes)
+            for own, reference in zip(outputs[:3], wanted[:3], strict=True):
+                rows = own[0].reshape(-1, step, *own.shape[2:])
+                others = reference[0].reshape(rows.shape)
+                np.testing.assert_array_equal(rows[:count, :places], others[:count, :places])
+                assert not rows[count:].any()
+                assert not rows[:, places:].any()
+        assert len(counts) > 1 or model.num_boxes == 1 or model.least_score <= 0, model.description
+
+
+def test_detections_are_those_of_litert(tmp_path: Path) -> None:
+    _assert_detects((*FORMS, *BYTES), Numerics.LITERT_REF, tmp_path, SANITIZERS)
+
+
+def test_detections_are_those_of_tensorflow_lite_micro(tmp_path: Path) -> None:
+    models = tuple(
+        each for each in FORMS if each.is_static and (each.num_places == 1 or each.num_of_class is not None)
+    )
+    _assert_detects(models, Numerics.TFLM, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("model", "numerics", "reason"),
+    [
+        (DetectionModel(most_overlap=0.0), Numerics.LITERT_REF, "boxes overlap from 0.0 on"),
+        (DetectionModel(num_of_class=0), Numerics.LITERT_REF, "at most 0 boxes of a class"),
+        (DetectionModel(num_places=2), Numerics.TFLM, "TensorFlow Lite Micro misplaces 2 classes of one box"),
+        (BYTES[0], Numerics.TFLM, "TensorFlow Lite Micro does not have it for uint8"),
+    ],
+)
+def test_what_is_refused(model: DetectionModel, numerics: Numerics, reason: str, tmp_path: Path) -> None:
+    path = tmp_path / "m.tflite"
+    path.write_bytes(model.content)
+    with pytest.raises(CompileError, match=reason) as caught:
+        compile_model(path, load_target("host"), Options(numerics=numerics))
+    assert {diagnostic.code for diagnostic in caught.value.diagnostics} == {"BW107"}
