@@ -56,15 +56,11 @@ if TYPE_CHECKING:
 )
 @json_option
 def run(
-<<<<<<< HEAD
     output_files: tuple[NamedFile, ...],
     entry: str | None,
     paranoid: bool,
     as_json: bool,
-    **asked: Unpack[Asked],
-=======
-    output_files: tuple[NamedFile, ...], paranoid: bool, as_json: bool, **asked: Unpack[what_runs.Asked]
->>>>>>> main
+    **asked: Unpack[what_runs.Asked],
 ) -> None:
     """Run one inference of DIR, a bundle, or of MODEL, which is compiled for the occasion.
 
@@ -82,12 +78,8 @@ def run(
     given, on = what_runs.inputs_of(asked), asked["on"]
 
     def admit(plan: Plan) -> tuple[list[Array] | None, list[Path]]:
-<<<<<<< HEAD
         seen = seen_by(plan, entry)
-        return inputs_in_order(seen, given), _output_paths(seen, output_files)
-=======
-        return what_runs.inputs_in_order(plan, given), _output_paths(plan, output_files)
->>>>>>> main
+        return what_runs.inputs_in_order(seen, given), _output_paths(seen, output_files)
 
     with what_runs.bundle_of(asked, admit) as (directory, (inputs, output_paths)):
         bundle = read_bundle(directory)
@@ -171,14 +163,9 @@ def _plain(value: Any) -> Any:
 def _summary(result: RunResult, bundle: Bundle, seen: Plan) -> str:
     import numpy as np
 
-<<<<<<< HEAD
-    lines: list[str] = []
-    for tensor, array in zip(seen.outputs, result.outputs, strict=True):
-=======
     stand_in = result.details.stand_in
     lines = [] if stand_in is None else [f"on {stand_in.text}"]
-    for tensor, array in zip(bundle.plan.outputs, result.outputs, strict=True):
->>>>>>> main
+    for tensor, array in zip(seen.outputs, result.outputs, strict=True):
         text = np.array2string(array, threshold=64, edgeitems=4, max_line_width=100, separator=" ")
         lines.append(f"{tensor.name}: {tensor.dtype.numpy}{list(tensor.shape)}")
         lines.extend(f"  {line}" for line in text.splitlines())

@@ -68,14 +68,9 @@ def run_on_board(
             for a fault or the time limit, BW402 if the model returns an error.
         ViolationError: The watch found something.
     """
-<<<<<<< HEAD
     checked = check_calls(bundle.plan, batch, settings.entries)
-    board = board_for(bundle.plan.hardware)
-=======
-    checked = [check_inputs(bundle.plan, inputs) for inputs in batch]
     placement = place_on_board(bundle.plan)
     board = placement.board
->>>>>>> main
     qemu = find_tool("qemu-system-arm", "qemu-system-arm")
     with build_folder() as folder:
         flags = flags_of_entry(bundle.plan, settings.build.compiler) if settings.by_step else ()
