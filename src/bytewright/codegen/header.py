@@ -330,7 +330,8 @@ def _write_functions(writer: Writer, module: ir.Module, plan: Plan, names: Names
         contract = f"{_what_runs(plan)}. {what}. Inputs are not changed.\n"
     write_arena_prototypes(writer, plan, names)
     writer.prototype(
-        f"{contract}{_what_extents_mean(plan, names)}{_what_devices_do(plan)}{failure_contract(plan)}"
+        f"{contract}{_what_extents_mean(plan, names)}{_what_ends_loops(plan)}{_what_devices_do(plan)}"
+        f"{failure_contract(plan)}"
         f"At most {names.stack_size} bytes of stack are used{_beside_hooks(plan)}.\n"
         f"{_what_is_shared(plan)}\n{_returns(names, _errors_of_a_run(module, plan))}",
         run_head(plan, names),
@@ -436,6 +437,16 @@ def _what_extents_mean(plan: Plan, names: Names) -> str:
             line += "; inputs and outputs hold so many samples, and need no bytes for more"
         lines.append(f"{line}.\n")
     return "".join(lines)
+
+
+def _what_ends_loops(plan: Plan) -> str:
+    """The most turns of loops whose conditions the run computes."""
+    bounds = [option.removeprefix("--bound ") for option in plan.options if option.startswith("--bound ")]
+    return (
+        f"Loops end after so many turns, whatever their conditions say: {', '.join(bounds)}.\n"
+        if bounds
+        else ""
+    )
 
 
 def _what_devices_do(plan: Plan) -> str:

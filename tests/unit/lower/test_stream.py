@@ -263,7 +263,10 @@ def test_a_run_is_less_work() -> None:
         net.cut(0, 1)
         net.convolution("CONV_2D", 1, channels=2)
 
-    assert "no layer is less work on 1 of 12 frames: each run would take all of the 16 multiply-acc" in refused(build)
+    assert (
+        "no layer is less work on 1 of 12 frames: each run would take all of the 16 multiply-acc"
+        in refused(build)
+    )
 
 
 def test_a_run_takes_less_than_the_window() -> None:

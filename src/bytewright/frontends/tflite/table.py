@@ -863,7 +863,7 @@ OPERATORS: dict[str, TfliteOperator] = {
     "WHILE": TfliteOperator(
         convert_while,
         "WhileOptions",
-        "a number of turns that constants say, at most 65,536; operands of fixed shapes",
+        "a number of turns that constants say, at most 65,536, or the run, up to `--bound`; operands of fixed shapes",
         types=(*_MOVED, "uint8"),
         cost_ms=1.0,
     ),
