@@ -8,7 +8,6 @@ from bytewright.base.frozen_mapping import FrozenMapping
 from bytewright.diagnostics import compile_error
 from bytewright.target.mistake import closest
 
-KIND = "WHILE"
 NO_BOUNDS: Mapping[str, int] = FrozenMapping({})
 
 
@@ -18,16 +17,16 @@ class Bounds:
 
     Attributes:
         most_turns: By shell patterns of the names of loops, or of their kind.
-        loops: The names of the loops that there are so far.
+        loops: The names and kinds of the loops that there are so far.
     """
 
     most_turns: Mapping[str, int] = field(default_factory=lambda: NO_BOUNDS)
-    loops: list[str] = field(default_factory=list[str])
+    loops: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
 
-    def of_loop(self, name: str) -> int | None:
+    def of_loop(self, name: str, kind: str) -> int | None:
         """The most turns of a loop, which is noted; None if nothing was said. Of several patterns the last counts."""
-        self.loops.append(name)
-        found = [most for pattern, most in self.most_turns.items() if _matches(pattern, name)]
+        self.loops.append((name, kind))
+        found = [most for pattern, most in self.most_turns.items() if _matches(pattern, (name, kind))]
         return found[-1] if found else None
 
     def require_loops(self, where: str) -> None:
@@ -37,13 +36,14 @@ class Bounds:
             CompileError: BW204.
         """
         for pattern, most in self.most_turns.items():
-            if not any(_matches(pattern, name) for name in self.loops):
-                listed = ", ".join(f"'{name}'" for name in self.loops)
+            if not any(_matches(pattern, loop) for loop in self.loops):
+                names = [name for name, _ in self.loops]
+                listed = ", ".join(map(repr, names))
                 message = f"--bound {pattern}={most} matches no loop; " + (
                     f"there are {listed}" if listed else "the model has none"
                 )
-                raise compile_error("BW204", message, help=closest(pattern, self.loops), where=where)
+                raise compile_error("BW204", message, help=closest(pattern, names), where=where)
 
 
-def _matches(pattern: str, name: str) -> bool:
-    return any(fnmatchcase(each, pattern) for each in (name, KIND))
+def _matches(pattern: str, loop: tuple[str, str]) -> bool:
+    return any(fnmatchcase(each, pattern) for each in loop)

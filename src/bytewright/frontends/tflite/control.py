@@ -61,7 +61,7 @@ def convert_while(at: Conversion) -> None:
     changed = tuple(position for position in range(count) if position not in constant)
     for position in changed:
         _require_same_type(at, turn, given, position)
-    most = at.graph.bounds.of_loop(at.prefix)
+    most = at.graph.bounds.of_loop(at.prefix, at.operator.kind)
     name = f"{at.prefix}_body"
     try:
         turns = _num_turns(at, test, turn, given)
