@@ -49,7 +49,7 @@ FOLDING_BUDGET = 1 << 25
 def quantization_of(tensor: TensorRecord) -> ir.Quantization | None:
     """The quantisation that the generated header documents."""
     record = tensor.quantization
-    if tensor.element_type not in ("INT8", "UINT8", "INT16") or len(record.scales) != 1:
+    if tensor.element_type not in ("INT8", "UINT8", "INT16", "INT32") or len(record.scales) != 1:
         return None
     return ir.Quantization(record.scales[0], record.zero_points[0])
 
