@@ -5,6 +5,7 @@ Each option is declared on its field, and nowhere else; those that change the ta
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -224,6 +225,52 @@ def parse_state_option(text: str) -> StatePair:
 
 
 @dataclass(frozen=True, slots=True)
+class StreamAxis:
+    """An axis of an input that counts frames; of the only input, where none is named."""
+
+    axis: int
+    input: str | None = None
+
+    def __str__(self) -> str:
+        return str(self.axis) if self.input is None else f"{self.input}:{self.axis}"
+
+
+def parse_stream_option(text: str) -> StreamAxis:
+    """Reads `AXIS` or `INPUT:AXIS`.
+
+    Raises:
+        OptionSyntaxError: It is not of that form.
+    """
+    name, colon, number = text.rpartition(":")
+    if not re.fullmatch("[0-9]{1,3}", number) or (colon and not name):
+        raise OptionSyntaxError(f"'{text}' is not [INPUT:]AXIS")
+    return StreamAxis(int(number), name or None)
+
+
+@dataclass(frozen=True, slots=True)
+class TurnBound:
+    """Loops whose name or kind matches the shell pattern take so many turns at most."""
+
+    pattern: str
+    num_turns: int
+
+    def __str__(self) -> str:
+        return f"{self.pattern}={self.num_turns}"
+
+
+def parse_bound_option(text: str) -> TurnBound:
+    """Reads `PATTERN=N`.
+
+    Raises:
+        OptionSyntaxError: It is not of that form.
+    """
+    pattern, number = two_sides(text, "PATTERN=N", at_last=True)
+    if not re.fullmatch("[1-9][0-9]{0,8}", number):
+        raise OptionSyntaxError(f"'{text}': '{number}' is no number from 1 to 999999999")
+    return TurnBound(pattern, int(number))
+
+
+@dataclass(frozen=True, slots=True)
 class Options:
     """What was asked for.
 
@@ -300,6 +347,21 @@ class Options:
         Option(
             Texts(parse_state_option, "INPUT=OUTPUT"),
             "Keep what an output gives, and give it to an input with the next run: the model then has neither.",
+        ),
+    ] = ()
+    stream: Annotated[
+        tuple[StreamAxis, ...],
+        Option(
+            Texts(parse_stream_option, "[INPUT:]AXIS"),
+            "Let each run take the frames along an axis that are new, and keep what it needs of those before.",
+        ),
+    ] = ()
+    bounds: Annotated[
+        tuple[TurnBound, ...],
+        Option(
+            Texts(parse_bound_option, "PATTERN=N"),
+            "Let every loop whose name or kind matches take as many turns as its condition says, and N at most.",
+            flag="--bound",
         ),
     ] = ()
     batch_max: Annotated[
@@ -403,6 +465,8 @@ class Arguments(TypedDict, total=False):
     kernel_code: str
     signature: str | None
     state: str | Iterable[str]
+    stream: str | Iterable[str]
+    bounds: str | Iterable[str]
     batch_max: int | None
     constants: str | PathLike[str] | None
     numerics: str | None

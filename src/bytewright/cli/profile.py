@@ -9,38 +9,29 @@ from typing import Unpack
 
 import click
 
+from bytewright.cli import what_runs
 from bytewright.cli.formats import format_options, say
 from bytewright.cli.option_types import PATH
 from bytewright.cli.progress import shown_progress
-from bytewright.cli.what_runs import (
-    Asked,
-    build_options,
-    bundle_of,
-    files_of,
-    input_option,
-    inputs_in_order,
-    inputs_of,
-    machine_options,
-)
 from bytewright.cli.write_files import write_files
 from bytewright.execute.options import MOST_PROFILED
 
 
 @click.command(short_help="Say what each step of a run costs.")
 @click.argument("source", metavar="DIR|MODEL", type=PATH)
-@input_option
-@machine_options(
+@what_runs.input_option
+@what_runs.machine_options(
     "This machine, by a clock; or the target's board in QEMU, by instructions.  [default: host]",
     "Inferences to run. Shown is the one with the median time; in QEMU the last.  [default: 31; in QEMU 2]",
     MOST_PROFILED,
 )
 @click.option("--cflags", default="-O2", show_default=True, help="How the application compiles.")
-@build_options
+@what_runs.build_options
 @click.option(
     "--trace", type=PATH, metavar="FILE", help="Also write a trace for chrome://tracing or Perfetto."
 )
 @format_options
-def profile(cflags: str, trace: Path | None, **asked: Unpack[Asked]) -> None:
+def profile(cflags: str, trace: Path | None, **asked: Unpack[what_runs.Asked]) -> None:
     """Say what each step of an inference costs: of DIR, a bundle, or of MODEL, which is compiled for the occasion.
 
     A step is a call of a kernel. In QEMU its instructions are counted, exactly, and its loads and stores by memory; on
@@ -55,15 +46,18 @@ def profile(cflags: str, trace: Path | None, **asked: Unpack[Asked]) -> None:
         flags = tuple(shlex.split(cflags))
     except ValueError as error:
         raise click.BadParameter(f"{cflags!r} is no command line: {error}", param_hint="--cflags") from error
-    given, on = inputs_of(asked), asked["on"]
+    given, on = what_runs.inputs_of(asked), asked["on"]
     options = BuildOptions(flags=flags, sources=asked["sources"], compiler=asked["compiler"])
     with (
-        bundle_of(asked, lambda plan: inputs_in_order(plan, given)) as (directory, inputs),
+        what_runs.bundle_of(asked, lambda plan: what_runs.inputs_in_order(plan, given)) as (
+            directory,
+            inputs,
+        ),
         shown_progress(f"profiling {asked['source'].name} on {on}"),
     ):
         found = profile_bundle(
             directory, inputs, seed=asked["seed"], on=on, repeat=asked["repeat"], options=options
         )
     if trace is not None:
-        write_files([(trace, json.dumps(trace_document(found)) + "\n")], files_of(asked))
+        write_files([(trace, json.dumps(trace_document(found)) + "\n")], what_runs.files_of(asked))
     say(profile_view(found))

@@ -11,18 +11,9 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import click
 
+from bytewright.cli import what_runs
 from bytewright.cli.option_types import PATH, NamedFile, json_option, named_file
 from bytewright.cli.progress import shown_progress
-from bytewright.cli.what_runs import (
-    Asked,
-    build_options,
-    bundle_of,
-    files_of,
-    input_option,
-    inputs_in_order,
-    inputs_of,
-    machine_options,
-)
 from bytewright.cli.write_files import write_files
 from bytewright.diagnostics import compile_error
 from bytewright.execute.options import MOST_RUNS
@@ -37,7 +28,7 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Run a bundle or a model.")
 @click.argument("source", metavar="DIR|MODEL", type=PATH)
-@input_option
+@what_runs.input_option
 @click.option(
     "--output",
     "output_files",
@@ -46,20 +37,22 @@ if TYPE_CHECKING:
     metavar="[NAME=]Y.npy",
     help="Where to write an output, by its name or in the model's order.",
 )
-@machine_options(
+@what_runs.machine_options(
     "This machine, or the target's board or processor in QEMU.  [default: host]",
     "Inferences to run and time.  [default: 1]",
     MOST_RUNS,
     default=1,
 )
-@build_options
+@what_runs.build_options
 @click.option(
     "--paranoid",
     is_flag=True,
     help="Also run it with dead bytes poisoned, and watch every byte of the workspaces.",
 )
 @json_option
-def run(output_files: tuple[NamedFile, ...], paranoid: bool, as_json: bool, **asked: Unpack[Asked]) -> None:
+def run(
+    output_files: tuple[NamedFile, ...], paranoid: bool, as_json: bool, **asked: Unpack[what_runs.Asked]
+) -> None:
     """Run one inference of DIR, a bundle, or of MODEL, which is compiled for the occasion.
 
     A model is compiled for --target, else for the host, or for mps3-an547 with --on qemu. A bundle for a board also
@@ -72,12 +65,12 @@ def run(output_files: tuple[NamedFile, ...], paranoid: bool, as_json: bool, **as
     from bytewright.execute.paranoid import run_paranoid
     from bytewright.execute.run import run_bundle
 
-    given, on = inputs_of(asked), asked["on"]
+    given, on = what_runs.inputs_of(asked), asked["on"]
 
     def admit(plan: Plan) -> tuple[list[Array] | None, list[Path]]:
-        return inputs_in_order(plan, given), _output_paths(plan, output_files)
+        return what_runs.inputs_in_order(plan, given), _output_paths(plan, output_files)
 
-    with bundle_of(asked, admit) as (directory, (inputs, output_paths)):
+    with what_runs.bundle_of(asked, admit) as (directory, (inputs, output_paths)):
         bundle = read_bundle(directory)
         with shown_progress(f"running {asked['source'].name} on {on}"):
             options = BuildOptions(sources=asked["sources"], compiler=asked["compiler"])
@@ -86,7 +79,7 @@ def run(output_files: tuple[NamedFile, ...], paranoid: bool, as_json: bool, **as
             result = watched.result if watched else run_bundle(directory, inputs, seed=asked["seed"], **how)
     if output_paths:
         contents = [(path, _npy(array)) for path, array in zip(output_paths, result.outputs, strict=True)]
-        write_files(contents, files_of(asked))
+        write_files(contents, what_runs.files_of(asked))
     if as_json:
         click.echo(json.dumps(_document(result, bundle)))
         return

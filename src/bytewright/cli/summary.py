@@ -5,7 +5,7 @@ from bytewright.target.size import format_size
 
 
 def plan_summary(plan: Plan) -> list[str]:
-    """A line for each pool that holds a byte, for each stack, and for what constant channels saved."""
+    """A line for each pool that holds a byte, for each stack, for frames, and for what constant channels saved."""
     lines: list[str] = []
     for pool in (pool for pool in plan.pools.values() if pool.used_bytes):
         evidence = "optimal" if pool.optimal else f"lower bound {pool.lower_bound_bytes} B"
@@ -13,6 +13,8 @@ def plan_summary(plan: Plan) -> list[str]:
         lines.append(f"  {pool.role} {pool.name}: {pool.used_bytes} B{_limit(pool.capacity_bytes)}, {facts}")
     for context, stack in plan.stack.items():
         lines.append(f"  stack {context}: {stack.size_bytes} B{_limit(stack.limit_bytes)}")
+    if plan.stream is not None:
+        lines.append(f"  frame by frame: {plan.stream.text}")
     if plan.narrowed is not None:
         lines.append(f"  constant channels: {plan.narrowed.text}")
     return lines

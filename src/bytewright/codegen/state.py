@@ -1,5 +1,6 @@
 """What survives runs, in C: the function that makes all of it as it is before the first, and what the header says."""
 
+from bytewright import ir
 from bytewright.codegen.checks import any_is_null
 from bytewright.codegen.writer import Writer
 from bytewright.diagnostics import InternalError
@@ -60,6 +61,7 @@ def _touched_pools(plan: Plan) -> set[str]:
 def state_contract(plan: Plan, names: Names) -> str:
     """What the header says of the function, without what it returns."""
     listed = ", ".join(f"'{state.name}'" for state in plan.states)
+    frames = "" if plan.stream is None else f"{_frames(plan.stream, names)}\n"
     pools = plan.used_pools(Role.STATE)
     places = " and ".join(
         f"the first {names.size(pool)} bytes of "
@@ -74,9 +76,22 @@ def state_contract(plan: Plan, names: Names) -> str:
     return (
         f"Makes what survives runs as it is before the first one: {listed}. Every run goes on from where the last one "
         "ended, so call this once workspaces and parameters are set, and before each new sequence.\n"
-        f"All of it is {places}: a copy of them saves it between two runs, and copied back, after a reset, restores "
-        f"it. {shared}"
+        f"{frames}All of it is {places}: a copy of them saves it between two runs, and copied back, after a reset, "
+        f"restores it. {shared}"
     )
+
+
+def _frames(stream: ir.Streamed, names: Names) -> str:
+    """What runs of a stream are given, and what their results are."""
+    text = f"Each run is given the next {stream.num_new} frames of the {stream.num_frames} that the model looks at."
+    if stream.is_padded:
+        text += " Before the first frame after a reset stands the model's own padding, and nowhere else."
+    if stream.num_runs_before:
+        text += (
+            f" Results count from run {stream.num_runs_before + 1} after a reset on; those of the first "
+            f"{names.runs_before} are of too few frames."
+        )
+    return text
 
 
 def failure_contract(plan: Plan) -> str:

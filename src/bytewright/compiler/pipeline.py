@@ -21,6 +21,7 @@ from bytewright.graph.bound.find_bound import find_bound, place_bound, refuse_bi
 from bytewright.graph.bound.function import BoundValues
 from bytewright.graph.inline_calls import inline_calls
 from bytewright.graph.open_batch import open_batch
+from bytewright.graph.stream.stream import stream
 from bytewright.graph.tie_states import tie_states
 from bytewright.ir.analyses.clock import read_clock
 from bytewright.ir.analyses.stack import stack_uses
@@ -175,6 +176,8 @@ def read_and_lower(model: Path | ir.Module, target: Target, options: Options, ru
     is_program = bool(module.entries)
     if options.state:
         module = run(tie_states, module, options.state)
+    if options.stream:
+        module = run(stream, module if is_program else inline_calls(module), options.stream)
     bound: BoundValues = {}
     if not is_program:
         if options.batch_max is not None:

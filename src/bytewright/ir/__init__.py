@@ -53,7 +53,7 @@ from bytewright.ir.graph import (
     function_types,
     value_types,
 )
-from bytewright.ir.module import ConstantBuffer, Module, Narrowed, Port, SourceTensor
+from bytewright.ir.module import ConstantBuffer, Module, Narrowed, Port, SourceTensor, Streamed
 from bytewright.ir.packed import Form
 from bytewright.ir.prim import (
     Access,

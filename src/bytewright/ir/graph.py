@@ -30,6 +30,8 @@ class Operation:
     name: ClassVar[str]
     # Whether the result is the operand's memory under another type.
     is_view: ClassVar[bool] = False
+    # The operand in whose place the kernel makes the result; None if it is made elsewhere.
+    updates: ClassVar[int | None] = None
     operand_names: ClassVar[tuple[str, ...]] = ("input",)
     """What the first operands are called; the others go by their positions."""
 

@@ -75,6 +75,36 @@ class Narrowed:
 
 
 @dataclass(frozen=True, slots=True)
+class Streamed:
+    """How a network over a window of frames runs on those that are new: documentation, as `SourceTensor` is.
+
+    Attributes:
+        num_frames: Of the whole window.
+        num_new: Which each run is given.
+        num_runs_before: The first runs after a reset, for whose results too few frames have come.
+        is_padded: Whether the network pads before the first frame; else nothing is read there that counts.
+        input_axes, output_axes: The axis that counts frames, or rows of results, by the names of those that have one.
+        macs_before, macs: Multiply-accumulates of the convolutions of a whole window, and of a run.
+    """
+
+    num_frames: int
+    num_new: int
+    num_runs_before: int
+    is_padded: bool
+    input_axes: Mapping[str, int]
+    output_axes: Mapping[str, int]
+    macs_before: int
+    macs: int
+
+    @property
+    def text(self) -> str:
+        """What a run takes, what it costs of a whole window, and when results count."""
+        share = f", {self.macs} of {self.macs_before} multiply-accumulates" if self.macs_before else ""
+        after = f"; results from run {self.num_runs_before + 1} on" if self.num_runs_before else ""
+        return f"{self.num_new} of {self.num_frames} frames a run{share}{after}"
+
+
+@dataclass(frozen=True, slots=True)
 class Module:
     """The unit that passes transform.
 
@@ -93,6 +123,7 @@ class Module:
         sources: Tensors of the model's file by the names of the values, and later buffers, that hold them. The text of
             the IR does not have them.
         narrowed: What the graph lost of its channels; None if nothing. The text of the IR does not have it either.
+        stream: How it runs frame by frame, if it does. Nor does the text have that.
     """
 
     name: str
@@ -107,6 +138,7 @@ class Module:
     numerics: str | None = None
     sources: Mapping[str, SourceTensor] = field(default_factory=lambda: FrozenMapping({}), compare=False)
     narrowed: Narrowed | None = field(default=None, compare=False)
+    stream: Streamed | None = field(default=None, compare=False)
 
     @property
     def main(self) -> PrimFunc:

@@ -12,6 +12,7 @@ from typing import TypeVar, assert_never
 
 from bytewright.base.c_names import unique_name
 from bytewright.diagnostics import InternalError
+from bytewright.ir import prim
 from bytewright.ir.expr import (
     Binary,
     Buffer,
@@ -27,28 +28,6 @@ from bytewright.ir.expr import (
     const,
     select,
 )
-from bytewright.ir.prim import (
-    Allocate,
-    Argument,
-    BufferParameter,
-    Call,
-    ContextArgument,
-    ContextParameter,
-    For,
-    If,
-    Instruction,
-    InstructionCall,
-    Let,
-    LoopKind,
-    Parameter,
-    PrimFunc,
-    Region,
-    ScalarParameter,
-    Seq,
-    Statement,
-    Store,
-    View,
-)
 from bytewright.ir.walk import (
     as_any,
     defined_names,
@@ -60,7 +39,7 @@ from bytewright.ir.walk import (
 
 Indices = tuple[Expr, ...]
 Element = tuple[Buffer, Indices]
-_Node = TypeVar("_Node", bound=Expr | Statement | Region)
+_Node = TypeVar("_Node", bound=Expr | prim.Statement | prim.Region)
 
 
 def _same_expression(expression: Expr) -> Expr:
@@ -75,7 +54,7 @@ def _same_element(buffer: Buffer, indices: Indices) -> Element:
     return buffer, indices
 
 
-def _alone(statement: Statement) -> tuple[Statement, ...]:
+def _alone(statement: prim.Statement) -> tuple[prim.Statement, ...]:
     return (statement,)
 
 
@@ -93,7 +72,7 @@ class Rewriting:
     expression: Callable[[Expr], Expr] = _same_expression
     buffer: Callable[[Buffer], Buffer] = _same_buffer
     element: Callable[[Buffer, Indices], Element] = _same_element
-    statement: Callable[[Statement], tuple[Statement, ...]] = _alone
+    statement: Callable[[prim.Statement], tuple[prim.Statement, ...]] = _alone
 
     @property
     def is_of_statements(self) -> bool:
@@ -149,50 +128,50 @@ def _are_same(before: tuple[object, ...], after: tuple[object, ...]) -> bool:
     return len(before) == len(after) and all(map(is_, before, after))
 
 
-def _element(node: Load | Store | Region, rewriting: Rewriting) -> Element:
+def _element(node: Load | prim.Store | prim.Region, rewriting: Rewriting) -> Element:
     indices = tuple([rewrite_expression(index, rewriting) for index in node.indices])
     return rewriting.element(rewriting.buffer(node.buffer), indices)
 
 
-def rewrite_region(region: Region, rewriting: Rewriting) -> Region:
+def rewrite_region(region: prim.Region, rewriting: Rewriting) -> prim.Region:
     """The region with the rewriting applied to its buffer and indices."""
     if not region.indices:  # a register, or all of a buffer
         buffer, indices = rewriting.element(rewriting.buffer(region.buffer), ())
-        return region if buffer is region.buffer and not indices else Region(buffer, indices)
+        return region if buffer is region.buffer and not indices else prim.Region(buffer, indices)
     buffer, indices = _element(region, rewriting)
     is_same = buffer is region.buffer and _are_same(indices, region.indices)
-    return region if is_same else Region(buffer, indices)
+    return region if is_same else prim.Region(buffer, indices)
 
 
-def rewrite_sequence(sequence: Seq, rewriting: Rewriting) -> Seq:
+def rewrite_sequence(sequence: prim.Seq, rewriting: Rewriting) -> prim.Seq:
     """The sequence with the rewriting applied to every statement in it; itself if none changes."""
-    statements: list[Statement] = []
+    statements: list[prim.Statement] = []
     for statement in sequence.statements:
         statements.extend(rewrite_statement(statement, rewriting))
     if len(statements) == len(sequence.statements) and all(map(is_, statements, sequence.statements)):
         return sequence
-    return Seq(tuple(statements))
+    return prim.Seq(tuple(statements))
 
 
-def folded(sequence: Seq) -> Seq:
+def folded(sequence: prim.Seq) -> prim.Seq:
     """The sequence with constants folded, as they are where code is built."""
     return rewrite_sequence(sequence, Rewriting(expression=lambda expression: expression))
 
 
-def with_blocks(statement: Statement, change: Callable[[Seq], Seq]) -> Statement:
+def with_blocks(statement: prim.Statement, change: Callable[[prim.Seq], prim.Seq]) -> prim.Statement:
     """The statement with what `change` makes of the sequences directly inside it; a `Seq` is its own.
 
     It is the same object if none of them becomes another.
     """
     match statement:
-        case InstructionCall():
+        case prim.InstructionCall():
             return statement
-        case Seq():
+        case prim.Seq():
             return change(statement)
-        case For():
+        case prim.For():
             body = change(statement.body)
             return statement if body is statement.body else replace(statement, body=body)
-        case If():
+        case prim.If():
             then = change(statement.then)
             otherwise = None if statement.otherwise is None else change(statement.otherwise)
             if then is statement.then and otherwise is statement.otherwise:
@@ -202,29 +181,29 @@ def with_blocks(statement: Statement, change: Callable[[Seq], Seq]) -> Statement
             return statement
 
 
-def rewrite_function(function: PrimFunc, rewriting: Rewriting) -> PrimFunc:
+def rewrite_function(function: prim.PrimFunc, rewriting: Rewriting) -> prim.PrimFunc:
     """The function with the rewriting applied to its parameters, and to every statement of its body."""
     parameters = tuple(_rewrite_parameter(parameter, rewriting) for parameter in function.parameters)
     return replace(function, parameters=parameters, body=rewrite_sequence(function.body, rewriting))
 
 
-def _rewrite_parameter(parameter: Parameter, rewriting: Rewriting) -> Parameter:
+def _rewrite_parameter(parameter: prim.Parameter, rewriting: Rewriting) -> prim.Parameter:
     match parameter:
-        case BufferParameter():
+        case prim.BufferParameter():
             return replace(parameter, buffer=rewriting.buffer(parameter.buffer))
-        case ScalarParameter():
+        case prim.ScalarParameter():
             return replace(parameter, variable=_defined(parameter.variable, rewriting))
-        case ContextParameter():
+        case prim.ContextParameter():
             return parameter
         case _:
             assert_never(parameter)
 
 
-def rename_callees(function: PrimFunc, names: Mapping[str, str]) -> PrimFunc:
+def rename_callees(function: prim.PrimFunc, names: Mapping[str, str]) -> prim.PrimFunc:
     """The function with its calls going to the new names; a callee that has none keeps its own."""
 
-    def renamed(statement: Statement) -> tuple[Statement, ...]:
-        if isinstance(statement, Call):
+    def renamed(statement: prim.Statement) -> tuple[prim.Statement, ...]:
+        if isinstance(statement, prim.Call):
             name = names.get(statement.callee, statement.callee)
             return (statement if name == statement.callee else replace(statement, callee=name),)
         return (statement,)
@@ -232,45 +211,45 @@ def rename_callees(function: PrimFunc, names: Mapping[str, str]) -> PrimFunc:
     return with_body(function, rewrite_sequence(function.body, Rewriting(statement=renamed)))
 
 
-def with_body(function: PrimFunc, body: Seq) -> PrimFunc:
+def with_body(function: prim.PrimFunc, body: prim.Seq) -> prim.PrimFunc:
     """The function with another body; itself, and with it all that is remembered of it, if it is the same."""
     return function if body is function.body else replace(function, body=body)
 
 
-def rewrite_statement(statement: Statement, rewriting: Rewriting) -> tuple[Statement, ...]:
+def rewrite_statement(statement: prim.Statement, rewriting: Rewriting) -> tuple[prim.Statement, ...]:
     """The statements that replace one; branches whose condition became constant are resolved."""
-    is_decided = type(statement) is If and isinstance(statement.condition, Const)
+    is_decided = type(statement) is prim.If and isinstance(statement.condition, Const)
     if rewriting.is_of_statements and not is_decided:
         rebuilt = with_blocks(statement, lambda block: rewrite_sequence(block, rewriting))
     else:
         rebuilt = _kept(statement, _rebuild(statement, rewriting))
-    if type(rebuilt) is If and isinstance(rebuilt.condition, Const):
+    if type(rebuilt) is prim.If and isinstance(rebuilt.condition, Const):
         chosen = rebuilt.then if rebuilt.condition.value else rebuilt.otherwise
         return () if chosen is None or not chosen.statements else rewriting.statement(chosen)
     return rewriting.statement(rebuilt)
 
 
-def _rebuild(statement: Statement, rewriting: Rewriting) -> Statement:
+def _rebuild(statement: prim.Statement, rewriting: Rewriting) -> prim.Statement:
     def inside(expression: Expr) -> Expr:
         return rewrite_expression(expression, rewriting)
 
     match statement:
-        case InstructionCall():
+        case prim.InstructionCall():
             arguments = tuple(
                 [
-                    rewrite_region(item, rewriting) if isinstance(item, Region) else inside(item)
+                    rewrite_region(item, rewriting) if isinstance(item, prim.Region) else inside(item)
                     for item in statement.arguments
                 ]
             )
             is_same = _are_same(arguments, statement.arguments)
             return statement if is_same else instruction_call(statement.instruction, arguments)
-        case Seq():
+        case prim.Seq():
             return rewrite_sequence(statement, rewriting)
-        case For():
+        case prim.For():
             body = rewrite_sequence(statement.body, rewriting)
             variable = _defined(statement.variable, rewriting)
             private = tuple(map(rewriting.buffer, statement.private))
-            return For(
+            return prim.For(
                 variable,
                 inside(statement.begin),
                 inside(statement.end),
@@ -279,54 +258,54 @@ def _rebuild(statement: Statement, rewriting: Rewriting) -> Statement:
                 private,
                 statement.note,
             )
-        case Allocate():
+        case prim.Allocate():
             buffer = rewriting.buffer(statement.buffer)
             return statement if buffer is statement.buffer else replace(statement, buffer=buffer)
-        case View():
+        case prim.View():
             return _rebuild_view(statement, rewriting)
-        case Store():
-            return Store(*_element(statement, rewriting), inside(statement.value))
-        case If():
+        case prim.Store():
+            return prim.Store(*_element(statement, rewriting), inside(statement.value))
+        case prim.If():
             return _rebuild_if(statement, rewriting)
-        case Let():
-            return Let(_defined(statement.variable, rewriting), inside(statement.value))
-        case Call():
+        case prim.Let():
+            return prim.Let(_defined(statement.variable, rewriting), inside(statement.value))
+        case prim.Call():
             given = tuple([_rewrite_argument(item, rewriting) for item in statement.arguments])
             return statement if _are_same(given, statement.arguments) else replace(statement, arguments=given)
         case _:
             assert_never(statement)
 
 
-def _rewrite_argument(argument: Argument, rewriting: Rewriting) -> Argument:
+def _rewrite_argument(argument: prim.Argument, rewriting: Rewriting) -> prim.Argument:
     match argument:
-        case Region():
+        case prim.Region():
             return rewrite_region(argument, rewriting)
-        case ContextArgument():
+        case prim.ContextArgument():
             return argument
         case _:
             return rewrite_expression(argument, rewriting)
 
 
-def _rebuild_if(statement: If, rewriting: Rewriting) -> If:
+def _rebuild_if(statement: prim.If, rewriting: Rewriting) -> prim.If:
     condition = rewrite_expression(statement.condition, rewriting)
     if isinstance(condition, Const):  # what never runs need not make sense
         chosen = statement.then if condition.value else statement.otherwise
-        body = Seq(()) if chosen is None else rewrite_sequence(chosen, rewriting)
-        return If(Const(1, condition.dtype), body)
+        body = prim.Seq(()) if chosen is None else rewrite_sequence(chosen, rewriting)
+        return prim.If(Const(1, condition.dtype), body)
     then = rewrite_sequence(statement.then, rewriting)
     otherwise = None if statement.otherwise is None else rewrite_sequence(statement.otherwise, rewriting)
-    return If(condition, then, otherwise)
+    return prim.If(condition, then, otherwise)
 
 
-def _rebuild_view(statement: View, rewriting: Rewriting) -> View:
+def _rebuild_view(statement: prim.View, rewriting: Rewriting) -> prim.View:
     buffer = rewriting.buffer(statement.buffer)
     if statement.condition is None or statement.otherwise is None:
-        return View(buffer, rewrite_region(statement.source, rewriting))
+        return prim.View(buffer, rewrite_region(statement.source, rewriting))
     condition = rewrite_expression(statement.condition, rewriting)
     if isinstance(condition, Const):
         chosen = statement.source if condition.value else statement.otherwise
-        return View(buffer, rewrite_region(chosen, rewriting))
-    return View(
+        return prim.View(buffer, rewrite_region(chosen, rewriting))
+    return prim.View(
         buffer,
         rewrite_region(statement.source, rewriting),
         condition,
@@ -362,18 +341,18 @@ def substitute_expression(
 
 
 def substitute(
-    sequence: Seq, variables: Mapping[Var, Expr], buffers: Mapping[Buffer, Buffer] | None = None
-) -> Seq:
+    sequence: prim.Seq, variables: Mapping[Var, Expr], buffers: Mapping[Buffer, Buffer] | None = None
+) -> prim.Seq:
     """The sequence with variables and buffers replaced, at their definitions too (by a `Var` only)."""
     return rewrite_sequence(sequence, _substitution(variables, buffers or {}))
 
 
-def substitute_in_function(function: PrimFunc, buffers: Mapping[Buffer, Buffer]) -> PrimFunc:
+def substitute_in_function(function: prim.PrimFunc, buffers: Mapping[Buffer, Buffer]) -> prim.PrimFunc:
     """The function with buffers replaced in parameters and body."""
     return rewrite_function(function, _substitution({}, buffers))
 
 
-def expand_unrolled(sequence: Seq, taken: Iterable[str] = ()) -> Seq:
+def expand_unrolled(sequence: prim.Seq, taken: Iterable[str] = ()) -> prim.Seq:
     """Replaces every loop of kind UNROLLED by copies of its body, one per iteration.
 
     Names defined in the body get the iteration as a suffix, so that they stay unique in the function; a copy that
@@ -390,29 +369,29 @@ def expand_unrolled(sequence: Seq, taken: Iterable[str] = ()) -> Seq:
     for statement in walk_statements(sequence):
         names.update(defined_names(statement))
 
-    def expand(statement: Statement) -> tuple[Statement, ...]:
-        if not isinstance(statement, For) or statement.kind is not LoopKind.UNROLLED:
+    def expand(statement: prim.Statement) -> tuple[prim.Statement, ...]:
+        if not isinstance(statement, prim.For) or statement.kind is not prim.LoopKind.UNROLLED:
             return (statement,)
         return _copies(statement, names)
 
     return rewrite_sequence(sequence, Rewriting(statement=expand))
 
 
-def _copies(loop: For, names: set[str]) -> tuple[Statement, ...]:
+def _copies(loop: prim.For, names: set[str]) -> tuple[prim.Statement, ...]:
     if not isinstance(loop.begin, Const) or not isinstance(loop.end, Const):
         raise InternalError(f"unrolled loop over '{loop.variable.name}' has a bound that is not constant")
     inside = [s for s in walk_statements(loop.body) if defined_names(s)]
-    has_own_names = any(isinstance(s, Let | Allocate | View) for s in loop.body.statements)
-    copies: list[Statement] = []
+    has_own_names = any(isinstance(s, prim.Let | prim.Allocate | prim.View) for s in loop.body.statements)
+    copies: list[prim.Statement] = []
     for number in range(int(loop.begin.value), int(loop.end.value)):
         variables: dict[Var, Expr] = {loop.variable: const(number, loop.variable.dtype)}
         buffers: dict[Buffer, Buffer] = {}
         suffix = str(number).replace("-", "m")
         for statement in inside:
-            if isinstance(statement, For | Let):
+            if isinstance(statement, prim.For | prim.Let):
                 name = unique_name(f"{statement.variable.name}_{suffix}", names)
                 variables[statement.variable] = replace(statement.variable, name=name)
-            elif isinstance(statement, Allocate | View):
+            elif isinstance(statement, prim.Allocate | prim.View):
                 name = unique_name(f"{statement.buffer.name}_{suffix}", names)
                 buffers[statement.buffer] = replace(statement.buffer, name=name)
         copy = substitute(loop.body, variables, buffers)
@@ -420,7 +399,9 @@ def _copies(loop: For, names: set[str]) -> tuple[Statement, ...]:
     return tuple(copies)
 
 
-def instruction_call(instruction: Instruction, arguments: Sequence[Region | Expr]) -> InstructionCall:
+def instruction_call(
+    instruction: prim.Instruction, arguments: Sequence[prim.Region | Expr]
+) -> prim.InstructionCall:
     """A call of an instruction.
 
     Args:
@@ -431,15 +412,15 @@ def instruction_call(instruction: Instruction, arguments: Sequence[Region | Expr
     Raises:
         InternalError: An argument is not of the parameter's kind or type.
     """
-    regions: dict[str, Region] = {}
+    regions: dict[str, prim.Region] = {}
     scalars: dict[str, Expr] = {}
     if len(arguments) != len(instruction.parameters):
         raise InternalError(f"'{instruction.name}' takes {len(instruction.parameters)} arguments")
     for parameter, argument in zip(instruction.parameters, arguments, strict=True):
         match parameter, argument:
-            case BufferParameter(), Region() if parameter.buffer.dtype is argument.buffer.dtype:
+            case prim.BufferParameter(), prim.Region() if parameter.buffer.dtype is argument.buffer.dtype:
                 regions[parameter.name] = argument
-            case ScalarParameter(), Expr() if parameter.variable.dtype is argument.dtype:
+            case prim.ScalarParameter(), Expr() if parameter.variable.dtype is argument.dtype:
                 scalars[parameter.name] = argument
             case _:
                 raise InternalError(f"'{instruction.name}' cannot be given this for '{parameter.name}'")
@@ -450,12 +431,14 @@ def instruction_call(instruction: Instruction, arguments: Sequence[Region | Expr
     written = [regions[name].buffer for name in stored if name in regions]
     touches_memory = any(not buffer.register for buffer in (*read, *written))
     expand = partial(_meaning, instruction, regions, scalars)
-    return InstructionCall(instruction, tuple(arguments), expand, tuple(read), tuple(written), touches_memory)
+    return prim.InstructionCall(
+        instruction, tuple(arguments), expand, tuple(read), tuple(written), touches_memory
+    )
 
 
 def _meaning(
-    instruction: Instruction, regions: Mapping[str, Region], scalars: Mapping[str, Expr]
-) -> tuple[Statement, ...]:
+    instruction: prim.Instruction, regions: Mapping[str, prim.Region], scalars: Mapping[str, Expr]
+) -> tuple[prim.Statement, ...]:
     """The statements of an instruction that is given these."""
     own = _own_names(instruction)
 
@@ -479,14 +462,14 @@ def _meaning(
     return rewrite_sequence(instruction.body, Rewriting(expression, buffer, element)).statements
 
 
-def _loads_in(argument: Region | Expr) -> Iterator[Load]:
-    for expression in argument.indices if isinstance(argument, Region) else (argument,):
+def _loads_in(argument: prim.Region | Expr) -> Iterator[Load]:
+    for expression in argument.indices if isinstance(argument, prim.Region) else (argument,):
         if not isinstance(expression, Const | Var):
             yield from (node for node in walk_expression(expression) if isinstance(node, Load))
 
 
 @lru_cache(maxsize=1 << 12)
-def _touched_names(instruction: Instruction) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _touched_names(instruction: prim.Instruction) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The names of what a body loads from, and of what it stores to."""
     statements = tuple(walk_statements(instruction.body))
     loaded = (buffer.name for statement in statements for buffer in loaded_buffers(statement))
@@ -495,7 +478,7 @@ def _touched_names(instruction: Instruction) -> tuple[tuple[str, ...], tuple[str
 
 
 @lru_cache(maxsize=1 << 12)
-def _own_names(instruction: Instruction) -> Mapping[str, str]:
+def _own_names(instruction: prim.Instruction) -> Mapping[str, str]:
     """What a body defines, under names that no kernel has: those of the arguments mean what they mean outside."""
     names = (name for statement in walk_statements(instruction.body) for name in defined_names(statement))
     front = f"{instruction.name}."

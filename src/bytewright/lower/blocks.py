@@ -174,14 +174,15 @@ def _body(function: ir.Function, fused: FusedGraph, names: set[str]) -> Body:
     parameters = [value.name for value in function.parameters]
     sources = [fused.root(name) for name in function.results]
     changed = [number for number, name in enumerate(parameters) if sources[number] != name]
-    last_read, written_at = _positions(fused)
+    last_read, written_at, updated = _positions(fused)
     copied = {number: sources[number] for number in changed}
     num_needed = Counter(copied.values())
     written: dict[int, str] = {}
     claimed: set[str] = set()
     for number in changed:
         source, own = sources[number], parameters[number]
-        is_last = last_read.get(own, -1) < written_at.get(source, -1)
+        end = last_read.get(own, -1) - (updated.get(source) == own)
+        is_last = end < written_at.get(source, -1)
         if is_last and not num_needed[own] and source not in claimed:
             written[number] = source
             claimed.add(source)
@@ -191,15 +192,20 @@ def _body(function: ir.Function, fused: FusedGraph, names: set[str]) -> Body:
     return Body(carried, _moves(copied, parameters, names))
 
 
-def _positions(fused: FusedGraph) -> tuple[dict[str, int], dict[str, int]]:
-    """The last kernel that reads each tensor, and the one that writes it."""
+def _positions(fused: FusedGraph) -> tuple[dict[str, int], dict[str, int], dict[str, str]]:
+    """The last kernel that reads each tensor, the one that writes it, and the tensor in whose place it is made."""
     last_read: dict[str, int] = {}
     written_at: dict[str, int] = {}
+    updated: dict[str, str] = {}
     for position, group in enumerate(fused.groups):
         for node in group.nodes:
             last_read.update((fused.root(name), position) for name in node.inputs)
+            roots = [fused.root(name) for name in node.inputs]
+            operand = node.operation.updates
+            if operand is not None and roots.count(roots[operand]) == 1:
+                updated[node.outputs[0].name] = roots[operand]
         written_at.update((value.name, position) for value in group.nodes[-1].outputs)
-    return last_read, written_at
+    return last_read, written_at, updated
 
 
 def _moves(copied: Mapping[int, str], parameters: list[str], names: set[str]) -> tuple[Move, ...]:

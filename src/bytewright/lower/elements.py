@@ -38,74 +38,19 @@ from bytewright.ir.scalar_functions import (
     WRAPPING_MULTIPLY,
     WRAPPING_SUBTRACT,
 )
-from bytewright.lower.interpolate import entry_and_rise, interpolated_at
+from bytewright.lower.interpolate import interpolated_at, sigmoid_by_table
 from bytewright.lower.point import Point
 from bytewright.lower.requantise import float_rescaled, real_rescaled, rescaled
 from bytewright.lower.rescale import double_round, fixed_scale
 from bytewright.lower.scalar import Scalar, clamped, computed_on, in_32_bits, require_fits, require_i32
 from bytewright.lower.sigmoid import sigmoid
+from bytewright.ops import elementwise, float_functions
 from bytewright.ops.arithmetic.division import LARGEST_SHIFT
 from bytewright.ops.arithmetic.division import headrooms as headrooms_of_bytes
 from bytewright.ops.arithmetic.division import reciprocals as reciprocals_of_bytes
-from bytewright.ops.arithmetic.interpolation import (
-    LOGISTIC_MOST,
-    SIGMOID_BITS,
-    SIGMOID_ENTRIES,
-    SIGMOID_MIDDLE,
-    lines_wrap,
-    sigmoid_table,
-)
+from bytewright.ops.arithmetic.interpolation import lines_wrap
 from bytewright.ops.cast import TflCast
 from bytewright.ops.dynamic_quantization import TflDynamicQuantize, TflDynamicScale, TflDynamicZeroPoint
-from bytewright.ops.elementwise import (
-    Add,
-    Clamp,
-    Equal,
-    Greater,
-    GreaterEqual,
-    IntDiv,
-    LogicalAnd,
-    LogicalNot,
-    LogicalOr,
-    Maximum,
-    Minimum,
-    Mul,
-    Pow,
-    Recentre,
-    Select,
-    Sub,
-    Table,
-    TflDequantize,
-    TflDiv,
-    TflFloorDiv,
-    TflFloorMod,
-    TflIntegerDiv,
-    TflPrelu,
-    TflQuantize,
-    WrappingAdd,
-    WrappingMul,
-    WrappingSub,
-)
-from bytewright.ops.float_functions import (
-    Abs,
-    Ceil,
-    Cos,
-    Exp,
-    Floor,
-    Log,
-    Negate,
-    Rsqrt,
-    Sigmoid,
-    Sin,
-    Tanh,
-    TflElu,
-    TflGelu,
-    TflHardSwish,
-    TflLeakyRelu,
-    TflRound,
-    TflSign,
-    TflSqrt,
-)
 from bytewright.ops.interpolation import Interpolate, TflSigmoid16
 from bytewright.ops.rescale import Rescale, TflFloatRescale, TflRealRescale
 
@@ -200,14 +145,14 @@ def _unbounded(compute: Callable[[Any, Any], Any]) -> ElementRule:
     return ElementRule(write, num_operands=2)
 
 
-def _select(at: Point, operation: Select) -> Scalar:
+def _select(at: Point, operation: elementwise.Select) -> Scalar:
     del operation
     condition, first, second = at.operands
     low, high = min(first.low, second.low), max(first.high, second.high)
     return Scalar(ir.select(condition.expr, first.expr, second.expr), low, high)
 
 
-def _clamp(at: Point, operation: Clamp) -> Scalar:
+def _clamp(at: Point, operation: elementwise.Clamp) -> Scalar:
     low, high = operation.minimum, operation.maximum
     if not at.is_float:
         return clamped(at.operands[0], int(low), int(high))
@@ -216,7 +161,7 @@ def _clamp(at: Point, operation: Clamp) -> Scalar:
     return Scalar(ir.minimum(lower, high) if high < float("inf") else lower)
 
 
-def _table(at: Point, operation: Table) -> Scalar:
+def _table(at: Point, operation: elementwise.Table) -> Scalar:
     del operation
     table = at.array(1)
     place = at.operands[0].expr + -ir.DType.I8.bounds[0]
@@ -224,12 +169,12 @@ def _table(at: Point, operation: Table) -> Scalar:
     return Scalar(ir.cast(entry, I32), int(table.min()), int(table.max()))
 
 
-def _recentred(at: Point, operation: Recentre) -> Scalar:
+def _recentred(at: Point, operation: elementwise.Recentre) -> Scalar:
     x, offset = at.operands[0], operation.offset
     return Scalar(x.expr + offset, x.low + offset, x.high + offset)
 
 
-def _sigmoid(at: Point, operation: Sigmoid) -> Scalar:
+def _sigmoid(at: Point, operation: float_functions.Sigmoid) -> Scalar:
     """1 / (1 + exp(-x)) with an exponential that never overflows; below -9 it is exp(x) itself, as in LiteRT."""
     del operation
     bound = at.body.let("value", at.operands[0].expr)
@@ -237,13 +182,13 @@ def _sigmoid(at: Point, operation: Sigmoid) -> Scalar:
     return Scalar(ir.select(bound < LOGISTIC_IS_EXP_BELOW, decay, quotient))
 
 
-def _elu(at: Point, operation: TflElu) -> Scalar:
+def _elu(at: Point, operation: float_functions.TflElu) -> Scalar:
     del operation
     bound = at.body.let("value", at.operands[0].expr)
     return Scalar(ir.select(bound < 0.0, EXPM1(bound), bound))
 
 
-def _gelu(at: Point, operation: TflGelu) -> Scalar:
+def _gelu(at: Point, operation: float_functions.TflGelu) -> Scalar:
     bound = at.body.let("value", at.operands[0].expr)
     half = bound * 0.5
     if not operation.is_approximate:
@@ -252,7 +197,7 @@ def _gelu(at: Point, operation: TflGelu) -> Scalar:
     return Scalar(half * (TANH((bound + cube) * _SQRT_2_OVER_PI) + 1.0))
 
 
-def _sign(at: Point, operation: TflSign) -> Scalar:
+def _sign(at: Point, operation: float_functions.TflSign) -> Scalar:
     """What is not a number stays so, and zero keeps its sign."""
     del operation
     bound = at.body.let("value", at.operands[0].expr)
@@ -260,18 +205,18 @@ def _sign(at: Point, operation: TflSign) -> Scalar:
     return Scalar(ir.select(bound > 0.0, one, ir.select(bound < 0.0, minus_one, bound)))
 
 
-def _hard_swish(at: Point, operation: TflHardSwish) -> Scalar:
+def _hard_swish(at: Point, operation: float_functions.TflHardSwish) -> Scalar:
     del operation
     bound = at.body.let("value", at.operands[0].expr)
     return Scalar(bound * ir.clamp(bound + 3.0, 0.0, 6.0) * float(np.float32(1 / 6)))
 
 
-def _leaky_relu(at: Point, operation: TflLeakyRelu) -> Scalar:
+def _leaky_relu(at: Point, operation: float_functions.TflLeakyRelu) -> Scalar:
     bound = at.body.let("value", at.operands[0].expr)
     return Scalar(ir.select(bound > 0.0, bound, bound * float(np.float32(operation.alpha))))
 
 
-def _prelu(at: Point, operation: TflPrelu) -> Scalar:
+def _prelu(at: Point, operation: elementwise.TflPrelu) -> Scalar:
     """Of i8, the sum of two terms of which one is zero."""
     value, slope = at.operands
     bound = at.body.let("value", value.expr)
@@ -296,7 +241,7 @@ def _prelu(at: Point, operation: TflPrelu) -> Scalar:
     return clamped(Scalar(total, ends[0] + zero_point, ends[1] + zero_point), *result.bounds)
 
 
-def _integer_div(at: Point, operation: TflIntegerDiv) -> Scalar:
+def _integer_div(at: Point, operation: elementwise.TflIntegerDiv) -> Scalar:
     """By tables of reciprocals and of leading sign bits, in 64 bits: a numerator gains up to 31."""
     x, y = (operand.expr for operand in at.operands)
     numerator = at.body.let("numerator", x - operation.first_zero_point)
@@ -333,13 +278,13 @@ def _divided(at: Point) -> tuple[ir.Expr, ir.Expr]:
     return at.body.let("dividend", limited), divisor
 
 
-def _int_div(at: Point, operation: IntDiv) -> Scalar:
+def _int_div(at: Point, operation: elementwise.IntDiv) -> Scalar:
     del operation
     dividend, divisor = _divided(at)
     return Scalar(dividend // divisor, *dividend.dtype.bounds)
 
 
-def _floor_div(at: Point, operation: TflFloorDiv) -> Scalar:
+def _floor_div(at: Point, operation: elementwise.TflFloorDiv) -> Scalar:
     first, second = at.operands
     if at.is_float:
         return Scalar(FLOOR_QUOTIENT(first.expr, second.expr))
@@ -353,7 +298,7 @@ def _floor_div(at: Point, operation: TflFloorDiv) -> Scalar:
     return Scalar(quotient - ir.select(is_below, one, zero), -max(-low, high), max(-low, high))
 
 
-def _floor_mod(at: Point, operation: TflFloorMod) -> Scalar:
+def _floor_mod(at: Point, operation: elementwise.TflFloorMod) -> Scalar:
     first, second = at.operands
     if at.is_float:
         return Scalar(FLOOR_REMAINDER(first.expr, second.expr))
@@ -364,7 +309,7 @@ def _floor_mod(at: Point, operation: TflFloorMod) -> Scalar:
     return Scalar(rest + ir.select(is_turned, divisor, ir.const(0, divisor.dtype)), second.low, second.high)
 
 
-def _quantized(at: Point, operation: TflQuantize) -> Scalar:
+def _quantized(at: Point, operation: elementwise.TflQuantize) -> Scalar:
     """roundf(x / scale) + zero point, saturated in float first so that the conversion is defined.
 
     The bound is the first operand of the maximum, which is what is left where the other is not a number.
@@ -386,21 +331,9 @@ def _interpolated(at: Point, operation: Interpolate) -> Scalar:
 
 
 def _sigmoid16(at: Point, operation: TflSigmoid16) -> Scalar:
-    """By magnitude, since the table is of what is above zero; beyond it is its last entry."""
-    half, bits = (1 << operation.shift) >> 1, SIGMOID_BITS[operation.is_tanh]
-    scaled = at.body.let("scaled", (at.operands[0].expr * operation.multiplier + half) >> operation.shift)
-    magnitude = at.body.let("magnitude", ir.maximum(scaled, 0 - scaled))
-    place = at.body.let("place", ir.minimum(magnitude >> bits, SIGMOID_ENTRIES - 2))
-    first, rise = entry_and_rise(at.body, at.kernel.constant("sigmoid", sigmoid_table(), I16), place)
-    part = magnitude & ((1 << bits) - 1)
-    risen = at.body.let("risen", (first + SIGMOID_MIDDLE) * (1 << bits) + part * rise)
-    if operation.is_tanh:
-        return Scalar(
-            ir.select(scaled >= 0, risen - (1 << 23) + (1 << 7), (1 << 23) - risen + (1 << 7) - 1) >> 8,
-            *I16.bounds,
-        )
-    risen = at.body.let("limited", ir.minimum(risen, LOGISTIC_MOST))
-    return Scalar(ir.select(scaled >= 0, risen + 512, (1 << 25) - risen + 511) >> 10, 0, I16.bounds[1])
+    scale = operation.multiplier, operation.shift
+    value = sigmoid_by_table(at.kernel, at.operands[0].expr, scale, is_tanh=operation.is_tanh)
+    return Scalar(value, I16.bounds[0] if operation.is_tanh else 0, I16.bounds[1])
 
 
 def _zero_point(at: Point, operation: TflDynamicZeroPoint) -> Scalar:
@@ -421,7 +354,7 @@ def _quantized_dynamically(at: Point, operation: TflDynamicQuantize) -> Scalar:
     return Scalar(ir.cast(limited, I32) + zero_point.expr, *ir.DType.I8.bounds)
 
 
-def _dequantized(at: Point, operation: TflDequantize) -> Scalar:
+def _dequantized(at: Point, operation: elementwise.TflDequantize) -> Scalar:
     return Scalar(ir.cast(at.operands[0].expr - operation.zero_point, F32) * operation.scale)
 
 
@@ -460,58 +393,58 @@ def _truncated(at: Point, x: ir.Expr, operation: TflCast) -> ir.Expr:
 
 
 ELEMENTS: dict[type[ir.Operation], ElementRule] = {
-    Abs: _of_one(ABS),
-    Add: _of_two(operator.add),
-    Ceil: _of_one(CEIL),
-    Clamp: ElementRule(_clamp),
-    Cos: _of_one(COS),
-    Equal: _unbounded(equal),
-    Exp: _of_one(EXP),
-    Floor: _of_one(FLOOR),
-    Greater: _unbounded(operator.gt),
-    GreaterEqual: _unbounded(operator.ge),
+    float_functions.Abs: _of_one(ABS),
+    elementwise.Add: _of_two(operator.add),
+    float_functions.Ceil: _of_one(CEIL),
+    elementwise.Clamp: ElementRule(_clamp),
+    float_functions.Cos: _of_one(COS),
+    elementwise.Equal: _unbounded(equal),
+    float_functions.Exp: _of_one(EXP),
+    float_functions.Floor: _of_one(FLOOR),
+    elementwise.Greater: _unbounded(operator.gt),
+    elementwise.GreaterEqual: _unbounded(operator.ge),
     Interpolate: ElementRule(_interpolated),
-    Log: _of_one(LOG),
-    IntDiv: ElementRule(_int_div, num_operands=2),
-    LogicalAnd: _unbounded(both),
-    LogicalNot: _of_one(lambda x: equal(x, ir.FALSE)),
-    LogicalOr: _unbounded(either),
-    Maximum: _extremum(_maximum),
-    Minimum: _extremum(_minimum),
-    Mul: _of_two(operator.mul),
-    Negate: _of_one(lambda x: x * -1.0),
-    Pow: _unbounded(POW),
-    Recentre: ElementRule(_recentred),
+    float_functions.Log: _of_one(LOG),
+    elementwise.IntDiv: ElementRule(_int_div, num_operands=2),
+    elementwise.LogicalAnd: _unbounded(both),
+    elementwise.LogicalNot: _of_one(lambda x: equal(x, ir.FALSE)),
+    elementwise.LogicalOr: _unbounded(either),
+    elementwise.Maximum: _extremum(_maximum),
+    elementwise.Minimum: _extremum(_minimum),
+    elementwise.Mul: _of_two(operator.mul),
+    float_functions.Negate: _of_one(lambda x: x * -1.0),
+    elementwise.Pow: _unbounded(POW),
+    elementwise.Recentre: ElementRule(_recentred),
     Rescale: ElementRule(rescaled, is_by_channel=True),
-    Rsqrt: _of_one(lambda x: ir.const(1.0, F32) / SQRT(x)),
-    Select: ElementRule(_select, num_operands=3),
-    Sigmoid: ElementRule(_sigmoid),
-    Sin: _of_one(SIN),
-    Sub: _of_two(operator.sub),
-    Table: ElementRule(_table),
-    Tanh: _of_one(TANH),
+    float_functions.Rsqrt: _of_one(lambda x: ir.const(1.0, F32) / SQRT(x)),
+    elementwise.Select: ElementRule(_select, num_operands=3),
+    float_functions.Sigmoid: ElementRule(_sigmoid),
+    float_functions.Sin: _of_one(SIN),
+    elementwise.Sub: _of_two(operator.sub),
+    elementwise.Table: ElementRule(_table),
+    float_functions.Tanh: _of_one(TANH),
     TflCast: ElementRule(_cast),
-    TflDequantize: ElementRule(_dequantized),
-    TflDiv: _unbounded(operator.truediv),
+    elementwise.TflDequantize: ElementRule(_dequantized),
+    elementwise.TflDiv: _unbounded(operator.truediv),
     TflDynamicQuantize: ElementRule(_quantized_dynamically, num_operands=2),
     TflDynamicScale: _unbounded(DYNAMIC_SCALE),
     TflDynamicZeroPoint: ElementRule(_zero_point, num_operands=2),
-    TflElu: ElementRule(_elu),
-    TflFloorDiv: ElementRule(_floor_div, num_operands=2),
-    TflFloorMod: ElementRule(_floor_mod, num_operands=2),
+    float_functions.TflElu: ElementRule(_elu),
+    elementwise.TflFloorDiv: ElementRule(_floor_div, num_operands=2),
+    elementwise.TflFloorMod: ElementRule(_floor_mod, num_operands=2),
     TflFloatRescale: ElementRule(float_rescaled),
-    TflGelu: ElementRule(_gelu),
-    TflHardSwish: ElementRule(_hard_swish),
-    TflIntegerDiv: ElementRule(_integer_div, num_operands=2),
-    TflLeakyRelu: ElementRule(_leaky_relu),
-    TflPrelu: ElementRule(_prelu, num_operands=2),
-    TflQuantize: ElementRule(_quantized),
+    float_functions.TflGelu: ElementRule(_gelu),
+    float_functions.TflHardSwish: ElementRule(_hard_swish),
+    elementwise.TflIntegerDiv: ElementRule(_integer_div, num_operands=2),
+    float_functions.TflLeakyRelu: ElementRule(_leaky_relu),
+    elementwise.TflPrelu: ElementRule(_prelu, num_operands=2),
+    elementwise.TflQuantize: ElementRule(_quantized),
     TflRealRescale: ElementRule(real_rescaled, is_by_channel=True),
-    TflRound: _of_one(RINT),
+    float_functions.TflRound: _of_one(RINT),
     TflSigmoid16: ElementRule(_sigmoid16),
-    TflSign: ElementRule(_sign),
-    TflSqrt: _of_one(SQRT),
-    WrappingAdd: _wrapping(operator.add, WRAPPING_ADD),
-    WrappingMul: _wrapping(operator.mul, WRAPPING_MULTIPLY),
-    WrappingSub: _wrapping(operator.sub, WRAPPING_SUBTRACT),
+    float_functions.TflSign: ElementRule(_sign),
+    float_functions.TflSqrt: _of_one(SQRT),
+    elementwise.WrappingAdd: _wrapping(operator.add, WRAPPING_ADD),
+    elementwise.WrappingMul: _wrapping(operator.mul, WRAPPING_MULTIPLY),
+    elementwise.WrappingSub: _wrapping(operator.sub, WRAPPING_SUBTRACT),
 }

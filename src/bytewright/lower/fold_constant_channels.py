@@ -14,12 +14,12 @@ from dataclasses import replace
 from bytewright import ir
 from bytewright.base.frozen_mapping import FrozenMapping
 from bytewright.graph.bound.function import BoundValues
+from bytewright.graph.work import work_of
 from bytewright.lower.channels.known import known_channels
 from bytewright.lower.channels.links import Links, links_of
 from bytewright.lower.channels.narrow import Constants, Narrowing
 from bytewright.lower.channels.removable import Operators, removed_channels
 from bytewright.lower.channels.weighted import Weighted, weighted_of
-from bytewright.lower.channels.work import work_of
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d
 from bytewright.target.model import Target
 

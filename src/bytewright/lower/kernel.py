@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -113,6 +113,13 @@ class KernelBuilder:
         parameter = self._parameter("output", type_.shape, type_.dtype, ir.Access.WRITE)
         self._outputs.append((parameter, TensorArgument(name)))
         return parameter.buffer
+
+    def updated(self, output: ir.Buffer) -> ir.Buffer:
+        """The parameter of a result, which the kernel finds as another kernel left it."""
+        position = next(i for i, (p, _) in enumerate(self._outputs) if p.buffer == output)
+        parameter, argument = self._outputs[position]
+        self._outputs[position] = (replace(parameter, access=ir.Access.READ_WRITE), argument)
+        return output
 
     def constant(
         self, hint: str, values: NDArray[np.generic], dtype: ir.DType, alignment: int = 1

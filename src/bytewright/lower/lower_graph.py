@@ -287,6 +287,8 @@ class _Lowering:
         for value in group.outputs:
             if value.name not in self.parts:
                 self._own_buffer(value)
+        if group.anchor is not None and group.anchor.operation.updates is not None:
+            self._begin_update(group.anchor, group.anchor.operation.updates)
         with self.collector.catch():
             kernel = self._lower_group(group)
             self.kernels.append(kernel.function)
@@ -299,6 +301,12 @@ class _Lowering:
                 touched_by=kernel.touched_by,
                 where=kernel.function.where,
             )
+
+    def _begin_update(self, node: ir.Node, operand: int) -> None:
+        """What a kernel changes in its place is copied to where the result is, unless it is there."""
+        source, value = node.inputs[operand], node.outputs[0]
+        if self.buffers.get(self._root(source)) is not self.buffers[value.name]:
+            self._copy(source, value, "before", node.where)
 
     def _note_constants(
         self, group: Group, kernel: LoweredKernel, arguments: list[ir.Region | ir.Expr]
@@ -491,11 +499,12 @@ class _Lowering:
 
 
 def _operator(node: ir.Node) -> str:
-    """What a step says of a node that it carries out; of a copy, whom it is made for."""
+    """What a step says of a node that it carries out; of a copy, or what is kept, whom it is made for."""
     operator, name = node.where.operator, node.operation.name
     if operator is None:
         return name
-    return f"{name} for {operator}" if isinstance(node.operation, ir.CopyOperation) else operator
+    is_for = isinstance(node.operation, ir.CopyOperation) or node.operation.updates is not None
+    return f"{name} for {operator}" if is_for else operator
 
 
 def _parameter(name: str, type_: ir.TensorType, access: ir.Access) -> ir.BufferParameter:

@@ -139,6 +139,33 @@ class Concat(ir.Operation):
 
 
 @dataclass(frozen=True, slots=True)
+class ShiftIn(ir.Operation):
+    """kept, new -> of both, one after the other along an axis, the last so many as were kept.
+
+    The kernel changes what was kept in its place.
+    """
+
+    name: ClassVar[str] = "shift_in"
+    operand_names: ClassVar[tuple[str, ...]] = ("kept", "new")
+    updates: ClassVar[int | None] = 0
+    axis: int
+
+    def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
+        """The first operand's type."""
+        require_count(inputs, 2)
+        (both,) = Concat(self.axis).infer(inputs)
+        kept, new = (operand.fixed_shape[self.axis] for operand in inputs)
+        require(new <= kept, f"{new} are shifted in where {kept} are kept")
+        return (ir.TensorType(inputs[0].shape, both.dtype),)
+
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
+        """Exact."""
+        both = np.concatenate(inputs, axis=self.axis)
+        gone = inputs[1].shape[self.axis]
+        return (np.array(np.split(both, [gone], axis=self.axis)[1], order="C"),)
+
+
+@dataclass(frozen=True, slots=True)
 class Slice(ir.Operation):
     """Element i of the result, along each axis, is element start + i * stride of the operand.
 
@@ -254,7 +281,7 @@ class Gather(ir.Operation):
         return (np.array(taken).reshape((*batch, *taken[0].shape)),)
 
 
-OPERATIONS = (Concat, Gather, Identity, Pad, Reshape, Slice, Tile, Transpose)
+OPERATIONS = (Concat, Gather, Identity, Pad, Reshape, ShiftIn, Slice, Tile, Transpose)
 
 
 def reshaped(function: ir.Function) -> dict[str, str]:

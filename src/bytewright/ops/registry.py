@@ -24,25 +24,24 @@ from bytewright.ops import (
 
 OPERATIONS: dict[str, type[ir.Operation]] = {
     operation.name: operation
-    for module in (
-        cast,
-        control,
-        convolution,
-        data,
-        detection,
-        dynamic_quantization,
-        elementwise,
-        ethos_u,
-        float_functions,
-        lstm,
-        interpolation,
-        matmul,
-        placement,
-        places,
-        pooling,
-        rescale,
-        resize,
-        softmax,
+    for operation in (
+        *cast.OPERATIONS,
+        *control.OPERATIONS,
+        *convolution.OPERATIONS,
+        *data.OPERATIONS,
+        *detection.OPERATIONS,
+        *dynamic_quantization.OPERATIONS,
+        *elementwise.OPERATIONS,
+        *ethos_u.OPERATIONS,
+        *float_functions.OPERATIONS,
+        *lstm.OPERATIONS,
+        *interpolation.OPERATIONS,
+        *matmul.OPERATIONS,
+        *placement.OPERATIONS,
+        *places.OPERATIONS,
+        *pooling.OPERATIONS,
+        *rescale.OPERATIONS,
+        *resize.OPERATIONS,
+        *softmax.OPERATIONS,
     )
-    for operation in module.OPERATIONS
 }

@@ -124,6 +124,7 @@ def build_plan(
         externals=tuple(dict.fromkeys(k.symbol for k in module.kernels if k.external is not None)),
         devices=FrozenMapping({device.name: device for device in devices}),
         narrowed=_narrowed(module),
+        stream=module.stream,
         plan_hash="",
         files=FrozenMapping({}),
     )

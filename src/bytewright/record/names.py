@@ -329,6 +329,11 @@ class Names:
         """`KWS_BATCH_MAX`: the largest value of an extent that the application gives."""
         return f"{self.prefix}_{extent.upper()}_MAX"
 
+    @property
+    def runs_before(self) -> str:
+        """`KWS_STREAM_RUNS_BEFORE`: the first runs of a stream, whose results do not count."""
+        return f"{self.prefix}_STREAM_RUNS_BEFORE"
+
     def address(self, border: ir.Border, tensor: PlannedTensor) -> str:
         """`kws_input_x`: the function that returns the address of an input or output in the workspace."""
         return f"{self.address_front(border)}{tensor.c_name}"
@@ -454,6 +459,8 @@ def _macros(plan: Plan, names: Names) -> Iterator[tuple[str, str]]:
             yield name, f"the arena of pool '{pool.name}'"
     for symbol in plan.symbols:
         yield names.bound(symbol.name), f"the bound of '{symbol.name}'"
+    if plan.stream is not None:
+        yield names.runs_before, "the first runs of a stream"
     for border in ir.Border:
         for tensor in plan.tensors(border):
             more = (

@@ -493,6 +493,7 @@ class Plan:
         devices: Those besides the entry's that take part, by name, in the order of the application's structure.
         has_packed_entry: Whether the run function has a packed form too.
         narrowed: What the removal of constant channels saved; None if it saved no convolution anything.
+        stream: How the model runs frame by frame, if it does.
         plan_hash: sha256 of the plan.
         files: sha256 of every other file of the bundle, by path; empty until there is one.
         files_hash: sha256 of all of this; None until there is a bundle.
@@ -525,6 +526,7 @@ class Plan:
     )
     has_packed_entry: bool = field(default=False, metadata={"omit_empty": True})
     narrowed: NarrowedWork | None = field(default=None, metadata={"omit_empty": True})
+    stream: ir.Streamed | None = field(default=None, metadata={"omit_empty": True})
     plan_hash: str
     files: Mapping[str, str]
     files_hash: str | None = None

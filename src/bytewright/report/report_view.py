@@ -84,6 +84,9 @@ def _figures(plan: Plan) -> Facts:
         names = ", ".join(state.name for state in plan.states)
         own = freeze({"state_bytes": plan.state_bytes, "states": encode(plan)["states"]})
         found.append(Fact((f"kept between runs: {names}; reset before each new sequence",), data=own))
+    if plan.stream is not None:
+        stream = freeze({"stream": encode(plan.stream)})
+        found.append(Fact((f"frame by frame: {plan.stream.text}",), data=stream))
     if given:
         found.append(Fact(("; ".join(given),)))
     if plan.narrowed is not None:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from bytewright.base.c_names import c_identifier, is_reserved
+from bytewright.target import model
 from bytewright.target.addresses import address_problems, width_problems
 from bytewright.target.capacity import bytes_left, fixed_parts, limit_bytes
 from bytewright.target.mistake import (
@@ -21,17 +22,6 @@ from bytewright.target.mistake import (
     reach_line,
     read_only_memories,
 )
-from bytewright.target.model import (
-    MAX_SPAN_BYTES,
-    Device,
-    ExecutionContext,
-    Loader,
-    Memory,
-    Pool,
-    Provider,
-    Role,
-    Target,
-)
 from bytewright.target.size import format_size
 from bytewright.target.source import Path
 
@@ -40,7 +30,7 @@ FORBIDDEN_POOL_NAMES = ("workspace", "stack")  # `global.workspace` and `global.
 FUNCTION_NAMES = ("set", "verify")
 
 
-def with_default_devices(target: Target) -> Target:
+def with_default_devices(target: model.Target) -> model.Target:
     """The target with every pool that names no devices lent to all that reach its memory."""
     return replace(
         target,
@@ -53,7 +43,7 @@ def with_default_devices(target: Target) -> Target:
     )
 
 
-def find_problems(target: Target, pool_paths: Sequence[Path]) -> list[Mistake]:
+def find_problems(target: model.Target, pool_paths: Sequence[Path]) -> list[Mistake]:
     """Everything that is wrong between the parts of a target.
 
     Args:
@@ -81,21 +71,21 @@ def _unknown(path: Path, what: str, name: str, kind: str, names: Sequence[str]) 
     return Mistake(path, message, (listing(kind, names),), closest(name, names))
 
 
-def _unknown_memory(target: Target, path: Path, what: str, name: str) -> Mistake:
+def _unknown_memory(target: model.Target, path: Path, what: str, name: str) -> Mistake:
     return _unknown(path, f"{what} memory", name, "memories", [memory.name for memory in target.memories])
 
 
-def _out_of_reach(path: Path, message: str, device: Device, memory: str) -> Mistake:
+def _out_of_reach(path: Path, message: str, device: model.Device, memory: str) -> Mistake:
     """A memory that a device does not reach, with what it reaches and the line that would change it."""
     help_text = in_target_file(reach_line(device, memory))
     return Mistake(path, message, (_reaches(device),), help_text)
 
 
-def _reaches(device: Device) -> str:
+def _reaches(device: model.Device) -> str:
     return listing(f"{device.name!r} reaches", device.reached_memories)
 
 
-def _device_problems(target: Target, device: Device) -> Iterator[Mistake]:
+def _device_problems(target: model.Target, device: model.Device) -> Iterator[Mistake]:
     path: Path = ("device", device.name)
     for position, entry in enumerate(device.reach):
         if target.find_memory(entry.memory) is None:
@@ -122,7 +112,7 @@ def _device_problems(target: Target, device: Device) -> Iterator[Mistake]:
         yield from _stack_problems(target, device, context)
 
 
-def _object_problems(target: Target, pool: Pool, path: Path) -> Iterator[Mistake]:
+def _object_problems(target: model.Target, pool: model.Pool, path: Path) -> Iterator[Mistake]:
     """An array that is larger than what one of its devices can count."""
     devices = [device for name in pool.devices if (device := target.find_device(name)) is not None]
     narrowest = min(devices, key=lambda device: device.address_bits, default=None)
@@ -136,25 +126,26 @@ def _object_problems(target: Target, pool: Pool, path: Path) -> Iterator[Mistake
         yield Mistake((*path, "size"), message)
         return
     other = next((device for device in devices if device.name != target.default_device_name), None)
-    if other is not None and pool.size_bytes > MAX_SPAN_BYTES:
+    if other is not None and pool.size_bytes > model.MAX_SPAN_BYTES:
         message = (
             f"pool {pool.name!r} has {pool.size_bytes} B, but device {other.name!r} is lent it in spans, whose sizes "
-            f"have 32 bits: {MAX_SPAN_BYTES} B"
+            f"have 32 bits: {model.MAX_SPAN_BYTES} B"
         )
-        help_text = (
-            f'devices = ["{target.default_device_name}"] or size = {MAX_SPAN_BYTES} for pool {pool.name!r}'
-        )
+        one_device = f'devices = ["{target.default_device_name}"]'
+        help_text = f"{one_device} or size = {model.MAX_SPAN_BYTES} for pool {pool.name!r}"
         yield Mistake((*path, "size"), message, help=help_text)
 
 
-def context_path(device: Device, context: ExecutionContext) -> Path:
+def context_path(device: model.Device, context: model.ExecutionContext) -> Path:
     """Where a context is described: in its device's table, or in a table of its own."""
     if context.name == device.name:
         return ("device", device.name)
     return ("device", device.name, "context", context.name.removeprefix(f"{device.name}."))
 
 
-def _stack_problems(target: Target, device: Device, context: ExecutionContext) -> Iterator[Mistake]:
+def _stack_problems(
+    target: model.Target, device: model.Device, context: model.ExecutionContext
+) -> Iterator[Mistake]:
     path = context_path(device, context)
     least_bytes = context.max_stack_size_bytes or context.stack_reserve_bytes
     if least_bytes > device.largest_object_bytes:
@@ -183,7 +174,7 @@ def _stack_problems(target: Target, device: Device, context: ExecutionContext) -
         yield Mistake((*path, "stack-reserve"), message)
 
 
-def _default_device_problems(target: Target) -> Iterator[Mistake]:
+def _default_device_problems(target: model.Target) -> Iterator[Mistake]:
     able = [device.name for device in target.devices if device.runs_c and device.isa.runs_programs]
     if not able:
         message = "no device has a stack, so none can run the entry function"
@@ -194,7 +185,7 @@ def _default_device_problems(target: Target) -> Iterator[Mistake]:
         yield Mistake(("default-device",), message, notes, closest(target.default_device_name, able))
 
 
-def _name_problems(target: Target, pools: list[tuple[Pool, Path]]) -> Iterator[Mistake]:
+def _name_problems(target: model.Target, pools: list[tuple[model.Pool, Path]]) -> Iterator[Mistake]:
     """Pools and devices become C identifiers, in lower and upper case; scopes name pools and tags alike."""
     tags = [tag.name for tag in target.scope_tags]
     seen: dict[str, str] = {}
@@ -206,7 +197,7 @@ def _name_problems(target: Target, pools: list[tuple[Pool, Path]]) -> Iterator[M
         if is_reserved(pool.identifier):
             message = f"a pool cannot be called {pool.name!r}: {pool.identifier!r} is reserved in C or C++"
             yield Mistake(path, message)
-        if pool.role is Role.PARAMETERS and pool.identifier in FUNCTION_NAMES:
+        if pool.role is model.Role.PARAMETERS and pool.identifier in FUNCTION_NAMES:
             message = (
                 f"parameters cannot be called {pool.name!r}: their array would have the name of a function"
             )
@@ -234,17 +225,17 @@ def _collision_problems(kind: str, name: str, seen: dict[str, str], path: Path) 
         yield Mistake(path, f"{kind}s {other!r} and {name!r} become the same name in C: {macro}")
 
 
-def _reaches_unknown(target: Target, device: Device) -> bool:
+def _reaches_unknown(target: model.Target, device: model.Device) -> bool:
     """Whether a mistyped memory in `reach`, reported already, may be the one that seems out of reach."""
     return any(target.find_memory(name) is None for name in device.reached_memories)
 
 
-def _pool_problems(target: Target, pool: Pool, path: Path) -> Iterator[Mistake]:
+def _pool_problems(target: model.Target, pool: model.Pool, path: Path) -> Iterator[Mistake]:
     memory = target.find_memory(pool.memory)
     if memory is None:
         yield _unknown_memory(target, (*path, "memory"), f"pool {pool.name!r} is in", pool.memory)
         return
-    if pool.role is not Role.PARAMETERS and not memory.is_writable:
+    if pool.role is not model.Role.PARAMETERS and not memory.is_writable:
         writable = [memory.name for memory in target.memories if memory.is_writable]
         message = f"{pool.role.value} pool {pool.name!r} is in memory {memory.name!r}, which is read-only"
         yield Mistake((*path, "memory"), message, (listing("memories that can be written", writable),))
@@ -266,25 +257,29 @@ def _pool_problems(target: Target, pool: Pool, path: Path) -> Iterator[Mistake]:
             yield _out_of_reach((*path, "devices"), message, device, memory.name)
 
 
-def _load_problems(target: Target, pool: Pool, path: Path) -> Iterator[Mistake]:
+def _load_problems(target: model.Target, pool: model.Pool, path: Path) -> Iterator[Mistake]:
     """Bytes that are brought to a pool: from a read-only memory into one that can be written."""
     memory = target.find_memory(pool.memory)
-    if memory is None or (pool.load is Loader.LINKER and pool.load_memory is None):
+    if memory is None or (pool.load is model.Loader.LINKER and pool.load_memory is None):
         return
     read_only = read_only_memories(target)
     note = listing("memories that are read-only", read_only)
     if not memory.is_writable:
         message = f"nothing can be loaded into pool {pool.name!r}: its memory {memory.name!r} is read-only"
-        key = "from" if pool.load is Loader.LINKER else "load"
+        key = "from" if pool.load is model.Loader.LINKER else "load"
         yield Mistake((*path, key), message, help="drop `load` and `from`: the bytes are in place already")
         return  # whatever else is wrong with the two keys goes with them
     other_source = _source_help(pool, read_only)
-    if pool.load is Loader.COPY and pool.load_memory is None and pool.provider is Provider.GENERATED:
+    if (
+        pool.load is model.Loader.COPY
+        and pool.load_memory is None
+        and pool.provider is model.Provider.GENERATED
+    ):
         message = (
             f"pool {pool.name!r} is copied, so its bytes need a second memory: the key 'from' is missing"
         )
         yield Mistake((*path, "load"), message, (note,), other_source)
-    if pool.load is Loader.COPY:
+    if pool.load is model.Loader.COPY:
         yield from _copy_reach_problems(target, pool, path)
     if pool.load_memory is None:
         return
@@ -306,16 +301,16 @@ def _load_problems(target: Target, pool: Pool, path: Path) -> Iterator[Mistake]:
         yield Mistake((*path, "size"), message, help=f"give pool {pool.name!r} a size")
 
 
-def _source_help(pool: Pool, read_only: Sequence[str]) -> str:
+def _source_help(pool: model.Pool, read_only: Sequence[str]) -> str:
     """Another memory that a pool can be loaded from; without one, what does without."""
     if read_only:
         return in_target_file(from_line(pool.name, read_only[0]))
-    if pool.load is Loader.COPY and pool.provider is Provider.GENERATED:
+    if pool.load is model.Loader.COPY and pool.provider is model.Provider.GENERATED:
         return "drop `load` and `from`: the linker brings the bytes then"
     return "drop `from`"
 
 
-def _copy_reach_problems(target: Target, pool: Pool, path: Path) -> Iterator[Mistake]:
+def _copy_reach_problems(target: model.Target, pool: model.Pool, path: Path) -> Iterator[Mistake]:
     """`<model>_set_parameters` runs on the default device."""
     device = target.find_device(target.default_device_name)
     if device is None or _reaches_unknown(target, device):
@@ -328,16 +323,16 @@ def _copy_reach_problems(target: Target, pool: Pool, path: Path) -> Iterator[Mis
             yield Mistake((*path, key), message, (_reaches(device),))
 
 
-def _section_problems(target: Target, pools: list[tuple[Pool, Path]]) -> Iterator[Mistake]:
+def _section_problems(target: model.Target, pools: list[tuple[model.Pool, Path]]) -> Iterator[Mistake]:
     """What the linker places in one section lies in one memory, and is loaded from one."""
     yield from _shared_section_problems(target, pools)
-    seen: dict[str, Pool] = {}
+    seen: dict[str, model.Pool] = {}
     for pool, path in pools:
         section = target.section_of(pool) if target.find_memory(pool.memory) else None
-        if section is None or pool.load_memory is None or pool.load is Loader.COPY:
+        if section is None or pool.load_memory is None or pool.load is model.Loader.COPY:
             continue
         other = seen.setdefault(section, pool)
-        if pool.provider is Provider.GENERATED and other.load_memory != pool.load_memory:
+        if pool.provider is model.Provider.GENERATED and other.load_memory != pool.load_memory:
             message = (
                 f"pools {other.name!r} and {pool.name!r} are both in section {section!r}, so they cannot be loaded "
                 f"from {other.load_memory!r} and {pool.load_memory!r}"
@@ -345,7 +340,7 @@ def _section_problems(target: Target, pools: list[tuple[Pool, Path]]) -> Iterato
             yield Mistake((*path, "from"), message, help=f"give pool {pool.name!r} a `section` of its own")
 
 
-def _shared_section_problems(target: Target, pools: list[tuple[Pool, Path]]) -> Iterator[Mistake]:
+def _shared_section_problems(target: model.Target, pools: list[tuple[model.Pool, Path]]) -> Iterator[Mistake]:
     """Sections that two memories have, or pools of two memories."""
     owners: dict[str, tuple[str, str]] = {}
     named: list[tuple[str | None, str, str, Path]] = [
@@ -368,7 +363,9 @@ def _shared_section_problems(target: Target, pools: list[tuple[Pool, Path]]) -> 
             yield Mistake((*path, "section"), message, help=help_text)
 
 
-def _capacity_problems(target: Target, memory: Memory, pools: list[tuple[Pool, Path]]) -> Iterator[Mistake]:
+def _capacity_problems(
+    target: model.Target, memory: model.Memory, pools: list[tuple[model.Pool, Path]]
+) -> Iterator[Mistake]:
     left_bytes = bytes_left(target, memory)
     open_pools = [(p, path) for p, path in pools if p.memory == memory.name and p.takes_remainder]
     notes = tuple(str(part) for part in fixed_parts(target, memory) if part.size_bytes)

@@ -12,30 +12,12 @@ from os import PathLike
 from pathlib import Path as FilePath
 
 from bytewright.diagnostics import CompileError
+from bytewright.target import model
 from bytewright.target.capacity import with_remainders
 from bytewright.target.check import find_problems, with_default_devices
 from bytewright.target.isa.find import find_isa, isa_help, isa_note
 from bytewright.target.isa.isa import Isa
 from bytewright.target.mistake import Mistake, closest, closest_names, in_target_file, listing, shown
-from bytewright.target.model import (
-    DEFAULT_ALIGNMENT,
-    DEFAULT_LOCAL_SIZE_BYTES,
-    DEFAULT_PROVIDER,
-    UNLIMITED,
-    Device,
-    ExecutionContext,
-    ExternalStack,
-    Loader,
-    Memory,
-    MemoryAccess,
-    Pool,
-    Rank,
-    Reach,
-    Role,
-    ScopeTag,
-    Target,
-    Unlimited,
-)
 from bytewright.target.reader import SYMBOL_PATTERN, TomlTable
 from bytewright.target.source import Path, Source, parse_source, refuse_vast_integers
 from bytewright.target.text_file import read_text
@@ -52,7 +34,7 @@ _A_REGION = "a region of a linker script: letters, digits, '_', '.', '$' and '-'
 _A_SECTION = "a linker section: letters, digits, '_', '.', '$' and '-'"
 
 
-def load_file(path: str | PathLike[str]) -> Target:
+def load_file(path: str | PathLike[str]) -> model.Target:
     """Reads a target file.
 
     Raises:
@@ -61,17 +43,17 @@ def load_file(path: str | PathLike[str]) -> Target:
     return load_text(read_text(FilePath(path)), str(path))
 
 
-def load_text(text: str, file: str) -> Target:
+def load_text(text: str, file: str) -> model.Target:
     """Reads a target from TOML text, or from JSON text of the same structure, which begins with a brace."""
     return _load(parse_source(text, file))
 
 
-def load_description(description: Mapping[str, object], file: str = "<description>") -> Target:
+def load_description(description: Mapping[str, object], file: str = "<description>") -> model.Target:
     """Builds a target from plain values of the same structure; the inverse of `dump`."""
     return _load(Source(file, description))
 
 
-def _load(source: Source) -> Target:
+def _load(source: Source) -> model.Target:
     refuse_vast_integers(source)
     problems: list[Mistake] = []
     target, pool_paths = _read_target(TomlTable(source.values, (), problems), problems)
@@ -86,7 +68,7 @@ def _load(source: Source) -> Target:
     return with_remainders(target)
 
 
-def _read_target(top: TomlTable, problems: list[Mistake]) -> tuple[Target, list[Path]]:
+def _read_target(top: TomlTable, problems: list[Mistake]) -> tuple[model.Target, list[Path]]:
     """The target as written, without the parts that are broken, and where each of its pools stands."""
     top.require("name", "memory", "device")
     name = top.text("name", "unnamed", _TARGET_NAME, "a target name: letters, digits, '_', '.' and '-'")
@@ -99,8 +81,8 @@ def _read_target(top: TomlTable, problems: list[Mistake]) -> tuple[Target, list[
         for name, table in top.named_tables("device").items()
     )
     hardware_is_sound = len(problems) == num_problems
-    pools: list[tuple[Pool, Path]] = []
-    for role in Role:
+    pools: list[tuple[model.Pool, Path]] = []
+    for role in model.Role:
         for table in top.listed_tables(role.value):
             pool = _read_pool(role, table)
             if hardware_is_sound and not table.has_failed:
@@ -111,7 +93,7 @@ def _read_target(top: TomlTable, problems: list[Mistake]) -> tuple[Target, list[
     isa = next((device.isa for device in devices if device.name == default_device and device.isa.name), None)
     external_stacks = _read_external_stacks(top.subtable("stack"), isa)
     top.finish()
-    target = Target(
+    target = model.Target(
         name=name,
         memories=memories,
         devices=devices,
@@ -148,15 +130,15 @@ MAX_TOUCH_ALIGNMENT = 1 << 16
 MAX_COST = 1_000_000
 
 
-def _read_memory(name: str, table: TomlTable) -> Memory:
+def _read_memory(name: str, table: TomlTable) -> model.Memory:
     table.require("size")
-    size = table.limit("size", UNLIMITED)
-    memory = Memory(
+    size = table.limit("size", model.UNLIMITED)
+    memory = model.Memory(
         name=name,
-        size_bytes=None if isinstance(size, Unlimited) else size,
+        size_bytes=None if isinstance(size, model.Unlimited) else size,
         base=table.address("base"),
         aliases=table.addresses("aliases"),
-        access=table.choice("access", MemoryAccess.READ_WRITE),
+        access=table.choice("access", model.MemoryAccess.READ_WRITE),
         section=_read_section(table),
         region=table.text("region", "", _REGION, _A_REGION) or None,
         read_cost=table.integer("read-cost", 1, 1, MAX_COST),
@@ -170,11 +152,11 @@ def _read_section(table: TomlTable) -> str | None:
     return table.text("section", "", _SECTION, _A_SECTION) or None
 
 
-def _read_device(name: str, table: TomlTable, *, is_micro: bool) -> Device:
+def _read_device(name: str, table: TomlTable, *, is_micro: bool) -> model.Device:
     table.require("isa", "reach")
     default_alloca_bytes = 0 if is_micro else DEFAULT_HOST_ALLOCA_SIZE_BYTES
     isa = _read_isa(table)
-    device = Device(
+    device = model.Device(
         name=name,
         isa=isa,
         reach=_read_reach(table),
@@ -182,7 +164,7 @@ def _read_device(name: str, table: TomlTable, *, is_micro: bool) -> Device:
         max_stack_alloca_size_bytes=table.limit(
             "max-stack-alloca-size", default_alloca_bytes, zero_allowed=True
         ),
-        max_local_size_bytes=table.size("max-local-size", DEFAULT_LOCAL_SIZE_BYTES, zero_allowed=True),
+        max_local_size_bytes=table.size("max-local-size", model.DEFAULT_LOCAL_SIZE_BYTES, zero_allowed=True),
         use_backend_alloc_workspace=table.boolean("use-backend-alloc-workspace", False),
         stack_allowance_per_call_bytes=table.size(
             "stack-allowance-per-call", isa.stack_allowance_bytes, zero_allowed=True
@@ -234,29 +216,29 @@ def _read_isa(table: TomlTable) -> Isa:
     return isa or Isa("", 64)
 
 
-def _read_reach(table: TomlTable) -> tuple[Reach, ...]:
+def _read_reach(table: TomlTable) -> tuple[model.Reach, ...]:
     """Memory names, or tables such as `{ memory = NAME, base = ADDRESS }` for a memory seen elsewhere."""
-    reach: list[Reach] = []
+    reach: list[model.Reach] = []
     for value in table.array("reach"):
         if isinstance(value, str):
-            reach.append(Reach(value))
+            reach.append(model.Reach(value))
         elif entry := table.inner_table(value, ("reach",), "'reach' must hold memory names or tables"):
             entry.require("memory")
             memory, base = entry.name("memory"), entry.address("base")
             port, is_coherent = entry.name("port") or None, entry.boolean("coherent", True)
-            reach.append(Reach(memory, base, port, is_coherent))
+            reach.append(model.Reach(memory, base, port, is_coherent))
             entry.finish()
             table.has_failed |= entry.has_failed
     return tuple(reach)
 
 
-def _read_contexts(name: str, table: TomlTable) -> tuple[ExecutionContext, ...]:
+def _read_contexts(name: str, table: TomlTable) -> tuple[model.ExecutionContext, ...]:
     """The contexts declared in tables of their own, or the single one that bears the device's name.
 
     With tables, the device's own keys are the defaults of all its contexts.
     """
-    shared = _read_context(name, table, ExecutionContext(name, ""))
-    contexts: list[ExecutionContext] = []
+    shared = _read_context(name, table, model.ExecutionContext(name, ""))
+    contexts: list[model.ExecutionContext] = []
     for context_name, context_table in table.named_tables("context").items():
         context = _read_context(f"{name}.{context_name}", context_table, shared)
         if not context.memory and not context_table.has_failed:
@@ -273,20 +255,20 @@ def _read_contexts(name: str, table: TomlTable) -> tuple[ExecutionContext, ...]:
     return ()
 
 
-def _read_context(name: str, table: TomlTable, default: ExecutionContext) -> ExecutionContext:
+def _read_context(name: str, table: TomlTable, default: model.ExecutionContext) -> model.ExecutionContext:
     inherited = default.max_stack_size_bytes
-    limit = table.limit("max-stack-size", UNLIMITED if inherited is None else inherited)
-    return ExecutionContext(
+    limit = table.limit("max-stack-size", model.UNLIMITED if inherited is None else inherited)
+    return model.ExecutionContext(
         name=name,
         memory=table.name("stack", default.memory),
-        max_stack_size_bytes=None if isinstance(limit, Unlimited) or limit == 0 else limit,
+        max_stack_size_bytes=None if isinstance(limit, model.Unlimited) or limit == 0 else limit,
         stack_reserve_bytes=table.size("stack-reserve", default.stack_reserve_bytes, zero_allowed=True),
     )
 
 
-def _read_ranks(table: TomlTable) -> tuple[Rank, ...]:
-    names = table.texts("ranks") if table.has("ranks") else (Rank.GLOBAL.value, Rank.LOCAL.value)
-    known = [rank.value for rank in Rank]
+def _read_ranks(table: TomlTable) -> tuple[model.Rank, ...]:
+    names = table.texts("ranks") if table.has("ranks") else (model.Rank.GLOBAL.value, model.Rank.LOCAL.value)
+    known = [rank.value for rank in model.Rank]
     for name in names:
         if name not in known:
             table.fail(
@@ -295,35 +277,35 @@ def _read_ranks(table: TomlTable) -> tuple[Rank, ...]:
                 listing("ranks", known),
                 suggestion=closest(name, known),
             )
-    for needed in (Rank.GLOBAL, Rank.LOCAL):
+    for needed in (model.Rank.GLOBAL, model.Rank.LOCAL):
         if needed.value not in names:
             table.fail("ranks", f"rank {needed.value!r} is missing from 'ranks'; every device has it")
-    return tuple(rank for rank in Rank if rank.value in names)
+    return tuple(rank for rank in model.Rank if rank.value in names)
 
 
-def _read_pool(role: Role, table: TomlTable) -> Pool:
+def _read_pool(role: model.Role, table: TomlTable) -> model.Pool:
     table.require("name", "memory")
     size_bytes = table.size("size", 0) or None
     takes_remainder = table.boolean("remainder", not table.has("size"))
     if not takes_remainder and not table.has("size"):
         table.fail("remainder", "a pool without `size` takes the remainder of its memory")
-    alignment = table.integer("alignment", DEFAULT_ALIGNMENT, 1)
+    alignment = table.integer("alignment", model.DEFAULT_ALIGNMENT, 1)
     if alignment & (alignment - 1):
         table.fail("alignment", f"'alignment' must be a power of two, not {alignment}")
-    pool = Pool(
+    pool = model.Pool(
         name=table.name("name", "unnamed"),
         memory=table.name("memory"),
         role=role,
         size_bytes=size_bytes,
         alignment=alignment,
-        provider=table.choice("provider", DEFAULT_PROVIDER[role]),
+        provider=table.choice("provider", model.DEFAULT_PROVIDER[role]),
         devices=table.texts("devices"),
         takes_remainder=takes_remainder,
         section=_read_section(table),
     )
-    if role is Role.PARAMETERS:
+    if role is model.Role.PARAMETERS:
         load_memory = table.name("from") or None
-        pool = replace(pool, load=table.choice("load", Loader.LINKER), load_memory=load_memory)
+        pool = replace(pool, load=table.choice("load", model.Loader.LINKER), load_memory=load_memory)
     if table.has("devices") and not pool.devices and not table.has_failed:
         table.fail(
             "devices", f"pool {pool.name!r} is for no device; without 'devices' it is for all that reach it"
@@ -332,13 +314,13 @@ def _read_pool(role: Role, table: TomlTable) -> Pool:
     return pool
 
 
-def _read_scope_tag(name: str, table: TomlTable) -> ScopeTag:
+def _read_scope_tag(name: str, table: TomlTable) -> model.ScopeTag:
     lowering_pass = table.text("lowered-by", "", SYMBOL_PATTERN, "the name of a pass")
     table.finish()
-    return ScopeTag(name, lowering_pass or None)
+    return model.ScopeTag(name, lowering_pass or None)
 
 
-def _read_external_stacks(table: TomlTable, isa: Isa | None) -> tuple[ExternalStack, ...]:
+def _read_external_stacks(table: TomlTable, isa: Isa | None) -> tuple[model.ExternalStack, ...]:
     """Those of a library whose figures the default device's instruction set has, then each that is written out."""
     name = table.text("libraries", "", None, "the name of a library")
     library = isa.library(name) if isa else None
@@ -353,4 +335,4 @@ def _read_external_stacks(table: TomlTable, isa: Isa | None) -> tuple[ExternalSt
         if not SYMBOL_PATTERN.fullmatch(symbol):
             symbols.fail(symbol, f"{symbol!r} is not the name of a C function")
         sizes[symbol] = symbols.size(symbol, 0, zero_allowed=True)
-    return tuple(ExternalStack(symbol, size_bytes) for symbol, size_bytes in sizes.items())
+    return tuple(model.ExternalStack(symbol, size_bytes) for symbol, size_bytes in sizes.items())

@@ -12,21 +12,10 @@ from typing import Annotated
 
 from bytewright.base.option import Option, OptionSyntaxError, Size, Switch, Texts, two_sides, words
 from bytewright.diagnostics import Collector, CompileError, Diagnostic, compile_error
+from bytewright.target import model
 from bytewright.target.capacity import with_remainders
 from bytewright.target.check import context_path, find_problems, with_default_devices
 from bytewright.target.mistake import Mistake, closest_names, listing
-from bytewright.target.model import (
-    DEFAULT_PROVIDER,
-    UNLIMITED,
-    Device,
-    Loader,
-    Memory,
-    Pool,
-    Provider,
-    Role,
-    Target,
-    Unlimited,
-)
 from bytewright.target.reader import NAME_FORM, NAME_PATTERN
 from bytewright.target.size import SizeError, format_size, parse_size
 from bytewright.target.source import Path, format_path
@@ -64,7 +53,7 @@ class ProviderOption:
     """`POOL=caller|generated`."""
 
     pool: str
-    provider: Provider
+    provider: model.Provider
 
     def __str__(self) -> str:
         return f"{self.pool}={self.provider.value}"
@@ -91,19 +80,19 @@ def parse_resize_option(text: str) -> ResizeOption:
 def parse_provider_option(text: str) -> ProviderOption:
     """Parses the value of `--provider`: `POOL=caller` or `POOL=generated`."""
     pool, provider = _split_assignment(text, "POOL=caller or POOL=generated")
-    if provider not in [member.value for member in Provider]:
+    if provider not in [member.value for member in model.Provider]:
         raise OptionSyntaxError(f"{text!r}: a provider is 'caller' or 'generated', not {provider!r}")
-    return ProviderOption(pool, Provider(provider))
+    return ProviderOption(pool, model.Provider(provider))
 
 
-def parse_max_stack_size(text: str) -> int | Unlimited:
+def parse_max_stack_size(text: str) -> int | model.Unlimited:
     """Parses the value of `--max-stack-size`: a size above zero, or `unlimited`."""
-    return UNLIMITED if text == UNLIMITED.value else _option_size(text, text)
+    return model.UNLIMITED if text == model.UNLIMITED.value else _option_size(text, text)
 
 
-def parse_max_stack_alloca_size(text: str) -> int | Unlimited:
+def parse_max_stack_alloca_size(text: str) -> int | model.Unlimited:
     """Parses the value of `--max-stack-alloca-size`: a size, which may be zero, or `unlimited`."""
-    return UNLIMITED if text == UNLIMITED.value else _option_size(text, text, zero_allowed=True)
+    return model.UNLIMITED if text == model.UNLIMITED.value else _option_size(text, text, zero_allowed=True)
 
 
 def parse_capacity(text: str) -> int:
@@ -153,11 +142,11 @@ class Overrides:
         Option(Texts(parse_provider_option, "POOL=caller|generated"), "Who declares a pool's memory."),
     ] = ()
     max_stack_size: Annotated[
-        int | Unlimited | None,
+        int | model.Unlimited | None,
         Option(Size(parse_max_stack_size), "Limit of the stack along any call path."),
     ] = None
     max_stack_alloca_size: Annotated[
-        int | Unlimited | None,
+        int | model.Unlimited | None,
         Option(Size(parse_max_stack_alloca_size), "Largest scratch that may be a local array."),
     ] = None
     use_backend_alloc_workspace: Annotated[
@@ -168,7 +157,7 @@ class Overrides:
         return " ".join(words(self))
 
 
-def apply_overrides(target: Target, overrides: Overrides) -> Target:
+def apply_overrides(target: model.Target, overrides: Overrides) -> model.Target:
     """The target as the options change it; every check of a target file runs again on the result.
 
     Raises:
@@ -185,7 +174,9 @@ def apply_overrides(target: Target, overrides: Overrides) -> Target:
     return with_remainders(changed)
 
 
-def with_mistakes(target: Target, overrides: Overrides) -> tuple[Target, list[Path], list[Mistake]]:
+def with_mistakes(
+    target: model.Target, overrides: Overrides
+) -> tuple[model.Target, list[Path], list[Mistake]]:
     """The target without remainders, for each pool where it comes from, and what is wrong between the parts.
 
     Raises:
@@ -204,12 +195,14 @@ def with_mistakes(target: Target, overrides: Overrides) -> tuple[Target, list[Pa
     return changed, origins, find_problems(changed, origins)
 
 
-def _apply_pools(target: Target, overrides: Overrides, collector: Collector) -> tuple[list[Pool], list[Path]]:
+def _apply_pools(
+    target: model.Target, overrides: Overrides, collector: Collector
+) -> tuple[list[model.Pool], list[Path]]:
     """The pools after the options, and for each the option that shaped it, or its place in the description."""
-    options = {Role.WORKSPACE: overrides.workspace, Role.PARAMETERS: overrides.parameters}
-    pools: list[Pool] = []
+    options = {model.Role.WORKSPACE: overrides.workspace, model.Role.PARAMETERS: overrides.parameters}
+    pools: list[model.Pool] = []
     origins: list[Path] = []
-    for role in Role:
+    for role in model.Role:
         replacements = options.get(role, ())
         for option in replacements:
             with collector.catch():
@@ -234,7 +227,9 @@ def _apply_pools(target: Target, overrides: Overrides, collector: Collector) -> 
     return pools, origins
 
 
-def _replacement(target: Target, role: Role, option: PoolOption, given: tuple[PoolOption, ...]) -> Pool:
+def _replacement(
+    target: model.Target, role: model.Role, option: PoolOption, given: tuple[PoolOption, ...]
+) -> model.Pool:
     """The pool that an option asks for.
 
     It keeps the alignment, provider and devices of the pool that it takes the place of: the one of the same
@@ -261,40 +256,40 @@ def _replacement(target: Target, role: Role, option: PoolOption, given: tuple[Po
         sized = replace(existing, size_bytes=option.size_bytes, takes_remainder=takes_remainder)
         if existing.memory == memory_name:
             return sized
-        is_loaded = existing.load is Loader.COPY or existing.load_memory is not None
+        is_loaded = existing.load is model.Loader.COPY or existing.load_memory is not None
         if is_loaded and target.memory(memory_name).is_writable:
             return replace(sized, memory=memory_name, section=None, devices=())
-    pool = Pool(
+    pool = model.Pool(
         name=option.name,
         memory=memory_name,
         role=role,
         size_bytes=option.size_bytes,
-        provider=DEFAULT_PROVIDER[role],
+        provider=model.DEFAULT_PROVIDER[role],
         takes_remainder=takes_remainder,
     )
     return _loaded(pool, target)
 
 
-def _loaded(pool: Pool, target: Target) -> Pool:
+def _loaded(pool: model.Pool, target: model.Target) -> model.Pool:
     """The pool, copied by the program where it is in memory that is empty when the power comes.
 
     That is so where the linker script is known, whose start-up code copies `.data` alone; elsewhere a target file says
     how parameters are loaded.
     """
     memory = target.memory(pool.memory)
-    if pool.role is not Role.PARAMETERS or not memory.is_writable or memory.region is None:
+    if pool.role is not model.Role.PARAMETERS or not memory.is_writable or memory.region is None:
         return pool
     sources = [found.name for found in target.memories if not found.is_writable]
     preferred = [other.memory for other in target.parameter_pools if other.memory in sources]
     source = next(iter((*preferred, *sources)), None)
-    return pool if source is None else replace(pool, load=Loader.COPY, load_memory=source)
+    return pool if source is None else replace(pool, load=model.Loader.COPY, load_memory=source)
 
 
-def _suits(memory: Memory, role: Role) -> bool:
-    return memory.is_writable or role is Role.PARAMETERS
+def _suits(memory: model.Memory, role: model.Role) -> bool:
+    return memory.is_writable or role is model.Role.PARAMETERS
 
 
-def _suitable_memory(target: Target, role: Role) -> str:
+def _suitable_memory(target: model.Target, role: model.Role) -> str:
     """The memory of the first pool of the role, or else of the stack."""
     pools = target.pools_of(role)
     return pools[0].memory if pools else target.contexts[0].memory
@@ -307,7 +302,7 @@ def _shown(option: ResizeOption | ProviderOption) -> str:
     return f"--provider {option}"
 
 
-def _index_of(pools: Sequence[Pool], option: ResizeOption | ProviderOption) -> int:
+def _index_of(pools: Sequence[model.Pool], option: ResizeOption | ProviderOption) -> int:
     names = [pool.name for pool in pools]
     if option.pool in names:
         return names.index(option.pool)
@@ -328,11 +323,11 @@ def _refuse_repetitions(
             collector.add(Diagnostic("BW204", message, help=_shown(option), where=name))
 
 
-def _override_device(device: Device, overrides: Overrides) -> Device:
+def _override_device(device: model.Device, overrides: Overrides) -> model.Device:
     if not device.runs_c:
         return device
     if overrides.max_stack_size is not None:
-        limit = None if isinstance(overrides.max_stack_size, Unlimited) else overrides.max_stack_size
+        limit = None if isinstance(overrides.max_stack_size, model.Unlimited) else overrides.max_stack_size
         contexts = tuple(replace(context, max_stack_size_bytes=limit) for context in device.contexts)
         device = replace(device, contexts=contexts)
     if overrides.max_stack_alloca_size is not None:
@@ -342,7 +337,7 @@ def _override_device(device: Device, overrides: Overrides) -> Device:
     return device
 
 
-def _where(target: Target, origins: Sequence[Path], problem: Mistake, overrides: Overrides) -> str:
+def _where(target: model.Target, origins: Sequence[Path], problem: Mistake, overrides: Overrides) -> str:
     """The options that are to blame, or else the key of the target that they came into conflict with."""
     if option := _option_of(problem.path):
         return option

@@ -18,7 +18,7 @@ class Agreement:
 
     Attributes:
         name: Of the other.
-        num_samples: All of them.
+        num_samples: Those that the other has outputs of.
         num_exact: Samples whose outputs are all equal; floats up to the tolerance.
         first_different: The first sample that is not.
         worst: The largest difference of two elements: steps of integers, or a difference of floats.
@@ -50,9 +50,10 @@ class AgreementCount:
         self._worst = 0.0
         self._has_answers = True
 
-    def add(self, own: Sequence[Array], others: Sequence[Array]) -> None:
-        """The outputs of the next sample."""
-        number = self._num_samples
+    def add(self, number: int, own: Sequence[Array], others: Sequence[Array] | None) -> None:
+        """The outputs of a sample; the other may have none."""
+        if others is None:
+            return
         self._num_samples += 1
         if all(is_equal(array, other) for array, other in zip(own, others, strict=True)):
             self._num_exact += 1

@@ -14,9 +14,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from bytewright import ir
 from bytewright.diagnostics import CompileError, compile_error
 from bytewright.execute.tensors import Array
-from bytewright.record.plan import Plan
+from bytewright.record.plan import Plan, PlannedTensor
 
 
 class Witness(StrEnum):
@@ -35,8 +36,8 @@ class Reference(Protocol):
         """What reports call it."""
         ...
 
-    def run(self, number: int, inputs: Sequence[Array]) -> list[Array]:
-        """The outputs of a sample, in the model's order.
+    def run(self, number: int, inputs: Sequence[Array]) -> list[Array] | None:
+        """The outputs of a sample, in the model's order; None if it has none for this one.
 
         Args:
             number: Which sample it is.
@@ -188,15 +189,54 @@ class StoredOutputs:
         return [array[number] for array in self._outputs]
 
 
-def reference_of(witness: Witness, content: bytes, plan: Plan) -> LiteRt | TfLiteMicro:
+class OverWindow:
+    """The whole network on the window that ends with a sample, beside one that is given the frames of the sample.
+
+    There is nothing to compare with before a window is full. A network that pads the first frame pads that of every
+    window, so that only the first window is one of the stream.
+    """
+
+    def __init__(self, whole: LiteRt | TfLiteMicro, plan: Plan, stream: ir.Streamed) -> None:
+        self.name = whole.name
+        self._whole, self._plan, self._stream = whole, plan, stream
+        self._frames: list[Sequence[Array]] = []
+
+    def run(self, number: int, inputs: Sequence[Array]) -> list[Array] | None:
+        """The outputs of the window; of those over time, the last rows. Samples come in their order."""
+        stream = self._stream
+        most = -(-stream.num_frames // stream.num_new)
+        self._frames = [*self._frames, inputs][-most:]
+        spare = (number + 1) * stream.num_new - stream.num_frames
+        if spare < 0 or (stream.is_padded and spare):
+            return None
+        both = zip(self._plan.inputs, zip(*self._frames, strict=True), strict=True)
+        outputs = self._whole.run(number, [self._window(tensor.name, arrays) for tensor, arrays in both])
+        pairs = zip(self._plan.outputs, outputs, strict=True)
+        return [self._last(tensor, array) for tensor, array in pairs]
+
+    def _window(self, name: str, arrays: Sequence[Array]) -> Array:
+        axis = self._stream.input_axes.get(name)
+        if axis is None:
+            return arrays[-1]
+        return _last_rows(np.concatenate(arrays, axis=axis), axis, self._stream.num_frames)
+
+    def _last(self, tensor: PlannedTensor, array: Array) -> Array:
+        axis = self._stream.output_axes.get(tensor.name)
+        return array if axis is None else _last_rows(array, axis, tensor.shape[axis])
+
+
+def _last_rows(array: Array, axis: int, count: int) -> Array:
+    return np.ascontiguousarray(np.split(array, [array.shape[axis] - count], axis=axis)[1])
+
+
+def reference_of(witness: Witness, content: bytes, plan: Plan) -> LiteRt | TfLiteMicro | OverWindow:
     """The reference of some kernels for the bytes of a model's file.
 
     Raises:
         CompileError: BW501 where its package is missing, BW502 if it refuses the model.
     """
-    if witness is Witness.TFLM:
-        return TfLiteMicro(content, len(plan.outputs))
-    return LiteRt(content, witness)
+    found = TfLiteMicro(content, len(plan.outputs)) if witness is Witness.TFLM else LiteRt(content, witness)
+    return found if plan.stream is None else OverWindow(found, plan, plan.stream)
 
 
 def _failed(name: str, error: Exception) -> CompileError:

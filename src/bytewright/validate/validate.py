@@ -179,11 +179,14 @@ def validate_bundle(
     num_right = 0 if samples.labels is not None else None
     for number, (inputs, own) in enumerate(zip(samples.batch, outputs, strict=True)):
         for count, other in zip(counts, (reference, *others), strict=True):
-            count.add(own, other.run(number, inputs))
+            count.add(number, own, other.run(number, inputs))
         if samples.labels is not None and num_right is not None:
             num_right += answer_of(own[0]) == int(samples.labels[number])
         _tell(progress, len(samples.batch) + number, 2 * len(samples.batch))
     agreement, *beside = (count.result() for count in counts)
+    if not agreement.num_samples:
+        message = f"{reference.name} has outputs of none of {len(samples.batch)} samples: no window of frames is full"
+        raise compile_error("BW205", message, help="give samples of more frames")
     layers = None
     looks_inside = with_layers or agreement.first_different is not None
     if looks_inside and content is not None and isinstance(reference, LiteRt) and on == "host":

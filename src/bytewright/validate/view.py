@@ -28,7 +28,7 @@ def _facts(validation: Validation) -> Iterator[Fact]:
     yield from (Fact((remark,)) for remark in validation.samples.remarks)
     yield data({"remarks": validation.samples.remarks, "num_right": validation.num_right})
     if validation.num_right is not None:
-        yield Fact((f"accuracy {_share(validation.num_right, reference.num_samples)}",))
+        yield Fact((f"accuracy {_share(validation.num_right, len(validation.samples.batch))}",))
     yield Fact((_agreement(reference),))
     yield data({"reference": asdict(reference)})
     yield from (Fact((f"beside, no reference: {_agreement(other)}",)) for other in validation.others)

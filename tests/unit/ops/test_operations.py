@@ -17,7 +17,7 @@ from bytewright.ir.types import DType, TensorType
 from bytewright.ops.arithmetic.numerics import Rounding
 from bytewright.ops.cast import TflCast
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d, GroupedConv2d, TransposeConv2d
-from bytewright.ops.data import Concat, Gather, Identity, Pad, Reshape, Slice, Tile, Transpose
+from bytewright.ops.data import Concat, Gather, Identity, Pad, Reshape, ShiftIn, Slice, Tile, Transpose
 from bytewright.ops.detection import TflDecodeBoxes, TflSelectDetections
 from bytewright.ops.dynamic_quantization import TflDynamicQuantize, TflDynamicScale, TflDynamicZeroPoint
 from bytewright.ops.elementwise import (
@@ -165,6 +165,7 @@ CONV_TYPES = (kind(I8, 1, 5, 6, 3), kind(I8, 4, 3, 2, 3), kind(I32, 4))
         (Reshape((3, 4)), (kind(I8, 2, 6),), kind(I8, 3, 4)),
         (Transpose((2, 0, 1)), (kind(I8, 2, 3, 4),), kind(I8, 4, 2, 3)),
         (Concat(1), (kind(I8, 2, 3), kind(I8, 2, 4)), kind(I8, 2, 7)),
+        (ShiftIn(1), (kind(I8, 2, 4), kind(I8, 2, 3)), kind(I8, 2, 4)),
         (Slice((5, 0), (3, 2), (-2, 1)), (kind(I8, 6, 2),), kind(I8, 3, 2)),
         (Tile((2, 1, 3)), (kind(I8, 2, 3, 1),), kind(I8, 4, 3, 3)),
         (Gather(1), (kind(F32, 2, 9, 4), kind(I32, 3, 5)), kind(F32, 2, 3, 5, 4)),
@@ -224,6 +225,8 @@ def test_types_of_results(operation: Operation, inputs: tuple[TensorType, ...], 
         (Reshape((5,)), (kind(I8, 2, 2),), "cannot become"),
         (Transpose((0, 0)), (kind(I8, 2, 2),), "permutation"),
         (Concat(0), (kind(I8, 2, 2), kind(I8, 2, 3)), "does not continue"),
+        (ShiftIn(0), (kind(I8, 2, 2), kind(I8, 2, 3)), "does not continue"),
+        (ShiftIn(0), (kind(I8, 2, 2), kind(I8, 3, 2)), "3 are shifted in where 2 are kept"),
         (Slice((1,), (2,), (1,)), (kind(I8, 2),), "leave the extent"),
         (Slice((0,), (1,), (0,)), (kind(I8, 2),), "stride 0"),
         (Tile((2,)), (kind(I8, 2, 2),), "2 axes"),
@@ -409,6 +412,7 @@ def test_moves_by_hand() -> None:
     np.testing.assert_array_equal(evaluated(Reshape((3, 2)), x), [[1, 2], [3, 4], [5, 6]])
     np.testing.assert_array_equal(evaluated(Transpose((1, 0)), x), [[1, 4], [2, 5], [3, 6]])
     np.testing.assert_array_equal(evaluated(Concat(1), x, x[:, :1]), [[1, 2, 3, 1], [4, 5, 6, 4]])
+    np.testing.assert_array_equal(evaluated(ShiftIn(1), x, x[:, :1]), [[2, 3, 1], [5, 6, 4]])
     np.testing.assert_array_equal(evaluated(Slice((1, 2), (2, 2), (-1, -2)), x), [[6, 4], [3, 1]])
     np.testing.assert_array_equal(evaluated(Tile((2, 1)), x), [[1, 2, 3], [4, 5, 6]] * 2)
     np.testing.assert_array_equal(evaluated(Tile((1, 2)), x), [[1, 2, 3] * 2, [4, 5, 6] * 2])
@@ -576,6 +580,7 @@ def test_every_operator_without_axes_is_tried() -> None:
         (TflSoftmax(1.0), 1),
         (TflLogSoftmax(), 1),
         (Concat(0), 2),
+        (ShiftIn(0), 2),
     )
     # Of int16 alone.
     with pytest.raises(ValueError, match="scalar"):

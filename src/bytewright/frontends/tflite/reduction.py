@@ -5,6 +5,7 @@ from math import prod
 from bytewright import ir
 from bytewright.frontends.tflite.accumulator import checked_multiplier, require_sum, rescale
 from bytewright.frontends.tflite.conversion import Conversion, Operand
+from bytewright.ops import pooling
 from bytewright.ops.arithmetic.factors import prepare_float_sum, prepare_mean
 from bytewright.ops.arithmetic.multiplier import (
     INT32_MAX,
@@ -12,17 +13,6 @@ from bytewright.ops.arithmetic.multiplier import (
     round_half_away,
 )
 from bytewright.ops.arithmetic.numerics import Numerics
-from bytewright.ops.pooling import (
-    ReduceAll,
-    ReduceAny,
-    ReduceMax,
-    ReduceMin,
-    ReduceProduct,
-    ReduceSum,
-    TflIntegerMean,
-    TflMean,
-    WrappingReduceSum,
-)
 from bytewright.ops.rescale import TflFloatRescale
 
 _WIDE = (ir.DType.I32, ir.DType.I64)
@@ -33,17 +23,17 @@ def convert_mean(at: Conversion) -> None:
     source, axes, keep = _operands(at, *_WIDE)
     if source.dtype in _WIDE:
         _num_reduced(at, source, axes)
-        at.define(at.emit(TflIntegerMean(axes, keep), (at.value_of(source),), "mean"))
+        at.define(at.emit(pooling.TflIntegerMean(axes, keep), (at.value_of(source),), "mean"))
         return
     if source.is_float:
-        at.define(at.emit(TflMean(axes, keep), (at.value_of(source),), "mean"))
+        at.define(at.emit(pooling.TflMean(axes, keep), (at.value_of(source),), "mean"))
         return
     count = _num_reduced(at, source, axes)
     own, target = at.affine(source.tensor), at.affine(at.output_tensor())
     factor = prepare_mean(own.scale, target.scale, count, own.bounds[1] - own.bounds[0])
     factor = checked_multiplier(at, factor, count * own.reach, target.zero_point)
     zero_points = own.zero_point, target.zero_point
-    operation = TflMean(axes, keep, *zero_points, factor.multiplier, factor.exponent)
+    operation = pooling.TflMean(axes, keep, *zero_points, factor.multiplier, factor.exponent)
     at.define(at.emit(operation, (at.value_of(source),), "mean"))
 
 
@@ -51,9 +41,9 @@ def convert_sum(at: Conversion) -> None:
     """SUM: of int8, a rescale of the sum, in float32 by LiteRT, by a factor in double by TensorFlow Lite Micro."""
     source, axes, keep = _operands(at, *_WIDE)
     if source.dtype in _WIDE:
-        at.define(at.emit(WrappingReduceSum(axes, keep), (at.value_of(source),), "sum"))
+        at.define(at.emit(pooling.WrappingReduceSum(axes, keep), (at.value_of(source),), "sum"))
         return
-    total = at.emit(ReduceSum(axes, keep), (at.value_of(source),), "sum")
+    total = at.emit(pooling.ReduceSum(axes, keep), (at.value_of(source),), "sum")
     if source.is_float:
         at.define(total)
         return
@@ -71,7 +61,7 @@ def convert_sum(at: Conversion) -> None:
     at.define(rescale(at, total, [factor], zero_points, target.zero_point, ir.DType.I8, "rescaled"))
 
 
-def convert_extremum(at: Conversion, kind: type[ReduceMax | ReduceMin]) -> None:
+def convert_extremum(at: Conversion, kind: type[pooling.ReduceMax | pooling.ReduceMin]) -> None:
     """REDUCE_MAX and REDUCE_MIN, of raw values: the references refuse two quantisations."""
     source, axes, keep = _operands(at, *_WIDE)
     _num_reduced(at, source, axes)
@@ -81,7 +71,7 @@ def convert_extremum(at: Conversion, kind: type[ReduceMax | ReduceMin]) -> None:
     at.define(at.emit(kind(axes, keep), (at.value_of(source),), "extremum"))
 
 
-def convert_truths(at: Conversion, kind: type[ReduceAll | ReduceAny]) -> None:
+def convert_truths(at: Conversion, kind: type[pooling.ReduceAll | pooling.ReduceAny]) -> None:
     """REDUCE_ALL and REDUCE_ANY."""
     source, axes, keep = _operands(at, ir.DType.BOOL)
     _num_reduced(at, source, axes)
@@ -92,7 +82,7 @@ def convert_product(at: Conversion) -> None:
     """REDUCE_PROD of floats and of wide integers."""
     source, axes, keep = _operands(at, *_WIDE)
     _num_reduced(at, source, axes)
-    at.define(at.emit(ReduceProduct(axes, keep), (at.value_of(source),), "product"))
+    at.define(at.emit(pooling.ReduceProduct(axes, keep), (at.value_of(source),), "product"))
 
 
 def _operands(at: Conversion, *more: ir.DType) -> tuple[Operand, tuple[int, ...], bool]:

@@ -7,9 +7,11 @@ from bytewright.diagnostics import Collector, Diagnostic
 from bytewright.frontends.tflite.advice import ADVICE
 from bytewright.frontends.tflite.kernels_of import LIBRARIES
 from bytewright.frontends.tflite.model import ABSENT, ModelRecord, OperatorRecord, TensorRecord
+from bytewright.frontends.tflite.operators.control import CONTROL_FLOW
+from bytewright.frontends.tflite.operators.row import INDEX_TYPES, TfliteOperator
 from bytewright.frontends.tflite.shape_arithmetic import FOLDED, KnownAtImport, known_at_import
 from bytewright.frontends.tflite.stored import STORED
-from bytewright.frontends.tflite.table import CONTROL_FLOW, INDEX_TYPES, OPERATORS, TfliteOperator
+from bytewright.frontends.tflite.table import OPERATORS
 from bytewright.frontends.tflite.variables import WITHOUT_VALUES, unassigned_variables
 from bytewright.ops.arithmetic.numerics import Numerics
 

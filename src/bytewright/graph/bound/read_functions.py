@@ -6,18 +6,8 @@ from pathlib import Path
 from bytewright import ir
 from bytewright.base.c_names import is_c_name
 from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.graph.bound import function as bound
 from bytewright.graph.bound.formula import Formula, FormulaError, parse_formula
-from bytewright.graph.bound.function import (
-    ApplicationFunction,
-    ConstantArgument,
-    FunctionArgument,
-    InputArgument,
-    Memory,
-    OutputArgument,
-    ScalarArgument,
-    Scratch,
-    ValuesArgument,
-)
 from bytewright.target.mistake import Mistake
 from bytewright.target.reader import TomlTable
 from bytewright.target.source import Source, parse_source, refuse_vast_integers
@@ -29,7 +19,7 @@ _MOST_ALIGNMENT = 1 << 16
 _SCALARS = (ir.DType.I16, ir.DType.I32, ir.DType.I64, ir.DType.F32, ir.DType.F64)
 
 
-def read_functions(path: Path) -> dict[str, ApplicationFunction]:
+def read_functions(path: Path) -> dict[str, bound.ApplicationFunction]:
     """The functions that a file describes, by their names in C.
 
     Raises:
@@ -57,7 +47,7 @@ def _recoded(diagnostic: Diagnostic) -> Diagnostic:
     return replace(diagnostic, code=INVALID)
 
 
-def _function(symbol: str, table: TomlTable, source: Source) -> ApplicationFunction:
+def _function(symbol: str, table: TomlTable, source: Source) -> bound.ApplicationFunction:
     if not is_c_name(symbol):
         table.fail(None, f"a C function cannot be called {symbol!r}")
     table.require("arguments")
@@ -69,7 +59,7 @@ def _function(symbol: str, table: TomlTable, source: Source) -> ApplicationFunct
     _check_names(table, known, tuple(scratch))
     _check_tensors(table, known)
     lets = table.subtable("let")
-    function = ApplicationFunction(
+    function = bound.ApplicationFunction(
         symbol,
         source.where(table.path),
         known,
@@ -93,7 +83,7 @@ def _takes_region(table: TomlTable) -> bool:
 
 
 def _check_names(
-    table: TomlTable, arguments: tuple[FunctionArgument, ...], scratch: tuple[Scratch, ...]
+    table: TomlTable, arguments: tuple[bound.FunctionArgument, ...], scratch: tuple[bound.Scratch, ...]
 ) -> None:
     """Parameters of C have names, and each has its own."""
     names = [item.name for item in (*arguments, *scratch)]
@@ -106,18 +96,18 @@ def _check_names(
             )
 
 
-def _check_tensors(table: TomlTable, arguments: tuple[FunctionArgument, ...]) -> None:
+def _check_tensors(table: TomlTable, arguments: tuple[bound.FunctionArgument, ...]) -> None:
     """The result is given once, and no input twice."""
-    outputs = sum(isinstance(argument, OutputArgument) for argument in arguments)
+    outputs = sum(isinstance(argument, bound.OutputArgument) for argument in arguments)
     if outputs != 1:
         table.fail("arguments", f"{outputs} arguments are the output, and an operator has one")
-    positions = [argument.position for argument in arguments if isinstance(argument, InputArgument)]
+    positions = [argument.position for argument in arguments if isinstance(argument, bound.InputArgument)]
     for position in dict.fromkeys(positions):
         if positions.count(position) > 1:
             table.fail("arguments", f"{positions.count(position)} arguments are input {position}")
 
 
-def _argument(table: TomlTable, touched_by: tuple[str, ...] | None) -> FunctionArgument | None:
+def _argument(table: TomlTable, touched_by: tuple[str, ...] | None) -> bound.FunctionArgument | None:
     kinds = [kind for kind in _KINDS if table.has(kind)]
     if len(kinds) != 1:
         found = " and ".join(f"'{kind}'" for kind in kinds) or "none of them"
@@ -128,34 +118,38 @@ def _argument(table: TomlTable, touched_by: tuple[str, ...] | None) -> FunctionA
     return argument
 
 
-def _argument_of(kind: str, table: TomlTable, touched_by: tuple[str, ...] | None) -> FunctionArgument:
+def _argument_of(kind: str, table: TomlTable, touched_by: tuple[str, ...] | None) -> bound.FunctionArgument:
     match kind:
         case "input":
             position = table.integer("input", 0, 0, 255)
-            return InputArgument(_name(table, "input"), position, _memory(table, touched_by))
+            return bound.InputArgument(_name(table, "input"), position, _memory(table, touched_by))
         case "output":
             table.integer("output", 0, 0, 0)
-            return OutputArgument(_name(table, "output"), _memory(table, touched_by))
+            return bound.OutputArgument(_name(table, "output"), _memory(table, touched_by))
         case "constant":
             constant = _formula(table, "constant")
             name = _name(table, constant.text.rpartition(".")[2])
             dtype = _dtype(table, ir.DType.I32, tuple(ir.DType)) if table.has("type") else None
             axes, per_channel = _axes(table), table.boolean("per-channel", False)
-            return ConstantArgument(name, constant, axes, per_channel, dtype, _memory(table, touched_by))
+            return bound.ConstantArgument(
+                name, constant, axes, per_channel, dtype, _memory(table, touched_by)
+            )
         case "values":
             values, dtype = tuple(_formulas(table, "values")), _dtype(table, ir.DType.I32, tuple(ir.DType))
             if not values:
                 table.fail("values", "'values' has no numbers")
-            return ValuesArgument(_name(table, "values"), values, dtype, _memory(table, touched_by))
+            return bound.ValuesArgument(_name(table, "values"), values, dtype, _memory(table, touched_by))
         case _:
             value = _formula(table, "scalar")
-            return ScalarArgument(_name(table, value.text), value, _dtype(table, ir.DType.I32, _SCALARS))
+            return bound.ScalarArgument(
+                _name(table, value.text), value, _dtype(table, ir.DType.I32, _SCALARS)
+            )
 
 
-def _scratch(table: TomlTable, touched_by: tuple[str, ...] | None) -> Scratch:
+def _scratch(table: TomlTable, touched_by: tuple[str, ...] | None) -> bound.Scratch:
     table.require("name", "bytes")
     name, size_bytes = _name(table, ""), _formula(table, "bytes")
-    scratch = Scratch(
+    scratch = bound.Scratch(
         name, size_bytes, _dtype(table, ir.DType.I8, tuple(ir.DType)), _memory(table, touched_by)
     )
     table.finish()
@@ -184,7 +178,7 @@ def _axes(table: TomlTable) -> tuple[int, ...]:
     return tuple(axes)
 
 
-def _memory(table: TomlTable, touched_by: tuple[str, ...] | None) -> Memory:
+def _memory(table: TomlTable, touched_by: tuple[str, ...] | None) -> bound.Memory:
     alignment = table.integer("align", 1, 1, _MOST_ALIGNMENT)
     if alignment & (alignment - 1):
         table.fail("align", f"'align' is {alignment}, which is no power of two")
@@ -198,7 +192,7 @@ def _memory(table: TomlTable, touched_by: tuple[str, ...] | None) -> Memory:
         if scope is not None and (ir.is_local(scope) or scope == ir.STACK):
             table.fail("scope", f"'{scope}' cannot be passed to a function of the application")
     own = table.texts("touched-by") if table.has("touched-by") else touched_by
-    return Memory(alignment, scope, own)
+    return bound.Memory(alignment, scope, own)
 
 
 def _formulas(table: TomlTable, key: str) -> list[Formula]:

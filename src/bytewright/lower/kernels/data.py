@@ -12,7 +12,7 @@ from bytewright.lower.kernels.context import (
 )
 from bytewright.lower.point import Coordinates
 from bytewright.lower.scalar import element
-from bytewright.ops.data import Concat, Gather, Pad, Slice, Tile, Transpose
+from bytewright.ops.data import Concat, Gather, Pad, ShiftIn, Slice, Tile, Transpose
 
 
 def lower_pad(template: Template, operation: Pad) -> None:
@@ -88,6 +88,27 @@ def lower_concat(template: Template, operation: Concat) -> None:
                 indices = (*outer.values(), own - first, *inner.values())
                 template.epilogue.store(coordinates, element(load(source, *indices)))
             first += count
+
+
+def lower_shift_in(template: Template, operation: ShiftIn) -> None:
+    """Writes the kernel that moves up what was kept, where it is, and puts what is new behind it."""
+    kernel, axis = template.kernel, operation.axis
+    kept, new = kernel.updated(template.epilogue.output), template.input(1)
+    shape, count = template.result_type.fixed_shape, template.type(1).fixed_shape[axis]
+    staying = shape[axis] - count
+    moved, added = (_replaced_extent(shape, axis, extent) for extent in (staying, count))
+    template.body.note(f"what was kept moves up by {count}")
+    with loops(kernel, moved, range(len(shape)), by_rows=False) as indices:
+        own = tuple(indices.values())
+        source = (*own[:axis], own[axis] + count, *own[axis + 1 :])
+        template.body.store(kept, own, load(kept, *source))
+    with loops(kernel, added, range(len(shape)), by_rows=False) as indices:
+        own = tuple(indices.values())
+        template.body.store(kept, (*own[:axis], own[axis] + staying, *own[axis + 1 :]), load(new, *own))
+
+
+def _replaced_extent(shape: tuple[int, ...], axis: int, extent: int) -> tuple[int, ...]:
+    return (*shape[:axis], extent, *shape[axis + 1 :])
 
 
 def lower_tile(template: Template, operation: Tile) -> None:

@@ -9,15 +9,7 @@ from bytewright.ir.builder import BodyBuilder, load
 from bytewright.ir.scalar_functions import DOUBLE_ROUND_WIDE, EXP, HIGH_MULTIPLY_WIDE, LOG, MULTIPLY_Q31
 from bytewright.lower.kernels.context import Template, loops
 from bytewright.lower.kernels.softmax import Row, exponential_table, reciprocal_of_half, sum_of_exponentials
-from bytewright.ops.arithmetic.fixedpoint import (
-    FOURTH_ROOT_OF_HALF,
-    LOG_2,
-    LOG_DENOMINATOR_CONSTANT,
-    LOG_DENOMINATOR_LINEAR,
-    LOG_DENOMINATOR_SQUARE,
-    LOG_NUMERATOR,
-    SQRT_HALF,
-)
+from bytewright.ops.arithmetic import fixedpoint
 from bytewright.ops.arithmetic.softmax import LOG_OUTPUT_ZERO_POINT
 from bytewright.ops.softmax import TflLogSoftmax
 
@@ -99,23 +91,26 @@ def _logarithm(body: BodyBuilder, total: ir.Expr) -> ir.Expr:
     wide = body.let("sum", ir.cast(total, I64))
     body.note("two ways to split off a power of two; the rest is the less")
     headroom, normalised = _normalised(body, wide, "normalised")
-    root = body.let("root", MULTIPLY_Q31(wide, SQRT_HALF))
+    root = body.let("root", MULTIPLY_Q31(wide, fixedpoint.SQRT_HALF))
     root_headroom, other = _normalised(body, root, "other", wide)
-    times_root = ir.minimum(MULTIPLY_Q31(normalised, SQRT_HALF) * 2, _MOST)
+    times_root = ir.minimum(MULTIPLY_Q31(normalised, fixedpoint.SQRT_HALF) * 2, _MOST)
     rest = body.let("rest", ir.minimum(times_root, ir.minimum(other, _MOST)))
     powers = headroom * -_ONE + (11 * _ONE + _ONE // 4), root_headroom * -_ONE + (12 * _ONE - _ONE // 4)
     power = body.let("power", ir.maximum(*powers))
     body.note("the logarithm of the rest as a quotient of polynomials")
-    middle = body.let("middle", (rest + FOURTH_ROOT_OF_HALF + 1) >> 1)
-    twice = body.let("twice", (rest - FOURTH_ROOT_OF_HALF) * 2)
+    middle = body.let("middle", (rest + fixedpoint.FOURTH_ROOT_OF_HALF + 1) >> 1)
+    twice = body.let("twice", (rest - fixedpoint.FOURTH_ROOT_OF_HALF) * 2)
     square = body.let("square", MULTIPLY_Q31(twice, twice))
-    cubic = MULTIPLY_Q31(MULTIPLY_Q31(twice, square), LOG_NUMERATOR)
+    cubic = MULTIPLY_Q31(MULTIPLY_Q31(twice, square), fixedpoint.LOG_NUMERATOR)
     numerator = body.let("numerator", MULTIPLY_Q31(twice, rest) + cubic)
-    inner = body.let("inner", twice + LOG_DENOMINATOR_CONSTANT + MULTIPLY_Q31(square, LOG_DENOMINATOR_SQUARE))
-    denominator = MULTIPLY_Q31(middle, inner) + MULTIPLY_Q31(twice, LOG_DENOMINATOR_LINEAR)
+    inner = body.let(
+        "inner",
+        twice + fixedpoint.LOG_DENOMINATOR_CONSTANT + MULTIPLY_Q31(square, fixedpoint.LOG_DENOMINATOR_SQUARE),
+    )
+    denominator = MULTIPLY_Q31(middle, inner) + MULTIPLY_Q31(twice, fixedpoint.LOG_DENOMINATOR_LINEAR)
     reciprocal = reciprocal_of_half(body, body.let("half", (denominator + _MOST + 1) >> 1))
     # Half away from zero: of what is below zero, half down.
     sign = ir.select(numerator < 0, ir.const(1, I64), ir.const(0, I64))
     scaled = body.let("scaled", (numerator + 32 - sign) >> 6)
-    result = (MULTIPLY_Q31(power, LOG_2) + MULTIPLY_Q31(scaled, reciprocal)) * 2
+    result = (MULTIPLY_Q31(power, fixedpoint.LOG_2) + MULTIPLY_Q31(scaled, reciprocal)) * 2
     return body.let("logarithm", ir.cast(ir.minimum(result, _MOST), I32))

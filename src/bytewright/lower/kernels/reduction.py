@@ -16,28 +16,18 @@ from bytewright.lower.kernels.side_by_side import Reducer
 from bytewright.lower.point import Coordinates
 from bytewright.lower.rescale import double_round, fixed_scale
 from bytewright.lower.scalar import Scalar, clamped, computed_on, element, highest, lowest, require_i32
-from bytewright.ops.pooling import (
-    ReduceAll,
-    ReduceAny,
-    ReduceMax,
-    ReduceMin,
-    ReduceProduct,
-    ReduceSum,
-    TflIntegerMean,
-    TflMean,
-    WrappingReduceSum,
-)
+from bytewright.ops import pooling
 
 Reduction = (
-    ReduceAll
-    | ReduceAny
-    | ReduceMax
-    | ReduceMin
-    | ReduceProduct
-    | ReduceSum
-    | TflIntegerMean
-    | TflMean
-    | WrappingReduceSum
+    pooling.ReduceAll
+    | pooling.ReduceAny
+    | pooling.ReduceMax
+    | pooling.ReduceMin
+    | pooling.ReduceProduct
+    | pooling.ReduceSum
+    | pooling.TflIntegerMean
+    | pooling.TflMean
+    | pooling.WrappingReduceSum
 )
 
 
@@ -63,24 +53,24 @@ def _reduction(template: Template, operation: Reduction) -> _Reduced:
     zero = ir.const(0, computed_on(dtype))
     whole = partial(_whole, dtype)
     match operation:
-        case ReduceAll():
+        case pooling.ReduceAll():
             return _Reduced("all", ir.TRUE, both, Scalar)
-        case ReduceAny():
+        case pooling.ReduceAny():
             return _Reduced("any", ir.FALSE, either, Scalar)
-        case ReduceMax():
+        case pooling.ReduceMax():
             return _Reduced("greatest", lowest(dtype), ir.maximum, whole)
-        case ReduceMin():
+        case pooling.ReduceMin():
             return _Reduced("least", highest(dtype), ir.minimum, whole)
-        case ReduceProduct():
+        case pooling.ReduceProduct():
             return _Reduced("product", ir.const(1, computed_on(dtype)), wrapping_product(dtype), whole)
-        case WrappingReduceSum():
+        case pooling.WrappingReduceSum():
             return _Reduced("total", zero, wrapping_sum(dtype), whole)
-        case TflIntegerMean():
+        case pooling.TflIntegerMean():
             total = ir.const(0, ir.DType.I64)
             return _Reduced("total", total, WRAPPING_ADD, partial(_integer_mean, template, operation))
-        case ReduceSum():
+        case pooling.ReduceSum():
             return _Reduced("total", zero, add, partial(_sum, template, operation))
-        case TflMean():
+        case pooling.TflMean():
             return _Reduced("total", zero, add, partial(_mean, template, operation))
         case _:
             assert_never(operation)
@@ -167,7 +157,7 @@ def _wrapped(combine: Callable[[ir.Expr, ir.Expr], ir.Expr], left: ir.Expr, righ
     return ir.cast(combine(ir.cast(left, ir.DType.I64), ir.cast(right, ir.DType.I64)), ir.DType.I32)
 
 
-def _integer_mean(template: Template, operation: TflIntegerMean, total: ir.Expr) -> Scalar:
+def _integer_mean(template: Template, operation: pooling.TflIntegerMean, total: ir.Expr) -> Scalar:
     dtype = template.type(0).dtype
     count = ir.const(num_reduced(template, operation), ir.DType.I64)
     return Scalar(ir.cast(total // count, dtype), *dtype.bounds)
@@ -178,7 +168,7 @@ def num_reduced(template: Template, operation: Reduction) -> int:
     return prod(template.type(0).fixed_shape[axis] for axis in operation.axes)
 
 
-def _sum(template: Template, operation: ReduceSum, total: ir.Expr) -> Scalar:
+def _sum(template: Template, operation: pooling.ReduceSum, total: ir.Expr) -> Scalar:
     if not total.dtype.is_integer:
         return Scalar(total)
     low, high = (bound * num_reduced(template, operation) for bound in template.type(0).dtype.bounds)
@@ -186,7 +176,7 @@ def _sum(template: Template, operation: ReduceSum, total: ir.Expr) -> Scalar:
     return Scalar(total, low, high)
 
 
-def _mean(template: Template, operation: TflMean, total: ir.Expr) -> Scalar:
+def _mean(template: Template, operation: pooling.TflMean, total: ir.Expr) -> Scalar:
     """For integers: DOUBLE_ROUND of the sum less its zero points, plus the output's zero point."""
     count = num_reduced(template, operation)
     if not total.dtype.is_integer:

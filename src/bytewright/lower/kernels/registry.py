@@ -12,6 +12,7 @@ from bytewright.lower.kernels.data import (
     lower_gather,
     lower_identity,
     lower_pad,
+    lower_shift_in,
     lower_slice,
     lower_tile,
     lower_transpose,
@@ -34,27 +35,15 @@ from bytewright.lower.kernels.resize import lower_resize_bilinear, lower_resize_
 from bytewright.lower.kernels.softmax import lower_softmax
 from bytewright.lower.kernels.softmax16 import lower_softmax16
 from bytewright.lower.kernels.transpose_conv2d import lower_transpose_conv2d
+from bytewright.ops import pooling
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d, GroupedConv2d, TransposeConv2d
-from bytewright.ops.data import Concat, Gather, Identity, Pad, Slice, Tile, Transpose
+from bytewright.ops.data import Concat, Gather, Identity, Pad, ShiftIn, Slice, Tile, Transpose
 from bytewright.ops.detection import TflDecodeBoxes, TflSelectDetections
 from bytewright.ops.interpolation import TflSoftmax16
 from bytewright.ops.lstm import TflLstm, TflQuantizedLstm
 from bytewright.ops.matmul import TflBatchMatMul
 from bytewright.ops.placement import DeviceCopy
 from bytewright.ops.places import ArgMax, ArgMin, CumulativeSum, GatherNd, TopKPlaces, UpdateSlice
-from bytewright.ops.pooling import (
-    MaxPool2d,
-    ReduceAll,
-    ReduceAny,
-    ReduceMax,
-    ReduceMin,
-    ReduceProduct,
-    ReduceSum,
-    TflAveragePool2d,
-    TflIntegerMean,
-    TflMean,
-    WrappingReduceSum,
-)
 from bytewright.ops.resize import TflResizeBilinear, TflResizeNearest
 from bytewright.ops.softmax import TflLogSoftmax, TflSoftmax
 
@@ -84,16 +73,17 @@ TEMPLATES: dict[type[ir.Operation], Anchor] = {
     GatherNd: Anchor(lower_gather_nd),
     GroupedConv2d: Anchor(lower_grouped_conv2d),
     Identity: Anchor(lower_identity),
-    MaxPool2d: Anchor(lower_pool),
+    pooling.MaxPool2d: Anchor(lower_pool),
     Pad: Anchor(lower_pad),
-    ReduceAll: Anchor(lower_reduction),
-    ReduceAny: Anchor(lower_reduction),
-    ReduceMax: Anchor(lower_reduction),
-    ReduceMin: Anchor(lower_reduction),
-    ReduceProduct: Anchor(lower_reduction),
-    ReduceSum: Anchor(lower_reduction),
+    pooling.ReduceAll: Anchor(lower_reduction),
+    pooling.ReduceAny: Anchor(lower_reduction),
+    pooling.ReduceMax: Anchor(lower_reduction),
+    pooling.ReduceMin: Anchor(lower_reduction),
+    pooling.ReduceProduct: Anchor(lower_reduction),
+    pooling.ReduceSum: Anchor(lower_reduction),
+    ShiftIn: Anchor(lower_shift_in, takes_epilogue=False),
     Slice: Anchor(lower_slice),
-    TflAveragePool2d: Anchor(lower_pool),
+    pooling.TflAveragePool2d: Anchor(lower_pool),
     TflBatchMatMul: Anchor(lower_batch_matmul),
     Tile: Anchor(lower_tile),
     TflDecodeBoxes: Anchor(lower_decode_boxes, takes_epilogue=False),
@@ -102,8 +92,8 @@ TEMPLATES: dict[type[ir.Operation], Anchor] = {
     TflLogSoftmax: Anchor(lower_log_softmax, takes_epilogue=False),
     TflLstm: Anchor(lower_lstm, takes_epilogue=False),
     TflQuantizedLstm: Anchor(lower_quantized_lstm, takes_epilogue=False),
-    TflIntegerMean: Anchor(lower_reduction),
-    TflMean: Anchor(lower_reduction),
+    pooling.TflIntegerMean: Anchor(lower_reduction),
+    pooling.TflMean: Anchor(lower_reduction),
     TflSelectDetections: Anchor(lower_select_detections, takes_epilogue=False),
     TflSoftmax: Anchor(lower_softmax, takes_epilogue=False),
     TflSoftmax16: Anchor(lower_softmax16, takes_epilogue=False),
@@ -111,5 +101,5 @@ TEMPLATES: dict[type[ir.Operation], Anchor] = {
     TransposeConv2d: Anchor(lower_transpose_conv2d),
     TopKPlaces: Anchor(lower_top_k),
     UpdateSlice: Anchor(lower_update_slice),
-    WrappingReduceSum: Anchor(lower_reduction),
+    pooling.WrappingReduceSum: Anchor(lower_reduction),
 }

@@ -8,15 +8,8 @@ TensorFlow Lite Micro; here it is taken for one step.
 import numpy as np
 from numpy.typing import NDArray
 
+from bytewright.ops.arithmetic import multiplier
 from bytewright.ops.arithmetic.fixedpoint import num_leading_zeros, one_over_one_plus
-from bytewright.ops.arithmetic.multiplier import (
-    Multiplier,
-    UnsupportedQuantizationError,
-    quantize_multiplier,
-    single,
-    single_product,
-    single_quotient,
-)
 from bytewright.ops.arithmetic.rescale import Int64, high_multiply, rounding_shift_right
 
 LARGEST_SHIFT = 31
@@ -36,20 +29,25 @@ def reciprocals() -> Int64:
     return one_over_one_plus(normalised - (1 << 31))
 
 
-def prepare_quotient(first: float, second: float, output: float) -> Multiplier:
+def prepare_quotient(first: float, second: float, output: float) -> multiplier.Multiplier:
     """The factor s1/(s2*s_out), in float32 with a rounding after each operation; the two numerics sets agree.
 
     Raises:
         UnsupportedQuantizationError: The references' last shift would be to the left, which they do not do.
     """
-    real = single_quotient(single(first), single_product(single(second), single(output)))
-    factor = quantize_multiplier(real)
+    real = multiplier.single_quotient(
+        multiplier.single(first),
+        multiplier.single_product(multiplier.single(second), multiplier.single(output)),
+    )
+    factor = multiplier.quantize_multiplier(real)
     if factor.exponent > _MOST_EXPONENT:
-        raise UnsupportedQuantizationError("DIV: the output's scale is too small for those of the operands")
+        raise multiplier.UnsupportedQuantizationError(
+            "DIV: the output's scale is too small for those of the operands"
+        )
     return factor
 
 
-def quotient(first: NDArray[np.integer], second: NDArray[np.integer], factor: Multiplier) -> Int64:
+def quotient(first: NDArray[np.integer], second: NDArray[np.integer], factor: multiplier.Multiplier) -> Int64:
     """Of operands without zero points, before the output's zero point."""
     numerator = np.where(second < 0, -first.astype(np.int64), first.astype(np.int64))
     divisor = np.maximum(np.abs(second.astype(np.int64)), 1)

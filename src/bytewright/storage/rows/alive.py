@@ -35,12 +35,16 @@ def alive_of(entry: ir.PrimFunc, timeline: Timeline, problem: Problem) -> Alive:
         problem: Its workspace.
     """
     kept = {definition.buffer.name for definition in definitions(entry)}
+    # A state is always alive, in a pool of its own: it is no part of what runs need.
+    states = {buffer.name for buffer in ir.border_buffers(entry, ir.Border.STATE)}
     begins = np.array([step.ticks[0] for step in timeline.steps] or [0])
     ends = np.array([step.ticks[1] for step in timeline.steps] or [0])
     change = np.zeros(timeline.num_ticks + 1, np.int64)
     tensors: dict[str, tuple[int, int, int]] = {}
     scratch = np.zeros(len(timeline.steps), np.int64)
     for buffer in problem.buffers:
+        if buffer.name in states:
+            continue
         lower, upper = buffer.first_tick, buffer.last_tick
         change[lower] += buffer.size_bytes
         change[upper] -= buffer.size_bytes

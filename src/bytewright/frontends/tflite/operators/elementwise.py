@@ -1,0 +1,333 @@
+"""Operators that compute each element of a result from one of each operand."""
+
+from functools import partial
+
+from bytewright import ir
+from bytewright.frontends.tflite.activation import (
+    convert_gelu,
+    convert_leaky_relu,
+    convert_relu,
+    convert_unary,
+)
+from bytewright.frontends.tflite.activation16 import absolute16, interpolated16, sigmoid16
+from bytewright.frontends.tflite.cast import convert_cast
+from bytewright.frontends.tflite.elementwise import (
+    convert_add_n,
+    convert_binary,
+    convert_div,
+    convert_extremum,
+    convert_plain_binary,
+    convert_prelu,
+    convert_square,
+    convert_squared_difference,
+    emit_magnitude,
+    emit_negated,
+    emit_sign,
+    product_form,
+    sum_form,
+)
+from bytewright.frontends.tflite.logic import convert_comparison, convert_logical, convert_select
+from bytewright.frontends.tflite.operators.row import (
+    ACTIVATIONS,
+    ALSO_INT16_MOVED,
+    BUT_INT16,
+    CLAMPS,
+    FLOAT,
+    NO_INT16_IN_TFLM,
+    NO_INT64_IN_TFLM,
+    NUMBERS,
+    TfliteOperator,
+)
+from bytewright.frontends.tflite.quantization import convert_dequantize, convert_quantize
+from bytewright.ops import elementwise, float_functions
+from bytewright.ops.arithmetic import tables
+from bytewright.ops.arithmetic.interpolation import exponential, logarithm, reciprocal_square_root
+from bytewright.ops.arithmetic.numerics import Numerics
+
+_BOTH = ("int8", "float32")
+_BOTH_AND_INT32 = (*_BOTH, "int32")
+_NOT_IN_TFLM = {Numerics.TFLM: _BOTH}
+_FLOAT_ALONE = dict.fromkeys(Numerics, ("int8",))
+_FLOAT_IN_TFLM = {Numerics.TFLM: ("int8", "int16")}
+_OF_BELOW_ONE = "int8: scales below 1"
+
+ELEMENTWISE: dict[str, TfliteOperator] = {
+    "ABS": TfliteOperator(
+        partial(
+            convert_unary,
+            operation=float_functions.Abs(),
+            int8=tables.absolute,
+            int16=absolute16,
+            integers=emit_magnitude,
+        ),
+        limits="tflm: not int32",
+        int8_cost_ms=0.4,
+        types=(*ACTIVATIONS, "int32"),
+        absent={Numerics.TFLM: ("int32",)},
+    ),
+    "ADD": TfliteOperator(
+        partial(
+            convert_binary,
+            operation=elementwise.Add(),
+            wrapping=elementwise.WrappingAdd(),
+            quantised=sum_form,
+        ),
+        "AddOptions",
+        f"broadcasting; {CLAMPS}; int32 and int64 wrap; tflm: no int64, and no fused activation of int32",
+        types=NUMBERS,
+        absent=NO_INT64_IN_TFLM,
+        int8_cost_ms=1.4,
+    ),
+    "ADD_N": TfliteOperator(
+        partial(convert_add_n, operation=elementwise.Add()),
+        limits="int32 wraps; tflm: float32 alone",
+        types=("float32", "int32"),
+        absent={Numerics.TFLM: ("int32",)},
+    ),
+    "CAST": TfliteOperator(
+        convert_cast,
+        limits="raw values; integers wrap, floats are truncated and saturate; tflm: neither uint8 nor int64",
+        types=(*NUMBERS, "uint8", "bool"),
+        absent={Numerics.TFLM: ("uint8", "int64")},
+    ),
+    "CEIL": TfliteOperator(
+        partial(convert_unary, operation=float_functions.Ceil()), types=FLOAT, absent=_FLOAT_ALONE
+    ),
+    "COS": TfliteOperator(
+        partial(convert_unary, operation=float_functions.Cos()), types=FLOAT, absent=_FLOAT_ALONE
+    ),
+    "DEQUANTIZE": TfliteOperator(
+        convert_dequantize,
+        limits="to float32; constants also per channel, of int4 or float16 (none of these with tflm)",
+        types=("int8", "uint8", "int16", "int4", "float16"),
+        absent={Numerics.TFLM: ("int4", "float16")},
+    ),
+    "DIV": TfliteOperator(
+        convert_div,
+        "DivOptions",
+        f"broadcasting; {CLAMPS}; small quotients of int8 are zero; a divisor of zero is one step, or one",
+        types=_BOTH_AND_INT32,
+        int8_cost_ms=1.0,
+    ),
+    "ELU": TfliteOperator(
+        partial(convert_unary, operation=float_functions.TflElu(), int8=tables.elu), int8_cost_ms=5.0
+    ),
+    "EQUAL": TfliteOperator(
+        convert_comparison,
+        limits=f"broadcasting; {_OF_BELOW_ONE}",
+        types=(*BUT_INT16, "bool"),
+        int8_cost_ms=1.0,
+    ),
+    "EXP": TfliteOperator(
+        partial(
+            convert_unary,
+            operation=float_functions.Exp(),
+            int8=tables.exponential,
+            int16=interpolated16(exponential),
+        ),
+        limits="tflm: float32 alone",
+        int8_cost_ms=5.0,
+        absent=_FLOAT_IN_TFLM,
+        types=ACTIVATIONS,
+    ),
+    "FLOOR": TfliteOperator(
+        partial(convert_unary, operation=float_functions.Floor()), types=FLOAT, absent=_FLOAT_ALONE
+    ),
+    "FLOOR_DIV": TfliteOperator(
+        partial(convert_plain_binary, operation=elementwise.TflFloorDiv(), dtypes=(ir.DType.I32,)),
+        limits="broadcasting; int8 and int16: of raw values; a divisor of zero is one; tflm: float32 alone",
+        types=(*ACTIVATIONS, "int32"),
+        absent={Numerics.TFLM: ("int8", "int16", "int32")},
+    ),
+    "FLOOR_MOD": TfliteOperator(
+        partial(
+            convert_plain_binary, operation=elementwise.TflFloorMod(), dtypes=(ir.DType.I32, ir.DType.I64)
+        ),
+        limits="broadcasting; int8 and int16: of raw values; a divisor of zero is one; tflm: float32 alone",
+        types=NUMBERS,
+        absent={Numerics.TFLM: ("int8", "int16", "int32", "int64")},
+    ),
+    "GELU": TfliteOperator(
+        convert_gelu,
+        "GeluOptions",
+        "as defined, or approximated by tanh; not with tflm",
+        int8_cost_ms=5.0,
+        absent={Numerics.TFLM: ACTIVATIONS},
+        types=ACTIVATIONS,
+    ),
+    "GREATER": TfliteOperator(
+        convert_comparison, limits=f"broadcasting; {_OF_BELOW_ONE}", types=BUT_INT16, int8_cost_ms=1.0
+    ),
+    "GREATER_EQUAL": TfliteOperator(
+        convert_comparison, limits=f"broadcasting; {_OF_BELOW_ONE}", types=BUT_INT16, int8_cost_ms=1.0
+    ),
+    "HARD_SWISH": TfliteOperator(
+        partial(convert_unary, operation=float_functions.TflHardSwish(), int8=tables.hard_swish),
+        limits="int8: input scale at most 128 times the output's",
+        int8_cost_ms=0.6,
+    ),
+    "LEAKY_RELU": TfliteOperator(convert_leaky_relu, "LeakyReluOptions", int8_cost_ms=0.4, types=ACTIVATIONS),
+    "LESS": TfliteOperator(
+        convert_comparison, limits=f"broadcasting; {_OF_BELOW_ONE}", types=BUT_INT16, int8_cost_ms=1.0
+    ),
+    "LESS_EQUAL": TfliteOperator(
+        convert_comparison, limits=f"broadcasting; {_OF_BELOW_ONE}", types=BUT_INT16, int8_cost_ms=1.0
+    ),
+    "LOG": TfliteOperator(
+        partial(
+            convert_unary,
+            operation=float_functions.Log(),
+            int8=tables.logarithm,
+            int16=interpolated16(logarithm),
+        ),
+        limits="tflm: float32 alone",
+        int8_cost_ms=5.0,
+        absent=_FLOAT_IN_TFLM,
+        types=ACTIVATIONS,
+    ),
+    "LOGICAL_AND": TfliteOperator(
+        partial(convert_logical, operation=elementwise.LogicalAnd()), limits="broadcasting", types=("bool",)
+    ),
+    "LOGICAL_NOT": TfliteOperator(
+        partial(convert_logical, operation=elementwise.LogicalNot(), count=1), types=("bool",)
+    ),
+    "LOGICAL_OR": TfliteOperator(
+        partial(convert_logical, operation=elementwise.LogicalOr()), limits="broadcasting", types=("bool",)
+    ),
+    "LOGISTIC": TfliteOperator(
+        partial(convert_unary, operation=float_functions.Sigmoid(), int8=tables.logistic, int16=sigmoid16),
+        limits="int8: output scale 1/256 with any zero point (litert-ref), zero point -128 with any scale (tflm)",
+        int8_cost_ms=5.0,
+        types=ACTIVATIONS,
+    ),
+    "MAXIMUM": TfliteOperator(
+        partial(convert_extremum, operation=elementwise.Maximum()),
+        limits="broadcasting; int8: of raw values",
+        types=NUMBERS,
+    ),
+    "MINIMUM": TfliteOperator(
+        partial(convert_extremum, operation=elementwise.Minimum()),
+        limits="broadcasting; int8: of raw values",
+        types=NUMBERS,
+    ),
+    "MUL": TfliteOperator(
+        partial(
+            convert_binary,
+            operation=elementwise.Mul(),
+            wrapping=elementwise.WrappingMul(),
+            quantised=product_form,
+        ),
+        "MulOptions",
+        f"broadcasting; {CLAMPS}; int32 and int64 wrap; tflm: not int64",
+        types=NUMBERS,
+        absent=NO_INT64_IN_TFLM,
+        int8_cost_ms=1.2,
+    ),
+    "NEG": TfliteOperator(
+        partial(convert_unary, operation=float_functions.Negate(), int8=tables.negate, integers=emit_negated),
+        limits="int8: of raw values; tflm: float32 alone",
+        types=BUT_INT16,
+        absent={Numerics.TFLM: ("int8", "int32", "int64")},
+    ),
+    "NOT_EQUAL": TfliteOperator(
+        convert_comparison,
+        limits=f"broadcasting; {_OF_BELOW_ONE}",
+        types=(*BUT_INT16, "bool"),
+        int8_cost_ms=1.0,
+    ),
+    "POW": TfliteOperator(
+        partial(convert_plain_binary, operation=elementwise.Pow()),
+        limits="broadcasting; not with tflm",
+        types=FLOAT,
+        absent=_NOT_IN_TFLM,
+    ),
+    "PRELU": TfliteOperator(convert_prelu, limits="a slope that broadcasts to the input", int8_cost_ms=2.0),
+    "QUANTIZE": TfliteOperator(
+        convert_quantize,
+        limits="to int8, uint8 or int16, and from int16 to int32; neither from int16 nor int32 to uint8; tflm: to "
+        "uint8 from int8 alone, from uint8 to int8, from int8 to int32 too",
+        types=("int8", "uint8", "int16", "float32", "int32"),
+        absent={
+            Numerics.LITERT_REF: (
+                *("float32 to int32", "uint8 to int32", "int8 to int32"),
+                *("int16 to uint8", "int32 to uint8", "int32 to int32"),
+            ),
+            Numerics.TFLM: (
+                *("float32 to uint8", "uint8 to uint8", "int16 to uint8", "int32 to uint8", "uint8 to int16"),
+                *("float32 to int32", "uint8 to int32", "int32 to int32"),
+            ),
+        },
+    ),
+    "RELU": TfliteOperator(convert_relu, types=ACTIVATIONS),
+    "RELU6": TfliteOperator(convert_relu, types=ACTIVATIONS),
+    "RELU_0_TO_1": TfliteOperator(convert_relu, limits="not with tflm", absent=_NOT_IN_TFLM),
+    "RELU_N1_TO_1": TfliteOperator(convert_relu, limits="not with tflm", absent=_NOT_IN_TFLM),
+    "ROUND": TfliteOperator(
+        partial(convert_unary, operation=float_functions.TflRound()), types=FLOAT, absent=_FLOAT_ALONE
+    ),
+    "RSQRT": TfliteOperator(
+        partial(
+            convert_unary,
+            operation=float_functions.Rsqrt(),
+            int8=tables.reciprocal_square_root,
+            int16=interpolated16(reciprocal_square_root),
+        ),
+        int8_cost_ms=10.0,
+        types=ACTIVATIONS,
+        absent=NO_INT16_IN_TFLM,
+    ),
+    "SELECT": TfliteOperator(
+        convert_select,
+        limits="choices of one shape; a condition of theirs, of their first axis, or of one element; not with tflm",
+        types=(*NUMBERS, "bool"),
+        input_at=1,
+        absent={Numerics.TFLM: (*NUMBERS, "bool")},
+    ),
+    "SELECT_V2": TfliteOperator(
+        convert_select,
+        limits=f"broadcasting; {ALSO_INT16_MOVED}",
+        types=(*NUMBERS, "bool"),
+        input_at=1,
+        absent={Numerics.TFLM: ("int32", "int64", "bool")},
+    ),
+    "SIGN": TfliteOperator(
+        partial(convert_unary, operation=float_functions.TflSign(), integers=emit_sign),
+        limits="not with tflm",
+        types=("float32", "int32"),
+        absent={Numerics.TFLM: ("float32", "int32")},
+    ),
+    "SIN": TfliteOperator(
+        partial(convert_unary, operation=float_functions.Sin()), types=FLOAT, absent=_FLOAT_ALONE
+    ),
+    "SQRT": TfliteOperator(
+        partial(convert_unary, operation=float_functions.TflSqrt(), int8=tables.square_root),
+        limits="tflm: float32 alone",
+        absent=_FLOAT_IN_TFLM,
+    ),
+    "SQUARE": TfliteOperator(convert_square, types=FLOAT, absent=_FLOAT_ALONE),
+    "SQUARED_DIFFERENCE": TfliteOperator(
+        convert_squared_difference,
+        limits="broadcasting; int8: a rescale below 1; int32 wraps",
+        types=_BOTH_AND_INT32,
+        int8_cost_ms=1.4,
+    ),
+    "SUB": TfliteOperator(
+        partial(
+            convert_binary,
+            operation=elementwise.Sub(),
+            wrapping=elementwise.WrappingSub(),
+            quantised=sum_form,
+        ),
+        "SubOptions",
+        f"broadcasting; {CLAMPS}; int32 and int64 wrap; tflm: not int64",
+        types=NUMBERS,
+        absent=NO_INT64_IN_TFLM,
+        int8_cost_ms=1.4,
+    ),
+    "TANH": TfliteOperator(
+        partial(convert_unary, operation=float_functions.Tanh(), int8=tables.tanh, int16=sigmoid16),
+        limits="tflm: the result is taken to have scale 1/128 and zero point 0, as its kernel does",
+        int8_cost_ms=5.0,
+        types=ACTIVATIONS,
+    ),
+}

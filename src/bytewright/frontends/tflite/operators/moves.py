@@ -1,0 +1,236 @@
+"""Operators that move elements, and compute none."""
+
+from bytewright.frontends.tflite.batches import convert_batch_to_space, convert_space_to_batch
+from bytewright.frontends.tflite.kernels_of import Absent
+from bytewright.frontends.tflite.moves import (
+    convert_broadcast_to,
+    convert_depth_to_space,
+    convert_embedding_lookup,
+    convert_gather,
+    convert_mirror_pad,
+    convert_pack,
+    convert_reverse,
+    convert_space_to_depth,
+    convert_split_v,
+    convert_tile,
+    convert_unpack,
+)
+from bytewright.frontends.tflite.operators.row import (
+    ACTIVATIONS,
+    ALSO_INT16_MOVED,
+    BUT_INT16,
+    FEW_MOVED,
+    INT4,
+    MOVED,
+    NO_INT64_IN_TFLM,
+    NUMBERS,
+    TfliteOperator,
+)
+from bytewright.frontends.tflite.places import (
+    convert_fill,
+    convert_gather_nd,
+    convert_one_hot,
+    convert_update_slice,
+)
+from bytewright.frontends.tflite.shape import (
+    convert_concatenation,
+    convert_expand_dims,
+    convert_pad,
+    convert_reshape,
+    convert_slice,
+    convert_split,
+    convert_squeeze,
+    convert_transpose,
+)
+from bytewright.frontends.tflite.strided_slice import convert_strided_slice
+from bytewright.ops.arithmetic.numerics import Numerics
+
+# What moves bytes there is for some types alone.
+_MOVED_IN_TFLM: Absent = {Numerics.TFLM: ("int16", "int32", "int64", "bool")}
+_ALSO_INT16_MOVED_IN_TFLM: Absent = {Numerics.TFLM: ("int32", "int64", "bool")}
+_BUT_INT16_MOVED = (*BUT_INT16, "bool")
+
+MOVES: dict[str, TfliteOperator] = {
+    "BATCH_TO_SPACE_ND": TfliteOperator(
+        convert_batch_to_space,
+        limits=f"3 or 4 axes; constant block shape and crops; {FEW_MOVED}",
+        cost_ms=1.5,
+        types=MOVED,
+        absent=_MOVED_IN_TFLM,
+    ),
+    "BROADCAST_TO": TfliteOperator(convert_broadcast_to, limits="constant shape", cost_ms=1.5, types=MOVED),
+    "CONCATENATION": TfliteOperator(
+        convert_concatenation,
+        "ConcatenationOptions",
+        "operands quantised as the result is; no fused activation",
+        cost_ms=1.5,
+        types=MOVED,
+    ),
+    "DEPTH_TO_SPACE": TfliteOperator(
+        convert_depth_to_space,
+        "DepthToSpaceOptions",
+        FEW_MOVED,
+        cost_ms=1.5,
+        types=BUT_INT16,
+        absent=_MOVED_IN_TFLM,
+    ),
+    "DYNAMIC_UPDATE_SLICE": TfliteOperator(
+        convert_update_slice,
+        limits="a start from which the update leaves means the nearest; tflm: neither int64 nor bool",
+        types=MOVED,
+        indices=2,
+        cost_ms=2.0,
+        absent={Numerics.TFLM: ("int64", "bool")},
+    ),
+    "EMBEDDING_LOOKUP": TfliteOperator(
+        convert_embedding_lookup,
+        limits="rows of float32, int8 or int4, per tensor or per row, zero point 0 (tflm: neither int4 nor per row); "
+        "indices int32, or constant; one that is outside means the nearest",
+        types=("float32",),
+        indices=0,
+        hybrid={Numerics.LITERT_REF: ("int8", "int4"), Numerics.TFLM: ("int8",)},
+        narrow_weights=INT4,
+        cost_ms=1.5,
+    ),
+    "EXPAND_DIMS": TfliteOperator(
+        convert_expand_dims,
+        limits=f"constant axis; {ALSO_INT16_MOVED}",
+        types=MOVED,
+        absent=_ALSO_INT16_MOVED_IN_TFLM,
+    ),
+    "FILL": TfliteOperator(
+        convert_fill,
+        limits="constant shape; not with tflm",
+        types=MOVED,
+        indices=0,
+        input_at=1,
+        cost_ms=1.5,
+        absent={Numerics.TFLM: MOVED},
+    ),
+    "GATHER": TfliteOperator(
+        convert_gather,
+        "GatherOptions",
+        f"indices int32 or int64, or constant; one that is outside means the nearest; {FEW_MOVED}",
+        types=MOVED,
+        indices=1,
+        cost_ms=1.5,
+        absent=_MOVED_IN_TFLM,
+    ),
+    "GATHER_ND": TfliteOperator(
+        convert_gather_nd,
+        limits=f"indices int32 or int64; one that is outside means the nearest; {FEW_MOVED}",
+        types=MOVED,
+        indices=1,
+        cost_ms=1.5,
+        absent=_MOVED_IN_TFLM,
+    ),
+    "MIRROR_PAD": TfliteOperator(
+        convert_mirror_pad,
+        "MirrorPadOptions",
+        f"constant paddings around axes of at most 65,536; {FEW_MOVED}",
+        cost_ms=3.0,
+        types=MOVED,
+        absent=_MOVED_IN_TFLM,
+    ),
+    "ONE_HOT": TfliteOperator(
+        convert_one_hot,
+        "OneHotOptions",
+        "constant depth; indices int32 or int64; not with tflm",
+        types=_BUT_INT16_MOVED,
+        indices=0,
+        input_at=2,
+        cost_ms=1.0,
+        absent={Numerics.TFLM: _BUT_INT16_MOVED},
+    ),
+    "PACK": TfliteOperator(
+        convert_pack, "PackOptions", "operands quantised as the result is", cost_ms=1.5, types=NUMBERS
+    ),
+    "PAD": TfliteOperator(
+        convert_pad,
+        limits="constant paddings; tflm: neither int64 nor bool",
+        cost_ms=1.5,
+        types=MOVED,
+        absent={Numerics.TFLM: ("int64", "bool")},
+    ),
+    "PADV2": TfliteOperator(
+        convert_pad,
+        limits="constant paddings and value; int8: value quantised as the result is; tflm: neither int64 nor bool",
+        cost_ms=1.5,
+        types=MOVED,
+        absent={Numerics.TFLM: ("int64", "bool")},
+    ),
+    "RESHAPE": TfliteOperator(convert_reshape, "ReshapeOptions", "constant shape", types=MOVED),
+    "REVERSE_V2": TfliteOperator(
+        convert_reverse, "ReverseV2Options", "constant axes", cost_ms=1.5, types=MOVED
+    ),
+    "SLICE": TfliteOperator(
+        convert_slice,
+        limits="constant begin and size; tflm: not int64",
+        cost_ms=1.5,
+        types=MOVED,
+        absent=NO_INT64_IN_TFLM,
+    ),
+    "SPACE_TO_BATCH_ND": TfliteOperator(
+        convert_space_to_batch,
+        limits=f"3 or 4 axes; constant block shape and paddings; {FEW_MOVED}, without paddings",
+        cost_ms=2.0,
+        types=MOVED,
+        absent=_MOVED_IN_TFLM,
+    ),
+    "SPACE_TO_DEPTH": TfliteOperator(
+        convert_space_to_depth,
+        "SpaceToDepthOptions",
+        FEW_MOVED,
+        cost_ms=1.5,
+        types=BUT_INT16,
+        absent=_MOVED_IN_TFLM,
+    ),
+    "SPLIT": TfliteOperator(
+        convert_split,
+        "SplitOptions",
+        "constant axis; tflm: not int64",
+        cost_ms=1.5,
+        types=NUMBERS,
+        absent=NO_INT64_IN_TFLM,
+        input_at=1,
+    ),
+    "SPLIT_V": TfliteOperator(
+        convert_split_v,
+        "SplitVOptions",
+        "constant sizes and axis; tflm: not int64",
+        cost_ms=1.5,
+        types=NUMBERS,
+        absent=NO_INT64_IN_TFLM,
+    ),
+    "SQUEEZE": TfliteOperator(convert_squeeze, "SqueezeOptions", types=MOVED),
+    "STRIDED_SLICE": TfliteOperator(
+        convert_strided_slice,
+        "StridedSliceOptions",
+        "constant begin, end and strides; all masks; strides of either sign; tflm: not int64",
+        cost_ms=1.5,
+        types=MOVED,
+        absent=NO_INT64_IN_TFLM,
+    ),
+    "TILE": TfliteOperator(
+        convert_tile,
+        limits="constant multiples; not with tflm",
+        cost_ms=1.5,
+        types=MOVED,
+        absent={Numerics.TFLM: MOVED},
+    ),
+    "TRANSPOSE": TfliteOperator(
+        convert_transpose,
+        limits=f"constant permutation; {ALSO_INT16_MOVED}",
+        cost_ms=1.5,
+        types=MOVED,
+        absent=_ALSO_INT16_MOVED_IN_TFLM,
+    ),
+    "UNPACK": TfliteOperator(
+        convert_unpack,
+        "UnpackOptions",
+        "results quantised as the operand is; tflm: not bool",
+        cost_ms=1.5,
+        types=(*ACTIVATIONS, "int32", "bool"),
+        absent={Numerics.TFLM: ("bool",)},
+    ),
+}

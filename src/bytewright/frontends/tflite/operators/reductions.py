@@ -1,0 +1,266 @@
+"""Operators whose results are of many elements each: of windows, products of matrices, axes, or runs of time."""
+
+from functools import partial
+
+from bytewright.frontends.tflite.activation import (
+    convert_log_softmax,
+    convert_softmax,
+)
+from bytewright.frontends.tflite.conv3d import convert_conv3d
+from bytewright.frontends.tflite.convolution import (
+    convert_conv2d,
+    convert_depthwise,
+    convert_transpose_conv,
+)
+from bytewright.frontends.tflite.elementwise import (
+    convert_l2_normalization,
+)
+from bytewright.frontends.tflite.kernels_of import Absent
+from bytewright.frontends.tflite.lstm import convert_lstm
+from bytewright.frontends.tflite.matmul import convert_batch_matmul, convert_fully_connected
+from bytewright.frontends.tflite.operators.row import (
+    ACTIVATIONS,
+    ALSO_INT16_MOVED,
+    BUT_INT16,
+    CLAMPS,
+    FEW_MOVED,
+    FLOAT,
+    INDEX_TYPES,
+    INT4,
+    NO_INT16_IN_TFLM,
+    NUMBERS,
+    TfliteOperator,
+)
+from bytewright.frontends.tflite.places import (
+    convert_arg_extremum,
+    convert_cumsum,
+    convert_top_k,
+)
+from bytewright.frontends.tflite.pooling import convert_l2_pool, convert_pool
+from bytewright.frontends.tflite.reduction import convert_extremum as convert_reduced_extremum
+from bytewright.frontends.tflite.reduction import convert_mean, convert_product, convert_sum, convert_truths
+from bytewright.frontends.tflite.resize import convert_resize
+from bytewright.ops import pooling
+from bytewright.ops.arithmetic.numerics import Numerics
+from bytewright.ops.places import ArgMax, ArgMin
+from bytewright.ops.resize import TflResizeBilinear, TflResizeNearest
+
+_WEIGHTS = "constant weights, per tensor or per channel, zero point 0"
+_INT8_OR_INT4 = "weights also int4, and either under float32 (not with tflm)"
+_INT8_UNDER_FLOAT = "int8 weights also under float32 (not with tflm)"
+_HYBRID_INT8 = {Numerics.LITERT_REF: ("int8",)}
+_HYBRID = {Numerics.LITERT_REF: ("int8", "int4")}
+_ARG = (
+    "constant axis; raw values; results int32 or int64 (int32 alone with tflm); tflm: int8 and float32 alone"
+)
+_ARG_IN_TFLM: Absent = {
+    Numerics.TFLM: (
+        *(f"{source} to {result}" for source in ("uint8", "int32", "bool") for result in INDEX_TYPES),
+        *("int8 to int64", "float32 to int64"),
+    )
+}
+_POOLS = f"tflm: input and output quantised alike; {CLAMPS}"
+_RESIZED = "constant size; align_corners or half_pixel_centers, or neither"
+
+REDUCTIONS: dict[str, TfliteOperator] = {
+    "ARG_MAX": TfliteOperator(
+        partial(convert_arg_extremum, kind=ArgMax),
+        "ArgMaxOptions",
+        _ARG,
+        types=("int8", "uint8", "float32", "int32", "bool"),
+        results=INDEX_TYPES,
+        cost_ms=2.0,
+        absent=_ARG_IN_TFLM,
+    ),
+    "ARG_MIN": TfliteOperator(
+        partial(convert_arg_extremum, kind=ArgMin),
+        "ArgMinOptions",
+        _ARG,
+        types=("int8", "uint8", "float32", "int32", "bool"),
+        results=INDEX_TYPES,
+        cost_ms=2.0,
+        absent=_ARG_IN_TFLM,
+    ),
+    "AVERAGE_POOL_2D": TfliteOperator(
+        partial(convert_pool, kind=pooling.TflAveragePool2d),
+        "Pool2DOptions",
+        _POOLS,
+        cost_ms=2.0,
+        types=ACTIVATIONS,
+    ),
+    "BATCH_MATMUL": TfliteOperator(
+        convert_batch_matmul,
+        "BatchMatMulOptions",
+        f"either operand constant, or none; 2 to 5 axes; one scale for each operand; {_INT8_UNDER_FLOAT}, one matrix",
+        cost_ms=2.5,
+        hybrid=_HYBRID_INT8,
+        types=ACTIVATIONS,
+    ),
+    "CONV_2D": TfliteOperator(
+        convert_conv2d,
+        "Conv2DOptions",
+        f"{_WEIGHTS}; {_INT8_OR_INT4}; {CLAMPS}",
+        cost_ms=2.5,
+        hybrid=_HYBRID,
+        narrow_weights=INT4,
+        types=ACTIVATIONS,
+    ),
+    "CONV_3D": TfliteOperator(
+        convert_conv3d,
+        "Conv3DOptions",
+        f"constant weights; {CLAMPS}; not with tflm",
+        types=FLOAT,
+        cost_ms=5.0,
+        absent={Numerics.TFLM: FLOAT},
+    ),
+    "CUMSUM": TfliteOperator(
+        convert_cumsum,
+        "CumsumOptions",
+        "constant axis; int32 and int64 wrap; int8 with tflm alone, of about 16 elements; tflm: not int32",
+        types=BUT_INT16,
+        cost_ms=2.0,
+        absent={Numerics.LITERT_REF: ("int8",), Numerics.TFLM: INDEX_TYPES},
+    ),
+    "DEPTHWISE_CONV_2D": TfliteOperator(
+        convert_depthwise,
+        "DepthwiseConv2DOptions",
+        f"{_WEIGHTS}; weights of int8 activations also int4; {_INT8_UNDER_FLOAT}; {CLAMPS}",
+        cost_ms=2.5,
+        hybrid=_HYBRID_INT8,
+        narrow_weights=INT4,
+        types=ACTIVATIONS,
+    ),
+    "FULLY_CONNECTED": TfliteOperator(
+        convert_fully_connected,
+        "FullyConnectedOptions",
+        f"{_WEIGHTS}, or computed, with one scale; {_INT8_OR_INT4}; not shuffled; {CLAMPS}",
+        cost_ms=2.5,
+        scale_cost_ms=0.7,  # each is fitted to double precision
+        hybrid=_HYBRID,
+        narrow_weights=INT4,
+        types=ACTIVATIONS,
+    ),
+    "L2_NORMALIZATION": TfliteOperator(
+        convert_l2_normalization, "L2NormOptions", "last axis; no fused activation", types=FLOAT, cost_ms=2.0
+    ),
+    "L2_POOL_2D": TfliteOperator(convert_l2_pool, "Pool2DOptions", CLAMPS, types=FLOAT, cost_ms=2.0),
+    "LOG_SOFTMAX": TfliteOperator(
+        convert_log_softmax,
+        limits="last axis; int8: output scale 1/16, zero point 127, at most 4095 values a row",
+        cost_ms=2.5,
+    ),
+    "MAX_POOL_2D": TfliteOperator(
+        partial(convert_pool, kind=pooling.MaxPool2d),
+        "Pool2DOptions",
+        _POOLS,
+        cost_ms=2.0,
+        types=ACTIVATIONS,
+    ),
+    "MEAN": TfliteOperator(
+        convert_mean,
+        "ReducerOptions",
+        f"constant axes; int32 and int64 truncate; {ALSO_INT16_MOVED}",
+        cost_ms=2.0,
+        types=NUMBERS,
+        absent={Numerics.TFLM: ("int32", "int64")},
+    ),
+    "REDUCE_ALL": TfliteOperator(
+        partial(convert_truths, kind=pooling.ReduceAll),
+        "ReducerOptions",
+        "constant axes",
+        types=("bool",),
+        cost_ms=2.0,
+    ),
+    "REDUCE_ANY": TfliteOperator(
+        partial(convert_truths, kind=pooling.ReduceAny),
+        "ReducerOptions",
+        "constant axes; not with tflm",
+        types=("bool",),
+        cost_ms=2.0,
+        absent={Numerics.TFLM: ("bool",)},
+    ),
+    "REDUCE_MAX": TfliteOperator(
+        partial(convert_reduced_extremum, kind=pooling.ReduceMax),
+        "ReducerOptions",
+        f"constant axes; int8: input and output quantised alike; {FEW_MOVED}",
+        cost_ms=2.0,
+        types=NUMBERS,
+        absent={Numerics.TFLM: ("int16", "int32", "int64")},
+    ),
+    "REDUCE_MIN": TfliteOperator(
+        partial(convert_reduced_extremum, kind=pooling.ReduceMin),
+        "ReducerOptions",
+        f"constant axes; int8: input and output quantised alike; {FEW_MOVED}",
+        cost_ms=2.0,
+        types=NUMBERS,
+        absent={Numerics.TFLM: ("int16", "int32", "int64")},
+    ),
+    "REDUCE_PROD": TfliteOperator(
+        convert_product,
+        "ReducerOptions",
+        "constant axes; int32 and int64 wrap; not with tflm",
+        types=("float32", "int32", "int64"),
+        cost_ms=2.0,
+        absent={Numerics.TFLM: ("float32", "int32", "int64")},
+    ),
+    "RESIZE_BILINEAR": TfliteOperator(
+        partial(convert_resize, kind=TflResizeBilinear),
+        "ResizeBilinearOptions",
+        _RESIZED,
+        cost_ms=2.0,
+        types=ACTIVATIONS,
+        absent=NO_INT16_IN_TFLM,
+    ),
+    "RESIZE_NEAREST_NEIGHBOR": TfliteOperator(
+        partial(convert_resize, kind=TflResizeNearest),
+        "ResizeNearestNeighborOptions",
+        _RESIZED,
+        cost_ms=1.5,
+        types=ACTIVATIONS,
+    ),
+    "SOFTMAX": TfliteOperator(
+        convert_softmax,
+        "SoftmaxOptions",
+        "last axis; int8: output scale 1/256, zero point -128, at most 4095 values a row",
+        cost_ms=2.5,
+        types=ACTIVATIONS,
+    ),
+    "SUM": TfliteOperator(
+        convert_sum,
+        "ReducerOptions",
+        f"constant axes; int32 and int64 wrap; {FEW_MOVED}",
+        cost_ms=2.0,
+        types=BUT_INT16,
+        absent={Numerics.TFLM: ("int32", "int64")},
+    ),
+    "TOPK_V2": TfliteOperator(
+        convert_top_k,
+        "TopKV2Options",
+        "constant count; raw values; not with tflm",
+        types=NUMBERS,
+        results=("int32",),
+        cost_ms=3.0,
+        absent={Numerics.TFLM: NUMBERS},
+    ),
+    "TRANSPOSE_CONV": TfliteOperator(
+        convert_transpose_conv,
+        "TransposeConvOptions",
+        f"constant output shape, or with tflm any, of which the result's declared shape is taken; {_WEIGHTS}; "
+        f"{_INT8_UNDER_FLOAT}; {CLAMPS}",
+        indices=0,
+        cost_ms=2.5,
+        hybrid=_HYBRID_INT8,
+        input_at=2,
+        types=ACTIVATIONS,
+    ),
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": TfliteOperator(
+        convert_lstm,
+        "UnidirectionalSequenceLSTMOptions",
+        "constant weights and biases; activation TANH; no peepholes, projection or layer normalisation; int8 and "
+        "int16: a cell of int16, in units of a power of two; int16 with tflm alone",
+        types=ACTIVATIONS,
+        cost_ms=6.0,
+        absent={Numerics.LITERT_REF: ("int16",)},
+        has_state=True,
+    ),
+}

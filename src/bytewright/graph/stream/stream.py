@@ -1,0 +1,328 @@
+"""Turns a network over a window of frames into one that takes the frames that are new, and keeps what its windows need.
+
+Each operator is computed on the rows that are new. Where it reads rows of before as well, its operand has a state: the
+last rows, which a run shifts the new ones into. Since rows slide (`flow.py`), these are the rows of the whole network,
+and what is read from them is what that reads. An operator that reads all rows for a result without any is given the
+rows of a whole window.
+
+What came before the first frame is taken for the value that padding has there; where nothing is padded, for the zero
+point, and the results mean nothing until a whole window has come.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from math import lcm
+
+import numpy as np
+
+from bytewright import ir
+from bytewright.base.c_names import unique_c_name, unique_name
+from bytewright.base.frozen_mapping import FrozenMapping
+from bytewright.diagnostics import Collector, compile_error
+from bytewright.graph.stream.flow import HELP, Flow, Flows, flows_of
+from bytewright.graph.work import work_of
+from bytewright.ir.where import Where
+from bytewright.ops.data import ShiftIn, Slice
+from bytewright.options import StreamAxis
+
+_Fill = int | float | None
+_Key = tuple[str, _Fill]
+
+
+def stream(module: ir.Module, axes: tuple[StreamAxis, ...]) -> ir.Module:
+    """Returns the module that takes the next frames of each input that is named, and one stream of them.
+
+    Args:
+        module: A graph in which each function is run at one place, once.
+        axes: Where the inputs have time.
+
+    Raises:
+        CompileError: BW204, for an input or an axis that does not exist; BW120, for operators that forbid it.
+    """
+    given = _given(module, axes)
+    function = module.graph
+    constants = {constant.name: constant.data.type for constant in module.constants}
+    flows = flows_of(function, constants, given)
+    num_new = lcm(*(flow.period for flow in flows.of_value.values()))
+    _require_steps(module, flows, num_new)
+    return _required_less(_Streaming(module, flows, num_new).run())
+
+
+def _required_less(streamed: ir.Module) -> ir.Module:
+    """The module, if a run saves any of its convolutions."""
+    facts = streamed.stream
+    if facts is not None and 0 < facts.macs_before <= facts.macs:
+        message = (
+            f"no layer is less work on {facts.num_new} of {facts.num_frames} frames: each run would take all of the "
+            f"{facts.macs} multiply-accumulates of a whole window"
+        )
+        raise compile_error("BW120", message, help=HELP, where=streamed.name)
+    return streamed
+
+
+def _given(module: ir.Module, axes: tuple[StreamAxis, ...]) -> dict[str, int]:
+    """The axis of time of each parameter that has one."""
+    if module.entries:
+        raise compile_error(
+            "BW204", "--stream is for graphs: a program has its loops over time", help="leave out --stream"
+        )
+    collector = Collector()
+    names = [port.name for port in module.inputs]
+    found: dict[str, int] = {}
+    for axis in axes:
+        with collector.catch():
+            name = axis.input or names[0]
+            if axis.input is None and len(names) > 1:
+                message = f"--stream {axis}: the model has {len(names)} inputs"
+                raise compile_error("BW204", message, help=f"--stream {names[0]}:{axis.axis}")
+            if name not in names:
+                listed = ", ".join(f"'{each}'" for each in names)
+                raise compile_error(
+                    "BW204", f"--stream {axis}: the model has no input '{name}'; it has {listed}"
+                )
+            parameter = module.graph.parameters[names.index(name)]
+            shape = parameter.type.shape
+            if axis.axis >= len(shape):
+                extents = ir.format_shape(shape)
+                message = f"--stream {axis}: input '{name}' has shape [{extents}], and no axis {axis.axis}"
+                raise compile_error("BW204", message)
+            if parameter.name in found:
+                raise compile_error("BW204", f"--stream {axis}: input '{name}' is named twice")
+            found[parameter.name] = axis.axis
+    collector.stop_if_any()
+    types = ir.function_types(module.graph)
+    extents = {name: types[name].fixed_shape[axis] for name, axis in found.items()}
+    if len({*extents.values()}) > 1:
+        texts = " and ".join(f"'{name}' {extent}" for name, extent in extents.items())
+        raise compile_error(
+            "BW120", f"inputs over time have unlike many frames: {texts}", help=HELP, where=module.name
+        )
+    return found
+
+
+def _require_steps(module: ir.Module, flows: Flows, num_new: int) -> None:
+    """A run takes less than the window; where the beginning is padded, windows begin where runs do."""
+    if num_new >= flows.num_frames:
+        message = f"a run would take {num_new} frames, and the whole window has {flows.num_frames}"
+        raise compile_error("BW120", message, help=HELP, where=module.name)
+    if flows.padded is not None and flows.num_frames % num_new:
+        raise compile_error(
+            "BW120",
+            f"the window has {flows.num_frames} frames, which are no multiple of the {num_new} that a run takes, and "
+            f"{flows.padded.where.operator or flows.padded.operation.name} pads its beginning",
+            help=HELP,
+            where=str(flows.padded.where),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """Rows of a value that an operator reads: the last `count`, and what stands in place of those before the first."""
+
+    name: str
+    count: int
+    fill: _Fill
+
+
+@dataclass(slots=True)
+class _Streaming:
+    """One run of the pass.
+
+    Attributes:
+        renamed: What the new rows of a value are called where they are those of another.
+        counts: How many rows of a value are kept with those that are new.
+    """
+
+    module: ir.Module
+    flows: Flows
+    num_new: int
+    types: dict[str, ir.TensorType] = field(default_factory=dict[str, ir.TensorType])
+    values: dict[str, ir.Value] = field(default_factory=dict[str, ir.Value])
+    names: set[str] = field(default_factory=set[str])
+    renamed: dict[str, str] = field(default_factory=dict[str, str])
+    counts: dict[_Key, int] = field(default_factory=dict[_Key, int])
+    kept: dict[_Key, str] = field(default_factory=dict[_Key, str])
+    nodes: list[ir.Node] = field(default_factory=list[ir.Node])
+    states: list[tuple[ir.Value, ir.Port, str]] = field(default_factory=list[tuple[ir.Value, ir.Port, str]])
+
+    def run(self) -> ir.Module:
+        module, function = self.module, self.module.graph
+        self.types = {constant.name: constant.data.type for constant in module.constants}
+        self.names = {name for each in module.functions for name in ir.value_types(each, module.constants)}
+        parameters = tuple(self._parameter(value) for value in function.parameters)
+        self._count(function)
+        for node in function.nodes:
+            self._node(node)
+        results = tuple(self.renamed.get(name, name) for name in function.results)
+        num_outputs = len(module.outputs)
+        streamed = ir.Function(
+            function.name,
+            (*parameters, *(value for value, _, _ in self.states)),
+            tuple(self.nodes),
+            (*results, *(result for _, _, result in self.states)),
+        )
+        changed = replace(
+            module,
+            functions=(*module.functions[:-1], streamed),
+            inputs=tuple(
+                replace(p, type=self.types[v.name]) for p, v in zip(module.inputs, parameters, strict=False)
+            ),
+            outputs=tuple(
+                replace(port, type=self.types[name])
+                for port, name in zip(module.outputs, results[:num_outputs], strict=True)
+            ),
+            state=(*module.state, *(port for _, port, _ in self.states)),
+        )
+        return replace(changed, stream=self._story(changed, function.results[:num_outputs]))
+
+    def _story(self, changed: ir.Module, results: tuple[str, ...]) -> ir.Streamed:
+        """What became of the network."""
+        num_frames, flows = self.flows.num_frames, self.flows.of_value
+        late = [flows[name].late_frames(num_frames) for name in results if name in flows]
+        late += [num_frames - self.num_new for name in results if name in self.flows.wholes]
+        parameters = [value.name for value in self.module.graph.parameters]
+
+        def axes(ports: tuple[ir.Port, ...], names: Sequence[str]) -> FrozenMapping[str, int]:
+            both = zip(ports, names, strict=False)
+            return FrozenMapping({port.name: flows[name].axis for port, name in both if name in flows})
+
+        return ir.Streamed(
+            num_frames=num_frames,
+            num_new=self.num_new,
+            num_runs_before=max(0, *(-(-frames // self.num_new) for frames in late)),
+            is_padded=self.flows.padded is not None,
+            input_axes=axes(changed.inputs, parameters),
+            output_axes=axes(changed.outputs, results),
+            macs_before=work_of(self.module).macs,
+            macs=work_of(changed).macs,
+        )
+
+    def _num_new(self, flow: Flow) -> int:
+        """How many rows of a value are new with each run."""
+        return min(self.num_new // flow.period, flow.num_rows)
+
+    def _type(self, name: str, type_: ir.TensorType, count: int) -> ir.TensorType:
+        axis = self.flows.of_value[name].axis
+        return replace(type_, shape=(*type_.shape[:axis], count, *type_.shape[axis + 1 :]))
+
+    def _parameter(self, value: ir.Value) -> ir.Value:
+        flow = self.flows.of_value.get(value.name)
+        if flow is not None:
+            value = replace(value, type=self._type(value.name, value.type, self._num_new(flow)))
+        return self._defined(value)
+
+    def _defined(self, value: ir.Value) -> ir.Value:
+        self.types[value.name], self.values[value.name] = value.type, value
+        return value
+
+    def _added(self, operation: ir.Operation, inputs: tuple[str, ...], name: str, where: Where) -> str:
+        """A new operator; returns the name of its result."""
+        (type_,) = operation.infer(tuple(self.types[each] for each in inputs))
+        value = self._defined(
+            ir.Value(unique_name(name, self.names), type_, self.values[inputs[-1]].quantization)
+        )
+        self.nodes.append(ir.Node(operation, inputs, (value,), where))
+        return value.name
+
+    # What operators read
+
+    def _uses(self, node: ir.Node) -> Iterator[_Use | None]:
+        """For each operand the rows that are read; None for an operand without rows, which is read as it is."""
+        result = node.outputs[0]
+        reading = self.flows.readings.get(result.name)
+        for name in node.inputs:
+            flow = self.flows.of_value.get(name)
+            if flow is None:
+                yield None
+            elif reading is None:
+                yield _Use(name, flow.num_rows, None)
+            else:
+                num_rows = result.type.fixed_shape[reading.axis]
+                first = reading.stride * (num_rows - self._num_results(node)) + reading.first
+                yield _Use(name, flow.num_rows - first, flow.fill if reading.fill is None else reading.fill)
+
+    def _num_results(self, node: ir.Node) -> int:
+        """How many new rows an operator makes; 1 where its result has no more for the whole window."""
+        flow = self.flows.of_value.get(node.outputs[0].name)
+        return 1 if flow is None else self._num_new(flow)
+
+    def _count(self, function: ir.Function) -> None:
+        """Finds how many rows of each value are kept, before operators are given them."""
+        renamed: dict[str, str] = {}
+        for node in function.nodes:
+            for use in filter(None, self._uses(node)):
+                name = renamed.get(use.name, use.name)
+                if use.count > self._num_new(self.flows.of_value[use.name]):
+                    key = (name, use.fill)
+                    self.counts[key] = max(self.counts.get(key, 0), use.count)
+                if self._is_name(node):
+                    renamed[node.outputs[0].name] = name
+        for name, fill in [key for key in self.counts if key[1] is None]:
+            others = [key for key in self.counts if key[0] == name and key[1] is not None]
+            if others:  # nothing is read of what was before the first row: it may as well be padding
+                self.counts[others[0]] = max(self.counts[others[0]], self.counts.pop((name, fill)))
+
+    def _is_name(self, node: ir.Node) -> bool:
+        """Whether the new rows of a result are those of an operand."""
+        reading = self.flows.readings.get(node.outputs[0].name)
+        return reading is not None and reading.operation(self._num_results(node)) is None
+
+    def _rows(self, use: _Use, where: Where) -> str:
+        """The rows, as a value."""
+        name = self.renamed.get(use.name, use.name)
+        flow = self.flows.of_value[use.name]
+        axis, count = flow.axis, self._num_new(flow)
+        if use.count > count:
+            keys = [key for key in self.counts if key[0] == name]
+            key = (name, use.fill) if (name, use.fill) in keys else keys[0]
+            if key not in self.kept:
+                self.kept[key] = self._state(key, axis, where)
+            name, count = self.kept[key], self.counts[key]
+        if use.count == count:
+            return name
+        shape = self.types[name].fixed_shape
+        start = tuple(count - use.count if each == axis else 0 for each in range(len(shape)))
+        size = tuple(use.count if each == axis else extent for each, extent in enumerate(shape))
+        return self._added(Slice(start, size, (1,) * len(shape)), (name,), f"{name}/last", where)
+
+    def _state(self, key: _Key, axis: int, where: Where) -> str:
+        """The last rows of a value, the new ones among them; kept for the next run."""
+        name, fill = key
+        new = self.values[name]
+        shape = (*new.type.shape[:axis], self.counts[key], *new.type.shape[axis + 1 :])
+        type_ = ir.TensorType(shape, new.type.dtype)
+        quantization = new.quantization
+        if quantization is None and name in self.module.sources:
+            quantization = self.module.sources[name].quantization
+        if fill is None:
+            fill = 0 if quantization is None else quantization.zero_point
+        initial = ir.TensorData.from_array(np.full(type_.fixed_shape, fill), type_.dtype) if fill else None
+        kept = self._defined(ir.Value(unique_c_name(f"{name}_kept", self.names), type_, quantization))
+        port = ir.Port(kept.name, type_, quantization, initial=initial)
+        result = self._added(ShiftIn(axis), (kept.name, name), f"{name}/rows", where)
+        self.states.append((kept, port, result))
+        return result
+
+    # Operators
+
+    def _node(self, node: ir.Node) -> None:
+        """The operator on new rows, or on those of a whole window."""
+        uses = tuple(self._uses(node))
+        inputs = tuple(
+            name if use is None else self._rows(use, node.where)
+            for name, use in zip(node.inputs, uses, strict=True)
+        )
+        reading = self.flows.readings.get(node.outputs[0].name)
+        if reading is None:
+            self.nodes.append(replace(node, inputs=inputs, outputs=tuple(map(self._defined, node.outputs))))
+            return
+        operation = reading.operation(self._num_results(node))
+        (value,) = node.outputs
+        if operation is None:
+            (self.renamed[value.name],) = inputs
+            self._defined(replace(value, type=self.types[inputs[0]]))
+            return
+        (type_,) = operation.infer(tuple(self.types[name] for name in inputs))
+        self.nodes.append(
+            ir.Node(operation, inputs, (self._defined(replace(value, type=type_)),), node.where)
+        )

@@ -1,0 +1,119 @@
+"""Networks frame by frame, in C: equal to LiteRT's on each window, checked, paranoid, validated, and small."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import bytewright
+from bytewright.diagnostics import CompileError
+from bytewright.execute.paranoid import run_paranoid
+from bytewright.execute.run import run_batch
+from bytewright.inspect.check import check_bundle
+from support.against_reference import differences
+from support.compilers import QUICK
+from support.reference import LiteRt
+from support.streamed_nets import keyword_net, streamed_net, temporal_net
+from support.tiers import THOROUGH, some
+
+pytestmark = pytest.mark.run
+
+Array = NDArray[Any]
+WITH_SEGMENTS = 13
+SEEDS = range(60) if THOROUGH else some(range(24), every=12, always=[WITH_SEGMENTS])
+NETS = [(keyword_net, 1, (1, 98, 10, 1)), (temporal_net, 2, (1, 1, 98, 40))]
+
+
+def compiled(folder: Path, content: bytes, **options: Any) -> bytewright.CompiledModel:
+    path = folder / "net.tflite"
+    path.write_bytes(content)
+    return bytewright.compile(path, **options)
+
+
+def steps(frames: Array, axis: int, count: int) -> list[Array]:
+    """The frames of each run."""
+    return np.split(frames, range(count, frames.shape[axis], count), axis=axis)
+
+
+def outputs(folder: Path, runs: Sequence[Array]) -> list[Sequence[Array]]:
+    return list(run_batch(folder, [[array] for array in runs], keep_state=True, options=QUICK).outputs)
+
+
+def last(array: Array, like: Array, axis: int) -> Array:
+    rows = array.shape[axis] if array.ndim == 4 else 0
+    return np.take(array, range(rows - like.shape[axis], rows), axis=axis) if rows else array
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_in_c_it_is_the_whole_network(seed: int, tmp_path: Path) -> None:
+    net = streamed_net(seed, is_padded=bool(seed % 2))
+    content, axis = net.build(48), net.axis
+    model = compiled(tmp_path, content, stream=str(axis))
+    folder = model.write(tmp_path / "bundle")
+    check_bundle(folder)
+    count = model.plan.inputs[0].shape[axis]
+    assert isinstance(count, int)
+    frames = net.frames(48 + 3 * count)
+    found = outputs(folder, steps(frames, axis, count))
+    for run, (own,) in enumerate(found):
+        end = (run + 1) * count
+        if end >= 48:
+            begin = 0 if net.is_padded else end - 48
+            whole = LiteRt(net.build(end) if net.is_padded else content)
+            (wanted,) = whole.run(net.part(frames, begin, end - begin))
+            assert differences([own], [last(wanted, own, axis)]) == [], run
+    if seed % 24 < 12:
+        run_paranoid(folder, [net.part(frames, 0, count)])
+
+
+@pytest.mark.parametrize(("build", "axis", "shape"), NETS)
+def test_keyword_nets_take_little(build: Any, axis: int, shape: tuple[int, ...], tmp_path: Path) -> None:
+    """At most 60 % of the bytes of a run on the whole window whose tensors are whole, and 1/20 of the work."""
+    content = build(98)
+    whole = compiled(tmp_path, content, rows="off").plan
+    model = compiled(tmp_path, content, stream=str(axis))
+    stream = model.plan.stream
+    assert stream is not None
+    assert 10 * (model.plan.workspace_bytes + model.plan.state_bytes) <= 6 * whole.workspace_bytes
+    assert 20 * stream.macs <= stream.macs_before
+    frames = (
+        np.random.default_rng(1).integers(-128, 128, (*shape[:axis], 110, *shape[axis + 1 :])).astype(np.int8)
+    )
+    found = outputs(model.write(tmp_path / "bundle"), steps(frames, axis, stream.num_new))
+    reference, count = LiteRt(content), 0
+    for run, (own,) in enumerate(found):
+        end = (run + 1) * stream.num_new
+        if end >= 98:
+            wanted = reference.run(np.ascontiguousarray(np.take(frames, range(end - 98, end), axis=axis)))
+            np.testing.assert_array_equal(own, wanted[0])
+            assert run >= stream.num_runs_before
+            count += 1
+    assert count >= 7
+
+
+def test_validate_compares_each_window(tmp_path: Path) -> None:
+    model = compiled(tmp_path, temporal_net(40, width=6, channels=4, blocks=2), stream="2")
+    frames = np.random.default_rng(2).integers(-128, 128, (45, 1, 1, 1, 6)).astype(np.int8)
+    found = model.validate(frames)
+    assert found.reference.num_samples == 6
+    assert found.reference.is_exact
+    with pytest.raises(CompileError, match="has outputs of none of 39 samples: no window of frames is full"):
+        model.validate(frames[:39])
+
+
+def test_what_the_header_and_the_summary_say(tmp_path: Path) -> None:
+    model = compiled(tmp_path, temporal_net(40, width=6, channels=4, blocks=2), stream="2")
+    header = model.files["include/net.h"].decode()
+    assert "#define NET_STREAM_RUNS_BEFORE 39\n" in header
+    flat = " ".join(header.replace(" * ", " ").split())
+    assert (
+        "Each run is given the next 1 frames of the 40 that the model looks at. Results count from run 40"
+        in flat
+    )
+    assert model.plan.stream is not None
+    assert model.plan.stream.text.startswith("1 of 40 frames a run, ")
