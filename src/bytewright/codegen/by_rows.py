@@ -18,7 +18,7 @@ from bytewright import ir
 from bytewright.codegen.arena import write_arena_resets
 from bytewright.codegen.checks import any_is_null, write_overlap_check, write_run_checks
 from bytewright.codegen.expressions import memory_type
-from bytewright.codegen.hand_over import write_hand_over_helpers, write_hook_checks, write_run_on_devices
+from bytewright.codegen.hand_over import write_hook_checks, write_run_on_devices
 from bytewright.codegen.overlaps import drivers_table, rows_table
 from bytewright.codegen.ports import devices_argument, run_arguments, run_head, strict_alignments
 from bytewright.codegen.steps import StepWriter
@@ -71,6 +71,46 @@ def finish_head(plan: Plan, names: Names) -> str:
     return f"int32_t {names.finish}({names.context_type} *context{devices_argument(plan, names)})"
 
 
+def write_push_rows(writer: Writer, plan: Plan, names: Names) -> None:
+    """The function that takes rows."""
+    image = image_of(plan)
+    row_elements = image.row_bytes // image.dtype.size_bytes
+    with writer.block(push_rows_head(plan, names)):
+        writer.refuse(any_is_null(("context", "rows")), names.error("NULL"))
+        writer.refuse("context->is_begun == 0", names.error("NOT_BEGUN"))
+        left = f"({names.input_rows(image)} - context->num_rows)"
+        writer.refuse(f"(num_rows < 0) || (num_rows > {left})", names.error("ROWS"))
+        if image.dtype.size_bytes > 1:
+            natural = f"sizeof({memory_type(image.dtype)})"
+            writer.refuse(f"((uintptr_t)rows % (uintptr_t){natural}) != 0u", names.error("ALIGN"))
+        writer.refuse("num_rows == 0", names.ok)
+        write_overlap_check(writer, names, rows_table(plan, names))
+        with writer.block("for (int32_t pushed = 0; pushed < num_rows; ++pushed)"):
+            _write_pass(writer, names, f"rows + ((size_t)pushed * {row_elements}u)", "context->num_rows")
+            writer.line("++context->num_rows;")
+        writer.line(f"return {names.ok};")
+    writer.line()
+
+
+def _write_pass(writer: Writer, names: Names, rows: str, row: str) -> None:
+    """One pass of the loops over rows; what fails ends all that was begun."""
+    writer.line(f"const int32_t status = {RUN_ROW}(context, {rows}, {row});")
+    with writer.block(f"if (status != {names.ok})"):
+        writer.line("context->is_begun = 0;")
+        writer.line("return status;")
+
+
+def write_finish_checks(writer: Writer, plan: Plan, names: Names) -> None:
+    """What the function at the end checks before it computes anything."""
+    pointers = ("context", "devices") if plan.devices else ("context",)
+    writer.refuse(any_is_null(pointers), names.error("NULL"))
+    writer.refuse("context->is_begun == 0", names.error("NOT_BEGUN"))
+    writer.refuse(f"context->num_rows < {names.input_rows(image_of(plan))}", names.error("INCOMPLETE"))
+    if plan.devices:
+        write_overlap_check(writer, names, drivers_table(plan, names))
+        write_hook_checks(writer, plan, names)
+
+
 Writes = Callable[[Writer], None]
 
 
@@ -102,13 +142,14 @@ class RowFunctions:
         self.write_variables = write_variables
         self.image = image_of(plan)
 
-    def write(self) -> None:
-        """Writes all of them."""
+    def write_first(self) -> None:
+        """Those before `push_rows`."""
         self._run_row()
         self._begin()
-        self._push_rows()
+
+    def write_last(self) -> None:
+        """Those behind it."""
         if self.plan.devices:
-            write_hand_over_helpers(self.writer, self.plan, self.names)
             self._run_steps()
         self._finish()
 
@@ -164,26 +205,6 @@ class RowFunctions:
                 self._passes(f"{first}", "0")
             writer.line(f"return {names.ok};")
 
-    def _push_rows(self) -> None:
-        names, writer = self.names, self.writer
-        row_elements = self.image.row_bytes // self.image.dtype.size_bytes
-        with writer.block(push_rows_head(self.plan, names)):
-            writer.refuse(any_is_null(("context", "rows")), names.error("NULL"))
-            writer.refuse("context->is_begun == 0", names.error("NOT_BEGUN"))
-            left = f"({names.input_rows(self.image)} - context->num_rows)"
-            writer.refuse(f"(num_rows < 0) || (num_rows > {left})", names.error("ROWS"))
-            if self.image.dtype.size_bytes > 1:
-                natural = f"sizeof({memory_type(self.image.dtype)})"
-                writer.refuse(f"((uintptr_t)rows % (uintptr_t){natural}) != 0u", names.error("ALIGN"))
-            writer.refuse("num_rows == 0", names.ok)
-            write_overlap_check(writer, names, rows_table(self.plan, names))
-            with writer.block("for (int32_t pushed = 0; pushed < num_rows; ++pushed)"):
-                row = f"rows + ((size_t)pushed * {row_elements}u)"
-                self._pass(writer, row, "context->num_rows")
-                writer.line("++context->num_rows;")
-            writer.line(f"return {names.ok};")
-        writer.line()
-
     def _run_steps(self) -> None:
         """What is behind the loops, where devices are taken into use around it."""
         self.writer.comment("The steps behind the rows, while all devices are in use.")
@@ -197,15 +218,9 @@ class RowFunctions:
 
     def _finish(self) -> None:
         names = self.names
-        pointers = ("context", "devices") if self.plan.devices else ("context",)
 
         def write_checks(writer: Writer) -> None:
-            writer.refuse(any_is_null(pointers), names.error("NULL"))
-            writer.refuse("context->is_begun == 0", names.error("NOT_BEGUN"))
-            writer.refuse(f"context->num_rows < {names.input_rows(self.image)}", names.error("INCOMPLETE"))
-            if self.plan.devices:
-                write_overlap_check(writer, names, drivers_table(self.plan, names))
-                write_hook_checks(writer, self.plan, names)
+            write_finish_checks(writer, self.plan, names)
 
         with self._function(finish_head(self.plan, names), write_checks):
             writer = self.steps.writer
@@ -221,14 +236,7 @@ class RowFunctions:
         """A loop over passes that take no row."""
         writer = self.steps.writer
         with writer.block(f"for (int32_t row = {begin}; row < {end}; ++row)"):
-            self._pass(writer, "NULL", "row")
-
-    def _pass(self, writer: Writer, rows: str, row: str) -> None:
-        """One of them; what fails ends all that was begun."""
-        writer.line(f"const int32_t status = {RUN_ROW}(context, {rows}, {row});")
-        with writer.block(f"if (status != {self.names.ok})"):
-            writer.line("context->is_begun = 0;")
-            writer.line("return status;")
+            _write_pass(writer, self.names, "NULL", "row")
 
     @contextmanager
     def _function(self, head: str, write_checks: Writes | None = None) -> Generator[None, None, None]:

@@ -1,11 +1,16 @@
-"""`<model>.c`: offsets, checks, and the entry, which calls the kernels in order."""
+"""`<model>.c`: offsets, checks, and the entry, which calls the kernels in order.
+
+All of it follows from the plan, but for the functions that have the steps, those that numbers of these call, and what a
+few lines say: `PartsOfGraph`. So it is also written again without these parts, from a plan alone, and compared.
+"""
 
 import re
 from collections.abc import Mapping
+from typing import Protocol
 
 from bytewright import ir
 from bytewright.codegen.arena import write_arena_helpers, write_arena_resets
-from bytewright.codegen.by_rows import RowFunctions
+from bytewright.codegen.by_rows import RowFunctions, write_push_rows
 from bytewright.codegen.checks import (
     tables,
     write_helpers,
@@ -37,33 +42,52 @@ from bytewright.target.model import Role
 INT_MAX = (1 << 31) - 1
 
 
-def entry_source(module: ir.Module, plan: Plan, names: Names, contents: Mapping[str, bytes]) -> str:
-    """The file."""
+class PartsOfGraph(Protocol):
+    """What the file has from the graph, and not from the plan."""
+
+    @property
+    def needs_math(self) -> bool:
+        """Whether numbers in the steps need <math.h>."""
+        ...
+
+    def described(self, buffer: str) -> str:
+        """What a buffer is, for people."""
+        ...
+
+    def write_operators(self, writer: Writer) -> None:
+        """The functions that numbers in the steps call."""
+        ...
+
+    def write_steps(self, writer: Writer) -> None:
+        """The run function, or, where devices are taken into use around the steps, the one with these."""
+        ...
+
+    def write_first_rows(self, writer: Writer) -> None:
+        """Where the input comes row by row: the functions that are before the one that takes rows."""
+        ...
+
+    def write_last_rows(self, writer: Writer) -> None:
+        """Where the input comes row by row: the functions behind."""
+        ...
+
+
+def entry_source(plan: Plan, names: Names, contents: Mapping[str, bytes], graph: PartsOfGraph) -> str:
+    """The file.
+
+    Args:
+        plan: What it is for.
+        names: Of the plan.
+        contents: The bytes of the parameter pools, by name.
+        graph: What of it does not follow from the plan.
+    """
     writer = Writer()
-    writer.title(f"Entry of model '{module.name}'. Every buffer lies where the plan put it.")
+    writer.title(f"Entry of model '{plan.model}'. Every buffer lies where the plan put it.")
     writer.line(f'#include "{names.included(names.header)}"')
     writer.line()
     _write_byte_order(writer)
-    headers = needed(
-        {
-            "math.h": needs_math_header(module.entries),
-            "stdbool.h": bool(tables(plan, names) or plan.devices),
-            "string.h": bool(plan.set_parameters or plan.states),
-        }
-    )
-    for header in headers:
-        writer.line(f"#include <{header}>")
-    if headers:
-        writer.line()
-    writer.line(f'#include "{names.included(names.kernels_header)}"')
-    for device in plan.devices.values():
-        if device.kind is DeviceKind.C:
-            writer.line(f'#include "{names.included(names.device_header(device))}"')
-    if plan.packs_arguments:
-        writer.line(f'#include "{names.included(names.packed_header)}"')
-    writer.line()
-    _write_offsets(writer, module, plan, names)
-    write_operator_functions(writer, module.entries)
+    _write_includes(writer, plan, names, needs_math=graph.needs_math)
+    _write_offsets(writer, plan, names, graph)
+    graph.write_operators(writer)
     write_range_switch(writer, plan, names)
     write_sections_switch(writer, plan, names)
     _write_step_macro(writer, plan, names)
@@ -80,11 +104,106 @@ def entry_source(module: ir.Module, plan: Plan, names: Names, contents: Mapping[
     write_reset(writer, plan, names)
     if plan.io_in_workspace:
         _write_address_functions(writer, plan, names)
-    if plan.image is not None:
-        _write_functions_of_rows(writer, module, plan, names)
-    else:
-        _write_run(writer, module, plan, names)
+    _write_functions_of_runs(writer, plan, names, graph)
     return writer.text()
+
+
+def _write_functions_of_runs(writer: Writer, plan: Plan, names: Names, graph: PartsOfGraph) -> None:
+    """The run function, or those that stand for it where the input comes row by row."""
+    if plan.image is not None:
+        graph.write_first_rows(writer)
+        write_push_rows(writer, plan, names)
+    if plan.devices:
+        write_hand_over_helpers(writer, plan, names)
+    if plan.image is not None:
+        graph.write_last_rows(writer)
+        return
+    graph.write_steps(writer)
+    if plan.devices:
+        with writer.block(run_head(plan, names)):
+            write_run_checks(writer, plan, names, strict_alignments(plan))
+            write_hook_checks(writer, plan, names)
+            write_run_on_devices(writer, plan, names)
+
+
+def _write_includes(writer: Writer, plan: Plan, names: Names, *, needs_math: bool) -> None:
+    headers = needed(
+        {
+            "math.h": needs_math,
+            "stdbool.h": bool(tables(plan, names) or plan.devices),
+            "string.h": bool(plan.set_parameters or plan.states),
+        }
+    )
+    for header in headers:
+        writer.line(f"#include <{header}>")
+    if headers:
+        writer.line()
+    writer.line(f'#include "{names.included(names.kernels_header)}"')
+    for device in plan.devices.values():
+        if device.kind is DeviceKind.C:
+            writer.line(f'#include "{names.included(names.device_header(device))}"')
+    if plan.packs_arguments:
+        writer.line(f'#include "{names.included(names.packed_header)}"')
+    writer.line()
+
+
+class StepsOfModule:
+    """Those parts, of a module that was planned."""
+
+    def __init__(self, module: ir.Module, plan: Plan, names: Names) -> None:
+        self.module, self.plan, self.names = module, plan, names
+        definitions = (
+            *(a for entry in module.entries for a in allocations(entry)),
+            *module.constant_buffers,
+        )
+        self._types = {definition.buffer.name: definition.buffer for definition in definitions}
+        self._rows: RowFunctions | None = None
+
+    @property
+    def needs_math(self) -> bool:
+        """Whether numbers in the steps need <math.h>."""
+        return needs_math_header(self.module.entries)
+
+    def described(self, buffer: str) -> str:
+        """`i8[1x49x10x1]`."""
+        what = self._types[buffer]
+        return f"{what.dtype.value}[{ir.format_shape(what.shape)}]"
+
+    def write_operators(self, writer: Writer) -> None:
+        """The functions that numbers in the steps call."""
+        write_operator_functions(writer, self.module.entries)
+
+    def write_steps(self, writer: Writer) -> None:
+        """The function with the steps."""
+        if self.plan.devices:
+            _write_run_steps(writer, self.module, self.plan, self.names)
+            return
+        with writer.block(run_head(self.plan, self.names)):
+            write_run_checks(writer, self.plan, self.names, strict_alignments(self.plan))
+            _write_steps(writer, self.module, self.plan, self.names)
+
+    def write_first_rows(self, writer: Writer) -> None:
+        """One row, and the begin."""
+        self._functions_of_rows(writer).write_first()
+
+    def write_last_rows(self, writer: Writer) -> None:
+        """The steps behind the rows, and the end."""
+        self._functions_of_rows(writer).write_last()
+
+    def _functions_of_rows(self, writer: Writer) -> RowFunctions:
+        """One writer of both, which knows how many steps it has written."""
+        if self._rows is None:
+            module, plan, names = self.module, self.plan, self.names
+            watched = [names.base(pool) for pool in _used_pools(plan, Role.WORKSPACE)]
+            steps = StepWriter(writer, module, plan, names, watched)
+
+            def write_variables(function: Writer) -> None:
+                _write_bases(function, plan, names)
+                write_argument_arrays(function, module, plan, names)
+                _write_device_contexts(function, module, plan, names)
+
+            self._rows = RowFunctions(writer, module, plan, names, steps, write_variables)
+        return self._rows
 
 
 def _write_byte_order(writer: Writer) -> None:
@@ -103,17 +222,14 @@ def _write_byte_order(writer: Writer) -> None:
     writer.line()
 
 
-def _write_offsets(writer: Writer, module: ir.Module, plan: Plan, names: Names) -> None:
+def _write_offsets(writer: Writer, plan: Plan, names: Names, graph: PartsOfGraph) -> None:
     placed = [buffer for buffer in plan.buffers.values() if buffer.has_offset]
     if not placed:
         return
-    definitions = (*(a for entry in module.entries for a in allocations(entry)), *module.constant_buffers)
-    types = {definition.buffer.name: definition.buffer for definition in definitions}
     lines: list[str] = []
     defined: list[str] = []
     for buffer in placed:
-        offset, what = buffer.place.offset or 0, types[buffer.name]
-        described = f"/* {what.dtype.value}[{ir.format_shape(what.shape)}] */"
+        offset, described = buffer.place.offset or 0, f"/* {graph.described(buffer.name)} */"
         if offset <= INT_MAX:
             lines.append(f"{names.argument(buffer)} = {offset} {described}")
         else:  # no enumerator of C99
@@ -149,19 +265,6 @@ def _write_step_macro(writer: Writer, plan: Plan, names: Names) -> None:
         writer.line()
 
 
-def _write_run(writer: Writer, module: ir.Module, plan: Plan, names: Names) -> None:
-    if plan.devices:
-        write_hand_over_helpers(writer, plan, names)
-        _write_run_steps(writer, module, plan, names)
-    with writer.block(run_head(plan, names)):
-        write_run_checks(writer, plan, names, strict_alignments(plan))
-        if plan.devices:
-            write_hook_checks(writer, plan, names)
-            write_run_on_devices(writer, plan, names)
-        else:
-            _write_steps(writer, module, plan, names)
-
-
 def _write_run_steps(writer: Writer, module: ir.Module, plan: Plan, names: Names) -> None:
     """The function that has the steps where devices are taken into use around them."""
     writer.comment("The steps, while all devices are in use.")
@@ -177,20 +280,6 @@ def _write_run_steps(writer: Writer, module: ir.Module, plan: Plan, names: Names
     writer.lines(body.text())
     writer.line("}")
     writer.line()
-
-
-def _write_functions_of_rows(writer: Writer, module: ir.Module, plan: Plan, names: Names) -> None:
-    """The functions that stand for the run where the input comes row by row."""
-    watched = [names.base(pool) for pool in _used_pools(plan, Role.WORKSPACE)]
-    steps = StepWriter(writer, module, plan, names, watched)
-
-    def write_variables(function: Writer) -> None:
-        _write_bases(function, plan, names)
-        write_argument_arrays(function, module, plan, names)
-        _write_device_contexts(function, module, plan, names)
-
-    functions = RowFunctions(writer, module, plan, names, steps, write_variables)
-    functions.write()
 
 
 def _write_bases(writer: Writer, plan: Plan, names: Names) -> None:

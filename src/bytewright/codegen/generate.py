@@ -7,10 +7,10 @@ from bytewright.codegen.arena import backend_source
 from bytewright.codegen.by_rows import with_a_row_of_input
 from bytewright.codegen.check_places import check_places
 from bytewright.codegen.dispatcher import device_header, device_source
-from bytewright.codegen.entry import entry_source
+from bytewright.codegen.entry import StepsOfModule, entry_source
 from bytewright.codegen.ethos_u_glue import ethos_u_devices, glue_header, glue_source
 from bytewright.codegen.externals import externals_header
-from bytewright.codegen.header import header_text
+from bytewright.codegen.header import HeaderOfGraph, header_text
 from bytewright.codegen.kernels import kernels_header, kernels_source
 from bytewright.codegen.packed import packed_header, packed_source
 from bytewright.codegen.parameters import embedded_files, parameters_source
@@ -40,11 +40,11 @@ def generate_c(
     """
     check_names(plan, names)
     check_places(module, plan)
-    entry_text = entry_source(module, plan, names, contents)
+    entry_text = entry_source(plan, names, contents, StepsOfModule(module, plan, names))
     if plan.image is not None:
         module = with_a_row_of_input(module)
     texts = {
-        names.header: header_text(module, plan, names, embedding),
+        names.header: header_text(plan, names, embedding, HeaderOfGraph.of(module)),
         names.entry_source: entry_text,
         names.kernels_header: kernels_header(module, names),
         names.kernels_source: kernels_source(module, names),

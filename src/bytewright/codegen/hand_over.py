@@ -6,6 +6,8 @@ done by hand for each device and step is data: which memories it is lent, and wh
 A pool that the entry's device does not reach has no address here: spans name it by its number, and the offset in it.
 """
 
+from collections.abc import Sequence
+
 from bytewright import ir
 from bytewright.codegen.dispatcher import access_text
 from bytewright.codegen.expressions import c_num_bytes
@@ -209,8 +211,15 @@ def contexts_passed(module: ir.Module) -> tuple[str, ...]:
     return tuple(dict.fromkeys(a.device for a in arguments if isinstance(a, ir.ContextArgument)))
 
 
-def write_device_types(writer: Writer, module: ir.Module, plan: Plan, names: Names) -> None:
-    """The types of the header: what a driver is, with the contract of each hook."""
+def write_device_types(writer: Writer, plan: Plan, names: Names, driven: Sequence[str]) -> None:
+    """The types of the header: what a driver is, with the contract of each hook.
+
+    Args:
+        writer: Of the header.
+        plan: What it is for.
+        names: Of the plan.
+        driven: The devices that functions of the application drive themselves.
+    """
     if not plan.devices:
         return
     _write_span_type(writer, plan, names)
@@ -244,7 +253,7 @@ def write_device_types(writer: Writer, module: ir.Module, plan: Plan, names: Nam
         "void (*deactivate)(void *self);",
     )
     writer.structure(names.device_type, hooks)
-    for name in sorted({p.device for kernel in module.kernels for p in kernel.context_parameters}):
+    for name in driven:
         writer.comment(f"What the driver of device '{name}' keeps, for functions that drive it themselves.")
         writer.structure(names.device_context_type(name), ("void *self;",))
     writer.comment("The devices of the application, one for each that the model uses.")

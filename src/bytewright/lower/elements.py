@@ -38,7 +38,7 @@ from bytewright.ir.scalar_functions import (
     WRAPPING_MULTIPLY,
     WRAPPING_SUBTRACT,
 )
-from bytewright.lower.interpolate import entry_and_rise, interpolated_at
+from bytewright.lower.interpolate import interpolated_at, sigmoid_by_table
 from bytewright.lower.point import Point
 from bytewright.lower.requantise import float_rescaled, real_rescaled, rescaled
 from bytewright.lower.rescale import double_round, fixed_scale
@@ -48,14 +48,7 @@ from bytewright.ops import elementwise, float_functions
 from bytewright.ops.arithmetic.division import LARGEST_SHIFT
 from bytewright.ops.arithmetic.division import headrooms as headrooms_of_bytes
 from bytewright.ops.arithmetic.division import reciprocals as reciprocals_of_bytes
-from bytewright.ops.arithmetic.interpolation import (
-    LOGISTIC_MOST,
-    SIGMOID_BITS,
-    SIGMOID_ENTRIES,
-    SIGMOID_MIDDLE,
-    lines_wrap,
-    sigmoid_table,
-)
+from bytewright.ops.arithmetic.interpolation import lines_wrap
 from bytewright.ops.cast import TflCast
 from bytewright.ops.dynamic_quantization import TflDynamicQuantize, TflDynamicScale, TflDynamicZeroPoint
 from bytewright.ops.interpolation import Interpolate, TflSigmoid16
@@ -338,21 +331,9 @@ def _interpolated(at: Point, operation: Interpolate) -> Scalar:
 
 
 def _sigmoid16(at: Point, operation: TflSigmoid16) -> Scalar:
-    """By magnitude, since the table is of what is above zero; beyond it is its last entry."""
-    half, bits = (1 << operation.shift) >> 1, SIGMOID_BITS[operation.is_tanh]
-    scaled = at.body.let("scaled", (at.operands[0].expr * operation.multiplier + half) >> operation.shift)
-    magnitude = at.body.let("magnitude", ir.maximum(scaled, 0 - scaled))
-    place = at.body.let("place", ir.minimum(magnitude >> bits, SIGMOID_ENTRIES - 2))
-    first, rise = entry_and_rise(at.body, at.kernel.constant("sigmoid", sigmoid_table(), I16), place)
-    part = magnitude & ((1 << bits) - 1)
-    risen = at.body.let("risen", (first + SIGMOID_MIDDLE) * (1 << bits) + part * rise)
-    if operation.is_tanh:
-        return Scalar(
-            ir.select(scaled >= 0, risen - (1 << 23) + (1 << 7), (1 << 23) - risen + (1 << 7) - 1) >> 8,
-            *I16.bounds,
-        )
-    risen = at.body.let("limited", ir.minimum(risen, LOGISTIC_MOST))
-    return Scalar(ir.select(scaled >= 0, risen + 512, (1 << 25) - risen + 511) >> 10, 0, I16.bounds[1])
+    scale = operation.multiplier, operation.shift
+    value = sigmoid_by_table(at.kernel, at.operands[0].expr, scale, is_tanh=operation.is_tanh)
+    return Scalar(value, I16.bounds[0] if operation.is_tanh else 0, I16.bounds[1])
 
 
 def _zero_point(at: Point, operation: TflDynamicZeroPoint) -> Scalar:

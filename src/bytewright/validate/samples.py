@@ -20,7 +20,12 @@ import numpy as np
 from bytewright.base.input_file import read_input
 from bytewright.diagnostics import CompileError, compile_error
 from bytewright.execute.by_name import in_order
+<<<<<<< HEAD
 from bytewright.execute.tensors import Array, array_from_npy, check_num_inputs
+=======
+from bytewright.execute.tensors import Array, array_from_npy
+from bytewright.ops.arithmetic.tables import quantize_float
+>>>>>>> main
 from bytewright.record.plan import Plan, PlannedTensor
 
 SAMPLE_FILES = (".npy", ".png", ".wav")
@@ -161,10 +166,9 @@ def _of_type(tensor: PlannedTensor, array: Array) -> tuple[Array, list[str]]:
         zero_point, limits = tensor.zero_point or 0, np.iinfo(str(wanted))
         if not np.isfinite(array).all():
             raise compile_error("BW205", f"input '{tensor.name}': samples hold infinities or NaN")
-        real = array.astype(np.float32) / np.float32(tensor.scale)
-        steps = np.trunc(real + np.copysign(np.float32(0.5), real)).astype(np.float64) + zero_point
+        steps = quantize_float(array, tensor.scale, zero_point, (int(limits.min), int(limits.max)))
         text = f"input '{tensor.name}': floats quantised, round(x / {tensor.scale:.9g}) + {zero_point} as {wanted}"
-        return np.clip(steps, limits.min, limits.max).astype(wanted), [text]
+        return steps.astype(wanted), [text]
     raise compile_error(
         "BW205",
         f"input '{tensor.name}' must be {wanted}, the samples are {array.dtype}",

@@ -142,7 +142,7 @@ def test_branches_that_read_the_same_rows_share_what_is_kept() -> None:
     net.cut(0, rows)
     net.join("ADD", second, net.shape)
     module = streamed(net.builder.build([source], [net.value]), 1)
-    kept = {port.name.partition("/")[0]: port.type.fixed_shape[1] for port in module.state}
+    kept = {port.name: port.type.fixed_shape[1] for port in module.state}
     assert sorted(kept.values()) == [3, 5]  # the input's, for both windows; and the delay of the shorter one
     assert sum(isinstance(node.operation, ShiftIn) for node in module.graph.nodes) == 2
 
@@ -254,6 +254,19 @@ def test_a_window_that_is_padded_has_so_many_frames_as_runs_take() -> None:
 
     said = "the window has 11 frames, which are no multiple of the 2 that a run takes, and 0 (PAD) pads its beginning"
     assert said in refused(build, shape=(1, 11, 3, 2))
+
+
+def test_a_run_is_less_work() -> None:
+    """A network that takes the window apart first, as unrolled ones do."""
+
+    def build(net: Net) -> None:
+        net.cut(0, 1)
+        net.convolution("CONV_2D", 1, channels=2)
+
+    assert (
+        "no layer is less work on 1 of 12 frames: each run would take all of the 16 multiply-acc"
+        in refused(build)
+    )
 
 
 def test_a_run_takes_less_than_the_window() -> None:

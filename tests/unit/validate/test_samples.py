@@ -55,6 +55,13 @@ def test_floats_are_quantised_by_the_scale_of_the_input() -> None:
     assert "round(x / 0.0625) + 0" in remark
 
 
+def test_what_is_just_below_a_half_is_rounded_down() -> None:
+    below = np.nextafter(np.array([0.5, 1.5, -0.5, -2.5], np.float32), np.float32(0))
+    images = np.zeros((1, 8, 8, 1), np.float32)
+    images.reshape(-1)[:4] = below * np.float32(0.0625)  # exact
+    assert samples_of(PLAN, [images]).batch[0][0].reshape(-1)[:4].tolist() == [0, 1, 0, -2]
+
+
 @pytest.mark.parametrize(
     ("array", "text"),
     [

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from bytewright import ir
 from bytewright.base.c_names import c_name, unique_name
 from bytewright.diagnostics import compile_error
+from bytewright.frontends.tflite.bounds import Bounds
 from bytewright.frontends.tflite.flatbuffer import DamagedError, File, Table
 from bytewright.frontends.tflite.flexbuffer import numbers_by_name
 from bytewright.frontends.tflite.known import UNKNOWN, Growth, Known, no_growth
@@ -48,7 +49,7 @@ FOLDING_BUDGET = 1 << 25
 def quantization_of(tensor: TensorRecord) -> ir.Quantization | None:
     """The quantisation that the generated header documents."""
     record = tensor.quantization
-    if tensor.element_type not in ("INT8", "UINT8", "INT16") or len(record.scales) != 1:
+    if tensor.element_type not in ("INT8", "UINT8", "INT16", "INT32") or len(record.scales) != 1:
         return None
     return ir.Quantization(record.scales[0], record.zero_points[0])
 
@@ -133,6 +134,7 @@ class GraphBuilder:
     Attributes:
         has_infinities: True if a float32 constant of the model is infinite or not a number.
         batch_max: The largest batch, if the module's batch is opened after the import.
+        bounds: The most turns that loops take.
         expands_weights: True if integer weights under float activations are widened to float32.
         keeps_weights: True if weights that a DEQUANTIZE widens stay integers, where a layer can scale its sums instead.
         dequantised: By the tensor of its result, the integer constant that a DEQUANTIZE widens.
@@ -157,6 +159,7 @@ class GraphBuilder:
     numerics: Numerics
     has_infinities: bool
     batch_max: int | None = None
+    bounds: Bounds = field(default_factory=Bounds)
     expands_weights: bool = False
     keeps_weights: bool = False
     has_open_batch: bool = False
@@ -185,6 +188,7 @@ class GraphBuilder:
             self.file_name,
             self.numerics,
             self.has_infinities,
+            bounds=self.bounds,
             expands_weights=self.expands_weights,
             keeps_weights=self.keeps_weights,
             buffers=self.buffers,

@@ -16,7 +16,7 @@ from math import lcm
 import numpy as np
 
 from bytewright import ir
-from bytewright.base.c_names import unique_name
+from bytewright.base.c_names import unique_c_name, unique_name
 from bytewright.base.frozen_mapping import FrozenMapping
 from bytewright.diagnostics import Collector, compile_error
 from bytewright.graph.stream.flow import HELP, Flow, Flows, flows_of
@@ -45,7 +45,19 @@ def stream(module: ir.Module, axes: tuple[StreamAxis, ...]) -> ir.Module:
     flows = flows_of(function, constants, given)
     num_new = lcm(*(flow.period for flow in flows.of_value.values()))
     _require_steps(module, flows, num_new)
-    return _Streaming(module, flows, num_new).run()
+    return _required_less(_Streaming(module, flows, num_new).run())
+
+
+def _required_less(streamed: ir.Module) -> ir.Module:
+    """The module, if a run saves any of its convolutions."""
+    facts = streamed.stream
+    if facts is not None and 0 < facts.macs_before <= facts.macs:
+        message = (
+            f"no layer is less work on {facts.num_new} of {facts.num_frames} frames: each run would take all of the "
+            f"{facts.macs} multiply-accumulates of a whole window"
+        )
+        raise compile_error("BW120", message, help=HELP, where=streamed.name)
+    return streamed
 
 
 def _given(module: ir.Module, axes: tuple[StreamAxis, ...]) -> dict[str, int]:
@@ -285,7 +297,7 @@ class _Streaming:
         if fill is None:
             fill = 0 if quantization is None else quantization.zero_point
         initial = ir.TensorData.from_array(np.full(type_.fixed_shape, fill), type_.dtype) if fill else None
-        kept = self._defined(ir.Value(unique_name(f"{name}/kept", self.names), type_, quantization))
+        kept = self._defined(ir.Value(unique_c_name(f"{name}_kept", self.names), type_, quantization))
         port = ir.Port(kept.name, type_, quantization, initial=initial)
         result = self._added(ShiftIn(axis), (kept.name, name), f"{name}/rows", where)
         self.states.append((kept, port, result))
