@@ -20,12 +20,8 @@ import numpy as np
 from bytewright.base.input_file import read_input
 from bytewright.diagnostics import CompileError, compile_error
 from bytewright.execute.by_name import in_order
-<<<<<<< HEAD
 from bytewright.execute.tensors import Array, array_from_npy, check_num_inputs
-=======
-from bytewright.execute.tensors import Array, array_from_npy
 from bytewright.ops.arithmetic.tables import quantize_float
->>>>>>> main
 from bytewright.record.plan import Plan, PlannedTensor
 
 SAMPLE_FILES = (".npy", ".png", ".wav")
