@@ -31,6 +31,19 @@ _MENDABLE = ("BW204", "BW209", "BW301", "BW302")
 _PLAN_IO = "--io workspace"  # of a pin to a pool for inputs and outputs
 
 
+def fit(module: ir.Module, conditions: Conditions, attempt: Attempt) -> Trial:
+    """The module stored under the conditions; a refusal looks for no way out.
+
+    Raises:
+        CompileError: It does not fit, or the conditions contradict each other.
+    """
+    _require_room_for_constants(module, conditions.target)
+    trial = attempt(conditions)
+    if not trial.fits:
+        raise CompileError(refusals(trial))
+    return trial
+
+
 def require_fit(module: ir.Module, conditions: Conditions, attempt: Attempt, quick_attempt: Attempt) -> Trial:
     """The module stored under the conditions.
 
