@@ -57,6 +57,21 @@ def array_from_npy(content: bytes) -> Array:
         raise ValueError(f"it is damaged: {type(error).__name__}") from error
 
 
+def check_num_inputs(plan: Plan, num_given: int) -> None:
+    """Refuses arrays that are not one for each input of the model.
+
+    Raises:
+        CompileError: BW205.
+    """
+    if num_given != len(plan.inputs):
+        names = ", ".join(f"'{tensor.name}'" for tensor in plan.inputs)
+        raise compile_error(
+            "BW205",
+            f"model '{plan.model}' has {len(plan.inputs)} inputs, {num_given} were given",
+            notes=(f"in this order: {names}",),
+        )
+
+
 def number_of_entry(plan: Plan, name: str) -> int:
     """The number of an entry.
 
@@ -116,13 +131,7 @@ def check_inputs(plan: Plan, inputs: Sequence[ArrayLike], entry: str | None = No
         given = dict(zip(own.inputs, found.arrays, strict=True))
         blank = (given.get(t, np.zeros(t.shape, t.dtype.numpy)) for t in plan.inputs)
         return Inputs(tuple(blank), found.extents, number)
-    if len(inputs) != len(plan.inputs):
-        names = ", ".join(f"'{tensor.name}'" for tensor in plan.inputs)
-        raise compile_error(
-            "BW205",
-            f"model '{plan.model}' has {len(plan.inputs)} inputs, {len(inputs)} were given",
-            notes=(f"in this order: {names}",),
-        )
+    check_num_inputs(plan, len(inputs))
     problems = Collector()
     arrays: list[Array] = []
     for tensor, given in zip(plan.inputs, inputs, strict=True):

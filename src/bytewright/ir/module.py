@@ -9,8 +9,7 @@ from bytewright.ir.data import TensorData
 from bytewright.ir.expr import Buffer
 from bytewright.ir.graph import Constant, Function, Quantization
 from bytewright.ir.prim import PrimFunc
-from bytewright.ir.scope import Scope
-from bytewright.ir.storage import UNDECIDED, Annotations, Border, Storage
+from bytewright.ir.storage import UNDECIDED, Annotations, Border, Storage, Stored
 from bytewright.ir.types import Extent, TensorType
 
 
@@ -35,18 +34,13 @@ class Port:
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
-class ConstantBuffer:
+class ConstantBuffer(Stored):
     """A constant that kernels read: a buffer with its values. Its scope names the parameter pool in the end."""
 
     buffer: Buffer
     data: TensorData
     storage: Storage = UNDECIDED
     annotations: Annotations = ()
-
-    @property
-    def scope(self) -> Scope | None:
-        """The places that it may still choose from."""
-        return self.storage.scope
 
 
 @dataclass(frozen=True, slots=True)
