@@ -19,7 +19,7 @@ from tflite_writer import ModelBuilder
 Array = NDArray[Any]
 Shape = tuple[int, ...]
 AXES = (1, 2)
-HEADS = ("none", "mean", "flat", "pool", "last")
+HEADS = ("none", "mean", "flat", "pool", "average", "max", "last")
 ZERO_POINT = 3
 
 
@@ -162,7 +162,7 @@ def _residual(kernel: int, dilation: int, other: int, before: int, kind: str) ->
 
 
 def _layers(random: np.random.Generator, *, is_padded: bool) -> list[Layer]:
-    found: list[Layer] = []
+    found: list[Layer] = [lambda net: net.convolution("CONV_2D", 2, channels=3)]
     for _ in range(int(random.integers(1, 5))):
         kernel, dilation = int(random.integers(1, 4)), int(random.integers(1, 4))
         stride, channels = int(random.choice([1, 1, 1, 2])), int(random.integers(1, 6))
@@ -195,8 +195,12 @@ def _head(net: Net, head: str) -> None:
             net.add("MEAN", shape, net.integers([1, 2]))
         case "flat":
             net.flat()
-        case "pool":
-            net.pool("MAX_POOL_2D", net.shape[net.axis], 1)
+        case "max":
+            net.add("REDUCE_MAX", (1, net.shape[3]), net.integers([1, 2]))
+        case "pool" | "average":
+            height, width = net.shape[1:3]
+            kind = "MAX_POOL_2D" if head == "pool" else "AVERAGE_POOL_2D"
+            net.add(kind, (1, 1, 1, net.shape[3]), filter_height=height, filter_width=width)
         case "last":
             net.cut(net.shape[net.axis] - 1, 1)
         case _:

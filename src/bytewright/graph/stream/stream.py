@@ -20,6 +20,7 @@ from bytewright.base.c_names import unique_c_name, unique_name
 from bytewright.base.frozen_mapping import FrozenMapping
 from bytewright.diagnostics import Collector, compile_error
 from bytewright.graph.stream.flow import HELP, Flow, Flows, flows_of
+from bytewright.graph.stream.split import split_reductions
 from bytewright.graph.work import work_of
 from bytewright.ir.where import Where
 from bytewright.ops.data import ShiftIn, Slice
@@ -40,12 +41,17 @@ def stream(module: ir.Module, axes: tuple[StreamAxis, ...]) -> ir.Module:
         CompileError: BW204, for an input or an axis that does not exist; BW120, for operators that forbid it.
     """
     given = _given(module, axes)
-    function = module.graph
-    constants = {constant.name: constant.data.type for constant in module.constants}
-    flows = flows_of(function, constants, given)
+    whole, flows = module, flows_of(module.graph, _types(module), given)
+    module = split_reductions(module, flows)
+    flows = flows if module is whole else flows_of(module.graph, _types(module), given)
     num_new = lcm(*(flow.period for flow in flows.of_value.values()))
     _require_steps(module, flows, num_new)
     return _required_less(_Streaming(module, flows, num_new).run())
+
+
+def _types(module: ir.Module) -> dict[str, ir.TensorType]:
+    """Of its constants."""
+    return {constant.name: constant.data.type for constant in module.constants}
 
 
 def _required_less(streamed: ir.Module) -> ir.Module:
