@@ -70,10 +70,12 @@ class Net:
         """Numbers for rows and columns."""
         return (of_time, other) if self.axis == 1 else (other, of_time)
 
-    def pad(self, rows: int) -> None:
-        """Before the first row."""
-        widths = [[rows, 0] if axis == self.axis else [0, 0] for axis in range(4)]
-        self.add("PAD", self.extent(self.shape[self.axis] + rows), self.integers(widths))
+    def pad(self, rows: int, beside: int = 0) -> None:
+        """Before the first row, and on either side of each."""
+        widths = [[0, 0], [0, 0], [0, 0], [0, 0]]
+        widths[self.axis], widths[3 - self.axis] = [rows, 0], [beside, beside]
+        shape = tuple(extent + sum(width) for extent, width in zip(self.shape, widths, strict=True))
+        self.add("PAD", shape, self.integers(widths))
 
     def cut(self, first: int, rows: int, step: int = 1) -> None:
         """Rows from one on."""
@@ -83,12 +85,13 @@ class Net:
         self.add("STRIDED_SLICE", self.extent(rows), *map(self.integers, (begin, end, steps)))
 
     def convolution(
-        self, kind: str, kernel: int, dilation: int = 1, stride: int = 1, channels: int = 0
+        self, kind: str, kernel: int, dilation: int = 1, stride: int = 1, channels: int = 0, beside: int = 0
     ) -> None:
         """Over time, and over one or two of the other axis."""
         reach = (kernel - 1) * dilation + 1
-        if self.is_padded and reach > stride:
-            self.pad(reach - stride)
+        before = max(0, reach - stride) if self.is_padded else 0
+        if before or beside:
+            self.pad(before, beside)
         depth = self.shape[3]
         channels = channels if kind == "CONV_2D" else depth
         side = 2 if self.shape[3 - self.axis] > 1 else 1
@@ -183,8 +186,8 @@ def _layers(random: np.random.Generator, *, is_padded: bool) -> list[Layer]:
         elif which == 4:
             found.append(lambda net: net.add("LOGISTIC", net.shape) if net.dtype == "float32" else None)
         else:
-            own = (kernel, dilation, stride, channels)
-            found.append(lambda net, o=own: net.convolution("CONV_2D", o[0], o[1], o[2], o[3]))
+            own = (kernel, dilation, stride, channels, int(random.integers(0, 3)))
+            found.append(lambda net, o=own: net.convolution("CONV_2D", *o))
     return found
 
 

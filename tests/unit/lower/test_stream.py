@@ -165,6 +165,15 @@ def test_a_reduction_keeps_one_number_for_each_channel_of_a_row(head: str, axis:
             np.testing.assert_array_equal(own[0], wanted[0])
 
 
+def test_rows_are_kept_without_what_is_padded_beside_them() -> None:
+    net = Net(5, 1, is_padded=True, dtype="int8")
+    net.shape = (1, 20, 6, 2)
+    source = net.value = net.tensor(net.shape)
+    net.convolution("CONV_2D", 3, channels=2, beside=2)
+    module = streamed(net.builder.build([source], [net.value]), 1)
+    assert [port.type.fixed_shape for port in module.state] == [(1, 3, 6, 2)]
+
+
 def test_a_pad_along_time_leaves_nothing() -> None:
     net = streamed_net(2, is_padded=True)
     assert any(
