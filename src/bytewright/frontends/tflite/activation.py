@@ -19,7 +19,8 @@ from bytewright.frontends.tflite.activation16 import (
     relu16,
     softmax16,
 )
-from bytewright.frontends.tflite.conversion import Conversion, Operand
+from bytewright.frontends.tflite.conversion import Conversion
+from bytewright.frontends.tflite.graph_builder import Operand
 from bytewright.ops.arithmetic import interpolation, tables
 from bytewright.ops.arithmetic.multiplier import ACTIVATIONS
 from bytewright.ops.arithmetic.softmax import (
