@@ -85,6 +85,7 @@ CODES: dict[str, str] = {
     "BW603": "the planning problem is not valid",
     "BW604": "there is no solver of this name",
     "BW605": "a solver of a user failed",
+    "BW606": "the sweep is not valid",
     # 701 to 719: places of values
     "BW701": "a value is to be at two places at once",
     "BW702": "a place that is asked for cannot hold the value",
