@@ -3,8 +3,8 @@
     python tools/micro_models.py FOLDER
 
 FOLDER is a copy of github.com/tensorflow/tflite-micro, or any other with .tflite files. States go on from run to run,
-on both sides. Integers must be equal, floats within 1e-5 of the greatest. Printed is how many compile and agree, and for
-the others why, the commonest reason first.
+on both sides. Integers must be equal, floats within 1e-5 of the greatest. Printed is how many compile and agree, and
+for the others why, the commonest reason first.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from bytewright.execute.tensors import random_inputs
 from bytewright.record.plan import Plan
 
 RUNS = 10
+UNOPTIMISED = BuildOptions(flags=("-O0",))
 TOLERANCE = 1e-5
 _ENDS = ("min", "max")
 Array = NDArray[Any]
@@ -49,7 +50,7 @@ def model_files(folder: Path) -> list[Path]:
     return sorted(folder.rglob("*.tflite"))
 
 
-def outcome(path: Path, options: BuildOptions = BuildOptions(flags=("-O0",))) -> Outcome:
+def outcome(path: Path, options: BuildOptions = UNOPTIMISED) -> Outcome:
     """Compiles a file, and runs both."""
     try:
         compiled = bytewright.compile(path, numerics="tflm", name="model")
