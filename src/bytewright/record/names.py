@@ -28,12 +28,9 @@ from bytewright.naming.symbols import (
     OF_MEMORY,
     ROW_FUNCTIONS,
     RUN_ROW,
-<<<<<<< HEAD
-    SELF_TEST,
-=======
     RUN_STEPS,
     RUN_TABLE,
->>>>>>> main
+    SELF_TEST,
     argument_type,
     packed_run,
 )
