@@ -31,7 +31,6 @@ PAIRS: dict[str, tuple[str, ...]] = {
     "suppression_v5": ("NON_MAX_SUPPRESSION_V5",),
     "where": ("WHERE",),
     "fake_quant": ("FAKE_QUANT",),
-    "frames": ("SVDF",),
 }
 """The networks, and the operators that each is advised about."""
 TAKEN = (
@@ -51,6 +50,7 @@ TAKEN = (
     "one_hot",
     "fill",
     "top_k",
+    "frames",
 )
 """Networks with operators that were refused once, and are compiled."""
 
