@@ -98,7 +98,7 @@ REFUSED: dict[str, tuple[dict[str, Any], Numerics, str]] = {
         LITERT,
         "the activation is NONE; LiteRT has an int8 SVDF",
     ),
-    "tanh": ({"form": "float32", "activation": 4}, LITERT, "the activation TANH"),
+    "tanh": ({"form": "float32", "activation": 4}, LITERT, "the fused activation TANH is not supported"),
     "hybrid": ({"form": "hybrid"}, TFLM, "has no kernels for these weights with float activations"),
 }
 

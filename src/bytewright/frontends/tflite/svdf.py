@@ -22,9 +22,9 @@ from bytewright.frontends.tflite.accumulator import (
     rescale,
 )
 from bytewright.frontends.tflite.conversion import Conversion, Kept, Operand
-from bytewright.frontends.tflite.convolution import product_with_matrix
+from bytewright.frontends.tflite.convolution import emit_whole_window, product_with_matrix
 from bytewright.frontends.tflite.hybrid import hybrid_product, weights_operand
-from bytewright.frontends.tflite.options import activation_name
+from bytewright.frontends.tflite.options import activation_name, fused_activation
 from bytewright.frontends.tflite.quantization import dequantised
 from bytewright.ops.arithmetic.multiplier import (
     INT32_MAX,
@@ -35,9 +35,8 @@ from bytewright.ops.arithmetic.multiplier import (
 )
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.cast import TflCast
-from bytewright.ops.convolution import DepthwiseConv2d
 from bytewright.ops.data import ShiftIn
-from bytewright.ops.elementwise import Add
+from bytewright.ops.elementwise import WrappingAdd
 
 _INPUT, _FEATURES, _TIME, _BIAS, _STATE = range(5)
 _RANK, _ACTIVATION, _ASYMMETRIC = range(3)
@@ -146,13 +145,12 @@ def _over_time(
         at.constant("time", np.ascontiguousarray(layer.time)[..., np.newaxis], types[0]),
         at.constant("bias", layer.bias, types[1]),
     )
-    return at.emit(DepthwiseConv2d((1, 1), (0, 0, 0, 0), (1, 1), zero_point), operands, "sums")
+    return emit_whole_window(at, operands, zero_point)
 
 
 def _float_layer(at: Conversion, layer: _Layer, features: Operand) -> str:
     """Sums of floats, the first of which LiteRT's hybrid kernel forms in integers."""
-    activation = activation_name(at, _ACTIVATION)
-    at.require(activation in ("NONE", "RELU", "RELU6", "RELU_N1_TO_1"), f"the activation {activation}")
+    activation = fused_activation(at, _ACTIVATION)
     if features.is_float:
         newest = product_with_matrix(at, layer.source, layer.features, 0)
     else:
@@ -193,7 +191,7 @@ def _integer_layer(at: Conversion, layer: _Layer, features: Operand, time: Opera
     if state.zero_point:  # added behind the saturation, where it wraps
         wide = at.emit(TflCast(ir.DType.I32), (newest,), "wide")
         offset = at.constant("offset", np.array(state.zero_point, np.int32), ir.DType.I32)
-        newest = at.emit(TflCast(kind), (at.emit(Add(), (wide, offset), "moved"),), "wrapped")
+        newest = at.emit(TflCast(kind), (at.emit(WrappingAdd(), (wide, offset), "moved"),), "wrapped")
     by_unit = layer.time.reshape(-1, layer.time.shape[2]).T
     reach = accumulator_reach(by_unit, layer.bias.astype(np.int64), state)
     require_reach(at, reach, MOST_OF_64_BITS)
