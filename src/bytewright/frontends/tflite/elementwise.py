@@ -32,6 +32,7 @@ from bytewright.ops.arithmetic.interpolation import is_power_of_two
 from bytewright.ops.arithmetic.multiplier import INT8, INT16, Affine, Multiplier
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.arithmetic.rescale import double_round
+from bytewright.ops.cast import TflCast
 from bytewright.ops.elementwise import (
     IntDiv,
     Maximum,
@@ -232,6 +233,14 @@ def emit_negated(at: Conversion, value: str) -> str:
     dtype = at.type_of(value).dtype
     zero = at.constant("zero", np.zeros((), dtype.numpy), dtype)
     return at.emit(WrappingSub(), (zero, value), "negated")
+
+
+def emit_wrapped_offset(at: Conversion, value: str, offset: int) -> str:
+    """Narrow integers and an offset, modulo what their type holds."""
+    wide = at.emit(TflCast(ir.DType.I32), (value,), "wide")
+    operands = (wide, at.constant("offset", np.array(offset, np.int32), ir.DType.I32))
+    moved = at.emit(WrappingAdd(), operands, "moved")
+    return at.emit(TflCast(at.type_of(value).dtype), (moved,), "wrapped")
 
 
 def emit_magnitude(at: Conversion, value: str) -> str:

@@ -23,6 +23,7 @@ from bytewright.frontends.tflite.accumulator import (
 )
 from bytewright.frontends.tflite.conversion import Conversion, Kept, Operand
 from bytewright.frontends.tflite.convolution import emit_whole_window, product_with_matrix
+from bytewright.frontends.tflite.elementwise import emit_wrapped_offset
 from bytewright.frontends.tflite.hybrid import hybrid_product, weights_operand
 from bytewright.frontends.tflite.options import activation_name, fused_activation
 from bytewright.frontends.tflite.quantization import dequantised
@@ -36,7 +37,6 @@ from bytewright.ops.arithmetic.multiplier import (
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.cast import TflCast
 from bytewright.ops.data import ShiftIn
-from bytewright.ops.elementwise import WrappingAdd
 
 _INPUT, _FEATURES, _TIME, _BIAS, _STATE = range(5)
 _RANK, _ACTIVATION, _ASYMMETRIC = range(3)
@@ -189,9 +189,7 @@ def _integer_layer(at: Conversion, layer: _Layer, features: Operand, time: Opera
         (0, kind, "newest"),
     )
     if state.zero_point:  # added behind the saturation, where it wraps
-        wide = at.emit(TflCast(ir.DType.I32), (newest,), "wide")
-        offset = at.constant("offset", np.array(state.zero_point, np.int32), ir.DType.I32)
-        newest = at.emit(TflCast(kind), (at.emit(WrappingAdd(), (wide, offset), "moved"),), "wrapped")
+        newest = emit_wrapped_offset(at, newest, state.zero_point)
     by_unit = layer.time.reshape(-1, layer.time.shape[2]).T
     reach = accumulator_reach(by_unit, layer.bias.astype(np.int64), state)
     require_reach(at, reach, MOST_OF_64_BITS)
