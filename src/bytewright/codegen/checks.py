@@ -17,7 +17,7 @@ from bytewright.codegen.overlaps import (
 from bytewright.codegen.ports import begin_arguments
 from bytewright.codegen.sections_ld import write_sections_check
 from bytewright.codegen.writer import Writer
-from bytewright.record.names import MEMBER_OF_STATE, Names
+from bytewright.record.names import MEMBER_OF_STATE, Names, by_entry
 from bytewright.record.plan import Plan, PlannedPool, PlannedTensor
 from bytewright.target.model import Memory
 
@@ -118,7 +118,7 @@ def tables(plan: Plan, names: Names) -> tuple[SpanTable, ...]:
     if plan.caller_parameters:
         found.append(parameter_table(plan, names))
     if not plan.io_in_workspace:
-        found.append(run_table(plan, names))
+        found += [table for view in by_entry(plan, names) if (table := run_table(*view)).given_memory]
     if plan.image is not None:
         found.append(rows_table(plan, names))
         found += [drivers_table(plan, names)] if plan.devices else []
@@ -200,7 +200,9 @@ def write_run_checks(writer: Writer, plan: Plan, names: Names, strict: Mapping[s
                 misaligned = f"((uintptr_t){member} % (uintptr_t){alignment}) != 0u"
                 writer.refuse(misaligned, names.error("ALIGN"))
             _write_port_range_check(writer, plan, names, border, tensor)
-    write_overlap_check(writer, names, run_table(plan, names))
+    table = run_table(plan, names)
+    if table.given_memory:
+        write_overlap_check(writer, names, table)
 
 
 def _memories_of_port(plan: Plan, border: ir.Border, tensor: PlannedTensor) -> Sequence[Memory]:

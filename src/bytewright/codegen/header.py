@@ -30,6 +30,7 @@ from bytewright.record.names import (
     TENSOR_MACROS,
     VERSION_PARTS,
     Names,
+    by_entry,
 )
 from bytewright.record.placed_sections import placed_sections
 from bytewright.record.plan import Plan, PlannedPool, PlannedTensor
@@ -95,8 +96,9 @@ def header_text(plan: Plan, names: Names, embedding: Embedding, graph: HeaderOfG
         _write_attributes(writer, names)
         _write_errors(writer, plan, names)
         writer.heading("Types")
-        if not plan.io_in_workspace:
-            _write_ports(writer, plan, names, strict_alignments(plan))
+        for alone, own in by_entry(plan, names):
+            if not plan.io_in_workspace:
+                _write_ports(writer, alone, own, strict_alignments(alone))
         _write_pools(writer, plan, names)
         write_device_types(writer, plan, names, graph.driven)
         writer.heading("Functions")
@@ -339,6 +341,14 @@ def _write_functions(writer: Writer, plan: Plan, names: Names) -> None:
         return
     if plan.io_in_workspace:
         _write_address_prototypes(writer, plan, names)
+    write_arena_prototypes(writer, plan, names)
+    for alone, own in by_entry(plan, names):
+        _write_prototype_of_run(writer, alone, own)
+
+
+def _write_prototype_of_run(writer: Writer, plan: Plan, names: Names) -> None:
+    """The function that runs an entry."""
+    if plan.io_in_workspace:
         contract = (
             f"{_what_runs(plan)} on the inputs in the workspace, which it may overwrite: write them before each "
             "run.\nOutputs hold until the next run, or until inputs are written: the two may share bytes.\n"
@@ -349,7 +359,6 @@ def _write_functions(writer: Writer, plan: Plan, names: Names) -> None:
             "arguments point to"
         )
         contract = f"{_what_runs(plan)}. {what}. Inputs are not changed.\n"
-    write_arena_prototypes(writer, plan, names)
     writer.prototype(
         f"{contract}{_what_extents_mean(plan, names)}{_what_ends_loops(plan)}{_what_devices_do(plan)}"
         f"{failure_contract(plan)}"
@@ -438,6 +447,8 @@ def _write_hook(writer: Writer, plan: Plan, names: Names) -> None:
 
 
 def _what_runs(plan: Plan) -> str:
+    if plan.stated_entries:
+        return f"Runs entry '{plan.entries[0].name}' once"
     samples = " and ".join(f"'{symbol.name}' samples" for symbol in plan.symbols if _is_batch(plan, symbol))
     return f"Runs one inference{f' of {samples}' if samples else ''}"
 

@@ -53,9 +53,11 @@ from bytewright.storage.choose_ways import choose_ways
 from bytewright.storage.drop_unused_buffers import drop_unused_buffers
 from bytewright.storage.external_stacks import with_external_stacks
 from bytewright.storage.keep_initial import keep_initial
+from bytewright.storage.own_names import own_names
 from bytewright.storage.pass_constants import pass_constants
 from bytewright.storage.with_state_pool import with_state_pool
-from bytewright.target.model import Target, without_limits
+from bytewright.target.model import Target
+from bytewright.target.variants import without_limits
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,6 +290,8 @@ def lower_model(
         module = run(share_kernels, module)
 
     # Every argument, every stack and every name is made plain, for storage to decide about.
+    if len(module.entries) > 1:
+        module = run(own_names, module)
     if module.state:
         module = run(keep_initial, module)
     module = run(pass_constants, module)
@@ -315,7 +319,7 @@ def conditions_of(module: ir.Module, target: Target, options: Options) -> Condit
 
 def _io(module: ir.Module, options: Options) -> ir.Io:
     """Where inputs and outputs are: as asked, but for a text that was printed after `place_io`."""
-    return ir.Io.WORKSPACE if ir.allocates_border(module.main) else options.io
+    return ir.Io.WORKSPACE if any(map(ir.allocates_border, module.entries)) else options.io
 
 
 def _with_pools_of(module: ir.Module, target: Target) -> Target:

@@ -157,11 +157,17 @@ def faults_of_lives(plan: Plan) -> Iterator[str]:
         for name, (first, last) in list(needed.items()):
             if name not in loop.inside and first < upper and lower < last:
                 need(name, lower, upper)
+    given: dict[str, list[tuple[int, int]]] = {}
+    for entry in plan.entries:
+        alone, (begin, end) = plan.alone(entry), entry.ticks
+        for tensors, ticks in ((alone.inputs, (begin, begin + 1)), (alone.outputs, (end - 1, end))):
+            for tensor in tensors:
+                given.setdefault(tensor.buffer, []).append(ticks)
     for buffer in plan.buffers.values():
-        if buffer.role in (BufferRole.INPUT, BufferRole.STATE):
-            need(buffer.name, 0, 1)
-        if buffer.role in (BufferRole.OUTPUT, BufferRole.STATE):
-            need(buffer.name, max(plan.num_ticks, 1) - 1, max(plan.num_ticks, 1))
+        if buffer.role is BufferRole.STATE:
+            need(buffer.name, 0, plan.num_ticks)
+        for begin, end in given.get(buffer.name, ()):
+            need(buffer.name, begin, end)
         live = needed.get(buffer.name)
         if buffer.live is not None and buffer.role is not BufferRole.PARAMETER and buffer.live != live:
             yield f"'{buffer.name}' lives from {buffer.live[0]} to {buffer.live[1]}, and is needed otherwise"

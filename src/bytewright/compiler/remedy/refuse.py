@@ -133,7 +133,7 @@ def _no_room(target: Target, module: ir.Module) -> str:
 
 
 def _smaller_model(module: ir.Module) -> str:
-    batch = "batch or " if scalar_symbols(module.main) else ""
+    batch = "batch or " if any(map(scalar_symbols, module.entries)) else ""
     return f"take a smaller {batch}model, or a target with more memory"
 
 

@@ -24,7 +24,8 @@ from bytewright.frontends.tflite.accumulator import (
     rescale_accumulator,
 )
 from bytewright.frontends.tflite.bias import layer_bias
-from bytewright.frontends.tflite.conversion import Conversion, Operand
+from bytewright.frontends.tflite.conversion import Conversion
+from bytewright.frontends.tflite.graph_builder import Operand
 from bytewright.frontends.tflite.hybrid import (
     FormOf,
     HybridLayer,

@@ -16,8 +16,9 @@ from bytewright.base.c_names import model_name
 from bytewright.base.frozen_mapping import FrozenMapping
 from bytewright.diagnostics import Collector, CompileError, Diagnostic, compile_error
 from bytewright.frontends.tflite.bounds import NO_BOUNDS, Bounds
-from bytewright.frontends.tflite.conversion import DTYPES, Conversion, GraphBuilder, Kept, quantization_of
+from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.flatbuffer import DamagedError
+from bytewright.frontends.tflite.graph_builder import DTYPES, GraphBuilder, Kept, quantization_of
 from bytewright.frontends.tflite.kernels_of import require_kernel
 from bytewright.frontends.tflite.limits import check_cost
 from bytewright.frontends.tflite.model import ModelRecord, OperatorRecord

@@ -17,7 +17,8 @@ from bytewright.frontends.tflite.accumulator import (
     reduced_multiplier,
     require_reach,
 )
-from bytewright.frontends.tflite.conversion import Conversion, Kept, Operand
+from bytewright.frontends.tflite.conversion import Conversion
+from bytewright.frontends.tflite.graph_builder import Kept, Operand
 from bytewright.frontends.tflite.model import TensorRecord
 from bytewright.frontends.tflite.options import activation_name
 from bytewright.ops.arithmetic.fixedpoint16 import HIGH, LOW

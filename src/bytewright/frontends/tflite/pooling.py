@@ -1,8 +1,9 @@
 """AVERAGE_POOL_2D, MAX_POOL_2D and L2_POOL_2D."""
 
 from bytewright.frontends.tflite.accumulator import clamp_activation, clamp_float
-from bytewright.frontends.tflite.conversion import Conversion, Operand
+from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.elementwise import emit_root, emit_square
+from bytewright.frontends.tflite.graph_builder import Operand
 from bytewright.frontends.tflite.options import WindowOptions, pool_options
 from bytewright.frontends.tflite.windows import spatial_padding
 from bytewright.ops.arithmetic.multiplier import INT32_MAX, Affine

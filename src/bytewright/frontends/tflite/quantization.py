@@ -8,12 +8,13 @@ from numpy.typing import NDArray
 from bytewright import ir
 from bytewright.frontends.tflite.accumulator import checked_multiplier, rescale
 from bytewright.frontends.tflite.activation import emit_table
-from bytewright.frontends.tflite.conversion import Conversion, Operand
+from bytewright.frontends.tflite.conversion import Conversion
+from bytewright.frontends.tflite.graph_builder import Operand
 from bytewright.frontends.tflite.islands import emit_quantized
 from bytewright.ops.arithmetic import tables
 from bytewright.ops.arithmetic.multiplier import INT32_MAX, quantize_multiplier, single
 from bytewright.ops.arithmetic.numerics import Numerics
-from bytewright.ops.elementwise import Recentre, TflDequantize, TflQuantize
+from bytewright.ops.quantization import Recentre, TflDequantize, TflQuantize
 
 
 def convert_quantize(at: Conversion) -> None:
