@@ -17,6 +17,7 @@ from bytewright.frontends.tflite.accumulator import (
     clamp_integer,
     rescale,
 )
+from bytewright.frontends.tflite.cast import emit_cast
 from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.graph_builder import Operand
 from bytewright.frontends.tflite.options import fused_activation
@@ -33,7 +34,6 @@ from bytewright.ops.arithmetic.interpolation import is_power_of_two
 from bytewright.ops.arithmetic.multiplier import INT8, INT16, Affine, Multiplier
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.arithmetic.rescale import double_round
-from bytewright.ops.cast import TflCast
 from bytewright.ops.elementwise import (
     IntDiv,
     Maximum,
@@ -238,10 +238,10 @@ def emit_negated(at: Conversion, value: str) -> str:
 
 def emit_wrapped_offset(at: Conversion, value: str, offset: int) -> str:
     """Narrow integers and an offset, modulo what their type holds."""
-    wide = at.emit(TflCast(ir.DType.I32), (value,), "wide")
+    wide = emit_cast(at, value, ir.DType.I32, "wide")
     operands = (wide, at.constant("offset", np.array(offset, np.int32), ir.DType.I32))
     moved = at.emit(WrappingAdd(), operands, "moved")
-    return at.emit(TflCast(at.type_of(value).dtype), (moved,), "wrapped")
+    return emit_cast(at, moved, at.type_of(value).dtype, "wrapped")
 
 
 def emit_magnitude(at: Conversion, value: str) -> str:

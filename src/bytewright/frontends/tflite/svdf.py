@@ -21,6 +21,7 @@ from bytewright.frontends.tflite.accumulator import (
     require_reach,
     rescale,
 )
+from bytewright.frontends.tflite.cast import emit_cast
 from bytewright.frontends.tflite.conversion import Conversion, Kept, Operand
 from bytewright.frontends.tflite.convolution import emit_whole_window, product_with_matrix
 from bytewright.frontends.tflite.elementwise import emit_wrapped_offset
@@ -35,7 +36,6 @@ from bytewright.ops.arithmetic.multiplier import (
     single_quotient,
 )
 from bytewright.ops.arithmetic.numerics import Numerics
-from bytewright.ops.cast import TflCast
 from bytewright.ops.data import ShiftIn
 
 _INPUT, _FEATURES, _TIME, _BIAS, _STATE = range(5)
@@ -196,7 +196,7 @@ def _integer_layer(at: Conversion, layer: _Layer, features: Operand, time: Opera
     sum_type = ir.DType.I32 if reach.fits_32_bits else ir.DType.I64
     sums = _over_time(at, layer, newest, (kind, sum_type), state.zero_point)
     if sum_type is ir.DType.I64:  # both libraries keep 32 bits of it
-        sums = at.emit(TflCast(ir.DType.I32), (sums,), "low_half")
+        sums = emit_cast(at, sums, ir.DType.I32, "low_half")
     factor = single_quotient(single(state.scale * time_scale), target.scale)
     most = min(int(reach.greatest.max()), INT32_MAX)
     return _rescaled(at, sums, factor, most, (target.zero_point, layer.source.dtype, "result"))
