@@ -8,6 +8,7 @@ from typing import Any
 import flatbuffers
 import numpy as np
 from ai_edge_litert import schema_py_generated as untyped_schema
+from flatbuffers import flexbuffers
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
@@ -76,6 +77,22 @@ class Writer:
         for key, value in values.items():
             assert hasattr(found.builtinOptions, key), key
             setattr(found.builtinOptions, key, value)
+        self.graph.operators.append(found)
+
+    def custom(self, code: str, inputs: list[int], outputs: list[int], **options: int) -> None:
+        """Adds a custom operator, whose options are numbers by their names."""
+        kind = schema.OperatorCodeT()
+        kind.builtinCode = schema.BuiltinOperator.CUSTOM
+        kind.deprecatedBuiltinCode, kind.version, kind.customCode = kind.builtinCode, 1, code
+        self.model.operatorCodes.append(kind)
+        found = schema.OperatorT()
+        found.opcodeIndex, found.inputs, found.outputs = len(self.model.operatorCodes) - 1, inputs, outputs
+        builder: Any = flexbuffers.Builder()
+        with builder.Map():
+            for name, value in sorted(options.items()):
+                builder.Key(name)
+                builder.Int(value)
+        found.customOptions = np.frombuffer(bytes(builder.Finish()), np.uint8)
         self.graph.operators.append(found)
 
     def build(self, inputs: list[int], outputs: list[int]) -> bytes:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bytewright import ir
 from bytewright.frontends.tflite.accumulator import (
@@ -42,6 +43,7 @@ from bytewright.ops.elementwise import (
     Mul,
     Sub,
     TflDiv,
+    TflFloorDiv,
     TflIntegerDiv,
     TflPrelu,
     WrappingAdd,
@@ -242,6 +244,14 @@ def emit_wrapped_offset(at: Conversion, value: str, offset: int) -> str:
     operands = (wide, at.constant("offset", np.array(offset, np.int32), ir.DType.I32))
     moved = at.emit(WrappingAdd(), operands, "moved")
     return emit_cast(at, moved, at.type_of(value).dtype, "wrapped")
+
+
+def emit_shifted_product(at: Conversion, value: str, factors: NDArray[np.int32], shift: int) -> str:
+    """Integers of int32 times constants, divided by 2^shift and rounded down."""
+    operands = (value, at.constant("factors", factors, ir.DType.I32))
+    product = at.emit(Mul(), operands, "product")
+    divisor = at.constant("divisor", np.array(1 << shift, np.int32), ir.DType.I32)
+    return at.emit(TflFloorDiv(), (product, divisor), "shifted") if shift else product
 
 
 def emit_magnitude(at: Conversion, value: str) -> str:

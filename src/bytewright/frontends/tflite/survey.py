@@ -148,7 +148,7 @@ def _checked_by_converters(model: ModelRecord) -> set[int]:
         index
         for operator in model.operators
         if (row := OPERATORS.get(operator.kind)) is not None
-        for position, index in enumerate(operator.inputs)
+        for position, index in enumerate((*operator.inputs, *operator.outputs))
         if index != ABSENT
         and (position in row.of_own_types or (row.has_state and model.tensors[index].is_variable))
     }
