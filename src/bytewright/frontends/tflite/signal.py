@@ -55,7 +55,7 @@ def convert_delay(at: Conversion) -> None:
     at.require_counts((1,))
     source = at.activation_operand(0, "input")
     length = int(at.custom_options.get("delay_length", 0))
-    at.require(len(source.shape) >= 1 and length >= 0, f"{list(source.shape)} delayed by {length}")
+    at.require(bool(source.shape) and length >= 0, f"{list(source.shape)} delayed by {length}")
     value = at.value_of(source)
     if length == 0:
         at.define(value)
