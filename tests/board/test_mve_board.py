@@ -113,6 +113,12 @@ def test_convolutions(tmp_path: Path, number: int) -> None:
     assert_equals_on_board(random_convolution(number, "int8"), tmp_path / "m", number, Numerics.LITERT_REF)
 
 
+@pytest.mark.parametrize("number", some(range(60, 72), every=4))
+def test_floats(tmp_path: Path, number: int) -> None:
+    model = (random_convolution, random_reduction, random_network)[number % 3](number, "float32")
+    assert_equals_on_board(model, tmp_path / "m", number, Numerics.LITERT_REF)
+
+
 @pytest.mark.parametrize("number", some(range(40, 52), every=4))
 def test_networks_of_16_bits(tmp_path: Path, number: int) -> None:
     model = (random_convolution, random_reduction, random_network)[number % 3](number, "int16")
