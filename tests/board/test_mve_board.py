@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -48,6 +49,11 @@ DEPTHWISE = [
     (Taps(1, ((0, 0), (0, 20), (0, 0)), ((0, 1, 2),), frozenset((2,)), 5), 20),
 ]
 
+DEPTHWISE_OF_16_BITS = [
+    replace(taps, element=ir.DType.I16, zero_point=0, groups=(tuple(range(len(taps.places))),))
+    for taps, _ in DEPTHWISE
+]
+
 
 def options(compiler: str, level: str) -> BuildOptions:
     return BuildOptions(flags=(level,), compiler=None if compiler == "gcc" else compiler)
@@ -89,6 +95,17 @@ def test_whole_pixels_of_16_bits(tmp_path: Path, kind: Kind, compiler: str) -> N
 def test_whole_pixels_of_depthwise(tmp_path: Path, kind: Kind, compiler: str) -> None:
     instructions = [sum_taps(*each, kind, has_limits=i % 2 == 0) for i, each in enumerate(DEPTHWISE)]
     program = ScaledProgram(instructions, most_weight=85, least_shift=int(kind is Kind.SINGLE))
+    assert_equals_evaluated(program, tmp_path, compiler)
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_whole_pixels_of_depthwise_of_16_bits(tmp_path: Path, kind: Kind, compiler: str) -> None:
+    """Weights of -1 to 1, as above."""
+    channels = (8, 9, 15, 16, 33, 40, 130, 8, 20)
+    pairs = zip(DEPTHWISE_OF_16_BITS, channels, strict=True)
+    instructions = [sum_taps(*each, kind, has_limits=i % 2 == 0) for i, each in enumerate(pairs)]
+    program = ScaledProgram(instructions, most_weight=1, least_shift=int(kind is Kind.SINGLE))
     assert_equals_evaluated(program, tmp_path, compiler)
 
 

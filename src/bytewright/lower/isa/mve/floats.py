@@ -59,12 +59,6 @@ def unit_of(num: int) -> VectorUnit:
     )
 
 
-def _copied(num: int) -> str:
-    if num == LANES:
-        return "vstrwq_f32(copy, vldrwq_f32(elements));"
-    return f"__builtin_memcpy(copy, elements, {num * F32.size_bytes});"
-
-
 UNIT = unit_of(LANES)
 FLOAT_DOTS = Products(VECTORS, F32, 1, F32, F32, F32, F32, "float32x4_t", "floats", scalar="float").tile(
     units=unit_of,
@@ -73,7 +67,4 @@ FLOAT_DOTS = Products(VECTORS, F32, 1, F32, F32, F32, F32, "float32x4_t", "float
     broadcasts={F32: "return elements[0];"},
     load=UNIT.loads[F32],
     dot="return vfmaq_n_f32(sums, filters, activations);",
-    chunk=LANES,
-    copy=_copied,
-    fill="vstrwq_f32(copy, vdupq_n_f32(value));",
 )
