@@ -86,6 +86,18 @@ class Weights(Enum):
     EXPAND = "expand"
 
 
+class Package(Enum):
+    """What the bundle is besides a CMake library: files for another build system stand beside it."""
+
+    CMAKE = "cmake"
+    MAKEFILE = "makefile"
+    ZEPHYR = "zephyr"
+    CMSIS_PACK = "cmsis-pack"
+    ESP_IDF = "esp-idf"
+    ARDUINO = "arduino"
+    PLATFORMIO = "platformio"
+
+
 class Embedding(Enum):
     """How the bytes of a parameter pool come into the program.
 
@@ -248,6 +260,29 @@ def parse_stream_option(text: str) -> StreamAxis:
 
 
 @dataclass(frozen=True, slots=True)
+class TurnBound:
+    """Loops whose name or kind matches the shell pattern take so many turns at most."""
+
+    pattern: str
+    num_turns: int
+
+    def __str__(self) -> str:
+        return f"{self.pattern}={self.num_turns}"
+
+
+def parse_bound_option(text: str) -> TurnBound:
+    """Reads `PATTERN=N`.
+
+    Raises:
+        OptionSyntaxError: It is not of that form.
+    """
+    pattern, number = two_sides(text, "PATTERN=N", at_last=True)
+    if not re.fullmatch("[1-9][0-9]{0,8}", number):
+        raise OptionSyntaxError(f"'{text}': '{number}' is no number from 1 to 999999999")
+    return TurnBound(pattern, int(number))
+
+
+@dataclass(frozen=True, slots=True)
 class Options:
     """What was asked for.
 
@@ -333,6 +368,14 @@ class Options:
             "Let each run take the frames along an axis that are new, and keep what it needs of those before.",
         ),
     ] = ()
+    bounds: Annotated[
+        tuple[TurnBound, ...],
+        Option(
+            Texts(parse_bound_option, "PATTERN=N"),
+            "Let every loop whose name or kind matches take as many turns as its condition says, and N at most.",
+            flag="--bound",
+        ),
+    ] = ()
     batch_max: Annotated[
         int | None, Option(Count(), "Let each run compute 1 to N samples; the plan is made for N.")
     ] = None
@@ -361,6 +404,22 @@ class Options:
             is_of_c=True,
         ),
     ] = Embedding.AUTO
+    package: Annotated[
+        Package | None,
+        Option(
+            Choice(Package),
+            "Add the files of a build system, and a README of this bundle.",
+            is_of_c=True,
+        ),
+    ] = None
+    self_test: Annotated[
+        int | None,
+        Option(
+            Count(),
+            "Add a function that runs N stored inputs and compares what comes out; made by running them here.",
+            is_of_c=True,
+        ),
+    ] = None
     calling_form: Annotated[
         ir.Form,
         Option(
@@ -435,11 +494,14 @@ class Arguments(TypedDict, total=False):
     signature: str | None
     state: str | Iterable[str]
     stream: str | Iterable[str]
+    bounds: str | Iterable[str]
     batch_max: int | None
     constants: str | PathLike[str] | None
     numerics: str | None
     weights: str | None
     embed: str
+    package: str | None
+    self_test: int | None
     calling_form: str
     entry_form: str
     solver: str

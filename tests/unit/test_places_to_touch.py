@@ -42,6 +42,7 @@ REWRITES = {
     "graph/inline_calls.py",
     "graph/open_batch.py",
     "graph/stream/reading.py",
+    "graph/stream/split.py",
     "graph/stream/stream.py",
     "place/flows.py",
     "place/on_options.py",
@@ -141,6 +142,18 @@ def test_the_command_line_and_python_name_no_option_of_a_compile() -> None:
     files = [*(PACKAGE / "cli").glob("*.py"), PACKAGE / "__init__.py", PACKAGE / "model.py"]
     words = {file.name: set(re.findall(r"\w+", file.read_text(encoding="utf-8"))) for file in files}
     assert {name: sorted(found & {*names}) for name, found in words.items() if found & {*names}} == {}
+
+
+def test_a_set_of_types_has_one_name() -> None:
+    """Activations that are quantised, numbers that are not, what expressions compute in: a new type joins one."""
+    sets = ("I8 I16", "I8 I16 F32", "I32 I64", "I16 I32 I64 F32 F64")
+    spelled: set[str] = set()
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Tuple) and isinstance(node.ctx, ast.Load):
+                types = " ".join(each.attr if isinstance(each, ast.Attribute) else "?" for each in node.elts)
+                spelled |= {path.relative_to(PACKAGE).as_posix()} if types in sets else set()
+    assert spelled == {"ir/types.py", "ops/checks.py"}
 
 
 def test_one_file_knows_the_folder_of_an_instruction_set() -> None:

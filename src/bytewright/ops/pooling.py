@@ -9,11 +9,9 @@ import numpy as np
 from bytewright import ir
 from bytewright.ops.arithmetic.multiplier import Multiplier
 from bytewright.ops.arithmetic.rescale import double_round
-from bytewright.ops.checks import ARITHMETIC, only, require, require_dtype, require_rank
+from bytewright.ops.checks import ARITHMETIC, WIDE, only, require, require_dtype, require_rank
 from bytewright.ops.result import in_32_bits, saturate
 from bytewright.ops.window import Padding, Pair, window_shape, windows
-
-_WIDE = (ir.DType.I32, ir.DType.I64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,27 +112,36 @@ class _Reduction(ir.Operation):
 
 
 @dataclass(frozen=True, slots=True)
-class ReduceMax(_Reduction):
-    """Greatest value along axes."""
+class _OfPairs(_Reduction):
+    """Abstract: what one exact function of two makes of the elements.
 
-    name: ClassVar[str] = "reduce_max"
-    dtypes: ClassVar[tuple[ir.DType, ...]] = (*ARITHMETIC, *_WIDE)
+    Attributes:
+        function: The one.
+    """
+
+    function: ClassVar[np.ufunc]
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """Exact."""
-        return (self.reduced(np.maximum, inputs[0]),)
+        return (self.reduced(self.function, inputs[0]),)
 
 
 @dataclass(frozen=True, slots=True)
-class ReduceMin(_Reduction):
+class ReduceMax(_OfPairs):
+    """Greatest value along axes."""
+
+    name: ClassVar[str] = "reduce_max"
+    dtypes: ClassVar[tuple[ir.DType, ...]] = (*ARITHMETIC, *WIDE)
+    function: ClassVar[np.ufunc] = np.maximum
+
+
+@dataclass(frozen=True, slots=True)
+class ReduceMin(_OfPairs):
     """Least value along axes."""
 
     name: ClassVar[str] = "reduce_min"
-    dtypes: ClassVar[tuple[ir.DType, ...]] = (*ARITHMETIC, *_WIDE)
-
-    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
-        """Exact."""
-        return (self.reduced(np.minimum, inputs[0]),)
+    dtypes: ClassVar[tuple[ir.DType, ...]] = (*ARITHMETIC, *WIDE)
+    function: ClassVar[np.ufunc] = np.minimum
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +167,7 @@ class WrappingReduceSum(_Reduction):
     """Sum over axes: of i32 modulo 2^32, of i64 modulo 2^64."""
 
     name: ClassVar[str] = "wrapping_reduce_sum"
-    dtypes: ClassVar[tuple[ir.DType, ...]] = _WIDE
+    dtypes: ClassVar[tuple[ir.DType, ...]] = WIDE
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """Exact."""
@@ -173,7 +180,7 @@ class ReduceProduct(_Reduction):
     """Product over axes: of i32 modulo 2^32, of i64 modulo 2^64, of f32 in f32."""
 
     name: ClassVar[str] = "reduce_product"
-    dtypes: ClassVar[tuple[ir.DType, ...]] = (*_WIDE, ir.DType.F32)
+    dtypes: ClassVar[tuple[ir.DType, ...]] = (*WIDE, ir.DType.F32)
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """Exact for integers; float64 then rounded for f32."""
@@ -183,27 +190,21 @@ class ReduceProduct(_Reduction):
 
 
 @dataclass(frozen=True, slots=True)
-class ReduceAll(_Reduction):
+class ReduceAll(_OfPairs):
     """Whether all values along axes are true."""
 
     name: ClassVar[str] = "reduce_all"
     dtypes: ClassVar[tuple[ir.DType, ...]] = (ir.DType.BOOL,)
-
-    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
-        """Exact."""
-        return (self.reduced(np.logical_and, inputs[0]),)
+    function: ClassVar[np.ufunc] = np.logical_and
 
 
 @dataclass(frozen=True, slots=True)
-class ReduceAny(_Reduction):
+class ReduceAny(_OfPairs):
     """Whether a value along axes is true."""
 
     name: ClassVar[str] = "reduce_any"
     dtypes: ClassVar[tuple[ir.DType, ...]] = (ir.DType.BOOL,)
-
-    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
-        """Exact."""
-        return (self.reduced(np.logical_or, inputs[0]),)
+    function: ClassVar[np.ufunc] = np.logical_or
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +212,7 @@ class TflIntegerMean(_Reduction):
     """Mean over axes of i32 or i64: their sum modulo 2^64, divided by their number without what is behind the point."""
 
     name: ClassVar[str] = "tfl_integer_mean"
-    dtypes: ClassVar[tuple[ir.DType, ...]] = _WIDE
+    dtypes: ClassVar[tuple[ir.DType, ...]] = WIDE
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """Exact."""

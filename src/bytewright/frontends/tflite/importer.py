@@ -5,7 +5,7 @@ what the file declares. Operators on which nothing depends are left out.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,8 +15,10 @@ from bytewright import ir
 from bytewright.base.c_names import model_name
 from bytewright.base.frozen_mapping import FrozenMapping
 from bytewright.diagnostics import Collector, CompileError, Diagnostic, compile_error
-from bytewright.frontends.tflite.conversion import DTYPES, Conversion, GraphBuilder, Kept, quantization_of
+from bytewright.frontends.tflite.bounds import NO_BOUNDS, Bounds
+from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.flatbuffer import DamagedError
+from bytewright.frontends.tflite.graph_builder import DTYPES, GraphBuilder, Kept, quantization_of
 from bytewright.frontends.tflite.kernels_of import require_kernel
 from bytewright.frontends.tflite.limits import check_cost
 from bytewright.frontends.tflite.model import ModelRecord, OperatorRecord
@@ -27,6 +29,7 @@ from bytewright.frontends.tflite.shape_arithmetic import FOLDED
 from bytewright.frontends.tflite.survey import MOST_PLACES, survey
 from bytewright.frontends.tflite.table import OPERATORS
 from bytewright.ops.arithmetic.numerics import Numerics
+from bytewright.ops.checks import WIDE
 
 
 def import_tflite(
@@ -36,6 +39,7 @@ def import_tflite(
     numerics: Numerics = Numerics.LITERT_REF,
     batch_max: int | None = None,
     signature: str | None = None,
+    bounds: Mapping[str, int] = NO_BOUNDS,
     expands_weights: bool = False,
     keeps_weights: bool = False,
 ) -> ir.Module:
@@ -47,6 +51,7 @@ def import_tflite(
         numerics: The kernel set that it is compiled for.
         batch_max: The largest batch, if `open_batch` follows; the module itself is for one sample.
         signature: The one to compile, where the file has several.
+        bounds: The most turns that loops take, by shell patterns of their names or kinds.
         expands_weights: Whether integer weights under float activations are widened to float32.
         keeps_weights: Whether weights that a DEQUANTIZE widens stay integers.
 
@@ -60,6 +65,7 @@ def import_tflite(
         numerics=numerics,
         batch_max=batch_max,
         signature=signature,
+        bounds=bounds,
         expands_weights=expands_weights,
         keeps_weights=keeps_weights,
     )
@@ -74,6 +80,7 @@ def import_content(
     batch_max: int | None = None,
     signature: str | None = None,
     names: BorderNames | None = None,
+    bounds: Mapping[str, int] = NO_BOUNDS,
     expands_weights: bool = False,
     keeps_weights: bool = False,
 ) -> ir.Module:
@@ -91,6 +98,7 @@ def import_content(
         numerics,
         _has_infinities(model),
         batch_max,
+        bounds=Bounds(bounds),
         expands_weights=expands_weights,
         keeps_weights=keeps_weights,
         convert=_convert_operators,
@@ -99,6 +107,7 @@ def import_content(
     with np.errstate(all="ignore"):
         graph.initial = _initial_values(graph)
         _convert_operators(graph)
+    graph.bounds.require_loops(file_name)
     outputs = _results(graph, names.outputs)
     kept = _kept(graph, outputs)
     results = (*outputs, *(state.current for state in kept))
@@ -255,8 +264,7 @@ def _is_folded(at: Conversion) -> bool:
     if any(operand.data is None for operand in operands):
         return False
     grows = any(
-        operand.dtype in (ir.DType.I32, ir.DType.I64)
-        and at.graph.values.get(operand.tensor.index) in at.graph.growths
+        operand.dtype in WIDE and at.graph.values.get(operand.tensor.index) in at.graph.growths
         for operand in operands
     )
     return grows or at.output_tensor().element_type not in ("INT8", "INT16", "FLOAT32")

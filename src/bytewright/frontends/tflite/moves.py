@@ -10,8 +10,9 @@ from math import prod
 import numpy as np
 
 from bytewright import ir
-from bytewright.frontends.tflite.conversion import Conversion, Operand
+from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.flatbuffer import DamagedError
+from bytewright.frontends.tflite.graph_builder import Operand
 from bytewright.frontends.tflite.hybrid import real_values, weights_operand
 from bytewright.frontends.tflite.kernels_of import refuse_kernel
 from bytewright.frontends.tflite.model import schema_names
@@ -24,6 +25,7 @@ from bytewright.frontends.tflite.shape import (
 )
 from bytewright.frontends.tflite.tiling import tiled
 from bytewright.ops.arithmetic.numerics import Numerics
+from bytewright.ops.checks import WIDE
 from bytewright.ops.data import Gather
 
 # Elements of an axis that is mirrored: each has its number in a table.
@@ -199,7 +201,7 @@ def _gathered(at: Conversion, name: str, axis: int, batch_axes: int, position: i
     """The elements of an axis that an operand names."""
     indices = at.operand(position, "indices")
     if indices.data is None:
-        is_integer = indices.dtype in (ir.DType.I32, ir.DType.I64)
+        is_integer = indices.dtype in WIDE
         at.require(is_integer, f"the indices are {indices.tensor.element_type}, not INT32 or INT64")
         if indices.dtype is ir.DType.I64 and at.numerics is Numerics.TFLM:
             refuse_kernel(at, " for indices of INT64", (Numerics.LITERT_REF,))

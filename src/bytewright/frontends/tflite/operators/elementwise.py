@@ -43,6 +43,7 @@ from bytewright.ops import elementwise, float_functions
 from bytewright.ops.arithmetic import tables
 from bytewright.ops.arithmetic.interpolation import exponential, logarithm, reciprocal_square_root
 from bytewright.ops.arithmetic.numerics import Numerics
+from bytewright.ops.checks import WIDE
 
 _BOTH = ("int8", "float32")
 _BOTH_AND_INT32 = (*_BOTH, "int32")
@@ -140,9 +141,7 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
         absent={Numerics.TFLM: ("int8", "int16", "int32")},
     ),
     "FLOOR_MOD": TfliteOperator(
-        partial(
-            convert_plain_binary, operation=elementwise.TflFloorMod(), dtypes=(ir.DType.I32, ir.DType.I64)
-        ),
+        partial(convert_plain_binary, operation=elementwise.TflFloorMod(), dtypes=WIDE),
         limits="broadcasting; int8 and int16: of raw values; a divisor of zero is one; tflm: float32 alone",
         types=NUMBERS,
         absent={Numerics.TFLM: ("int8", "int16", "int32", "int64")},
@@ -244,11 +243,18 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
     "PRELU": TfliteOperator(convert_prelu, limits="a slope that broadcasts to the input", int8_cost_ms=2.0),
     "QUANTIZE": TfliteOperator(
         convert_quantize,
-        limits="to int8, uint8 or int16, but from int16 to uint8; tflm: to uint8 from int8 alone, from uint8 to int8",
-        types=("int8", "uint8", "int16", "float32"),
+        limits="to int8, uint8 or int16, and from int16 to int32; neither from int16 nor int32 to uint8; tflm: to "
+        "uint8 from int8 alone, from uint8 to int8, from int8 to int32 too",
+        types=("int8", "uint8", "int16", "float32", "int32"),
         absent={
-            Numerics.LITERT_REF: ("int16 to uint8",),
-            Numerics.TFLM: ("float32 to uint8", "uint8 to uint8", "int16 to uint8", "uint8 to int16"),
+            Numerics.LITERT_REF: (
+                *("float32 to int32", "uint8 to int32", "int8 to int32"),
+                *("int16 to uint8", "int32 to uint8", "int32 to int32"),
+            ),
+            Numerics.TFLM: (
+                *("float32 to uint8", "uint8 to uint8", "int16 to uint8", "int32 to uint8", "uint8 to int16"),
+                *("float32 to int32", "uint8 to int32", "int32 to int32"),
+            ),
         },
     ),
     "RELU": TfliteOperator(convert_relu, types=ACTIVATIONS),
