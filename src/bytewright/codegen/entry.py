@@ -5,10 +5,11 @@ few lines say: `PartsOfGraph`. So it is also written again without these parts, 
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from bytewright import ir
+from bytewright.base.frozen_mapping import FrozenMapping
 from bytewright.codegen.arena import write_arena_helpers, write_arena_resets
 from bytewright.codegen.by_rows import RowFunctions, write_push_rows
 from bytewright.codegen.checks import (
@@ -36,7 +37,7 @@ from bytewright.codegen.steps import MAX_NAMED, StepWriter, address_in_pool
 from bytewright.codegen.writer import Writer
 from bytewright.ir.walk import allocations
 from bytewright.record.names import Names, by_entry
-from bytewright.record.plan import DeviceKind, Plan, PlannedPool
+from bytewright.record.plan import DeviceKind, EntryForm, Plan, PlannedPool
 from bytewright.target.model import Role
 
 INT_MAX = (1 << 31) - 1
@@ -104,20 +105,14 @@ def entry_source(plan: Plan, names: Names, contents: Mapping[str, bytes], graph:
     write_reset(writer, plan, names)
     if plan.io_in_workspace:
         _write_address_functions(writer, plan, names)
-    _write_functions_of_runs(writer, plan, names, graph)
+    _FUNCTIONS[plan.form](writer, plan, names, graph)
     return writer.text()
 
 
-def _write_functions_of_runs(writer: Writer, plan: Plan, names: Names, graph: PartsOfGraph) -> None:
-    """The function of each entry, or those that stand for it where the input comes row by row."""
-    if plan.image is not None:
-        graph.write_first_rows(writer)
-        write_push_rows(writer, plan, names)
+def _write_runs(writer: Writer, plan: Plan, names: Names, graph: PartsOfGraph) -> None:
+    """The function of each entry."""
     if plan.devices:
         write_hand_over_helpers(writer, plan, names)
-    if plan.image is not None:
-        graph.write_last_rows(writer)
-        return
     for number, (alone, own) in enumerate(by_entry(plan, names)):
         if number:
             writer.line()
@@ -127,6 +122,20 @@ def _write_functions_of_runs(writer: Writer, plan: Plan, names: Names, graph: Pa
                 write_run_checks(writer, alone, own, strict_alignments(alone))
                 write_hook_checks(writer, alone, own)
                 write_run_on_devices(writer, alone, own)
+
+
+def _write_rows(writer: Writer, plan: Plan, names: Names, graph: PartsOfGraph) -> None:
+    """The functions that stand for the run where the input comes row by row."""
+    graph.write_first_rows(writer)
+    write_push_rows(writer, plan, names)
+    if plan.devices:
+        write_hand_over_helpers(writer, plan, names)
+    graph.write_last_rows(writer)
+
+
+_FUNCTIONS: Mapping[EntryForm, Callable[[Writer, Plan, Names, PartsOfGraph], None]] = FrozenMapping(
+    {EntryForm.RUN: _write_runs, EntryForm.ROWS: _write_rows}
+)
 
 
 def _write_includes(writer: Writer, plan: Plan, names: Names, *, needs_math: bool) -> None:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from bytewright import ir
 from bytewright.codegen.expressions import c_num_bytes, memory_type
-from bytewright.codegen.ports import begin_arguments
 from bytewright.codegen.writer import Writer
 from bytewright.naming.symbols import DRIVERS_TABLE, PARAMETER_TABLE, ROWS_TABLE, WORKSPACE_TABLE
 from bytewright.record.names import Names
@@ -129,7 +128,7 @@ def run_table(plan: Plan, names: Names) -> SpanTable:
         )
         for border in ir.SIDES
     )
-    takes_devices = "devices" in begin_arguments(plan)
+    takes_devices = "devices" in plan.begin_arguments
     devices = {"devices": f"const {names.devices_type} *"} if takes_devices else {}
     structures = tuple(MemorySpan(name, f"sizeof *{name}") for name in (*ports, *devices))
     return SpanTable(

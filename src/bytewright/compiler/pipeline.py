@@ -56,7 +56,8 @@ from bytewright.storage.keep_initial import keep_initial
 from bytewright.storage.own_names import own_names
 from bytewright.storage.pass_constants import pass_constants
 from bytewright.storage.with_state_pool import with_state_pool
-from bytewright.target.model import Target, without_limits
+from bytewright.target.model import Target
+from bytewright.target.variants import without_limits
 
 
 @dataclass(frozen=True, slots=True)

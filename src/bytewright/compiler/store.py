@@ -51,7 +51,8 @@ from bytewright.storage.rows.take_rows import take_rows, taken_rows, without_seg
 from bytewright.storage.share_requests import requests_by_call
 from bytewright.storage.stored import Stored
 from bytewright.storage.take_parts import take_parts
-from bytewright.target.model import Target, without_limits
+from bytewright.target.model import Target
+from bytewright.target.variants import without_limits
 
 # How often parts are tried: all at once first, then halves of those that did not pay.
 MOST_TRIES = 12

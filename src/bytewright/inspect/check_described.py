@@ -13,7 +13,7 @@ from math import prod
 from bytewright import ir
 from bytewright.ir.analyses.clock import outer_first
 from bytewright.ops.arithmetic.numerics import Numerics
-from bytewright.record.plan import BufferRole, PlaceKind, Plan, PlannedBuffer, PlannedTensor
+from bytewright.record.plan import BufferRole, EntryForm, PlaceKind, Plan, PlannedBuffer, PlannedTensor
 from bytewright.target.model import Role
 
 _IN_A_POOL = (PlaceKind.PLANNED, PlaceKind.CONSTANT, PlaceKind.ARENA)
@@ -78,8 +78,9 @@ def faults_of_descriptions(plan: Plan) -> Iterator[str]:
             )
         if step.scratch and not set(step.scratch).isdisjoint((*step.reads, *step.writes)):
             yield f"step {step.index} works in what it reads or writes besides"
-    if (plan.io is ir.Io.ROWS) != (plan.image is not None):
-        yield f"inputs are given as '{plan.io}', and {'one comes' if plan.image else 'none comes'} row by row"
+    takes_rows = plan.form is EntryForm.ROWS
+    if (plan.io is ir.Io.ROWS) != takes_rows:
+        yield f"inputs are given as '{plan.io}', and {'one comes' if takes_rows else 'none comes'} row by row"
     if plan.target != plan.hardware.name:
         yield f"the plan is for target '{plan.target}', and describes '{plan.hardware.name}'"
     if plan.numerics not in _NUMERICS:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from bytewright import ir
 from bytewright.base.c_names import is_c_name
-from bytewright.record.plan import ONE_ENTRY, BufferRole, Plan, PlannedEntry
+from bytewright.record.plan import ONE_ENTRY, BufferRole, EntryForm, Plan, PlannedEntry
 
 _OF_ALL = (BufferRole.STATE, BufferRole.PARAMETER)
 
@@ -18,7 +18,7 @@ def faults_of_entries(plan: Plan) -> Iterator[str]:
     stated = plan.stated_entries
     if len(stated) == 1:
         yield f"the plan states one entry, '{stated[0].name}', which is '{ONE_ENTRY}' then and not stated"
-    if stated and (plan.symbols or plan.image is not None or plan.has_packed_entry or plan.segments):
+    if stated and (plan.symbols or plan.form is not EntryForm.RUN or plan.has_packed_entry or plan.segments):
         yield f"{len(stated)} entries are stated, and extents, rows or a packed form of one run"
     for name, count in Counter(entry.name for entry in stated).items():
         if count > 1 or not is_c_name(name):

@@ -44,7 +44,7 @@ from bytewright.lower.requantise import float_rescaled, real_rescaled, rescaled
 from bytewright.lower.rescale import double_round, fixed_scale
 from bytewright.lower.scalar import Scalar, clamped, computed_on, in_32_bits, require_fits, require_i32
 from bytewright.lower.sigmoid import sigmoid
-from bytewright.ops import elementwise, float_functions
+from bytewright.ops import elementwise, float_functions, quantization
 from bytewright.ops.arithmetic.division import LARGEST_SHIFT
 from bytewright.ops.arithmetic.division import headrooms as headrooms_of_bytes
 from bytewright.ops.arithmetic.division import reciprocals as reciprocals_of_bytes
@@ -161,7 +161,7 @@ def _clamp(at: Point, operation: elementwise.Clamp) -> Scalar:
     return Scalar(ir.minimum(lower, high) if high < float("inf") else lower)
 
 
-def _table(at: Point, operation: elementwise.Table) -> Scalar:
+def _table(at: Point, operation: quantization.Table) -> Scalar:
     del operation
     table = at.array(1)
     place = at.operands[0].expr + -ir.DType.I8.bounds[0]
@@ -169,7 +169,7 @@ def _table(at: Point, operation: elementwise.Table) -> Scalar:
     return Scalar(ir.cast(entry, I32), int(table.min()), int(table.max()))
 
 
-def _recentred(at: Point, operation: elementwise.Recentre) -> Scalar:
+def _recentred(at: Point, operation: quantization.Recentre) -> Scalar:
     x, offset = at.operands[0], operation.offset
     return Scalar(x.expr + offset, x.low + offset, x.high + offset)
 
@@ -309,7 +309,7 @@ def _floor_mod(at: Point, operation: elementwise.TflFloorMod) -> Scalar:
     return Scalar(rest + ir.select(is_turned, divisor, ir.const(0, divisor.dtype)), second.low, second.high)
 
 
-def _quantized(at: Point, operation: elementwise.TflQuantize) -> Scalar:
+def _quantized(at: Point, operation: quantization.TflQuantize) -> Scalar:
     """roundf(x / scale) + zero point, saturated in float first so that the conversion is defined.
 
     The bound is the first operand of the maximum, which is what is left where the other is not a number.
@@ -354,7 +354,7 @@ def _quantized_dynamically(at: Point, operation: TflDynamicQuantize) -> Scalar:
     return Scalar(ir.cast(limited, I32) + zero_point.expr, *ir.DType.I8.bounds)
 
 
-def _dequantized(at: Point, operation: elementwise.TflDequantize) -> Scalar:
+def _dequantized(at: Point, operation: quantization.TflDequantize) -> Scalar:
     return Scalar(ir.cast(at.operands[0].expr - operation.zero_point, F32) * operation.scale)
 
 
@@ -414,17 +414,17 @@ ELEMENTS: dict[type[ir.Operation], ElementRule] = {
     elementwise.Mul: _of_two(operator.mul),
     float_functions.Negate: _of_one(lambda x: x * -1.0),
     elementwise.Pow: _unbounded(POW),
-    elementwise.Recentre: ElementRule(_recentred),
+    quantization.Recentre: ElementRule(_recentred),
     Rescale: ElementRule(rescaled, is_by_channel=True),
     float_functions.Rsqrt: _of_one(lambda x: ir.const(1.0, F32) / SQRT(x)),
     elementwise.Select: ElementRule(_select, num_operands=3),
     float_functions.Sigmoid: ElementRule(_sigmoid),
     float_functions.Sin: _of_one(SIN),
     elementwise.Sub: _of_two(operator.sub),
-    elementwise.Table: ElementRule(_table),
+    quantization.Table: ElementRule(_table),
     float_functions.Tanh: _of_one(TANH),
     TflCast: ElementRule(_cast),
-    elementwise.TflDequantize: ElementRule(_dequantized),
+    quantization.TflDequantize: ElementRule(_dequantized),
     elementwise.TflDiv: _unbounded(operator.truediv),
     TflDynamicQuantize: ElementRule(_quantized_dynamically, num_operands=2),
     TflDynamicScale: _unbounded(DYNAMIC_SCALE),
@@ -438,7 +438,7 @@ ELEMENTS: dict[type[ir.Operation], ElementRule] = {
     elementwise.TflIntegerDiv: ElementRule(_integer_div, num_operands=2),
     float_functions.TflLeakyRelu: ElementRule(_leaky_relu),
     elementwise.TflPrelu: ElementRule(_prelu, num_operands=2),
-    elementwise.TflQuantize: ElementRule(_quantized),
+    quantization.TflQuantize: ElementRule(_quantized),
     TflRealRescale: ElementRule(real_rescaled, is_by_channel=True),
     float_functions.TflRound: _of_one(RINT),
     TflSigmoid16: ElementRule(_sigmoid16),

@@ -35,6 +35,7 @@ from bytewright.naming.symbols import (
 )
 from bytewright.record.plan import (
     BufferRole,
+    EntryForm,
     PlaceKind,
     Plan,
     PlannedBuffer,
@@ -399,7 +400,7 @@ def names_of(plan: Plan) -> Names:
         tensors,
         devices,
         packs_arguments=plan.packs_arguments,
-        takes_rows=plan.image is not None,
+        takes_rows=plan.form is EntryForm.ROWS,
     )
 
 
@@ -506,7 +507,7 @@ def _members(plan: Plan, names: Names) -> Iterator[tuple[str, str]]:
         yield pool.c_name, f"pool '{pool.name}'"
     for _, pool in plan.arenas:
         yield names.arena(pool), f"the arena of pool '{pool.name}'"
-    for member in MEMBERS_OF_ROWS if plan.image is not None else ():
+    for member in MEMBERS_OF_ROWS if names.takes_rows else ():
         yield member, "what the context keeps between rows"
     if plan.states:
         yield MEMBER_OF_STATE, "what the context knows of the state"

@@ -651,13 +651,19 @@ class Plan:
             return ()
         if self.stated_entries:  # of which some have no inputs, or no outputs
             return tuple(f"{side.value}s" for side in ir.SIDES if self.tensors(side))
-        return ("inputs", "outputs") if self.image is None else ("outputs",)
+        return {EntryForm.RUN: ("inputs", "outputs"), EntryForm.ROWS: ("outputs",)}[self.form]
 
     @property
     def run_arguments(self) -> tuple[str, ...]:
         """The names of the arguments of a run; where rows are handed over, of the functions that stand for it."""
         devices = ("devices",) if self.devices else ()
         return ("context", *self.structures_of_run, *(symbol.name for symbol in self.symbols), *devices)
+
+    @property
+    def begin_arguments(self) -> tuple[str, ...]:
+        """Those of the function that begins a run: by rows, that has nothing to do with devices yet."""
+        takes_devices = self.form is EntryForm.RUN
+        return tuple(name for name in self.run_arguments if takes_devices or name != "devices")
 
     def pools_of(self, role: Role) -> tuple[PlannedPool, ...]:
         """The pools of one role, in preference order."""

@@ -18,8 +18,9 @@ from bytewright.diagnostics import CompileError
 from bytewright.options import Options
 from bytewright.plan.solve import find_solver
 from bytewright.sweeps.grid import Configuration
-from bytewright.target.model import Role, Target, without_limits
+from bytewright.target.model import Role, Target
 from bytewright.target.options import Overrides
+from bytewright.target.variants import without_limits
 
 Result = Mapping[str, Any]
 

@@ -14,7 +14,7 @@ from bytewright.frontends.tflite.islands import emit_quantized
 from bytewright.ops.arithmetic import tables
 from bytewright.ops.arithmetic.multiplier import INT32_MAX, quantize_multiplier, single
 from bytewright.ops.arithmetic.numerics import Numerics
-from bytewright.ops.elementwise import Recentre, TflDequantize, TflQuantize
+from bytewright.ops.quantization import Recentre, TflDequantize, TflQuantize
 
 
 def convert_quantize(at: Conversion) -> None:

@@ -13,12 +13,12 @@ from bytewright import ir
 from bytewright.ops import cast, elementwise, float_functions, rescale
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d, GroupedConv2d
 from bytewright.ops.data import Concat, Gather, Identity, Pad, Reshape, Slice, Tile, Transpose
-from bytewright.ops.elementwise import Table
 from bytewright.ops.interpolation import Interpolate, TflSigmoid16, TflSoftmax16
 from bytewright.ops.matmul import TflBatchMatMul
 from bytewright.ops.places import ArgMax, ArgMin, CumulativeSum, TopKPlaces
 from bytewright.ops.pooling import OPERATIONS as REDUCTIONS
 from bytewright.ops.pooling import MaxPool2d, TflAveragePool2d
+from bytewright.ops.quantization import Table
 from bytewright.ops.softmax import TflLogSoftmax, TflSoftmax
 
 Axes = tuple[int | None, ...]
