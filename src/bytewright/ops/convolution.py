@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytewright import ir
-from bytewright.ops.checks import require, require_count, require_dtype, require_rank
+from bytewright.ops.checks import WIDE, require, require_count, require_dtype, require_rank
 from bytewright.ops.result import in_integers
 from bytewright.ops.window import Padding, Pair, window_shape, windows
 
@@ -22,7 +22,7 @@ SUMS: dict[tuple[ir.DType, ir.DType], tuple[ir.DType, ...]] = {
     (ir.DType.F32, ir.DType.F32): (ir.DType.F32,),
     (ir.DType.F32, ir.DType.I8): (ir.DType.F32,),
     (ir.DType.I8, ir.DType.I8): (ir.DType.I32,),
-    (ir.DType.I16, ir.DType.I8): (ir.DType.I32, ir.DType.I64),
+    (ir.DType.I16, ir.DType.I8): WIDE,
 }
 """What products of activations and weights may be summed in, by the types of both."""
 

@@ -9,18 +9,10 @@ from bytewright import ir
 from bytewright.ops.arithmetic.division import quotient
 from bytewright.ops.arithmetic.multiplier import Multiplier
 from bytewright.ops.arithmetic.rescale import double_round
-from bytewright.ops.checks import (
-    ARITHMETIC,
-    broadcast,
-    only,
-    require,
-    require_count,
-    require_dtype,
-)
+from bytewright.ops.checks import ARITHMETIC, WIDE, broadcast, only, require, require_count, require_dtype
 from bytewright.ops.result import in_32_bits, saturate, shaped_like
 
 _SUMS = (ir.DType.I32, ir.DType.F32)
-_WIDE = (ir.DType.I32, ir.DType.I64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +25,7 @@ class Clamp(ir.Operation):
 
     def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """The operand's type."""
-        operand = only(inputs, *ARITHMETIC, *_WIDE)
+        operand = only(inputs, *ARITHMETIC, *WIDE)
         require(self.minimum <= self.maximum, f"the range {self.minimum}..{self.maximum} is empty")
         if operand.dtype.is_integer:
             low, high = operand.dtype.bounds
@@ -112,7 +104,7 @@ class _Wrapping(_OfTwo):
     """Abstract: on i32 modulo 2^32 and on i64 modulo 2^64, as the references' machines compute what overflows."""
 
     __slots__ = ()
-    dtypes: ClassVar[tuple[ir.DType, ...]] = _WIDE
+    dtypes: ClassVar[tuple[ir.DType, ...]] = WIDE
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """Exact: modulo 2^64, of which i32 takes the lower half."""
@@ -148,7 +140,7 @@ class _Extremum(_OfTwo):
     """Abstract: one of two operands, the second where neither is beyond the other, as with what is not a number."""
 
     __slots__ = ()
-    dtypes: ClassVar[tuple[ir.DType, ...]] = (*ARITHMETIC, *_WIDE)
+    dtypes: ClassVar[tuple[ir.DType, ...]] = (*ARITHMETIC, *WIDE)
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """Exact."""
@@ -230,7 +222,7 @@ class _Quotient(_OfTwo):
     """
 
     __slots__ = ()
-    dtypes: ClassVar[tuple[ir.DType, ...]] = (ir.DType.I8, ir.DType.I16, *_WIDE, ir.DType.F32)
+    dtypes: ClassVar[tuple[ir.DType, ...]] = (ir.DType.I8, ir.DType.I16, *WIDE, ir.DType.F32)
 
     def divided(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ir.Array, ir.Array]:
         """Dividend and divisor of integers as they are divided, and the quotient rounded down."""
@@ -246,7 +238,7 @@ class IntDiv(_Quotient):
     """TOSA `intdiv`: x / y of i32 or i64 without what is behind the point."""
 
     name: ClassVar[str] = "intdiv"
-    dtypes: ClassVar[tuple[ir.DType, ...]] = _WIDE
+    dtypes: ClassVar[tuple[ir.DType, ...]] = WIDE
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """Exact."""
@@ -291,7 +283,7 @@ class _Comparison(_OfTwo):
     """Abstract: the result is a truth value."""
 
     __slots__ = ()
-    dtypes: ClassVar[tuple[ir.DType, ...]] = (*_WIDE, ir.DType.F32)
+    dtypes: ClassVar[tuple[ir.DType, ...]] = (*WIDE, ir.DType.F32)
     result_dtype: ClassVar[ir.DType | None] = ir.DType.BOOL
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
@@ -322,7 +314,7 @@ class Equal(_Comparison):
 
     name: ClassVar[str] = "equal"
     function: ClassVar[np.ufunc] = np.equal
-    dtypes: ClassVar[tuple[ir.DType, ...]] = (*_WIDE, ir.DType.F32, ir.DType.BOOL)
+    dtypes: ClassVar[tuple[ir.DType, ...]] = (*WIDE, ir.DType.F32, ir.DType.BOOL)
 
 
 class _Connective(_Comparison):

@@ -33,6 +33,7 @@ from bytewright.ops.arithmetic.interpolation import is_power_of_two
 from bytewright.ops.arithmetic.multiplier import INT8, INT16, Affine, Multiplier
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.arithmetic.rescale import double_round
+from bytewright.ops.checks import WIDE
 from bytewright.ops.elementwise import (
     IntDiv,
     Maximum,
@@ -52,7 +53,6 @@ from bytewright.ops.pooling import ReduceSum
 # What both references have of L2_NORMALIZATION.
 _LEAST_NORM = 1e-6
 _MOST_AXES_OF_ROWS = 4
-_WRAPPED = (ir.DType.I32, ir.DType.I64)
 _IDENTITY = Multiplier(1 << 30, 1)
 """A rescale by this changes nothing but the zero point."""
 
@@ -118,7 +118,7 @@ def convert_binary(
     On int32 and int64 it is `wrapping`, as an application's numbers may be any.
     """
     activation = fused_activation(at, 0)
-    first, second = _two_operands(at, dtypes=_WRAPPED)
+    first, second = _two_operands(at, dtypes=WIDE)
     if not first.is_quantised:
         compute, clamp = (operation, clamp_float) if first.is_float else (wrapping, clamp_integer)
         operands = (at.value_of(first, "first"), at.value_of(second, "second"))
@@ -223,7 +223,7 @@ def convert_div(at: Conversion) -> None:
 
 def convert_extremum(at: Conversion, operation: Maximum | Minimum) -> None:
     """MAXIMUM and MINIMUM: of int8 and int16 of raw values, whatever the quantisations."""
-    first, second = _two_operands(at, dtypes=_WRAPPED)
+    first, second = _two_operands(at, dtypes=WIDE)
     operands = (at.value_of(first, "first"), at.value_of(second, "second"))
     at.define(at.emit(operation, operands, "result"))
 

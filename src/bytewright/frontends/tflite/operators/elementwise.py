@@ -43,6 +43,7 @@ from bytewright.ops import elementwise, float_functions
 from bytewright.ops.arithmetic import tables
 from bytewright.ops.arithmetic.interpolation import exponential, logarithm, reciprocal_square_root
 from bytewright.ops.arithmetic.numerics import Numerics
+from bytewright.ops.checks import WIDE
 
 _BOTH = ("int8", "float32")
 _BOTH_AND_INT32 = (*_BOTH, "int32")
@@ -140,9 +141,7 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
         absent={Numerics.TFLM: ("int8", "int16", "int32")},
     ),
     "FLOOR_MOD": TfliteOperator(
-        partial(
-            convert_plain_binary, operation=elementwise.TflFloorMod(), dtypes=(ir.DType.I32, ir.DType.I64)
-        ),
+        partial(convert_plain_binary, operation=elementwise.TflFloorMod(), dtypes=WIDE),
         limits="broadcasting; int8 and int16: of raw values; a divisor of zero is one; tflm: float32 alone",
         types=NUMBERS,
         absent={Numerics.TFLM: ("int8", "int16", "int32", "int64")},
