@@ -6,8 +6,11 @@ from os import PathLike
 from pathlib import Path
 
 from bytewright.bundle.install import install
+from bytewright.bundle.packages.contents import PackageContents
+from bytewright.bundle.packages.registry import package_files
 from bytewright.bundle.standing import look_at, refused
 from bytewright.codegen.writer import OWNERSHIP
+from bytewright.options import Package
 from bytewright.record.names import CMAKE_FILE, GLUE_FOLDER, names_of
 from bytewright.record.placed_sections import placed_sections
 from bytewright.record.plan import Plan
@@ -20,9 +23,14 @@ endif()
 """
 
 
-def bundle_files(c_files: dict[str, bytes], plan: Plan, uses_math: bool) -> tuple[Plan, dict[str, bytes]]:
+def bundle_files(
+    c_files: Mapping[str, bytes], plan: Plan, uses_math: bool, package: Package | None = None
+) -> tuple[Plan, dict[str, bytes]]:
     """The plan with the digests of its files, and path -> content of everything in the bundle, in the paths' order."""
+    contents = PackageContents.of(plan, c_files, uses_math=uses_math)
     files = {**c_files, CMAKE_FILE: _cmake(plan, c_files, uses_math).encode()}
+    if package is not None:
+        files |= package_files(package, contents, files[CMAKE_FILE].decode())
     plan = with_files(plan, files)
     files[PLAN_FILE] = (json.dumps(document_of(plan), indent=1) + "\n").encode()
     return plan, dict(sorted(files.items()))

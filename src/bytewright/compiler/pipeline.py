@@ -14,6 +14,7 @@ from bytewright.codegen.includes import uses_math
 from bytewright.compiler.remedy.mend_options import require_hardware
 from bytewright.compiler.remedy.refuse import fit, require_fit
 from bytewright.compiler.run_passes import AfterPass, Known, Progress, Runner
+from bytewright.compiler.self_test import self_test_files
 from bytewright.compiler.store import REMEDY_NODES, above_steps, store_smallest
 from bytewright.compiler.trial import Conditions, Trial
 from bytewright.frontends.registry import import_model
@@ -35,7 +36,7 @@ from bytewright.lower.lower_graph import lower_graph
 from bytewright.lower.pack_calls import pack_calls
 from bytewright.lower.share_kernels import share_kernels
 from bytewright.naming.name_symbols import name_symbols, taken_names
-from bytewright.options import NOTHING_ASKED, Embedding, KernelCode, Options
+from bytewright.options import NOTHING_ASKED, Embedding, KernelCode, Options, Package
 from bytewright.place.plan_devices import plan_devices
 from bytewright.plan.solve import find_solver
 from bytewright.record.base_pointers import require_ports
@@ -149,9 +150,16 @@ def compile_planned(planned: Planned, options: Options, run: Runner) -> Compiled
     embed = options.embed
     if embed is Embedding.AUTO and options.kernel_code is not KernelCode.AUTO:
         embed = Embedding.NUMBERS  # the other way is assembler
+    if embed is Embedding.AUTO and options.package is Package.ARDUINO:
+        embed = Embedding.NUMBERS  # which knows no folder to include from
     c_files = generate_c(planned.module, planned.plan, names, planned.contents, embed)
     run.begin("bundle")  # what the user takes away
-    plan, files = bundle_files(c_files, planned.plan, uses_math(planned.module))
+    needs_math = uses_math(planned.module)
+    if options.self_test is not None:
+        c_files |= self_test_files(
+            planned.plan, names, c_files, planned.contents, options.self_test, needs_math=needs_math
+        )
+    plan, files = bundle_files(c_files, planned.plan, needs_math, options.package)
     return Compiled(planned.module, plan, files)
 
 
