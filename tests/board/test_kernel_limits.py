@@ -45,6 +45,8 @@ LIMITS = {
     AD01: Limits(53_000, 495_000, 285, 64_280, 582_355),
 }
 MOST_OF_GCC = 1.25
+# A third of what portable C of float32 took on the Cortex-M55 by gcc: 20,443,047, 28,048,761 and 563,628.
+FLOATS = {"vww_96_float": 6_800_000, "pretrainedResnet": 9_300_000, "ad01_fp32": 300_000}
 
 
 def measured(name: str, target: str, folder: Path, compilers: tuple[str, ...]) -> list[tuple[int, int]]:
@@ -68,6 +70,12 @@ def test_cortex_m55(name: str, tmp_path: Path) -> None:
     assert min(gcc, clang) <= limits.m55 < limits.peer_m55
     assert gcc <= MOST_OF_GCC * limits.m55
     assert min(gcc_bytes, clang_bytes) <= limits.flash_kb * 1000
+
+
+@pytest.mark.parametrize("name", FLOATS)
+def test_floats_on_cortex_m55(name: str, tmp_path: Path) -> None:
+    found = measured(name, "mps3-an547", tmp_path, ("gcc", "clang"))
+    assert all(instructions <= FLOATS[name] for instructions, _ in found), found
 
 
 @pytest.mark.parametrize("name", LIMITS)

@@ -29,6 +29,12 @@ def only(inputs: tuple[ir.TensorType, ...], *allowed: ir.DType) -> ir.TensorType
     return inputs[0]
 
 
+def two(inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ir.TensorType]:
+    """The operands of an operator that takes two."""
+    require_count(inputs, 2)
+    return inputs[0], inputs[1]
+
+
 def scaled_type(
     inputs: tuple[ir.TensorType, ...], scale: float, sources: tuple[ir.DType, ...], result: ir.DType
 ) -> tuple[ir.TensorType]:

@@ -9,7 +9,16 @@ from bytewright import ir
 from bytewright.ops.arithmetic.division import quotient
 from bytewright.ops.arithmetic.multiplier import Multiplier
 from bytewright.ops.arithmetic.rescale import double_round
-from bytewright.ops.checks import ARITHMETIC, WIDE, broadcast, only, require, require_count, require_dtype
+from bytewright.ops.checks import (
+    ARITHMETIC,
+    WIDE,
+    broadcast,
+    only,
+    require,
+    require_count,
+    require_dtype,
+    two,
+)
 from bytewright.ops.result import in_32_bits, saturate, shaped_like
 
 _SUMS = (ir.DType.I32, ir.DType.F32)
@@ -54,8 +63,7 @@ class _OfTwo(ir.Operation):
 
     def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """The broadcast shape."""
-        require_count(inputs, 2)
-        first, second = inputs
+        first, second = two(inputs)
         require_dtype(first, self.dtypes, "the first operand")
         require_dtype(second, (first.dtype,), "the second operand")
         return (ir.TensorType(broadcast(first.shape, second.shape), self.result_dtype or first.dtype),)
@@ -398,8 +406,7 @@ class TflPrelu(ir.Operation):
 
     def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """The input's shape."""
-        require_count(inputs, 2)
-        operand, slope = inputs
+        operand, slope = two(inputs)
         require_dtype(operand, ARITHMETIC, "the input")
         require_dtype(slope, (operand.dtype,), "the slope")
         fits = broadcast(operand.shape, slope.shape) == operand.shape

@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from bytewright import ir
-from bytewright.ops.checks import WIDE, only, require, require_count, require_dtype
+from bytewright.ops.checks import WIDE, only, require, require_count, require_dtype, two
 
 _COMPARED = (ir.DType.I8, ir.DType.U8, ir.DType.I16, *WIDE, ir.DType.F32, ir.DType.BOOL)
 
@@ -92,8 +92,7 @@ class GatherNd(ir.Operation):
 
     def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """The shape of the indices without their last axis, and what is left of that of `values`."""
-        require_count(inputs, 2)
-        values, indices = inputs
+        values, indices = two(inputs)
         require_dtype(indices, WIDE, "what is taken")
         rank = len(values.shape)
         require(len(indices.shape) >= 1, "the indices have no axis")
