@@ -376,6 +376,12 @@ class Options:
         ),
     ] = ir.Form.PLAIN
 
+    @property
+    def embedding(self) -> Embedding:
+        """How parameters come into the program where only some C may be in it: the assembler's way is none then."""
+        is_all_c = self.embed is Embedding.AUTO and self.kernel_code is not KernelCode.AUTO
+        return Embedding.NUMBERS if is_all_c else self.embed
+
 
 NOTHING_ASKED = Options()
 

@@ -30,6 +30,7 @@ from bytewright.inspect.check_parts import differences_of_parts
 from bytewright.inspect.check_row_code import differences_of_rows
 from bytewright.inspect.check_row_loops import differences_of_passes
 from bytewright.inspect.check_state import differences_of_reset
+from bytewright.inspect.check_written import differences_of_texts
 from bytewright.inspect.read_entry import Entry, Place, read_entry, read_place
 from bytewright.record.names import CMAKE_FILE, ROW_MACROS, TENSOR_MACROS, Names, names_of
 from bytewright.record.plan import BufferRole, PlaceKind, Plan, PlannedPool, PlannedTensor
@@ -42,7 +43,7 @@ _NEGATIVE, _ZERO = re.compile(r"= - [1-9]\d* [,}]"), re.compile(r"= 0 [,}]")
 def faults_of_files(directory: Path, document: Mapping[str, Any], plan: Plan) -> list[str]:
     """Every way in which the files differ from the plan, one sentence each."""
     names = names_of(plan)
-    return [
+    faults = [
         *_faults_of_hash(document, plan),
         *_faults_of_list(directory, document, plan),
         *_faults_of_digests(directory, plan),
@@ -52,6 +53,19 @@ def faults_of_files(directory: Path, document: Mapping[str, Any], plan: Plan) ->
         *_faults_of_directives(directory, plan, names),
         *_faults_of_parameters(directory, plan, names),
     ]
+    return faults or [*_differences_of_texts(directory, plan, names)]
+
+
+def _differences_of_texts(directory: Path, plan: Plan, names: Names) -> Iterator[str]:
+    """Whatever is not as it is written for the plan, of a bundle in which nothing else was found."""
+    pools = plan.used_pools(Role.PARAMETERS)
+    contents = {
+        pool.name: content or b""
+        for pool in pools
+        for _, content in parameter_files(directory, plan, names, pool)
+    }
+    files = {path: _read(directory, path) for path in plan.files}
+    yield from differences_of_texts(plan, names, files, contents)
 
 
 def _faults_of_hash(document: Mapping[str, Any], plan: Plan) -> Iterator[str]:
