@@ -74,6 +74,9 @@ def texts_of_plan(
         names.entry_source: entry_source(plan, names, contents, steps),
         names.parameters_source: parameters_source(plan, names, embedding),
     }
+    for device in plan.devices.values():
+        if device.kind is DeviceKind.C:
+            texts[names.device_header(device)] = device_header(plan, names, device)
     if ethos_u_devices(plan):
         texts[names.ethos_u_header] = glue_header(plan, names)
         texts[names.ethos_u_source] = glue_source(plan, names)
@@ -92,7 +95,6 @@ def texts_of_graph(module: ir.Module, plan: Plan, names: Names) -> dict[str, str
     }
     for device in plan.devices.values():
         if device.kind is DeviceKind.C:
-            texts[names.device_header(device)] = device_header(module, plan, names, device)
             texts[names.device_source(device)] = device_source(module, names, device)
     if externals(module):
         texts[names.externals_header] = externals_header(module, names)
@@ -107,7 +109,7 @@ def paths_of_graph(plan: Plan, names: Names) -> frozenset[str]:
     paths = {names.kernels_header, names.kernels_source}
     for device in plan.devices.values():
         if device.kind is DeviceKind.C:
-            paths |= {names.device_header(device), names.device_source(device)}
+            paths |= {names.device_source(device)}
     paths |= {names.externals_header} if plan.externals else set[str]()
     return frozenset(
         paths | ({names.packed_header, names.packed_source} if plan.has_packed_forms else set[str]())

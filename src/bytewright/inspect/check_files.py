@@ -26,12 +26,13 @@ from bytewright.inspect.check_helpers import differences_of_helpers
 from bytewright.inspect.check_jobs import differences_of_hand_overs, differences_of_job
 from bytewright.inspect.check_jumps import differences_of_jumps
 from bytewright.inspect.check_lent import differences_of_lent
-from bytewright.inspect.check_parts import differences_of_parts
+from bytewright.inspect.check_parts import differences_of_arguments, differences_of_marks
 from bytewright.inspect.check_row_code import differences_of_rows
 from bytewright.inspect.check_row_loops import differences_of_passes
 from bytewright.inspect.check_state import differences_of_reset
-from bytewright.inspect.check_written import differences_of_texts
+from bytewright.inspect.check_written import differences_of_texts, options_of_plan
 from bytewright.inspect.read_entry import Entry, Place, read_entry, read_place
+from bytewright.options import NOTHING_ASKED
 from bytewright.record.names import CMAKE_FILE, ROW_MACROS, TENSOR_MACROS, Names, names_of
 from bytewright.record.plan import BufferRole, PlaceKind, Plan, PlannedPool, PlannedTensor
 from bytewright.record.plan_file import PLAN_FILE, hash_document, hash_files
@@ -179,7 +180,7 @@ def _faults_of_directives(directory: Path, plan: Plan, names: Names) -> Iterator
     """What the preprocessor is told in any file of C."""
     files = {path: _read_c(directory, path) for path in plan.files if path.endswith((".c", ".h"))}
     try:
-        yield from faults_of_directives(plan, names, files)
+        yield from faults_of_directives(plan, names, files, options_of_plan(plan) or NOTHING_ASKED)
     except ParseError as error:
         yield f"the C cannot be followed: {error}"
 
@@ -230,6 +231,7 @@ def _differences_of_source(directory: Path, plan: Plan, names: Names) -> Iterato
     if [call.kernel for call in entry.calls] != kernels:
         yield f"{path} calls {len(entry.calls)} kernels, not those of the plan's {len(plan.steps)} steps in order"
         return
+    yield from differences_of_marks(path, plan, names, entry.marks)
     yield from differences_of_passes(path, plan, names, source, entry.constants)
     known = numbers_of(entry, plan)
     yield from differences_of_flow(path, plan, names, entry, known)
@@ -247,11 +249,8 @@ def _differences_of_source(directory: Path, plan: Plan, names: Names) -> Iterato
         touched = [plan.buffers[name] for name in step.touched if name in plan.buffers]
         touched = [b for b in touched if b.role is not BufferRole.ARENA]  # no argument: what it serves is
         buffers = {names.argument(buffer): buffer for buffer in touched}
-        if call.names != buffers.keys():
-            different = ", ".join(sorted(call.names ^ buffers.keys()))
-            yield f"{path}, step {step.index}: plan and call differ in {different}"
-        misplaced = differences_of_parts(call, names, buffers)
-        yield from (f"{path}, step {step.index}: {text}" for text in misplaced)
+        wrong = differences_of_arguments(call, plan, names, step, buffers)
+        yield from (f"{path}, step {step.index}: {text}" for text in wrong)
 
 
 def _read_c(directory: Path, path: str) -> CSource:

@@ -12,7 +12,7 @@ from pathlib import Path
 from bytewright.bundle.write import R9, cmake_text
 from bytewright.codegen.by_rows import begin_head, finish_head, run_row_head, write_finish_checks
 from bytewright.codegen.checks import write_run_checks
-from bytewright.codegen.entry import PartsOfGraph
+from bytewright.codegen.entry import PartsOfGraph, write_variables_of_plan
 from bytewright.codegen.generate import paths_of_graph, texts_of_plan
 from bytewright.codegen.hand_over import write_run_on_devices
 from bytewright.codegen.header import HeaderOfGraph
@@ -70,6 +70,8 @@ def differences_of_texts(
     )
     yield from (f"{path} is not there" for path in sorted(paths - files.keys()))
     yield from _differences_of_build(plan, names, files)
+    if names.kernels_header in sources and names.kernels_source in sources:
+        yield from _differences_of_prototypes(sources[names.kernels_header], sources[names.kernels_source])
     for path, text in texts.items():
         if path not in sources:
             continue  # which is said already
@@ -139,6 +141,14 @@ def _differences_of_build(plan: Plan, names: Names, files: Mapping[str, bytes]) 
         yield f"{CMAKE_FILE}:{number + 1} is not as the plan asks for"
 
 
+def _differences_of_prototypes(header: CSource, source: CSource) -> Iterator[str]:
+    """A header declares what its source defines for others, each once, in order; includes are looked at apart."""
+    declared = [item for item in header.items if item.words[:1] != ["#"]]
+    heads = [item.words[: item.words.index("{")] for item in source.items if item.function]
+    expected = [word for head in heads if head[:1] != ["static"] for word in (*head, ";")]
+    yield from _first_difference(header.path, _tokens(declared), expected)
+
+
 def _differences_of_steps(plan: Plan, names: Names, source: CSource) -> Iterator[str]:
     """The functions with the steps: each is there once, with its head and its checks, in the order of calls."""
     expected = functions_of_graph(names)
@@ -167,6 +177,7 @@ def _frame(plan: Plan, names: Names, function: str) -> tuple[list[str], list[str
     elif function == names.run:
         front.line(f"{run_head(plan, names)} {{")
         write_run_checks(front, plan, names, strict)
+        write_variables_of_plan(front, plan, names)
     elif function == names.steps:
         front.line(f"static {run_head(plan, names, function)} {{")
     else:
