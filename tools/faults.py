@@ -196,8 +196,8 @@ FAULTS = (
     Fault(
         "offsets in the C are not those of the plan",
         "codegen/entry.py",
-        "offset, what = buffer.place.offset or 0, types[buffer.name]",
-        "offset, what = (buffer.place.offset or 0) // 32 * 32, types[buffer.name]",
+        "offset, described = buffer.place.offset or 0,",
+        "offset, described = (buffer.place.offset or 0) // 32 * 32,",
         ("tests/golden", "tests/unit/codegen", "tests/run/test_digits.py"),
     ),
     Fault(

@@ -7,6 +7,7 @@ that works when followed. All errors that one stage can find are collected befor
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
@@ -84,6 +85,7 @@ CODES: dict[str, str] = {
     "BW603": "the planning problem is not valid",
     "BW604": "there is no solver of this name",
     "BW605": "a solver of a user failed",
+    "BW606": "the sweep is not valid",
     # 701 to 719: places of values
     "BW701": "a value is to be at two places at once",
     "BW702": "a place that is asked for cannot hold the value",
@@ -124,6 +126,11 @@ _EXIT_OF_GROUP = {
 }
 
 
+# What is left of each end of a long name.
+_END = 32
+_LONG_NAME = re.compile(r"'([^'\s]{80,})'")
+
+
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
     """One refusal.
@@ -154,14 +161,19 @@ class Diagnostic:
         return next(found, ExitCode.BAD_INPUT)
 
     def render(self) -> str:
-        """The diagnostic as plain text, several lines."""
-        lines = [f"error[{self.code}]: {self.message}"]
+        """The diagnostic as plain text, several lines; of long names, which converters write, only the ends."""
+        lines = [f"error[{self.code}]: {_for_people(self.message)}"]
         if self.where:
-            lines.append(f"  --> {self.where}")
-        lines.extend(f"  {note}" for note in self.notes)
+            lines.append(f"  --> {_for_people(self.where)}")
+        lines.extend(f"  {_for_people(note)}" for note in self.notes)
         if self.help:
             lines.append(f"help: {self.help}")
         return "\n".join(lines)
+
+
+def _for_people(text: str) -> str:
+    """A text with the two ends of each quoted name that is too long to read."""
+    return _LONG_NAME.sub(lambda name: f"'{name[1][:_END]}...{name[1][-_END:]}'", text)
 
 
 def first_of(diagnostics: Iterable[Diagnostic], limit: int = 20) -> list[Diagnostic]:

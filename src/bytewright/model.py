@@ -18,11 +18,11 @@ from bytewright.compiler.pipeline import compile_model
 from bytewright.compiler.run_passes import Progress
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.by_name import in_order
-from bytewright.execute.host import HostModel
+from bytewright.execute.host import HostContext, HostModel
 from bytewright.execute.profile.measure import profile_bundle
 from bytewright.execute.profile.result import Profile
 from bytewright.execute.result import Machine
-from bytewright.execute.tensors import Array, cut_batch
+from bytewright.execute.tensors import Array, cut_batch, number_of_entry
 from bytewright.execute.tools import build_folder
 from bytewright.options import Arguments, read_arguments
 from bytewright.record.plan import Plan
@@ -73,7 +73,7 @@ class CompiledModel:
         return Path(directory)
 
     def run(self, *inputs: Array, **named: Array) -> Array | tuple[Array, ...]:
-        """One inference on this machine, of the very C that `write` writes.
+        """One inference on this machine, of the very C that `write` writes; of several entries each once, in order.
 
         Args:
             inputs: One array for each input of the model, of its shape and type. Where all inputs and outputs have a
@@ -163,6 +163,17 @@ class CompiledModel:
                 with_layers=with_layers,
             )
 
+    def session(self) -> Session:
+        """A stream of runs on this machine, with state and workspaces of its own, as before the first run.
+
+        Raises:
+            CompileError: BW501 or BW502 for the C compiler.
+        """
+        with build_folder() as temporary:
+            folder = self.write(temporary / "bundle")
+            model = HostModel.build(folder, BuildOptions(sources=self.sources))
+            return Session(self.plan, model, model.open(keep_state=True))
+
     @cached_property
     def _host_model(self) -> HostModel:
         """Built once. Its context is opened while the folder is there, because it reads parameter blobs."""
@@ -171,6 +182,38 @@ class CompiledModel:
             model = HostModel.build(folder, BuildOptions(sources=self.sources))
             model.prepare()
             return model
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Session:
+    """Runs of which each goes on from where the last one ended, whichever entries they are of."""
+
+    plan: Plan
+    _model: HostModel  # the library, which is there as long as this is
+    _context: HostContext
+
+    def run(self, entry: str, /, *inputs: Array, **named: Array) -> Array | tuple[Array, ...]:
+        """One run of an entry, which is called `run` where the model has no other.
+
+        Args:
+            entry: Its name (`plan.entries`).
+            inputs: One array for each input of the entry, of its shape and type.
+            named: The same by the names of the inputs, in place of their order.
+
+        Returns:
+            The output of the entry, or a tuple of them if there are none or several.
+
+        Raises:
+            CompileError: BW204 for an entry that there is not; BW205 for inputs that do not match.
+        """
+        names = self.plan.entries[number_of_entry(self.plan, entry)].inputs
+        given: list[tuple[str | None, Array]] = [(None, array) for array in inputs]
+        outputs, _ = self._context.run(in_order(names, [*given, *named.items()], "input"), entry)
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+    def reset(self) -> None:
+        """What survives runs is as before the first one."""
+        self._context.reset()
 
 
 def compile(  # noqa: A001

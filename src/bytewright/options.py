@@ -248,6 +248,29 @@ def parse_stream_option(text: str) -> StreamAxis:
 
 
 @dataclass(frozen=True, slots=True)
+class TurnBound:
+    """Loops whose name or kind matches the shell pattern take so many turns at most."""
+
+    pattern: str
+    num_turns: int
+
+    def __str__(self) -> str:
+        return f"{self.pattern}={self.num_turns}"
+
+
+def parse_bound_option(text: str) -> TurnBound:
+    """Reads `PATTERN=N`.
+
+    Raises:
+        OptionSyntaxError: It is not of that form.
+    """
+    pattern, number = two_sides(text, "PATTERN=N", at_last=True)
+    if not re.fullmatch("[1-9][0-9]{0,8}", number):
+        raise OptionSyntaxError(f"'{text}': '{number}' is no number from 1 to 999999999")
+    return TurnBound(pattern, int(number))
+
+
+@dataclass(frozen=True, slots=True)
 class Options:
     """What was asked for.
 
@@ -331,6 +354,14 @@ class Options:
         Option(
             Texts(parse_stream_option, "[INPUT:]AXIS"),
             "Let each run take the frames along an axis that are new, and keep what it needs of those before.",
+        ),
+    ] = ()
+    bounds: Annotated[
+        tuple[TurnBound, ...],
+        Option(
+            Texts(parse_bound_option, "PATTERN=N"),
+            "Let every loop whose name or kind matches take as many turns as its condition says, and N at most.",
+            flag="--bound",
         ),
     ] = ()
     batch_max: Annotated[
@@ -441,6 +472,7 @@ class Arguments(TypedDict, total=False):
     signature: str | None
     state: str | Iterable[str]
     stream: str | Iterable[str]
+    bounds: str | Iterable[str]
     batch_max: int | None
     constants: str | PathLike[str] | None
     numerics: str | None

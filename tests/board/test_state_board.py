@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
 
 import bytewright
+from bytewright.execute.paranoid import run_paranoid
 from bytewright.execute.run import run_batch, run_bundle
+from support.entry_programs import WAKE, classified
 from support.state_programs import ACCUMULATOR, accumulated
 
 pytestmark = pytest.mark.board
@@ -25,3 +28,21 @@ def test_the_board_keeps_it(tmp_path: Path) -> None:
         np.testing.assert_array_equal(value, wanted)
     again = run_bundle(tmp_path / "acc", [inputs[0]], on="qemu", repeat=2)
     np.testing.assert_array_equal(again.outputs[0], accumulated(inputs[:1])[0])
+
+
+@pytest.mark.parametrize("io", ["caller", "workspace"])
+def test_entries_over_one_state_run_on_the_board(tmp_path: Path, io: Literal["caller", "workspace"]) -> None:
+    text = tmp_path / "wake.bw"
+    text.write_text(WAKE)
+    bytewright.compile(text, target="mps3-an547", io=io).write(tmp_path / "wake")
+    random = np.random.default_rng(8)
+    frames = [random.integers(-128, 128, 4).astype(np.int8) for _ in range(4)]
+    names = ["push", "push", "classify", "push", "push", "classify"]
+    given = iter(frames)
+    batch = [[next(given)] if name == "push" else [] for name in names]
+    found = run_batch(tmp_path / "wake", batch, on="qemu", keep_state=True, entries=names)
+    for number, pushed in ((2, 2), (5, 4)):
+        for value, wanted in zip(found.outputs[number], classified(frames[:pushed]), strict=True):
+            np.testing.assert_array_equal(value, wanted)
+    assert len(found.instructions) == len(names)
+    run_paranoid(tmp_path / "wake", [frames[0]], on="qemu")

@@ -8,11 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import bytewright
 from bytewright.diagnostics import CompileError
 from bytewright.frontends.tflite import import_content
+from bytewright.inspect.check import check_bundle
 from support.against_reference import assert_equals_reference
 from support.many_models import SANITIZERS
 from support.random_models import RandomModel
+from support.reference import LiteRt
 from tflite_writer import ModelBuilder
 
 SANITIZED = ("-O0", *SANITIZERS)
@@ -164,10 +167,99 @@ def test_turns_that_an_input_says_are_refused() -> None:
     text = _refusal(loop(None, is_input=True))
     assert text.startswith("BW107")
     assert "the number of turns depends on operand 2, which is not constant" in text
+    with pytest.raises(CompileError, match="--bound while__0=N, N being the most turns that it takes"):
+        import_content(loop(None, is_input=True), "model.tflite")
 
 
 def test_a_loop_without_an_end_is_refused() -> None:
     assert "its condition holds for more than 65536 turns" in _refusal(loop(3, by=0))
+
+
+def _compiled(folder: Path, content: bytes, *bounds: str) -> bytewright.CompiledModel:
+    path = folder / "loop.tflite"
+    path.write_bytes(content)
+    return bytewright.compile(path, bounds=bounds)
+
+
+def test_the_run_says_how_many_turns_there_are(tmp_path: Path) -> None:
+    """As often as the condition says, none included, up to the bound; what is beyond it is left out."""
+    content = loop(None, is_input=True)
+    model, reference = _compiled(tmp_path, content, "while__0=6"), LiteRt(content)
+    check_bundle(model.write(tmp_path / "bundle"))
+    x = np.random.default_rng(1).normal(size=SHAPE).astype(np.float32)
+    for turns in (-3, 0, 1, 5, 6):
+        found = model.run(x, np.array(turns, np.int32))
+        for own, wanted in zip(found, reference.run(x, np.array(turns, np.int32)), strict=True):
+            np.testing.assert_array_equal(own, wanted)
+    found, wanted = model.run(x, np.array(9, np.int32)), reference.run(x, np.array(6, np.int32))
+    assert found[0] == 6
+    flat = " ".join(model.files["include/loop.h"].decode().replace(" * ", " ").split())
+    assert "Loops end after so many turns, whatever their conditions say: while__0=6." in flat
+    np.testing.assert_array_equal(found[1], wanted[1])
+
+
+def test_a_condition_of_floats_ends_a_loop(tmp_path: Path) -> None:
+    """Newton's method, until two steps agree: nothing of it is known before the run."""
+
+    def unequal(builder: ModelBuilder) -> tuple[list[int], list[int]]:
+        last, x, a = (builder.tensor(name, (1,), "float32") for name in ("last", "x", "a"))
+        holds = builder.tensor("holds", (1,), "bool")
+        builder.operator("NOT_EQUAL", [last, x], [holds])
+        return [last, x, a], [holds]
+
+    def step(builder: ModelBuilder) -> tuple[list[int], list[int]]:
+        last, x, a, quotient, total, result = (
+            builder.tensor(name, (1,), "float32")
+            for name in ("last", "x", "a", "quotient", "total", "result")
+        )
+        builder.operator("DIV", [a, x], [quotient])
+        builder.operator("ADD", [quotient, x], [total])
+        builder.operator("MUL", [total, builder.constant("half", np.full((1,), 0.5, np.float32))], [result])
+        return [last, x, a], [x, result, a]
+
+    builder = ModelBuilder()
+    a, first, x = (builder.tensor(name, (1,), "float32") for name in ("a", "first", "x"))
+    results = [builder.tensor(name, (1,), "float32") for name in ("before", "root", "same")]
+    builder.operator("WHILE", [first, x, a], results, cond_subgraph_index=1, body_subgraph_index=2)
+    content = _with_parts(builder, [first, x, a], results, unequal, step)
+    model, reference = _compiled(tmp_path, content, "WHILE=40"), LiteRt(content)
+    check_bundle(model.write(tmp_path / "bundle"))
+    for number in (2.0, 9.0, 1e-6, 12345.0):
+        given = [np.array([value], np.float32) for value in (0.0, 1.0, number)]
+        for own, wanted in zip(model.run(*given), reference.run(*given), strict=True):
+            np.testing.assert_array_equal(own, wanted)
+
+
+def test_an_open_loop_in_an_open_loop(tmp_path: Path) -> None:
+    builder = ModelBuilder()
+    x, y = builder.tensor("x", SHAPE, "float32"), builder.tensor("y", SHAPE, "float32")
+    end = builder.tensor("end", (), "int32")
+    counts = [builder.tensor(name, (), "int32") for name in ("count", "kept")]
+    operands = [_scalar(builder, "start", 0), x, end]
+    builder.operator(
+        "WHILE", operands, [counts[0], y, counts[1]], cond_subgraph_index=1, body_subgraph_index=2
+    )
+    content = _with_parts(builder, [x, end], [y], _below(None), _nested, _below(None), _step(1))
+    model, reference = _compiled(tmp_path, content, "*=5"), LiteRt(content)
+    value = np.random.default_rng(1).normal(size=SHAPE).astype(np.float32)
+    for turns in (0, 3, 5):
+        (wanted,) = reference.run(value, np.array(turns, np.int32))
+        np.testing.assert_array_equal(model.run(value, np.array(turns, np.int32)), wanted)
+
+
+@pytest.mark.parametrize(
+    ("bound", "said"),
+    [
+        ("while__1=6", "--bound while__1=6 matches no loop; there are 'while__0'"),
+        ("conv*=6", "matches no loop"),
+    ],
+)
+def test_a_bound_of_no_loop_is_refused(bound: str, said: str, tmp_path: Path) -> None:
+    with pytest.raises(CompileError) as caught:
+        _compiled(tmp_path, loop(None, is_input=True), "WHILE=3", bound)
+    (diagnostic,) = caught.value.diagnostics
+    assert diagnostic.code == "BW204"
+    assert said in diagnostic.message
 
 
 def test_a_subgraph_that_runs_itself_is_damage() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from bytewright.frontends.tflite import import_content
 from bytewright.ops.arithmetic.numerics import Numerics
-from bytewright.ops.elementwise import Table, TflDequantize, TflQuantize
+from bytewright.ops.quantization import Table, TflDequantize, TflQuantize
 from support.against_reference import assert_equals_reference
 from support.evaluation import evaluate_function
 from support.random_models import RandomModel

@@ -21,7 +21,7 @@ from support.tiers import THOROUGH, share
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "operators.md"
 _PARTS = 6
-_REFUSED = {"BW104", "BW105", "BW107"}
+_REFUSED = {"BW104", "BW105", "BW107", "BW110"}
 
 
 def _numerics(form: Form) -> Numerics:

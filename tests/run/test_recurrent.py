@@ -33,8 +33,9 @@ STEPS = 6
 def drawn(details: dict[str, Any], random: np.random.Generator) -> Array:
     if details["dtype"] is np.float32:
         return random.normal(0, 2, details["shape"]).astype(np.float32)
-    low, high = (-128, 128) if random.integers(3) else (126, 128)
-    return random.integers(low, high, details["shape"]).astype(details["dtype"])
+    bounds = np.iinfo(details["dtype"])
+    low = bounds.min if random.integers(3) else bounds.max - 1
+    return random.integers(low, bounds.max, details["shape"], endpoint=True).astype(details["dtype"])
 
 
 def sequence(content: bytes, steps: int = STEPS) -> tuple[list[Array], list[Array]]:
@@ -74,18 +75,44 @@ def test_a_layer_equals_litert_run_after_run(seed: int, is_float: bool) -> None:
         assert_equal(found, expected)
 
 
-@pytest.mark.parametrize("seed", some(range(20), every=4))
-def test_micro_computes_the_same_floats(seed: int) -> None:
-    content = lstm_model(seed, is_float=True)
-    inputs, _ = sequence(content)
-    model, module = TfLiteMicro(content), import_content(content, "lstm.tflite", numerics=Numerics.TFLM)
-    for array, found in zip(inputs, evaluated(module, inputs), strict=True):
-        assert_equal(found, model.run(array)[0])
+MICRO_FORMS = {
+    "float32": {"is_float": True},
+    "int8": {"is_float": False},
+    "int16": {"is_float": False, "is_wide": True},
+}
 
 
-def test_micro_in_int8_is_refused() -> None:
-    with pytest.raises(CompileError, match="other tables for the gates of an int8 LSTM"):
-        import_content(lstm_model(1, is_float=False), "lstm.tflite", numerics=Numerics.TFLM)
+def of_micro(content: bytes) -> tuple[list[Array], list[Array]]:
+    """Inputs of runs one after the other, and what TensorFlow Lite Micro gives."""
+    module = import_content(content, "lstm.tflite", numerics=Numerics.TFLM)
+    model, random = TfLiteMicro(content), np.random.default_rng(len(content))
+    kind = module.inputs[0].type
+    details = {"dtype": kind.dtype.numpy.type, "shape": kind.fixed_shape}
+    inputs = [drawn(details, random) for _ in range(STEPS)]
+    return inputs, [model.run(array)[0] for array in inputs]
+
+
+@pytest.mark.parametrize("form", MICRO_FORMS)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_layer_equals_micro_run_after_run(seed: int, form: str) -> None:
+    content = lstm_model(seed, **MICRO_FORMS[form])
+    inputs, wanted = of_micro(content)
+    module = import_content(content, "lstm.tflite", numerics=Numerics.TFLM)
+    for found, expected in zip(evaluated(module, inputs), wanted, strict=True):
+        assert_equal(found, expected)
+
+
+def test_litert_has_no_layer_of_int16() -> None:
+    with pytest.raises(CompileError, match="LiteRT does not have it for int16"):
+        import_content(lstm_model(1, is_float=False, is_wide=True), "lstm.tflite")
+
+
+@pytest.mark.parametrize("seed", some(range(8), every=4))
+@pytest.mark.parametrize("form", ["int8", "int16"])
+def test_the_c_of_a_layer_equals_micro(seed: int, form: str, tmp_path: Path) -> None:
+    content = lstm_model(seed, **MICRO_FORMS[form])
+    inputs, wanted = of_micro(content)
+    assert_the_c_gives(content, inputs, wanted, tmp_path, Numerics.TFLM)
 
 
 @pytest.mark.parametrize("seed", some(range(8), every=4))
@@ -93,13 +120,20 @@ def test_micro_in_int8_is_refused() -> None:
 def test_the_c_of_a_layer_keeps_its_state(seed: int, is_float: bool, tmp_path: Path) -> None:
     content = lstm_model(seed, is_float=is_float)
     inputs, wanted = sequence(content)
-    path = tmp_path / "lstm.tflite"
+    assert_the_c_gives(content, inputs, wanted, tmp_path, Numerics.LITERT_REF)
+
+
+def assert_the_c_gives(
+    content: bytes, inputs: Sequence[Array], wanted: Sequence[Array], folder: Path, numerics: Numerics
+) -> None:
+    """Run after run, with sanitizers."""
+    path = folder / "lstm.tflite"
     path.write_bytes(content)
-    bytewright.compile(path).write(tmp_path / "bundle")
+    bytewright.compile(path, numerics=numerics.value).write(folder / "bundle")
     options = host_build(flags=WARNINGS, sanitize=True)
     batch = [[array] for array in inputs]
     for (found,), expected in zip(
-        run_batch(tmp_path / "bundle", batch, keep_state=True, options=options).outputs, wanted, strict=True
+        run_batch(folder / "bundle", batch, keep_state=True, options=options).outputs, wanted, strict=True
     ):
         assert_equal(found, expected)
 

@@ -11,6 +11,8 @@ from bytewright.options import Options, Pin, Rows
 from bytewright.target.registry import load_target
 from support.device_bundles import DEVICE_BUNDLES
 from support.digits_bundle import DIGITS
+from support.entry_programs import WAKE
+from support.parsing import parse_module
 from support.row_bundle import compiled_by_rows
 
 
@@ -45,6 +47,12 @@ def requesting() -> Compiled:
     return DEVICE_BUNDLES["extents, packed"]()
 
 
+@cache
+def several_entries() -> Compiled:
+    """Two entries over one state, with inputs and outputs in the workspace."""
+    return compile_model(parse_module(WAKE, {}, {}), load_target("host"), Options(io=Io.WORKSPACE))
+
+
 BUNDLES: Mapping[str, Callable[[], Compiled]] = {
     "plain": plain,
     "pinned": pinned,
@@ -52,4 +60,5 @@ BUNDLES: Mapping[str, Callable[[], Compiled]] = {
     "rows": compiled_by_rows,
     "second device": second_device,
     "requesting": requesting,
+    "entries": several_entries,
 }

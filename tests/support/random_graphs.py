@@ -29,7 +29,8 @@ from bytewright.ir.types import DType, TensorType
 from bytewright.ir.where import Where
 from bytewright.ops.control import Call, CondIf, Loop
 from bytewright.ops.data import Identity, Reshape
-from bytewright.ops.elementwise import Add, Clamp, Equal, Greater, GreaterEqual, Mul, Sub, Table
+from bytewright.ops.elementwise import Add, Clamp, Equal, Greater, GreaterEqual, Mul, Sub
+from bytewright.ops.quantization import Table
 
 Array = NDArray[Any]
 WIDE, FLAT, NARROW = (TensorType(shape, DType.I32) for shape in ((2, 3), (6,), (1,)))

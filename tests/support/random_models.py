@@ -121,6 +121,8 @@ class Draft:
 
     def affine(self, dtype: str = "") -> tuple[float, int]:
         """A scale and a zero point; of int16 that is 0, and the scale 2^8 times finer."""
+        if dtype == "int32":  # finer than any other type, or a reference leaves 32 bits
+            return self.draw(st.floats(2.0**-40, 2.0**-17, width=32)), 0
         if (dtype or self.dtype) == "int16":
             exact = st.sampled_from([2.0**power for power in range(-16, -5)])
             return self.draw(st.one_of(exact, st.floats(2.0**-16, 2.0**-6, width=32))), 0
@@ -134,7 +136,8 @@ class Draft:
         return scale, zero_point
 
     def tensor(self, name: str, shape: Sequence[int], affine: tuple[float, int] | None) -> int:
-        if self.dtype not in ("int8", "int16", "uint8") or affine is None:
+        is_scaled = self.dtype in ("int8", "int16", "uint8") or self.kind == "QUANTIZE"
+        if not is_scaled or affine is None:
             return self.builder.tensor(name, shape, self.dtype)
         return self.quantised(name, shape, self.dtype, affine)
 
@@ -569,10 +572,10 @@ def _softmax(draft: Draft) -> RandomModel:
 def _quantize(draft: Draft) -> RandomModel:
     shape = _any_shape(draft)
     # Both references have uint8 on one side alone, and not beside float32 or int16.
-    results = {"int8": ["int8", "uint8", "int16"], "uint8": ["int8"]}
+    results = {"int8": ["int8", "uint8", "int16"], "uint8": ["int8"], "int16": ["int8", "int16", "int32"]}
     dtype = draft.draw(st.sampled_from(results.get(draft.dtype, ["int8", "int16"])))
-    affine, target = draft.affine(), draft.affine(dtype)
-    source = draft.input(shape, affine)
+    affine, target = draft.affine(draft.dtype), draft.affine(dtype)
+    source = draft.input(shape, None if draft.dtype == "float32" else affine)
     output = draft.quantised("output", shape, dtype, target)
     draft.builder.operator(draft.kind, [source], [output])
     return draft.finish([output], x=shape, result=dtype, quantisation=(affine, target))
@@ -815,7 +818,7 @@ _TYPES = {
     **dict.fromkeys(("CONV_3D", "L2_POOL_2D"), ("float32",)),
     "DEQUANTIZE": ("int8", "uint8", "int16", "int4", "float16"),
     "EMBEDDING_LOOKUP": ("float32",),
-    "QUANTIZE": (*WITH_INT16, "uint8"),
+    "QUANTIZE": (*WITH_INT16, "uint8", "int32"),
 }
 ONLY_IN_TFLM = (("CUMSUM", "int8"),)
 _ALL_CASES = tuple((kind, dtype) for kind in OPERATORS for dtype in _TYPES[kind])

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 schema: Any = untyped_schema
-_TYPES = {"float32": "FLOAT32", "int8": "INT8", "int16": "INT16", "int32": "INT32"}
+_TYPES = {"float32": "FLOAT32", "int8": "INT8", "int16": "INT16", "int32": "INT32", "int64": "INT64"}
 Affine = tuple[float, int]
 
 
@@ -87,35 +87,44 @@ class Writer:
 
 
 def lstm_model(
-    seed: int, *, is_float: bool, one_hidden_scale: bool = False, cell_scale: float | None = None
+    seed: int,
+    *,
+    is_float: bool,
+    one_hidden_scale: bool = False,
+    cell_scale: float | None = None,
+    is_wide: bool = False,
 ) -> bytes:
-    """A random LSTM layer; with `one_hidden_scale` hidden state, intermediate and result are quantised alike."""
+    """A random LSTM layer; with `one_hidden_scale` hidden state, intermediate and result are quantised alike.
+
+    With `is_wide` activations are int16, and biases int64, one of which needs more than 32 bits now and then.
+    """
     random, writer = np.random.default_rng(seed), Writer()
     samples, steps, depth, units = (int(random.integers(1, most)) for most in (3, 5, 7, 9))
     is_time_major = bool(random.integers(2))
     lead = (steps, samples) if is_time_major else (samples, steps)
     clip = float(random.choice([0.0, 0.75, 10.0]))
-    data = "float32" if is_float else "int8"
+    data = "float32" if is_float else "int16" if is_wide else "int8"
 
     def affine(low: float, high: float) -> Affine | None:
-        return (
-            None
-            if is_float
-            else (float(np.float32(random.uniform(low, high))), int(random.integers(-128, 128)))
-        )
+        if is_float:
+            return None
+        scale, zero_point = float(np.float32(random.uniform(low, high))), int(random.integers(-128, 128))
+        return (scale / 256, 0) if is_wide else (scale, zero_point)
 
     def weights(shape: tuple[int, ...]) -> int:
         if is_float:
             return writer.tensor(shape, data, values=random.normal(0, 0.8, shape).astype(np.float32))
         scale = float(np.float32(random.uniform(0.002, 0.02)))
-        return writer.tensor(shape, data, (scale, 0), random.integers(-127, 128, shape).astype(np.int8))
+        return writer.tensor(shape, "int8", (scale, 0), random.integers(-127, 128, shape).astype(np.int8))
 
     def bias() -> int:
         if is_float:
             return writer.tensor((units,), data, values=random.normal(0, 0.5, units).astype(np.float32))
-        return writer.tensor(
-            (units,), "int32", (1e-4, 0), random.integers(-4000, 4000, units).astype(np.int32)
-        )
+        values = random.integers(-4000, 4000, units)
+        if is_wide:
+            values = values * int(random.choice([256, 2**20]))
+        kind = "int64" if is_wide else "int32"
+        return writer.tensor((units,), kind, (1e-4, 0), values.astype(kind))
 
     source = writer.tensor((*lead, depth), data, affine(0.005, 0.05))
     over_input = [weights((units, depth)) for _ in range(4)]
@@ -137,7 +146,7 @@ def lstm_model(
         if is_float
         else (
             *(writer.tensor((0,), "float32") for _ in range(4)),
-            writer.tensor((0,), "int8", effective),
+            writer.tensor((0,), data, effective),
         )
     )
     options = {"fusedActivationFunction": 4, "cellClip": clip, "timeMajor": is_time_major}

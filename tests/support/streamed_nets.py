@@ -19,7 +19,7 @@ from tflite_writer import ModelBuilder
 Array = NDArray[Any]
 Shape = tuple[int, ...]
 AXES = (1, 2)
-HEADS = ("none", "mean", "flat", "pool", "last")
+HEADS = ("none", "mean", "flat", "pool", "average", "max", "last")
 ZERO_POINT = 3
 
 
@@ -70,10 +70,12 @@ class Net:
         """Numbers for rows and columns."""
         return (of_time, other) if self.axis == 1 else (other, of_time)
 
-    def pad(self, rows: int) -> None:
-        """Before the first row."""
-        widths = [[rows, 0] if axis == self.axis else [0, 0] for axis in range(4)]
-        self.add("PAD", self.extent(self.shape[self.axis] + rows), self.integers(widths))
+    def pad(self, rows: int, beside: int = 0) -> None:
+        """Before the first row, and on either side of each."""
+        widths = [[0, 0], [0, 0], [0, 0], [0, 0]]
+        widths[self.axis], widths[3 - self.axis] = [rows, 0], [beside, beside]
+        shape = tuple(extent + sum(width) for extent, width in zip(self.shape, widths, strict=True))
+        self.add("PAD", shape, self.integers(widths))
 
     def cut(self, first: int, rows: int, step: int = 1) -> None:
         """Rows from one on."""
@@ -83,12 +85,13 @@ class Net:
         self.add("STRIDED_SLICE", self.extent(rows), *map(self.integers, (begin, end, steps)))
 
     def convolution(
-        self, kind: str, kernel: int, dilation: int = 1, stride: int = 1, channels: int = 0
+        self, kind: str, kernel: int, dilation: int = 1, stride: int = 1, channels: int = 0, beside: int = 0
     ) -> None:
         """Over time, and over one or two of the other axis."""
         reach = (kernel - 1) * dilation + 1
-        if self.is_padded and reach > stride:
-            self.pad(reach - stride)
+        before = max(0, reach - stride) if self.is_padded else 0
+        if before or beside:
+            self.pad(before, beside)
         depth = self.shape[3]
         channels = channels if kind == "CONV_2D" else depth
         side = 2 if self.shape[3 - self.axis] > 1 else 1
@@ -162,7 +165,7 @@ def _residual(kernel: int, dilation: int, other: int, before: int, kind: str) ->
 
 
 def _layers(random: np.random.Generator, *, is_padded: bool) -> list[Layer]:
-    found: list[Layer] = []
+    found: list[Layer] = [lambda net: net.convolution("CONV_2D", 2, channels=3)]
     for _ in range(int(random.integers(1, 5))):
         kernel, dilation = int(random.integers(1, 4)), int(random.integers(1, 4))
         stride, channels = int(random.choice([1, 1, 1, 2])), int(random.integers(1, 6))
@@ -183,8 +186,8 @@ def _layers(random: np.random.Generator, *, is_padded: bool) -> list[Layer]:
         elif which == 4:
             found.append(lambda net: net.add("LOGISTIC", net.shape) if net.dtype == "float32" else None)
         else:
-            own = (kernel, dilation, stride, channels)
-            found.append(lambda net, o=own: net.convolution("CONV_2D", o[0], o[1], o[2], o[3]))
+            own = (kernel, dilation, stride, channels, int(random.integers(0, 3)))
+            found.append(lambda net, o=own: net.convolution("CONV_2D", *o))
     return found
 
 
@@ -195,8 +198,12 @@ def _head(net: Net, head: str) -> None:
             net.add("MEAN", shape, net.integers([1, 2]))
         case "flat":
             net.flat()
-        case "pool":
-            net.pool("MAX_POOL_2D", net.shape[net.axis], 1)
+        case "max":
+            net.add("REDUCE_MAX", (1, net.shape[3]), net.integers([1, 2]))
+        case "pool" | "average":
+            height, width = net.shape[1:3]
+            kind = "MAX_POOL_2D" if head == "pool" else "AVERAGE_POOL_2D"
+            net.add(kind, (1, 1, 1, net.shape[3]), filter_height=height, filter_width=width)
         case "last":
             net.cut(net.shape[net.axis] - 1, 1)
         case _:

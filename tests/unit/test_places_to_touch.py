@@ -42,6 +42,7 @@ REWRITES = {
     "graph/inline_calls.py",
     "graph/open_batch.py",
     "graph/stream/reading.py",
+    "graph/stream/split.py",
     "graph/stream/stream.py",
     "place/flows.py",
     "place/on_options.py",

@@ -33,7 +33,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"execute", "report"}),
     frozenset({"inspect"}),
     frozenset({"compiler"}),
-    frozenset({"validate"}),
+    frozenset({"sweeps", "validate"}),
     frozenset({"model"}),
     frozenset({"cli"}),
 )
@@ -51,11 +51,13 @@ OWNERS = {
     "devicetree": {"target"},
     "ethosu": {"ethos_u"},
     "PIL": {"validate"},
+    "distributed": {"cli"},
 }
 RUN_TIME_PACKAGES = {"click", "elftools", "flatbuffers", "numpy", "pycparser", "rich", "tflite"}
 NOT_LOADED_BY_IMPORT = RUN_TIME_PACKAGES - {"numpy"} | {
     "ai_edge_litert",
     "devicetree",
+    "distributed",
     "ethosu",
     "hypothesis",
     "ortools",

@@ -34,6 +34,7 @@ COMMANDS = {
     "explain": "explain",
     "check": "check",
     "plan": "plan",
+    "sweep": "sweep",
     "targets": "targets",
     "ops": "ops",
     "example": "example",

@@ -4,6 +4,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 from rich.console import Console
+from rich.progress import Progress
 
 _WHAT_STAGES_DO = {
     "frontends": "reading the model",
@@ -37,3 +38,15 @@ def shown_progress(what: str) -> Generator[Callable[[str], None], None, None]:
                 show(f"{what}: {_WHAT_STAGES_DO.get(stage, stage)}")
 
         yield tell
+
+
+@contextmanager
+def counted(what: str) -> Generator[Callable[[int, int], None] | None, None, None]:
+    """A bar of so many that are done, of all; None without a terminal."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield None
+        return
+    with Progress(console=console, transient=True) as bar:
+        task = bar.add_task(what)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -45,13 +45,22 @@ if TYPE_CHECKING:
 )
 @what_runs.build_options
 @click.option(
+    "--entry",
+    metavar="NAME",
+    help="Of several entries the one to run.  [default: each once, in their order]",
+)
+@click.option(
     "--paranoid",
     is_flag=True,
     help="Also run it with dead bytes poisoned, and watch every byte of the workspaces.",
 )
 @json_option
 def run(
-    output_files: tuple[NamedFile, ...], paranoid: bool, as_json: bool, **asked: Unpack[what_runs.Asked]
+    output_files: tuple[NamedFile, ...],
+    entry: str | None,
+    paranoid: bool,
+    as_json: bool,
+    **asked: Unpack[what_runs.Asked],
 ) -> None:
     """Run one inference of DIR, a bundle, or of MODEL, which is compiled for the occasion.
 
@@ -64,17 +73,20 @@ def run(
     from bytewright.execute.description import read_bundle
     from bytewright.execute.paranoid import run_paranoid
     from bytewright.execute.run import run_bundle
+    from bytewright.execute.tensors import seen_by
 
     given, on = what_runs.inputs_of(asked), asked["on"]
 
     def admit(plan: Plan) -> tuple[list[Array] | None, list[Path]]:
-        return what_runs.inputs_in_order(plan, given), _output_paths(plan, output_files)
+        seen = seen_by(plan, entry)
+        return what_runs.inputs_in_order(seen, given), _output_paths(seen, output_files)
 
     with what_runs.bundle_of(asked, admit) as (directory, (inputs, output_paths)):
         bundle = read_bundle(directory)
         with shown_progress(f"running {asked['source'].name} on {on}"):
             options = BuildOptions(sources=asked["sources"], compiler=asked["compiler"])
             how: RunOptions = {"on": on, "repeat": asked["repeat"] or 1, "options": options}
+            how["entries"] = None if entry is None else [entry]
             watched = run_paranoid(directory, inputs, seed=asked["seed"], **how) if paranoid else None
             result = watched.result if watched else run_bundle(directory, inputs, seed=asked["seed"], **how)
     if output_paths:
@@ -83,7 +95,7 @@ def run(
     if as_json:
         click.echo(json.dumps(_document(result, bundle)))
         return
-    click.echo(_summary(result, bundle))
+    click.echo(_summary(result, bundle, seen_by(bundle.plan, entry)))
     if watched is not None:
         click.echo(
             f"paranoid: {watched.num_steps} steps, {watched.watched_bytes} B of workspace and guards watched: "
@@ -148,12 +160,12 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _summary(result: RunResult, bundle: Bundle) -> str:
+def _summary(result: RunResult, bundle: Bundle, seen: Plan) -> str:
     import numpy as np
 
     stand_in = result.details.stand_in
     lines = [] if stand_in is None else [f"on {stand_in.text}"]
-    for tensor, array in zip(bundle.plan.outputs, result.outputs, strict=True):
+    for tensor, array in zip(seen.outputs, result.outputs, strict=True):
         text = np.array2string(array, threshold=64, edgeitems=4, max_line_width=100, separator=" ")
         lines.append(f"{tensor.name}: {tensor.dtype.numpy}{list(tensor.shape)}")
         lines.extend(f"  {line}" for line in text.splitlines())

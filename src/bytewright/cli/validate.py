@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import click
-from rich.console import Console
-from rich.progress import Progress
 
 from bytewright.cli.formats import format_options, say
 from bytewright.cli.option_types import PATH, NamedFile, named_file
+from bytewright.cli.progress import counted
 from bytewright.cli.what_runs import Asked, build_options, bundle_of
 from bytewright.cli.write_files import write_files
 from bytewright.diagnostics import compile_error
@@ -134,7 +132,7 @@ def validate(
 
     with (
         bundle_of(asked, admit, _numerics(reference)) as (directory, (samples, first, others)),
-        _counted(f"validating {source.name}") as progress,
+        counted(f"validating {source.name}") as progress,
     ):
         found = validate_bundle(
             directory,
@@ -186,18 +184,6 @@ def _references(
     else:
         first = reference_for(plan, Witness(reference) if reference else None, content or b"")
     return first, [reference_of(Witness(name), content or b"", plan) for name in also]
-
-
-@contextmanager
-def _counted(what: str) -> Generator[Callable[[int, int], None] | None, None, None]:
-    """A bar of samples on standard error; None without a terminal."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield None
-        return
-    with Progress(console=console, transient=True) as bar:
-        task = bar.add_task(what)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def _write_tensors(folder: Path, layers: LayerVerdict) -> None:

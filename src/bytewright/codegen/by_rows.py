@@ -20,7 +20,7 @@ from bytewright.codegen.checks import any_is_null, write_overlap_check, write_ru
 from bytewright.codegen.expressions import memory_type
 from bytewright.codegen.hand_over import write_hook_checks, write_run_on_devices
 from bytewright.codegen.overlaps import drivers_table, rows_table
-from bytewright.codegen.ports import devices_argument, run_arguments, run_head, strict_alignments
+from bytewright.codegen.ports import devices_argument, run_head, strict_alignments
 from bytewright.codegen.steps import StepWriter
 from bytewright.codegen.writer import INDENT, Writer
 from bytewright.diagnostics import InternalError
@@ -265,7 +265,7 @@ class RowFunctions:
                 write_checks(self.writer)
         if "*devices" in head:
             named = set(_NAME.findall(variables.text() + body.text()))
-            for name in (name for name in run_arguments(self.plan) if name not in named):
+            for name in (name for name in self.plan.run_arguments if name not in named):
                 self.writer.line(f"{INDENT}(void){name};")
         self.writer.lines(self._named(variables.text(), body.text()))
         self.writer.lines(body.text())

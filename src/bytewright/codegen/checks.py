@@ -4,20 +4,18 @@ from collections.abc import Mapping, Sequence
 
 from bytewright import ir
 from bytewright.codegen.expressions import memory_type
+from bytewright.codegen.forms import FORMS
 from bytewright.codegen.overlaps import (
     SpanTable,
-    drivers_table,
     parameter_table,
-    rows_table,
     run_table,
     workspace_table,
     write_span_type,
     write_table,
 )
-from bytewright.codegen.ports import begin_arguments
 from bytewright.codegen.sections_ld import write_sections_check
 from bytewright.codegen.writer import Writer
-from bytewright.record.names import MEMBER_OF_STATE, Names
+from bytewright.record.names import MEMBER_OF_STATE, Names, by_entry
 from bytewright.record.plan import Plan, PlannedPool, PlannedTensor
 from bytewright.target.model import Memory
 
@@ -118,11 +116,8 @@ def tables(plan: Plan, names: Names) -> tuple[SpanTable, ...]:
     if plan.caller_parameters:
         found.append(parameter_table(plan, names))
     if not plan.io_in_workspace:
-        found.append(run_table(plan, names))
-    if plan.image is not None:
-        found.append(rows_table(plan, names))
-        found += [drivers_table(plan, names)] if plan.devices else []
-    return tuple(found)
+        found += [table for view in by_entry(plan, names) if (table := run_table(*view)).given_memory]
+    return (*found, *FORMS[plan.form].tables(plan, names))
 
 
 def write_overlap_check(writer: Writer, names: Names, table: SpanTable) -> None:
@@ -149,8 +144,8 @@ def write_set_workspaces(writer: Writer, plan: Plan, names: Names) -> None:
             writer.line(f"context->{pool.c_name} = (uint8_t *)workspaces->{pool.c_name}.base;")
         if plan.states:
             writer.line(f"context->{MEMBER_OF_STATE} = 0;")
-        if plan.image is not None:
-            writer.line("context->is_begun = 0;")
+        for statement in FORMS[plan.form].when_set:
+            writer.line(statement)
         writer.line(f"return {names.ok};")
     writer.line()
 
@@ -182,7 +177,7 @@ def write_run_checks(writer: Writer, plan: Plan, names: Names, strict: Mapping[s
         outside = f"({symbol.name} < {symbol.lower}) || ({symbol.name} > {names.bound(symbol.name)})"
         writer.refuse(outside, names.error("EXTENT"))
     extents = [symbol.name for symbol in plan.symbols]
-    pointers = [name for name in begin_arguments(plan) if name not in extents]
+    pointers = [name for name in plan.begin_arguments if name not in extents]
     writer.refuse(any_is_null(pointers), names.error("NULL"))
     for pool in (*plan.caller_workspaces, *plan.set_parameters):
         writer.refuse(f"context->{pool.c_name} == NULL", names.error("NOT_SET"))
@@ -200,7 +195,9 @@ def write_run_checks(writer: Writer, plan: Plan, names: Names, strict: Mapping[s
                 misaligned = f"((uintptr_t){member} % (uintptr_t){alignment}) != 0u"
                 writer.refuse(misaligned, names.error("ALIGN"))
             _write_port_range_check(writer, plan, names, border, tensor)
-    write_overlap_check(writer, names, run_table(plan, names))
+    table = run_table(plan, names)
+    if table.given_memory:
+        write_overlap_check(writer, names, table)
 
 
 def _memories_of_port(plan: Plan, border: ir.Border, tensor: PlannedTensor) -> Sequence[Memory]:

@@ -5,10 +5,11 @@ few lines say: `PartsOfGraph`. So it is also written again without these parts, 
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from bytewright import ir
+from bytewright.base.frozen_mapping import FrozenMapping
 from bytewright.codegen.arena import write_arena_helpers, write_arena_resets
 from bytewright.codegen.by_rows import RowFunctions, write_push_rows
 from bytewright.codegen.checks import (
@@ -28,15 +29,15 @@ from bytewright.codegen.includes import needed, needs_math_header
 from bytewright.codegen.kernels import write_operator_functions
 from bytewright.codegen.packed import write_argument_arrays
 from bytewright.codegen.parameters import array_declaration
-from bytewright.codegen.ports import address_head, run_arguments, run_head, strict_alignments
+from bytewright.codegen.ports import address_head, run_head, strict_alignments
 from bytewright.codegen.sections_ld import write_sections_switch
 from bytewright.codegen.set_parameters import write_set_parameters
 from bytewright.codegen.state import write_reset
 from bytewright.codegen.steps import MAX_NAMED, StepWriter, address_in_pool
 from bytewright.codegen.writer import Writer
 from bytewright.ir.walk import allocations
-from bytewright.record.names import Names
-from bytewright.record.plan import DeviceKind, Plan, PlannedPool
+from bytewright.record.names import Names, by_entry
+from bytewright.record.plan import DeviceKind, EntryForm, Plan, PlannedPool
 from bytewright.target.model import Role
 
 INT_MAX = (1 << 31) - 1
@@ -58,8 +59,8 @@ class PartsOfGraph(Protocol):
         """The functions that numbers in the steps call."""
         ...
 
-    def write_steps(self, writer: Writer) -> None:
-        """The run function, or, where devices are taken into use around the steps, the one with these."""
+    def write_steps(self, writer: Writer, entry: int) -> None:
+        """The function of an entry, or, where devices are taken into use around its steps, the one with these."""
         ...
 
     def write_first_rows(self, writer: Writer) -> None:
@@ -104,26 +105,37 @@ def entry_source(plan: Plan, names: Names, contents: Mapping[str, bytes], graph:
     write_reset(writer, plan, names)
     if plan.io_in_workspace:
         _write_address_functions(writer, plan, names)
-    _write_functions_of_runs(writer, plan, names, graph)
+    _FUNCTIONS[plan.form](writer, plan, names, graph)
     return writer.text()
 
 
-def _write_functions_of_runs(writer: Writer, plan: Plan, names: Names, graph: PartsOfGraph) -> None:
-    """The run function, or those that stand for it where the input comes row by row."""
-    if plan.image is not None:
-        graph.write_first_rows(writer)
-        write_push_rows(writer, plan, names)
+def _write_runs(writer: Writer, plan: Plan, names: Names, graph: PartsOfGraph) -> None:
+    """The function of each entry."""
     if plan.devices:
         write_hand_over_helpers(writer, plan, names)
-    if plan.image is not None:
-        graph.write_last_rows(writer)
-        return
-    graph.write_steps(writer)
+    for number, (alone, own) in enumerate(by_entry(plan, names)):
+        if number:
+            writer.line()
+        graph.write_steps(writer, number)
+        if plan.devices:
+            with writer.block(run_head(alone, own)):
+                write_run_checks(writer, alone, own, strict_alignments(alone))
+                write_hook_checks(writer, alone, own)
+                write_run_on_devices(writer, alone, own)
+
+
+def _write_rows(writer: Writer, plan: Plan, names: Names, graph: PartsOfGraph) -> None:
+    """The functions that stand for the run where the input comes row by row."""
+    graph.write_first_rows(writer)
+    write_push_rows(writer, plan, names)
     if plan.devices:
-        with writer.block(run_head(plan, names)):
-            write_run_checks(writer, plan, names, strict_alignments(plan))
-            write_hook_checks(writer, plan, names)
-            write_run_on_devices(writer, plan, names)
+        write_hand_over_helpers(writer, plan, names)
+    graph.write_last_rows(writer)
+
+
+_FUNCTIONS: Mapping[EntryForm, Callable[[Writer, Plan, Names, PartsOfGraph], None]] = FrozenMapping(
+    {EntryForm.RUN: _write_runs, EntryForm.ROWS: _write_rows}
+)
 
 
 def _write_includes(writer: Writer, plan: Plan, names: Names, *, needs_math: bool) -> None:
@@ -173,14 +185,16 @@ class StepsOfModule:
         """The functions that numbers in the steps call."""
         write_operator_functions(writer, self.module.entries)
 
-    def write_steps(self, writer: Writer) -> None:
-        """The function with the steps."""
-        if self.plan.devices:
-            _write_run_steps(writer, self.module, self.plan, self.names)
+    def write_steps(self, writer: Writer, entry: int) -> None:
+        """The function with the steps; behind the last one the macro has a number of its own."""
+        module = list(ir.entries_alone(self.module))[entry]
+        (plan, names), end = by_entry(self.plan, self.names)[entry], self.plan.ends[entry]
+        if plan.devices:
+            _write_run_steps(writer, module, plan, names, end)
             return
-        with writer.block(run_head(self.plan, self.names)):
-            write_run_checks(writer, self.plan, self.names, strict_alignments(self.plan))
-            _write_steps(writer, self.module, self.plan, self.names)
+        with writer.block(run_head(plan, names)):
+            write_run_checks(writer, plan, names, strict_alignments(plan))
+            _write_steps(writer, module, plan, names, end)
 
     def write_first_rows(self, writer: Writer) -> None:
         """One row, and the begin."""
@@ -195,7 +209,7 @@ class StepsOfModule:
         if self._rows is None:
             module, plan, names = self.module, self.plan, self.names
             watched = [names.base(pool) for pool in _used_pools(plan, Role.WORKSPACE)]
-            steps = StepWriter(writer, module, plan, names, watched)
+            steps = StepWriter(writer, module, plan, names, watched, len(plan.steps))
 
             def write_variables(function: Writer) -> None:
                 _write_bases(function, plan, names)
@@ -265,16 +279,16 @@ def _write_step_macro(writer: Writer, plan: Plan, names: Names) -> None:
         writer.line()
 
 
-def _write_run_steps(writer: Writer, module: ir.Module, plan: Plan, names: Names) -> None:
+def _write_run_steps(writer: Writer, module: ir.Module, plan: Plan, names: Names, end: int) -> None:
     """The function that has the steps where devices are taken into use around them."""
     writer.comment("The steps, while all devices are in use.")
     body = Writer()
     with body.indented():
-        _write_steps(body, module, plan, names)
+        _write_steps(body, module, plan, names, end)
     used = set(re.findall(r"\w+", body.text()))
-    writer.wrapped(f"static {run_head(plan, names, 'run_steps')} {{")
+    writer.wrapped(f"static {run_head(plan, names, names.run_steps)} {{")
     with writer.indented():
-        for name in run_arguments(plan):
+        for name in plan.run_arguments:
             if name not in used:
                 writer.line(f"(void){name};")
     writer.lines(body.text())
@@ -297,13 +311,13 @@ def _touched_pools(plan: Plan) -> set[str]:
     return {plan.buffers[name].place.name for step in plan.steps for name in step.touched}
 
 
-def _write_steps(writer: Writer, module: ir.Module, plan: Plan, names: Names) -> None:
+def _write_steps(writer: Writer, module: ir.Module, plan: Plan, names: Names, end: int) -> None:
     """The steps, behind what they name."""
     write_variables_of_plan(writer, plan, names)
     write_argument_arrays(writer, module, plan, names)
     _write_device_contexts(writer, module, plan, names)
     watched = [names.base(pool) for pool in _used_pools(plan, Role.WORKSPACE)]
-    StepWriter(writer, module, plan, names, watched).entry(module.main)
+    StepWriter(writer, module, plan, names, watched, end).entry(module.main)
     writer.line(f"return {names.ok};")
 
 

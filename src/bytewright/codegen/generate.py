@@ -1,8 +1,9 @@
 """All C files of a bundle, by path."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from bytewright import ir
+from bytewright.base.frozen_mapping import FrozenMapping
 from bytewright.codegen.arena import backend_source
 from bytewright.codegen.by_rows import with_a_row_of_input
 from bytewright.codegen.check_places import check_places
@@ -19,7 +20,12 @@ from bytewright.ir.externals import externals
 from bytewright.options import Embedding
 from bytewright.record.names import Names, check_names
 from bytewright.record.placed_sections import placed_sections
-from bytewright.record.plan import DeviceKind, Plan
+from bytewright.record.plan import DeviceKind, EntryForm, Plan
+
+# What kernels are given, by the form of the entries.
+_GIVEN: Mapping[EntryForm, Callable[[ir.Module], ir.Module]] = FrozenMapping(
+    {EntryForm.RUN: lambda module: module, EntryForm.ROWS: with_a_row_of_input}
+)
 
 
 def generate_c(
@@ -41,8 +47,7 @@ def generate_c(
     check_names(plan, names)
     check_places(module, plan)
     steps = StepsOfModule(module, plan, names)
-    if plan.image is not None:
-        module = with_a_row_of_input(module)
+    module = _GIVEN[plan.form](module)
     header = HeaderOfGraph.of(module)
     texts = texts_of_graph(module, plan, names) | texts_of_plan(
         plan, names, contents, embedding, steps, header

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from bytewright import ir
 from bytewright.codegen.dispatcher import access_text
 from bytewright.codegen.expressions import c_num_bytes
-from bytewright.codegen.ports import run_arguments
 from bytewright.codegen.writer import Writer
 from bytewright.ir.walk import calls
 from bytewright.record.names import Names
@@ -153,7 +152,7 @@ def write_run_on_devices(writer: Writer, plan: Plan, names: Names) -> None:
     writer.line(f"int32_t status = begin_devices(uses, {len(devices)}u);")
     writer.line()
     with writer.block(f"if (status == {names.ok})"):
-        writer.line(f"status = run_steps({', '.join(run_arguments(plan))});")
+        writer.line(f"status = {names.run_steps}({', '.join(plan.run_arguments)});")
         writer.line(f"end_devices(uses, {len(devices)}u, {len(devices)}u);")
     writer.line("return status;")
 
@@ -206,8 +205,8 @@ def span_text(names: Names, address: str, num_bytes: str, access: ir.Access) -> 
 
 
 def contexts_passed(module: ir.Module) -> tuple[str, ...]:
-    """The devices whose contexts the entry passes to kernels."""
-    arguments = (argument for call in calls(module.main) for argument in call.arguments)
+    """The devices whose contexts the entries pass to kernels."""
+    arguments = (a for entry in module.entries for call in calls(entry) for a in call.arguments)
     return tuple(dict.fromkeys(a.device for a in arguments if isinstance(a, ir.ContextArgument)))
 
 

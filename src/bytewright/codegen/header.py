@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
 from bytewright import ir
+from bytewright.base.frozen_mapping import FrozenMapping
 from bytewright.codegen.arena import (
     write_arena_prototypes,
     write_arena_sizes,
     write_arena_types,
 )
-from bytewright.codegen.by_rows import begin_head, finish_head, push_rows_head
+from bytewright.codegen.by_rows import begin_head, finish_head, image_of, push_rows_head
 from bytewright.codegen.checks import set_workspaces_head
 from bytewright.codegen.expressions import memory_type
+from bytewright.codegen.forms import FORMS
 from bytewright.codegen.hand_over import write_device_types
 from bytewright.codegen.ports import address_head, run_head, strict_alignments
 from bytewright.codegen.set_parameters import set_parameters_head, verify_parameters_head
@@ -30,9 +32,10 @@ from bytewright.record.names import (
     TENSOR_MACROS,
     VERSION_PARTS,
     Names,
+    by_entry,
 )
 from bytewright.record.placed_sections import placed_sections
-from bytewright.record.plan import Plan, PlannedPool, PlannedTensor
+from bytewright.record.plan import EntryForm, Plan, PlannedPool, PlannedTensor
 from bytewright.target.model import Role
 
 ERRORS = (
@@ -52,12 +55,6 @@ ERRORS = (
 # Of packed forms, where there are any.
 PACKED_ERRORS = (
     ("ARGUMENTS", "a packed form was given another number of arguments, or others than it takes"),
-)
-# Of an input that comes row by row, where one does.
-ROW_ERRORS = (
-    ("NOT_BEGUN", "rows were pushed, or a run finished, that was not begun"),
-    ("ROWS", "fewer rows than none were pushed, or more than the input has left"),
-    ("INCOMPLETE", "a run was finished before it had all rows"),
 )
 
 
@@ -95,8 +92,9 @@ def header_text(plan: Plan, names: Names, embedding: Embedding, graph: HeaderOfG
         _write_attributes(writer, names)
         _write_errors(writer, plan, names)
         writer.heading("Types")
-        if not plan.io_in_workspace:
-            _write_ports(writer, plan, names, strict_alignments(plan))
+        for alone, own in by_entry(plan, names):
+            if not plan.io_in_workspace:
+                _write_ports(writer, alone, own, strict_alignments(alone))
         _write_pools(writer, plan, names)
         write_device_types(writer, plan, names, graph.driven)
         writer.heading("Functions")
@@ -178,10 +176,10 @@ def _write_memory(writer: Writer, plan: Plan, names: Names, embedding: Embedding
 def _write_tensor_macros(writer: Writer, plan: Plan, names: Names) -> None:
     writer.heading("Inputs and outputs")
     largest = ", for the largest extents" if plan.symbols else ""
-    rows = " The input comes row by row: so many rows, of so many bytes each." if plan.image else ""
+    about_form = FORMS[plan.form].about_tensors
     writer.comment(
         f"Of each: bytes, elements, and extents as the initializer of an array{largest}. A real number x is stored as "
-        f"round(x / SCALE) + ZERO_POINT, where the two are given.{rows}"
+        f"round(x / SCALE) + ZERO_POINT, where the two are given.{about_form}"
     )
     for border in ir.Border:
         for tensor in plan.tensors(border):
@@ -220,11 +218,13 @@ def _write_errors(writer: Writer, plan: Plan, names: Names) -> None:
     """The results; each error has one number, whatever others there are."""
     writer.heading("Results")
     writer.comment("What functions return that say how they ended: 0, or one of these.")
-    left_out = [*([] if plan.has_packed_forms else PACKED_ERRORS), *([] if plan.image else ROW_ERRORS)]
+    of_forms = [error for form in FORMS.values() for error in form.errors]
+    left_out = [*([] if plan.has_packed_forms else PACKED_ERRORS)]
+    left_out += [error for error in of_forms if error not in FORMS[plan.form].errors]
     also = {"NOT_SET": ", or the state was not reset"} if plan.states else {}
     errors = [
         f"{names.error(name)} = {-number} /* {meaning}{also.get(name, '')} */"
-        for number, (name, meaning) in enumerate((*ERRORS, *PACKED_ERRORS, *ROW_ERRORS), start=1)
+        for number, (name, meaning) in enumerate((*ERRORS, *PACKED_ERRORS, *of_forms), start=1)
         if (name, meaning) not in left_out
     ]
     writer.enumeration([f"{names.ok} = 0", *errors])
@@ -297,7 +297,7 @@ def _write_pools(writer: Writer, plan: Plan, names: Names) -> None:
         *(f"uint8_t *{pool.c_name};" for pool in plan.caller_workspaces),
         *(f"const uint8_t *{pool.c_name};" for pool in plan.set_parameters),
         *(f"{names.arena_type} {names.arena(pool)};" for _, pool in plan.arenas),
-        *((f"{names.outputs_type} outputs;", "int32_t num_rows;", "int32_t is_begun;") if plan.image else ()),
+        *FORMS[plan.form].members(names),
         *((f"int32_t {MEMBER_OF_STATE};",) if plan.states else ()),
     )
     writer.structure(names.context_type, members)
@@ -333,12 +333,16 @@ def _write_functions(writer: Writer, plan: Plan, names: Names) -> None:
         writer.prototype(
             f"{state_contract(plan, names)}\n{_returns(names, ('NULL', 'NOT_SET'))}", reset_head(names)
         )
-    if plan.image is not None:
-        write_arena_prototypes(writer, plan, names)
-        _write_prototypes_of_rows(writer, plan, names, plan.image)
-        return
     if plan.io_in_workspace:
         _write_address_prototypes(writer, plan, names)
+    write_arena_prototypes(writer, plan, names)
+    for alone, own in by_entry(plan, names):
+        _PROTOTYPES[plan.form](writer, alone, own)
+
+
+def _write_prototype_of_run(writer: Writer, plan: Plan, names: Names) -> None:
+    """The function that runs an entry."""
+    if plan.io_in_workspace:
         contract = (
             f"{_what_runs(plan)} on the inputs in the workspace, which it may overwrite: write them before each "
             "run.\nOutputs hold until the next run, or until inputs are written: the two may share bytes.\n"
@@ -349,17 +353,18 @@ def _write_functions(writer: Writer, plan: Plan, names: Names) -> None:
             "arguments point to"
         )
         contract = f"{_what_runs(plan)}. {what}. Inputs are not changed.\n"
-    write_arena_prototypes(writer, plan, names)
     writer.prototype(
-        f"{contract}{_what_extents_mean(plan, names)}{_what_devices_do(plan)}{failure_contract(plan)}"
+        f"{contract}{_what_extents_mean(plan, names)}{_what_ends_loops(plan)}{_what_devices_do(plan)}"
+        f"{failure_contract(plan)}"
         f"At most {names.stack_size} bytes of stack are used{_beside_hooks(plan)}.\n"
         f"{_what_is_shared(plan)}\n{_returns(names, _errors_of_a_run(plan))}",
         run_head(plan, names),
     )
 
 
-def _write_prototypes_of_rows(writer: Writer, plan: Plan, names: Names, image: PlannedTensor) -> None:
+def _write_prototypes_of_rows(writer: Writer, plan: Plan, names: Names) -> None:
     """The functions that stand for the run where the input comes row by row."""
+    image = image_of(plan)
     own = _errors_of_a_run(plan)
     of_steps = [error for error in own if error in ("NO_MEMORY", "ORDER", "EXTERNAL")]
     of_devices = ["OVERLAP", "RANGE", "DEVICE"] if plan.devices else []
@@ -389,6 +394,11 @@ def _write_prototypes_of_rows(writer: Writer, plan: Plan, names: Names, image: P
         f"{_returns(names, ['NULL', 'NOT_BEGUN', 'INCOMPLETE', *of_steps, *of_devices])}",
         finish_head(plan, names),
     )
+
+
+_PROTOTYPES: Mapping[EntryForm, Callable[[Writer, Plan, Names], None]] = FrozenMapping(
+    {EntryForm.RUN: _write_prototype_of_run, EntryForm.ROWS: _write_prototypes_of_rows}
+)
 
 
 def _without(errors: Sequence[str], *left_out: str) -> list[str]:
@@ -437,6 +447,8 @@ def _write_hook(writer: Writer, plan: Plan, names: Names) -> None:
 
 
 def _what_runs(plan: Plan) -> str:
+    if plan.stated_entries:
+        return f"Runs entry '{plan.entries[0].name}' once"
     samples = " and ".join(f"'{symbol.name}' samples" for symbol in plan.symbols if _is_batch(plan, symbol))
     return f"Runs one inference{f' of {samples}' if samples else ''}"
 
@@ -455,6 +467,16 @@ def _what_extents_mean(plan: Plan, names: Names) -> str:
             line += "; inputs and outputs hold so many samples, and need no bytes for more"
         lines.append(f"{line}.\n")
     return "".join(lines)
+
+
+def _what_ends_loops(plan: Plan) -> str:
+    """The most turns of loops whose conditions the run computes."""
+    bounds = [option.removeprefix("--bound ") for option in plan.options if option.startswith("--bound ")]
+    return (
+        f"Loops end after so many turns, whatever their conditions say: {', '.join(bounds)}.\n"
+        if bounds
+        else ""
+    )
 
 
 def _what_devices_do(plan: Plan) -> str:

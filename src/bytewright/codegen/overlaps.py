@@ -9,9 +9,8 @@ from dataclasses import dataclass
 
 from bytewright import ir
 from bytewright.codegen.expressions import c_num_bytes, memory_type
-from bytewright.codegen.ports import begin_arguments
 from bytewright.codegen.writer import Writer
-from bytewright.naming.symbols import DRIVERS_TABLE, PARAMETER_TABLE, ROWS_TABLE, RUN_TABLE, WORKSPACE_TABLE
+from bytewright.naming.symbols import DRIVERS_TABLE, PARAMETER_TABLE, ROWS_TABLE, WORKSPACE_TABLE
 from bytewright.record.names import Names
 from bytewright.record.plan import Plan, PlannedPool
 
@@ -51,6 +50,11 @@ class SpanTable:
     def memories(self) -> tuple[MemorySpan, ...]:
         """All of them, by number."""
         return (*self.read, *self.written, *self.changing, *self.constant)
+
+    @property
+    def given_memory(self) -> tuple[MemorySpan, ...]:
+        """What the function is given, which an entry without inputs and outputs is not."""
+        return (*self.read, *self.written)
 
     @property
     def parameters(self) -> list[str]:
@@ -124,11 +128,11 @@ def run_table(plan: Plan, names: Names) -> SpanTable:
         )
         for border in ir.SIDES
     )
-    takes_devices = "devices" in begin_arguments(plan)
+    takes_devices = "devices" in plan.begin_arguments
     devices = {"devices": f"const {names.devices_type} *"} if takes_devices else {}
     structures = tuple(MemorySpan(name, f"sizeof *{name}") for name in (*ports, *devices))
     return SpanTable(
-        RUN_TABLE,
+        names.run_table,
         {
             "context": f"const {names.context_type} *",
             **ports,

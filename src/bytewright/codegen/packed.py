@@ -69,7 +69,7 @@ class _Argument:
 
 def packed_kernels(module: ir.Module) -> tuple[ir.PrimFunc, ...]:
     """The kernels that the entry calls packed; of several prototypes of one function of the application, the first."""
-    callees = {call.callee for call in packed_calls(module.main)}
+    callees = {call.callee for entry in module.entries for call in packed_calls(entry)}
     found: dict[str, ir.PrimFunc] = {}
     for kernel in module.kernels:
         if kernel.name in callees:

@@ -26,17 +26,6 @@ def devices_argument(plan: Plan, names: Names) -> str:
     return f", const {names.devices_type} *devices" if plan.devices else ""
 
 
-def run_arguments(plan: Plan) -> tuple[str, ...]:
-    """The names of its arguments."""
-    devices = ("devices",) if plan.devices else ()
-    return ("context", *plan.structures_of_run, *(symbol.name for symbol in plan.symbols), *devices)
-
-
-def begin_arguments(plan: Plan) -> tuple[str, ...]:
-    """Those of the function that begins a run: by rows, that has nothing to do with devices yet."""
-    return tuple(name for name in run_arguments(plan) if plan.image is None or name != "devices")
-
-
 def address_head(names: Names, border: ir.Border, tensor: PlannedTensor) -> str:
     """The head of the function that returns the address of an input, to be written, or of an output, to be read."""
     constness = "const " if border is ir.Border.OUTPUT else ""

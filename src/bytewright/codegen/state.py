@@ -99,8 +99,8 @@ def failure_contract(plan: Plan) -> str:
     if not plan.states:
         return ""
     states = {state.buffer for state in plan.states}
-    first = min((step.index for step in plan.steps if states & {*step.writes}), default=len(plan.steps))
-    if any(index >= first for index in _failing_steps(plan)):
+    writing = [step.index for step in plan.steps if states & {*step.writes}]
+    if writing and any(index >= writing[0] for index in _failing_steps(plan)):
         return (
             "A run that an error of these ended may have changed the state: DEVICE, NO_MEMORY, ORDER, EXTERNAL. Reset "
             "it, or restore it. Any other error leaves it as it was.\n"

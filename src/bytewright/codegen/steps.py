@@ -48,15 +48,16 @@ class StepWriter(StatementWriter):
     """Writes the entry's statements, its calls as steps; the macro between them is given the `watched` workspaces."""
 
     def __init__(
-        self, writer: Writer, module: ir.Module, plan: Plan, names: Names, watched: list[str]
+        self, writer: Writer, module: ir.Module, plan: Plan, names: Names, watched: list[str], end: int
     ) -> None:
+        """Args: `end` is the number of the macro behind the last step."""
         super().__init__(writer)
         self.module, self.plan, self.names = module, plan, names
         self.device = module.main.device
         self.kernels = {kernel.name: kernel for kernel in module.kernels}
         self.called = called(module)
         self.watched = watched
-        self.num_written = 0
+        self.num_written, self.end_number = 0, end
         self.held = rows_held(plan) if plan.segments else {}
 
     def entry(self, entry: ir.PrimFunc) -> None:
@@ -72,7 +73,7 @@ class StepWriter(StatementWriter):
 
     def end(self) -> None:
         """Writes the macro after the last step."""
-        self._macro()
+        self._macro(self.end_number)
 
     def address(self, buffer: ir.Buffer, access: ir.Access) -> str:
         """A member of inputs or outputs, base plus offset in a pool, or what the step requested."""
@@ -110,17 +111,18 @@ class StepWriter(StatementWriter):
 
     def call(self, call: ir.Call) -> None:
         """Writes a step: the macro before it, what it is, and the call between what it requests and releases."""
-        self._macro()
+        step = self.plan.steps[self.num_written]
+        self._macro(step.index)
         self.num_written += 1
         requests = requests_of(call, self.plan)
-        overlaps = describe_overlaps(self.plan, self.plan.steps[self.num_written - 1])
+        overlaps = describe_overlaps(self.plan, step)
         self.writer.comment(f"{self._described(call)}{overlaps}{describe_requests(requests, self.plan)}")
         with requested(self.writer, self.plan, self.names, requests) as status:
             self._call(call, status)
 
-    def _macro(self) -> None:
+    def _macro(self, number: int) -> None:
         named = self.watched if len(self.watched) <= MAX_NAMED else [self.names.step_workspaces]
-        self.writer.listed(self.names.step, [str(self.num_written), *(named or ["NULL"])], ";")
+        self.writer.listed(self.names.step, [str(number), *(named or ["NULL"])], ";")
 
     def _call(self, call: ir.Call, status: str | None) -> None:
         """Args: `status` is a variable that says how the call ended; without one, an error ends the run."""

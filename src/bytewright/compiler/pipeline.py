@@ -12,7 +12,7 @@ from bytewright.bundle.write import bundle_files
 from bytewright.codegen.generate import generate_c
 from bytewright.codegen.includes import uses_math
 from bytewright.compiler.remedy.mend_options import require_hardware
-from bytewright.compiler.remedy.refuse import require_fit
+from bytewright.compiler.remedy.refuse import fit, require_fit
 from bytewright.compiler.run_passes import AfterPass, Known, Progress, Runner
 from bytewright.compiler.store import REMEDY_NODES, above_steps, store_smallest
 from bytewright.compiler.trial import Conditions, Trial
@@ -53,9 +53,11 @@ from bytewright.storage.choose_ways import choose_ways
 from bytewright.storage.drop_unused_buffers import drop_unused_buffers
 from bytewright.storage.external_stacks import with_external_stacks
 from bytewright.storage.keep_initial import keep_initial
+from bytewright.storage.own_names import own_names
 from bytewright.storage.pass_constants import pass_constants
 from bytewright.storage.with_state_pool import with_state_pool
-from bytewright.target.model import Target, without_limits
+from bytewright.target.model import Target
+from bytewright.target.variants import without_limits
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,25 @@ class Planned:
     plan: Plan
     contents: Mapping[str, bytes]
     trial: Trial
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """A model before any byte of it has a place.
+
+    Attributes:
+        source: What was lowered: a graph, or the program that a text is.
+        module: Lowered.
+        bound: Operators that functions of the application compute.
+        model_files: What it was read from, by name.
+        is_program: Whether its steps are what somebody wrote.
+    """
+
+    source: ir.Module
+    module: ir.Module
+    bound: BoundValues
+    model_files: Mapping[str, bytes]
+    is_program: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +159,11 @@ def plan_model(
     find_solver(options.solver)  # before the model is read
     target = require_hardware(target, options.overrides)
     run = replace(run or Runner(target), target=target)
+    return plan_lowered(read_and_lower(model, target, options, run), target, options, run)
 
+
+def read_and_lower(model: Path | ir.Module, target: Target, options: Options, run: Runner) -> Lowered:
+    """The stages of `plan_model` that no size of a pool or a stack changes; the target is as the options make it."""
     run.begin("frontends")  # bytes of a file -> graph, or the program that a text is
     if isinstance(model, Path):
         imported = import_model(model, target, options)
@@ -165,8 +190,26 @@ def plan_model(
             module = run(place_bound, module, bound)
     else:
         refuse_bindings(options.kernels)
+    lowered = lower_model(module, target, options, bound, run)
+    return Lowered(module, lowered, bound, model_files, is_program)
 
-    lowered, conditions = lower_model(module, target, options, bound, run)
+
+def plan_lowered(
+    model: Lowered, target: Target, options: Options, run: Runner, *, has_help: bool = True
+) -> Planned:
+    """The stages of `plan_model` from storage on.
+
+    Args:
+        model: Lowered for a target that differs in sizes of pools and stacks alone.
+        target: As the options make it.
+        options: Those that the model was lowered with, but for such sizes.
+        run: Carries the stages out.
+        has_help: Whether a refusal says with which other options there is a plan.
+
+    Raises:
+        CompileError: The options contradict each other, or it does not fit.
+    """
+    lowered, conditions = model.module, conditions_of(model.module, target, options)
 
     @cache
     def lowered_for(is_planned: bool) -> ir.Module:
@@ -174,19 +217,19 @@ def plan_model(
         if is_planned is (conditions.options.io is ir.Io.WORKSPACE):
             return lowered
         io = ir.Io.WORKSPACE if is_planned else ir.Io.CALLER
-        return lower_model(module, target, replace(options, io=io), bound, Runner(target))[0]
+        return lower_model(model.source, target, replace(options, io=io), model.bound, Runner(target))
 
     # What passes returned is remembered, for the search for a way out; nobody can be shown a pass that does not run.
-    in_search = replace(run, after_pass=None, known=Known())
+    in_search = replace(run, after_pass=None, known=run.known or Known())
     run = run if run.after_pass is not None else in_search
     # storage and plan (`store`), as asked for; or else the refusal says with which other options there is a plan
-    trial = require_fit(
-        lowered,
-        conditions,
-        partial(store_smallest, lowered, run, is_program=is_program),
-        partial(_store_quickly, lowered_for, in_search, is_program=is_program),
-    )
-    return _planned(trial, model_files, run)
+    attempt = partial(store_smallest, lowered, run, is_program=model.is_program)
+    if has_help:
+        quick = partial(_store_quickly, lowered_for, in_search, is_program=model.is_program)
+        trial = require_fit(lowered, conditions, attempt, quick)
+    else:
+        trial = fit(lowered, conditions, attempt)
+    return _planned(trial, model.model_files, run)
 
 
 def _folded(program: ir.Module) -> ir.Module:
@@ -224,8 +267,8 @@ def _planned(trial: Trial, model_files: Mapping[str, bytes], run: Runner) -> Pla
 
 def lower_model(
     module: ir.Module, target: Target, options: Options, bound: BoundValues, run: Runner
-) -> tuple[ir.Module, Conditions]:
-    """The stages of `plan_model` from placement to storage; and the conditions under which to store what they return.
+) -> ir.Module:
+    """The stages of `read_and_lower` from placement on.
 
     Args:
         module: A graph, or the program that a text is.
@@ -244,18 +287,18 @@ def lower_model(
         module = run(share_kernels, module)
 
     # Every argument, every stack and every name is made plain, for storage to decide about.
+    if len(module.entries) > 1:
+        module = run(own_names, module)
     if module.state:
         module = run(keep_initial, module)
     module = run(pass_constants, module)
     if not undeclared_tags(module, target):  # or a buffer could go that storage has to refuse
         module = run(drop_unused_buffers, module)
-    if ir.allocates_border(module.main):  # a text that was printed after `place_io`
-        options = replace(options, io=ir.Io.WORKSPACE)
     # The scopes of kernels and of what they are given meet.
-    module = run(place_scopes, module, target, options.io)
+    module = run(place_scopes, module, target, _io(module, options))
     if lacks_constants(module, target):  # of devices that have memory of their own alone
         module = run(fetch_constants, module, target)
-    target = with_state_pool(module, with_external_stacks(module, target))
+    target = _with_pools_of(module, target)
     if any(tag.lowering_pass for tag in target.scope_tags):
         module = run(lower_tags, module, target)
     if options.calling_form is ir.Form.PACKED:
@@ -263,7 +306,21 @@ def lower_model(
     require_forms(module, options)
     module = run(name_symbols, module, options.entry_form)
     check_indices(module)
-    return module, Conditions(target, options)
+    return module
+
+
+def conditions_of(module: ir.Module, target: Target, options: Options) -> Conditions:
+    """Those under which to store a module that was lowered."""
+    return Conditions(_with_pools_of(module, target), replace(options, io=_io(module, options)))
+
+
+def _io(module: ir.Module, options: Options) -> ir.Io:
+    """Where inputs and outputs are: as asked, but for a text that was printed after `place_io`."""
+    return ir.Io.WORKSPACE if any(map(ir.allocates_border, module.entries)) else options.io
+
+
+def _with_pools_of(module: ir.Module, target: Target) -> Target:
+    return with_state_pool(module, with_external_stacks(module, target))
 
 
 def _with_ways(trial: Trial, run: Runner) -> Trial:

@@ -33,6 +33,7 @@ PASSES: dict[str, Stage] = {
     "fold_constant_channels": Stage.PLACED,
     "lower_graph": Stage.OPEN,
     "share_kernels": Stage.OPEN,
+    "own_names": Stage.OPEN,
     "keep_initial": Stage.OPEN,
     "pass_constants": Stage.OPEN,
     "drop_unused_buffers": Stage.OPEN,

@@ -38,6 +38,7 @@ from bytewright.storage.find_parts import Part, find_parts, places_of
 from bytewright.storage.join_alignments import join_alignments
 from bytewright.storage.make_arenas import make_arenas
 from bytewright.storage.own_lines import own_lines
+from bytewright.storage.own_names import own_names
 from bytewright.storage.pin_buffers import pin_buffers
 from bytewright.storage.place_io import place_io
 from bytewright.storage.place_scratch import place_scratch
@@ -50,7 +51,8 @@ from bytewright.storage.rows.take_rows import take_rows, taken_rows, without_seg
 from bytewright.storage.share_requests import requests_by_call
 from bytewright.storage.stored import Stored
 from bytewright.storage.take_parts import take_parts
-from bytewright.target.model import Target, without_limits
+from bytewright.target.model import Target
+from bytewright.target.variants import without_limits
 
 # How often parts are tried: all at once first, then halves of those that did not pay.
 MOST_TRIES = 12
@@ -149,14 +151,15 @@ class _Search:
         """The smallest of what is tried, the first of equals; and its trial with its segments described."""
         takes_rows = self.conditions.options.io is ir.Io.ROWS
         plain = self.smallest(Cut.NONE)
-        found = [self.smallest(cut) for cut in CUTS[self.conditions.options.rows]]
-        if self.conditions.options.rows is not Rows.MAX and not takes_rows:
+        rows = self.conditions.options.rows if len(self.module.entries) == 1 else Rows.OFF
+        found = [self.smallest(cut) for cut in CUTS[rows]]
+        if rows is not Rows.MAX and not takes_rows:
             found.insert(0, plain)
         best = found[0]
         for tried in found[1:]:
             if tried.trial.is_smaller_than(best.trial):
                 best = tried
-        if self.conditions.options.rows is Rows.AUTO:
+        if rows is Rows.AUTO:
             best = self.without_needless(best)
         return best, self.described(best, plain.trial)
 
@@ -212,7 +215,8 @@ class _Search:
 
     def planned(self, parts: tuple[Part, ...]) -> dict[str, tuple[PlannedPart, ...]]:
         """What the plan says of parts, by the names of the buffers that hold them."""
-        buffers = {allocation.buffer.name: allocation.buffer for allocation in allocations(self.module.main)}
+        allocated = (allocation for entry in self.module.entries for allocation in allocations(entry))
+        buffers = {allocation.buffer.name: allocation.buffer for allocation in allocated}
         found: dict[str, list[PlannedPart]] = {}
         for name, place in places_of(parts).items():
             first_byte = place.first * buffers[name].dtype.size_bytes
@@ -386,7 +390,7 @@ def _decided(module: ir.Module, run: Runner, pins: tuple[Pin, ...]) -> _Decided:
 
 def _stored(module: ir.Module, run: Runner, sized: Target, above: Above | None) -> Stored:
     """The module with arenas, which pools of these sizes have room for, and the problems."""
-    module, target = run(make_arenas, module, sized), run.target
+    module, target = run(make_arenas, own_names(module), sized), run.target  # scratch has names by now
     timeline = read_clock(module, target)
     overlaps = find_overlaps(module, timeline, target)
     return Stored(

@@ -14,7 +14,8 @@ from bytewright.plan.solution import Solution
 from bytewright.record.plan import PlannedPart
 from bytewright.record.rows import PlannedSegment
 from bytewright.storage.stored import Stored
-from bytewright.target.model import Role, Target, with_io_pools
+from bytewright.target.model import Role, Target
+from bytewright.target.variants import with_io_pools
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,13 @@ _DECODER = WeightDecoder()
 
 @dataclass(frozen=True, slots=True)
 class Scales:
-    """Of each output channel: what is added to its sum, and the factor multiplier * 2^-shift."""
+    """The scale of each output channel.
+
+    Attributes:
+        bias: What is added to its sum.
+        multiplier: Of the factor multiplier * 2^-shift that comes after.
+        shift: Of the same.
+    """
 
     bias: Integers
     multiplier: Integers

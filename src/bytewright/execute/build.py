@@ -12,6 +12,7 @@ from importlib.resources import files
 from math import prod
 from pathlib import Path
 
+from bytewright import ir
 from bytewright.diagnostics import compile_error
 from bytewright.execute.arrays import (
     PlannedArray,
@@ -21,9 +22,9 @@ from bytewright.execute.arrays import (
 )
 from bytewright.execute.description import Bundle
 from bytewright.execute.watch import Watch, step_header, table_header
-from bytewright.record.names import Names, names_of
+from bytewright.record.names import Names, by_entry, names_of
 from bytewright.record.placed_sections import placed_sections
-from bytewright.record.plan import Plan, PlannedTensor
+from bytewright.record.plan import EntryForm, Plan, PlannedTensor
 
 LANGUAGE_FLAGS = ("-std=c99", "-ffp-contract=off", "-fno-strict-aliasing")
 LIBRARY_FLAGS = ("-fPIC", "-fvisibility=hidden")  # hidden symbols let the compiler inline
@@ -223,6 +224,7 @@ def model_table(
         f"#define HARNESS_IO_LINE_BYTES {plan.caller_line_bytes}",
         f"#define HARNESS_PARANOID {0 if watch is None else watch.guard_bytes}",
         *(["#define HARNESS_STEP_CLOCK"] if has_clock else []),
+        *_calls(plan, names),
         *_list("INPUTS", _tensors(plan.inputs)),
         *_list("OUTPUTS", _tensors(plan.outputs)),
         _sizes("INPUT_SIZES", plan, plan.inputs),
@@ -250,6 +252,61 @@ def model_table(
     if devices is not None:
         lines += _host_devices(plan, devices)
     return "\n".join(lines) + "\n"
+
+
+def call_of_run(plan: Plan, names: Names) -> str:
+    """The function that is one run, in the bundle or in the harness."""
+    if len(plan.entries) > 1:
+        return "harness_run_entries"
+    return {EntryForm.RUN: names.run, EntryForm.ROWS: "harness_push_all"}[plan.form]
+
+
+def _calls(plan: Plan, names: Names) -> list[str]:
+    """The structures of the entries, what goes into them, and how the entries are called."""
+    views = by_entry(plan, names)
+    structures: list[str] = []
+    members: list[str] = []
+    planned: dict[ir.Border, list[str]] = {side: [] for side in ir.SIDES}
+    for number, (alone, own) in enumerate(views):
+        for side in ir.SIDES:
+            name = _structure(own, side)
+            is_given = f"{side.value}s" in alone.structures_of_run
+            structures += [f"ENTRY({name})"] if is_given else []
+            for tensor in alone.tensors(side):
+                index = plan.tensors(side).index(tensor)
+                if is_given:
+                    members.append(f"ENTRY({side.value}_buffers, {index}, {name}.{tensor.c_name})")
+                elif plan.io_in_workspace:
+                    planned[side].append(f"ENTRY({number}, {index}, {tensor.c_name})")
+    calls = [
+        f"ENTRY({number}, {own.run}({', '.join(_arguments(alone, own))}))"
+        for number, (alone, own) in enumerate(views)
+    ]
+    arguments = ["session"] if len(views) > 1 else _arguments(plan, names)
+    return [
+        _table("STRUCTURES", structures),
+        _table("MEMBERS", members),
+        *(_table(f"PLANNED_{side.name}S", planned[side]) for side in ir.SIDES),
+        *_list("ENTRIES", calls),
+        *_list("ARGUMENTS", [f"ENTRY({argument})" for argument in arguments]),
+        f"#define HARNESS_CALL {call_of_run(plan, names)}({', '.join(arguments)})",
+    ]
+
+
+def _structure(names: Names, side: ir.Border) -> str:
+    """What a structure's name ends with behind the model's, as a member of the session is called too."""
+    kind = names.inputs_type if side is ir.Border.INPUT else names.outputs_type
+    return kind.removeprefix(f"{names.model}_")
+
+
+def _arguments(plan: Plan, names: Names) -> list[str]:
+    """What the session gives a run of an entry."""
+    if plan.form is EntryForm.ROWS:
+        return ["session->context", "&session->outputs", "session->input_buffers[0]"]
+    given = {f"{side.value}s": f"&session->{_structure(names, side)}" for side in ir.SIDES}
+    given |= {symbol.name: f"extents[{index}]" for index, symbol in enumerate(plan.symbols)}
+    given |= {"context": "session->context", "devices": "&harness_devices"}
+    return [given[argument] for argument in plan.run_arguments]
 
 
 def _host_devices(plan: Plan, devices: HostDevices) -> list[str]:

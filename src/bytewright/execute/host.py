@@ -42,6 +42,8 @@ from bytewright.execute.settings import Settings
 from bytewright.execute.step_clock import read_timed_runs
 from bytewright.execute.tensors import (
     Array,
+    Inputs,
+    check_calls,
     check_inputs,
     output_array,
     output_size_bytes,
@@ -165,7 +167,7 @@ def run_program(
             stopped by a sanitizer or by the time limit, BW402 if the model returns an error.
         ViolationError: The watch found something.
     """
-    checked = [check_inputs(bundle.plan, inputs) for inputs in batch]
+    checked = check_calls(bundle.plan, batch, settings.entries)
     what = f"the program of model '{bundle.plan.model}'"
     with build_folder() as folder:
         compiler = () if elsewhere is None else elsewhere.compiler
@@ -218,10 +220,9 @@ def run_library(
     settings: Settings,
 ) -> BatchResult:
     """Builds the bundle as a library and runs all inferences of a batch in this process; errors as of `HostModel`."""
-    for inputs in batch:  # before the C compiler takes its time
-        check_inputs(bundle.plan, inputs)
+    checked = check_calls(bundle.plan, batch, settings.entries)  # before the C compiler takes its time
     context = HostModel.build(bundle.directory, settings.build).open(keep_state=settings.keep_state)
-    runs = [context.run(inputs, settings.repeat) for inputs in batch]
+    runs = [context.run_checked(inputs, settings.repeat) for inputs in checked]
     outputs = tuple(tuple(arrays) for arrays, _ in runs)
     return _result(bundle.plan, outputs, (time for _, times in runs for time in times))
 
@@ -438,9 +439,19 @@ class HostContext:
         block.view[:] = np.frombuffer(data, dtype=np.uint8)
         return block
 
-    def run(self, inputs: Sequence[Array], repeat: int = 1) -> tuple[list[Array], list[int]]:
+    def reset(self) -> None:
+        """What survives runs is as before the first one."""
+        with self._lock:
+            status = self._library.harness_reset_state(ctypes.c_void_p(self._session.address))
+        if status < 0:
+            raise model_error(self._bundle, status)
+
+    def run(self, inputs: Sequence[Array], entry: str | None = None) -> tuple[list[Array], list[int]]:
+        """As `run_checked`, of inputs that are looked at here: of an entry, or of all."""
+        return self.run_checked(check_inputs(self._bundle.plan, inputs, entry))
+
+    def run_checked(self, checked: Inputs, repeat: int = 1) -> tuple[list[Array], list[int]]:
         """The outputs of one inference, and the nanoseconds of each repetition of it."""
-        checked = check_inputs(self._bundle.plan, inputs)
         extents = (ctypes.c_int32 * (len(checked.extents) + 1))(*checked.extents.values())
         nanoseconds = (ctypes.c_int64 * repeat)()
         with self._lock:
@@ -450,6 +461,8 @@ class HostContext:
             for block, tensor in zip(self._outputs, self._bundle.plan.outputs, strict=True):
                 block.use(tensor.bytes_for(checked.extents))
             inputs_at, outputs_at = _pointers(self._inputs), _pointers(self._outputs)
+            entry = -1 if checked.entry is None else checked.entry
+            self._library.harness_choose(ctypes.c_void_p(self._session.address), entry)
             status = self._library.harness_repeat(
                 self._session.address, inputs_at, outputs_at, extents, repeat, nanoseconds
             )
@@ -459,6 +472,7 @@ class HostContext:
             outputs = [
                 output_array(tensor, block.view, checked)
                 for block, tensor in zip(self._outputs, self._bundle.plan.outputs, strict=True)
+                if tensor in checked.outputs_of(self._bundle.plan)
             ]
         return outputs, list(nanoseconds)
 

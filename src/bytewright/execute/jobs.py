@@ -76,6 +76,7 @@ def described_job(plan: Plan, device: PlannedDevice, number: int, kernel: int | 
 
 
 def step_of_job(plan: Plan, device: PlannedDevice, number: int) -> PlannedStep | None:
-    """The step of a job; what comes again, or may be left out, has none of its number."""
+    """The step of a job; what comes again, may be left out, or is of one of several entries, has none of its number."""
     steps = [step for step in plan.steps if step.device == device.name]
-    return steps[number - 1] if not (plan.loops or plan.branches) and 0 < number <= len(steps) else None
+    is_open = bool(plan.loops or plan.branches or plan.stated_entries)
+    return steps[number - 1] if not is_open and 0 < number <= len(steps) else None

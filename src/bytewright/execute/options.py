@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypedDict
 
 from bytewright.diagnostics import compile_error
@@ -35,11 +36,13 @@ class RunOptions(MachineOptions, total=False):
         repeat: How often an inference runs, for times; else once.
         measure_memory: Also count loads and stores by memory (QEMU).
         keep_state: What survives runs does so from one inference to the next; else each begins like the first.
+        entries: The entry of each inference, by its name; else all of them run, in their order.
     """
 
     repeat: int
     measure_memory: bool
     keep_state: bool
+    entries: Sequence[str] | None
 
 
 class ProfileOptions(MachineOptions, total=False):

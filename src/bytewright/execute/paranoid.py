@@ -62,10 +62,14 @@ def run_paranoid(
     """Runs one inference with each poison, and then plainly; arguments are those of `run_bundle`.
 
     Raises:
-        CompileError: BW404 if a step changed what the plan does not let it change, or if the outputs differ; and
-            all that `run_bundle` raises.
+        CompileError: BW204 for one entry alone; BW404 if a step changed what the plan does not let it change, or if the
+            outputs differ; and all that `run_bundle` raises.
     """
     on = how.get("on", "host")
+    if how.get("entries"):
+        raise compile_error(
+            "BW204", "a paranoid run is of all entries, in their order", help="leave out --entry"
+        )
     bundle, watch = read_bundle(directory), watch_plan(read_plan(directory), GUARD_BYTES[on])
     arrays = random_inputs(bundle.plan, seed or 0) if inputs is None else inputs
     try:

@@ -40,7 +40,7 @@ from bytewright.execute.jobs import FailureRecord, read_failure
 from bytewright.execute.program import MEASURED_FILE, Ending, parse_report, read_report
 from bytewright.execute.result import BatchResult, DeviceRun, DeviceWork
 from bytewright.execute.settings import Settings
-from bytewright.execute.tensors import Array, check_inputs, output_size_bytes, pack, unpack_outputs
+from bytewright.execute.tensors import Array, check_calls, output_size_bytes, pack, unpack_outputs
 from bytewright.execute.tools import (
     CrashError,
     ViolationError,
@@ -68,7 +68,7 @@ def run_on_board(
             for a fault or the time limit, BW402 if the model returns an error.
         ViolationError: The watch found something.
     """
-    checked = [check_inputs(bundle.plan, inputs) for inputs in batch]
+    checked = check_calls(bundle.plan, batch, settings.entries)
     placement = place_on_board(bundle.plan)
     board = placement.board
     qemu = find_tool("qemu-system-arm", "qemu-system-arm")

@@ -36,7 +36,8 @@ def run_bundle(
         CompileError: BW204, BW205, BW207, BW402, BW501 or BW502.
     """
     bundle = read_bundle(directory)
-    batch = _run(bundle, [random_inputs(bundle.plan, seed or 0) if inputs is None else inputs], **how)
+    given = random_inputs(bundle.plan, seed or 0, how.get("entries")) if inputs is None else inputs
+    batch = _run(bundle, [given], **how)
     return RunResult(
         outputs=batch.outputs[0],
         on=batch.on,
@@ -65,12 +66,13 @@ def _run(
     measure_memory: bool = False,
     timeout_seconds: float = TIMEOUT_SECONDS,
     keep_state: bool = False,
+    entries: Sequence[str] | None = None,
 ) -> BatchResult:
     check_repetitions("an inference can run", repeat, MOST_RUNS)
     if keep_state and repeat > 1:
         raise compile_error("BW204", "an inference that goes on from the last one runs once", help="repeat 1")
     settings = Settings(
-        options or BuildOptions(), repeat, timeout_seconds, keep_state, measure_memory=measure_memory
+        options or BuildOptions(), repeat, timeout_seconds, keep_state, entries, measure_memory=measure_memory
     )
     if on == "qemu":
         return run_in_qemu(bundle, batch, settings)

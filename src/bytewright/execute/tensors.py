@@ -22,10 +22,16 @@ class Inputs:
     Attributes:
         arrays: Contiguous, in the model's order.
         extents: The value of every extent that the run is given, as the arrays' shapes have it.
+        entry: The entry that runs, by its number; None for all of them in their order.
     """
 
     arrays: tuple[Array, ...]
     extents: Mapping[str, int]
+    entry: int | None = None
+
+    def outputs_of(self, plan: Plan) -> tuple[PlannedTensor, ...]:
+        """The outputs that there are after it."""
+        return plan.outputs if self.entry is None else plan.alone(plan.entries[self.entry]).outputs
 
 
 _NPY_MAGIC = b"\x93NUMPY"
@@ -51,19 +57,81 @@ def array_from_npy(content: bytes) -> Array:
         raise ValueError(f"it is damaged: {type(error).__name__}") from error
 
 
-def check_inputs(plan: Plan, inputs: Sequence[ArrayLike]) -> Inputs:
-    """The inputs, whatever numpy makes arrays of, as contiguous arrays, and the extents that they say.
+def check_num_inputs(plan: Plan, num_given: int) -> None:
+    """Refuses arrays that are not one for each input of the model.
 
     Raises:
-        CompileError: BW205 for a wrong number of arrays, or one diagnostic for each wrong shape or type.
+        CompileError: BW205.
     """
-    if len(inputs) != len(plan.inputs):
+    if num_given != len(plan.inputs):
         names = ", ".join(f"'{tensor.name}'" for tensor in plan.inputs)
         raise compile_error(
             "BW205",
-            f"model '{plan.model}' has {len(plan.inputs)} inputs, {len(inputs)} were given",
+            f"model '{plan.model}' has {len(plan.inputs)} inputs, {num_given} were given",
             notes=(f"in this order: {names}",),
         )
+
+
+def number_of_entry(plan: Plan, name: str) -> int:
+    """The number of an entry.
+
+    Raises:
+        CompileError: BW204, there is none of this name.
+    """
+    names = [entry.name for entry in plan.entries]
+    if name not in names:
+        listed = ", ".join(f"'{each}'" for each in names)
+        message = f"model '{plan.model}' has no entry '{name}'; it has {listed}"
+        raise compile_error("BW204", message, help=f"--entry {names[0]}")
+    return names.index(name)
+
+
+def seen_by(plan: Plan, entry: str | None) -> Plan:
+    """The plan as an entry sees it; as it is for None, which is all of them.
+
+    Raises:
+        CompileError: BW204, there is none of this name.
+    """
+    return plan if entry is None else plan.alone(plan.entries[number_of_entry(plan, entry)])
+
+
+def check_calls(
+    plan: Plan, batch: Sequence[Sequence[ArrayLike]], entries: Sequence[str] | None = None
+) -> list[Inputs]:
+    """The inputs of each inference of a batch; `entries` has the entry of each, or else all run.
+
+    Raises:
+        CompileError: BW204 for another number of entries, or one that there is not; BW205 as of `check_inputs`.
+    """
+    if entries is None:
+        return [check_inputs(plan, inputs) for inputs in batch]
+    if len(entries) != len(batch):
+        raise compile_error(
+            "BW204", f"{len(batch)} inferences run, and {len(entries)} entries are named for them"
+        )
+    return [check_inputs(plan, inputs, entry) for inputs, entry in zip(batch, entries, strict=True)]
+
+
+def check_inputs(plan: Plan, inputs: Sequence[ArrayLike], entry: str | None = None) -> Inputs:
+    """The inputs, whatever numpy makes arrays of, as contiguous arrays, and the extents that they say.
+
+    Args:
+        plan: Of the model.
+        inputs: Those of all its entries, or of the one that is named.
+        entry: What runs; None for all.
+
+    Raises:
+        CompileError: BW204 for an entry that there is not; BW205 for a wrong number of arrays, or one diagnostic for
+            each wrong shape or type.
+    """
+    if entry is not None:
+        number = number_of_entry(plan, entry)
+        own = seen_by(plan, entry)
+        found = check_inputs(own, inputs)
+        given = dict(zip(own.inputs, found.arrays, strict=True))
+        blank = (given.get(t, np.zeros(t.shape, t.dtype.numpy)) for t in plan.inputs)
+        return Inputs(tuple(blank), found.extents, number)
+    check_num_inputs(plan, len(inputs))
     problems = Collector()
     arrays: list[Array] = []
     for tensor, given in zip(plan.inputs, inputs, strict=True):
@@ -121,12 +189,15 @@ def _wanted(plan: Plan, tensor: PlannedTensor) -> str:
     return f"must be {tensor.dtype.numpy}[{extents}]"
 
 
-def random_inputs(plan: Plan, seed: int) -> list[Array]:
+def random_inputs(plan: Plan, seed: int, entries: Sequence[str] | None = None) -> list[Array]:
     """Inputs from a seed, of the largest shape: integers over their full range, floats in [-1, 1).
+
+    They are of the first of these entries, or of all.
 
     numpy keeps the stream of the legacy generator for ever, so a seed means the same bytes in any version.
     """
     generator = np.random.RandomState(seed)
+    plan = seen_by(plan, entries[0] if entries else None)
     return [_random_array(generator, tensor) for tensor in plan.inputs]
 
 
@@ -141,13 +212,14 @@ def _random_array(generator: np.random.RandomState, tensor: PlannedTensor) -> Ar
 
 def pack(batch: Sequence[Inputs], repeat: int, *, keep_state: bool = False) -> bytes:
     """What the harness reads: the number of inferences, how often each runs, whether each goes on from where the last
-    one ended, and of each its extents and inputs.
+    one ended, and of each its entry, extents and inputs.
 
     Numbers are i32.
     """
     pieces = [np.array([len(batch), repeat, keep_state], dtype="<i4").tobytes()]
     for inputs in batch:
-        pieces.append(np.array(list(inputs.extents.values()), dtype="<i4").tobytes())
+        entry = -1 if inputs.entry is None else inputs.entry
+        pieces.append(np.array([entry, *inputs.extents.values()], dtype="<i4").tobytes())
         pieces += [array.tobytes() for array in inputs.arrays]
     return b"".join(pieces)
 
@@ -162,7 +234,10 @@ def unpack_outputs(plan: Plan, data: bytes, batch: Sequence[Inputs]) -> tuple[tu
             size_bytes = tensor.bytes_for(inputs.extents)
             arrays.append(output_array(tensor, data[offset : offset + size_bytes], inputs))
             offset += size_bytes
-        results.append(tuple(arrays))
+        own = inputs.outputs_of(plan)
+        results.append(
+            tuple(array for tensor, array in zip(plan.outputs, arrays, strict=True) if tensor in own)
+        )
     return tuple(results)
 
 

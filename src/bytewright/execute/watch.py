@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from bytewright.execute.watch_rows import WatchedRows, watched_rows
 from bytewright.record.names import Names
-from bytewright.record.plan import BufferRole, Plan, PlannedBuffer, PlannedPool, PlannedStep
+from bytewright.record.plan import BufferRole, Plan, PlannedBuffer, PlannedEntry, PlannedPool, PlannedStep
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,31 +74,39 @@ def watch_plan(plan: Plan, guard_bytes: int) -> Watch:
     still: list[WatchedRange] = []
     for index, watched in enumerate(pools):
         buffers = [b for b in plan.buffers_in(watched.pool.name) if b.live is not None]
-        boundaries = [*(step.ticks[0] for step in plan.steps), plan.num_ticks]
         # What is carried into the next turn is alive before it, too.
         again = {loop.steps[0] for loop in plan.loops}
-        for number, tick in enumerate(boundaries):
-            alive = [b for b in buffers if _lower(b) < tick + (number in again) and tick < _upper(b, plan)]
-            dead += [
-                WatchedRange(number, index, first, end)
-                for first, end, owners in _pieces(watched.pool, alive)
-                if not owners
-            ]
+        for entry, end in zip(plan.entries, plan.ends, strict=True):
+            steps, own = (
+                plan.steps[slice(*entry.steps)],
+                [b for b in buffers if _overlaps(_live(b), entry.ticks)],
+            )
+            boundaries = [*((step.index, step.ticks[0]) for step in steps), (end, entry.ticks[1])]
+            for number, tick in boundaries:
+                alive = [
+                    b for b in own if _lower(b, entry) < tick + (number in again) and tick < _upper(b, entry)
+                ]
+                dead += [
+                    WatchedRange(number, index, first, last)
+                    for first, last, owners in _pieces(watched.pool, alive)
+                    if not owners
+                ]
         for step in plan.steps:
             still += _still(step, index, watched, buffers, _agreed(step, plan))
     rows = watched_rows(plan, [watched.pool.name for watched in pools])
     return Watch(plan, guard_bytes, pools, tuple(dead), tuple(still), rows)
 
 
-def _lower(buffer: PlannedBuffer) -> int:
+def _lower(buffer: PlannedBuffer, entry: PlannedEntry) -> int:
     """An input is alive before the first step: the caller has written it. So is a state, which the last run left."""
-    return -1 if buffer.role in (BufferRole.INPUT, BufferRole.STATE) else _live(buffer)[0]
+    is_there = buffer.role in (BufferRole.INPUT, BufferRole.STATE)
+    return entry.ticks[0] - 1 if is_there else _live(buffer)[0]
 
 
-def _upper(buffer: PlannedBuffer, plan: Plan) -> int:
+def _upper(buffer: PlannedBuffer, entry: PlannedEntry) -> int:
     """An output is alive after the last step: the caller will read it. So is a state, which the next run reads."""
     is_kept = buffer.role in (BufferRole.OUTPUT, BufferRole.STATE)
-    return plan.num_ticks + 1 if is_kept else _live(buffer)[1]
+    return entry.ticks[1] + 1 if is_kept else _live(buffer)[1]
 
 
 def _live(buffer: PlannedBuffer) -> tuple[int, int]:

@@ -13,7 +13,7 @@ from bytewright.base.c_names import model_name
 from bytewright.diagnostics import compile_error
 from bytewright.ir.verify.stages import Stage
 from bytewright.ops.arithmetic.numerics import Numerics
-from bytewright.options import Optimize, Options, Weights
+from bytewright.options import DECLARATIONS, Optimize, Options, Weights
 from bytewright.target.model import Target
 
 
@@ -128,6 +128,7 @@ def _read_tflite(path: Path, target: Target, options: Options) -> Imported:
         signature=None if has_streams else options.signature,
         names=names,
         expands_weights=options.weights is Weights.EXPAND,
+        bounds={bound.pattern: bound.num_turns for bound in options.bounds},
         keeps_weights=options.optimize is Optimize.SIZE and options.weights is not Weights.EXPAND,
     )
     return Imported(module, Stage.IMPORTED, "import_tflite", (path,))
@@ -157,6 +158,7 @@ _TEXT = Frontend(
         "numerics": "is IR text, whose arithmetic is written out: no reference can be chosen for it",
         "signature": "is IR text ('.bw'), which has one entry and no signatures",
         "weights": "is IR text ('.bw'), whose weights are of the types that it says",
+        "bounds": "is IR text ('.bw'), whose loops say how many turns they take",
     },
 )
 _TFLITE = Frontend(
@@ -187,8 +189,9 @@ def import_model(path: Path, target: Target, options: Options) -> Imported:
         raise compile_error("BW204", message, help=f"--name {model_name(options.name)}")
     frontend = FRONTENDS.get(path.suffix, _TFLITE)
     for name, reason in frontend.refused.items():
-        if getattr(options, name) is not None:
-            raise compile_error("BW204", f"'{path}' {reason}", help=f"leave out --{name}")
+        if getattr(options, name) not in (None, ()):
+            flag = next(each.flag for each in DECLARATIONS if each.name == name)
+            raise compile_error("BW204", f"'{path}' {reason}", help=f"leave out {flag}")
     imported = frontend.read(path, target, options)
     if imported.stage is Stage.OPEN and options.batch_max is not None:
         message = f"'{path}' is lowered already, so its batch cannot be opened"

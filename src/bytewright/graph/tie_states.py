@@ -18,7 +18,7 @@ from bytewright.ops.arithmetic.multiplier import Affine, Multiplier, quantize_mu
 from bytewright.ops.arithmetic.numerics import Numerics, Rounding
 from bytewright.ops.arithmetic.tables import quantize
 from bytewright.ops.data import Reshape
-from bytewright.ops.elementwise import Table
+from bytewright.ops.quantization import Table
 from bytewright.ops.rescale import Rescale
 from bytewright.options import StatePair
 

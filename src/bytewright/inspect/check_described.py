@@ -13,7 +13,7 @@ from math import prod
 from bytewright import ir
 from bytewright.ir.analyses.clock import outer_first
 from bytewright.ops.arithmetic.numerics import Numerics
-from bytewright.record.plan import BufferRole, PlaceKind, Plan, PlannedBuffer, PlannedTensor
+from bytewright.record.plan import BufferRole, EntryForm, PlaceKind, Plan, PlannedBuffer, PlannedTensor
 from bytewright.target.model import Role
 
 _IN_A_POOL = (PlaceKind.PLANNED, PlaceKind.CONSTANT, PlaceKind.ARENA)
@@ -78,8 +78,9 @@ def faults_of_descriptions(plan: Plan) -> Iterator[str]:
             )
         if step.scratch and not set(step.scratch).isdisjoint((*step.reads, *step.writes)):
             yield f"step {step.index} works in what it reads or writes besides"
-    if (plan.io is ir.Io.ROWS) != (plan.image is not None):
-        yield f"inputs are given as '{plan.io}', and {'one comes' if plan.image else 'none comes'} row by row"
+    takes_rows = plan.form is EntryForm.ROWS
+    if (plan.io is ir.Io.ROWS) != takes_rows:
+        yield f"inputs are given as '{plan.io}', and {'one comes' if takes_rows else 'none comes'} row by row"
     if plan.target != plan.hardware.name:
         yield f"the plan is for target '{plan.target}', and describes '{plan.hardware.name}'"
     if plan.numerics not in _NUMERICS:
@@ -157,11 +158,17 @@ def faults_of_lives(plan: Plan) -> Iterator[str]:
         for name, (first, last) in list(needed.items()):
             if name not in loop.inside and first < upper and lower < last:
                 need(name, lower, upper)
+    given: dict[str, list[tuple[int, int]]] = {}
+    for entry in plan.entries:
+        alone, (begin, end) = plan.alone(entry), entry.ticks
+        for tensors, ticks in ((alone.inputs, (begin, begin + 1)), (alone.outputs, (end - 1, end))):
+            for tensor in tensors:
+                given.setdefault(tensor.buffer, []).append(ticks)
     for buffer in plan.buffers.values():
-        if buffer.role in (BufferRole.INPUT, BufferRole.STATE):
-            need(buffer.name, 0, 1)
-        if buffer.role in (BufferRole.OUTPUT, BufferRole.STATE):
-            need(buffer.name, max(plan.num_ticks, 1) - 1, max(plan.num_ticks, 1))
+        if buffer.role is BufferRole.STATE:
+            need(buffer.name, 0, plan.num_ticks)
+        for begin, end in given.get(buffer.name, ()):
+            need(buffer.name, begin, end)
         live = needed.get(buffer.name)
         if buffer.live is not None and buffer.role is not BufferRole.PARAMETER and buffer.live != live:
             yield f"'{buffer.name}' lives from {buffer.live[0]} to {buffer.live[1]}, and is needed otherwise"

@@ -33,7 +33,7 @@ from bytewright.inspect.check_state import differences_of_reset
 from bytewright.inspect.check_written import differences_of_texts, options_of_plan
 from bytewright.inspect.read_entry import Entry, Place, read_entry, read_place
 from bytewright.options import NOTHING_ASKED
-from bytewright.record.names import CMAKE_FILE, ROW_MACROS, TENSOR_MACROS, Names, names_of
+from bytewright.record.names import CMAKE_FILE, ROW_MACROS, TENSOR_MACROS, Names, by_entry, names_of
 from bytewright.record.plan import BufferRole, PlaceKind, Plan, PlannedPool, PlannedTensor
 from bytewright.record.plan_file import PLAN_FILE, hash_document, hash_files
 from bytewright.target.model import Role
@@ -216,22 +216,31 @@ def _differences_of_source(directory: Path, plan: Plan, names: Names) -> Iterato
     )
     yield from _differences_of_addresses(path, plan, names, source)
     yield from differences_of_reset(plan, names, path, source)
-    yield from differences_of_jumps(path, plan, names, source)
     yield from differences_of_helpers(path, plan, names, source)
-    entry = read_entry(source, names, plan.externals)
-    yield from _differences_of_arenas(path, plan, names, entry)
-    yield from _differences_of_requests(path, plan, names, entry)
-    yield from differences_of_lent(path, plan, names, source)
-    yield from differences_of_hand_overs(path, source, names, entry.calls)
     of_devices = {names.device_source(device) for device in plan.devices.values()} | {names.ethos_u_source}
     others = [file for file in plan.files if file.endswith(".c") and file not in (path, *of_devices)]
     files = {file: _read_c(directory, file) for file in others if plan.device_workspaces}
     yield from differences_of_device_memory(plan, names, path, source, files)
+    for (alone, own), end in zip(by_entry(plan, names), plan.ends, strict=True):
+        yield from _differences_of_entry(directory, alone, own, source, end)
+
+
+def _differences_of_entry(
+    directory: Path, plan: Plan, names: Names, source: CSource, end: int
+) -> Iterator[str]:
+    """What runs an entry: its steps, and what is around them; `end` is the number behind its last step."""
+    path = names.entry_source
+    yield from differences_of_jumps(path, plan, names, source)
+    entry = read_entry(source, names, plan.externals, plan.entries[0].steps[0])
+    yield from _differences_of_arenas(path, plan, names, entry)
+    yield from _differences_of_requests(path, plan, names, entry)
+    yield from differences_of_lent(path, plan, names, source)
+    yield from differences_of_hand_overs(path, source, names, entry.calls)
     kernels = ["" if step.device in plan.devices else step.kernel for step in plan.steps]
     if [call.kernel for call in entry.calls] != kernels:
         yield f"{path} calls {len(entry.calls)} kernels, not those of the plan's {len(plan.steps)} steps in order"
         return
-    yield from differences_of_marks(path, plan, names, entry.marks)
+    yield from differences_of_marks(path, plan, names, end, entry.marks)
     yield from differences_of_passes(path, plan, names, source, entry.constants)
     known = numbers_of(entry, plan)
     yield from differences_of_flow(path, plan, names, entry, known)

@@ -95,6 +95,7 @@ class _Function:
         self.calls_kernels = name in step_functions(names)
         self.known = {
             *symbols_of_files(has_devices=names.has_devices),
+            *(names.run_steps, names.run_table, f"check_{names.run_table}", f"{names.run_table}_at"),
             *_OF_EXPRESSIONS,
             *(names.step, names.allocate, names.release),
             *plan.externals,

@@ -11,16 +11,18 @@ from bytewright.record.plan import PlaceKind, Plan, PlannedBuffer, PlannedStep
 
 
 def differences_of_marks(
-    path: str, plan: Plan, names: Names, marks: Sequence[tuple[int, str]]
+    path: str, plan: Plan, names: Names, end: int, marks: Sequence[tuple[int, str]]
 ) -> Iterator[str]:
-    """The macros between steps: one before each of them, and one after the last, with its number and the workspaces."""
+    """The macros between steps: before each step one with its number, and one after the last with the number `end`."""
     watched = [names.base(pool) for pool in plan.workspaces if plan.buffers_in(pool.name)]
     given = ", ".join((watched if len(watched) <= MAX_NAMED else [names.step_workspaces]) or ["NULL"])
-    expected = [(number, f"{names.step}({number}, {given})") for number in range(len(plan.steps) + 1)]
+    numbers = [*(step.index for step in plan.steps), end]
+    expected = [(place, f"{names.step}({number}, {given})") for place, number in enumerate(numbers)]
     for actual, wanted in zip_longest(marks, expected):
         if actual != wanted:
             texts = [
-                "nothing" if each is None else f"{each[1]} before step {each[0]}" for each in (actual, wanted)
+                "nothing" if each is None else f"{each[1]} behind {each[0]} steps"
+                for each in (actual, wanted)
             ]
             yield f"{path} has {texts[0]}, the plan asks for {texts[1]}"
             return

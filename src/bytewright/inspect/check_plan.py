@@ -17,6 +17,7 @@ from bytewright.inspect.check_described import (
 )
 from bytewright.inspect.check_device_memory import faults_of_device_memory
 from bytewright.inspect.check_devices import faults_of_devices
+from bytewright.inspect.check_entries import faults_of_entries, faults_of_lives_between
 from bytewright.inspect.check_flow import faults_of_branches
 from bytewright.inspect.check_lines import bytes_taken, faults_of_lines, line_of_parameters
 from bytewright.inspect.check_overlaps import contracts_in, faults_of_overlaps
@@ -51,6 +52,7 @@ def faults_of_plan(plan: Plan) -> list[str]:
         *faults_of_references(plan),
         *faults_of_alignments(plan),
         *faults_of_states(plan),
+        *faults_of_entries(plan),
         *_faults_of_steps(plan),
         *_faults_of_loop_steps(plan),
         *_faults_of_pools(plan),
@@ -65,6 +67,7 @@ def faults_of_plan(plan: Plan) -> list[str]:
     if not faults:  # otherwise the numbers below may not exist
         faults = [
             *faults_of_descriptions(plan),
+            *faults_of_lives_between(plan),
             *_faults_of_lifetimes(plan),
             *faults_of_lives(plan),
             *_faults_of_loops(plan),
@@ -82,7 +85,9 @@ def _faults_of_steps(plan: Plan) -> Iterator[str]:
     """Steps are numbered and follow each other on the clock; they name buffers that exist."""
     tick = 0
     branching = {condition.tick for condition in plan.conditions}
+    begins = {entry.steps[0]: entry.ticks[0] for entry in plan.stated_entries}  # behind those without steps
     for index, step in enumerate(plan.steps):
+        tick = max(tick, begins.get(index, 0))
         while tick in branching:
             branching.remove(tick)
             tick += 1
@@ -249,9 +254,23 @@ def _faults_of_lifetimes(plan: Plan) -> Iterator[str]:
     In a loop over rows a step may stand before the one that makes what it reads, in the turn before: `check_rows.py`
     goes through these row by row.
     """
-    begun = (BufferRole.INPUT, BufferRole.PARAMETER, BufferRole.STATE)
-    given = (buffer for role in begun for buffer in plan.buffers_of(role))
-    written = {buffer.name for buffer in given}
+    for entry in plan.entries:
+        yield from _faults_of_order(plan.alone(entry))
+    end = plan.num_ticks
+    for buffer in plan.buffers.values():
+        if buffer.live is None:
+            continue
+        lower, upper = buffer.live
+        if not 0 <= lower <= upper <= end:
+            yield f"'{buffer.name}' lives from {lower} to {upper}, the clock ends at {end}"
+        if buffer.role is BufferRole.STATE and (lower > 0 or upper < end):
+            yield f"state '{buffer.name}' does not live from the start to the end"
+
+
+def _faults_of_order(plan: Plan) -> Iterator[str]:
+    """The same of the steps of one entry, and of its inputs and outputs."""
+    given = (buffer for role in (BufferRole.PARAMETER, BufferRole.STATE) for buffer in plan.buffers_of(role))
+    written = {*(buffer.name for buffer in given), *(tensor.buffer for tensor in plan.inputs)}
     conditions = list(reversed(plan.conditions))
     for step in plan.steps:
         while conditions and conditions[-1].tick < step.ticks[0]:
@@ -273,19 +292,14 @@ def _faults_of_lifetimes(plan: Plan) -> Iterator[str]:
     for tensor in plan.outputs:
         if tensor.buffer not in writing:
             yield f"output '{tensor.name}' is written by no step"
-    end = plan.num_ticks
-    for buffer in plan.buffers.values():
-        if buffer.live is None:
-            continue
-        lower, upper = buffer.live
-        if not 0 <= lower <= upper <= end:
-            yield f"'{buffer.name}' lives from {lower} to {upper}, the clock ends at {end}"
-        if buffer.role is BufferRole.INPUT and lower > 0:
-            yield f"input '{buffer.name}' does not live from the start"
-        if buffer.role is BufferRole.OUTPUT and upper < end:
-            yield f"output '{buffer.name}' does not live to the end"
-        if buffer.role is BufferRole.STATE and (lower > 0 or upper < end):
-            yield f"state '{buffer.name}' does not live from the start to the end"
+    begin, end = plan.entries[0].ticks
+    for side in ir.SIDES:
+        for buffer in (plan.buffers[t.buffer] for t in plan.tensors(side) if t.buffer in plan.buffers):
+            lower, upper = buffer.live or (begin, end)
+            if side is ir.Border.INPUT and lower > begin:
+                yield f"input '{buffer.name}' does not live from the start"
+            if side is ir.Border.OUTPUT and upper < end:
+                yield f"output '{buffer.name}' does not live to the end"
 
 
 def _made_by_rows_around(plan: Plan, number: int) -> set[str]:

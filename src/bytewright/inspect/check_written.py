@@ -24,8 +24,8 @@ from bytewright.inspect.c_source import CSource, Item, words_of
 from bytewright.naming.operator_functions import FUNCTIONS
 from bytewright.naming.symbols import RUN_ROW
 from bytewright.options import Options, options_of_text
-from bytewright.record.names import CMAKE_FILE, Names
-from bytewright.record.plan import Plan
+from bytewright.record.names import CMAKE_FILE, Names, by_entry
+from bytewright.record.plan import EntryForm, Plan
 
 _SHOWN_WORDS = 8
 
@@ -78,15 +78,15 @@ def differences_of_texts(
         expected, actual = CSource(text), sources[path].items
         if path == names.entry_source:
             yield from _differences_of_steps(plan, names, sources[path])
-            actual = [item for item in actual if item.function not in functions_of_graph(names)]
+            actual = [item for item in actual if item.function not in functions_of_graph(plan, names)]
         yield from _first_difference(path, _tokens(actual), _words(expected.items))
 
 
-def functions_of_graph(names: Names) -> tuple[str, ...]:
-    """The functions of the entry that have the steps."""
-    if not names.takes_rows:
-        return (names.steps,)
-    return tuple(dict.fromkeys((RUN_ROW, names.begin, names.steps, names.finish)))
+def functions_of_graph(plan: Plan, names: Names) -> tuple[str, ...]:
+    """The functions of the entry's file that have the steps, in their order."""
+    if plan.form is EntryForm.ROWS:
+        return tuple(dict.fromkeys((RUN_ROW, names.begin, names.steps, names.finish)))
+    return tuple(own.steps for _, own in by_entry(plan, names))
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class _PartsOfSource(PartsOfGraph):
             if function.result is not None and function.name in there:
                 write_scalar_function(writer, function, function.result)
 
-    def write_steps(self, writer: Writer) -> None:
+    def write_steps(self, writer: Writer, entry: int) -> None:
         """Nothing."""
 
     def write_first_rows(self, writer: Writer) -> None:
@@ -151,15 +151,16 @@ def _differences_of_prototypes(header: CSource, source: CSource) -> Iterator[str
 
 def _differences_of_steps(plan: Plan, names: Names, source: CSource) -> Iterator[str]:
     """The functions with the steps: each is there once, with its head and its checks, in the order of calls."""
-    expected = functions_of_graph(names)
+    expected = functions_of_graph(plan, names)
     functions = [item.function for item in source.items if item.function in expected]
     if functions != [*expected]:
         texts = [", ".join(each) or "none" for each in (functions, expected)]
         yield f"{source.path} has the steps in the functions {texts[0]}, not in {texts[1]}"
         return
+    of_functions = {own.steps: (alone, own) for alone, own in by_entry(plan, names)}
     for item in source.items:
         if item.function in functions:
-            front, end = _frame(plan, names, item.function)
+            front, end = _frame(*of_functions.get(item.function, (plan, names)), item.function)
             yield from _first_difference(source.path, item.tokens[: len(front)], front)
             yield from _first_difference(source.path, item.tokens[-len(end) :], end)
 
@@ -167,26 +168,26 @@ def _differences_of_steps(plan: Plan, names: Names, source: CSource) -> Iterator
 def _frame(plan: Plan, names: Names, function: str) -> tuple[list[str], list[str]]:
     """The words that a function with steps begins and ends with."""
     front, end = Writer(), Writer()
+    end.line(f"return {names.ok};")
     strict = strict_alignments(plan)
-    if function == names.begin:
+    if plan.form is EntryForm.ROWS and function == RUN_ROW:
+        front.line(f"{run_row_head(plan, names)} {{")
+    elif plan.form is EntryForm.ROWS and function == names.begin:
         front.line(f"{begin_head(plan, names)} {{")
         write_run_checks(front, plan, names, strict)
-    elif function == names.finish:
+    elif plan.form is EntryForm.ROWS and function == names.finish:
         front.line(f"{finish_head(plan, names)} {{")
         write_finish_checks(front, plan, names)
-    elif function == names.run:
+        if plan.devices:
+            end = Writer()
+            end.line("context->is_begun = 0;")
+            write_run_on_devices(end, plan, names)
+    elif plan.devices:
+        front.line(f"static {run_head(plan, names, function)} {{")
+    else:
         front.line(f"{run_head(plan, names)} {{")
         write_run_checks(front, plan, names, strict)
         write_variables_of_plan(front, plan, names)
-    elif function == names.steps:
-        front.line(f"static {run_head(plan, names, function)} {{")
-    else:
-        front.line(f"{run_row_head(plan, names)} {{")
-    if function == names.finish and plan.devices:
-        end.line("context->is_begun = 0;")
-        write_run_on_devices(end, plan, names)
-    else:
-        end.line(f"return {names.ok};")
     end.line("}")
     begin, last = (CSource(writer.text()) for writer in (front, end))
     return [word for word, _ in begin.tokens], [word for word, _ in last.tokens]

@@ -169,13 +169,19 @@ def step_functions(names: Names) -> tuple[str, ...]:
     return (RUN_ROW, names.begin, names.steps) if names.takes_rows else (names.steps,)
 
 
-def read_entry(source: CSource, names: Names, externals: Collection[str] = ()) -> Entry:
-    """What the functions with the steps do; `externals` are functions of the application, with names of their own.
+def read_entry(source: CSource, names: Names, externals: Collection[str] = (), first: int = 0) -> Entry:
+    """What the functions with the steps do.
+
+    Args:
+        source: The file.
+        names: Of the entry.
+        externals: Functions of the application, with names of their own.
+        first: The number of the entry's first step.
 
     Raises:
         ParseError: They are no C.
     """
-    reader = _Reader(names, externals)
+    reader = _Reader(names, externals, first)
     for name in step_functions(names):
         function = source.function(name)
         if function is not None:
@@ -246,8 +252,8 @@ def flags_of(node: c_ast.Node) -> tuple[str, ...]:
 class _Reader:
     """Goes through the statements of functions."""
 
-    def __init__(self, names: Names, externals: Collection[str]) -> None:
-        self.names, self.entry = names, Entry()
+    def __init__(self, names: Names, externals: Collection[str], first: int) -> None:
+        self.names, self.entry, self._first = names, Entry(), first
         self._externals = frozenset(externals)
         self._packed = {f"{names.model}_extern_{symbol}{PACKED_END}": symbol for symbol in externals}
         self._variables: dict[str, c_ast.Decl] = {}
@@ -277,24 +283,29 @@ class _Reader:
             case _:
                 self._expression(node, node)
 
+    @property
+    def _next(self) -> int:
+        """The number of the step that comes next."""
+        return self._first + len(self.entry.calls)
+
     def _loop(self, node: c_ast.Node, body: c_ast.Node, num_loops: int) -> None:
         for head in children(node):
             if head is not body:
                 self._expression(head, None)
-        first, position = len(self.entry.calls), len(self.entry.loops)
+        first, position = self._next, len(self.entry.loops)
         self.statement(body, num_loops + 1)
-        if len(self.entry.calls) > first:
+        if self._next > first:
             variable, *ends = loop_of(node) or ("",)
-            steps = (first, len(self.entry.calls) - 1)
+            steps = (first, self._next - 1)
             self.entry.loops.insert(position, LoopText(steps, variable, (ends[0], ends[1]) if ends else None))
 
     def _branch(self, node: c_ast.If, num_loops: int) -> None:
         self._expression(node.cond, node.cond)
-        position, ends = len(self.entry.branches), [len(self.entry.calls)]
+        position, ends = len(self.entry.branches), [self._next]
         for arm in (node.iftrue, node.iffalse):
             if arm is not None:
                 self.statement(arm, num_loops)
-            ends.append(len(self.entry.calls))
+            ends.append(self._next)
         first, second, end = ends
         condition, *compared = spell(node.cond).split(" ")
         is_granted = condition.startswith(REQUEST) and compared == ["!=", "NULL"]

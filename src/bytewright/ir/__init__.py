@@ -12,7 +12,15 @@ from bytewright.ir.address import (
     size_bytes,
     storage_shape,
 )
-from bytewright.ir.border import Io, allocates_border, border_buffers, border_of, border_ports
+from bytewright.ir.border import (
+    Io,
+    allocates_border,
+    border_buffers,
+    border_of,
+    border_ports,
+    entries_alone,
+    state_buffers,
+)
 from bytewright.ir.data import TensorData
 from bytewright.ir.expr import (
     FALSE,

@@ -4,6 +4,8 @@ Inputs and outputs are parameters where the application provides them, and alloc
 workspace. States are allocations marked so.
 """
 
+from collections.abc import Iterator
+from dataclasses import replace
 from enum import StrEnum
 
 from bytewright.diagnostics import InternalError
@@ -44,12 +46,32 @@ def border_buffers(entry: PrimFunc, border: Border) -> tuple[Buffer, ...]:
     return tuple(definition.buffer for definition in definitions(entry) if border_of(definition) is border)
 
 
+def state_buffers(module: Module) -> tuple[Buffer, ...]:
+    """The states, which all entries allocate alike."""
+    return border_buffers(module.entries[0], Border.STATE) if module.entries else ()
+
+
+def entries_alone(module: Module) -> Iterator[Module]:
+    """The module once for each of its entries, with the ports of that entry; the last has all that are left."""
+    if len(module.entries) == 1:
+        yield module
+        return
+    left = {side: module.ports(side) for side in SIDES}
+    for entry in module.entries:
+        own: dict[Border, tuple[Port, ...]] = {}
+        for side in SIDES:
+            count = len(left[side]) if entry is module.entries[-1] else len(border_buffers(entry, side))
+            own[side], left[side] = left[side][:count], left[side][count:]
+        yield replace(module, entries=(entry,), inputs=own[Border.INPUT], outputs=own[Border.OUTPUT])
+
+
 def border_ports(module: Module) -> dict[str, tuple[Border, Port]]:
-    """What each of the entry's buffers at the border is, and its port: inputs, outputs, then states."""
+    """What each of the entries' buffers at the border is, and its port: of each inputs, outputs, then states."""
     found: dict[str, tuple[Border, Port]] = {}
-    for border in Border:
-        ports, buffers = module.ports(border), border_buffers(module.main, border)
-        if len(buffers) != len(ports):
-            raise InternalError(f"the entry has {len(buffers)} {border.value}s, the model {len(ports)}")
-        found |= {buffer.name: (border, port) for buffer, port in zip(buffers, ports, strict=True)}
+    for alone in entries_alone(module):
+        for border in Border:
+            ports, buffers = alone.ports(border), border_buffers(alone.main, border)
+            if len(buffers) != len(ports):
+                raise InternalError(f"the entry has {len(buffers)} {border.value}s, the model {len(ports)}")
+            found |= {buffer.name: (border, port) for buffer, port in zip(buffers, ports, strict=True)}
     return found

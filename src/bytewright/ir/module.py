@@ -9,8 +9,7 @@ from bytewright.ir.data import TensorData
 from bytewright.ir.expr import Buffer
 from bytewright.ir.graph import Constant, Function, Quantization
 from bytewright.ir.prim import PrimFunc
-from bytewright.ir.scope import Scope
-from bytewright.ir.storage import UNDECIDED, Annotations, Border, Storage
+from bytewright.ir.storage import UNDECIDED, Annotations, Border, Storage, Stored
 from bytewright.ir.types import Extent, TensorType
 
 
@@ -35,18 +34,13 @@ class Port:
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
-class ConstantBuffer:
+class ConstantBuffer(Stored):
     """A constant that kernels read: a buffer with its values. Its scope names the parameter pool in the end."""
 
     buffer: Buffer
     data: TensorData
     storage: Storage = UNDECIDED
     annotations: Annotations = ()
-
-    @property
-    def scope(self) -> Scope | None:
-        """The places that it may still choose from."""
-        return self.storage.scope
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,10 +108,10 @@ class Module:
             lowering.
         constants: Constants of the graph.
         kernels: PrimFuncs that `entries` call, callees before callers.
-        entries: The entry PrimFuncs; empty before lowering.
+        entries: The entry PrimFuncs, all of one device; empty before lowering.
         constant_buffers: Constants that PrimFuncs read by name.
-        inputs, outputs: The model's border, in its order.
-        state: Values that survive between runs, in the order of the graph's parameters or the entry's allocations.
+        inputs, outputs: The model's border, in its order: those of the first entry, then those of the next.
+        state: Values that survive between runs, in the order of the graph's parameters or each entry's allocations.
         numerics: The reference that the module's arithmetic equals bit for bit, by name; None for what was written by
             hand, which is its own reference.
         sources: Tensors of the model's file by the names of the values, and later buffers, that hold them. The text of
@@ -142,10 +136,15 @@ class Module:
 
     @property
     def main(self) -> PrimFunc:
-        """The entry, of a module that has exactly one: programs with more are refused where they come in (`admit`)."""
+        """The entry, of a module that has exactly one; `entries_alone` makes such modules."""
         if len(self.entries) != 1:
             raise InternalError(f"module '{self.name}' has {len(self.entries)} entries, one was expected")
         return self.entries[0]
+
+    @property
+    def entry_device(self) -> str:
+        """The device of the entries."""
+        return self.entries[0].device
 
     @property
     def graph(self) -> Function:

@@ -14,7 +14,7 @@ from typing import assert_never
 
 from bytewright.ir.expr import Buffer, Expr, Var
 from bytewright.ir.scope import Scope
-from bytewright.ir.storage import UNDECIDED, Annotations, Storage
+from bytewright.ir.storage import UNDECIDED, Annotations, Storage, Stored
 from bytewright.ir.where import NOWHERE, Where
 
 
@@ -73,7 +73,7 @@ class For:
 
 
 @dataclass(frozen=True, slots=True)
-class Allocate:
+class Allocate(Stored):
     """A buffer of its own, to the end of the enclosing `Seq`. Where it goes is for `storage` to decide.
 
     Attributes:
@@ -83,11 +83,6 @@ class Allocate:
     buffer: Buffer
     storage: Storage = UNDECIDED
     annotations: Annotations = ()
-
-    @property
-    def scope(self) -> Scope | None:
-        """The places that it may still choose from."""
-        return self.storage.scope
 
 
 @dataclass(frozen=True, slots=True)

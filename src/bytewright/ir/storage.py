@@ -149,3 +149,15 @@ def misused(annotations: Annotations, name: str) -> tuple[str, ...]:
     return tuple(
         f"{key} of '{name}' is {_KEYS[key][2].format(value)}" for key, value in annotations if key in _KEYS
     )
+
+
+class Stored:
+    """Abstract: the definition of a buffer, which has such a record."""
+
+    __slots__ = ()
+    storage: Storage
+
+    @property
+    def scope(self) -> Scope | None:
+        """The places that it may still choose from."""
+        return self.storage.scope

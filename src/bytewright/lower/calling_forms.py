@@ -10,7 +10,7 @@ from bytewright.ir.analyses.hand_over import devices_of
 from bytewright.ir.definitions import buffer_scopes, scopes_of_constants
 from bytewright.ir.packed import packed_calls
 from bytewright.ir.text.primfuncs import format_statement
-from bytewright.options import Options
+from bytewright.options import Options, Rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +47,12 @@ def require_forms(module: ir.Module, options: Options) -> None:
     """Refuses forms that do not go together; the module is lowered.
 
     Raises:
-        CompileError: BW728 for a combination of options that the table refuses, BW729 for calls in IR by hand that pack
-            arguments for a kernel of another device.
+        CompileError: BW204 for options that several entries do not go with, BW728 for a combination of options that
+            the table refuses, BW729 for calls in IR by hand that pack arguments for a kernel of another device.
     """
     _require_own_device(module)
-    own = module.main.device
+    _require_one_entry(module, options)
+    own = module.entry_device
     others = devices_of(module)
     code = COMBINATIONS[Combination(options.calling_form, options.entry_form, bool(others))]
     if code is not None:
@@ -65,13 +66,29 @@ def require_forms(module: ir.Module, options: Options) -> None:
         )
 
 
+def _require_one_entry(module: ir.Module, options: Options) -> None:
+    """Refuses what takes the place of the one run function that a module of several entries has not."""
+    asked = {
+        "--io rows": options.io is ir.Io.ROWS,
+        f"--rows {options.rows.value}": options.rows is Rows.MAX,
+        f"--entry-form {options.entry_form}": options.entry_form is ir.Form.PACKED,
+    }
+    for option in (option for option, is_asked in asked.items() if is_asked and len(module.entries) > 1):
+        names = ", ".join(f"'{entry.name}'" for entry in module.entries)
+        message = (
+            f"{option} is for a model of one entry; module '{module.name}' has {len(module.entries)}: {names}"
+        )
+        raise compile_error("BW204", message, help=f"leave out {option}")
+
+
 def _require_own_device(module: ir.Module) -> None:
     problems = Collector()
-    entry = module.main
-    scopes = buffer_scopes(entry, scopes_of_constants(module))
-    for call in packed_calls(entry):
+    calls = ((entry, call) for entry in module.entries for call in packed_calls(entry))
+    constants = scopes_of_constants(module)
+    for entry, call in calls:
         kernel = module.kernel(call.callee)
         if kernel is not None and (kernel.device != entry.device or kernel.job is not None):
+            scopes = buffer_scopes(entry, constants)
             problems.add(
                 Diagnostic(
                     "BW729",

@@ -38,24 +38,17 @@ from bytewright.ir.scalar_functions import (
     WRAPPING_MULTIPLY,
     WRAPPING_SUBTRACT,
 )
-from bytewright.lower.interpolate import entry_and_rise, interpolated_at
+from bytewright.lower.interpolate import interpolated_at, sigmoid_by_table
 from bytewright.lower.point import Point
 from bytewright.lower.requantise import float_rescaled, real_rescaled, rescaled
 from bytewright.lower.rescale import double_round, fixed_scale
 from bytewright.lower.scalar import Scalar, clamped, computed_on, in_32_bits, require_fits, require_i32
 from bytewright.lower.sigmoid import sigmoid
-from bytewright.ops import elementwise, float_functions
+from bytewright.ops import elementwise, float_functions, quantization
 from bytewright.ops.arithmetic.division import LARGEST_SHIFT
 from bytewright.ops.arithmetic.division import headrooms as headrooms_of_bytes
 from bytewright.ops.arithmetic.division import reciprocals as reciprocals_of_bytes
-from bytewright.ops.arithmetic.interpolation import (
-    LOGISTIC_MOST,
-    SIGMOID_BITS,
-    SIGMOID_ENTRIES,
-    SIGMOID_MIDDLE,
-    lines_wrap,
-    sigmoid_table,
-)
+from bytewright.ops.arithmetic.interpolation import lines_wrap
 from bytewright.ops.cast import TflCast
 from bytewright.ops.dynamic_quantization import TflDynamicQuantize, TflDynamicScale, TflDynamicZeroPoint
 from bytewright.ops.interpolation import Interpolate, TflSigmoid16
@@ -168,7 +161,7 @@ def _clamp(at: Point, operation: elementwise.Clamp) -> Scalar:
     return Scalar(ir.minimum(lower, high) if high < float("inf") else lower)
 
 
-def _table(at: Point, operation: elementwise.Table) -> Scalar:
+def _table(at: Point, operation: quantization.Table) -> Scalar:
     del operation
     table = at.array(1)
     place = at.operands[0].expr + -ir.DType.I8.bounds[0]
@@ -176,7 +169,7 @@ def _table(at: Point, operation: elementwise.Table) -> Scalar:
     return Scalar(ir.cast(entry, I32), int(table.min()), int(table.max()))
 
 
-def _recentred(at: Point, operation: elementwise.Recentre) -> Scalar:
+def _recentred(at: Point, operation: quantization.Recentre) -> Scalar:
     x, offset = at.operands[0], operation.offset
     return Scalar(x.expr + offset, x.low + offset, x.high + offset)
 
@@ -316,7 +309,7 @@ def _floor_mod(at: Point, operation: elementwise.TflFloorMod) -> Scalar:
     return Scalar(rest + ir.select(is_turned, divisor, ir.const(0, divisor.dtype)), second.low, second.high)
 
 
-def _quantized(at: Point, operation: elementwise.TflQuantize) -> Scalar:
+def _quantized(at: Point, operation: quantization.TflQuantize) -> Scalar:
     """roundf(x / scale) + zero point, saturated in float first so that the conversion is defined.
 
     The bound is the first operand of the maximum, which is what is left where the other is not a number.
@@ -338,21 +331,9 @@ def _interpolated(at: Point, operation: Interpolate) -> Scalar:
 
 
 def _sigmoid16(at: Point, operation: TflSigmoid16) -> Scalar:
-    """By magnitude, since the table is of what is above zero; beyond it is its last entry."""
-    half, bits = (1 << operation.shift) >> 1, SIGMOID_BITS[operation.is_tanh]
-    scaled = at.body.let("scaled", (at.operands[0].expr * operation.multiplier + half) >> operation.shift)
-    magnitude = at.body.let("magnitude", ir.maximum(scaled, 0 - scaled))
-    place = at.body.let("place", ir.minimum(magnitude >> bits, SIGMOID_ENTRIES - 2))
-    first, rise = entry_and_rise(at.body, at.kernel.constant("sigmoid", sigmoid_table(), I16), place)
-    part = magnitude & ((1 << bits) - 1)
-    risen = at.body.let("risen", (first + SIGMOID_MIDDLE) * (1 << bits) + part * rise)
-    if operation.is_tanh:
-        return Scalar(
-            ir.select(scaled >= 0, risen - (1 << 23) + (1 << 7), (1 << 23) - risen + (1 << 7) - 1) >> 8,
-            *I16.bounds,
-        )
-    risen = at.body.let("limited", ir.minimum(risen, LOGISTIC_MOST))
-    return Scalar(ir.select(scaled >= 0, risen + 512, (1 << 25) - risen + 511) >> 10, 0, I16.bounds[1])
+    scale = operation.multiplier, operation.shift
+    value = sigmoid_by_table(at.kernel, at.operands[0].expr, scale, is_tanh=operation.is_tanh)
+    return Scalar(value, I16.bounds[0] if operation.is_tanh else 0, I16.bounds[1])
 
 
 def _zero_point(at: Point, operation: TflDynamicZeroPoint) -> Scalar:
@@ -373,7 +354,7 @@ def _quantized_dynamically(at: Point, operation: TflDynamicQuantize) -> Scalar:
     return Scalar(ir.cast(limited, I32) + zero_point.expr, *ir.DType.I8.bounds)
 
 
-def _dequantized(at: Point, operation: elementwise.TflDequantize) -> Scalar:
+def _dequantized(at: Point, operation: quantization.TflDequantize) -> Scalar:
     return Scalar(ir.cast(at.operands[0].expr - operation.zero_point, F32) * operation.scale)
 
 
@@ -433,17 +414,17 @@ ELEMENTS: dict[type[ir.Operation], ElementRule] = {
     elementwise.Mul: _of_two(operator.mul),
     float_functions.Negate: _of_one(lambda x: x * -1.0),
     elementwise.Pow: _unbounded(POW),
-    elementwise.Recentre: ElementRule(_recentred),
+    quantization.Recentre: ElementRule(_recentred),
     Rescale: ElementRule(rescaled, is_by_channel=True),
     float_functions.Rsqrt: _of_one(lambda x: ir.const(1.0, F32) / SQRT(x)),
     elementwise.Select: ElementRule(_select, num_operands=3),
     float_functions.Sigmoid: ElementRule(_sigmoid),
     float_functions.Sin: _of_one(SIN),
     elementwise.Sub: _of_two(operator.sub),
-    elementwise.Table: ElementRule(_table),
+    quantization.Table: ElementRule(_table),
     float_functions.Tanh: _of_one(TANH),
     TflCast: ElementRule(_cast),
-    elementwise.TflDequantize: ElementRule(_dequantized),
+    quantization.TflDequantize: ElementRule(_dequantized),
     elementwise.TflDiv: _unbounded(operator.truediv),
     TflDynamicQuantize: ElementRule(_quantized_dynamically, num_operands=2),
     TflDynamicScale: _unbounded(DYNAMIC_SCALE),
@@ -457,7 +438,7 @@ ELEMENTS: dict[type[ir.Operation], ElementRule] = {
     elementwise.TflIntegerDiv: ElementRule(_integer_div, num_operands=2),
     float_functions.TflLeakyRelu: ElementRule(_leaky_relu),
     elementwise.TflPrelu: ElementRule(_prelu, num_operands=2),
-    elementwise.TflQuantize: ElementRule(_quantized),
+    quantization.TflQuantize: ElementRule(_quantized),
     TflRealRescale: ElementRule(real_rescaled, is_by_channel=True),
     float_functions.TflRound: _of_one(RINT),
     TflSigmoid16: ElementRule(_sigmoid16),

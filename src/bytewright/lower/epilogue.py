@@ -5,7 +5,7 @@ result from the template, and loads everything else.
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from bytewright import ir
 from bytewright.diagnostics import InternalError
@@ -62,6 +62,24 @@ class Epilogue:
     def store_value(self, coordinates: Coordinates, value: ir.Expr) -> None:
         """Stores what `value` gave for these coordinates."""
         self.kernel.body.store(self.output, coordinates, value)
+
+    def store_each(self, places: Sequence[Coordinates], finished: Callable[[int], Scalar]) -> None:
+        """Stores elements whose anchors `finished` gives by number.
+
+        Where that reads other tensors, all are read before the first is stored: the output may lie over one of them,
+        and compilers make no vectors of loads with stores in between that could change what is loaded.
+        """
+        body = self.kernel.body
+        results: list[ir.Expr] = []
+        for i, coordinates in enumerate(places):
+            with body.numbered(i):
+                anchor = finished(i)
+                if self.reads_tensors:
+                    results.append(body.let("result", self.value(coordinates, anchor)))
+                else:
+                    self.store(coordinates, anchor)
+        for coordinates, result in zip(places, results, strict=False):
+            self.store_value(coordinates, result)
 
     def value(self, coordinates: Coordinates, anchor: Scalar | None = None) -> ir.Expr:
         """The element of the output at these coordinates, where the anchor's element is `anchor`."""

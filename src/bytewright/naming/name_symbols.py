@@ -20,6 +20,7 @@ from bytewright.naming.symbols import (
     NAMES_OF_HAND_OVERS,
     OF_POOLS,
     symbols_of_devices,
+    symbols_of_entries,
     symbols_of_files,
     symbols_of_model,
     symbols_of_packed_forms,
@@ -69,11 +70,30 @@ def _check_model(module: ir.Module) -> None:
             f"a model cannot be called '{module.name}': files, names and macros in C are called after it"
         )
         raise compile_error("BW117", message, help=f"module {model_name(module.name)}")
+    _check_entries(module)
     taken = _OF_ARGUMENTS | NAMES_OF_HAND_OVERS
     for name in (name for entry in module.entries for name in symbols_of(entry)):
         if not is_c_name(name) or name in (taken if devices_of(module) else _OF_ARGUMENTS):
             message = f"an extent cannot be called '{name}': the run function has an argument of its name"
             raise compile_error("BW117", message, help=f"call it {c_name(name, 'extent')}_extent")
+
+
+def _check_entries(module: ir.Module) -> None:
+    """Several entries have functions of their names."""
+    if len(module.entries) == 1:
+        return
+    ports = ([port.name for port in border] for border in (module.inputs, module.outputs))
+    c_names = c_names_of_devices(module)
+    devices = [c_names[device] for device in devices_of(module)]
+    taken = symbols_of_model(module.name, *ports) | symbols_of_devices(module.name, devices)
+    taken |= symbols_of_files(has_devices=bool(devices))
+    for entry in module.entries:
+        own = symbols_of_entries(module.name, [entry.name])
+        if not is_c_name(entry.name) or own & taken:
+            what = "the C has names made of that" if is_c_name(entry.name) else "it is no name in C"
+            message = f"an entry cannot be called '{entry.name}': {what}"
+            raise compile_error("BW117", message, help=f"call it {c_name(entry.name, 'entry')}_entry")
+        taken |= own
 
 
 def _of_packed_forms(module: ir.Module, entry_form: ir.Form) -> set[str]:
@@ -135,7 +155,9 @@ def _symbols(module: ir.Module) -> set[str]:
     ports = ([port.name for port in border] for border in (module.inputs, module.outputs))
     c_names = c_names_of_devices(module)
     devices = [c_names[device] for device in devices_of(module)]
+    entries = [entry.name for entry in module.entries] if len(module.entries) > 1 else []
     own = symbols_of_model(module.name, *ports) | symbols_of_devices(module.name, devices)
+    own |= symbols_of_entries(module.name, entries)
     return own | symbols_of_files(has_devices=bool(devices)) | set(FUNCTIONS)
 
 

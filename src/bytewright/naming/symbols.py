@@ -15,8 +15,9 @@ OF_MEMORY = (
     *(name for table in _TABLES for name in (f"check_{table}", f"{table}_at")),
 )
 # to hand work over, on both sides,
+RUN_STEPS = "run_steps"
 _OF_HAND_OVERS = (
-    *("run_steps", "lend", "lend_in", "hand_over", "device_use", "begin_devices", "end_devices"),
+    *(RUN_STEPS, "lend", "lend_in", "hand_over", "device_use", "begin_devices", "end_devices"),
     *("needed_span", "check_spans", "copy"),
 )
 # and to take packed arguments.
@@ -28,6 +29,9 @@ DEVICE_TYPES = ("span", "job", "device", "devices")
 RUN_ROW = "run_row"
 MODEL_FUNCTIONS = ("run", "set_workspaces", "set_parameters", "verify_parameters", "reset")
 ROW_FUNCTIONS = ("begin", "push_rows", "finish")
+# The function of an entry, its structures, the function that has its steps where there are devices, and its table.
+ENTRY_SYMBOLS = ("{model}_{entry}", "{model}_{entry}_inputs", "{model}_{entry}_outputs")
+ENTRY_FUNCTIONS = ("{entry}_steps", "{entry}_tensors", "check_{entry}_tensors", "{entry}_tensors_at")
 MODEL_TYPES = ("inputs", "outputs", "context", "memory", "workspaces", "parameters", "copy", "arena")
 # What a pool's name stands before, in names that link.
 OF_POOLS = ("_workspace", "_state", "_parameters", "_parameters_load", "_header")
@@ -44,6 +48,15 @@ def symbols_of_model(model: str, inputs: Iterable[str], outputs: Iterable[str]) 
     return (
         names | {f"{model}_input_{name}" for name in inputs} | {f"{model}_output_{name}" for name in outputs}
     )
+
+
+def symbols_of_entries(model: str, entries: Iterable[str]) -> set[str]:
+    """What it declares of each entry, where there are several."""
+    return {
+        form.format(model=model, entry=entry)
+        for entry in entries
+        for form in (*ENTRY_SYMBOLS, *ENTRY_FUNCTIONS)
+    }
 
 
 def symbols_of_devices(model: str, devices: Iterable[str]) -> set[str]:

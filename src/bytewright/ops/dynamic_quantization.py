@@ -3,6 +3,7 @@
 The range is that of a row, which `reduce_min` and `reduce_max` give; scale and zero point are broadcast over the row.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -17,11 +18,13 @@ class _Broadcast(ir.Operation):
     Attributes:
         operand_dtypes: Of the operands.
         result_dtype: Of the result.
+        function: Of arrays, what it computes.
     """
 
     __slots__ = ()
     operand_dtypes: ClassVar[tuple[ir.DType, ...]] = (ir.DType.F32, ir.DType.F32)
     result_dtype: ClassVar[ir.DType]
+    function: ClassVar[Callable[..., ir.Array]]
 
     def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """The broadcast shape."""
@@ -29,6 +32,10 @@ class _Broadcast(ir.Operation):
         for operand, dtype, role in zip(inputs, self.operand_dtypes, self.operand_names, strict=True):
             require_dtype(operand, (dtype,), f"the {role.replace('_', ' ')}")
         return (ir.TensorType(broadcast(inputs[0].shape, inputs[1].shape), self.result_dtype),)
+
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
+        """Exact."""
+        return (type(self).function(*inputs),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +48,7 @@ class TflDynamicScale(_Broadcast):
     name: ClassVar[str] = "tfl_dynamic_scale"
     operand_names: ClassVar[tuple[str, ...]] = ("least_value", "greatest_value")
     result_dtype: ClassVar[ir.DType] = ir.DType.F32
-
-    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
-        """Exact."""
-        return (dynamic_scale(*inputs),)
+    function: ClassVar[Callable[..., ir.Array]] = dynamic_scale
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +61,7 @@ class TflDynamicZeroPoint(_Broadcast):
     name: ClassVar[str] = "tfl_dynamic_zero_point"
     operand_names: ClassVar[tuple[str, ...]] = ("least_value", "greatest_value")
     result_dtype: ClassVar[ir.DType] = ir.DType.I8
-
-    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
-        """Exact."""
-        return (dynamic_zero_point(*inputs),)
+    function: ClassVar[Callable[..., ir.Array]] = dynamic_zero_point
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +72,7 @@ class TflDynamicQuantize(_Broadcast):
     operand_names: ClassVar[tuple[str, ...]] = ("input", "zero_point")
     operand_dtypes: ClassVar[tuple[ir.DType, ...]] = (ir.DType.F32, ir.DType.I8)
     result_dtype: ClassVar[ir.DType] = ir.DType.I8
-
-    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
-        """Exact."""
-        return (quantize_dynamically(*inputs),)
+    function: ClassVar[Callable[..., ir.Array]] = quantize_dynamically
 
 
 OPERATIONS = (TflDynamicQuantize, TflDynamicScale, TflDynamicZeroPoint)

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from bytewright import ir
 from bytewright.ops.arithmetic import fixedpoint16
-from bytewright.ops.arithmetic.multiplier import INT8_MAX, INT8_MIN, Multiplier
-from bytewright.ops.arithmetic.rescale import Int64, double_round, rounding_shift_right
+from bytewright.ops.arithmetic.interpolation import sigmoid_int16, sigmoid_scale
+from bytewright.ops.arithmetic.multiplier import Multiplier
+from bytewright.ops.arithmetic.rescale import Int64, double_round, rounding_shift_right, single_round
 from bytewright.ops.checks import require, require_count, require_dtype
 
 GATES = ("input", "forget", "cell", "output")
@@ -28,13 +29,16 @@ _INTEGER_OPERANDS = ("input", "hidden", "cell", "weights", "recurrent", "bias", 
 
 
 def _inferred(
-    inputs: tuple[ir.TensorType, ...], data: ir.DType, cell: ir.DType, sums: ir.DType
+    inputs: tuple[ir.TensorType, ...],
+    data: ir.DType,
+    weight: ir.DType,
+    cell: ir.DType,
+    sums: tuple[ir.DType, ...],
 ) -> tuple[ir.TensorType, ...]:
     """Y [N,T,C] and the cell [N,C], of x [N,T,I], hidden and cell [N,C], weights [4,C,I] and [4,C,C], biases [4,C]."""
     source, hidden, state, weights, recurrent, *biases = inputs
-    for operand in (source, hidden, weights, recurrent):
-        require_dtype(operand, (data,), "an operand")
-    require_dtype(state, (cell,), "the cell")
+    for operand, dtype in zip(inputs, (data, data, cell, weight, weight), strict=False):
+        require_dtype(operand, (dtype,), "an operand")
     require(len(source.shape) == 3, f"the input has {len(source.shape)} axes, not 3")
     samples, steps, depth = source.shape
     require(
@@ -45,7 +49,7 @@ def _inferred(
     require(weights.shape == (len(GATES), units, depth), "the weights are not of the input's depth")
     require(recurrent.shape == (len(GATES), units, units), "the recurrent weights are not of the units")
     for bias in biases:
-        require_dtype(bias, (sums,), "a bias")
+        require_dtype(bias, sums, "a bias")
         require(bias.shape == (len(GATES), units), "a bias is not one of each gate and unit")
     return ir.TensorType((samples, steps, units), data), ir.TensorType((samples, units), cell)
 
@@ -65,7 +69,7 @@ class TflLstm(ir.Operation):
     def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """Y and the cell."""
         require_count(inputs, len(_FLOAT_OPERANDS))
-        return _inferred(inputs, ir.DType.F32, ir.DType.F32, ir.DType.F32)
+        return _inferred(inputs, ir.DType.F32, ir.DType.F32, ir.DType.F32, (ir.DType.F32,))
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """In float64, rounded once a step."""
@@ -87,15 +91,18 @@ class TflLstm(ir.Operation):
 class TflQuantizedLstm(ir.Operation):
     """x i8 [N,T,I], hidden i8 and cell i16 [N,C], weights i8, biases i32 [4,C] -> y i8 [N,T,C], cell i16 [N,C].
 
-    Biases hold what zero points add to the sums. Sums become Q3.12, gates Q0.15, the cell is in units of
-    2^cell_exponent. All of it is in docs/numerics.md.
+    Or x, hidden and y i16, and biases i64 where 32 bits do not hold them. Biases hold what zero points add to the sums.
+    Sums become Q3.12, gates Q0.15, the cell is in units of 2^cell_exponent. All of it is in docs/numerics.md.
 
     Attributes:
-        input_multipliers, recurrent_multipliers: From the sums of each gate to Q3.12.
+        input_multipliers, recurrent_multipliers: From the sums of each gate to Q3.12; of i16 they have 16 bits, and
+            round once.
         hidden_multiplier: From a product of two numbers in Q0.15 to y.
         hidden_zero_point: Of y.
         cell_exponent: At least -15, at most -9.
         cell_clip: The greatest magnitude of the cell; 0 for none.
+        is_by_table: Whether gates are read from a table, with lines between its entries, both their sums saturate at 16
+            bits, and what is added to the cell is rounded twice, as TensorFlow Lite Micro does it; of i16 always.
     """
 
     name: ClassVar[str] = "tfl_quantized_lstm"
@@ -106,6 +113,7 @@ class TflQuantizedLstm(ir.Operation):
     hidden_zero_point: int
     cell_exponent: int
     cell_clip: int = 0
+    is_by_table: bool = False
 
     @property
     def cell_bits(self) -> int:
@@ -124,32 +132,57 @@ class TflQuantizedLstm(ir.Operation):
         require(all(len(each) == len(GATES) for each in multipliers), "there is no multiplier of each gate")
         require(0 <= self.cell_bits <= 6, f"a cell in units of 2^{self.cell_exponent}")
         require(0 <= self.cell_clip <= fixedpoint16.HIGH, f"the cell's clip {self.cell_clip}")
-        return _inferred(inputs, ir.DType.I8, ir.DType.I16, ir.DType.I32)
+        data = ir.DType.I16 if inputs[0].dtype is ir.DType.I16 else ir.DType.I8
+        require(self.is_by_table or data is ir.DType.I8, "gates of an i16 input come from a table")
+        return _inferred(inputs, data, ir.DType.I8, ir.DType.I16, (ir.DType.I32, ir.DType.I64))
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """Exact."""
         source, hidden, cell, weights, recurrent, bias, recurrent_bias = (
             operand.astype(np.int64) for operand in inputs
         )
+        data = inputs[0].dtype
+        bounds = (ir.DType.I8 if data == np.int8 else ir.DType.I16).bounds
         results: list[ir.Array] = []
         for step in range(source.shape[1]):
             sums = bias[:, None] + source[:, step] @ weights.swapaxes(1, 2)
-            gates = fixedpoint16.saturate(_scaled(sums, self.input_multipliers))
+            gates = fixedpoint16.saturate(_scaled(sums, self.input_multipliers, data))
             sums = recurrent_bias[:, None] + _recurrent(hidden, recurrent)
-            gates = fixedpoint16.saturate(gates + _scaled(sums, self.recurrent_multipliers))
-            opened = fixedpoint16.logistic(gates)
-            candidate = fixedpoint16.tanh(gates[CELL], fixedpoint16.GATE_BITS)
-            kept = rounding_shift_right(opened[FORGET] * cell, 15)
-            cell = fixedpoint16.saturate(
-                kept + rounding_shift_right(opened[INPUT] * candidate, self.product_shift)
-            )
+            added = _scaled(sums, self.recurrent_multipliers, data)
+            added = fixedpoint16.saturate(added) if self.is_by_table else added
+            gates = fixedpoint16.saturate(gates + added)
+            opened = self._logistic(gates)
+            candidate = self._tanh(gates[CELL], fixedpoint16.GATE_BITS)
+            kept = self._divided(opened[FORGET] * cell, 15)
+            cell = fixedpoint16.saturate(kept + self._divided(opened[INPUT] * candidate, self.product_shift))
             if self.cell_clip:
                 cell = np.clip(cell, -self.cell_clip, self.cell_clip)
-            product = opened[OUTPUT] * fixedpoint16.tanh(cell, self.cell_bits)
-            hidden = _scaled_by(product, self.hidden_multiplier) + self.hidden_zero_point
-            hidden = np.clip(hidden, INT8_MIN, INT8_MAX)
-            results.append(hidden.astype(np.int8))
+            product = opened[OUTPUT] * self._tanh(cell, self.cell_bits)
+            hidden = _doubly_rounded(product, self.hidden_multiplier) + self.hidden_zero_point
+            hidden = np.clip(hidden, *bounds)
+            results.append(hidden.astype(data))
         return np.stack(results, axis=1), cell.astype(np.int16)
+
+    def _logistic(self, gates: Int64) -> Int64:
+        if self.is_by_table:
+            return sigmoid_int16(gates, *sigmoid_scale(fixedpoint16.GATE_BITS), is_tanh=False)
+        return fixedpoint16.logistic(gates)
+
+    def _tanh(self, values: Int64, integer_bits: int) -> Int64:
+        if self.is_by_table:
+            return sigmoid_int16(values, *sigmoid_scale(integer_bits), is_tanh=True)
+        return fixedpoint16.tanh(values, integer_bits)
+
+    def _divided(self, product: Int64, shift: int) -> Int64:
+        """By 2^shift."""
+        if self.is_by_table:
+            return _doubly_rounded(product, power_of_two(-shift))
+        return rounding_shift_right(product, shift)
+
+
+def power_of_two(exponent: int) -> Multiplier:
+    """The factor 2^exponent."""
+    return Multiplier(1 << 30, exponent + 1)
 
 
 def _recurrent(hidden: NDArray[Any], weights: NDArray[Any]) -> NDArray[Any]:
@@ -157,13 +190,18 @@ def _recurrent(hidden: NDArray[Any], weights: NDArray[Any]) -> NDArray[Any]:
     return hidden @ weights.swapaxes(1, 2)
 
 
-def _scaled(sums: Int64, multipliers: tuple[Multiplier, ...]) -> Int64:
+def _scaled(sums: Int64, multipliers: tuple[Multiplier, ...], data: np.dtype[Any]) -> Int64:
     """The sums of each gate, by its own multiplier."""
-    return np.stack([_scaled_by(own, each) for own, each in zip(sums, multipliers, strict=True)])
+    scaled = _doubly_rounded if data == np.int8 else _rounded_once
+    return np.stack([scaled(own, each) for own, each in zip(sums, multipliers, strict=True)])
 
 
-def _scaled_by(values: Int64, multiplier: Multiplier) -> Int64:
+def _doubly_rounded(values: Int64, multiplier: Multiplier) -> Int64:
     return double_round(values, multiplier.multiplier, multiplier.left_shift, multiplier.right_shift)
+
+
+def _rounded_once(values: Int64, multiplier: Multiplier) -> Int64:
+    return single_round(values, multiplier.multiplier, 31 - multiplier.exponent)
 
 
 OPERATIONS = (TflLstm, TflQuantizedLstm)

@@ -114,27 +114,36 @@ class _Reduction(ir.Operation):
 
 
 @dataclass(frozen=True, slots=True)
-class ReduceMax(_Reduction):
+class _OfPairs(_Reduction):
+    """Abstract: what one exact function of two makes of the elements.
+
+    Attributes:
+        function: The one.
+    """
+
+    function: ClassVar[np.ufunc]
+
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
+        """Exact."""
+        return (self.reduced(self.function, inputs[0]),)
+
+
+@dataclass(frozen=True, slots=True)
+class ReduceMax(_OfPairs):
     """Greatest value along axes."""
 
     name: ClassVar[str] = "reduce_max"
     dtypes: ClassVar[tuple[ir.DType, ...]] = (*ARITHMETIC, *_WIDE)
-
-    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
-        """Exact."""
-        return (self.reduced(np.maximum, inputs[0]),)
+    function: ClassVar[np.ufunc] = np.maximum
 
 
 @dataclass(frozen=True, slots=True)
-class ReduceMin(_Reduction):
+class ReduceMin(_OfPairs):
     """Least value along axes."""
 
     name: ClassVar[str] = "reduce_min"
     dtypes: ClassVar[tuple[ir.DType, ...]] = (*ARITHMETIC, *_WIDE)
-
-    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
-        """Exact."""
-        return (self.reduced(np.minimum, inputs[0]),)
+    function: ClassVar[np.ufunc] = np.minimum
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,27 +192,21 @@ class ReduceProduct(_Reduction):
 
 
 @dataclass(frozen=True, slots=True)
-class ReduceAll(_Reduction):
+class ReduceAll(_OfPairs):
     """Whether all values along axes are true."""
 
     name: ClassVar[str] = "reduce_all"
     dtypes: ClassVar[tuple[ir.DType, ...]] = (ir.DType.BOOL,)
-
-    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
-        """Exact."""
-        return (self.reduced(np.logical_and, inputs[0]),)
+    function: ClassVar[np.ufunc] = np.logical_and
 
 
 @dataclass(frozen=True, slots=True)
-class ReduceAny(_Reduction):
+class ReduceAny(_OfPairs):
     """Whether a value along axes is true."""
 
     name: ClassVar[str] = "reduce_any"
     dtypes: ClassVar[tuple[ir.DType, ...]] = (ir.DType.BOOL,)
-
-    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
-        """Exact."""
-        return (self.reduced(np.logical_or, inputs[0]),)
+    function: ClassVar[np.ufunc] = np.logical_or
 
 
 @dataclass(frozen=True, slots=True)

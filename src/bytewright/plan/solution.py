@@ -25,7 +25,11 @@ class Status(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where one buffer ends."""
+    """Where one buffer ends.
+
+    Attributes:
+        offset: In its pool, in bytes.
+    """
 
     buffer: str
     pool: str

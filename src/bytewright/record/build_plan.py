@@ -29,6 +29,7 @@ from bytewright.record.plan import (
     Plan,
     PlannedBuffer,
     PlannedDevice,
+    PlannedEntry,
     PlannedKernel,
     PlannedOverlap,
     PlannedPart,
@@ -104,7 +105,8 @@ def build_plan(
         inputs=_inputs(module, options.io),
         outputs=_tensors(module, ir.Border.OUTPUT),
         states=_tensors(module, ir.Border.STATE),
-        symbols=tuple(symbol for _, symbol in scalar_symbols(module.main) if symbol is not None),
+        stated_entries=_entries(module, timeline),
+        symbols=_symbols(module),
         pools=FrozenMapping({pool.name: pool for pool in pools}),
         buffers=FrozenMapping({buffer.name: buffer for buffer in buffers}),
         stack=FrozenMapping(
@@ -129,6 +131,23 @@ def build_plan(
         files=FrozenMapping({}),
     )
     return with_hash(plan)
+
+
+def _symbols(module: ir.Module) -> tuple[ir.Symbol, ...]:
+    """The extents that each run is given."""
+    scalars = (pair for entry in module.entries for pair in scalar_symbols(entry))
+    return tuple(symbol for _, symbol in scalars if symbol is not None)
+
+
+def _entries(module: ir.Module, timeline: Timeline) -> tuple[PlannedEntry, ...]:
+    """The entries, where there are several."""
+    if len(module.entries) == 1:
+        return ()
+    found: list[PlannedEntry] = []
+    for alone, span in zip(ir.entries_alone(module), timeline.spans, strict=True):
+        inputs, outputs = (tuple(port.name for port in ports) for ports in (alone.inputs, alone.outputs))
+        found.append(PlannedEntry(alone.main.name, inputs, outputs, span.steps, span.ticks))
+    return tuple(found)
 
 
 def _named_parts(parts: Iterable[PlannedPart], module: ir.Module) -> tuple[PlannedPart, ...]:
@@ -172,7 +191,7 @@ def _obtained(
 
     It is opened before the others that use the pool, and closed after them.
     """
-    reached = target.device(module.main.device).reached_memories
+    reached = target.device(module.entry_device).reached_memories
     touching = {(b.place.name, device) for b in buffers if b.has_offset for device in b.devices}
 
     def obtained(pool: PlannedPool) -> PlannedPool:
@@ -265,8 +284,8 @@ def _entry_buffers(
     module: ir.Module, target: Target, timeline: Timeline, steps: tuple[PlannedStep, ...]
 ) -> Iterable[PlannedBuffer]:
     """What the entry allocates or is given, as far as it is used."""
-    given = {parameter.buffer.name: parameter for parameter in module.main.buffer_parameters}
-    allocated = {allocation.buffer.name: allocation for allocation in allocations(module.main)}
+    given = {p.buffer.name: p for entry in module.entries for p in entry.buffer_parameters}
+    allocated = {a.buffer.name: a for entry in module.entries for a in allocations(entry)}
     ports = ir.border_ports(module)
     arenas = set(_arena_of(timeline).values())
     others = {name for step in steps for name in (*step.reads, *step.writes)}
@@ -315,7 +334,7 @@ def _reason_of_caller(live: LiveBuffer, module: ir.Module, target: Target) -> st
     if live.buffer.alignment == touch_alignment(live.touches, target) > live.buffer.dtype.size_bytes:
         reasons.append(alignment_reason(live.touches, target))
     if live.buffer.line_bytes:
-        memories = target.device(module.main.device).reached_memories
+        memories = target.device(module.entry_device).reached_memories
         reasons.append(line_reason(memories, live.touches, target))
     return "; ".join(reasons)
 
@@ -385,11 +404,12 @@ def _constants(module: ir.Module, target: Target, timeline: Timeline) -> Iterabl
 def _steps(module: ir.Module, timeline: Timeline) -> Iterable[PlannedStep]:
     kernels = {kernel.name: kernel for kernel in module.kernels}
     arena_of = _arena_of(timeline)
-    numbers = _numbers(module.main)
+    numbers_of = [_numbers(entry) for entry in module.entries]
     for step in timeline.steps:
+        numbers = numbers_of[timeline.entry_of(step.index)]
         kernel = kernels.get(step.call.callee)
         reads, writes, scratch = _accesses(step, kernel, arena_of)
-        job = None if kernel is None or kernel.device == module.main.device else kernel
+        job = None if kernel is None or kernel.device == module.entry_device else kernel
         yield PlannedStep(
             step.index,
             step.ticks,
@@ -446,7 +466,7 @@ def _spans(
     module: ir.Module, kernel: ir.PrimFunc, call: ir.Call, numbers: Definitions
 ) -> tuple[PlannedSpan, ...]:
     """What a job consists of: for each parameter as many bytes as it asks for, and a copy's destination first."""
-    extents = {given.variable.name: symbol for given, symbol in scalar_symbols(module.main) if symbol}
+    extents = {symbol.name: symbol for symbol in _symbols(module)}
     largest: dict[str, int] = {}
     for parameter, argument in scalar_arguments(kernel, call):
         if isinstance(argument, ir.Const):

@@ -4,10 +4,13 @@ They are made here and nowhere else. Code generation writes them, the bundle has
 checks look for them. That no two are alike is looked at once, here too (`check_names`).
 """
 
+from __future__ import annotations
+
 import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from copy import copy
 
 from bytewright import ir
 from bytewright.base.c_names import c_identifier
@@ -17,17 +20,22 @@ from bytewright.ir.analyses.hand_over import execute_function
 from bytewright.ir.backend import backend_functions
 from bytewright.naming.symbols import (
     DEVICE_TYPES,
+    ENTRY_FUNCTIONS,
+    ENTRY_SYMBOLS,
     MODEL_FUNCTIONS,
     MODEL_TYPES,
     NAMES_OF_HAND_OVERS,
     OF_MEMORY,
     ROW_FUNCTIONS,
     RUN_ROW,
+    RUN_STEPS,
+    RUN_TABLE,
     argument_type,
     packed_run,
 )
 from bytewright.record.plan import (
     BufferRole,
+    EntryForm,
     PlaceKind,
     Plan,
     PlannedBuffer,
@@ -131,8 +139,9 @@ class Names:
         self.end = (
             self.finish if takes_rows else self.run
         )  # the one that ends a run, and takes devices into use
+        self.run_steps, self.run_table = RUN_STEPS, RUN_TABLE
         self.steps = (
-            "run_steps" if devices else self.end
+            RUN_STEPS if devices else self.end
         )  # the one that has the steps, or those behind the rows
         # Types
         (
@@ -169,6 +178,17 @@ class Names:
         self.optimization = f"{prefix}_OPTIMIZATION"  # of CMake
         self.ok = f"{prefix}_OK"
         self.version = f"{prefix}_BYTEWRIGHT_VERSION"
+
+    def of_entry(self, entry: str) -> Names:
+        """The names as one of several entries has them: those of what is its own instead of the run's."""
+        names = copy(self)
+        names.run, names.inputs_type, names.outputs_type = (
+            form.format(model=self.model, entry=entry) for form in ENTRY_SYMBOLS
+        )
+        steps, names.run_table, *_ = (form.format(entry=entry) for form in ENTRY_FUNCTIONS)
+        names.end, names.steps = names.run, steps if self.has_devices else names.run
+        names.run_steps = steps
+        return names
 
     def error(self, name: str) -> str:
         """`KWS_ERROR_SIZE`: the enumerator of an error."""
@@ -380,8 +400,15 @@ def names_of(plan: Plan) -> Names:
         tensors,
         devices,
         packs_arguments=plan.packs_arguments,
-        takes_rows=plan.image is not None,
+        takes_rows=plan.form is EntryForm.ROWS,
     )
+
+
+def by_entry(plan: Plan, names: Names) -> tuple[tuple[Plan, Names], ...]:
+    """The plan and the names once for each entry, as that one sees them."""
+    if not plan.stated_entries:
+        return ((plan, names),)
+    return tuple((plan.alone(entry), names.of_entry(entry.name)) for entry in plan.entries)
 
 
 def _part(buffer: str) -> str:
@@ -480,7 +507,7 @@ def _members(plan: Plan, names: Names) -> Iterator[tuple[str, str]]:
         yield pool.c_name, f"pool '{pool.name}'"
     for _, pool in plan.arenas:
         yield names.arena(pool), f"the arena of pool '{pool.name}'"
-    for member in MEMBERS_OF_ROWS if plan.image is not None else ():
+    for member in MEMBERS_OF_ROWS if names.takes_rows else ():
         yield member, "what the context keeps between rows"
     if plan.states:
         yield MEMBER_OF_STATE, "what the context knows of the state"

@@ -7,7 +7,7 @@ truth; `inspect` does that. A field that is added here is in plan.json (`codec.p
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from bytewright import ir
@@ -424,6 +424,40 @@ class PlannedTensor:
         return math.prod(self.shape_for(values)) * self.dtype.size_bytes
 
 
+# What the entry of a model is called in C that has one alone.
+ONE_ENTRY = "run"
+
+
+class EntryForm(StrEnum):
+    """How the application runs an entry.
+
+    RUN: By one function, which is given inputs and outputs.
+    ROWS: By three: one begins, one is given the input a few rows at a time, and one finishes.
+    """
+
+    RUN = "run"
+    ROWS = "rows"
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedEntry:
+    """What the application runs: some of the steps, with inputs and outputs of its own.
+
+    Attributes:
+        name: Its name in C.
+        inputs: The names of its inputs,
+        outputs: and of its outputs.
+        steps: Its steps, half-open.
+        ticks: Its ticks, half-open: what is its own lives in these alone.
+    """
+
+    name: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    steps: tuple[int, int]
+    ticks: tuple[int, int]
+
+
 @dataclass(frozen=True, slots=True)
 class NarrowedWork:
     """What the model's convolutions take, of what they took before channels were removed.
@@ -477,7 +511,9 @@ class Plan:
         io: Where inputs and outputs are.
         model_files: sha256 of what the model was read from, by the files' names; none for a program from elsewhere.
         options: What the user asked for, as it is written, one each; not what is as by default.
+        inputs, outputs: Of all entries, in their order.
         states: What survives runs; a bundle without any does not say so.
+        stated_entries: What the application runs; a bundle does not say so that has the one entry `run`.
         symbols: Extents that each run is given.
         pools: By name: workspaces, those of state, then parameters, each in preference order.
         buffers: By name.
@@ -509,6 +545,9 @@ class Plan:
     inputs: tuple[PlannedTensor, ...]
     outputs: tuple[PlannedTensor, ...]
     states: tuple[PlannedTensor, ...] = field(default=(), metadata={"omit_empty": True})
+    stated_entries: tuple[PlannedEntry, ...] = field(
+        default=(), metadata={"key": "entries", "omit_empty": True}
+    )
     symbols: tuple[ir.Symbol, ...]
     pools: Mapping[str, PlannedPool]
     buffers: Mapping[str, PlannedBuffer]
@@ -560,6 +599,47 @@ class Plan:
         return self.io is ir.Io.WORKSPACE
 
     @property
+    def entries(self) -> tuple[PlannedEntry, ...]:
+        """What the application runs, in the order of steps and ticks."""
+        inputs, outputs = (tuple(t.name for t in self.tensors(side)) for side in ir.SIDES)
+        own = PlannedEntry(ONE_ENTRY, inputs, outputs, (0, len(self.steps)), (0, self.num_ticks))
+        return self.stated_entries or (own,)
+
+    def entry_of(self, step: int) -> int:
+        """The number of the entry that a step is of."""
+        found = (n for n, entry in enumerate(self.entries) if entry.steps[0] <= step < entry.steps[1])
+        return next(found, 0)
+
+    @property
+    def ends(self) -> tuple[int, ...]:
+        """What stands for a step's number behind the last step of each entry, no two alike."""
+        return tuple(len(self.steps) + number for number in range(len(self.entries)))
+
+    def alone(self, entry: PlannedEntry) -> "Plan":
+        """The plan as one of its entries sees it: with its inputs, outputs and steps, which keep their numbers.
+
+        Its one entry is that one still. Pools, buffers and states are those of all entries.
+        """
+        if not self.stated_entries:
+            return self
+        first, end = entry.steps
+        return replace(
+            self,
+            inputs=tuple(tensor for tensor in self.inputs if tensor.name in entry.inputs),
+            outputs=tuple(tensor for tensor in self.outputs if tensor.name in entry.outputs),
+            stated_entries=(entry,),
+            steps=self.steps[first:end],
+            loops=tuple(loop for loop in self.loops if first <= loop.steps[0] < end),
+            conditions=tuple(c for c in self.conditions if entry.ticks[0] <= c.tick < entry.ticks[1]),
+            branches=tuple(b for b in self.branches if first <= b.then[0] and b.otherwise[1] <= end),
+        )
+
+    @property
+    def form(self) -> EntryForm:
+        """How its entries are run."""
+        return EntryForm.RUN if self.image is None else EntryForm.ROWS
+
+    @property
     def image(self) -> PlannedTensor | None:
         """The input that comes row by row, if one does."""
         return next((tensor for tensor in self.inputs if tensor.num_rows), None)
@@ -569,7 +649,21 @@ class Plan:
         """The structures of addresses that a run is given: where rows are handed over, its first function."""
         if self.io_in_workspace:
             return ()
-        return ("inputs", "outputs") if self.image is None else ("outputs",)
+        if self.stated_entries:  # of which some have no inputs, or no outputs
+            return tuple(f"{side.value}s" for side in ir.SIDES if self.tensors(side))
+        return {EntryForm.RUN: ("inputs", "outputs"), EntryForm.ROWS: ("outputs",)}[self.form]
+
+    @property
+    def run_arguments(self) -> tuple[str, ...]:
+        """The names of the arguments of a run; where rows are handed over, of the functions that stand for it."""
+        devices = ("devices",) if self.devices else ()
+        return ("context", *self.structures_of_run, *(symbol.name for symbol in self.symbols), *devices)
+
+    @property
+    def begin_arguments(self) -> tuple[str, ...]:
+        """Those of the function that begins a run: by rows, that has nothing to do with devices yet."""
+        takes_devices = self.form is EntryForm.RUN
+        return tuple(name for name in self.run_arguments if takes_devices or name != "devices")
 
     def pools_of(self, role: Role) -> tuple[PlannedPool, ...]:
         """The pools of one role, in preference order."""
@@ -784,7 +878,7 @@ class Plan:
     def num_ticks(self) -> int:
         """The end of the clock."""
         ends = (*(step.ticks[1] for step in self.steps), *(found.tick + 1 for found in self.conditions))
-        return max(ends, default=0)
+        return max((1, *ends, *(entry.ticks[1] for entry in self.stated_entries)))
 
 
 def _loop_text(loop: Loop) -> str:

@@ -7,11 +7,12 @@ with it. Where one pool remains, the scope says so. Inputs and outputs that the 
 choose from: the application may have them in the memories that every device reaches that touches them.
 """
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from bytewright import ir
 from bytewright.diagnostics import Collector
-from bytewright.ir.analyses.clock import read_clock
+from bytewright.ir.analyses.clock import LiveBuffer, buffers_by_entry
 from bytewright.ir.analyses.touch import Touch, Touches, constant_touches, holders, reasons_beside
 from bytewright.ir.definitions import Definition, redefined, redefined_constants
 from bytewright.scopes.candidates import Wanted, candidate_pools, check_memory_of_caller
@@ -28,7 +29,8 @@ def attach_candidates(module: ir.Module, target: Target) -> ir.Module:
             and outputs that the application can have nowhere that all devices reach who touch them.
     """
     collector = Collector()
-    allocated = [_of_entry(entry, module, target, collector) for entry in module.entries]
+    clocks = zip(module.entries, buffers_by_entry(module, target), strict=True)
+    allocated = [_of_entry(entry, buffers, module, target, collector) for entry, buffers in clocks]
     touches, device = constant_touches(module, target), module.entries[0].device
     owner = (Touch(device, f"the program has its bytes, which runs on device '{device}'"),)
     constants: dict[str, ir.Storage] = {}
@@ -45,13 +47,17 @@ def attach_candidates(module: ir.Module, target: Target) -> ir.Module:
 
 
 def _of_entry(
-    entry: ir.PrimFunc, module: ir.Module, target: Target, collector: Collector
+    entry: ir.PrimFunc,
+    buffers: Iterable[LiveBuffer],
+    module: ir.Module,
+    target: Target,
+    collector: Collector,
 ) -> dict[str, ir.Storage]:
     """What is decided of the entry's allocations, by name, with their candidates."""
     found: dict[str, ir.Storage] = {}
     given = {parameter.buffer.name: parameter for parameter in entry.buffer_parameters}
     held = holders(entry, module)
-    for live in read_clock(module, target, entry).buffers:
+    for live in buffers:
         name = live.buffer.name
         with collector.catch():
             if live.allocation is None:

@@ -20,16 +20,16 @@ from bytewright.target.model import Device, Pool, Target
 
 
 def fetch_constants(module: ir.Module, target: Target) -> ir.Module:
-    """Returns the module whose entry has copied what kernels read and their devices do not reach."""
+    """Returns the module whose entries have copied what kernels read and their devices do not reach."""
     fetching = _Fetching(module, target, touch_table(module, target))
-    entry = fetching.entry()
-    return replace(module, entries=(entry,), kernels=(*module.kernels, *fetching.kernels.values()))
+    entries = tuple(map(fetching.entry, module.entries))
+    return replace(module, entries=entries, kernels=(*module.kernels, *fetching.kernels.values()))
 
 
 def lacks_constants(module: ir.Module, target: Target) -> bool:
     """Whether there is anything to do."""
     fetching = _Fetching(module, target, touch_table(module, target))
-    return any(fetching.makers_of(call) for call in calls(module.main))
+    return any(fetching.makers_of(call) for entry in module.entries for call in calls(entry))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +58,14 @@ class _Fetching:
         module = self.module
         self.constants = {constant.buffer: constant for constant in module.constant_buffers}
         self.known = {kernel.name: kernel for kernel in module.kernels}
-        self.names = {*self.known, *names_in(module.main), *(c.buffer.name for c in module.constant_buffers)}
+        of_entries = (name for entry in module.entries for name in names_in(entry))
+        self.names = {*self.known, *of_entries, *(c.buffer.name for c in module.constant_buffers)}
 
-    def entry(self) -> ir.PrimFunc:
-        """The entry, with copies before what needs them first."""
-        main = self.module.main
+    def entry(self, entry: ir.PrimFunc) -> ir.PrimFunc:
+        """An entry, with copies before what needs them first; each makes its own."""
+        self.copies = {}
         statements: list[ir.Statement] = []
-        for statement in main.body.statements:
+        for statement in entry.body.statements:
             before: list[ir.Statement] = []
 
             def passed(inner: ir.Statement, before: list[ir.Statement] = before) -> tuple[ir.Statement, ...]:
@@ -72,7 +73,7 @@ class _Fetching:
 
             changed = rewrite_statement(statement, Rewriting(statement=passed))
             statements += [*before, *changed]
-        return replace(main, body=ir.Seq(tuple(statements)))
+        return replace(entry, body=ir.Seq(tuple(statements)))
 
     def passed(self, call: ir.Call, before: list[ir.Statement]) -> ir.Call:
         """The call, given copies; those that are new are allocated and made in the statements before."""
@@ -113,7 +114,7 @@ class _Fetching:
     def makers_of(self, call: ir.Call) -> dict[int, _Fetched]:
         """The arguments of a call that its device lacks, by their places, and who copies each."""
         kernel = self.known.get(call.callee)
-        if kernel is None or kernel.device == self.module.main.device:
+        if kernel is None or kernel.device == self.module.entry_device:
             return {}
         found: dict[int, _Fetched] = {}
         for index, (parameter, region) in enumerate(zip(kernel.parameters, call.arguments, strict=True)):
@@ -134,7 +135,7 @@ class _Fetching:
 
     def _pools_of(self, constant: ir.ConstantBuffer) -> list[Pool]:
         """Where the program may have a constant."""
-        reached = self.target.device(self.module.main.device)
+        reached = self.target.device(self.module.entry_device)
         return [
             pool
             for pool in self.target.parameter_pools

@@ -117,12 +117,16 @@ _TRAFFIC: Remembered[tuple[tuple[ir.PrimFunc, ...], TrafficByName]] = Remembered
 
 def _traffic(module: ir.Module) -> TrafficByName:
     """Found out once for both problems; a copy, which the caller may add to."""
-    known = _TRAFFIC.get(module.main)
-    if known is None or known[0] is not module.kernels:
-        found = entry_traffic(module.main, {kernel.name: kernel for kernel in module.kernels})
-        known = (module.kernels, found)
-        _TRAFFIC.put(module.main, known)
-    return dict(known[1])
+    total: TrafficByName = {}
+    for entry in module.entries:
+        known = _TRAFFIC.get(entry)
+        if known is None or known[0] is not module.kernels:
+            found = entry_traffic(entry, {kernel.name: kernel for kernel in module.kernels})
+            known = (module.kernels, found)
+            _TRAFFIC.put(entry, known)
+        for name, traffic in known[1].items():
+            total[name] = total.get(name, Traffic()) + traffic
+    return total
 
 
 def _priced(pools: tuple[str, ...], traffic: Traffic, target: Target) -> tuple[plan.Candidate, ...]:

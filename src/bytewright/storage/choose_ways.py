@@ -59,7 +59,7 @@ def choose_ways(
     }
     copies: dict[str, dict[ir.PrimFunc, str]] = {}
     called: dict[int, str] = {}
-    for number, call in enumerate(calls(module.main)):
+    for number, call in enumerate(call for entry in module.entries for call in calls(entry)):
         if Direction.UP in ways.get(number, (Direction.UP,)):
             continue
         kernel = kernels[call.callee]
@@ -70,7 +70,7 @@ def choose_ways(
         if down not in of_kernel:
             of_kernel[down] = unique_name(f"{kernel.name}_down", names)
         called[number] = of_kernel[down]
-    entry = _with_callees(module.main, called)
+    entries = _with_callees(module.entries, called)
     functions = [
         function
         for kernel in module.kernels
@@ -79,13 +79,13 @@ def choose_ways(
             *(replace(down, name=name) for down, name in copies.get(kernel.name, {}).items()),
         )
     ]
-    still_called = {call.callee for function in (*functions, entry) for call in calls(function)}
+    still_called = {call.callee for function in (*functions, *entries) for call in calls(function)}
     kept = tuple(f for f in functions if f.name in still_called or f.name not in copies)
-    return replace(module, kernels=kept, entries=(entry,))
+    return replace(module, kernels=kept, entries=entries)
 
 
-def _with_callees(entry: ir.PrimFunc, called: Mapping[int, str]) -> ir.PrimFunc:
-    """The entry with some of its calls, which are numbered as steps are, going elsewhere."""
+def _with_callees(entries: Iterable[ir.PrimFunc], called: Mapping[int, str]) -> tuple[ir.PrimFunc, ...]:
+    """The entries with some of their calls, which are numbered as steps are, going elsewhere."""
     number = -1
 
     def change(sequence: ir.Seq) -> ir.Seq:
@@ -98,4 +98,4 @@ def _with_callees(entry: ir.PrimFunc, called: Mapping[int, str]) -> ir.PrimFunc:
         number += 1
         return replace(statement, callee=called.get(number, statement.callee))
 
-    return replace(entry, body=change(entry.body))
+    return tuple(replace(entry, body=change(entry.body)) for entry in entries)

@@ -27,9 +27,7 @@ def initial_constants(module: ir.Module) -> frozenset[str]:
 
 
 def _wanted(module: ir.Module) -> Iterator[ir.ConstantBuffer]:
-    for entry in module.entries:
-        buffers = ir.border_buffers(entry, ir.Border.STATE)
-        for buffer, port in zip(buffers, module.state, strict=True):
-            if port.initial is not None and len({*port.initial.content}) > 1:
-                own = replace(buffer, name=initial_name(buffer.name))
-                yield ir.ConstantBuffer(own, port.initial, ir.Storage(ir.GLOBAL))
+    for buffer, port in zip(ir.state_buffers(module), module.state, strict=True):
+        if port.initial is not None and len({*port.initial.content}) > 1:
+            own = replace(buffer, name=initial_name(buffer.name))
+            yield ir.ConstantBuffer(own, port.initial, ir.Storage(ir.GLOBAL))

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 
 from bytewright import ir
 from bytewright.base.c_names import unique_name
+from bytewright.diagnostics import compile_error
 from bytewright.ir.definitions import redefined
 from bytewright.ir.walk import names_in
 from bytewright.storage.share_requests import requests_by_call, share_requests
@@ -71,8 +72,21 @@ class _Arena:
 
 
 def make_arenas(module: ir.Module, target: Target) -> ir.Module:
-    """Returns the module whose entry has arenas, and an arena for each request."""
+    """Returns the module whose entry has arenas, and an arena for each request.
+
+    Raises:
+        CompileError: BW204, several entries would have arenas.
+    """
     shared = share_requests(module, target)
+    requests = [call for entry in shared.entries for call in requests_by_call(entry, shared)]
+    if requests and len(shared.entries) > 1:
+        count = len(shared.entries)
+        message = (
+            f"module '{module.name}' has {count} entries, and a kernel of it requests memory at run time"
+        )
+        raise compile_error(
+            "BW204", message, help="--no-use-backend-alloc-workspace, and scratch of constant sizes"
+        )
     return replace(shared, entries=tuple(_with_arenas(entry, shared, target) for entry in shared.entries))
 
 

@@ -10,10 +10,11 @@ Each buffer is aligned, too, as all devices ask that touch it, the one of the ap
 `attach_candidates`, and before arenas are made of what has lines.
 """
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from bytewright import ir
-from bytewright.ir.analyses.clock import LiveBuffer, read_clock
+from bytewright.ir.analyses.clock import LiveBuffer, buffers_by_entry
 from bytewright.ir.analyses.lines import line_bytes, line_reason
 from bytewright.ir.analyses.touch import alignment_reason, touch_alignment
 from bytewright.ir.definitions import redefined
@@ -25,14 +26,15 @@ def own_lines(module: ir.Module, target: Target) -> ir.Module:
     """Returns the module whose entries' buffers say which cache lines they have to themselves, and why."""
     if all(device.cache_line_bytes == 0 and device.touch_alignment == 1 for device in target.devices):
         return module
-    entries = tuple(_with_lines(entry, module, target) for entry in module.entries)
+    clocks = zip(module.entries, buffers_by_entry(module, target), strict=True)
+    entries = tuple(_with_lines(entry, buffers, target) for entry, buffers in clocks)
     return replace(module, entries=entries)
 
 
-def _with_lines(entry: ir.PrimFunc, module: ir.Module, target: Target) -> ir.PrimFunc:
+def _with_lines(entry: ir.PrimFunc, buffers: Iterable[LiveBuffer], target: Target) -> ir.PrimFunc:
     changed: dict[ir.Buffer, ir.Buffer] = {}
     storages: dict[str, ir.Storage] = {}
-    for live in read_clock(module, target, entry).buffers:
+    for live in buffers:
         reasons: list[str] = []
         memories = _memories(live, entry, target)
         buffer, line = live.buffer, line_bytes(memories, live.touches, target)

@@ -21,7 +21,7 @@ def with_state_pool(module: ir.Module, target: Target) -> Target:
     Raises:
         CompileError: BW301, no memory of a workspace has room for it.
     """
-    buffers = ir.border_buffers(module.main, ir.Border.STATE)
+    buffers = ir.state_buffers(module)
     if not buffers or target.pools_of(Role.STATE):
         return target
     alignment = max(DEFAULT_ALIGNMENT, *(buffer.alignment for buffer in buffers))

@@ -6,7 +6,7 @@ two types. Sizes are bytes; a size of `None` means that there is no limit, which
 declared `"unlimited"` (the host's) can have.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum, StrEnum
 from typing import Final, TypeVar
 
@@ -484,25 +484,3 @@ class Target:
     def external_stack_bytes(self, symbol: str) -> int | None:
         """The stack that an external symbol needs; `None` if the target does not declare it."""
         return next((entry.size_bytes for entry in self.external_stacks if entry.symbol == symbol), None)
-
-
-def with_io_pools(target: Target) -> Target:
-    """The target whose pools for inputs and outputs are workspace pools that hold nothing else, behind the others.
-
-    So they are for a model whose inputs and outputs are planned; where the application brings those, nobody uses them.
-    """
-    lent = tuple(replace(pool, role=Role.WORKSPACE, is_for_io=True) for pool in target.pools_of(Role.IO))
-    if not lent:
-        return target
-    others = tuple(pool for pool in target.pools if pool.role not in (Role.WORKSPACE, Role.IO))
-    return replace(target, pools=(*target.workspace_pools, *lent, *others))
-
-
-def without_limits(target: Target) -> Target:
-    """The target whose pools and stacks have no limits but those of the devices."""
-    devices = tuple(
-        replace(d, contexts=tuple(replace(c, max_stack_size_bytes=None) for c in d.contexts))
-        for d in target.devices
-    )
-    pools = tuple(replace(pool, size_bytes=None, takes_remainder=False) for pool in target.pools)
-    return replace(target, devices=devices, pools=pools)

@@ -20,7 +20,7 @@ import numpy as np
 from bytewright.base.input_file import read_input
 from bytewright.diagnostics import CompileError, compile_error
 from bytewright.execute.by_name import in_order
-from bytewright.execute.tensors import Array, array_from_npy
+from bytewright.execute.tensors import Array, array_from_npy, check_num_inputs
 from bytewright.ops.arithmetic.tables import quantize_float
 from bytewright.record.plan import Plan, PlannedTensor
 
@@ -106,13 +106,7 @@ def samples_of(
     Raises:
         CompileError: BW205: shapes, types, or numbers of samples or labels do not match.
     """
-    if len(arrays) != len(plan.inputs):
-        names = ", ".join(f"'{tensor.name}'" for tensor in plan.inputs)
-        raise compile_error(
-            "BW205",
-            f"model '{plan.model}' has {len(plan.inputs)} inputs, {len(arrays)} were given",
-            notes=(f"in this order: {names}",),
-        )
+    check_num_inputs(plan, len(arrays))
     cut: list[Array] = []
     remarks: list[str] = []
     for tensor, array in zip(plan.inputs, arrays, strict=True):

@@ -116,7 +116,7 @@ def test_many_mistakes_are_counted(tmp_path: Path):
             "the port's name 'x.1' is not a C identifier, such as 'x_1'",
         ),
         ("module small\n", "module small\nstate %s : tensor<8xi8>\n", "has 1 states, and allocates 0"),
-        ("entry main(", "entry other() on cpu {}\nentry main(", "one entry, not 2"),
+        ("entry main(", "entry main() on cpu {}\nentry main(", "function 'main' exists 2 times"),
         ("on cpu {\n  allocate doubled", "on gpu {\n  allocate doubled", "has no device 'gpu'"),
         (
             "allocate work : buffer<8xi32>",
@@ -250,8 +250,8 @@ def test_what_holds_no_constants_is_refused(content: bytes, reason: str):
 
 
 def test_a_second_entry_is_refused_at_its_own_place(tmp_path: Path):
-    text = SMALL.rstrip() + "\n  entry other() on cpu {}\n"
+    text = SMALL.rstrip() + '\n  entry other() on cpu { allocate s : buffer<4xi8> {io="state"} }\n'
     (found,) = refused_text(tmp_path, text)
     line = next(number for number, line in enumerate(text.split("\n"), 1) if "entry other" in line)
     assert (found.code, found.where) == ("BW113", f"small.bw:{line}:9")
-    assert "one entry, not 2" in found.message
+    assert "has 0 states, and allocates 1" in found.message

@@ -14,7 +14,8 @@ from bytewright.ir.graph import Array
 from bytewright.ir.module import Module
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.data import Pad, Reshape, Transpose
-from bytewright.ops.elementwise import Clamp, Table
+from bytewright.ops.elementwise import Clamp
+from bytewright.ops.quantization import Table
 from support.evaluation import evaluate_function
 from support.reference import LiteRt, run_tflm
 from tflite_writer import OPTIONAL, ModelBuilder

@@ -47,7 +47,9 @@ def _state(folder: Path) -> Path:
 def _workspace(folder: Path) -> Path:
     (folder / "two.tflite").write_bytes(two_by_two())
     options = Options(io=Io.WORKSPACE)
-    write_bundle(compile_model(folder / "two.tflite", load_target("mps3-an547"), options).files, folder / "two")
+    write_bundle(
+        compile_model(folder / "two.tflite", load_target("mps3-an547"), options).files, folder / "two"
+    )
     return folder / "two"
 
 
@@ -82,7 +84,12 @@ def cases(folder: Path, seed: int) -> list[Forgery]:
     """Changes of every text of a bundle but those of kernels."""
     plan = json.loads((folder / "plan.json").read_text())
     pool = next(pool["name"] for pool in plan["pools"])
-    inserted = (f"return {plan['model'].upper()}_OK;", f"context->{pool} += 4;", "memset(context, 0, 4u);", ";")
+    inserted = (
+        f"return {plan['model'].upper()}_OK;",
+        f"context->{pool} += 4;",
+        "memset(context, 0, 4u);",
+        ";",
+    )
     found: list[Forgery] = []
     for path in plan["files"]:
         is_of_kernels = path.endswith("_kernels.c")
@@ -120,7 +127,14 @@ def test_each_change_of_what_the_plan_decides_is_noticed(kind: str, tmp_path: Pa
         ("(int32_t *)(void *)(kept + ACC_AT", "(int32_t *)(void *)(kept - ACC_AT"),
         ("    ACC_STEP(1, kept);\n", ""),
     ],
-    ids=["moved memory", "returned early", "did not say so", "runs before a reset", "below the pool", "no macro"],
+    ids=[
+        "moved memory",
+        "returned early",
+        "did not say so",
+        "runs before a reset",
+        "below the pool",
+        "no macro",
+    ],
 )
 def test_a_forged_state_is_noticed(old: str, new: str, tmp_path: Path) -> None:
     folder = _state(tmp_path)
@@ -129,7 +143,9 @@ def test_a_forged_state_is_noticed(old: str, new: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("code", KernelCode)
-@pytest.mark.parametrize("put", ['__asm volatile("nop");', "(void)__builtin_clz(1);", "(void)vaddq_s32(1, 2);"])
+@pytest.mark.parametrize(
+    "put", ['__asm volatile("nop");', "(void)__builtin_clz(1);", "(void)vaddq_s32(1, 2);"]
+)
 def test_kernels_have_the_words_that_were_asked_for(code: KernelCode, put: str, tmp_path: Path) -> None:
     options = Options(kernel_code=code)
     write_bundle(compile_model(DIGITS, load_target("mps3-an547"), options).files, tmp_path / "digits")

@@ -68,11 +68,15 @@ REFUSED: dict[str, tuple[str, str, str]] = {
     ),
     "alignment": (text_of(TENSOR.replace("16", "3") + THROUGH), "BW113", "alignment 3, not a power of two"),
     "twice": (text_of(TENSOR.replace(" t ", " x ") + CALL), "BW113", "'x' is defined twice in 'main'"),
-    "no entry": (text_of().partition("entry")[0], "BW113", "the module has 0 entries; a program has one"),
-    "two entries": (
+    "no entry": (
+        text_of().partition("entry")[0],
+        "BW113",
+        "the module has no entry; a program has one at least",
+    ),
+    "two entries, the ports of one": (
         text_of() + text_of().partition("entry main")[2].join(("entry other", "")),
         "BW113",
-        "the module has 2 entries; a program has one",
+        "the module states 0 inputs, its entry has 1",
     ),
     "entry called": (text_of(inside="call_extern main(&input, &output)"), "BW113", "entry 'main' is called"),
     "recursion": (

@@ -10,8 +10,9 @@ import pytest
 from bytewright.ir.drop_unused import drop_unused
 from bytewright.ir.types import DType
 from bytewright.ops.data import Transpose
-from bytewright.ops.elementwise import Add, Clamp, Mul, Sub, Table, TflDequantize, TflQuantize
+from bytewright.ops.elementwise import Add, Clamp, Mul, Sub
 from bytewright.ops.float_functions import Sigmoid, Tanh, TflHardSwish, TflLeakyRelu
+from bytewright.ops.quantization import Table, TflDequantize, TflQuantize
 from bytewright.ops.rescale import TflRealRescale
 from support.lowering import TARGETS, Draft, assert_same_meaning
 

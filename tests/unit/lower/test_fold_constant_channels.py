@@ -18,9 +18,10 @@ from bytewright.lower.fold_constant_channels import fold_constant_channels
 from bytewright.lower.fold_pad import fold_pad
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d, TransposeConv2d
 from bytewright.ops.data import Concat, Gather, Identity, Pad, Reshape, Slice, Tile, Transpose
-from bytewright.ops.elementwise import Add, Clamp, Mul, Sub, Table, TflDequantize, TflQuantize
+from bytewright.ops.elementwise import Add, Clamp, Mul, Sub
 from bytewright.ops.matmul import TflBatchMatMul
 from bytewright.ops.pooling import MaxPool2d, TflAveragePool2d, TflMean
+from bytewright.ops.quantization import Table, TflDequantize, TflQuantize
 from bytewright.ops.registry import OPERATIONS
 from bytewright.ops.rescale import TflRealRescale
 from bytewright.ops.resize import TflResizeBilinear, TflResizeNearest

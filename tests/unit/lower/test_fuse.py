@@ -14,9 +14,10 @@ from bytewright.ops.control import Call as CallOperation
 from bytewright.ops.control import CondIf, Loop
 from bytewright.ops.convolution import Conv2d
 from bytewright.ops.data import Reshape, Transpose
-from bytewright.ops.elementwise import Add, Clamp, Table
+from bytewright.ops.elementwise import Add, Clamp
 from bytewright.ops.ethos_u import EthosU
 from bytewright.ops.placement import OnDevice
+from bytewright.ops.quantization import Table
 from bytewright.ops.registry import OPERATIONS
 from bytewright.ops.rescale import Rescale
 from bytewright.ops.softmax import TflSoftmax

@@ -17,7 +17,7 @@ from bytewright.options import StreamAxis
 from support.against_reference import differences
 from support.evaluation import evaluate_function
 from support.reference import LiteRt
-from support.streamed_nets import Net, keyword_net, streamed_net, temporal_net
+from support.streamed_nets import Net, StreamedNet, keyword_net, streamed_net, temporal_net
 from support.tiers import THOROUGH
 from tflite_writer import ModelBuilder
 
@@ -142,13 +142,43 @@ def test_branches_that_read_the_same_rows_share_what_is_kept() -> None:
     net.cut(0, rows)
     net.join("ADD", second, net.shape)
     module = streamed(net.builder.build([source], [net.value]), 1)
-    kept = {port.name.partition("/")[0]: port.type.fixed_shape[1] for port in module.state}
+    kept = {port.name: port.type.fixed_shape[1] for port in module.state}
     assert sorted(kept.values()) == [3, 5]  # the input's, for both windows; and the delay of the shorter one
     assert sum(isinstance(node.operation, ShiftIn) for node in module.graph.nodes) == 2
 
 
+@pytest.mark.parametrize("axis", [1, 2])
+@pytest.mark.parametrize("head", ["mean", "average", "pool", "max"])
+def test_a_reduction_keeps_one_number_for_each_channel_of_a_row(head: str, axis: int) -> None:
+    """Of int8: two bytes where it is a sum."""
+    net = StreamedNet(3, axis, is_padded=False, dtype="int8", head=head, width=12, depth=3)
+    content = net.build(30)
+    module = streamed(content, axis)
+    last, running, frames = module.state[-1].type, Stream(module), net.frames(40)
+    assert last.fixed_shape[3 - axis] == 1
+    assert last.dtype.size_bytes == (2 if head in ("mean", "average") else 1)
+    step = frames_of_a_run(module)
+    for run in range(40 // step):
+        own = running.run(net.part(frames, run * step, step))
+        if (run + 1) * step >= 30:
+            wanted = LiteRt(content).run(net.part(frames, (run + 1) * step - 30, 30))
+            np.testing.assert_array_equal(own[0], wanted[0])
+
+
+def test_rows_are_kept_without_what_is_padded_beside_them() -> None:
+    net = Net(5, 1, is_padded=True, dtype="int8")
+    net.shape = (1, 20, 6, 2)
+    source = net.value = net.tensor(net.shape)
+    net.convolution("CONV_2D", 3, channels=2, beside=2)
+    module = streamed(net.builder.build([source], [net.value]), 1)
+    assert [port.type.fixed_shape for port in module.state] == [(1, 3, 6, 2)]
+
+
 def test_a_pad_along_time_leaves_nothing() -> None:
     net = streamed_net(2, is_padded=True)
+    assert any(
+        isinstance(node.operation, Pad) for node in import_content(net.build(32), "net.tflite").graph.nodes
+    )
     module = streamed(net.build(32), net.axis)
     assert not any(isinstance(node.operation, Pad) for node in module.graph.nodes)
 
@@ -254,6 +284,19 @@ def test_a_window_that_is_padded_has_so_many_frames_as_runs_take() -> None:
 
     said = "the window has 11 frames, which are no multiple of the 2 that a run takes, and 0 (PAD) pads its beginning"
     assert said in refused(build, shape=(1, 11, 3, 2))
+
+
+def test_a_run_is_less_work() -> None:
+    """A network that takes the window apart first, as unrolled ones do."""
+
+    def build(net: Net) -> None:
+        net.cut(0, 1)
+        net.convolution("CONV_2D", 1, channels=2)
+
+    assert (
+        "no layer is less work on 1 of 12 frames: each run would take all of the 16 multiply-acc"
+        in refused(build)
+    )
 
 
 def test_a_run_takes_less_than_the_window() -> None:

@@ -34,17 +34,13 @@ from bytewright.ops.elementwise import (
     Minimum,
     Mul,
     Pow,
-    Recentre,
     Select,
     Sub,
-    Table,
-    TflDequantize,
     TflDiv,
     TflFloorDiv,
     TflFloorMod,
     TflIntegerDiv,
     TflPrelu,
-    TflQuantize,
     WrappingAdd,
     WrappingMul,
     WrappingSub,
@@ -88,6 +84,7 @@ from bytewright.ops.pooling import (
     TflMean,
     WrappingReduceSum,
 )
+from bytewright.ops.quantization import Recentre, Table, TflDequantize, TflQuantize
 from bytewright.ops.registry import OPERATIONS
 from bytewright.ops.rescale import Rescale, TflFloatRescale, TflRealRescale
 from bytewright.ops.resize import TflResizeBilinear, TflResizeNearest

@@ -9,7 +9,7 @@ import pytest
 from arithmetic_models import Array, meaning
 
 from bytewright.diagnostics import CompileError
-from bytewright.frontends.tflite.conversion import GraphBuilder
+from bytewright.frontends.tflite.graph_builder import GraphBuilder
 from bytewright.frontends.tflite.importer import import_content
 from bytewright.frontends.tflite.reader import read_model
 from bytewright.ops.arithmetic.numerics import Numerics

@@ -187,17 +187,18 @@ class _Search:
         be planned, and come before `--io caller`, under which it would be whole in memory that nobody looks for here.
         Planned ones go where those of the application may not, and need more bytes.
         """
-        if ir.allocates_border(module.main):  # the text says where they are
+        if any(map(ir.allocates_border, module.entries)):  # the text says where they are
             return ()
         if self.conditions.options.io is ir.Io.WORKSPACE:
-            return (ir.Io.ROWS, ir.Io.CALLER)
+            return (*((ir.Io.ROWS,) if len(module.entries) == 1 else ()), ir.Io.CALLER)
         at_caller = () if self.conditions.options.io is ir.Io.CALLER else (ir.Io.CALLER,)
         is_refused = self.tries.outcome(self.conditions) is None
         return (*at_caller, ir.Io.WORKSPACE) if is_refused else at_caller
 
     def other_rows(self, module: ir.Module) -> tuple[Rows, ...]:
         """Another way to run layers by rows, if it leads to another plan: `auto`, which fits wherever others do."""
-        asked, steps = self.conditions.options.rows, read_rows(module).steps
+        asked = self.conditions.options.rows
+        steps = read_rows(module).steps if len(module.entries) == 1 else {}
         if asked is Rows.AUTO or not any(number + 1 in steps for number in steps):
             return ()
         return (Rows.AUTO,) if self._differ(asked, Rows.AUTO) else ()

@@ -31,6 +31,19 @@ _MENDABLE = ("BW204", "BW209", "BW301", "BW302")
 _PLAN_IO = "--io workspace"  # of a pin to a pool for inputs and outputs
 
 
+def fit(module: ir.Module, conditions: Conditions, attempt: Attempt) -> Trial:
+    """The module stored under the conditions; a refusal looks for no way out.
+
+    Raises:
+        CompileError: It does not fit, or the conditions contradict each other.
+    """
+    _require_room_for_constants(module, conditions.target)
+    trial = attempt(conditions)
+    if not trial.fits:
+        raise CompileError(refusals(trial))
+    return trial
+
+
 def require_fit(module: ir.Module, conditions: Conditions, attempt: Attempt, quick_attempt: Attempt) -> Trial:
     """The module stored under the conditions.
 
@@ -120,7 +133,7 @@ def _no_room(target: Target, module: ir.Module) -> str:
 
 
 def _smaller_model(module: ir.Module) -> str:
-    batch = "batch or " if scalar_symbols(module.main) else ""
+    batch = "batch or " if any(map(scalar_symbols, module.entries)) else ""
     return f"take a smaller {batch}model, or a target with more memory"
 
 

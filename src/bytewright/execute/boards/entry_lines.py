@@ -13,6 +13,7 @@ from bytewright.elf.lines import instructions_of_file
 from bytewright.execute.description import Bundle
 from bytewright.execute.tools import is_clang
 from bytewright.naming.symbols import RUN_ROW
+from bytewright.record.names import by_entry
 from bytewright.record.plan import Plan
 
 PIECES_FILE = "steps.txt"
@@ -54,7 +55,8 @@ def write_pieces(folder: Path, bundle: Bundle) -> None:
 def steps_of_lines(text: str, bundle: Bundle) -> list[int]:
     """For each line of the entry's file, the first one at index 1, the step that it is of, or a `Where`."""
     names, num_steps = bundle.names, len(bundle.plan.steps)
-    own = (names.run, names.steps, names.begin, names.push_rows, names.finish, RUN_ROW)
+    of_entries = (name for _, each in by_entry(bundle.plan, names) for name in (each.run, each.steps))
+    own = (*of_entries, names.begin, names.push_rows, names.finish, RUN_ROW)
     head = re.compile(rf"^\w[^;=]*\b(?:{'|'.join(dict.fromkeys(own))})\(")
     macro = re.compile(rf"^\s+{re.escape(names.step)}\((\d+)\b")
     found, where = [int(Where.WHEREVER_ITS_CALLER_IS)], int(Where.WHEREVER_ITS_CALLER_IS)

@@ -23,6 +23,7 @@ from bytewright.execute.build import (
     BoardTable,
     BuildOptions,
     application_sources,
+    call_of_run,
     include_flags,
     staged,
     write_harness,
@@ -97,7 +98,7 @@ def build_image(
         compile_object(command, source, product, folder=folder, what=what)
     linking = ["-nostartfiles", "-Wl,--gc-sections", "-Wl,--no-warn-rwx-segments", "-T", "board.ld"]
     defines = [
-        f"-DHARNESS_RUN={bundle.names.run if bundle.plan.image is None else 'harness_push_all'}",
+        f"-DHARNESS_RUN={call_of_run(bundle.plan, bundle.names)}",
         f"-DHARNESS_NUM_REGIONS={board.num_protected_regions}",
     ]
     startup = ["startup.S"] if second is None else ["startup.S", "second_core.S"]

@@ -22,7 +22,11 @@ from bytewright.target.model import Memory
 
 @dataclass(frozen=True, slots=True)
 class LinkerRegion:
-    """An entry of the linker script's MEMORY command."""
+    """An entry of the linker script's MEMORY command.
+
+    Attributes:
+        base: An address of the board.
+    """
 
     name: str
     base: int

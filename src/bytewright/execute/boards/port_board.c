@@ -48,7 +48,7 @@ struct harness_stack harness_stack = {
 #define DECLARE_INPUT(index, member, size_bytes) \
     static unsigned char harness_input_##index[HARNESS_WHOLE_LINES(size_bytes)] __attribute__((aligned(HARNESS_IO_ALIGNMENT), used));
 HARNESS_INPUTS(DECLARE_INPUT)
-#if HARNESS_IO_IN_WORKSPACE
+#if HARNESS_IO_IN_WORKSPACE && HARNESS_NUM_ENTRIES == 1
 #define OUTPUT_WRITABLE /* copies, which the run does not know */
 #else
 #define OUTPUT_WRITABLE HARNESS_WRITABLE
@@ -225,27 +225,8 @@ void harness_begin(void)
 /* One run, on a stack that is painted anew. */
 int32_t harness_run_measured(harness_session *session, const int32_t *extents, int64_t *measured)
 {
-#define PASS_EXTENT(index) (uintptr_t)extents[index],
-    enum {
-        NUM_DEVICES = HARNESS_INPUT_ROWS ? 0 : HARNESS_NUM_DEVICES,
-        NUM_ARGUMENTS = HARNESS_NUM_EXTENTS + (HARNESS_IO_IN_WORKSPACE ? 1 : 3) + NUM_DEVICES
-    };
-    const uintptr_t arguments[4 + NUM_ARGUMENTS] = {
-        (uintptr_t)session->context,
-#if !HARNESS_IO_IN_WORKSPACE
-#if HARNESS_INPUT_ROWS
-        (uintptr_t)&session->outputs,
-        (uintptr_t)session->image,
-#else
-        (uintptr_t)&session->inputs,
-        (uintptr_t)&session->outputs,
-#endif
-#endif
-        HARNESS_EXTENTS(PASS_EXTENT)
-#if HARNESS_NUM_DEVICES > 0 && !HARNESS_INPUT_ROWS
-        (uintptr_t)&harness_devices,
-#endif
-    };
+#define ARGUMENT(value) (uintptr_t)(value),
+    const uintptr_t arguments[4 + HARNESS_NUM_ARGUMENTS] = {HARNESS_ARGUMENTS(ARGUMENT)};
     int32_t status;
 
     (void)extents;
@@ -255,7 +236,7 @@ int32_t harness_run_measured(harness_session *session, const int32_t *extents, i
 #if HARNESS_NUM_REGIONS > 0
     program_regions(run_regions, SWITCHED_OFF); /* harness_call switches it on, and harness_unprotect off */
 #endif
-    status = harness_call(arguments, NUM_ARGUMENTS > 4 ? NUM_ARGUMENTS - 4 : 0);
+    status = harness_call(arguments, HARNESS_NUM_ARGUMENTS > 4 ? HARNESS_NUM_ARGUMENTS - 4 : 0);
 #if HARNESS_NUM_REGIONS > 0
     program_regions(set_up_regions, ON_WITH_DEFAULT_MAP_BEHIND);
 #endif

@@ -31,6 +31,7 @@ int32_t harness_set_up(harness_session *session, HARNESS_MODEL(context) *context
     memset(context, 0, sizeof *context);
     session->context = context;
     session->keeps_state = 0;
+    session->entry = -1;
 #if HARNESS_NUM_WORKSPACES > 0
     {
         HARNESS_MODEL(workspaces) memories;
@@ -66,6 +67,17 @@ void harness_keep_state(harness_session *session, int32_t keeps_state)
     session->keeps_state = keeps_state;
 }
 
+void harness_choose(harness_session *session, int32_t entry)
+{
+    session->entry = entry;
+}
+
+int32_t harness_reset_state(harness_session *session)
+{
+    (void)session;
+    return RESET(session->context);
+}
+
 void harness_sizes(const int32_t *extents, size_t *input_bytes, size_t *output_bytes)
 {
     (void)extents;
@@ -77,46 +89,52 @@ void harness_sizes(const int32_t *extents, size_t *input_bytes, size_t *output_b
     HARNESS_OUTPUT_SIZES(OUTPUT_BYTES)
 }
 
-#define PASS_EXTENT(index) , extents[index]
+void harness_bind(harness_session *session, void *const *inputs, void *const *outputs)
+{
+    memcpy(session->input_buffers, inputs, HARNESS_NUM_INPUTS * sizeof inputs[0]);
+    memcpy(session->output_buffers, outputs, HARNESS_NUM_OUTPUTS * sizeof outputs[0]);
+#define BIND(tensors, index, member) session->member = session->tensors[index];
+    HARNESS_MEMBERS(BIND)
+}
 
-#if HARNESS_IO_IN_WORKSPACE
-#define BIND_INPUT(index, member, size_bytes) \
-    memcpy(HARNESS_MODEL(input_##member)(session->context), inputs[index], input_bytes[index]);
-#define BIND_OUTPUT(index, member, size_bytes)
-#define COLLECT_OUTPUT(index, member, size_bytes) \
-    memcpy(outputs[index], HARNESS_MODEL(output_##member)(session->context), output_bytes[index]);
-#define PASS_IO
-#else
-#if HARNESS_INPUT_ROWS
-#define BIND_INPUT(index, member, size_bytes) session->image = inputs[index];
-#else
-#define BIND_INPUT(index, member, size_bytes) session->inputs.member = inputs[index];
-#endif
-#define BIND_OUTPUT(index, member, size_bytes) session->outputs.member = outputs[index];
-#define COLLECT_OUTPUT(index, member, size_bytes)
-#define PASS_IO , &session->inputs, &session->outputs
-#endif
+#define COPY_INPUT(own_entry, index, member)                                                         \
+    if (entry == (own_entry)) {                                                                      \
+        memcpy(HARNESS_MODEL(input_##member)(session->context), session->input_buffers[index], input_bytes[index]); \
+    }
+#define COPY_OUTPUT(own_entry, index, member)                                                            \
+    if (entry == (own_entry)) {                                                                          \
+        memcpy(session->output_buffers[index], HARNESS_MODEL(output_##member)(session->context), output_bytes[index]); \
+    }
 
-void harness_bind(harness_session *session, void *const *inputs, void *const *outputs, const int32_t *extents)
+void harness_copy_in(const harness_session *session, int32_t entry, const int32_t *extents)
 {
     size_t input_bytes[HARNESS_NUM_INPUTS + 1];
     size_t output_bytes[HARNESS_NUM_OUTPUTS + 1];
 
     (void)session;
-    (void)inputs;
-    (void)outputs;
+    (void)entry;
     harness_sizes(extents, input_bytes, output_bytes);
-    HARNESS_INPUTS(BIND_INPUT)
-    HARNESS_OUTPUTS(BIND_OUTPUT)
+    HARNESS_PLANNED_INPUTS(COPY_INPUT)
 }
 
+void harness_copy_out(const harness_session *session, int32_t entry, const int32_t *extents)
+{
+    size_t input_bytes[HARNESS_NUM_INPUTS + 1];
+    size_t output_bytes[HARNESS_NUM_OUTPUTS + 1];
+
+    (void)session;
+    (void)entry;
+    harness_sizes(extents, input_bytes, output_bytes);
+    HARNESS_PLANNED_OUTPUTS(COPY_OUTPUT)
+}
+
+#if HARNESS_INPUT_ROWS
 #if HARNESS_NUM_DEVICES > 0
 #define PASS_DEVICES , &harness_devices
 #else
 #define PASS_DEVICES
 #endif
 
-#if HARNESS_INPUT_ROWS
 int32_t harness_push_all(HARNESS_MODEL(context) *context, const HARNESS_MODEL(outputs) *outputs, const void *image)
 {
     const unsigned char *row = image;
@@ -134,39 +152,42 @@ int32_t harness_push_all(HARNESS_MODEL(context) *context, const HARNESS_MODEL(ou
     }
     return status < 0 ? status : HARNESS_MODEL(finish)(context PASS_DEVICES);
 }
+#endif
 
-int32_t harness_run(harness_session *session, const int32_t *extents)
+#if HARNESS_NUM_ENTRIES > 1
+int32_t harness_run_entries(const harness_session *session)
 {
-    (void)extents;
-    return harness_push_all(session->context, &session->outputs, session->image);
-}
-#else
+    int32_t status = 0;
 
-int32_t harness_run(harness_session *session, const int32_t *extents)
-{
-    (void)extents;
-    return HARNESS_MODEL(run)(session->context PASS_IO HARNESS_EXTENTS(PASS_EXTENT) PASS_DEVICES);
+#define RUN_ENTRY(index, call)                                                      \
+    if (status >= 0 && (session->entry < 0 || session->entry == (index))) {         \
+        harness_copy_in(session, (index), NULL);                                    \
+        status = call;                                                              \
+        if (status >= 0) {                                                          \
+            harness_copy_out(session, (index), NULL);                               \
+        }                                                                           \
+    }
+    HARNESS_ENTRIES(RUN_ENTRY)
+    return status;
 }
 #endif
 
-void harness_collect(const harness_session *session, void *const *outputs, const int32_t *extents)
+int32_t harness_run(const harness_session *session, const int32_t *extents)
 {
-    size_t input_bytes[HARNESS_NUM_INPUTS + 1];
-    size_t output_bytes[HARNESS_NUM_OUTPUTS + 1];
-
-    (void)session;
-    (void)outputs;
-    harness_sizes(extents, input_bytes, output_bytes);
-    HARNESS_OUTPUTS(COLLECT_OUTPUT)
+    (void)extents;
+    return HARNESS_CALL;
 }
 
 int32_t harness_repeat(harness_session *session, void *const *inputs, void *const *outputs, const int32_t *extents,
                        size_t num_repetitions, int64_t *measured)
 {
+    harness_bind(session, inputs, outputs);
     for (size_t repetition = 0; repetition < num_repetitions; ++repetition) {
         int32_t status = session->keeps_state ? 0 : RESET(session->context);
 
-        harness_bind(session, inputs, outputs, extents);
+        if (HARNESS_NUM_ENTRIES == 1) { /* several overwrite what the others are given */
+            harness_copy_in(session, 0, extents);
+        }
         if (status >= 0) {
             status = harness_run_measured(session, extents, &measured[repetition]);
         }
@@ -174,6 +195,8 @@ int32_t harness_repeat(harness_session *session, void *const *inputs, void *cons
             return status;
         }
     }
-    harness_collect(session, outputs, extents);
+    if (HARNESS_NUM_ENTRIES == 1) {
+        harness_copy_out(session, 0, extents);
+    }
     return 0;
 }

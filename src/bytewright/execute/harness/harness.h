@@ -3,6 +3,8 @@
  * "harness_model.h" is generated for each bundle and is a table of facts: what the bundle's own names begin with
  * (HARNESS_MODEL(run) is kws_run), which members the model's structs have and how large their buffers are, as lists of
  * the form  #define HARNESS_INPUTS(ENTRY) ENTRY(0, input_1, 490)
+ *
+ * HARNESS_CALL is one run, of all entries of the model or of the one that the session has chosen.
  */
 #ifndef BYTEWRIGHT_HARNESS_H
 #define BYTEWRIGHT_HARNESS_H
@@ -30,14 +32,11 @@
 typedef struct {
     HARNESS_MODEL(context) *context;
     int32_t keeps_state; /* each run goes on from where the last one ended; else all begin alike */
-#if HARNESS_INPUT_ROWS
-    const void *image;
-#elif !HARNESS_IO_IN_WORKSPACE
-    HARNESS_MODEL(inputs) inputs;
-#endif
-#if !HARNESS_IO_IN_WORKSPACE
-    HARNESS_MODEL(outputs) outputs;
-#endif
+    int32_t entry;       /* the one that runs; all in their order if below 0 */
+    void *input_buffers[HARNESS_NUM_INPUTS + 1];
+    void *output_buffers[HARNESS_NUM_OUTPUTS + 1];
+#define HARNESS_STRUCTURE(name) HARNESS_MODEL(name) name;
+    HARNESS_STRUCTURES(HARNESS_STRUCTURE) /* those that the entries are given */
 } harness_session;
 
 /* What Python finds in the library of the host, all else of which is hidden, so that the compiler may inline it. */
@@ -62,13 +61,23 @@ HARNESS_EXPORT int32_t harness_set_up(harness_session *session, HARNESS_MODEL(co
 /* Whether runs go on from where the last one ended. */
 HARNESS_EXPORT void harness_keep_state(harness_session *session, int32_t keeps_state);
 
+/* Chooses the entry of the next runs, by its number; all of them in their order if it is below 0. */
+HARNESS_EXPORT void harness_choose(harness_session *session, int32_t entry);
+
+/* What survives runs is as before the first one. Returns the model's status. */
+HARNESS_EXPORT int32_t harness_reset_state(harness_session *session);
+
 /* The bytes of inputs and outputs in a run with these extents; one element for each tensor. */
 void harness_sizes(const int32_t *extents, size_t *input_bytes, size_t *output_bytes);
 
-/* Before each run: points the model's structs at the buffers, one pointer per tensor; or, where inputs and
- * outputs lie in the workspace, copies the inputs to there, because the last run may have overwritten them.
+/* Before each run: points the model's structs at the buffers, one pointer per tensor. */
+void harness_bind(harness_session *session, void *const *inputs, void *const *outputs);
+
+/* Where inputs and outputs lie in the workspace: copies the inputs of an entry to there, before each run, because the last
+ * one may have overwritten them; and after it the outputs to the buffers.
  */
-void harness_bind(harness_session *session, void *const *inputs, void *const *outputs, const int32_t *extents);
+void harness_copy_in(const harness_session *session, int32_t entry, const int32_t *extents);
+void harness_copy_out(const harness_session *session, int32_t entry, const int32_t *extents);
 
 #if HARNESS_NUM_DEVICES > 0
 /* The drivers of the other devices that the model uses. */
@@ -80,11 +89,13 @@ extern const HARNESS_MODEL(devices) harness_devices;
 int32_t harness_push_all(HARNESS_MODEL(context) *context, const HARNESS_MODEL(outputs) *outputs, const void *image);
 #endif
 
-/* One run of the model, with the extents that it is given. Returns its status. */
-int32_t harness_run(harness_session *session, const int32_t *extents);
+#if HARNESS_NUM_ENTRIES > 1
+/* One run of a model of several entries: of the chosen one, or of all, with what is copied between them. */
+int32_t harness_run_entries(const harness_session *session);
+#endif
 
-/* After the last run: copies outputs that lie in the workspace to the buffers. */
-void harness_collect(const harness_session *session, void *const *outputs, const int32_t *extents);
+/* One run of the model, with the extents that it is given. Returns its status. */
+int32_t harness_run(const harness_session *session, const int32_t *extents);
 
 /* The same, measured as the machine can: nanoseconds, or bytes of stack. */
 int32_t harness_run_measured(harness_session *session, const int32_t *extents, int64_t *measured);

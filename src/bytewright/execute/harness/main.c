@@ -1,8 +1,9 @@
 /* The harness as a program, on whatever machine its port (port.h) knows: any number of inferences.
  *
  * Reads inputs.bin: how many inferences there are, how often each runs, whether each goes on from where the last one
- * ended, and of each the extents and the bytes of the inputs that they make. Writes outputs.bin likewise, measured.bin with a number for each run, and report.txt with a fact
- * on each line: "status -3".
+ * ended, and of each its entry, or a number below 0 for all of them, the extents, and the bytes of the inputs that they
+ * make. Writes outputs.bin likewise, measured.bin with a number for each run, and report.txt with a fact on each line:
+ * "status -3".
  */
 #include <string.h>
 
@@ -48,12 +49,15 @@ static void check(int32_t status)
 /* One inference, which runs as often as is asked. */
 static void infer(harness_session *session, int input_file, int output_file, int measured_file, uint32_t num_repetitions)
 {
+    int32_t entry;
     int32_t extents[HARNESS_NUM_EXTENTS + 1];
     size_t input_bytes[HARNESS_NUM_INPUTS + 1];
     size_t output_bytes[HARNESS_NUM_OUTPUTS + 1];
     void *inputs[HARNESS_NUM_INPUTS + 1];
     void *outputs[HARNESS_NUM_OUTPUTS + 1];
 
+    port_read(input_file, &entry, sizeof entry);
+    harness_choose(session, entry);
     port_read(input_file, extents, HARNESS_NUM_EXTENTS * sizeof extents[0]);
     harness_sizes(extents, input_bytes, output_bytes);
     for (int index = 0; index < HARNESS_NUM_INPUTS; ++index) {

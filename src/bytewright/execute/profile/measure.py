@@ -30,17 +30,7 @@ def profile_bundle(
     seed: int | None = None,
     **how: Unpack[ProfileOptions],
 ) -> Profile:
-    """Says what each step of an inference costs.
-
-    Args:
-        directory: A bundle.
-        inputs: One array for each input of the model, of its shape and type; `None` for random inputs.
-        seed: Seed of random inputs; 0 if not given.
-        how: The rest.
-
-    Raises:
-        CompileError: BW204, BW205, BW207, BW402, BW501 or BW502.
-    """
+    """Says what each step of an inference costs; arguments and errors are those of `run_bundle`."""
     bundle = read_bundle(directory)
     batch = [random_inputs(bundle.plan, seed or 0) if inputs is None else inputs]
     on = how.get("on", "host")

@@ -4,6 +4,8 @@ Between passes a broken rule is a bug of a pass. Here it is the user's mistake, 
 the function, parameter or statement that breaks the rule.
 """
 
+from collections.abc import Iterable
+
 from bytewright import ir
 from bytewright.base.c_names import c_name, is_c_name, model_name
 from bytewright.diagnostics import compile_error
@@ -69,9 +71,6 @@ def _faults_of_module(module: ir.Module) -> list[tuple[object, str]]:
         faults.append(
             (module.entries[0], "a module that is compiled has a graph function or an entry, not both")
         )
-    if len(module.entries) > 1:
-        count = len(module.entries)
-        faults.append((module.entries[1], f"a module that is compiled has one entry, not {count}"))
     if any(function.name == _MAIN for function in module.functions[:-1]):
         last = module.functions[-1]
         text = f"the model begins at the last graph function, '{last.name}', and '{_MAIN}' stands before it"
@@ -83,24 +82,30 @@ def _faults_of_module(module: ir.Module) -> list[tuple[object, str]]:
 
 
 def _faults_of_ports(module: ir.Module) -> list[tuple[object, str]]:
-    """Ports that are stated must be what the entry or the graph has, in its order."""
+    """Ports that are stated must be what the entries or the graph have, in their order."""
     faults: list[tuple[object, str]] = []
-    first, what = (module.main, "entry") if module.entries else (module.graph, "graph")
-    for border in ir.SIDES if module.inputs or module.outputs else ():
-        ports, values = module.ports(border), _border(module, border)
-        if len(values) != len(ports):
-            count = f"the module states {len(ports)} {border.value}s, its {what} has {len(values)}"
-            faults.append((first, count))
-            continue
-        for port, (name, kind) in zip(ports, values, strict=True):
-            if (port.type.shape, port.type.dtype) != (kind.shape, kind.dtype):
-                of_port = f"{border.value} '{port.name}' is {_described(port.type)}"
-                faults.append((port, f"{of_port}, '{name}' of the {what} is {_described(kind)}"))
+    for alone in _alone(module) if module.inputs or module.outputs else ():
+        first, what = (alone.main, "entry") if alone.entries else (alone.graph, "graph")
+        for border in ir.SIDES:
+            ports, values = alone.ports(border), _border(alone, border)
+            if len(values) != len(ports):
+                count = f"the module states {len(ports)} {border.value}s, its {what} has {len(values)}"
+                faults.append((first, count))
+                continue
+            for port, (name, kind) in zip(ports, values, strict=True):
+                if (port.type.shape, port.type.dtype) != (kind.shape, kind.dtype):
+                    of_port = f"{border.value} '{port.name}' is {_described(port.type)}"
+                    faults.append((port, f"{of_port}, '{name}' of the {what} is {_described(kind)}"))
     for port in (*module.inputs, *module.outputs, *module.state):
         if not is_c_name(port.name):
             meant = c_name(port.name, "port")
             faults.append((port, f"the port's name '{port.name}' is not a C identifier, such as '{meant}'"))
     return faults
+
+
+def _alone(module: ir.Module) -> Iterable[ir.Module]:
+    """The module once for each entry; a graph once."""
+    return ir.entries_alone(module) if module.entries else (module,)
 
 
 def _border(module: ir.Module, border: ir.Border) -> list[tuple[str, ir.TensorType | ir.Buffer]]:

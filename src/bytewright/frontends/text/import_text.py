@@ -132,8 +132,9 @@ def _with_ports(module: ir.Module) -> ir.Module:
     if module.inputs or module.outputs:
         return module
     if module.entries:
-        inputs, outputs, state = (_ports_of_entry(module.main, border) for border in ir.Border)
-        return replace(module, inputs=inputs, outputs=outputs, state=module.state or state)
+        inputs, outputs = (_ports_of_entries(module.entries, side) for side in ir.SIDES)
+        state = module.state or _ports_of_entries(module.entries[:1], ir.Border.STATE)
+        return replace(module, inputs=inputs, outputs=outputs, state=state)
     graph, num_states = module.graph, len(module.state)
     values = {value.name: value for node in graph.nodes for value in node.outputs}
     values.update((value.name, value) for value in graph.parameters)
@@ -155,8 +156,10 @@ def _ports_of_values(values: Iterable[ir.Value]) -> tuple[ir.Port, ...]:
     )
 
 
-def _ports_of_entry(entry: ir.PrimFunc, border: ir.Border) -> tuple[ir.Port, ...]:
+def _ports_of_entries(entries: Iterable[ir.PrimFunc], border: ir.Border) -> tuple[ir.Port, ...]:
+    """The ports of entries, of each in its order; those of several may be called alike."""
+    buffers = [buffer for entry in entries for buffer in ir.border_buffers(entry, border)]
     return tuple(
         ir.Port(c_name(buffer.name, f"{border.value}_{index}"), ir.TensorType(buffer.shape, buffer.dtype))
-        for index, buffer in enumerate(ir.border_buffers(entry, border))
+        for index, buffer in enumerate(buffers)
     )

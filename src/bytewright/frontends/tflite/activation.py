@@ -19,7 +19,8 @@ from bytewright.frontends.tflite.activation16 import (
     relu16,
     softmax16,
 )
-from bytewright.frontends.tflite.conversion import Conversion, Operand
+from bytewright.frontends.tflite.conversion import Conversion
+from bytewright.frontends.tflite.graph_builder import Operand
 from bytewright.ops.arithmetic import interpolation, tables
 from bytewright.ops.arithmetic.multiplier import ACTIVATIONS
 from bytewright.ops.arithmetic.softmax import (
@@ -29,8 +30,9 @@ from bytewright.ops.arithmetic.softmax import (
     softmax_output_is_valid,
 )
 from bytewright.ops.arithmetic.tables import Int8Function, int8_table
-from bytewright.ops.elementwise import Clamp, Table
+from bytewright.ops.elementwise import Clamp
 from bytewright.ops.float_functions import TflGelu, TflLeakyRelu
+from bytewright.ops.quantization import Table
 from bytewright.ops.softmax import TflLogSoftmax, TflSoftmax
 
 _WIDE = (ir.DType.I32, ir.DType.I64)

@@ -9,7 +9,8 @@ import numpy as np
 
 from bytewright import ir
 from bytewright.frontends.tflite.accumulator import checked_multiplier, clamp_activation, rescale
-from bytewright.frontends.tflite.conversion import Conversion, Operand
+from bytewright.frontends.tflite.conversion import Conversion
+from bytewright.frontends.tflite.graph_builder import Operand
 from bytewright.ops.arithmetic.interpolation import (
     prepare_sigmoid,
     prepare_softmax16,

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytewright import ir
-from bytewright.frontends.tflite.conversion import Conversion, Operand
+from bytewright.frontends.tflite.conversion import Conversion
+from bytewright.frontends.tflite.graph_builder import Operand
 from bytewright.ops.arithmetic.numerics import Numerics
 
 # Whose kernels take an int64 bias alone under int16 activations.

@@ -1,6 +1,7 @@
 """CAST: between element types, of raw values."""
 
-from bytewright.frontends.tflite.conversion import DTYPES, Conversion
+from bytewright.frontends.tflite.conversion import Conversion
+from bytewright.frontends.tflite.graph_builder import DTYPES
 from bytewright.frontends.tflite.shape_arithmetic import cast_known
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.cast import CASTS, TflCast

@@ -1,8 +1,9 @@
 """WHILE and IF: subgraphs become functions of the graph, which a loop or a conditional runs.
 
 A loop of the graph takes a known number of turns. How many a WHILE takes is found by running its condition, and what
-that depends on, at import: exporters count time from a constant to a constant. Operands that are constant, and
-that a loop hands on as they are, are constants in the subgraphs.
+that depends on, at import: exporters count time from a constant to a constant. Where the run alone knows it, the user
+says how many there are at most, and turns for which the condition does not hold do nothing. Operands that are constant,
+and that a loop hands on as they are, are constants in the subgraphs.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,10 +13,14 @@ from bytewright import ir
 from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.model import ModelRecord
 from bytewright.frontends.tflite.needed import needed_nodes
-from bytewright.ops.control import CondIf, Loop
+from bytewright.ops.control import Call, CondIf, Loop
 
 _MOST_TURNS = 1 << 16
 _ADVICE = "write recurrent layers with unroll=True, or the loop with a number of turns that is a constant"
+
+
+class _OpenError(Exception):
+    """The number of turns is not known; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +61,17 @@ def convert_while(at: Conversion) -> None:
     changed = tuple(position for position in range(count) if position not in constant)
     for position in changed:
         _require_same_type(at, turn, given, position)
-    turns = _num_turns(at, test, turn, given)
+    most = at.graph.bounds.of_loop(at.prefix, at.operator.kind)
     name = f"{at.prefix}_body"
-    at.graph.functions.append(turn.function(name, changed))
+    try:
+        turns = _num_turns(at, test, turn, given)
+        at.graph.functions.append(turn.function(name, changed))
+    except _OpenError as error:
+        if most is None:
+            at.fail(
+                str(error), help=f"--bound {at.prefix}=N, N being the most turns that it takes; or {_ADVICE}"
+            )
+        name, turns = _bounded(at, test, turn, changed), most
     types = {position: at.type_of(turn.results[position]) for position in changed}
     outputs = at.emit_control(Loop(name, turns), [given[position] for position in changed], types)
     for position in range(count):
@@ -141,21 +154,55 @@ def _require_same_type(at: Conversion, turn: _Callee, given: Sequence[str], posi
     )
 
 
+def _bounded(at: Conversion, test: _Callee, turn: _Callee, changed: Sequence[int]) -> str:
+    """A turn of a loop that the run ends: it does nothing once the condition no longer holds. Returns its function.
+
+    What does not change keeps the condition as it is, so that all later turns do nothing either.
+    """
+    prefix, where = at.prefix, at.where()
+    kinds = [value.type for value in turn.parameters]
+    moving = [n for n, value in enumerate(turn.parameters) if turn.results[changed[n]] != value.name]
+    given, kept = (
+        tuple(ir.Value(f"{prefix}_{role}_operand_{n}", kind) for n, kind in enumerate(kinds))
+        for role in ("turn", "stay")
+    )
+    names = tuple(value.name for value in given)
+    holds = ir.Value(f"{prefix}_holds", at.type_of(test.results[0]))
+    results = {n: ir.Value(f"{prefix}_turn_result_{n}", kinds[n]) for n in moving}
+    arms = (f"{prefix}_body", f"{prefix}_stay")
+    at.graph.functions += [
+        test.function(f"{prefix}_condition", (0,)),
+        turn.function(arms[0], [changed[n] for n in moving]),
+        ir.Function(arms[1], kept, (), tuple(kept[n].name for n in moving)),
+        ir.Function(
+            f"{prefix}_turn",
+            given,
+            (
+                ir.Node(Call(f"{prefix}_condition"), names, (holds,), where),
+                ir.Node(CondIf(*arms), (holds.name, *names), tuple(results.values()), where),
+            ),
+            tuple(results[n].name if n in results else name for n, name in enumerate(names)),
+        ),
+    ]
+    return f"{prefix}_turn"
+
+
 def _num_turns(at: Conversion, test: _Callee, turn: _Callee, given: Sequence[str]) -> int:
-    """How often the condition holds, where what it depends on is known."""
+    """How often the condition holds, where what it depends on is known.
+
+    Raises:
+        _OpenError: It is not, or there is no end.
+    """
     taken = _taken(test, turn)
     unknown = [position for position in taken if at.data_of(given[position]) is None]
     if unknown:
-        at.fail(
-            f"the number of turns depends on operand {unknown[0]}, which is not constant",
-            help=_ADVICE,
-        )
+        raise _OpenError(f"the number of turns depends on operand {unknown[0]}, which is not constant")
     values = {position: data.array for position in taken if (data := at.data_of(given[position])) is not None}
     turns = 0
     while _computed(at, test, values, (0,))[0].all():
         turns += 1
         if turns > _MOST_TURNS:
-            at.fail(f"its condition holds for more than {_MOST_TURNS} turns", help=_ADVICE)
+            raise _OpenError(f"its condition holds for more than {_MOST_TURNS} turns")
         values = _computed(at, turn, values, tuple(taken))
     return turns
 
@@ -198,7 +245,7 @@ def _computed(
 
     for node in nodes:
         if isinstance(node.operation, ir.ControlOperation):
-            at.fail("the number of turns depends on a loop or branch", help=_ADVICE)
+            raise _OpenError("the number of turns depends on a loop or branch")
         computed = node.operation.evaluate(tuple(map(array, node.inputs)))
         arrays |= {value.name: result for value, result in zip(node.outputs, computed, strict=True)}
     return dict(zip(wanted, map(array, results), strict=True))

@@ -24,7 +24,8 @@ from bytewright.frontends.tflite.accumulator import (
     rescale_accumulator,
 )
 from bytewright.frontends.tflite.bias import layer_bias
-from bytewright.frontends.tflite.conversion import Conversion, Operand
+from bytewright.frontends.tflite.conversion import Conversion
+from bytewright.frontends.tflite.graph_builder import Operand
 from bytewright.frontends.tflite.hybrid import (
     FormOf,
     HybridLayer,
@@ -121,7 +122,7 @@ def convert_transpose_conv(at: Conversion) -> None:
     """TRANSPOSE_CONV: the result's shape, weights [OC,KH,KW,IC], input, and perhaps a bias."""
     options = transpose_options(at)
     at.require_counts((3, 4))
-    stated, _ = at.extents_operand(0, "output shape")
+    stated = _result_shape(at)
     source = at.activation_operand(2, "input")
     weights, array = weights_operand(at, under_floats=source.is_float, axis=0)
     at.require(len(source.shape) == 4 and len(weights.shape) == 4, "input or weights do not have 4 axes")
@@ -155,6 +156,13 @@ def convert_transpose_conv(at: Conversion) -> None:
         options.stride, (-before[0], bottom, -before[1], right), _input_zero_point(at, source)
     )
     at.define(_computed(at, layer, at.value_of(source), operation, options.activation, transposed_form))
+
+
+def _result_shape(at: Conversion) -> tuple[int, ...]:
+    """What the first operand says. TensorFlow Lite Micro does not read it, and has the shape that the file declares."""
+    if at.numerics is Numerics.TFLM and at.operand(0, "output shape").data is None:
+        return at.output_tensor().shape
+    return at.extents_operand(0, "output shape")[0]
 
 
 @dataclass(frozen=True, slots=True)

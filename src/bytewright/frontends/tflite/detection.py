@@ -1,7 +1,8 @@
 """TFLite_Detection_PostProcess, which ends networks of the SSD kind: boxes, and of those the best."""
 
 from bytewright import ir
-from bytewright.frontends.tflite.conversion import Conversion, Operand
+from bytewright.frontends.tflite.conversion import Conversion
+from bytewright.frontends.tflite.graph_builder import Operand
 from bytewright.frontends.tflite.quantization import real_value
 from bytewright.ops.arithmetic.multiplier import single
 from bytewright.ops.arithmetic.numerics import Numerics

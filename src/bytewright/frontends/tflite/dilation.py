@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from bytewright import ir
-from bytewright.frontends.tflite.conversion import Conversion, Spread
+from bytewright.frontends.tflite.conversion import Conversion
+from bytewright.frontends.tflite.graph_builder import Spread
 from bytewright.frontends.tflite.shape import emit_slice
 from bytewright.frontends.tflite.windows import MAX_STEP
 from bytewright.ops import elementwise, rescale

@@ -17,7 +17,8 @@ from bytewright.frontends.tflite.accumulator import (
     clamp_integer,
     rescale,
 )
-from bytewright.frontends.tflite.conversion import Conversion, Operand
+from bytewright.frontends.tflite.conversion import Conversion
+from bytewright.frontends.tflite.graph_builder import Operand
 from bytewright.frontends.tflite.options import fused_activation
 from bytewright.ops.arithmetic.division import prepare_quotient
 from bytewright.ops.arithmetic.factors import (

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytewright import ir
-from bytewright.frontends.tflite.conversion import Conversion, Operand
+from bytewright.frontends.tflite.conversion import Conversion
+from bytewright.frontends.tflite.graph_builder import Operand
 from bytewright.frontends.tflite.quantization import dequantised
 from bytewright.ops.cast import TflCast
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d, GroupedConv2d, TransposeConv2d

@@ -5,7 +5,7 @@ what the file declares. Operators on which nothing depends are left out.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,8 +15,10 @@ from bytewright import ir
 from bytewright.base.c_names import model_name
 from bytewright.base.frozen_mapping import FrozenMapping
 from bytewright.diagnostics import Collector, CompileError, Diagnostic, compile_error
-from bytewright.frontends.tflite.conversion import DTYPES, Conversion, GraphBuilder, Kept, quantization_of
+from bytewright.frontends.tflite.bounds import NO_BOUNDS, Bounds
+from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.flatbuffer import DamagedError
+from bytewright.frontends.tflite.graph_builder import DTYPES, GraphBuilder, Kept, quantization_of
 from bytewright.frontends.tflite.kernels_of import require_kernel
 from bytewright.frontends.tflite.limits import check_cost
 from bytewright.frontends.tflite.model import ModelRecord, OperatorRecord
@@ -36,6 +38,7 @@ def import_tflite(
     numerics: Numerics = Numerics.LITERT_REF,
     batch_max: int | None = None,
     signature: str | None = None,
+    bounds: Mapping[str, int] = NO_BOUNDS,
     expands_weights: bool = False,
     keeps_weights: bool = False,
 ) -> ir.Module:
@@ -47,6 +50,7 @@ def import_tflite(
         numerics: The kernel set that it is compiled for.
         batch_max: The largest batch, if `open_batch` follows; the module itself is for one sample.
         signature: The one to compile, where the file has several.
+        bounds: The most turns that loops take, by shell patterns of their names or kinds.
         expands_weights: Whether integer weights under float activations are widened to float32.
         keeps_weights: Whether weights that a DEQUANTIZE widens stay integers.
 
@@ -60,6 +64,7 @@ def import_tflite(
         numerics=numerics,
         batch_max=batch_max,
         signature=signature,
+        bounds=bounds,
         expands_weights=expands_weights,
         keeps_weights=keeps_weights,
     )
@@ -74,6 +79,7 @@ def import_content(
     batch_max: int | None = None,
     signature: str | None = None,
     names: BorderNames | None = None,
+    bounds: Mapping[str, int] = NO_BOUNDS,
     expands_weights: bool = False,
     keeps_weights: bool = False,
 ) -> ir.Module:
@@ -91,6 +97,7 @@ def import_content(
         numerics,
         _has_infinities(model),
         batch_max,
+        bounds=Bounds(bounds),
         expands_weights=expands_weights,
         keeps_weights=keeps_weights,
         convert=_convert_operators,
@@ -99,6 +106,7 @@ def import_content(
     with np.errstate(all="ignore"):
         graph.initial = _initial_values(graph)
         _convert_operators(graph)
+    graph.bounds.require_loops(file_name)
     outputs = _results(graph, names.outputs)
     kept = _kept(graph, outputs)
     results = (*outputs, *(state.current for state in kept))

@@ -11,7 +11,8 @@ from bytewright.frontends.tflite.activation import emit_lookup
 from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.ops import float_functions
 from bytewright.ops.data import Reshape
-from bytewright.ops.elementwise import Clamp, TflDequantize, TflQuantize
+from bytewright.ops.elementwise import Clamp
+from bytewright.ops.quantization import TflDequantize, TflQuantize
 
 _OF_ONE_FLOAT = (*float_functions.OPERATIONS, Clamp)
 

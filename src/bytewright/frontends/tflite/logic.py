@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 from bytewright import ir
 from bytewright.frontends.tflite.accumulator import rescale
-from bytewright.frontends.tflite.conversion import Conversion, Operand
+from bytewright.frontends.tflite.conversion import Conversion
+from bytewright.frontends.tflite.graph_builder import Operand
 from bytewright.ops.arithmetic.factors import COMPARISON_LEFT_SHIFT, prepare_comparison
 from bytewright.ops.elementwise import Equal, Greater, GreaterEqual, LogicalAnd, LogicalNot, LogicalOr, Select
 

@@ -1,4 +1,4 @@
-"""UNIDIRECTIONAL_SEQUENCE_LSTM in float32 and int8, whose hidden state and cell survive runs.
+"""UNIDIRECTIONAL_SEQUENCE_LSTM in float32, int8 and int16, whose hidden state and cell survive runs.
 
 Both references keep them, of every layer. Of the cell that Keras has: four gates, no peepholes, no projection, no layer
 normalisation.
@@ -11,16 +11,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytewright import ir
-from bytewright.frontends.tflite.conversion import Conversion, Kept, Operand
+from bytewright.frontends.tflite.accumulator import (
+    MOST_OF_64_BITS,
+    Reach,
+    reduced_multiplier,
+    require_reach,
+)
+from bytewright.frontends.tflite.conversion import Conversion
+from bytewright.frontends.tflite.graph_builder import Kept, Operand
 from bytewright.frontends.tflite.model import TensorRecord
 from bytewright.frontends.tflite.options import activation_name
 from bytewright.ops.arithmetic.fixedpoint16 import HIGH, LOW
 from bytewright.ops.arithmetic.multiplier import (
     Affine,
     Multiplier,
+    convolution_scale,
     quantize_multiplier,
     single,
-    single_product,
     single_quotient,
 )
 from bytewright.ops.arithmetic.numerics import Numerics
@@ -113,20 +120,16 @@ def _float_layer(at: Conversion, sequence: str, hidden: Kept, cell: Kept) -> tup
 def _quantized_layer(
     at: Conversion, source: Operand, sequence: str, hidden: Kept, cell: Kept
 ) -> tuple[str, str]:
-    """Results and cell of a layer in int8."""
-    at.require(
-        at.numerics is not Numerics.TFLM,
-        "TensorFlow Lite Micro has other tables for the gates of an int8 LSTM than LiteRT, "
-        "which alone is supported: --numerics litert",
-    )
+    """Results and cell of a layer in int8 or int16."""
     tensors = at.graph.model.tensors
     state, cell_tensor = (tensors[at.operator.inputs[position]] for position in (_HIDDEN, _CELL))
-    at.require(hidden.parameter.type.dtype is ir.DType.I8, f"the hidden state is {state.element_type}")
+    at.require(hidden.parameter.type.dtype is source.dtype, f"the hidden state is {state.element_type}")
     at.require(cell.parameter.type.dtype is ir.DType.I16, f"the cell is {cell_tensor.element_type}")
     given, before = at.affine(source.tensor), at.affine(state)
-    multipliers: list[tuple[Multiplier, ...]] = []
+    multipliers: list[list[Multiplier]] = []
     constants: list[str] = []
     biases: list[NDArray[np.int64]] = []
+    weights: list[NDArray[np.generic]] = []
     for first, role, affine in (
         (_WEIGHTS, "weights", given),
         (_RECURRENT, "recurrent weights", before),
@@ -134,22 +137,32 @@ def _quantized_layer(
         operands, values = _gates(at, first, role)
         at.require(operands[0].dtype is ir.DType.I8, f"the {role} are {operands[0].tensor.element_type}")
         multipliers.append(_multipliers(at, operands, affine))
+        weights.append(values)
         biases.append(-affine.zero_point * values.astype(np.int64).sum(axis=2))
         constants.append(at.constant(role.replace(" ", "_"), values, ir.DType.I8))
     operands, values = _gates(at, _BIASES, "bias")
-    at.require(operands[0].dtype is ir.DType.I32, f"the bias is {operands[0].tensor.element_type}")
+    is_wide = source.dtype is ir.DType.I16
+    bias_type = ir.DType.I64 if is_wide else ir.DType.I32
+    at.require(operands[0].dtype is bias_type, f"the bias is {operands[0].tensor.element_type}")
     biases[0] = biases[0] + values.astype(np.int64)
     for name, bias in zip(("bias", "recurrent_bias"), biases, strict=True):
-        at.require(bool((np.abs(bias) < 2**31).all()), "a bias with what zero points add leaves 32 bits")
-        constants.append(at.constant(name, bias, ir.DType.I32))
-    after = _hidden_scale(at)
-    scale = single_quotient(_OPENED_SCALE * _OPENED_SCALE, after.scale)
+        is_short = bool((np.abs(bias) < 2**31).all())
+        at.require(is_short or is_wide, "a bias with what zero points add leaves 32 bits")
+        constants.append(at.constant(name, bias, ir.DType.I32 if is_short else bias_type))
+    over_input, over_hidden = (
+        tuple(_reduced(at, own, values, bias, given.bounds)) if is_wide else tuple(own)
+        for own, values, bias in zip(multipliers, weights, biases, strict=True)
+    )
+    after, hidden_factor = _hidden_scale(at, before)
     exponent, clip = _cell_form(at, cell_tensor)
     operation = TflQuantizedLstm(
-        *(multipliers[0], multipliers[1], quantize_multiplier(scale)),
+        over_input,
+        over_hidden,
+        hidden_factor,
         after.zero_point,
         exponent,
         clip,
+        is_by_table=at.numerics is Numerics.TFLM,
     )
     return _emitted(at, operation, (sequence, hidden.current, cell.current, *constants))
 
@@ -159,17 +172,47 @@ def _emitted(at: Conversion, operation: ir.Operation, operands: tuple[str, ...])
     return results, cell
 
 
-def _multipliers(at: Conversion, gates: Sequence[Operand], affine: Affine) -> tuple[Multiplier, ...]:
-    """From the sums of each gate to Q3.12: factors in float32, as the references compute them."""
+def _multipliers(at: Conversion, gates: Sequence[Operand], affine: Affine) -> list[Multiplier]:
+    """From the sums of each gate to Q3.12: the product of scales is one of float32 in LiteRT."""
     found: list[Multiplier] = []
     for operand in gates:
         (scale,) = at.weight_scales(operand.tensor, 1, 0)
-        found.append(quantize_multiplier(single_quotient(single_product(scale, affine.scale), _GATE_SCALE)))
-    return tuple(found)
+        factor = convolution_scale(affine.scale, scale, _GATE_SCALE)
+        factor = factor if at.numerics is Numerics.TFLM else single(factor)
+        found.append(quantize_multiplier(factor))
+    return found
 
 
-def _hidden_scale(at: Conversion) -> Affine:
-    """How results are quantised: an intermediate says it, not the tensor of the results."""
+def _reduced(
+    at: Conversion,
+    multipliers: Sequence[Multiplier],
+    weights: NDArray[np.generic],
+    biases: NDArray[np.int64],
+    bounds: tuple[int, int],
+) -> list[Multiplier]:
+    """Those of 16 bits, of sums that the reference keeps in 64."""
+    found: list[Multiplier] = []
+    for multiplier, own, bias in zip(multipliers, weights, biases, strict=True):
+        most = np.abs(own.astype(np.int64)).sum(axis=1) * -bounds[0] + np.abs(bias)
+        reach = Reach(most, most)
+        require_reach(at, reach, MOST_OF_64_BITS)
+        found.append(reduced_multiplier(at, multiplier, int(most.max())))
+    return found
+
+
+def _hidden_scale(at: Conversion, state: Affine) -> tuple[Affine, Multiplier]:
+    """How results are quantised, and the factor from a product of two gates to them.
+
+    For LiteRT an intermediate says it, for TensorFlow Lite Micro the state, and for neither the tensor of the results.
+    """
+    if at.numerics is Numerics.TFLM:
+        return state, quantize_multiplier(_OPENED_SCALE * _OPENED_SCALE / single(state.scale))
+    after = _intermediate(at)
+    return after, quantize_multiplier(single_quotient(_OPENED_SCALE * _OPENED_SCALE, after.scale))
+
+
+def _intermediate(at: Conversion) -> Affine:
+    """What the intermediate says."""
     intermediates = at.operator.intermediates
     at.require(len(intermediates) > _EFFECTIVE_HIDDEN, "the scale of the hidden state is missing")
     return at.affine(at.graph.model.tensors[intermediates[_EFFECTIVE_HIDDEN]])

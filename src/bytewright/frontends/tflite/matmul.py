@@ -19,13 +19,14 @@ from bytewright.frontends.tflite.accumulator import (
     rescale,
     rescale_accumulator,
 )
-from bytewright.frontends.tflite.conversion import Conversion, Operand
+from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.convolution import (
     check_bias_scale,
     convert_layer,
     fully_connected_form,
     product_with_matrix,
 )
+from bytewright.frontends.tflite.graph_builder import Operand
 from bytewright.frontends.tflite.hybrid import hybrid_product, weights_operand
 from bytewright.ops.arithmetic.factors import prepare_batch_matmul
 from bytewright.ops.arithmetic.multiplier import INT32_MAX, Affine

@@ -10,8 +10,9 @@ from math import prod
 import numpy as np
 
 from bytewright import ir
-from bytewright.frontends.tflite.conversion import Conversion, Operand
+from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.flatbuffer import DamagedError
+from bytewright.frontends.tflite.graph_builder import Operand
 from bytewright.frontends.tflite.hybrid import real_values, weights_operand
 from bytewright.frontends.tflite.kernels_of import refuse_kernel
 from bytewright.frontends.tflite.model import schema_names

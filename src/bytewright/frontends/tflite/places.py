@@ -4,7 +4,8 @@ import numpy as np
 
 from bytewright import ir
 from bytewright.frontends.tflite.accumulator import checked_multiplier, rescale
-from bytewright.frontends.tflite.conversion import DTYPES, Conversion, Operand
+from bytewright.frontends.tflite.conversion import Conversion
+from bytewright.frontends.tflite.graph_builder import DTYPES, Operand
 from bytewright.frontends.tflite.kernels_of import refuse_kernel
 from bytewright.frontends.tflite.shape import one_integer
 from bytewright.frontends.tflite.tiling import tiled

@@ -1,9 +1,10 @@
 """AVERAGE_POOL_2D, MAX_POOL_2D and L2_POOL_2D."""
 
 from bytewright.frontends.tflite.accumulator import clamp_activation, clamp_float
-from bytewright.frontends.tflite.conversion import Conversion, Operand
+from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.elementwise import emit_root, emit_square
-from bytewright.frontends.tflite.options import pool_options
+from bytewright.frontends.tflite.graph_builder import Operand
+from bytewright.frontends.tflite.options import WindowOptions, pool_options
 from bytewright.frontends.tflite.windows import spatial_padding
 from bytewright.ops.arithmetic.multiplier import INT32_MAX, Affine
 from bytewright.ops.arithmetic.numerics import Numerics
@@ -12,8 +13,8 @@ from bytewright.ops.pooling import MaxPool2d, TflAveragePool2d
 _SCALE_TOLERANCE = 1e-6
 
 
-def convert_pool(at: Conversion, kind: type[MaxPool2d | TflAveragePool2d]) -> None:
-    """AVERAGE_POOL_2D and MAX_POOL_2D."""
+def _read_pool(at: Conversion) -> tuple[WindowOptions, Operand]:
+    """The options of a pool and its input, both checked."""
     at.require_counts((1,))
     options = pool_options(at)
     source = at.activation_operand(0, "input")
@@ -21,6 +22,12 @@ def convert_pool(at: Conversion, kind: type[MaxPool2d | TflAveragePool2d]) -> No
     at.require(len(source.shape) == 4, f"the input {list(source.shape)} does not have 4 axes")
     at.require(min(options.kernel) >= 1, f"the window {options.kernel} has no element")
     at.require(min(options.stride) >= 1, f"stride {options.stride} is not positive")
+    return options, source
+
+
+def convert_pool(at: Conversion, kind: type[MaxPool2d | TflAveragePool2d]) -> None:
+    """AVERAGE_POOL_2D and MAX_POOL_2D."""
+    options, source = _read_pool(at)
     _check_partial_sums(at, options.kernel, source)
     padding = spatial_padding(options, source.shape, options.kernel)
     pooled = at.emit(kind(options.kernel, options.stride, padding), (at.value_of(source),), "pooled")
@@ -34,13 +41,7 @@ def convert_pool(at: Conversion, kind: type[MaxPool2d | TflAveragePool2d]) -> No
 
 def convert_l2_pool(at: Conversion) -> None:
     """L2_POOL_2D of floats: the root of the mean of the squares in each window."""
-    at.require_counts((1,))
-    options = pool_options(at)
-    source = at.activation_operand(0, "input")
-    at.require_same_dtype(source)
-    at.require(len(source.shape) == 4, f"the input {list(source.shape)} does not have 4 axes")
-    at.require(min(options.kernel) >= 1, f"the window {options.kernel} has no element")
-    at.require(min(options.stride) >= 1, f"stride {options.stride} is not positive")
+    options, source = _read_pool(at)
     padding = spatial_padding(options, source.shape, options.kernel)
     value = at.value_of(source)
     operation = TflAveragePool2d(options.kernel, options.stride, padding)

@@ -8,29 +8,31 @@ from numpy.typing import NDArray
 from bytewright import ir
 from bytewright.frontends.tflite.accumulator import checked_multiplier, rescale
 from bytewright.frontends.tflite.activation import emit_table
-from bytewright.frontends.tflite.conversion import Conversion, Operand
+from bytewright.frontends.tflite.conversion import Conversion
+from bytewright.frontends.tflite.graph_builder import Operand
 from bytewright.frontends.tflite.islands import emit_quantized
 from bytewright.ops.arithmetic import tables
-from bytewright.ops.arithmetic.multiplier import quantize_multiplier, single
+from bytewright.ops.arithmetic.multiplier import INT32_MAX, quantize_multiplier, single
 from bytewright.ops.arithmetic.numerics import Numerics
-from bytewright.ops.elementwise import Recentre, TflDequantize, TflQuantize
+from bytewright.ops.quantization import Recentre, TflDequantize, TflQuantize
 
 
 def convert_quantize(at: Conversion) -> None:
-    """QUANTIZE of float32, int8, uint8 or int16 to int8, uint8 or int16.
+    """QUANTIZE of float32, int8, uint8, int16 or int32 to int8, uint8, int16 or int32.
 
     uint8 is int8 but for 128 in each value and in the zero point, so int8's arithmetic does it all.
     """
     at.require_counts((1,))
-    source = at.activation_operand(0, "input", ir.DType.U8)
+    source = at.activation_operand(0, "input", ir.DType.U8, ir.DType.I32)
     wanted = at.output_tensor().element_type
-    at.require(wanted in ("INT8", "UINT8", "INT16"), f"the result is {wanted}, not INT8, UINT8 or INT16")
+    is_known = wanted in ("INT8", "UINT8", "INT16", "INT32")
+    at.require(is_known, f"the result is {wanted}, not INT8, UINT8, INT16 or INT32")
     target = at.affine(at.output_tensor())
-    dtype = ir.DType.I16 if wanted == "INT16" else ir.DType.I8
+    dtype = {"INT16": ir.DType.I16, "INT32": ir.DType.I32}.get(wanted, ir.DType.I8)
     if source.is_float:
         operation = TflQuantize(target.scale, target.zero_point, dtype)
         result = emit_quantized(at, at.value_of(source), operation)
-    elif ir.DType.I16 in (source.dtype, dtype):
+    elif not {source.dtype, dtype}.isdisjoint((ir.DType.I16, ir.DType.I32)):
         at.define(_requantised(at, source, dtype))
         return
     else:
@@ -66,10 +68,12 @@ def real_value(at: Conversion, source: Operand) -> str:
 
 
 def _requantised(at: Conversion, source: Operand, dtype: ir.DType) -> str:
-    """To or from int16: a rescale by a factor in double; the two numerics sets agree."""
+    """To or from int16 or int32: a rescale by a factor in double; the two numerics sets agree."""
     own, target = at.affine(source.tensor), at.affine(at.output_tensor())
     factor = quantize_multiplier(single(own.scale) / single(target.scale))
-    checked = checked_multiplier(at, factor, own.reach, target.zero_point)
+    # The least number of 32 bits is scaled as well as its negative would be.
+    reach = own.reach if own.zero_point else min(own.reach, INT32_MAX)
+    checked = checked_multiplier(at, factor, reach, target.zero_point)
     value = _signed(at, source)
     return rescale(at, value, [checked], own.zero_point, target.zero_point, dtype, "result")
 

@@ -4,7 +4,8 @@ from math import prod
 
 from bytewright import ir
 from bytewright.frontends.tflite.accumulator import checked_multiplier, require_sum, rescale
-from bytewright.frontends.tflite.conversion import Conversion, Operand
+from bytewright.frontends.tflite.conversion import Conversion
+from bytewright.frontends.tflite.graph_builder import Operand
 from bytewright.ops import pooling
 from bytewright.ops.arithmetic.factors import prepare_float_sum, prepare_mean
 from bytewright.ops.arithmetic.multiplier import (

@@ -7,7 +7,8 @@ say where elements go must be constant.
 from math import prod
 
 from bytewright import ir
-from bytewright.frontends.tflite.conversion import Conversion, Operand
+from bytewright.frontends.tflite.conversion import Conversion
+from bytewright.frontends.tflite.graph_builder import Operand
 from bytewright.frontends.tflite.options import fused_activation
 from bytewright.ops.data import Concat, Pad, Slice
 

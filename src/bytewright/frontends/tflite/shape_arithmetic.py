@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from bytewright import ir
 from bytewright.frontends.tflite import known as growing
-from bytewright.frontends.tflite.conversion import DTYPES, Conversion
+from bytewright.frontends.tflite.conversion import Conversion
+from bytewright.frontends.tflite.graph_builder import DTYPES
 from bytewright.frontends.tflite.known import Known, fixed, moved
 from bytewright.frontends.tflite.model import ModelRecord
 from bytewright.frontends.tflite.options import fused_activation

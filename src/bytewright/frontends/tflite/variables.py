@@ -5,8 +5,9 @@ the next one reads. One that only subgraphs assign which run once is a constant.
 """
 
 from bytewright import ir
-from bytewright.frontends.tflite.conversion import Conversion, Kept, Operand
+from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.flatbuffer import File, Table
+from bytewright.frontends.tflite.graph_builder import Kept, Operand
 from bytewright.frontends.tflite.model import ModelRecord, OperatorRecord
 
 WITHOUT_VALUES = (

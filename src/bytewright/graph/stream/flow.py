@@ -117,7 +117,7 @@ class _Following:
         """The rows of a result; None if it has none."""
         axes = tuple(self.flows[name].axis if name in self.flows else None for name in node.inputs)
         if len(node.outputs) != 1:
-            raise UnreadableError(f"has {len(node.outputs)} results")
+            raise UnreadableError(f"makes {len(node.outputs)} results of rows")
         (own,) = node.outputs
         found = reading_of(
             node.operation, Operands(tuple(map(self.types.__getitem__, node.inputs)), axes, own.type)

@@ -13,12 +13,12 @@ from bytewright import ir
 from bytewright.ops import cast, elementwise, float_functions, rescale
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d, GroupedConv2d
 from bytewright.ops.data import Concat, Gather, Identity, Pad, Reshape, Slice, Tile, Transpose
-from bytewright.ops.elementwise import Table
 from bytewright.ops.interpolation import Interpolate, TflSigmoid16, TflSoftmax16
 from bytewright.ops.matmul import TflBatchMatMul
 from bytewright.ops.places import ArgMax, ArgMin, CumulativeSum, TopKPlaces
 from bytewright.ops.pooling import OPERATIONS as REDUCTIONS
 from bytewright.ops.pooling import MaxPool2d, TflAveragePool2d
+from bytewright.ops.quantization import Table
 from bytewright.ops.softmax import TflLogSoftmax, TflSoftmax
 
 Axes = tuple[int | None, ...]
@@ -39,6 +39,7 @@ class Reading:
         operation: The operator on some of the rows.
         fill: What it reads in place of rows before the first; None if it reads none there.
         keeps_fill: Whether it makes of rows that are `fill` throughout such rows.
+        is_border: Whether it puts something around rows, which are kept without it.
     """
 
     axis: int
@@ -48,6 +49,7 @@ class Reading:
     reach: int = 1
     fill: int | float | None = None
     keeps_fill: bool = False
+    is_border: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +135,7 @@ def _pad(operation: Pad, at: Operands) -> Reading:
         first=-before,
         fill=operation.value if before else None,
         keeps_fill=is_of_time or before > 0,
+        is_border=True,
     )
 
 

@@ -16,10 +16,11 @@ from math import lcm
 import numpy as np
 
 from bytewright import ir
-from bytewright.base.c_names import unique_name
+from bytewright.base.c_names import unique_c_name, unique_name
 from bytewright.base.frozen_mapping import FrozenMapping
 from bytewright.diagnostics import Collector, compile_error
 from bytewright.graph.stream.flow import HELP, Flow, Flows, flows_of
+from bytewright.graph.stream.split import split_reductions
 from bytewright.graph.work import work_of
 from bytewright.ir.where import Where
 from bytewright.ops.data import ShiftIn, Slice
@@ -40,12 +41,29 @@ def stream(module: ir.Module, axes: tuple[StreamAxis, ...]) -> ir.Module:
         CompileError: BW204, for an input or an axis that does not exist; BW120, for operators that forbid it.
     """
     given = _given(module, axes)
-    function = module.graph
-    constants = {constant.name: constant.data.type for constant in module.constants}
-    flows = flows_of(function, constants, given)
+    whole, flows = module, flows_of(module.graph, _types(module), given)
+    module = split_reductions(module, flows)
+    flows = flows if module is whole else flows_of(module.graph, _types(module), given)
     num_new = lcm(*(flow.period for flow in flows.of_value.values()))
     _require_steps(module, flows, num_new)
-    return _Streaming(module, flows, num_new).run()
+    return _required_less(_Streaming(module, flows, num_new).run())
+
+
+def _types(module: ir.Module) -> dict[str, ir.TensorType]:
+    """Of its constants."""
+    return {constant.name: constant.data.type for constant in module.constants}
+
+
+def _required_less(streamed: ir.Module) -> ir.Module:
+    """The module, if a run saves any of its convolutions."""
+    facts = streamed.stream
+    if facts is not None and 0 < facts.macs_before <= facts.macs:
+        message = (
+            f"no layer is less work on {facts.num_new} of {facts.num_frames} frames: each run would take all of the "
+            f"{facts.macs} multiply-accumulates of a whole window"
+        )
+        raise compile_error("BW120", message, help=HELP, where=streamed.name)
+    return streamed
 
 
 def _given(module: ir.Module, axes: tuple[StreamAxis, ...]) -> dict[str, int]:
@@ -117,7 +135,7 @@ class _Streaming:
     """One run of the pass.
 
     Attributes:
-        renamed: What the new rows of a value are called where they are those of another.
+        behind: Of a value that is another one with something around it: that one, and the operators which put it there.
         counts: How many rows of a value are kept with those that are new.
     """
 
@@ -127,7 +145,9 @@ class _Streaming:
     types: dict[str, ir.TensorType] = field(default_factory=dict[str, ir.TensorType])
     values: dict[str, ir.Value] = field(default_factory=dict[str, ir.Value])
     names: set[str] = field(default_factory=set[str])
-    renamed: dict[str, str] = field(default_factory=dict[str, str])
+    behind: dict[str, tuple[str, tuple[ir.Operation, ...]]] = field(
+        default_factory=dict[str, tuple[str, tuple[ir.Operation, ...]]]
+    )
     counts: dict[_Key, int] = field(default_factory=dict[_Key, int])
     kept: dict[_Key, str] = field(default_factory=dict[_Key, str])
     nodes: list[ir.Node] = field(default_factory=list[ir.Node])
@@ -138,10 +158,11 @@ class _Streaming:
         self.types = {constant.name: constant.data.type for constant in module.constants}
         self.names = {name for each in module.functions for name in ir.value_types(each, module.constants)}
         parameters = tuple(self._parameter(value) for value in function.parameters)
+        self._find_borders(function)
         self._count(function)
         for node in function.nodes:
             self._node(node)
-        results = tuple(self.renamed.get(name, name) for name in function.results)
+        results = tuple(self._result(name) for name in function.results)
         num_outputs = len(module.outputs)
         streamed = ir.Function(
             function.name,
@@ -234,30 +255,49 @@ class _Streaming:
         flow = self.flows.of_value.get(node.outputs[0].name)
         return 1 if flow is None else self._num_new(flow)
 
+    def _find_borders(self, function: ir.Function) -> None:
+        """Finds the values that are others with something around them."""
+        for node in function.nodes:
+            reading = self.flows.readings.get(node.outputs[0].name) if node.outputs else None
+            if reading is not None and reading.is_border:
+                name, operations = self._without_border(node.inputs[0])
+                operation = reading.operation(self._num_results(node))
+                operations = operations if operation is None else (*operations, operation)
+                self.behind[node.outputs[0].name] = (name, operations)
+
+    def _without_border(self, name: str) -> tuple[str, tuple[ir.Operation, ...]]:
+        return self.behind.get(name, (name, ()))
+
     def _count(self, function: ir.Function) -> None:
         """Finds how many rows of each value are kept, before operators are given them."""
-        renamed: dict[str, str] = {}
         for node in function.nodes:
+            if not node.outputs or node.outputs[0].name in self.behind:
+                continue
             for use in filter(None, self._uses(node)):
-                name = renamed.get(use.name, use.name)
                 if use.count > self._num_new(self.flows.of_value[use.name]):
-                    key = (name, use.fill)
+                    key = (self._without_border(use.name)[0], use.fill)
                     self.counts[key] = max(self.counts.get(key, 0), use.count)
-                if self._is_name(node):
-                    renamed[node.outputs[0].name] = name
         for name, fill in [key for key in self.counts if key[1] is None]:
             others = [key for key in self.counts if key[0] == name and key[1] is not None]
             if others:  # nothing is read of what was before the first row: it may as well be padding
                 self.counts[others[0]] = max(self.counts[others[0]], self.counts.pop((name, fill)))
 
-    def _is_name(self, node: ir.Node) -> bool:
-        """Whether the new rows of a result are those of an operand."""
-        reading = self.flows.readings.get(node.outputs[0].name)
-        return reading is not None and reading.operation(self._num_results(node)) is None
+    def _result(self, name: str) -> str:
+        """What a result of the function is called: the new rows of it, where it has rows."""
+        flow = self.flows.of_value.get(name)
+        where = Where(self.module.name, tensor=name)
+        return name if flow is None else self._rows(_Use(name, self._num_new(flow), None), where)
 
     def _rows(self, use: _Use, where: Where) -> str:
         """The rows, as a value."""
-        name = self.renamed.get(use.name, use.name)
+        source, operations = self._without_border(use.name)
+        name = self._last(source, use, where)
+        for operation in operations:
+            name = self._added(operation, (name,), use.name, where)
+        return name
+
+    def _last(self, name: str, use: _Use, where: Where) -> str:
+        """The last rows of a value of which they are kept, where they are not all new."""
         flow = self.flows.of_value[use.name]
         axis, count = flow.axis, self._num_new(flow)
         if use.count > count:
@@ -285,7 +325,7 @@ class _Streaming:
         if fill is None:
             fill = 0 if quantization is None else quantization.zero_point
         initial = ir.TensorData.from_array(np.full(type_.fixed_shape, fill), type_.dtype) if fill else None
-        kept = self._defined(ir.Value(unique_name(f"{name}/kept", self.names), type_, quantization))
+        kept = self._defined(ir.Value(unique_c_name(f"{name}_kept", self.names), type_, quantization))
         port = ir.Port(kept.name, type_, quantization, initial=initial)
         result = self._added(ShiftIn(axis), (kept.name, name), f"{name}/rows", where)
         self.states.append((kept, port, result))
@@ -295,6 +335,8 @@ class _Streaming:
 
     def _node(self, node: ir.Node) -> None:
         """The operator on new rows, or on those of a whole window."""
+        if node.outputs and node.outputs[0].name in self.behind:
+            return  # it is made where it is read
         uses = tuple(self._uses(node))
         inputs = tuple(
             name if use is None else self._rows(use, node.where)
@@ -306,10 +348,7 @@ class _Streaming:
             return
         operation = reading.operation(self._num_results(node))
         (value,) = node.outputs
-        if operation is None:
-            (self.renamed[value.name],) = inputs
-            self._defined(replace(value, type=self.types[inputs[0]]))
-            return
+        assert operation is not None  # or it were a border
         (type_,) = operation.infer(tuple(self.types[name] for name in inputs))
         self.nodes.append(
             ir.Node(operation, inputs, (self._defined(replace(value, type=type_)),), node.where)

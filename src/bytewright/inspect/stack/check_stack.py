@@ -10,7 +10,7 @@ memory, and planned must not exceed that.
 Another device that runs C has a stack of its own, which is used from the function of the bundle that its driver calls.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from bytewright.diagnostics import CompileError, Diagnostic, InternalError, compile_error
@@ -23,7 +23,7 @@ from bytewright.inspect.stack.call_graph import (
     read_call_graph,
     worst_path,
 )
-from bytewright.record.names import Names, names_of
+from bytewright.record.names import Names, by_entry, names_of
 from bytewright.record.plan import Plan, PlannedDevice, PlannedStack
 
 # Compiler flags -> the call graph of each source, by the source's name.
@@ -67,18 +67,20 @@ def check_stack(
         CompileError: BW403, all faults at once, with the path and its sums; or what compiling raises.
     """
     names = names_of(plan)
+    rows = (names.begin, names.push_rows, names.finish)
+    runs = rows if names.takes_rows else tuple(each.run for _, each in by_entry(plan, names))
     own = plan.device if device is None else plan.hardware.device(device.name)
     context = own.contexts[0].name
     stack = plan.stack.get(context)
     if stack is None:
         raise compile_error("BW403", f"the plan says nothing about the stack of '{context}'")
-    graph, roots = _understand(compile_call_graphs(flags), names, device)
+    graph, roots = _understand(compile_call_graphs(flags), names, runs, device)
     _refuse_unprovable(graph, roots, plan)
     external = {entry.symbol: entry.size_bytes for entry in plan.hardware.external_stacks}
     measured = _worst_of(graph, roots, external)
     in_memory = None
     if stack.planned_bytes > measured.total_bytes:
-        in_memory_graph, in_memory_roots = _understand(compile_call_graphs(IN_MEMORY), names, device)
+        in_memory_graph, in_memory_roots = _understand(compile_call_graphs(IN_MEMORY), names, runs, device)
         in_memory = _worst_of(in_memory_graph, in_memory_roots, external)
     promise = names.stack_size if device is None else f"the stack promised on '{context}'"
     _compare(promise, stack, measured, in_memory)
@@ -86,7 +88,7 @@ def check_stack(
 
 
 def _understand(
-    texts: Mapping[str, str], names: Names, device: PlannedDevice | None
+    texts: Mapping[str, str], names: Names, runs: Sequence[str], device: PlannedDevice | None
 ) -> tuple[CallGraph, list[str]]:
     """The call graph, and the functions that an application calls: what the entry exports and all packed forms, or the
     one for the driver of a device.
@@ -105,7 +107,7 @@ def _understand(
     if device is not None:
         return graph, [names.execute(device)]
     roots = [title for title in exported if ":" not in title]
-    for name in (names.begin, names.push_rows, names.finish) if names.takes_rows else (names.run,):
+    for name in runs:
         if name not in roots:
             raise InternalError(f"the call graph of {names.entry_source} does not define {name}")
     return graph, roots

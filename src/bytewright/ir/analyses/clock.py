@@ -1,4 +1,7 @@
-"""The clock: program points of the entry, with calls inlined, and the lifetime of every buffer on it.
+"""The clock: program points of the entries, with calls inlined, and the lifetime of every buffer on it.
+
+Entries follow each other on it, so what one has of its own is dead in all others: they share bytes of the workspace as
+the steps of one do.
 
 A call occupies a tick for reading, those of its body, and one for writing. Within the body each argument is needed
 from its first to its last use there (`body_clock.py`), whatever it is to the kernel; so an input may die, and scratch
@@ -6,12 +9,12 @@ take its bytes, in the middle of a call. A buffer lives from the first tick that
 uses but that was born outside lives for the whole loop. An arena, and what is requested from it, lives for the whole
 bodies of the calls that request from it, and the arena from the first to the last of them.
 A truth value that the entry branches on is read in a tick of its own, before both sides, which follow each other.
-Inputs of the model live from the start, because the application has already written them, and outputs to the end.
-States do both: what a run leaves there is what the next one finds.
+Inputs live from the start of their entry, because the application has already written them, and outputs to its end.
+States live throughout: what a run leaves there is what the next one finds, whichever entry it is of.
 Lifetimes are half-open. Beside them stands which devices touch each buffer (`touch.py`).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from bytewright import ir
@@ -126,8 +129,21 @@ class Branch:
 
 
 @dataclass(frozen=True, slots=True)
+class Span:
+    """Where an entry stands.
+
+    Attributes:
+        steps: Its steps, half-open.
+        ticks: Its ticks, half-open; an entry without steps has one, in which the application has its tensors.
+    """
+
+    steps: tuple[int, int]
+    ticks: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
 class Timeline:
-    """All steps, and all buffers of the entry that are used, in order of allocation; parameters first.
+    """All steps, and all buffers of the entries that are used, in order of allocation; parameters first.
 
     An arena and what is requested from it are both among them, and a step touches both.
     """
@@ -137,12 +153,16 @@ class Timeline:
     loops: tuple[Loop, ...] = ()
     conditions: tuple[Condition, ...] = ()
     branches: tuple[Branch, ...] = ()
+    spans: tuple[Span, ...] = ()
 
     @property
     def num_ticks(self) -> int:
         """The end of the clock."""
-        last = self.conditions[-1].tick + 1 if self.conditions else 0
-        return max(last, self.steps[-1].ticks[1] if self.steps else 0)
+        return self.spans[-1].ticks[1] if self.spans else 0
+
+    def entry_of(self, step: int) -> int:
+        """The number of the entry that a step is of."""
+        return next(n for n, span in enumerate(self.spans) if step < span.steps[1])
 
     def steps_touching(self) -> dict[str, tuple[int, int]]:
         """First and last step that touch each buffer that a step touches."""
@@ -159,27 +179,53 @@ class Timeline:
         return (alive[0], alive[-1]) if alive else (0, 0)
 
 
-def read_clock(module: ir.Module, target: Target, entry: ir.PrimFunc | None = None) -> Timeline:
-    """Numbers the program points of an entry, of the only one if none is given; devices are the target's."""
-    entry = entry or module.main
+def read_clock(module: ir.Module, target: Target) -> Timeline:
+    """Numbers the program points of all entries, one after the other; devices are the target's."""
     kernels = {kernel.name: kernel for kernel in module.kernels}
-    reader = _Reader(kernels, body_clocks(module, target), entry, touch_table(module, target))
-    reader.run(entry.body)
-    definitions = (*entry.buffer_parameters, *reader.allocations)
-    for definition in definitions:
-        reader.extend(definition)
+    table = touch_table(module, target)
+    reader = _Reader(kernels, body_clocks(module, target), module.entries[0], table)
+    definitions: dict[str, ir.BufferParameter | ir.Allocate] = {}
+    for entry in module.entries:
+        for definition in reader.read(entry):
+            if definitions.setdefault(definition.buffer.name, definition) is not definition:
+                _require_state(definition, entry)
+    reader.keep_states(definitions.values())
     live = [
         LiveBuffer(
             definition.buffer,
             definition if isinstance(definition, ir.Allocate) else None,
-            *reader.lifetimes[definition.buffer.name],
-            reader.touches[definition.buffer.name],
+            *reader.lifetimes[name],
+            reader.touches[name],
         )
-        for definition in definitions
-        if definition.buffer.name in reader.lifetimes
+        for name, definition in definitions.items()
+        if name in reader.lifetimes
     ]
     loops, conditions, branches = tuple(reader.loops), tuple(reader.conditions), tuple(reader.branches)
-    return Timeline(tuple(reader.steps), tuple(live), loops, conditions, branches)
+    return Timeline(tuple(reader.steps), tuple(live), loops, conditions, branches, tuple(reader.spans))
+
+
+def buffers_by_entry(module: ir.Module, target: Target) -> list[tuple[LiveBuffer, ...]]:
+    """The buffers of each entry on a clock of its own; a state with all that touch it in any entry."""
+    clocks = [read_clock(replace(module, entries=(entry,)), target).buffers for entry in module.entries]
+    touching: dict[str, Touches] = {}
+    for live in (live for clock in clocks for live in clock if _is_state(live)):
+        touching[live.buffer.name] = united(touching.get(live.buffer.name, ()), live.touches)
+    return [
+        tuple(
+            replace(live, touches=touching[live.buffer.name]) if _is_state(live) else live for live in clock
+        )
+        for clock in clocks
+    ]
+
+
+def _is_state(live: LiveBuffer) -> bool:
+    return live.allocation is not None and ir.border_of(live.allocation) is ir.Border.STATE
+
+
+def _require_state(definition: ir.BufferParameter | ir.Allocate, entry: ir.PrimFunc) -> None:
+    """Two entries have no buffer of one name, but for states (`own_names`)."""
+    if ir.border_of(definition) is not ir.Border.STATE:
+        raise InternalError(f"'{definition.buffer.name}' of '{entry.name}' has the name of another's buffer")
 
 
 @dataclass(slots=True)
@@ -199,6 +245,19 @@ class _Reader(Interpreter):
     arena_of: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     lifetimes: Needs = field(default_factory=Needs)
     touches: dict[str, Touches] = field(default_factory=dict[str, Touches])
+    spans: list[Span] = field(default_factory=list[Span])
+
+    def read(self, entry: ir.PrimFunc) -> tuple[ir.BufferParameter | ir.Allocate, ...]:
+        """What an entry defines; its ticks follow those of the entries before."""
+        self.entry, self.allocations, self.numbers = entry, [], Definitions()
+        begin, first = self.tick, len(self.steps)
+        self.run(entry.body)
+        self.tick = max(self.tick, begin + 1)
+        self.spans.append(Span((first, len(self.steps)), (begin, self.tick)))
+        definitions = (*entry.buffer_parameters, *self.allocations)
+        for definition in definitions:
+            self.extend(definition, begin)
+        return definitions
 
     def turns(self, loop: ir.For) -> Iterator[None]:
         """The body once; what was born outside lives for all of it."""
@@ -287,7 +346,7 @@ class _Reader(Interpreter):
         self.steps.append(Step(len(self.steps), ticks, call, device, tuple(needed.items())))
         self.tick = ticks[1]
 
-    def extend(self, definition: ir.BufferParameter | ir.Allocate) -> None:
+    def extend(self, definition: ir.BufferParameter | ir.Allocate, begin: int) -> None:
         """Keeps inputs, outputs and states alive for the application, which touches them on the entry's device.
 
         Those in a workspace have their bytes even if no step touches them.
@@ -295,14 +354,19 @@ class _Reader(Interpreter):
         name, border = definition.buffer.name, ir.border_of(definition)
         if border is None or (isinstance(definition, ir.BufferParameter) and name not in self.lifetimes):
             return
-        end = max(self.tick, 1)
         if border is not ir.Border.OUTPUT:
-            self.lifetimes.touch(name, (0, 1))
+            self.lifetimes.touch(name, (begin, begin + 1))
         if border is not ir.Border.INPUT:
-            self.lifetimes.touch(name, (end - 1, end))
+            self.lifetimes.touch(name, (self.tick - 1, self.tick))
         device = self.entry.device
         own = Touch(device, f"the application touches it on device '{device}'")
         self.touches[name] = united(self.touches.get(name, ()), (own,))
+
+    def keep_states(self, definitions: Iterable[ir.BufferParameter | ir.Allocate]) -> None:
+        """Lets states live from the first tick to the last, whichever entries touch them."""
+        for definition in definitions:
+            if ir.border_of(definition) is ir.Border.STATE:
+                self.lifetimes.touch(definition.buffer.name, (0, self.tick))
 
 
 def _in_call(interval: Interval | None, ticks: Interval) -> Interval:

@@ -46,7 +46,7 @@ def num_spans(module: ir.Module, target: Target) -> int:
 
 def obtains_memory(module: ir.Module, target: Target) -> bool:
     """Whether devices of a run may be given memory that the entry's device does not reach, so that they obtain it."""
-    reached = target.device(module.main.device).reached_memories
+    reached = target.device(module.entry_device).reached_memories
     names = devices_of(module)
     hidden = (pool for pool in target.workspace_pools if pool.memory not in reached)
     return any(not pool.devices or set(pool.devices) & set(names) for pool in hidden)

@@ -10,16 +10,15 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 
 from bytewright import ir
 from bytewright.ir.definitions import scopes_of_constants
+from bytewright.ir.text.buffers import format_buffer, read_buffer
 from bytewright.ir.text.expressions import Defined
 from bytewright.ir.text.graphs import format_typed, print_function, read_function, read_typed
 from bytewright.ir.text.instructions import print_instructions, read_instruction
 from bytewright.ir.text.notation import format_data, graph_name, prim_name, wrapped
 from bytewright.ir.text.primfuncs import (
     format_annotations,
-    format_buffer,
     format_storage,
     print_primfunc,
-    read_buffer,
     read_primfunc,
     read_storage,
 )

@@ -1,4 +1,4 @@
-"""The text of PrimFuncs, printed and read: statements, the buffers that they define, and functions."""
+"""The text of PrimFuncs, printed and read: statements, where what they define may lie, and functions."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -9,6 +9,7 @@ from bytewright import ir
 from bytewright.diagnostics import InternalError
 from bytewright.ir.definitions import Scopes, define_scope, given_scopes
 from bytewright.ir.rewrite import instruction_call
+from bytewright.ir.text.buffers import format_buffer, format_variable, read_buffer, read_variable
 from bytewright.ir.text.expressions import (
     Defined,
     format_element,
@@ -36,59 +37,6 @@ from bytewright.ir.text.words import Word
 from bytewright.ir.walk import blocks
 
 _MOST_STACK_BYTES = 1 << 31
-
-
-def format_buffer(buffer: ir.Buffer, scope: ir.Scope | None) -> str:
-    """`input : buffer<1x64xi8, "global.sram", align=16, ring=1:3>`."""
-    shape = ir.format_shape(buffer.shape) + "x" if buffer.shape else ""
-    parts = [f"{shape}{buffer.dtype.value}"]
-    if scope is not None:
-        parts.append(f'"{scope}"')
-    parts.append(f"{Word.ALIGN}={buffer.alignment}")
-    if buffer.rows is not None:
-        parts.append(f"{Word.RING}={buffer.rows.axis}:{buffer.rows.num_rows}")
-    if buffer.line_bytes:
-        parts.append(f"{Word.LINES}={buffer.line_bytes}")
-    if buffer.register:
-        parts.append(f"{Word.REGISTER}={quoted(buffer.register)}")
-    return f"{prim_name(buffer.name)} : {Word.BUFFER}<{', '.join(parts)}>"
-
-
-def read_buffer(reader: Reader) -> tuple[ir.Buffer, ir.Scope | None]:
-    """The same, with the scope that stands in it; without `align=` it is aligned to its elements."""
-    name = reader.prim_name()
-    reader.expect(":")
-    reader.expect(f"{Word.BUFFER}<")
-    shape, dtype = reader.shape_and_dtype()
-    scope, alignment, rows, line_bytes, register = None, dtype.size_bytes, None, 0, ""
-    while reader.accept(","):
-        if reader.sees('"') and scope is None:
-            scope = reader.scope()
-        elif reader.accept(f"{Word.ALIGN}="):
-            alignment = reader.integer()
-        elif reader.accept(f"{Word.RING}=") and rows is None:
-            axis = reader.integer()
-            reader.expect(":")
-            rows = ir.RingRows(axis, reader.integer())
-        elif reader.accept(f"{Word.LINES}="):
-            line_bytes = reader.integer()
-        elif reader.accept(f"{Word.REGISTER}="):
-            register = reader.string()
-        else:
-            parts = ", ".join(f"'{part}='" for part in (Word.ALIGN, Word.RING, Word.LINES))
-            reader.fail(f"a scope in quotes, {parts} or '{Word.REGISTER}='")
-    reader.expect(">")
-    return ir.Buffer(name, shape, dtype, alignment, rows, line_bytes, register), scope
-
-
-def _format_variable(variable: ir.Var) -> str:
-    return f"{prim_name(variable.name)} : {variable.dtype.value}"
-
-
-def _read_variable(reader: Reader) -> ir.Var:
-    name = reader.prim_name()
-    reader.expect(":")
-    return ir.Var(name, reader.dtype())
 
 
 def format_storage(definition: ir.Allocate | ir.ConstantBuffer) -> str:
@@ -145,12 +93,12 @@ def format_statement(statement: ir.Statement, scopes: Scopes) -> str:
             names = ", ".join(prim_name(buffer.name) for buffer in statement.private)
             private = f" {Word.PRIVATE}({names})" if names else ""
             note = f" {Word.NOTE}({quoted(statement.note)})" if statement.note else ""
-            head = f"{Word.FOR} {_format_variable(statement.variable)} {Word.IN} {begin} .. {end}"
+            head = f"{Word.FOR} {format_variable(statement.variable)} {Word.IN} {begin} .. {end}"
             return f"{head}{kind}{private}{note} {{"
         case ir.If():
             return f"{Word.IF} {format_expression(statement.condition)} {{"
         case ir.Let():
-            return f"{Word.LET} {_format_variable(statement.variable)} = {format_expression(statement.value)}"
+            return f"{Word.LET} {format_variable(statement.variable)} = {format_expression(statement.value)}"
         case ir.Allocate():
             buffer = format_buffer(statement.buffer, statement.scope)
             return f"{Word.ALLOCATE} {buffer}{format_storage(statement)}"
@@ -189,7 +137,7 @@ def _read_statement(reader: Reader, names: Defined) -> ir.Statement:
 
 
 def _read_for(reader: Reader, names: Defined) -> ir.For:
-    variable = _read_variable(reader)
+    variable = read_variable(reader)
     reader.expect(Word.IN)
     begin = read_expression(reader, names)
     reader.expect("..")
@@ -222,7 +170,7 @@ def _read_if(reader: Reader, names: Defined) -> ir.If:
 
 
 def _read_let(reader: Reader, names: Defined) -> ir.Let:
-    variable = _read_variable(reader)
+    variable = read_variable(reader)
     reader.expect("=")
     value = read_expression(reader, names)
     names.variables[variable.name] = variable
@@ -384,7 +332,7 @@ def format_parameter(parameter: ir.Parameter) -> str:
             buffer = format_buffer(parameter.buffer, parameter.scope)
             return f"{buffer} {parameter.access.value} {parameter.role.value}"
         case ir.ScalarParameter():
-            return _format_variable(parameter.variable)
+            return format_variable(parameter.variable)
         case ir.ContextParameter():
             return f"{prim_name(parameter.name)} : {Word.CONTEXT}<{prim_name(parameter.device)}>"
         case _:

@@ -29,7 +29,10 @@ def faults_of_program(module: ir.Module, target: Target) -> tuple[Violation, ...
 
 def faults_of_rules(module: ir.Module, target: Target) -> tuple[Violation, ...]:
     """The same of one that keeps to the rules that hold between passes."""
-    return program_violations(module, target) or row_violations(module) or unwritten(module)
+    found = program_violations(module, target)
+    for alone in () if found else ir.entries_alone(module):
+        found += row_violations(alone) or unwritten(alone)
+    return found
 
 
 def admit(module: ir.Module, target: Target) -> None:

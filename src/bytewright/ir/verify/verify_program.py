@@ -5,12 +5,19 @@ none itself, but for truth values that it branches on; its parameters are the mo
 constants, and loops that are unrolled have an end. Apart stands what the rules admit and no C text exists for yet.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from bytewright import ir
 from bytewright.ir.symbols import buffers_of, symbols_of
 from bytewright.ir.verify.violation import HANDED_ON, NO_CODE, NOT_YET, Violation
-from bytewright.ir.walk import blocks, condition_buffer, loaded_buffers, stored_buffers, walk_statements
+from bytewright.ir.walk import (
+    blocks,
+    condition_buffer,
+    definitions,
+    loaded_buffers,
+    stored_buffers,
+    walk_statements,
+)
 from bytewright.target.model import Role, Target
 
 # Statements that one unrolled loop may become, those of the unrolled loops in it included.
@@ -23,30 +30,74 @@ _SERIAL = "leave the word out: the steps of the entry run one after the other"
 
 def program_violations(module: ir.Module, target: Target) -> tuple[Violation, ...]:
     """Every rule of programs that a module breaks which keeps to those between passes."""
-    if len(module.entries) != 1:
-        text = f"the module has {len(module.entries)} entries; a program has one"
-        return (Violation(None, module, text),)
+    if not module.entries:
+        return (Violation(None, module, "the module has no entry; a program has one at least"),)
+    found = [*_of_module(module, target), *_of_several(module)]
+    for alone in ir.entries_alone(module):
+        found.extend(_of_entry(alone))
+    for function in (*module.kernels, *module.entries):
+        found.extend(_of_unrolled(function))
+    return tuple(found)
+
+
+def _of_several(module: ir.Module) -> Iterator[Violation]:
+    """Several entries share a device, their states, and what is on the application's side."""
+    if len(module.entries) < 2:
+        return
+    first, *others = module.entries
+    states = ir.border_buffers(first, ir.Border.STATE)
+    for entry in others:
+        if entry.device != first.device:
+            text = f"entry '{entry.name}' runs on '{entry.device}', entry '{first.name}' on '{first.device}'"
+            yield Violation(entry, entry, text, f"on {first.device}")
+        own = ir.border_buffers(entry, ir.Border.STATE)
+        if [state.name for state in own] != [state.name for state in states]:
+            text = f"entry '{entry.name}' allocates the states {_listed(own)}, entry '{first.name}' {_listed(states)}"
+            yield Violation(
+                entry, entry, text, "the same states in the same order, also those that it leaves alone"
+            )
+    kept = {state.name for state in states}
+    for entry in module.entries:
+        for symbol in symbols_of(entry).values():
+            text = f"extent '{symbol.name}' of entry '{entry.name}' is open, and a program of several entries has none"
+            yield Violation(entry, entry, text, f"{symbol.upper} in the place of {symbol.name}")
+        for definition in definitions(entry):
+            is_state = ir.border_of(definition) is ir.Border.STATE
+            if definition.buffer.name in kept and not is_state:
+                text = f"'{definition.buffer.name}' of entry '{entry.name}' has the name of a state"
+                yield Violation(entry, definition, text, "rename one of them")
+    if len({ir.allocates_border(entry) for entry in module.entries if _has_ports(entry)}) > 1:
+        text = "some entries allocate their inputs and outputs, and others are given them"
+        yield Violation(None, module, text, "let all of them do either")
+
+
+def _has_ports(entry: ir.PrimFunc) -> bool:
+    return any(ir.border_buffers(entry, side) for side in ir.SIDES)
+
+
+def _listed(buffers: Iterable[ir.Buffer]) -> str:
+    return ", ".join(f"'{buffer.name}'" for buffer in buffers) or "(none)"
+
+
+def _of_entry(module: ir.Module) -> Iterator[Violation]:
+    """What breaks a rule in the entry of a module of one."""
     entry, symbols = module.main, symbols_of(module.main)
-    found = [*_of_module(module, target)]
     for parameter in entry.parameters:
-        faults = _parameter_faults(parameter, symbols)
-        found.extend(Violation(entry, parameter, text, help_text) for text, help_text in faults)
-    found.extend(_of_ports(module))
+        for text, help_text in _parameter_faults(parameter, symbols):
+            yield Violation(entry, parameter, text, help_text)
+    yield from _of_ports(module)
     constants = {constant.buffer.name for constant in module.constant_buffers}
     for statement in walk_statements(entry.body):
         condition = condition_buffer(statement)
         if condition is not None and condition.name in constants:
             text = f"the entry branches on constant '{condition.name}', which is always the same"
-            found.append(Violation(entry, statement, text, "leave out the side that is never taken"))
-        faults = _entry_statement_faults(statement)
-        found.extend(Violation(entry, statement, text, help_text) for text, help_text in faults)
-    for function in (*module.kernels, module.main):
-        found.extend(_of_unrolled(function))
-    return tuple(found)
+            yield Violation(entry, statement, text, "leave out the side that is never taken")
+        for text, help_text in _entry_statement_faults(statement):
+            yield Violation(entry, statement, text, help_text)
 
 
 def _of_module(module: ir.Module, target: Target) -> Iterator[Violation]:
-    defined = {buffer.name for buffer in buffers_of(module.main)}
+    defined = {buffer.name for entry in module.entries for buffer in buffers_of(entry)}
     for constant in module.constant_buffers:
         name, scope = constant.buffer.name, constant.scope
         if name in defined:
@@ -179,22 +230,22 @@ def missing_text(module: ir.Module, target: Target) -> tuple[Violation, ...]:
     """What a program may say and no C text exists for yet."""
     found: list[Violation] = []
     kernels = {kernel.name: kernel for kernel in module.kernels}
-    device = module.main.device
-    for function in (*module.kernels, module.main):
+    device = module.entry_device
+    for function in (*module.kernels, *module.entries):
         found.extend(_without_code(function, device, target))
         for statement in walk_statements(function.body):
             if not isinstance(statement, ir.Call):
                 continue
             callee = kernels.get(statement.callee)
-            if function is not module.main and callee is not None and callee.device != function.device:
+            if function not in module.entries and callee is not None and callee.device != function.device:
                 text = f"'{callee.name}' runs on device '{callee.device}', its caller on '{function.device}'"
                 help_text = "call it from the entry, which alone hands work to other devices"
                 found.append(Violation(function, statement, text, help_text, HANDED_ON))
             if statement.kind is ir.CallKind.PACKED:
                 text = f"'{statement.callee}' is called by call_packed, but no registry is given to a run"
-                help_text = f"call_{'cpacked' if function is module.main else 'extern'}"
+                help_text = f"call_{'cpacked' if function in module.entries else 'extern'}"
                 found.append(Violation(function, statement, text, help_text, NOT_YET))
-            elif statement.kind is ir.CallKind.CPACKED and function is not module.main:
+            elif statement.kind is ir.CallKind.CPACKED and function not in module.entries:
                 text = (
                     f"'{statement.callee}' is called by call_cpacked in a kernel, which returns nothing and so cannot "
                     "pass on what a packed call returns"

@@ -21,9 +21,10 @@ from bytewright.lower.channels.weighted import Weighted
 from bytewright.lower.elements import ELEMENTS
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d
 from bytewright.ops.data import Concat, Gather, Identity, Pad, Reshape, Slice, Tile, Transpose
-from bytewright.ops.elementwise import Clamp, TflDequantize, TflQuantize
+from bytewright.ops.elementwise import Clamp
 from bytewright.ops.placement import DeviceCopy
 from bytewright.ops.pooling import MaxPool2d, ReduceMax, ReduceMin, ReduceSum, TflAveragePool2d, TflMean
+from bytewright.ops.quantization import TflDequantize, TflQuantize
 from bytewright.ops.resize import TflResizeBilinear, TflResizeNearest
 
 Mask = NDArray[np.bool_]

@@ -111,31 +111,24 @@ class Width:
 
     def binary(self, operator: BinaryOperator, dtype: ir.DType, text: str) -> ir.Instruction:
         """An operation on two vectors, `left` and `right`."""
-        parameters = (
-            self.vector("result", dtype, WRITE),
-            self.vector("left", dtype),
-            self.vector("right", dtype),
-        )
-        return lane_wise(
-            f"{self.prefix}_{_NAMES[operator]}_{dtype.value}",
-            self.lanes,
-            parameters,
-            lambda given: binary(operator, *given),
-            text,
-            self.feature,
-        )
+        return self._of_two(operator, dtype, self.vector("right", dtype), text)
 
     def with_scalar(self, operator: BinaryOperator, dtype: ir.DType, text: str) -> ir.Instruction:
         """The same, of a vector `left` and a scalar `number`."""
-        number = ir.ScalarParameter(ir.Var("number", dtype))
-        parameters = (self.vector("result", dtype, WRITE), self.vector("left", dtype), number)
+        return self._of_two(operator, dtype, ir.ScalarParameter(ir.Var("number", dtype)), text, "_n")
+
+    def _of_two(
+        self,
+        operator: BinaryOperator,
+        dtype: ir.DType,
+        right: ir.BufferParameter | ir.ScalarParameter,
+        text: str,
+        ending: str = "",
+    ) -> ir.Instruction:
+        name = f"{self.prefix}_{_NAMES[operator]}_{dtype.value}{ending}"
+        parameters = (self.vector("result", dtype, WRITE), self.vector("left", dtype), right)
         return lane_wise(
-            f"{self.prefix}_{_NAMES[operator]}_{dtype.value}_n",
-            self.lanes,
-            parameters,
-            lambda given: binary(operator, *given),
-            text,
-            self.feature,
+            name, self.lanes, parameters, lambda given: binary(operator, *given), text, self.feature
         )
 
     def function(self, function: ir.ScalarFunction, text: str) -> ir.Instruction:

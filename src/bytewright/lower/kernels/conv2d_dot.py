@@ -82,22 +82,11 @@ class DotProducts:
             self._finish(pixel, channel, sums)
 
     def _finish(self, pixel: Pixel, channel: ir.Expr, sums: list[ir.Buffer]) -> None:
-        """Stores the channels of a block.
-
-        Where that reads other tensors, all are read before the first is stored: the output may lie over one of them,
-        and compilers make no vectors of loads with stores in between that could change what is loaded.
-        """
-        epilogue, body = self.convolution.template.epilogue, self.convolution.template.body
-        results: list[ir.Expr] = []
-        for j, total in enumerate(sums):
-            with body.numbered(j):
-                value = self.bias.finished(load(total), channel + j)
-                if epilogue.reads_tensors:
-                    results.append(body.let("result", epilogue.value((*pixel, channel + j), value)))
-                else:
-                    epilogue.store((*pixel, channel + j), value)
-        for j, result in enumerate(results):
-            epilogue.store_value((*pixel, channel + j), result)
+        """Stores the channels of a block."""
+        places = [(*pixel, channel + j) for j in range(len(sums))]
+        self.convolution.template.epilogue.store_each(
+            places, lambda j: self.bias.finished(load(sums[j]), channel + j)
+        )
 
 
 def write_dot(convolution: Convolution) -> None:

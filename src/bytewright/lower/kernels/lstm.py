@@ -10,19 +10,22 @@ from dataclasses import dataclass
 import numpy as np
 
 from bytewright import ir
-from bytewright.ir.builder import BodyBuilder, load
+from bytewright.ir.builder import load
 from bytewright.ir.scalar_functions import LOGISTIC_15, TANH, TANH_15
+from bytewright.lower.interpolate import sigmoid_by_table
 from bytewright.lower.kernels.context import Template, counted
-from bytewright.lower.rescale import double_round, fixed_scale
+from bytewright.lower.rescale import double_round, fixed_scale, half_up
 from bytewright.lower.scalar import Scalar, clamped, require_i32
 from bytewright.lower.sigmoid import sigmoid
 from bytewright.ops.arithmetic.fixedpoint16 import GATE_BITS
+from bytewright.ops.arithmetic.interpolation import sigmoid_scale
 from bytewright.ops.arithmetic.multiplier import Multiplier
-from bytewright.ops.lstm import CELL, FORGET, GATES, INPUT, OUTPUT, TflLstm, TflQuantizedLstm
+from bytewright.ops.lstm import CELL, FORGET, GATES, INPUT, OUTPUT, TflLstm, TflQuantizedLstm, power_of_two
 
-I8, I16, I32, F32 = ir.DType.I8, ir.DType.I16, ir.DType.I32, ir.DType.F32
+I8, I16, I32, I64, F32 = ir.DType.I8, ir.DType.I16, ir.DType.I32, ir.DType.I64, ir.DType.F32
 _HIDDEN, _CELL, _WEIGHTS, _RECURRENT, _BIAS, _RECURRENT_BIAS = range(1, 7)
-_GREATEST_INPUT = 128
+# Of a product of two numbers in Q0.15, the least of which is -32767 in one of them.
+_MOST_PRODUCT = (1 << 30) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,81 +58,33 @@ def lower_lstm(template: Template, operation: TflLstm) -> None:
         cell = body.let("next_cell", cell)
         return sigmoid(body, gates[OUTPUT])[0] * TANH(cell), cell
 
-    _Layer(template).write(write)
+    _Layer(template, F32).write_units(write)
 
 
 def lower_quantized_lstm(template: Template, operation: TflQuantizedLstm) -> None:
-    """Writes the kernel of a layer in int8, whose cell is int16."""
-    layer = _Layer(template)
-    input_reach, recurrent_reach = layer.reach(_WEIGHTS, _BIAS), layer.reach(_RECURRENT, _RECURRENT_BIAS)
-
-    def gate(number: int, unit: _Unit) -> ir.Expr:
-        """What a gate is before its activation, in Q3.12."""
-        over_input, over_hidden = (sums[number] for sums in unit.sums)
-        first = layer.scaled(over_input, input_reach[number], operation.input_multipliers[number])
-        first = _narrow(first)
-        second = layer.scaled(over_hidden, recurrent_reach[number], operation.recurrent_multipliers[number])
-        both = Scalar(first.expr + second.expr, first.low + second.low, first.high + second.high)
-        return template.body.let(f"{GATES[number]}_gate", _narrow(both).expr)
-
-    def write(unit: _Unit) -> tuple[ir.Expr, ir.Expr]:
-        body = template.body
-        gates = [gate(number, unit) for number in range(len(GATES))]
-        kept = _divided(body, "kept", LOGISTIC_15(gates[FORGET]) * ir.cast(unit.cell, I32), 15)
-        candidate = LOGISTIC_15(gates[INPUT]) * TANH_15(gates[CELL], GATE_BITS)
-        added = _divided(body, "added", candidate, operation.product_shift)
-        most = operation.cell_clip or -I16.bounds[0]
-        low, high = max(-most, I16.bounds[0]), min(most, I16.bounds[1])
-        cell = body.let("next_cell", ir.minimum(ir.maximum(kept + added, low), high))
-        product = body.let("product", LOGISTIC_15(gates[OUTPUT]) * TANH_15(cell, operation.cell_bits))
-        hidden = layer.scaled(product, 1 << 30, operation.hidden_multiplier)
-        zero_point = operation.hidden_zero_point
-        shifted = Scalar(hidden.expr + zero_point, hidden.low + zero_point, hidden.high + zero_point)
-        return clamped(shifted, *I8.bounds).expr, cell
-
-    layer.write(write)
+    """Writes the kernel of a layer in int8 or int16, whose cell is int16."""
+    _QuantizedLayer(template, operation).write()
 
 
 def _narrow(value: Scalar) -> Scalar:
     return clamped(value, *I16.bounds)
 
 
-def _divided(body: BodyBuilder, name: str, value: ir.Expr, shift: int) -> ir.Expr:
-    """Of a product of two 16-bit numbers, divided by 2^shift, rounded half away from zero."""
-    product = body.let(f"{name}_product", value)
-    return body.let(name, (product + (product >> 31) + (1 << (shift - 1))) >> shift)
-
-
 class _Layer:
     """The loops of a layer, and its memory."""
 
-    def __init__(self, template: Template) -> None:
-        self.template, self.body = template, template.body
+    def __init__(self, template: Template, sum_type: ir.DType) -> None:
+        self.template, self.body, self.sum_type = template, template.body, sum_type
         self.samples, self.steps, self.depth = template.type(0).shape
         self.units = template.type(_WEIGHTS).fixed_shape[1]
         self.dtype = template.type(0).dtype
-        self.sum_type = self.dtype if self.dtype is F32 else I32
         self.input, self.hidden, self.cell = (template.input(number) for number in (0, _HIDDEN, _CELL))
         self.weights, self.recurrent = (template.input(number) for number in (_WEIGHTS, _RECURRENT))
         biases = range(_BIAS, len(template.anchor.inputs))
         self.biases = [template.input(number) for number in biases]
         self.output, self.next_cell = template.epilogue.output, template.output(1)
 
-    def reach(self, weights: int, bias: int) -> list[int]:
-        """The greatest magnitude of the sums of each gate, proved to fit 32 bits."""
-        magnitudes = np.abs(self.template.constant(weights).astype(np.int64)).sum(axis=2) * _GREATEST_INPUT
-        magnitudes += np.abs(self.template.constant(bias).astype(np.int64))
-        found = [int(most) for most in magnitudes.max(axis=1)]
-        require_i32(-max(found), max(found), "a sum of a gate", self.template.anchor.where)
-        return found
-
-    def scaled(self, value: ir.Expr, reach: int, multiplier: Multiplier) -> Scalar:
-        """A value of a magnitude, by a multiplier, as TensorFlow Lite does."""
-        scale = fixed_scale(multiplier.multiplier, multiplier.exponent)
-        found = double_round(Scalar(value, -reach, reach), scale, self.template.anchor.where)
-        return Scalar(self.body.let("scaled", found.expr), found.low, found.high)
-
-    def write(self, write_unit: _WriteUnit) -> None:
+    def write_units(self, write_unit: _WriteUnit) -> None:
         """Writes all, with what a unit becomes: its result, and its cell."""
         body = self.body
         with counted(body, "n", self.samples) as n:
@@ -165,7 +120,9 @@ class _Layer:
 
     def _begun(self, bias: ir.Buffer, name: str, unit: ir.Expr) -> list[ir.Buffer]:
         return [
-            self.body.scalar(f"{name}{number}", self.sum_type, load(bias, number, unit))
+            self.body.scalar(
+                f"{name}{number}", self.sum_type, ir.cast(load(bias, number, unit), self.sum_type)
+            )
             for number in range(len(GATES))
         ]
 
@@ -175,3 +132,87 @@ class _Layer:
         for number, total in enumerate(sums):
             weight = ir.cast(load(weights, number, unit, k), self.sum_type)
             self.body.add_to(total, (), value * weight)
+
+
+class _QuantizedLayer(_Layer):
+    """Integers, whose sums have 32 bits where these are proved to hold them."""
+
+    def __init__(self, template: Template, operation: TflQuantizedLstm) -> None:
+        reaches = [_reach(template, *pair) for pair in ((_WEIGHTS, _BIAS), (_RECURRENT, _RECURRENT_BIAS))]
+        greatest = max(map(max, reaches))
+        is_wide = operation.is_by_table and template.type(0).dtype is I16 and greatest > I32.bounds[1]
+        if not is_wide:
+            require_i32(-greatest, greatest, "a sum of a gate", template.anchor.where)
+        super().__init__(template, I64 if is_wide else I32)
+        self.operation, self.reaches = operation, reaches
+
+    def write(self) -> None:
+        """Writes all."""
+        self.write_units(self._unit)
+
+    def _unit(self, unit: _Unit) -> tuple[ir.Expr, ir.Expr]:
+        """Result and cell."""
+        body, operation = self.body, self.operation
+        gates = [self._gate(number, unit) for number in range(len(GATES))]
+        kept = self._divided("kept", self._logistic(gates[FORGET]) * ir.cast(unit.cell, I32), 15)
+        candidate = self._logistic(gates[INPUT]) * self._tanh(gates[CELL], GATE_BITS)
+        added = self._divided("added", candidate, operation.product_shift)
+        most = operation.cell_clip or -I16.bounds[0]
+        low, high = max(-most, I16.bounds[0]), min(most, I16.bounds[1])
+        cell = body.let("next_cell", ir.minimum(ir.maximum(kept + added, low), high))
+        opened = self._logistic(gates[OUTPUT]) * self._tanh(cell, operation.cell_bits)
+        hidden = self._doubly_rounded(body.let("product", opened), _MOST_PRODUCT, operation.hidden_multiplier)
+        zero_point = operation.hidden_zero_point
+        shifted = Scalar(hidden.expr + zero_point, hidden.low + zero_point, hidden.high + zero_point)
+        return clamped(shifted, *self.dtype.bounds).expr, cell
+
+    def _gate(self, number: int, unit: _Unit) -> ir.Expr:
+        """What a gate is before its activation, in Q3.12."""
+        multipliers = self.operation.input_multipliers, self.operation.recurrent_multipliers
+        first, second = (
+            self._scaled(sums[number], reach[number], own[number])
+            for sums, reach, own in zip(unit.sums, self.reaches, multipliers, strict=True)
+        )
+        first, second = _narrow(first), _narrow(second) if self.operation.is_by_table else second
+        both = Scalar(first.expr + second.expr, first.low + second.low, first.high + second.high)
+        return self.body.let(f"{GATES[number]}_gate", _narrow(both).expr)
+
+    def _scaled(self, value: ir.Expr, reach: int, multiplier: Multiplier) -> Scalar:
+        if self.dtype is I8:
+            return self._doubly_rounded(value, reach, multiplier)
+        factor, shift = multiplier.multiplier, 31 - multiplier.exponent
+        found = half_up(Scalar(value, -reach, reach), ir.const(factor), ir.const(shift), factor / 2.0**shift)
+        return Scalar(self.body.let("scaled", found.expr), found.low, found.high)
+
+    def _doubly_rounded(self, value: ir.Expr, reach: int, multiplier: Multiplier) -> Scalar:
+        """A value of a magnitude, by a multiplier, as TensorFlow Lite does."""
+        scale = fixed_scale(multiplier.multiplier, multiplier.exponent)
+        found = double_round(Scalar(value, -reach, reach), scale, self.template.anchor.where)
+        return Scalar(self.body.let("scaled", found.expr), found.low, found.high)
+
+    def _divided(self, name: str, value: ir.Expr, shift: int) -> ir.Expr:
+        """Of a product of two 16-bit numbers, divided by 2^shift, rounded half away from zero."""
+        product = self.body.let(f"{name}_product", value)
+        if self.operation.is_by_table:
+            return self._doubly_rounded(product, _MOST_PRODUCT, power_of_two(-shift)).expr
+        return self.body.let(name, (product + (product >> 31) + (1 << (shift - 1))) >> shift)
+
+    def _logistic(self, gate: ir.Expr) -> ir.Expr:
+        if not self.operation.is_by_table:
+            return LOGISTIC_15(gate)
+        found = sigmoid_by_table(self.template.kernel, gate, sigmoid_scale(GATE_BITS), is_tanh=False)
+        return self.body.let("opened", found)
+
+    def _tanh(self, value: ir.Expr, integer_bits: int) -> ir.Expr:
+        if not self.operation.is_by_table:
+            return TANH_15(value, integer_bits)
+        found = sigmoid_by_table(self.template.kernel, value, sigmoid_scale(integer_bits), is_tanh=True)
+        return self.body.let("bent", found)
+
+
+def _reach(template: Template, weights: int, bias: int) -> list[int]:
+    """The greatest magnitude of the sums of each gate."""
+    most = -template.type(0).dtype.bounds[0]
+    magnitudes = np.abs(template.constant(weights).astype(np.int64)).sum(axis=2) * most
+    magnitudes += np.abs(template.constant(bias).astype(np.int64))
+    return [int(greatest) for greatest in magnitudes.max(axis=1)]

@@ -25,7 +25,12 @@ _MAXIMUM_SHIFT = 62
 
 @dataclass(frozen=True, slots=True)
 class LinearRescale:
-    """`(accumulator*multiplier + addend) >> shift`, in 64 bits, with multiplier >= 0 and 0 <= shift <= 62."""
+    """`(accumulator*multiplier + addend) >> shift`, in 64 bits.
+
+    Attributes:
+        multiplier: At least 0.
+        shift: 0 to 62.
+    """
 
     multiplier: int
     addend: int

@@ -169,6 +169,12 @@ def prepare_sigmoid(scale: float) -> tuple[int, int]:
     return int(multiplier), shift
 
 
+def sigmoid_scale(integer_bits: int) -> tuple[int, int]:
+    """Multiplier and right shift that take a number in Q(integer_bits).(15-integer_bits) to 1/3 of 2**-12."""
+    left = integer_bits - 3
+    return (3 << left, 0) if left >= 0 else (3, -left)
+
+
 def sigmoid_table() -> NDArray[np.int16]:
     """`1/(1 + exp(-i/24))` in 2**-16 less a half, each moved by half of the largest error of its line.
 

@@ -28,7 +28,13 @@ _EARLIEST = -(1 << 40)  # a lead below any that a consumer asks for
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """That a kernel reads what another one of the segment makes; both are numbers in the segment's order."""
+    """That a kernel reads what another one of the segment makes.
+
+    Attributes:
+        producer: Its number in the segment's order.
+        consumer: The same of the kernel that reads.
+        window: The rows that a row of the consumer needs.
+    """
 
     producer: int
     consumer: int

@@ -51,7 +51,7 @@ CONTROL: dict[str, TfliteOperator] = {
     "WHILE": TfliteOperator(
         convert_while,
         "WhileOptions",
-        "a number of turns that constants say, at most 65,536; operands of fixed shapes",
+        "a number of turns that constants say, at most 65,536, or the run, up to `--bound`; operands of fixed shapes",
         types=(*MOVED, "uint8"),
         cost_ms=1.0,
     ),

@@ -244,11 +244,18 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
     "PRELU": TfliteOperator(convert_prelu, limits="a slope that broadcasts to the input", int8_cost_ms=2.0),
     "QUANTIZE": TfliteOperator(
         convert_quantize,
-        limits="to int8, uint8 or int16, but from int16 to uint8; tflm: to uint8 from int8 alone, from uint8 to int8",
-        types=("int8", "uint8", "int16", "float32"),
+        limits="to int8, uint8 or int16, and from int16 to int32; neither from int16 nor int32 to uint8; tflm: to "
+        "uint8 from int8 alone, from uint8 to int8, from int8 to int32 too",
+        types=("int8", "uint8", "int16", "float32", "int32"),
         absent={
-            Numerics.LITERT_REF: ("int16 to uint8",),
-            Numerics.TFLM: ("float32 to uint8", "uint8 to uint8", "int16 to uint8", "uint8 to int16"),
+            Numerics.LITERT_REF: (
+                *("float32 to int32", "uint8 to int32", "int8 to int32"),
+                *("int16 to uint8", "int32 to uint8", "int32 to int32"),
+            ),
+            Numerics.TFLM: (
+                *("float32 to uint8", "uint8 to uint8", "int16 to uint8", "int32 to uint8", "uint8 to int16"),
+                *("float32 to int32", "uint8 to int32", "int32 to int32"),
+            ),
         },
     ),
     "RELU": TfliteOperator(convert_relu, types=ACTIVATIONS),

@@ -245,7 +245,9 @@ REDUCTIONS: dict[str, TfliteOperator] = {
     "TRANSPOSE_CONV": TfliteOperator(
         convert_transpose_conv,
         "TransposeConvOptions",
-        f"constant output shape; {_WEIGHTS}; {_INT8_UNDER_FLOAT}; {CLAMPS}",
+        f"constant output shape, or with tflm any, of which the result's declared shape is taken; {_WEIGHTS}; "
+        f"{_INT8_UNDER_FLOAT}; {CLAMPS}",
+        indices=0,
         cost_ms=2.5,
         hybrid=_HYBRID_INT8,
         input_at=2,
@@ -254,9 +256,11 @@ REDUCTIONS: dict[str, TfliteOperator] = {
     "UNIDIRECTIONAL_SEQUENCE_LSTM": TfliteOperator(
         convert_lstm,
         "UnidirectionalSequenceLSTMOptions",
-        "constant weights and biases; activation TANH; no peepholes, projection or layer normalisation; int8: a cell "
-        "of int16, in units of a power of two",
+        "constant weights and biases; activation TANH; no peepholes, projection or layer normalisation; int8 and "
+        "int16: a cell of int16, in units of a power of two; int16 with tflm alone",
+        types=ACTIVATIONS,
         cost_ms=6.0,
+        absent={Numerics.LITERT_REF: ("int16",)},
         has_state=True,
     ),
 }

@@ -240,15 +240,6 @@ class _Kernel:
         return sums
 
     def _finish(self, values: Sequence[Sum]) -> None:
-        """Stores the elements of a block; where that reads other tensors, all are read before the first is stored."""
-        epilogue, body = self.convolution.template.epilogue, self.convolution.template.body
-        results: list[ir.Expr] = []
-        for i, (pixel, channel, total) in enumerate(values):
-            with body.numbered(i):
-                value = self.channels.finished(total)
-                if epilogue.reads_tensors:
-                    results.append(body.let("result", epilogue.value((*pixel, channel), value)))
-                else:
-                    epilogue.store((*pixel, channel), value)
-        for (pixel, channel, _), result in zip(values, results, strict=False):
-            epilogue.store_value((*pixel, channel), result)
+        """Stores the elements of a block."""
+        places = [(*pixel, channel) for pixel, channel, _ in values]
+        self.convolution.template.epilogue.store_each(places, lambda i: self.channels.finished(values[i][2]))

@@ -52,7 +52,7 @@ def write_depthwise(template: Template, operation: DepthwiseConv2d) -> None:
     weights = template.kernel.constant("weights", _pack(convolution, bits), I32)
     kernel = _Kernel(convolution, weights, bits)
     channels = channels_of(convolution)
-    body, epilogue = template.body, template.epilogue
+    body = template.body
     with pixels(template) as pixel:
         rows = kernel.rows(pixel)
         body.note("four channels at a time: all taps, then scale and store each")
@@ -60,16 +60,8 @@ def write_depthwise(template: Template, operation: DepthwiseConv2d) -> None:
             channel = named(body, "channel", block * BYTES)
             sums = [body.scalar(f"sum{c}", I32, channels.initial(channel + c)) for c in range(BYTES)]
             kernel.multiply(rows, sums, block)
-            results: list[ir.Expr] = []
-            for c, total in enumerate(sums):
-                with body.numbered(c):
-                    value = channels.finished(load(total))
-                    if epilogue.reads_tensors:
-                        results.append(body.let("result", epilogue.value((*pixel, channel + c), value)))
-                    else:
-                        epilogue.store((*pixel, channel + c), value)
-            for c, result in enumerate(results):
-                epilogue.store_value((*pixel, channel + c), result)
+            places = [(*pixel, channel + c) for c in range(BYTES)]
+            template.epilogue.store_each(places, lambda c, sums=sums: channels.finished(load(sums[c])))
 
 
 def _pack(convolution: Convolution, bits: int) -> np.ndarray:

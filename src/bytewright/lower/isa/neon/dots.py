@@ -1,5 +1,8 @@
 """NEON's dot products: of four bytes in each of four lanes (`sdot`), and of one product of float32."""
 
+from collections.abc import Callable
+
+from bytewright import ir
 from bytewright.lower.isa.neon.lanes import F32, I8, I32, LANES, VECTORS, unit_of
 from bytewright.lower.isa.products import Products
 
@@ -8,10 +11,12 @@ _BYTES = 16
 _MOST_SUMS = 16
 
 
-def _copied(num: int) -> str:
-    if num == _BYTES:
-        return "vst1q_s8(copy, vld1q_s8(elements));"
-    return f"__builtin_memcpy(copy, elements, {num});"
+def _copied(whole: str, dtype: ir.DType) -> Callable[[int], str]:
+    """The text that copies so many elements: a register full of them by `whole`."""
+    num_full = _BYTES // dtype.size_bytes
+    return lambda num: (
+        whole if num == num_full else f"__builtin_memcpy(copy, elements, {dtype.size_bytes * num});"
+    )
 
 
 BYTE_DOTS = Products(VECTORS, I32, 4, I8, I8, I8, I8, "int8x16_t", "bytes").tile(
@@ -26,15 +31,9 @@ return vreinterpretq_s8_s32(vdupq_n_s32(word));"""
     load="return vld1q_s8(elements);",
     dot="return vdotq_s32(sums, activations, filters);",
     chunk=_BYTES,
-    copy=_copied,
+    copy=_copied("vst1q_s8(copy, vld1q_s8(elements));", I8),
     fill="vst1q_s8(copy, vdupq_n_s8((int8_t)value));",
 )
-
-
-def _copied_floats(num: int) -> str:
-    if num == LANES:
-        return "vst1q_f32(copy, vld1q_f32(elements));"
-    return f"__builtin_memcpy(copy, elements, {F32.size_bytes * num});"
 
 
 FLOAT_DOTS = Products(VECTORS, F32, 1, F32, F32, F32, F32, "float32x4_t", "floats").tile(
@@ -45,6 +44,6 @@ FLOAT_DOTS = Products(VECTORS, F32, 1, F32, F32, F32, F32, "float32x4_t", "float
     load=unit_of(LANES).loads[F32],
     dot="return vfmaq_f32(sums, activations, filters);",
     chunk=LANES,
-    copy=_copied_floats,
+    copy=_copied("vst1q_f32(copy, vld1q_f32(elements));", F32),
     fill="vst1q_f32(copy, vdupq_n_f32(value));",
 )

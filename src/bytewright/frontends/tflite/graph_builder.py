@@ -1,0 +1,226 @@
+"""The graph so far, on its way from the records of a file, and what is known of its tensors."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from math import prod
+
+from bytewright import ir
+from bytewright.base.c_names import c_name, unique_name
+from bytewright.frontends.tflite.bounds import Bounds
+from bytewright.frontends.tflite.known import Growth
+from bytewright.frontends.tflite.model import ModelRecord, TensorRecord
+from bytewright.frontends.tflite.stored import STORED
+from bytewright.ops.arithmetic.numerics import Numerics
+
+DTYPES = {
+    "INT8": ir.DType.I8,
+    "INT16": ir.DType.I16,
+    "FLOAT32": ir.DType.F32,
+    "INT32": ir.DType.I32,
+    "INT64": ir.DType.I64,
+    "UINT8": ir.DType.U8,
+    "BOOL": ir.DType.BOOL,
+}
+"""Element types that values may have, those that are known at import included."""
+FOLDING_BUDGET = 1 << 25
+"""Multiplications and moves that computing constants at import may take, over the whole model."""
+
+
+def quantization_of(tensor: TensorRecord) -> ir.Quantization | None:
+    """The quantisation that the generated header documents."""
+    record = tensor.quantization
+    if tensor.element_type not in ("INT8", "UINT8", "INT16", "INT32") or len(record.scales) != 1:
+        return None
+    return ir.Quantization(record.scales[0], record.zero_points[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """What a SPACE_TO_BATCH_ND was given: samples that are every n-th row and column of an image.
+
+    Attributes:
+        source: The image's value in the graph.
+        sides: The n, for each axis between batch and channels.
+        before, after: What the image was padded with first, with `value`.
+    """
+
+    source: str
+    sides: tuple[int, ...]
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+    value: int | float
+
+
+@dataclass(slots=True)
+class Kept:
+    """A tensor that survives runs.
+
+    Attributes:
+        parameter: What a run finds there.
+        current: The name of what it is at the present operator; in the end, what the run leaves there.
+        initial: What is there before the first run; None for zeros.
+        stated: What the file calls it.
+    """
+
+    parameter: ir.Value
+    current: str
+    initial: ir.TensorData | None
+    stated: str
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """An operand of the operator at hand.
+
+    Attributes:
+        tensor: What the file says of it.
+        type: Its shape, as computed, and element type.
+        data: Its values, if they are known at import.
+        is_expanded: Whether they are widened for this operator alone.
+        is_real: Whether they are integers in place of the floats that a DEQUANTIZE makes of them.
+    """
+
+    tensor: TensorRecord
+    type: ir.TensorType
+    data: ir.TensorData | None
+    is_expanded: bool = False
+    is_real: bool = False
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape; all extents are fixed here."""
+        return self.type.fixed_shape
+
+    @property
+    def dtype(self) -> ir.DType:
+        """The element type."""
+        return self.type.dtype
+
+    @property
+    def is_float(self) -> bool:
+        """True for float32."""
+        return self.type.dtype is ir.DType.F32
+
+    @property
+    def is_quantised(self) -> bool:
+        """True for int8 and int16, of which a scale is known."""
+        return self.type.dtype in (ir.DType.I8, ir.DType.I16)
+
+
+@dataclass(slots=True)
+class GraphBuilder:
+    """The graph so far.
+
+    Attributes:
+        has_infinities: True if a float32 constant of the model is infinite or not a number.
+        batch_max: The largest batch, if the module's batch is opened after the import.
+        bounds: The most turns that loops take.
+        expands_weights: True if integer weights under float activations are widened to float32.
+        keeps_weights: True if weights that a DEQUANTIZE widens stay integers, where a layer can scale its sums instead.
+        dequantised: By the tensor of its result, the integer constant that a DEQUANTIZE widens.
+        has_open_batch: True if an input's first extent is open; it is fixed to 1.
+        values: Name of the value that each tensor index stands for.
+        rearranged: Constants that hold a tensor's values in another form: the tensor's index.
+        growths: Of constants that depend on the batch: by what each value grows with each sample more.
+        batched: Constants that have the batch as their first extent, each sample alike.
+        buffers: Bytes of the file's buffers that were taken, and of those that were widened by what they were, so that
+            tensors share them.
+        producers: The node that makes each value.
+        spreads: Tensors that are the samples of a spread image.
+        initial: What variables are before the first run, by their names.
+        kept: What survives runs, by the name of a variable or the index of a tensor.
+        convert: Converts all operators of a graph.
+        prefix: What names of values start with, for a subgraph that operators run.
+        functions: Those that operators run, of all graphs of the file.
+    """
+
+    model: ModelRecord
+    file_name: str
+    numerics: Numerics
+    has_infinities: bool
+    batch_max: int | None = None
+    bounds: Bounds = field(default_factory=Bounds)
+    expands_weights: bool = False
+    keeps_weights: bool = False
+    has_open_batch: bool = False
+    values: dict[int, str] = field(default_factory=dict[int, str])
+    types: dict[str, ir.TensorType] = field(default_factory=dict[str, ir.TensorType])
+    constants: dict[str, ir.TensorData] = field(default_factory=dict[str, ir.TensorData])
+    rearranged: dict[str, int] = field(default_factory=dict[str, int])
+    growths: dict[str, Growth] = field(default_factory=dict[str, Growth])
+    batched: set[str] = field(default_factory=set[str])
+    nodes: list[ir.Node] = field(default_factory=list[ir.Node])
+    dequantised: dict[int, Operand] = field(default_factory=dict[int, Operand])
+    buffers: dict[tuple[int, str | None], bytes] = field(default_factory=dict[tuple[int, str | None], bytes])
+    producers: dict[str, ir.Node] = field(default_factory=dict[str, ir.Node])
+    spreads: dict[int, Spread] = field(default_factory=dict[int, Spread])
+    initial: dict[str, ir.TensorData] = field(default_factory=dict[str, ir.TensorData])
+    kept: dict[str | int, Kept] = field(default_factory=dict[str | int, Kept])
+    folding_budget: int = FOLDING_BUDGET
+    convert: Callable[["GraphBuilder"], None] = field(kw_only=True)
+    prefix: str = ""
+    functions: list[ir.Function] = field(default_factory=list[ir.Function])
+
+    def inside(self, model: ModelRecord, prefix: str) -> "GraphBuilder":
+        """The graph of a subgraph that an operator runs."""
+        return GraphBuilder(
+            model,
+            self.file_name,
+            self.numerics,
+            self.has_infinities,
+            bounds=self.bounds,
+            expands_weights=self.expands_weights,
+            keeps_weights=self.keeps_weights,
+            buffers=self.buffers,
+            folding_budget=self.folding_budget,
+            convert=self.convert,
+            prefix=prefix,
+            functions=self.functions,
+        )
+
+    def take_constants(self, inner: "GraphBuilder") -> None:
+        """What a subgraph found out: its constants, the types of its values, and what is left of the budget."""
+        self.constants |= inner.constants
+        self.types |= inner.types
+        self.folding_budget = inner.folding_budget
+
+    def result(self, index: int, name: str) -> str:
+        """Name of the value of a tensor that is a result; a constant of the file gets the one that is given."""
+        found = self.values.get(index)
+        return found or self.name_constant(index, name, self.content(self.model.tensors[index]))
+
+    def content(self, tensor: TensorRecord) -> ir.TensorData:
+        """The values of a constant tensor, widened where the file stores them in fewer bits."""
+        stored = STORED.get(tensor.element_type)
+        key = (tensor.buffer, tensor.element_type if stored else None)
+        if key not in self.buffers:
+            view = self.model.buffers[tensor.buffer]
+            self.model.file.charge(len(view) * (stored.growth if stored else 1))
+            self.buffers[key] = stored.widen(view).tobytes() if stored else bytes(view)
+        dtype = stored.dtype if stored else DTYPES[tensor.element_type]
+        num_bytes = (
+            prod(tensor.shape) * dtype.size_bytes
+        )  # the last byte of a file may hold more than there are
+        return ir.TensorData(tensor.shape, dtype, self.buffers[key][:num_bytes])
+
+    def keep(
+        self,
+        key: str | int,
+        stated: str,
+        tensor: TensorRecord,
+        kind: ir.TensorType,
+        initial: ir.TensorData | None,
+    ) -> Kept:
+        """A tensor that survives runs, known by a key from now on; `tensor` says what it is quantised as."""
+        name = unique_name(c_name(stated, f"state_{len(self.kept)}"), {*self.types})
+        value = ir.Value(name, kind, quantization_of(tensor))
+        self.types[name] = kind
+        self.kept[key] = Kept(value, name, initial, stated)
+        return self.kept[key]
+
+    def name_constant(self, index: int, name: str, data: ir.TensorData) -> str:
+        """Makes a constant of the file the value of its tensor."""
+        self.constants[name] = data
+        self.types[name] = data.type
+        self.values[index] = name
+        return name

@@ -1,0 +1,117 @@
+"""Several entries over one state and one workspace: from IR text to C, in any order, against numpy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+
+import bytewright
+from bytewright.diagnostics import CompileError
+from bytewright.execute.build import BuildOptions
+from bytewright.execute.paranoid import run_paranoid
+from bytewright.execute.profile.measure import profile_bundle
+from bytewright.execute.run import run_batch, run_bundle
+from bytewright.inspect.check import check_bundle
+from support.c_program import LANGUAGE, WARNINGS, run_command
+from support.entry_programs import WAKE, classified, random_entry_program
+from support.tiers import TIMES, some
+
+pytestmark = pytest.mark.run
+
+PLAIN = BuildOptions(flags=("-O0",))
+SANITIZED = BuildOptions(flags=("-O0",), sanitize=True)
+
+
+def wake(folder: Path, **options: str) -> bytewright.CompiledModel:
+    text = folder / "wake.bw"
+    text.write_text(WAKE)
+    model = bytewright.compile(text, **options)  # type: ignore[arg-type]
+    model.write(folder / "wake")
+    return model
+
+
+def frames(count: int) -> list[np.ndarray]:
+    random = np.random.default_rng(3)
+    return [random.integers(-128, 128, 4).astype(np.int8) for _ in range(count)]
+
+
+def test_a_ring_is_pushed_by_one_entry_and_read_by_another(tmp_path: Path) -> None:
+    model = wake(tmp_path)
+    session, given = model.session(), frames(5)
+    other = model.session()
+    for number, frame in enumerate(given, 1):
+        assert session.run("push", frame) == ()
+        found = session.run("classify")
+        for value, wanted in zip(found, classified(given[:number]), strict=True):
+            np.testing.assert_array_equal(value, wanted)
+    assert other.run("classify")[1] == 0
+    session.reset()
+    np.testing.assert_array_equal(session.run("classify")[1], [0])
+    np.testing.assert_array_equal(model.run(frame=given[0])[0], classified(given[:1])[0])
+    with pytest.raises(CompileError, match="has no entry 'run'; it has 'push', 'classify'"):
+        session.run("run")
+    with pytest.raises(CompileError, match="has 1 inputs, 0 were given"):
+        session.run("push")
+
+
+@pytest.mark.parametrize("options", [SANITIZED, PLAIN], ids=["sanitized", "plain"])
+@pytest.mark.parametrize("io", ["caller", "workspace"])
+def test_entries_run_in_any_order_in_one_process(tmp_path: Path, io: str, options: BuildOptions) -> None:
+    wake(tmp_path, io=io)
+    given = frames(4)
+    calls = [("push", [frame]) for frame in given]
+    calls[2:2] = [("classify", [])]
+    calls.append(("classify", []))
+    found = run_batch(
+        tmp_path / "wake",
+        [arrays for _, arrays in calls],
+        options=options,
+        keep_state=True,
+        entries=[name for name, _ in calls],
+    )
+    for number, pushed in ((2, 2), (-1, 4)):
+        for value, wanted in zip(found.outputs[number], classified(given[:pushed]), strict=True):
+            np.testing.assert_array_equal(value, wanted)
+    whole = run_bundle(tmp_path / "wake", [given[0]], options=options, repeat=3)
+    np.testing.assert_array_equal(whole.outputs[0], classified(given[:1])[0])
+    check_bundle(tmp_path / "wake")
+    run_paranoid(tmp_path / "wake", [given[0]])
+
+
+def test_a_profile_is_of_all_entries(tmp_path: Path) -> None:
+    wake(tmp_path)
+    profile = profile_bundle(tmp_path / "wake", repeat=3)
+    assert [step.num_calls for step in profile.steps] == [1] * 5
+
+
+def test_the_c_of_several_entries_compiles_without_a_warning(tmp_path: Path) -> None:
+    wake(tmp_path)
+    for source in sorted((tmp_path / "wake/src").glob("*.c")):
+        for compiler in ("gcc", "clang"):
+            flags = [*LANGUAGE, *WARNINGS, "-pedantic", "-fsyntax-only", "-Iinclude"]
+            run_command([compiler, *flags, source.relative_to(tmp_path / "wake")], tmp_path / "wake")
+
+
+@pytest.mark.parametrize("seed", some(range(32 * TIMES), every=8))
+def test_random_entries_compute_what_numpy_does(tmp_path: Path, seed: int) -> None:
+    program, random = random_entry_program(seed), Random(seed)
+    text, io = tmp_path / "r.bw", random.choice(["caller", "workspace"])
+    text.write_text(program.text())
+    bytewright.compile(text, io=io).write(tmp_path / "r")
+    check_bundle(tmp_path / "r")
+    calls, kept = program.calls(random, 12), program.begun()
+    found = run_batch(
+        tmp_path / "r",
+        [arrays for _, arrays in calls],
+        options=SANITIZED if seed % 4 == 0 else PLAIN,
+        keep_state=True,
+        entries=[name for name, _ in calls],
+    )
+    for (name, inputs), outputs in zip(calls, found.outputs, strict=True):
+        for value, wanted in zip(outputs, program.run(kept, name, inputs), strict=True):
+            np.testing.assert_array_equal(value, wanted)
+    if seed % 4 == 1:
+        run_paranoid(tmp_path / "r", seed=seed)

@@ -1,0 +1,215 @@
+"""Modules of several entries: as text, as programs that are admitted, evaluated, on the clock, and in plans."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+import numpy as np
+import pytest
+
+from bytewright import ir
+from bytewright.compiler.pipeline import compile_model, plan_model
+from bytewright.diagnostics import CompileError
+from bytewright.ir.analyses.clock import read_clock
+from bytewright.ir.evaluate.evaluate import Evaluator
+from bytewright.ir.text.modules import named_constants, parse_text, print_module
+from bytewright.ir.text.reader import Constants
+from bytewright.options import Options, Pin, Rows
+from bytewright.record.plan_file import document_of, plan_of
+from bytewright.storage.own_names import own_names
+from bytewright.target.registry import load_target
+from support.entry_programs import WAKE, classified, random_entry_program
+from support.parsing import parse_module
+from support.tiers import TIMES
+
+HOST = load_target("host")
+PUSH = "entry push(frame : buffer<4xi8> r activation) on cpu {"
+CLASSIFY = "entry classify(loudest : buffer<1xi8> w activation, count : buffer<1xi32> w activation) on cpu {"
+
+
+def wake(*changes: tuple[str, str]) -> ir.Module:
+    text = WAKE
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    return parse_module(text, {}, {})
+
+
+def test_the_text_is_read_as_it_is_printed() -> None:
+    constants = {data.digest: data for data in named_constants(wake()).values()}
+    text = print_module(wake())
+    assert print_module(parse_text(text, Constants(by_digest=constants), {}).module) == text
+
+
+def test_each_entry_has_its_own_ports_and_all_states() -> None:
+    push, classify = ir.entries_alone(wake())
+    assert [port.name for port in (*push.inputs, *push.outputs)] == ["frame"]
+    assert [port.name for port in (*classify.inputs, *classify.outputs)] == ["loudest", "count"]
+    assert push.state == classify.state == wake().state
+    assert list(ir.border_ports(wake())) == ["frame", "ring", "pushed", "loudest", "count"]
+
+
+def test_the_evaluator_keeps_states_from_entry_to_entry() -> None:
+    evaluator, random = Evaluator(wake()), np.random.default_rng(1)
+    frames = [random.integers(-128, 128, 4).astype(np.int8) for _ in range(4)]
+    for number, frame in enumerate(frames, 1):
+        assert evaluator.run("push", {"frame": frame}) == {}
+        found = evaluator.run("classify", {})
+        for name, wanted in zip(("loudest", "count"), classified(frames[:number]), strict=True):
+            np.testing.assert_array_equal(found[name], wanted)
+
+
+@pytest.mark.parametrize("seed", range(8 * TIMES))
+def test_the_planned_module_computes_what_numpy_does(seed: int) -> None:
+    program, random = random_entry_program(seed), Random(seed)
+    planned = plan_model(parse_module(program.text(), {}, {}), HOST).module
+    evaluator, kept = Evaluator(planned), program.begun()
+    for name, inputs in program.calls(random, 6):
+        entry = next(entry for entry in planned.entries if entry.name == name)
+        given = dict(zip((b.name for b in ir.border_buffers(entry, ir.Border.INPUT)), inputs, strict=True))
+        found = evaluator.run(name, given)
+        for value, wanted in zip(found.values(), program.run(kept, name, inputs), strict=True):
+            np.testing.assert_array_equal(value, wanted)
+
+
+@pytest.mark.parametrize("io", ["caller", "workspace"])
+@pytest.mark.parametrize("seed", range(12 * TIMES))
+def test_entries_need_as_much_as_the_largest_of_them(seed: int, io: str) -> None:
+    """Nothing of one lives in another, so the optimum of all is the largest optimum of one."""
+    program, options = random_entry_program(seed), Options(io=ir.Io(io))
+    plan = plan_model(parse_module(program.text(), {}, {}), HOST, options).plan
+    alone = [
+        plan_model(parse_module(program.alone(entry.name).text(), {}, {}), HOST, options).plan
+        for entry in program.entries
+    ]
+    assert all(pool.optimal for pool in plan.pools.values())
+    assert plan.workspace_bytes == max(each.workspace_bytes for each in alone)
+    assert plan.state_bytes == alone[0].state_bytes
+    assert plan_of(document_of(plan)) == plan
+
+
+def test_buffers_of_one_name_are_told_apart_and_share_bytes() -> None:
+    plan = compile_model(wake(), HOST).plan
+    assert [(entry.name, entry.steps, entry.ticks) for entry in plan.entries] == [
+        ("push", (0, 2), (0, 6)),
+        ("classify", (2, 5), (6, 15)),
+    ]
+    first, second = plan.buffers["push/t"], plan.buffers["classify/t"]
+    assert plan.shared_bytes("push/t", "classify/t") == 4
+    assert first.live is not None
+    assert second.live is not None
+    assert first.live[1] <= 6 <= second.live[0]
+    assert plan.buffers["ring"].live == (0, 15)
+    pinned = plan_model(wake(), HOST, Options(pins=(Pin("classify/t", "ram", offset=32),))).plan
+    assert pinned.buffers["classify/t"].place.offset == 32
+
+
+def test_one_entry_is_run_and_not_stated() -> None:
+    program = random_entry_program(1)
+    plan = plan_model(parse_module(program.alone("e0").text(), {}, {}), HOST).plan
+    assert [entry.name for entry in plan.entries] == ["run"]
+    assert plan.alone(plan.entries[0]) is plan
+    assert "entries" not in document_of(plan)
+
+
+def test_an_entry_without_steps_has_a_tick_for_itself() -> None:
+    idle = f"{WAKE}entry idle() on cpu {{\n" + '  allocate ring : buffer<3x4xi8> {io="state"}\n'
+    idle += '  allocate pushed : buffer<1xi32> {io="state"}\n}\n'
+    plan = compile_model(parse_module(idle, {}, {}), HOST).plan
+    assert (plan.entries[2].steps, plan.entries[2].ticks) == ((5, 5), (15, 16))
+    assert plan.buffers["ring"].live == (0, 16)
+
+
+def test_a_state_has_what_all_entries_ask_for() -> None:
+    strict = wake()
+    push, classify = strict.entries
+    asked = classify.body.statements[0]
+    assert isinstance(asked, ir.Allocate)
+    wide = replace(asked, buffer=replace(asked.buffer, alignment=64))
+    classify = replace(classify, body=ir.Seq((wide, *classify.body.statements[1:])))
+    changed = own_names(replace(strict, entries=(push, classify)))
+    assert [ir.border_buffers(e, ir.Border.STATE)[0].alignment for e in changed.entries] == [64, 64]
+    both = [
+        replace(
+            entry,
+            body=ir.Seq(
+                (
+                    replace(asked, storage=asked.storage.narrowed(candidates=(pool,))),
+                    *entry.body.statements[1:],
+                )
+            ),
+        )
+        for entry, pool in zip(strict.entries, ("ram", "rodata"), strict=True)
+    ]
+    with pytest.raises(CompileError) as caught:
+        own_names(replace(strict, entries=tuple(both)))
+    assert [d.code for d in caught.value.diagnostics] == ["BW301"]
+    assert "no pool may hold state 'ring' for all entries" in caught.value.diagnostics[0].message
+
+
+def test_the_clock_refuses_what_two_entries_call_alike() -> None:
+    with pytest.raises(Exception, match="'t' of 'classify' has the name of another's buffer"):
+        read_clock(wake(), HOST)
+
+
+_STATES = '  allocate ring : buffer<3x4xi8> {io="state"}\n  allocate pushed : buffer<1xi32> {io="state"}\n'
+_OTHERS = _STATES.replace("ring", "wheel") + "  allocate ring : buffer<3x4xi8>\n"
+REFUSED = {
+    "other states": (
+        (CLASSIFY + "\n" + _STATES, CLASSIFY + "\n" + _OTHERS),
+        "BW113",
+        "entry 'classify' allocates the states 'wheel', 'pushed', entry 'push' 'ring', 'pushed'",
+    ),
+    "the name of a function": (("entry push", "entry reset"), "BW117", "an entry cannot be called 'reset'"),
+    "no name in C": (("entry push", "entry int"), "BW117", "an entry cannot be called 'int': it is no name"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_several_entries_may_not_be_is_refused(name: str) -> None:
+    change, code, message = REFUSED[name]
+    with pytest.raises(CompileError) as caught:
+        compile_model(wake(change), HOST)
+    assert [d.code for d in caught.value.diagnostics][:1] == [code]
+    assert any(message in d.message for d in caught.value.diagnostics), caught.value
+
+
+@pytest.mark.parametrize(
+    ("options", "asked"),
+    [
+        (Options(io=ir.Io.ROWS), "--io rows"),
+        (Options(rows=Rows.MAX), "--rows max"),
+        (Options(entry_form=ir.Form.PACKED), "--entry-form packed"),
+    ],
+)
+def test_options_of_one_run_function_are_refused(options: Options, asked: str) -> None:
+    with pytest.raises(CompileError) as caught:
+        compile_model(wake(), HOST, options)
+    (found,) = caught.value.diagnostics
+    assert (found.code, found.help) == ("BW204", f"leave out {asked}")
+    assert f"{asked} is for a model of one entry; module 'wake' has 2: 'push', 'classify'" == found.message
+
+
+def test_an_entry_on_another_device_and_an_open_extent_are_refused() -> None:
+    text = WAKE.replace(PUSH, PUSH.replace("on cpu", "on core1"))
+    with pytest.raises(CompileError, match="entry 'classify' runs on 'cpu', entry 'push' on 'core1'"):
+        compile_model(parse_module(text, {}, {}), load_target("mps2-an521"))
+    extent = WAKE.replace(
+        "entry push(frame", "entry push(n : i32, more : buffer<n[1..4]xi8> r activation, frame"
+    ).replace("input %frame", "input %more : tensor<n[1..4]xi8>\ninput %frame")
+    with pytest.raises(CompileError, match="extent 'n' of entry 'push' is open"):
+        compile_model(parse_module(extent, {}, {}), HOST)
+
+
+def test_memory_on_request_is_for_one_entry() -> None:
+    text = WAKE.replace(
+        "on cpu {\n  for c : i32 in 0 .. 4 {\n    halved[c] = i8(i32(frame[c]) >> 1)\n  }\n}",
+        "on cpu {\n  allocate s : buffer<4xi8>\n  for c : i32 in 0 .. 4 {\n    s[c] = i8(i32(frame[c]) >> 1)\n"
+        "    halved[c] = s[c]\n  }\n}",
+    )
+    assert text != WAKE
+    device = replace(HOST.default_device, use_backend_alloc_workspace=True)
+    target = replace(HOST, devices=(device,))
+    with pytest.raises(CompileError, match="has 2 entries, and a kernel of it requests memory at run time"):
+        compile_model(parse_module(text, {}, {}), target)
