@@ -1,4 +1,4 @@
-"""Ways to change a bundle's texts as a forger would: one statement, directive or line at a time, and all digests anew."""
+"""Ways to change a bundle's texts as a forger would: one statement, directive or line at a time, and its digest."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from support.digits_bundle import write_document
@@ -52,9 +53,7 @@ def forgeries(path: str, text: str, inserted: Sequence[str] = ()) -> Iterator[Fo
     """
     is_c = path.endswith((".c", ".h"))
     units = _units_of_c(text) if is_c else _lines(text)
-    following = {
-        unit.begin: other for unit, other in zip(units, units[1:], strict=False) if other.depth == unit.depth
-    }
+    following = {unit.begin: other for unit, other in pairwise(units) if other.depth == unit.depth}
     for unit in units:
         own = text[unit.begin : unit.end]
         front, back = text[: unit.begin], text[unit.end :]
@@ -117,12 +116,8 @@ def _units_of_c(text: str) -> list[_Unit]:
             begins.append(-1)
         elif character == "}" and not parens and depth:
             begins.pop()
-            is_value = (
-                re.match(r"\s*[;\w,)}]", blank[position + 1 :]) is not None
-                and blank[: begins[-1]].count("\n") >= 0
-            )
-            if is_value and re.match(r"\s*;|\s*\w+;", blank[position + 1 :]):
-                continue
+            if re.match(r"\s*\w*;", blank[position + 1 :]):
+                continue  # a value, or a structure
             if begins[-1] >= 0:
                 found.append(_Unit(begins[-1], position + 1, depth - 1))
             begins[-1] = -1
