@@ -65,7 +65,9 @@ def forgeries(path: str, text: str, inserted: Sequence[str] = ()) -> Iterator[Fo
             between, theirs = text[unit.end : other.begin], text[other.begin : other.end]
             if theirs != own:
                 yield Forgery(path, f"swapped '{named}'", front + theirs + between + own + text[other.end :])
-        shown = _HIDDEN.sub(lambda text: " " * len(text[0]), own) if is_c else own
+        inner = min((other.begin for other in units if unit.begin < other.begin < unit.end), default=unit.end)
+        outer = text[unit.begin : inner]  # what is inside has its own turn
+        shown = _HIDDEN.sub(lambda text: " " * len(text[0]), outer) if is_c else outer
         for found in _NUMBER.finditer(shown):
             more = str(int(found[0], 0) + 1)
             yield Forgery(path, f"{found[0]} is {more} in '{named}'", front + _put(own, found, more) + back)

@@ -41,8 +41,10 @@ from bytewright.target.model import Role
 _NEGATIVE, _ZERO = re.compile(r"= - [1-9]\d* [,}]"), re.compile(r"= 0 [,}]")
 
 
-def faults_of_files(directory: Path, document: Mapping[str, Any], plan: Plan) -> list[str]:
-    """Every way in which the files differ from the plan, one sentence each."""
+def faults_of_files(
+    directory: Path, document: Mapping[str, Any], plan: Plan, *, plan_verifies: bool
+) -> list[str]:
+    """Every way in which the files differ from the plan, one sentence each; texts are written for one that verifies."""
     names = names_of(plan)
     faults = [
         *_faults_of_hash(document, plan),
@@ -54,7 +56,9 @@ def faults_of_files(directory: Path, document: Mapping[str, Any], plan: Plan) ->
         *_faults_of_directives(directory, plan, names),
         *_faults_of_parameters(directory, plan, names),
     ]
-    return faults or [*_differences_of_texts(directory, plan, names)]
+    if faults or not plan_verifies:
+        return faults
+    return [*_differences_of_texts(directory, plan, names)]
 
 
 def _differences_of_texts(directory: Path, plan: Plan, names: Names) -> Iterator[str]:

@@ -145,7 +145,7 @@ def _differences_of_prototypes(header: CSource, source: CSource) -> Iterator[str
     """A header declares what its source defines for others, each once, in order; includes are looked at apart."""
     declared = [item for item in header.items if item.words[:1] != ["#"]]
     heads = [item.words[: item.words.index("{")] for item in source.items if item.function]
-    expected = [word for head in heads if head[:1] != ["static"] for word in (*head, ";")]
+    expected = [word for head in heads if "static" not in head for word in (*head, ";")]
     yield from _first_difference(header.path, _tokens(declared), expected)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -24,7 +25,7 @@ from support.tiers import THOROUGH, turn
 from support.two_devices import PROGRAM, TARGET, bundle
 
 # Of each file; a forger has more ideas than that.
-MOST = 10_000 if THOROUGH else 12
+MOST = 10_000 if THOROUGH else 8
 # What is not noticed, and does no harm: C that means the same, or that no compiler takes. The page of `check --report`
 # names it.
 HARMLESS = (
@@ -36,6 +37,10 @@ HARMLESS = (
     "twice 'if (shared != ",
     "swapped 'request_status = ",
 )
+
+
+# Numbers that a kernel of the entry's own device is given are not in the plan; the page names them, too.
+NUMBER = re.compile(r"(\d+ is \d+|<=? is .*| [+-]  is .*) in '[a-z0-9]+_\w+\(")
 
 
 def _state(folder: Path) -> Path:
@@ -148,7 +153,8 @@ def test_each_change_of_what_the_plan_decides_is_noticed(kind: str, tmp_path: Pa
     for forgery in cases(folder, turn()):
         before = (folder / forgery.path).read_text()
         forge(folder, forgery)
-        if verifies(folder) and not any(text in forgery.what for text in HARMLESS):
+        is_named = any(text in forgery.what for text in HARMLESS) or NUMBER.match(forgery.what)
+        if not is_named and verifies(folder):
             missed.append(f"{forgery.path}: {forgery.what}")
         (folder / forgery.path).write_text(before)
         (folder / "plan.json").write_text(plan)
