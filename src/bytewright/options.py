@@ -86,6 +86,18 @@ class Weights(Enum):
     EXPAND = "expand"
 
 
+class Package(Enum):
+    """What the bundle is besides a CMake library: files for another build system stand beside it."""
+
+    CMAKE = "cmake"
+    MAKEFILE = "makefile"
+    ZEPHYR = "zephyr"
+    CMSIS_PACK = "cmsis-pack"
+    ESP_IDF = "esp-idf"
+    ARDUINO = "arduino"
+    PLATFORMIO = "platformio"
+
+
 class Embedding(Enum):
     """How the bytes of a parameter pool come into the program.
 
@@ -392,6 +404,22 @@ class Options:
             is_of_c=True,
         ),
     ] = Embedding.AUTO
+    package: Annotated[
+        Package | None,
+        Option(
+            Choice(Package),
+            "Add the files of a build system, and a README of this bundle.",
+            is_of_c=True,
+        ),
+    ] = None
+    self_test: Annotated[
+        int | None,
+        Option(
+            Count(),
+            "Add a function that runs N stored inputs and compares what comes out; made by running them here.",
+            is_of_c=True,
+        ),
+    ] = None
     calling_form: Annotated[
         ir.Form,
         Option(
@@ -409,9 +437,12 @@ class Options:
 
     @property
     def embedding(self) -> Embedding:
-        """How parameters come into the program where only some C may be in it: the assembler's way is none then."""
-        is_all_c = self.embed is Embedding.AUTO and self.kernel_code is not KernelCode.AUTO
-        return Embedding.NUMBERS if is_all_c else self.embed
+        """How parameters come into the program, as far as kernels and package leave a choice."""
+        if self.embed is Embedding.AUTO and self.kernel_code is not KernelCode.AUTO:
+            return Embedding.NUMBERS  # the other way is assembler
+        if self.embed is Embedding.AUTO and self.package is Package.ARDUINO:
+            return Embedding.NUMBERS  # which knows no folder to include from
+        return self.embed
 
 
 NOTHING_ASKED = Options()
@@ -478,6 +509,8 @@ class Arguments(TypedDict, total=False):
     numerics: str | None
     weights: str | None
     embed: str
+    package: str | None
+    self_test: int | None
     calling_form: str
     entry_form: str
     solver: str

@@ -1,8 +1,8 @@
 """The documents' commands, run as a reader would: in order, in one folder, with the output that they promise.
 
 In a fenced block marked `console` a line that begins with `$ ` is a command, and the lines up to the next one are its
-output, where `...` stands for anything. A block marked `c`, `toml` or `ir` whose first line is a file name in a comment
-is written to that file first. Commands of make are left out, because they are what runs these tests.
+output, where `...` stands for anything. A block marked `c`, `ld`, `toml` or `ir` whose first line is a file name in a
+comment is written to that file first. Commands of make are left out, because they are what runs these tests.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ DOCUMENTS = (
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _FILE_NAMES = {
     "c": re.compile(r"/\* ([\w.]+) \*/\n"),
+    "ld": re.compile(r"/\* ([\w.]+\.ld) \*/\n"),
     "toml": re.compile(r"# ([\w.]+\.toml)\n"),
     "ir": re.compile(r"# ([\w.]+\.bw)\n"),
 }

@@ -20,7 +20,13 @@ from support.instruction_program import InstructionProgram
 from support.tiers import covering
 
 # A target whose board has the set, and compilers for it.
-BOARDS = {"mve": "mps3-an547", "dsp": "mps2-an386", "neon": "aarch64", "rvv": "rv64gcv"}
+BOARDS = {
+    "mve": "mps3-an547",
+    "mve_float": "mps3-an547",
+    "dsp": "mps2-an386",
+    "neon": "aarch64",
+    "rvv": "rv64gcv",
+}
 COMPILERS = {"rvv": ("clang-19",)}  # the ones that know its intrinsics
 CASES = [
     case

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -46,6 +47,11 @@ DEPTHWISE = [
     (Taps(1, ((0, 0),), ((0,),)), 17),
     (Taps(2, ((0, 0), (0, 0), (1, 0), (1, 0)), ((0, 1), (2, 3)), frozenset((0, 2)), -128), 32),
     (Taps(1, ((0, 0), (0, 20), (0, 0)), ((0, 1, 2),), frozenset((2,)), 5), 20),
+]
+
+DEPTHWISE_OF_16_BITS = [
+    replace(taps, element=ir.DType.I16, zero_point=0, groups=(tuple(range(len(taps.places))),))
+    for taps, _ in DEPTHWISE
 ]
 
 
@@ -92,6 +98,17 @@ def test_whole_pixels_of_depthwise(tmp_path: Path, kind: Kind, compiler: str) ->
     assert_equals_evaluated(program, tmp_path, compiler)
 
 
+@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_whole_pixels_of_depthwise_of_16_bits(tmp_path: Path, kind: Kind, compiler: str) -> None:
+    """Weights of -1 to 1, as above."""
+    channels = (8, 9, 15, 16, 33, 40, 130, 8, 20)
+    pairs = zip(DEPTHWISE_OF_16_BITS, channels, strict=True)
+    instructions = [sum_taps(*each, kind, has_limits=i % 2 == 0) for i, each in enumerate(pairs)]
+    program = ScaledProgram(instructions, most_weight=1, least_shift=int(kind is Kind.SINGLE))
+    assert_equals_evaluated(program, tmp_path, compiler)
+
+
 def assert_equals_on_board(model: RandomModel, folder: Path, number: int, numerics: Numerics) -> None:
     """By each compiler, at a level that is another for each model."""
     folder.mkdir(parents=True)
@@ -111,6 +128,12 @@ def assert_equals_on_board(model: RandomModel, folder: Path, number: int, numeri
 @pytest.mark.parametrize("number", some(range(8), every=3))
 def test_convolutions(tmp_path: Path, number: int) -> None:
     assert_equals_on_board(random_convolution(number, "int8"), tmp_path / "m", number, Numerics.LITERT_REF)
+
+
+@pytest.mark.parametrize("number", some(range(60, 72), every=4))
+def test_floats(tmp_path: Path, number: int) -> None:
+    model = (random_convolution, random_reduction, random_network)[number % 3](number, "float32")
+    assert_equals_on_board(model, tmp_path / "m", number, Numerics.LITERT_REF)
 
 
 @pytest.mark.parametrize("number", some(range(40, 52), every=4))

@@ -144,6 +144,18 @@ def test_the_command_line_and_python_name_no_option_of_a_compile() -> None:
     assert {name: sorted(found & {*names}) for name, found in words.items() if found & {*names}} == {}
 
 
+def test_a_set_of_types_has_one_name() -> None:
+    """Activations that are quantised, numbers that are not, what expressions compute in: a new type joins one."""
+    sets = ("I8 I16", "I8 I16 F32", "I32 I64", "I16 I32 I64 F32 F64")
+    spelled: set[str] = set()
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Tuple) and isinstance(node.ctx, ast.Load):
+                types = " ".join(each.attr if isinstance(each, ast.Attribute) else "?" for each in node.elts)
+                spelled |= {path.relative_to(PACKAGE).as_posix()} if types in sets else set()
+    assert spelled == {"ir/types.py", "ops/checks.py"}
+
+
 def test_one_file_knows_the_folder_of_an_instruction_set() -> None:
     folders = {path.parent.name for path in (PACKAGE / "lower" / "isa").glob("*/__init__.py")}
     assert folders >= {"mve", "dsp", "neon", "rvv", "x86"}

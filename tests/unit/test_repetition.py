@@ -18,7 +18,7 @@ PACKAGE = Path(__file__).resolve().parents[2] / "src" / "bytewright"
 SHORTEST = 6
 LONGEST = 12
 MOST_PLACES = 8  # a run that stands in more of them is an idiom
-MOST_PAIRS = 28
+MOST_PAIRS = 30
 
 _DECLARED = re.compile(
     r"""@ | class\ .*:$ | import\ | from\ .*import | \w+:\ [^"]*$ | \*?\w+,$ | \w+=[\w.]+,$ | [A-Z]\w*\ =\ ["\d].*$""",

@@ -6,8 +6,11 @@ from os import PathLike
 from pathlib import Path
 
 from bytewright.bundle.install import install
+from bytewright.bundle.packages.contents import PackageContents
+from bytewright.bundle.packages.registry import package_files
 from bytewright.bundle.standing import look_at, refused
 from bytewright.codegen.writer import OWNERSHIP
+from bytewright.options import Package
 from bytewright.record.names import CMAKE_FILE, GLUE_FOLDER, names_of
 from bytewright.record.placed_sections import placed_sections
 from bytewright.record.plan import Plan
@@ -21,16 +24,35 @@ endif()
 """
 
 
-def bundle_files(c_files: dict[str, bytes], plan: Plan, uses_math: bool) -> tuple[Plan, dict[str, bytes]]:
+def bundle_files(
+    c_files: Mapping[str, bytes], plan: Plan, uses_math: bool, package: Package | None = None
+) -> tuple[Plan, dict[str, bytes]]:
     """The plan with the digests of its files, and path -> content of everything in the bundle, in the paths' order."""
     takes_r9 = R9 in c_files[names_of(plan).kernels_source]
-    files = {
-        **c_files,
-        CMAKE_FILE: cmake_text(plan, c_files, takes_r9=takes_r9, uses_math=uses_math).encode(),
-    }
+    files = {**c_files, **build_files(plan, c_files, package, takes_r9=takes_r9, uses_math=uses_math)}
     plan = with_files(plan, files)
     files[PLAN_FILE] = (json.dumps(document_of(plan), indent=1) + "\n").encode()
     return plan, dict(sorted(files.items()))
+
+
+def build_files(
+    plan: Plan, c_files: Mapping[str, bytes], package: Package | None, *, takes_r9: bool, uses_math: bool
+) -> dict[str, bytes]:
+    """Path -> content of what builds the files of C: the CMake file, and what a package has besides or in its place.
+
+    Args:
+        plan: What it is for.
+        c_files: The files of C, by path.
+        package: For which build system the bundle is a package.
+        takes_r9: Whether statements of assembler in kernels use that register.
+        uses_math: Whether kernels call functions of <math.h>.
+    """
+    c_files = dict(sorted(c_files.items()))
+    files = {CMAKE_FILE: cmake_text(plan, c_files, takes_r9=takes_r9, uses_math=uses_math).encode()}
+    if package is not None:
+        contents = PackageContents.of(plan, c_files, uses_math=uses_math)
+        files |= package_files(package, contents, files[CMAKE_FILE].decode())
+    return files
 
 
 def write_bundle(files: Mapping[str, bytes], directory: str | PathLike[str], *, force: bool = False) -> None:

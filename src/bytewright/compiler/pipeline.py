@@ -14,6 +14,7 @@ from bytewright.codegen.includes import uses_math
 from bytewright.compiler.remedy.mend_options import require_hardware
 from bytewright.compiler.remedy.refuse import fit, require_fit
 from bytewright.compiler.run_passes import AfterPass, Known, Progress, Runner
+from bytewright.compiler.self_test import self_test_files
 from bytewright.compiler.store import REMEDY_NODES, above_steps, store_smallest
 from bytewright.compiler.trial import Conditions, Trial
 from bytewright.frontends.registry import import_model
@@ -148,7 +149,12 @@ def compile_planned(planned: Planned, options: Options, run: Runner) -> Compiled
     names = names_of(planned.plan)
     c_files = generate_c(planned.module, planned.plan, names, planned.contents, options.embedding)
     run.begin("bundle")  # what the user takes away
-    plan, files = bundle_files(c_files, planned.plan, uses_math(planned.module))
+    needs_math = uses_math(planned.module)
+    if options.self_test is not None:
+        c_files |= self_test_files(
+            planned.plan, names, c_files, planned.contents, options.self_test, needs_math=needs_math
+        )
+    plan, files = bundle_files(c_files, planned.plan, needs_math, options.package)
     return Compiled(planned.module, plan, files)
 
 

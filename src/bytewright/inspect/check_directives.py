@@ -204,6 +204,9 @@ class _File:
             return name[1:-1] in known or (is_for_feature and _OF_A_COMPILER.fullmatch(name) is not None)
         ends = (".h", ".inc") if self.has_parameters else (".h",)
         own = {f'"{self.names.included(path)}"' for path in self.plan.files if path.endswith(ends)}
+        own |= {
+            f'"../{path}"' for path in self.plan.files if path.startswith("include/")
+        }  # of an Arduino library
         return name in own
 
     def _is_default(self, condition: str, definition: Directive) -> bool:

@@ -5,11 +5,11 @@ of arguments follow from the plan, and the rest is read (`read_entry`). Comments
 is the compiler's own: what is found is what was changed since, and not what it does wrong.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bytewright.bundle.write import R9, cmake_text
+from bytewright.bundle.write import R9, build_files
 from bytewright.codegen.by_rows import begin_head, finish_head, run_row_head, write_finish_checks
 from bytewright.codegen.checks import write_run_checks
 from bytewright.codegen.entry import PartsOfGraph, write_variables_of_plan
@@ -24,7 +24,7 @@ from bytewright.inspect.c_source import CSource, Item, words_of
 from bytewright.naming.operator_functions import FUNCTIONS
 from bytewright.naming.symbols import RUN_ROW
 from bytewright.options import Options, options_of_text
-from bytewright.record.names import CMAKE_FILE, Names, by_entry
+from bytewright.record.names import Names, by_entry
 from bytewright.record.plan import EntryForm, Plan
 
 _SHOWN_WORDS = 8
@@ -59,17 +59,10 @@ def differences_of_texts(
     entry = sources.get(names.entry_source, CSource(""))
     parts, header = _PartsOfSource(entry), HeaderOfGraph(driven=_driven(plan, names, sources))
     texts = texts_of_plan(plan, names, contents, options.embedding, parts, header)
-    paths = {
-        *texts,
-        *paths_of_graph(plan, names),
-        *embedded_paths(plan, names, options.embedding),
-        CMAKE_FILE,
-    }
-    yield from (
-        f"{path} is a file that bundles of this plan have not" for path in sorted(files.keys() - paths)
-    )
-    yield from (f"{path} is not there" for path in sorted(paths - files.keys()))
-    yield from _differences_of_build(plan, names, files)
+    paths = {*texts, *paths_of_graph(plan, names), *embedded_paths(plan, names, options.embedding)}
+    if options.self_test is not None:
+        paths |= {names.self_test_header, names.self_test_source}
+    yield from _differences_of_build(plan, names, options, paths, files)
     if names.kernels_header in sources and names.kernels_source in sources:
         yield from _differences_of_prototypes(sources[names.kernels_header], sources[names.kernels_source])
     for path, text in texts.items():
@@ -128,17 +121,32 @@ def _driven(plan: Plan, names: Names, sources: Mapping[str, CSource]) -> tuple[s
     return tuple(sorted(device for device in plan.devices if names.device_context_type(device) in words))
 
 
-def _differences_of_build(plan: Plan, names: Names, files: Mapping[str, bytes]) -> Iterator[str]:
-    """The CMake file is as it is written; that a library of functions is linked which nothing calls is no matter."""
+def _differences_of_build(
+    plan: Plan, names: Names, options: Options, paths: Collection[str], files: Mapping[str, bytes]
+) -> Iterator[str]:
+    """The files are those of C, at their `paths`, and what builds them, which is as it is written.
+
+    That a library of functions is linked which nothing calls is no matter.
+    """
     takes_r9 = R9 in files.get(names.kernels_source, b"")
-    paths = [path for path in files if path != CMAKE_FILE]
-    texts = [cmake_text(plan, paths, takes_r9=takes_r9, uses_math=uses_math) for uses_math in (False, True)]
-    actual = _text(files, CMAKE_FILE)
-    if actual not in texts:
-        lines = actual.splitlines()
-        pairs = enumerate(zip(lines, texts[1].splitlines(), strict=False))
-        number = next((number for number, (line, expected) in pairs if line != expected), len(lines))
-        yield f"{CMAKE_FILE}:{number + 1} is not as the plan asks for"
+    c_files = {path: files.get(path, b"") for path in paths}
+    without, with_math = (
+        build_files(plan, c_files, options.package, takes_r9=takes_r9, uses_math=uses_math)
+        for uses_math in (False, True)
+    )
+    known = {*paths, *with_math}
+    yield from (
+        f"{path} is a file that bundles of this plan have not" for path in sorted(files.keys() - known)
+    )
+    yield from (f"{path} is not there" for path in sorted(known - files.keys()))
+    for path in sorted(with_math.keys() & files.keys()):
+        if files[path] not in (without[path], with_math[path]):
+            lines, expected = (
+                each[path].decode("utf-8", "replace").splitlines() for each in (files, with_math)
+            )
+            pairs = enumerate(zip(lines, expected, strict=False))
+            number = next((number for number, (line, other) in pairs if line != other), len(lines))
+            yield f"{path}:{number + 1} is not as the plan asks for"
 
 
 def _differences_of_prototypes(header: CSource, source: CSource) -> Iterator[str]:

@@ -75,6 +75,7 @@ class Streamed:
     Attributes:
         num_frames: Of the whole window.
         num_new: Which each run is given.
+        num_left_out: Frames that the whole network has behind that window, and does not read.
         num_runs_before: The first runs after a reset, for whose results too few frames have come.
         is_padded: Whether the network pads before the first frame; else nothing is read there that counts.
         input_axes, output_axes: The axis that counts frames, or rows of results, by the names of those that have one.
@@ -83,6 +84,7 @@ class Streamed:
 
     num_frames: int
     num_new: int
+    num_left_out: int
     num_runs_before: int
     is_padded: bool
     input_axes: Mapping[str, int]

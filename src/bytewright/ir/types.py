@@ -46,6 +46,10 @@ class DType(Enum):
     __hash__ = object.__hash__
 
 
+EXPRESSION_TYPES = (DType.I16, DType.I32, DType.I64, DType.F32, DType.F64)
+"""Types that expressions compute in; what is narrower is widened first."""
+
+
 @dataclass(frozen=True, slots=True)
 class Symbol:
     """An extent that is known only at run time, with the bounds that planning relies on."""

@@ -28,6 +28,7 @@ DEVICE_TYPES = ("span", "job", "device", "devices")
 # The function of the entry's file that runs the steps behind a row.
 RUN_ROW = "run_row"
 MODEL_FUNCTIONS = ("run", "set_workspaces", "set_parameters", "verify_parameters", "reset")
+SELF_TEST = "self_test"
 ROW_FUNCTIONS = ("begin", "push_rows", "finish")
 # The function of an entry, its structures, the function that has its steps where there are devices, and its table.
 ENTRY_SYMBOLS = ("{model}_{entry}", "{model}_{entry}_inputs", "{model}_{entry}_outputs")
@@ -42,7 +43,7 @@ def symbols_of_model(model: str, inputs: Iterable[str], outputs: Iterable[str]) 
 
     Inputs and outputs are called as in C.
     """
-    names = {f"{model}_{name}" for name in (*MODEL_FUNCTIONS, *ROW_FUNCTIONS, *MODEL_TYPES)} | set(
+    names = {f"{model}_{name}" for name in (*MODEL_FUNCTIONS, SELF_TEST, *ROW_FUNCTIONS, *MODEL_TYPES)} | set(
         backend_functions(model)
     )
     return (

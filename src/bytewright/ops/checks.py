@@ -2,7 +2,12 @@
 
 from bytewright import ir
 
-ARITHMETIC = (ir.DType.I8, ir.DType.I16, ir.DType.F32)
+QUANTISED = (ir.DType.I8, ir.DType.I16)
+"""Types of activations that stand for real numbers by a scale."""
+ARITHMETIC = (*QUANTISED, ir.DType.F32)
+"""Types of activations that layers compute with."""
+WIDE = (ir.DType.I32, ir.DType.I64)
+"""Types of numbers that stand for themselves: indices, extents, counts, sums."""
 
 
 def require(condition: bool, message: str) -> None:
@@ -22,6 +27,12 @@ def only(inputs: tuple[ir.TensorType, ...], *allowed: ir.DType) -> ir.TensorType
     if allowed:
         require_dtype(inputs[0], allowed, "the input")
     return inputs[0]
+
+
+def two(inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ir.TensorType]:
+    """The operands of an operator that takes two."""
+    require_count(inputs, 2)
+    return inputs[0], inputs[1]
 
 
 def scaled_type(

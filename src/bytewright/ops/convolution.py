@@ -1,7 +1,7 @@
 """Convolutions, with TOSA's layouts. Integer accumulators are exact; that they fit their type is checked.
 
 Weights have a type of their own, and sums have the bias's (`SUMS`). Integer sums are formed in float64, which is exact
-here: a product is below 2^24, a sum would need 2^29 of them to leave the 53 bits, and the numpy reference becomes a
+here: a product is at most 2^30, a sum would need 2^23 of them to leave the 53 bits, and the numpy reference becomes a
 matrix product of the quick kind.
 """
 
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytewright import ir
-from bytewright.ops.checks import require, require_count, require_dtype, require_rank
+from bytewright.ops.checks import WIDE, require, require_count, require_dtype, require_rank
 from bytewright.ops.result import in_integers
 from bytewright.ops.window import Padding, Pair, window_shape, windows
 
@@ -22,7 +22,8 @@ SUMS: dict[tuple[ir.DType, ir.DType], tuple[ir.DType, ...]] = {
     (ir.DType.F32, ir.DType.F32): (ir.DType.F32,),
     (ir.DType.F32, ir.DType.I8): (ir.DType.F32,),
     (ir.DType.I8, ir.DType.I8): (ir.DType.I32,),
-    (ir.DType.I16, ir.DType.I8): (ir.DType.I32, ir.DType.I64),
+    (ir.DType.I16, ir.DType.I8): WIDE,
+    (ir.DType.I16, ir.DType.I16): WIDE,
 }
 """What products of activations and weights may be summed in, by the types of both."""
 

@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from bytewright import ir
-from bytewright.ops.checks import only, require, require_count, require_dtype
+from bytewright.ops.checks import WIDE, only, require, require_count, require_dtype, two
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,9 +248,8 @@ class Gather(ir.Operation):
 
     def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """The shape of `values` with that of `indices` in place of the axis."""
-        require_count(inputs, 2)
-        values, indices = inputs
-        require_dtype(indices, (ir.DType.I32, ir.DType.I64), "what is taken")
+        values, indices = two(inputs)
+        require_dtype(indices, WIDE, "what is taken")
         require(0 <= self.axis < len(values.shape), f"axis {self.axis} is not one of {len(values.shape)}")
         fits = 0 <= self.batch_axes <= min(self.axis, len(indices.shape))
         require(

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytewright import ir
-from bytewright.ops.checks import require, require_count, require_dtype
+from bytewright.ops.checks import require, require_dtype, two
 
 F32 = ir.DType.F32
 COORDINATES = 4
@@ -44,8 +44,7 @@ class TflDecodeBoxes(ir.Operation):
 
     def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """The type of the anchors."""
-        require_count(inputs, 2)
-        encodings, anchors = inputs
+        encodings, anchors = two(inputs)
         _require_boxes(encodings, "an encoding", may_have_more=True)
         _require_boxes(anchors, "an anchor")
         counts = encodings.fixed_shape[0], anchors.fixed_shape[0]
@@ -92,8 +91,7 @@ class TflSelectDetections(ir.Operation):
 
     def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """Of as many detections as there may be."""
-        require_count(inputs, 2)
-        boxes, scores = inputs
+        boxes, scores = two(inputs)
         _require_boxes(boxes, "a box")
         require_dtype(scores, (F32,), "the scores")
         background = self.background(scores)

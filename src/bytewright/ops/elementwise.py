@@ -11,16 +11,17 @@ from bytewright.ops.arithmetic.multiplier import Multiplier
 from bytewright.ops.arithmetic.rescale import double_round
 from bytewright.ops.checks import (
     ARITHMETIC,
+    WIDE,
     broadcast,
     only,
     require,
     require_count,
     require_dtype,
+    two,
 )
 from bytewright.ops.result import in_32_bits, saturate, shaped_like
 
 _SUMS = (ir.DType.I32, ir.DType.F32)
-_WIDE = (ir.DType.I32, ir.DType.I64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ class Clamp(ir.Operation):
 
     def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """The operand's type."""
-        operand = only(inputs, *ARITHMETIC, *_WIDE)
+        operand = only(inputs, *ARITHMETIC, *WIDE)
         require(self.minimum <= self.maximum, f"the range {self.minimum}..{self.maximum} is empty")
         if operand.dtype.is_integer:
             low, high = operand.dtype.bounds
@@ -62,8 +63,7 @@ class _OfTwo(ir.Operation):
 
     def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """The broadcast shape."""
-        require_count(inputs, 2)
-        first, second = inputs
+        first, second = two(inputs)
         require_dtype(first, self.dtypes, "the first operand")
         require_dtype(second, (first.dtype,), "the second operand")
         return (ir.TensorType(broadcast(first.shape, second.shape), self.result_dtype or first.dtype),)
@@ -112,7 +112,7 @@ class _Wrapping(_OfTwo):
     """Abstract: on i32 modulo 2^32 and on i64 modulo 2^64, as the references' machines compute what overflows."""
 
     __slots__ = ()
-    dtypes: ClassVar[tuple[ir.DType, ...]] = _WIDE
+    dtypes: ClassVar[tuple[ir.DType, ...]] = WIDE
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """Exact: modulo 2^64, of which i32 takes the lower half."""
@@ -148,7 +148,7 @@ class _Extremum(_OfTwo):
     """Abstract: one of two operands, the second where neither is beyond the other, as with what is not a number."""
 
     __slots__ = ()
-    dtypes: ClassVar[tuple[ir.DType, ...]] = (*ARITHMETIC, *_WIDE)
+    dtypes: ClassVar[tuple[ir.DType, ...]] = (*ARITHMETIC, *WIDE)
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """Exact."""
@@ -230,7 +230,7 @@ class _Quotient(_OfTwo):
     """
 
     __slots__ = ()
-    dtypes: ClassVar[tuple[ir.DType, ...]] = (ir.DType.I8, ir.DType.I16, *_WIDE, ir.DType.F32)
+    dtypes: ClassVar[tuple[ir.DType, ...]] = (ir.DType.I8, ir.DType.I16, *WIDE, ir.DType.F32)
 
     def divided(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ir.Array, ir.Array]:
         """Dividend and divisor of integers as they are divided, and the quotient rounded down."""
@@ -246,7 +246,7 @@ class IntDiv(_Quotient):
     """TOSA `intdiv`: x / y of i32 or i64 without what is behind the point."""
 
     name: ClassVar[str] = "intdiv"
-    dtypes: ClassVar[tuple[ir.DType, ...]] = _WIDE
+    dtypes: ClassVar[tuple[ir.DType, ...]] = WIDE
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """Exact."""
@@ -291,7 +291,7 @@ class _Comparison(_OfTwo):
     """Abstract: the result is a truth value."""
 
     __slots__ = ()
-    dtypes: ClassVar[tuple[ir.DType, ...]] = (*_WIDE, ir.DType.F32)
+    dtypes: ClassVar[tuple[ir.DType, ...]] = (ir.DType.I16, *WIDE, ir.DType.F32)
     result_dtype: ClassVar[ir.DType | None] = ir.DType.BOOL
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
@@ -322,7 +322,7 @@ class Equal(_Comparison):
 
     name: ClassVar[str] = "equal"
     function: ClassVar[np.ufunc] = np.equal
-    dtypes: ClassVar[tuple[ir.DType, ...]] = (*_WIDE, ir.DType.F32, ir.DType.BOOL)
+    dtypes: ClassVar[tuple[ir.DType, ...]] = (*WIDE, ir.DType.F32, ir.DType.BOOL)
 
 
 class _Connective(_Comparison):
@@ -406,8 +406,7 @@ class TflPrelu(ir.Operation):
 
     def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """The input's shape."""
-        require_count(inputs, 2)
-        operand, slope = inputs
+        operand, slope = two(inputs)
         require_dtype(operand, ARITHMETIC, "the input")
         require_dtype(slope, (operand.dtype,), "the slope")
         fits = broadcast(operand.shape, slope.shape) == operand.shape

@@ -20,7 +20,7 @@ from bytewright.ops.arithmetic import fixedpoint16
 from bytewright.ops.arithmetic.interpolation import sigmoid_int16, sigmoid_scale
 from bytewright.ops.arithmetic.multiplier import Multiplier
 from bytewright.ops.arithmetic.rescale import Int64, double_round, rounding_shift_right, single_round
-from bytewright.ops.checks import require, require_count, require_dtype
+from bytewright.ops.checks import WIDE, require, require_count, require_dtype
 
 GATES = ("input", "forget", "cell", "output")
 INPUT, FORGET, CELL, OUTPUT = range(4)
@@ -134,7 +134,7 @@ class TflQuantizedLstm(ir.Operation):
         require(0 <= self.cell_clip <= fixedpoint16.HIGH, f"the cell's clip {self.cell_clip}")
         data = ir.DType.I16 if inputs[0].dtype is ir.DType.I16 else ir.DType.I8
         require(self.is_by_table or data is ir.DType.I8, "gates of an i16 input come from a table")
-        return _inferred(inputs, data, ir.DType.I8, ir.DType.I16, (ir.DType.I32, ir.DType.I64))
+        return _inferred(inputs, data, ir.DType.I8, ir.DType.I16, WIDE)
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """Exact."""

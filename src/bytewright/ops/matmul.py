@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from bytewright import ir
-from bytewright.ops.checks import broadcast, require, require_count, require_dtype
+from bytewright.ops.checks import broadcast, require, require_dtype, two
 from bytewright.ops.result import in_integers
 
 _SUMS = {
@@ -38,8 +38,7 @@ class TflBatchMatMul(ir.Operation):
 
     def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """[...,H,W] of the sums' type."""
-        require_count(inputs, 2)
-        first, second = inputs
+        first, second = two(inputs)
         require_dtype(first, tuple(_SUMS), "the first operand")
         require_dtype(second, (first.dtype,), "the second operand")
         shapes = [ir.format_shape(operand.shape) for operand in inputs]

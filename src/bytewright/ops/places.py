@@ -6,10 +6,9 @@ from typing import ClassVar
 import numpy as np
 
 from bytewright import ir
-from bytewright.ops.checks import only, require, require_count, require_dtype
+from bytewright.ops.checks import WIDE, only, require, require_count, require_dtype, two
 
-_WIDE = (ir.DType.I32, ir.DType.I64)
-_COMPARED = (ir.DType.I8, ir.DType.U8, ir.DType.I16, *_WIDE, ir.DType.F32, ir.DType.BOOL)
+_COMPARED = (ir.DType.I8, ir.DType.U8, ir.DType.I16, *WIDE, ir.DType.F32, ir.DType.BOOL)
 
 
 def _without(shape: tuple[ir.Extent, ...], axis: int) -> tuple[ir.Extent, ...]:
@@ -29,7 +28,7 @@ class _ArgExtremum(ir.Operation):
     def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """The shape without the axis."""
         operand = only(inputs, *_COMPARED)
-        require(self.dtype in _WIDE, f"places are not counted in {self.dtype.value}")
+        require(self.dtype in WIDE, f"places are not counted in {self.dtype.value}")
         return (ir.TensorType(_without(operand.shape, self.axis), self.dtype),)
 
 
@@ -93,9 +92,8 @@ class GatherNd(ir.Operation):
 
     def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """The shape of the indices without their last axis, and what is left of that of `values`."""
-        require_count(inputs, 2)
-        values, indices = inputs
-        require_dtype(indices, _WIDE, "what is taken")
+        values, indices = two(inputs)
+        require_dtype(indices, WIDE, "what is taken")
         rank = len(values.shape)
         require(len(indices.shape) >= 1, "the indices have no axis")
         count = indices.shape[-1]
@@ -134,7 +132,7 @@ class CumulativeSum(ir.Operation):
         """The operand's type."""
         operand = only(inputs)
         _without(operand.shape, self.axis)
-        require_dtype(operand, (*_WIDE, ir.DType.F32), "the input")
+        require_dtype(operand, (*WIDE, ir.DType.F32), "the input")
         return (ir.TensorType(operand.shape, operand.dtype),)
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
@@ -163,7 +161,7 @@ class UpdateSlice(ir.Operation):
         require_count(inputs, 3)
         operand, update, start = inputs
         require_dtype(update, (operand.dtype,), "the update")
-        require_dtype(start, _WIDE, "the start")
+        require_dtype(start, WIDE, "the start")
         rank = len(operand.shape)
         shapes = f"[{ir.format_shape(update.shape)}] in [{ir.format_shape(operand.shape)}]"
         fits = len(update.shape) == rank and start.shape == (rank,)

@@ -9,11 +9,9 @@ import numpy as np
 from bytewright import ir
 from bytewright.ops.arithmetic.multiplier import Multiplier
 from bytewright.ops.arithmetic.rescale import double_round
-from bytewright.ops.checks import ARITHMETIC, only, require, require_dtype, require_rank
+from bytewright.ops.checks import ARITHMETIC, WIDE, only, require, require_dtype, require_rank
 from bytewright.ops.result import in_32_bits, saturate
 from bytewright.ops.window import Padding, Pair, window_shape, windows
-
-_WIDE = (ir.DType.I32, ir.DType.I64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +131,7 @@ class ReduceMax(_OfPairs):
     """Greatest value along axes."""
 
     name: ClassVar[str] = "reduce_max"
-    dtypes: ClassVar[tuple[ir.DType, ...]] = (*ARITHMETIC, *_WIDE)
+    dtypes: ClassVar[tuple[ir.DType, ...]] = (*ARITHMETIC, *WIDE)
     function: ClassVar[np.ufunc] = np.maximum
 
 
@@ -142,7 +140,7 @@ class ReduceMin(_OfPairs):
     """Least value along axes."""
 
     name: ClassVar[str] = "reduce_min"
-    dtypes: ClassVar[tuple[ir.DType, ...]] = (*ARITHMETIC, *_WIDE)
+    dtypes: ClassVar[tuple[ir.DType, ...]] = (*ARITHMETIC, *WIDE)
     function: ClassVar[np.ufunc] = np.minimum
 
 
@@ -169,7 +167,7 @@ class WrappingReduceSum(_Reduction):
     """Sum over axes: of i32 modulo 2^32, of i64 modulo 2^64."""
 
     name: ClassVar[str] = "wrapping_reduce_sum"
-    dtypes: ClassVar[tuple[ir.DType, ...]] = _WIDE
+    dtypes: ClassVar[tuple[ir.DType, ...]] = WIDE
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """Exact."""
@@ -182,7 +180,7 @@ class ReduceProduct(_Reduction):
     """Product over axes: of i32 modulo 2^32, of i64 modulo 2^64, of f32 in f32."""
 
     name: ClassVar[str] = "reduce_product"
-    dtypes: ClassVar[tuple[ir.DType, ...]] = (*_WIDE, ir.DType.F32)
+    dtypes: ClassVar[tuple[ir.DType, ...]] = (*WIDE, ir.DType.F32)
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """Exact for integers; float64 then rounded for f32."""
@@ -214,7 +212,7 @@ class TflIntegerMean(_Reduction):
     """Mean over axes of i32 or i64: their sum modulo 2^64, divided by their number without what is behind the point."""
 
     name: ClassVar[str] = "tfl_integer_mean"
-    dtypes: ClassVar[tuple[ir.DType, ...]] = _WIDE
+    dtypes: ClassVar[tuple[ir.DType, ...]] = WIDE
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """Exact."""

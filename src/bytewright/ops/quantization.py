@@ -10,17 +10,10 @@ import numpy as np
 
 from bytewright import ir
 from bytewright.ops.arithmetic.tables import dequantize, quantize_float
-from bytewright.ops.checks import (
-    only,
-    require,
-    require_count,
-    require_dtype,
-    scaled_type,
-)
+from bytewright.ops.checks import QUANTISED, only, require, require_count, require_dtype, scaled_type
 from bytewright.ops.result import shaped_like
 
 _OF_BYTES = (ir.DType.I8, ir.DType.U8)
-_QUANTISED = (ir.DType.I8, ir.DType.I16)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +48,7 @@ class TflQuantize(ir.Operation):
 
     def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """The operand's shape in the attribute's type."""
-        require(self.dtype in _QUANTISED, f"there is no quantize to {self.dtype.value}")
+        require(self.dtype in QUANTISED, f"there is no quantize to {self.dtype.value}")
         return scaled_type(inputs, self.scale, (ir.DType.F32,), self.dtype)
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
@@ -75,7 +68,7 @@ class TflDequantize(ir.Operation):
 
     def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """The operand's shape in f32."""
-        return scaled_type(inputs, self.scale, _QUANTISED, ir.DType.F32)
+        return scaled_type(inputs, self.scale, QUANTISED, ir.DType.F32)
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """One float32 product."""

@@ -9,7 +9,7 @@ from bytewright import ir
 from bytewright.diagnostics import InternalError
 from bytewright.ops.arithmetic.numerics import Rounding
 from bytewright.ops.arithmetic.rescale import Int64, double_round, real_round, single_round
-from bytewright.ops.checks import require, require_count, require_dtype, scaled_type
+from bytewright.ops.checks import WIDE, require, require_count, require_dtype, scaled_type, two
 from bytewright.ops.result import in_32_bits, saturate, shaped_like
 
 _RESCALED = (ir.DType.I8, ir.DType.I16, ir.DType.I32)
@@ -78,9 +78,8 @@ class TflRealRescale(ir.Operation):
 
     def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """The operand's shape in the attribute's type."""
-        require_count(inputs, 2)
-        operand, scale = inputs
-        require_dtype(operand, (ir.DType.I32, ir.DType.I64), "the input")
+        operand, scale = two(inputs)
+        require_dtype(operand, WIDE, "the input")
         require_dtype(scale, (ir.DType.F64,), "the scale")
         _check_channels(operand, scale, "scale")
         require(self.dtype in _RESCALED, f"a rescale to {self.dtype.value} is not defined")

@@ -30,6 +30,7 @@ from bytewright.naming.symbols import (
     RUN_ROW,
     RUN_STEPS,
     RUN_TABLE,
+    SELF_TEST,
     argument_type,
     packed_run,
 )
@@ -119,6 +120,8 @@ class Names:
         self.kernels_source = f"src/{model}_kernels.c"
         self.parameters_source = f"src/{model}_parameters.c"
         self.backend_source = f"src/{model}_backend.c"
+        self.self_test_header = f"include/{model}_self_test.h"
+        self.self_test_source = f"src/{model}_self_test.c"
         self.packed_header = f"include/{model}_packed.h"
         self.packed_source = f"src/{model}_packed.c"
         self.ethos_u_header, self.ethos_u_source = (
@@ -135,6 +138,7 @@ class Names:
         self.begin, self.push_rows, self.finish = (f"{model}_{function}" for function in ROW_FUNCTIONS)
         self.allocate, self.release = backend_functions(model)
         self.run_packed = packed_run(model)
+        self.self_test = f"{model}_{SELF_TEST}"
         self.has_devices = bool(devices)
         self.end = (
             self.finish if takes_rows else self.run

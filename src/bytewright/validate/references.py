@@ -218,7 +218,9 @@ class OverWindow:
         axis = self._stream.input_axes.get(name)
         if axis is None:
             return arrays[-1]
-        return _last_rows(np.concatenate(arrays, axis=axis), axis, self._stream.num_frames)
+        window = _last_rows(np.concatenate(arrays, axis=axis), axis, self._stream.num_frames)
+        unread = [(0, self._stream.num_left_out if each == axis else 0) for each in range(window.ndim)]
+        return np.pad(window, unread)
 
     def _last(self, tensor: PlannedTensor, array: Array) -> Array:
         axis = self._stream.output_axes.get(tensor.name)

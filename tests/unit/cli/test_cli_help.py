@@ -130,3 +130,13 @@ def test_sizes_of_options(size: str, tmp_path: Path) -> None:
 def test_cores_as_vendors_write_them(text: str, name: str | None) -> None:
     isa = find_isa(text)
     assert (None if isa is None else isa.name) == name
+
+
+def test_shells_are_told_how_to_complete() -> None:
+    """As docs/cli.md says; the script asks the command again, which answers with names of commands."""
+    environment = {"_BYTEWRIGHT_COMPLETE": "bash_source"}
+    script = CliRunner().invoke(command, [], prog_name="bytewright", env=environment)
+    assert "complete -o nosort -F _bytewright_completion bytewright" in script.output
+    environment = {"_BYTEWRIGHT_COMPLETE": "bash_complete", "COMP_WORDS": "bytewright sw", "COMP_CWORD": "1"}
+    answer = CliRunner().invoke(command, [], prog_name="bytewright", env=environment)
+    assert answer.output.split() == ["plain,sweep"]

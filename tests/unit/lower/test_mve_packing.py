@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from bytewright import ir
 from bytewright.lower.isa.mve.dot_products import CHANNELS, Chunks, num_blocks, packed_weights
 from bytewright.lower.isa.mve.tap_sums import Taps, channels_of_vectors, packed_taps, tap_groups
 
@@ -44,12 +45,13 @@ def test_two_products_of_least_bytes_are_too_many() -> None:
     assert tap_groups(np.array([[127, 0, -127]])) == ((0, 1, 2),)
 
 
+@pytest.mark.parametrize(("element", "lanes"), [(ir.DType.I8, 16), (ir.DType.I16, 8)])
 @pytest.mark.parametrize("channels", [16, 21, 48, 50])
-def test_packed_taps_and_channels_are_in_one_order(channels: int) -> None:
+def test_packed_taps_and_channels_are_in_one_order(channels: int, element: ir.DType, lanes: int) -> None:
     weights = np.arange(channels)[:, None] * 10 + np.arange(3)
-    taps = Taps(1, ((0, 0), (0, channels), (0, 2 * channels)), ((2, 0), (1,)))
-    packed = packed_taps(weights, taps).reshape(-1, 3, 16)
+    taps = Taps(1, ((0, 0), (0, channels), (0, 2 * channels)), ((2, 0), (1,)), element=element)
+    packed = packed_taps(weights, taps).reshape(-1, 3, lanes)
     assert [packed[0, i, 5] for i in range(3)] == [52, 50, 51]
-    assert packed[-1, 0, 15] == (channels - 1) * 10 + 2
-    vectors = channels_of_vectors(channels).reshape(-1, 16)
+    assert packed[-1, 0, lanes - 1] == (channels - 1) * 10 + 2
+    vectors = channels_of_vectors(channels, element).reshape(-1, lanes)
     assert [sorted(block) for block in vectors.tolist()] == [sorted(b) for b in (packed[:, 1] // 10).tolist()]

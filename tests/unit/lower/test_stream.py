@@ -279,11 +279,30 @@ def test_what_cannot_run_frame_by_frame_is_refused(build: Any, said: str) -> Non
 
 def test_a_window_that_is_padded_has_so_many_frames_as_runs_take() -> None:
     def build(net: Net) -> None:
-        net.pad(1)
+        net.pad(2)
         net.convolution("CONV_2D", 3, stride=2, channels=2)
 
     said = "the window has 11 frames, which are no multiple of the 2 that a run takes, and 0 (PAD) pads its beginning"
     assert said in refused(build, shape=(1, 11, 3, 2))
+
+
+def test_frames_that_no_layer_reads_are_none_of_a_padded_window() -> None:
+    """The last of 49, where a stride of 2 makes 24 rows of them."""
+    net = Net(5, 1, is_padded=True, dtype="int8")
+    net.shape = (1, 49, 4, 1)
+    source = net.value = net.tensor(net.shape)
+    net.convolution("CONV_2D", 10, stride=2, channels=3)
+    net.convolution("CONV_2D", 3, channels=3)
+    net.add("MEAN", (1, 3), net.integers([1, 2]))
+    content = net.builder.build([source], [net.value])
+    module = streamed(content, 1)
+    facts = module.stream
+    assert facts is not None
+    assert (facts.num_frames, facts.num_left_out, facts.num_runs_before) == (48, 1, 23)
+    frames = np.random.default_rng(1).integers(-128, 128, (1, 49, 4, 1)).astype(np.int8)
+    running = Stream(module)
+    found = [running.run(frames[:, 2 * run : 2 * run + 2]) for run in range(24)]
+    np.testing.assert_array_equal(found[-1][0], LiteRt(content).run(frames)[0])
 
 
 def test_a_run_is_less_work() -> None:

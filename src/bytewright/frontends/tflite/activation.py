@@ -30,12 +30,11 @@ from bytewright.ops.arithmetic.softmax import (
     softmax_output_is_valid,
 )
 from bytewright.ops.arithmetic.tables import Int8Function, int8_table
+from bytewright.ops.checks import WIDE
 from bytewright.ops.elementwise import Clamp
 from bytewright.ops.float_functions import TflGelu, TflLeakyRelu
 from bytewright.ops.quantization import Table
 from bytewright.ops.softmax import TflLogSoftmax, TflSoftmax
-
-_WIDE = (ir.DType.I32, ir.DType.I64)
 
 
 def convert_unary(
@@ -47,9 +46,9 @@ def convert_unary(
 ) -> None:
     """A function of one operand: an operator on float32, and what it is on int8, int16 and wider integers."""
     at.require_counts((1,))
-    source = at.activation_operand(0, "input", *(_WIDE if integers is not None else ()))
+    source = at.activation_operand(0, "input", *(WIDE if integers is not None else ()))
     at.require_same_dtype(source)
-    if integers is not None and source.dtype in _WIDE:
+    if integers is not None and source.dtype in WIDE:
         at.define(integers(at, at.value_of(source)))
     elif source.dtype is ir.DType.I8 and int8 is not None:
         at.define(emit_table(at, source, int8))

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bytewright import ir
 from bytewright.frontends.tflite.accumulator import (
@@ -17,6 +18,7 @@ from bytewright.frontends.tflite.accumulator import (
     clamp_integer,
     rescale,
 )
+from bytewright.frontends.tflite.cast import emit_cast
 from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.graph_builder import Operand
 from bytewright.frontends.tflite.options import fused_activation
@@ -33,6 +35,7 @@ from bytewright.ops.arithmetic.interpolation import is_power_of_two
 from bytewright.ops.arithmetic.multiplier import INT8, INT16, Affine, Multiplier
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.arithmetic.rescale import double_round
+from bytewright.ops.checks import WIDE
 from bytewright.ops.elementwise import (
     IntDiv,
     Maximum,
@@ -40,6 +43,7 @@ from bytewright.ops.elementwise import (
     Mul,
     Sub,
     TflDiv,
+    TflFloorDiv,
     TflIntegerDiv,
     TflPrelu,
     WrappingAdd,
@@ -52,7 +56,6 @@ from bytewright.ops.pooling import ReduceSum
 # What both references have of L2_NORMALIZATION.
 _LEAST_NORM = 1e-6
 _MOST_AXES_OF_ROWS = 4
-_WRAPPED = (ir.DType.I32, ir.DType.I64)
 _IDENTITY = Multiplier(1 << 30, 1)
 """A rescale by this changes nothing but the zero point."""
 
@@ -118,7 +121,7 @@ def convert_binary(
     On int32 and int64 it is `wrapping`, as an application's numbers may be any.
     """
     activation = fused_activation(at, 0)
-    first, second = _two_operands(at, dtypes=_WRAPPED)
+    first, second = _two_operands(at, dtypes=WIDE)
     if not first.is_quantised:
         compute, clamp = (operation, clamp_float) if first.is_float else (wrapping, clamp_integer)
         operands = (at.value_of(first, "first"), at.value_of(second, "second"))
@@ -223,7 +226,7 @@ def convert_div(at: Conversion) -> None:
 
 def convert_extremum(at: Conversion, operation: Maximum | Minimum) -> None:
     """MAXIMUM and MINIMUM: of int8 and int16 of raw values, whatever the quantisations."""
-    first, second = _two_operands(at, dtypes=_WRAPPED)
+    first, second = _two_operands(at, dtypes=WIDE)
     operands = (at.value_of(first, "first"), at.value_of(second, "second"))
     at.define(at.emit(operation, operands, "result"))
 
@@ -233,6 +236,22 @@ def emit_negated(at: Conversion, value: str) -> str:
     dtype = at.type_of(value).dtype
     zero = at.constant("zero", np.zeros((), dtype.numpy), dtype)
     return at.emit(WrappingSub(), (zero, value), "negated")
+
+
+def emit_wrapped_offset(at: Conversion, value: str, offset: int) -> str:
+    """Narrow integers and an offset, modulo what their type holds."""
+    wide = emit_cast(at, value, ir.DType.I32, "wide")
+    operands = (wide, at.constant("offset", np.array(offset, np.int32), ir.DType.I32))
+    moved = at.emit(WrappingAdd(), operands, "moved")
+    return emit_cast(at, moved, at.type_of(value).dtype, "wrapped")
+
+
+def emit_shifted_product(at: Conversion, value: str, factors: NDArray[np.int32], shift: int) -> str:
+    """Integers of int32 times constants, divided by 2^shift and rounded down."""
+    operands = (value, at.constant("factors", factors, ir.DType.I32))
+    product = at.emit(Mul(), operands, "product")
+    divisor = at.constant("divisor", np.array(1 << shift, np.int32), ir.DType.I32)
+    return at.emit(TflFloorDiv(), (product, divisor), "shifted") if shift else product
 
 
 def emit_magnitude(at: Conversion, value: str) -> str:

@@ -11,6 +11,7 @@ from bytewright.frontends.tflite.known import Growth
 from bytewright.frontends.tflite.model import ModelRecord, TensorRecord
 from bytewright.frontends.tflite.stored import STORED
 from bytewright.ops.arithmetic.numerics import Numerics
+from bytewright.ops.checks import QUANTISED
 
 DTYPES = {
     "INT8": ir.DType.I8,
@@ -104,7 +105,7 @@ class Operand:
     @property
     def is_quantised(self) -> bool:
         """True for int8 and int16, of which a scale is known."""
-        return self.type.dtype in (ir.DType.I8, ir.DType.I16)
+        return self.type.dtype in QUANTISED
 
 
 @dataclass(slots=True)

@@ -29,6 +29,7 @@ from bytewright.frontends.tflite.shape_arithmetic import FOLDED
 from bytewright.frontends.tflite.survey import MOST_PLACES, survey
 from bytewright.frontends.tflite.table import OPERATORS
 from bytewright.ops.arithmetic.numerics import Numerics
+from bytewright.ops.checks import WIDE
 
 
 def import_tflite(
@@ -263,8 +264,7 @@ def _is_folded(at: Conversion) -> bool:
     if any(operand.data is None for operand in operands):
         return False
     grows = any(
-        operand.dtype in (ir.DType.I32, ir.DType.I64)
-        and at.graph.values.get(operand.tensor.index) in at.graph.growths
+        operand.dtype in WIDE and at.graph.values.get(operand.tensor.index) in at.graph.growths
         for operand in operands
     )
     return grows or at.output_tensor().element_type not in ("INT8", "INT16", "FLOAT32")

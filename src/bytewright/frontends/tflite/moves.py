@@ -25,6 +25,7 @@ from bytewright.frontends.tflite.shape import (
 )
 from bytewright.frontends.tflite.tiling import tiled
 from bytewright.ops.arithmetic.numerics import Numerics
+from bytewright.ops.checks import WIDE
 from bytewright.ops.data import Gather
 
 # Elements of an axis that is mirrored: each has its number in a table.
@@ -200,7 +201,7 @@ def _gathered(at: Conversion, name: str, axis: int, batch_axes: int, position: i
     """The elements of an axis that an operand names."""
     indices = at.operand(position, "indices")
     if indices.data is None:
-        is_integer = indices.dtype in (ir.DType.I32, ir.DType.I64)
+        is_integer = indices.dtype in WIDE
         at.require(is_integer, f"the indices are {indices.tensor.element_type}, not INT32 or INT64")
         if indices.dtype is ir.DType.I64 and at.numerics is Numerics.TFLM:
             refuse_kernel(at, " for indices of INT64", (Numerics.LITERT_REF,))

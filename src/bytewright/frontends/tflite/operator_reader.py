@@ -19,7 +19,7 @@ from bytewright.graph.open_batch import WITHOUT_BATCH
 from bytewright.ir.where import Where
 from bytewright.ops.arithmetic.multiplier import Affine
 from bytewright.ops.arithmetic.numerics import Numerics
-from bytewright.ops.checks import ARITHMETIC
+from bytewright.ops.checks import ARITHMETIC, QUANTISED, WIDE
 
 
 @dataclass(slots=True)
@@ -195,7 +195,7 @@ class OperatorReader:
 
     def _require_integers(self, position: int, role: str) -> None:
         operand = self.operand(position, role)
-        if operand.dtype not in (ir.DType.I32, ir.DType.I64):
+        if operand.dtype not in WIDE:
             self.fail(f"the {role} is {operand.tensor.element_type}, not an integer", code="BW105")
 
     def axes(self, stated: Sequence[int], rank: int) -> tuple[int, ...]:
@@ -250,7 +250,7 @@ class OperatorReader:
 
     def real_zero(self, dtype: ir.DType) -> int | float:
         """What stands for zero in a result of a type."""
-        if dtype in (ir.DType.I8, ir.DType.I16):
+        if dtype in QUANTISED:
             return self.affine(self.output_tensor()).zero_point
         return 0.0 if dtype is ir.DType.F32 else 0
 

@@ -11,11 +11,11 @@ from bytewright.frontends.tflite.shape import one_integer
 from bytewright.frontends.tflite.tiling import tiled
 from bytewright.ops.arithmetic.multiplier import Multiplier, quantize_multiplier
 from bytewright.ops.arithmetic.numerics import Numerics
+from bytewright.ops.checks import WIDE
 from bytewright.ops.data import Gather
 from bytewright.ops.elementwise import Equal, Select
 from bytewright.ops.places import ArgMax, ArgMin, CumulativeSum, GatherNd, TopKPlaces, UpdateSlice
 
-_WIDE = (ir.DType.I32, ir.DType.I64)
 # Bits that sums of int8 are computed with beside those of the values.
 _SUM_BITS = 19
 
@@ -28,7 +28,7 @@ def convert_arg_extremum(at: Conversion, kind: type[ArgMax | ArgMin]) -> None:
     axis = one_integer(at, 1, "axis")
     at.require(-rank <= axis < rank, f"axis {axis} of a tensor of rank {rank}")
     dtype = DTYPES.get(at.output_tensor().element_type)
-    if dtype not in _WIDE:
+    if dtype not in WIDE:
         at.fail(f"the result is {at.output_tensor().element_type}, not INT32 or INT64", code="BW105")
     at.define(at.emit(kind(axis % rank, dtype), (at.value_of(source),), "place"))
 
@@ -38,7 +38,7 @@ def convert_gather_nd(at: Conversion) -> None:
     at.require_counts((2,))
     source, indices = at.operand(0, "input"), at.operand(1, "indices")
     at.require_same_dtype(source)
-    if indices.dtype not in _WIDE:
+    if indices.dtype not in WIDE:
         at.fail(f"the indices are {indices.tensor.element_type}, not INT32 or INT64", code="BW105")
     if indices.dtype is ir.DType.I64 and at.numerics is Numerics.TFLM:
         refuse_kernel(at, " for indices of INT64", (Numerics.LITERT_REF,))
@@ -53,7 +53,7 @@ def convert_gather_nd(at: Conversion) -> None:
 def convert_cumsum(at: Conversion) -> None:
     """CUMSUM along a constant axis."""
     at.require_counts((2,))
-    source = at.activation_operand(0, "input", *_WIDE)
+    source = at.activation_operand(0, "input", *WIDE)
     at.require_same_dtype(source)
     rank = len(source.shape)
     axis = one_integer(at, 1, "axis")
@@ -83,7 +83,7 @@ def _integer_sums(at: Conversion, source: Operand, operation: CumulativeSum) -> 
 def convert_top_k(at: Conversion) -> None:
     """TOPK_V2 along the last axis: the places, of elements that are alike the first one first, and what is there."""
     at.require_counts((2,), outputs=2)
-    source = at.activation_operand(0, "input", *_WIDE)
+    source = at.activation_operand(0, "input", *WIDE)
     at.require_same_dtype(source)
     rank, count = len(source.shape), one_integer(at, 1, "count")
     at.require(rank >= 1, "a single value has no greatest ones")
@@ -98,7 +98,7 @@ def convert_one_hot(at: Conversion) -> None:
     """ONE_HOT: a choice, by whether a number is that of its place along a new axis."""
     at.require_counts((4,))
     indices = at.operand(0, "indices")
-    if indices.dtype not in _WIDE:
+    if indices.dtype not in WIDE:
         at.fail(f"the indices are {indices.tensor.element_type}, not INT32 or INT64", code="BW105")
     depth = one_integer(at, 1, "depth")
     on, off = at.operand(2, "value where a number is"), at.operand(3, "value elsewhere")
@@ -133,7 +133,7 @@ def convert_update_slice(at: Conversion) -> None:
     at.require_counts((3,))
     source, update, start = at.operand(0, "input"), at.operand(1, "update"), at.operand(2, "start")
     at.require_same_dtype(source, update)
-    if start.dtype not in _WIDE:
+    if start.dtype not in WIDE:
         at.fail(f"the start is {start.tensor.element_type}, not INT32 or INT64", code="BW105")
     operands = (at.value_of(source), at.value_of(update, "update"), at.value_of(start, "start"))
     at.define(at.emit(UpdateSlice(), operands, "updated"))

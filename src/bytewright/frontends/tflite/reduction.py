@@ -14,15 +14,14 @@ from bytewright.ops.arithmetic.multiplier import (
     round_half_away,
 )
 from bytewright.ops.arithmetic.numerics import Numerics
+from bytewright.ops.checks import WIDE
 from bytewright.ops.rescale import TflFloatRescale
-
-_WIDE = (ir.DType.I32, ir.DType.I64)
 
 
 def convert_mean(at: Conversion) -> None:
     """MEAN; of int32 and int64 truncated."""
-    source, axes, keep = _operands(at, *_WIDE)
-    if source.dtype in _WIDE:
+    source, axes, keep = _operands(at, *WIDE)
+    if source.dtype in WIDE:
         _num_reduced(at, source, axes)
         at.define(at.emit(pooling.TflIntegerMean(axes, keep), (at.value_of(source),), "mean"))
         return
@@ -40,8 +39,8 @@ def convert_mean(at: Conversion) -> None:
 
 def convert_sum(at: Conversion) -> None:
     """SUM: of int8, a rescale of the sum, in float32 by LiteRT, by a factor in double by TensorFlow Lite Micro."""
-    source, axes, keep = _operands(at, *_WIDE)
-    if source.dtype in _WIDE:
+    source, axes, keep = _operands(at, *WIDE)
+    if source.dtype in WIDE:
         at.define(at.emit(pooling.WrappingReduceSum(axes, keep), (at.value_of(source),), "sum"))
         return
     total = at.emit(pooling.ReduceSum(axes, keep), (at.value_of(source),), "sum")
@@ -64,7 +63,7 @@ def convert_sum(at: Conversion) -> None:
 
 def convert_extremum(at: Conversion, kind: type[pooling.ReduceMax | pooling.ReduceMin]) -> None:
     """REDUCE_MAX and REDUCE_MIN, of raw values: the references refuse two quantisations."""
-    source, axes, keep = _operands(at, *_WIDE)
+    source, axes, keep = _operands(at, *WIDE)
     _num_reduced(at, source, axes)
     if source.dtype is ir.DType.I8:
         own, target = at.affine(source.tensor), at.affine(at.output_tensor())
@@ -81,7 +80,7 @@ def convert_truths(at: Conversion, kind: type[pooling.ReduceAll | pooling.Reduce
 
 def convert_product(at: Conversion) -> None:
     """REDUCE_PROD of floats and of wide integers."""
-    source, axes, keep = _operands(at, *_WIDE)
+    source, axes, keep = _operands(at, *WIDE)
     _num_reduced(at, source, axes)
     at.define(at.emit(pooling.ReduceProduct(axes, keep), (at.value_of(source),), "product"))
 
@@ -99,7 +98,7 @@ def _num_reduced(at: Conversion, source: Operand, axes: tuple[int, ...]) -> int:
     """How many elements one result is of; 32 bits hold the sum of as many."""
     count = prod(source.shape[axis] for axis in axes)
     at.require(count >= 1, "nothing is reduced")
-    is_summed = source.dtype.is_integer and source.dtype not in _WIDE
+    is_summed = source.dtype.is_integer and source.dtype not in WIDE
     low, high = source.dtype.bounds if is_summed else (0, 0)
     if count * (high - low + 1) > INT32_MAX:
         at.fail(f"the sum over {count} elements can leave 32 bits", code="BW110")

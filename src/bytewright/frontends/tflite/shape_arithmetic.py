@@ -22,11 +22,11 @@ from bytewright.frontends.tflite.graph_builder import DTYPES
 from bytewright.frontends.tflite.known import Known, fixed, moved
 from bytewright.frontends.tflite.model import ModelRecord
 from bytewright.frontends.tflite.options import fused_activation
+from bytewright.ops.checks import WIDE
 
 # What one step of a reduction costs, beside its elements: each is a call of numpy.
 _MOVES_A_STEP = 1024
 _NUMBERS = (ir.DType.I32, ir.DType.I64, ir.DType.F32)
-_INTEGERS = (ir.DType.I32, ir.DType.I64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +188,7 @@ def _broadcast_to(at: Conversion) -> None:
 def _broadcast_args(at: Conversion) -> None:
     """BROADCAST_ARGS: the shape that values of two shapes have together. An extent of one gives way."""
     at.require_counts((2,))
-    shapes = [_numbers(at, position, "shape", _INTEGERS) for position in (0, 1)]
+    shapes = [_numbers(at, position, "shape", WIDE) for position in (0, 1)]
     at.require(all(shape.array.ndim == 1 for shape in shapes), "an operand is not a list of extents")
     at.require(len({shape.array.dtype for shape in shapes}) == 1, "operands of different types")
     rank = max(shape.array.size for shape in shapes)
@@ -356,7 +356,7 @@ def _reduce(at: Conversion, combine: Callable[[Known, Known], Known], start: int
     """A reduction over axes by a function of two; `start` is what nothing at all gives."""
     at.require_counts((2,))
     is_logical = isinstance(start, bool)
-    source = _numbers(at, 0, "input", (ir.DType.BOOL,) if is_logical else _INTEGERS)
+    source = _numbers(at, 0, "input", (ir.DType.BOOL,) if is_logical else WIDE)
     array = source.array
     axes = at.axes(at.integers_operand(1, "axes"), array.ndim)
     kept = tuple(axis for axis in range(array.ndim) if axis not in axes)
@@ -421,7 +421,7 @@ FOLDED: dict[str, FoldedOperator] = {
     "FILL": FoldedOperator(_fill),
     "FLOOR": FoldedOperator(partial(_unary, function=np.floor, dtypes=_FLOATS)),
     "FLOOR_DIV": FoldedOperator(partial(_divide, by=growing.divided, divide=_floored)),
-    "FLOOR_MOD": FoldedOperator(partial(_divide, by=growing.remainder, divide=np.mod, dtypes=_INTEGERS)),
+    "FLOOR_MOD": FoldedOperator(partial(_divide, by=growing.remainder, divide=np.mod, dtypes=WIDE)),
     "GATHER": FoldedOperator(_gather, "GatherOptions"),
     "GREATER": FoldedOperator(partial(_compare, function=np.greater)),
     "GREATER_EQUAL": FoldedOperator(partial(_compare, function=np.greater_equal)),

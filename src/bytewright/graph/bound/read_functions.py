@@ -8,6 +8,7 @@ from bytewright.base.c_names import is_c_name
 from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.graph.bound import function as bound
 from bytewright.graph.bound.formula import Formula, FormulaError, parse_formula
+from bytewright.ir.types import EXPRESSION_TYPES
 from bytewright.target.mistake import Mistake
 from bytewright.target.reader import TomlTable
 from bytewright.target.source import Source, parse_source, refuse_vast_integers
@@ -16,7 +17,6 @@ from bytewright.target.text_file import read_text
 INVALID = "BW760"
 _KINDS = ("input", "output", "constant", "values", "scalar")
 _MOST_ALIGNMENT = 1 << 16
-_SCALARS = (ir.DType.I16, ir.DType.I32, ir.DType.I64, ir.DType.F32, ir.DType.F64)
 
 
 def read_functions(path: Path) -> dict[str, bound.ApplicationFunction]:
@@ -142,7 +142,7 @@ def _argument_of(kind: str, table: TomlTable, touched_by: tuple[str, ...] | None
         case _:
             value = _formula(table, "scalar")
             return bound.ScalarArgument(
-                _name(table, value.text), value, _dtype(table, ir.DType.I32, _SCALARS)
+                _name(table, value.text), value, _dtype(table, ir.DType.I32, EXPRESSION_TYPES)
             )
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from bytewright import ir
 from bytewright.diagnostics import Collector, CompileError, compile_error
-from bytewright.graph.stream.reading import Operands, Reading, UnreadableError, Whole, reading_of
+from bytewright.graph.stream.reading import Axes, Operands, Reading, UnreadableError, Whole, reading_of
 
 _PADDED_ONCE = "reads padding before the first row, which later windows do not have"
 HELP = "leave out --stream: each run then takes the whole window"
@@ -46,6 +46,7 @@ class Flows:
         of_value: The values with rows, by name.
         readings: How operators read rows, by the names of their first results.
         wholes: Names of values that depend on rows and have none.
+        num_frames: Of the whole window.
         padded: The operator that pads the beginning; None if none does.
     """
 
@@ -57,7 +58,11 @@ class Flows:
 
 
 def flows_of(
-    function: ir.Function, constants: Mapping[str, ir.TensorType], given: Mapping[str, int]
+    function: ir.Function,
+    constants: Mapping[str, ir.TensorType],
+    given: Mapping[str, int],
+    unread: Mapping[str, int] | None = None,
+    num_left_out: int = 0,
 ) -> Flows:
     """Follows rows through a function.
 
@@ -65,22 +70,55 @@ def flows_of(
         function: What runs whole.
         constants: Their types, by name.
         given: The axis of time of those parameters that have one, by name; all of one extent.
+        unread: How many rows at the end of values nothing reads; None if that is still to be found out, and padding may
+            come late.
+        num_left_out: Frames at the end that are none of the window, since nothing reads them.
 
     Raises:
         CompileError: BW120, for operators that read rows otherwise than by a sliding window; all of them at once.
     """
-    return _Following(function, constants, given).run()
+    return _Following(function, constants, given, unread, num_left_out).run()
+
+
+def unread_rows(function: ir.Function, flows: Flows) -> dict[str, int]:
+    """How many rows at the end of each value nothing reads, whatever reads what is made of them."""
+    unread = dict.fromkeys(function.results, 0)
+    for node in reversed(function.nodes):
+        result = node.outputs[0].name if node.outputs else ""
+        reading = flows.readings.get(result)
+        for name in node.inputs:
+            if name not in flows.of_value:
+                continue
+            count = flows.of_value[name].num_rows
+            found = 0
+            if reading is not None:
+                num_rows = node.outputs[0].type.fixed_shape[reading.axis]
+                num_read = num_rows - unread.get(result, 0) if result in flows.of_value else num_rows
+                found = count - 1 - _last_read(reading, num_read)
+            unread[name] = min(unread.get(name, count), found)
+    return unread
+
+
+def _operands(node: ir.Node, types: Mapping[str, ir.TensorType], axes: Axes) -> Operands:
+    return Operands(tuple(types[name] for name in node.inputs), axes, node.outputs[0].type)
 
 
 class _Following:
     """One run of it."""
 
     def __init__(
-        self, function: ir.Function, constants: Mapping[str, ir.TensorType], given: Mapping[str, int]
+        self,
+        function: ir.Function,
+        constants: Mapping[str, ir.TensorType],
+        given: Mapping[str, int],
+        unread: Mapping[str, int] | None,
+        num_left_out: int,
     ) -> None:
         self.function, self.constants = function, constants
         self.types = {**constants, **ir.function_types(function)}
-        self.flows = {name: Flow(axis, self.types[name].fixed_shape[axis], 1) for name, axis in given.items()}
+        self.is_decided, self.unread = unread is not None, unread or {}
+        extents = {name: self.types[name].fixed_shape[axis] for name, axis in given.items()}
+        self.flows = {name: Flow(axis, extents[name] - num_left_out, 1) for name, axis in given.items()}
         self.num_frames = next(flow.num_rows for flow in self.flows.values())
         self.readings: dict[str, Reading] = {}
         self.wholes: set[str] = set()
@@ -119,9 +157,7 @@ class _Following:
         if len(node.outputs) != 1:
             raise UnreadableError(f"makes {len(node.outputs)} results of rows")
         (own,) = node.outputs
-        found = reading_of(
-            node.operation, Operands(tuple(map(self.types.__getitem__, node.inputs)), axes, own.type)
-        )
+        found = reading_of(node.operation, _operands(node, self.types, axes))
         first = self.flows[moving[0]]
         for name in moving[1:]:
             other = self.flows[name]
@@ -136,7 +172,7 @@ class _Following:
             return None
         self._require_constants(node)
         self.readings[own.name] = found
-        return self._read(node, found, first, own.type.fixed_shape[found.axis])
+        return self._read(node, found, first)
 
     def _require_constants(self, node: ir.Node) -> None:
         """What rows meet is the same in every run, or rows that were made before would not be those of this window."""
@@ -147,9 +183,13 @@ class _Following:
                 )
                 raise UnreadableError(f"combines rows with '{name}', which {what}")
 
-    def _read(self, node: ir.Node, reading: Reading, flow: Flow, num_rows: int) -> Flow:
-        last = reading.stride * (num_rows - 1) + reading.first + reading.reach - 1
-        behind = last - (flow.num_rows - 1)
+    def _read(self, node: ir.Node, reading: Reading, flow: Flow) -> Flow:
+        own = node.outputs[0]
+        num_rows = own.type.fixed_shape[reading.axis]
+        behind = _last_read(reading, num_rows) - (flow.num_rows - 1)
+        if behind > 0 and -(-behind // reading.stride) <= self.unread.get(own.name, 0):
+            num_rows -= -(-behind // reading.stride)  # rows of frames that were left out
+            behind = 0
         if behind > 0:
             raise UnreadableError(
                 f"pads behind the last row: it reads {_rows(behind)} that no frame has come for"
@@ -161,7 +201,7 @@ class _Following:
         late = flow.late_frames(self.num_frames)
         if reading.fill is not None:
             self.padded = self.padded or node
-            if late > 0:
+            if late > 0 and self.is_decided:
                 raise UnreadableError(
                     f"pads the beginning of what layers before it have shortened by {_frames(late)}: its padding would "
                     "come late"
@@ -170,9 +210,16 @@ class _Following:
             raise UnreadableError(_PADDED_ONCE)
         if result.late_frames(self.num_frames) >= 0:
             return result
-        if not reading.keeps_fill:
+        if (
+            not reading.keeps_fill and self.num_frames % result.period == 0
+        ):  # else runs are refused that are out of step
             raise UnreadableError("makes rows of padding alone, before the first frame")
         return replace(result, fill=fill)
+
+
+def _last_read(reading: Reading, num_rows: int) -> int:
+    """The last row that is read for so many rows of the result."""
+    return reading.stride * (num_rows - 1) + reading.first + reading.reach - 1
 
 
 def _fill(reading: Reading, flow: Flow) -> int | float | None:

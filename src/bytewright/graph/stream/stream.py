@@ -19,7 +19,7 @@ from bytewright import ir
 from bytewright.base.c_names import unique_c_name, unique_name
 from bytewright.base.frozen_mapping import FrozenMapping
 from bytewright.diagnostics import Collector, compile_error
-from bytewright.graph.stream.flow import HELP, Flow, Flows, flows_of
+from bytewright.graph.stream.flow import HELP, Flow, Flows, flows_of, unread_rows
 from bytewright.graph.stream.split import split_reductions
 from bytewright.graph.work import work_of
 from bytewright.ir.where import Where
@@ -41,17 +41,26 @@ def stream(module: ir.Module, axes: tuple[StreamAxis, ...]) -> ir.Module:
         CompileError: BW204, for an input or an axis that does not exist; BW120, for operators that forbid it.
     """
     given = _given(module, axes)
-    whole, flows = module, flows_of(module.graph, _types(module), given)
-    module = split_reductions(module, flows)
-    flows = flows if module is whole else flows_of(module.graph, _types(module), given)
-    num_new = lcm(*(flow.period for flow in flows.of_value.values()))
+    module = split_reductions(module, _flows(module, given))
+    flows = _flows(module, given)
+    num_new = _num_new(flows)
     _require_steps(module, flows, num_new)
     return _required_less(_Streaming(module, flows, num_new).run())
 
 
-def _types(module: ir.Module) -> dict[str, ir.TensorType]:
-    """Of its constants."""
-    return {constant.name: constant.data.type for constant in module.constants}
+def _flows(module: ir.Module, given: dict[str, int]) -> Flows:
+    """The rows of values; where the beginning is padded, without frames beyond whole runs that nothing reads."""
+    constants = {constant.name: constant.data.type for constant in module.constants}
+    flows = flows_of(module.graph, constants, given)
+    unread = unread_rows(module.graph, flows)
+    spare = flows.num_frames % _num_new(flows) if flows.padded is not None else 0
+    spare = spare if spare <= min(unread.get(name, 0) for name in given) else 0
+    return flows_of(module.graph, constants, given, unread, spare)
+
+
+def _num_new(flows: Flows) -> int:
+    """The frames of a run: the fewest with which each value has whole rows."""
+    return lcm(*(flow.period for flow in flows.of_value.values()))
 
 
 def _required_less(streamed: ir.Module) -> ir.Module:
@@ -187,6 +196,7 @@ class _Streaming:
     def _story(self, changed: ir.Module, results: tuple[str, ...]) -> ir.Streamed:
         """What became of the network."""
         num_frames, flows = self.flows.num_frames, self.flows.of_value
+        types, name = ir.function_types(self.module.graph), next(iter(flows))  # the first is an input
         late = [flows[name].late_frames(num_frames) for name in results if name in flows]
         late += [num_frames - self.num_new for name in results if name in self.flows.wholes]
         parameters = [value.name for value in self.module.graph.parameters]
@@ -198,6 +208,7 @@ class _Streaming:
         return ir.Streamed(
             num_frames=num_frames,
             num_new=self.num_new,
+            num_left_out=types[name].fixed_shape[flows[name].axis] - num_frames,
             num_runs_before=max(0, *(-(-frames // self.num_new) for frames in late)),
             is_padded=self.flows.padded is not None,
             input_axes=axes(changed.inputs, parameters),
@@ -246,7 +257,9 @@ class _Streaming:
             elif reading is None:
                 yield _Use(name, flow.num_rows, None)
             else:
-                num_rows = result.type.fixed_shape[reading.axis]
+                num_rows = (
+                    self.flows.of_value[result.name].num_rows if result.name in self.flows.of_value else 1
+                )
                 first = reading.stride * (num_rows - self._num_results(node)) + reading.first
                 yield _Use(name, flow.num_rows - first, flow.fill if reading.fill is None else reading.fill)
 

@@ -14,6 +14,7 @@ from bytewright import ir
 from bytewright.diagnostics import InternalError
 from bytewright.ir.analyses.ranges import Range
 from bytewright.ir.evaluate.intervals import Intervals, lies_in
+from bytewright.ir.types import EXPRESSION_TYPES
 from bytewright.ir.walk import as_any, regions, walk_statements
 
 FORMATS = {
@@ -27,7 +28,6 @@ FORMATS = {
     ir.DType.F64: "d",
 }
 _NUM_MARKS = 255  # a mark is a byte that is not 0, repeated; planned buffers take them in turn
-ARITHMETIC = frozenset({ir.DType.I16, ir.DType.I32, ir.DType.I64, ir.DType.F32, ir.DType.F64})
 _LONG_TEXT = 600  # Python's parser allows 200 nested parentheses; long operands become statements
 # Operators that Python spells otherwise than the IR.
 _PYTHON_OPERATORS = {ir.BinaryOperator.LOGICAL_AND: "and", ir.BinaryOperator.LOGICAL_OR: "or"}
@@ -387,7 +387,7 @@ class _Translator:
         right = self.value(node.right, strict and not operator.is_lazy)
         if operator.is_lazy:
             return f"({left} {_PYTHON_OPERATORS[operator]} {right})"
-        if dtype not in ARITHMETIC and (operator, dtype) != (ir.BinaryOperator.EQ, ir.DType.BOOL):
+        if dtype not in EXPRESSION_TYPES and (operator, dtype) != (ir.BinaryOperator.EQ, ir.DType.BOOL):
             raise InternalError(f"'{self.function.name}': '{operator.value}' is not defined on {dtype.value}")
         match operator:
             case ir.BinaryOperator.MIN | ir.BinaryOperator.MAX:

@@ -6,13 +6,13 @@ from typing import Any, TypeVar, assert_never
 
 from bytewright import ir
 from bytewright.ir.symbols import buffers_of
+from bytewright.ir.types import EXPRESSION_TYPES
 from bytewright.ir.verify.verify_call import call_faults
 from bytewright.ir.verify.verify_device import device_context_faults, job_faults
 from bytewright.ir.verify.verify_storage import allocation_faults
 from bytewright.ir.verify.violation import Context, word_for
 from bytewright.ir.walk import as_any, named_buffers, regions
 
-ARITHMETIC = frozenset({ir.DType.I16, ir.DType.I32, ir.DType.I64, ir.DType.F32, ir.DType.F64})
 _INTEGER_ONLY = frozenset(
     {ir.BinaryOperator.MOD, ir.BinaryOperator.SHL, ir.BinaryOperator.SHR, ir.BinaryOperator.AND}
 )
@@ -412,9 +412,9 @@ class _Checker:
         if operator.is_lazy:
             admitted = left is ir.DType.BOOL
         elif operator is ir.BinaryOperator.EQ:
-            admitted = left is ir.DType.BOOL or left in ARITHMETIC
+            admitted = left is ir.DType.BOOL or left in EXPRESSION_TYPES
         else:
-            admitted = left in ARITHMETIC and (left.is_integer or operator not in _INTEGER_ONLY)
+            admitted = left in EXPRESSION_TYPES and (left.is_integer or operator not in _INTEGER_ONLY)
         if not admitted:
             self.report(f"'{operator.value}' is not defined on {left.value}")
         elif left.is_integer and isinstance(node.right, ir.Const):

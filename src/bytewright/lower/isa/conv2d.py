@@ -3,7 +3,8 @@
 Every group of activations is broadcast to all lanes; weights are packed as they are read, `[run][group][vector][lane]
 [element]`, with zeros where channels or elements end, so that one pointer goes through them. A run is what lies one
 after another under the window: a row of it, or a tap where columns are dilated. Where no window touches the padding the
-input is read as it is; else from a copy of its rows (`window_rows.py`). A tile reads all activations of a block of
+input is read as it is; else from a copy of its rows (`window_rows.py`), or tap by tap, where a tap outside the input is
+a run of zero points. A tile reads all activations of a block of
 channels before it stores the first of their results.
 """
 
@@ -18,7 +19,7 @@ from bytewright.lower.isa.store_lanes import store_lanes
 from bytewright.lower.isa.tile import Tile
 from bytewright.lower.isa.window_rows import ALIGNMENT, WindowRows
 from bytewright.lower.kernels.accumulator import Bias
-from bytewright.lower.kernels.context import Template, counted, named
+from bytewright.lower.kernels.context import Pixel, Template, counted, named
 from bytewright.lower.kernels.convolution import Convolution, convolution_of
 from bytewright.lower.kernels.layout import End, Layout
 from bytewright.ops.convolution import Conv2d
@@ -81,12 +82,14 @@ class _Kernel:
         self.template = convolution.template
         self.body = self.template.body
         window, depth = convolution.window, convolution.in_channels
-        is_whole = window.columns.dilation == 1
+        is_whole = window.columns.dilation == 1 and (tile.copies is not None or window.is_all_interior)
         self.runs = (window.rows.kernel, 1 if is_whole else window.columns.kernel)
         self.length = depth * (window.columns.kernel if is_whole else 1)
         self.is_direct = (
             window.is_all_interior and self.length >= tile.group and tile.element in tile.broadcasts
         )
+        # As rows of the input, or as taps of it; else from a copy.
+        self.reads_input = self.is_direct or tile.copies is None
         self.steps = -(-self.length // tile.group)
         self.vectors = -(-convolution.out_channels // tile.lanes)
         self.bias: Bias = convolution.bias(tile.offset)
@@ -94,7 +97,7 @@ class _Kernel:
             lanes=tile.lanes,
             vectors=tile.max_vectors,
             group=tile.group,
-            elements=End.OVERLAP if self.is_direct else End.ZEROS,
+            elements=End.OVERLAP if self.reads_input else End.ZEROS,
         )
         packed = layout.pack(convolution.weights, self.runs[0] * self.runs[1])
         self.weights = self.template.kernel.constant("weights", packed, tile.weight, ALIGNMENT)
@@ -111,7 +114,7 @@ class _Kernel:
             counted(body, "n", self.convolution.num) as n,
             self.template.kernel.rows(window.rows.out) as y,
         ):
-            rows = None if self.is_direct else self._copied_rows(n, y)
+            rows = None if self.reads_input else self._copied_rows(n, y)
             most = max(1, tile.max_sums // min(self.vectors, tile.max_vectors))
             for first, repeats, size in _tiles(window.columns.out, most):
                 body.note(f"{size} pixels at a time" if size > 1 else "pixel by pixel")
@@ -125,23 +128,23 @@ class _Kernel:
         convolution, tile, body = self.convolution, self.tile, self.body
         depth = convolution.in_channels
         layout = WindowRows(convolution, tile, depth, tile.group - 1)
-        rows = layout.allocate()
+        rows, copies = layout.allocate(), layout.copies
         before, content = layout.before * depth, layout.content * depth
 
         def copy(ky: ir.Expr, iy: ir.Expr) -> None:
             width = convolution.window.columns.size * depth
             source = body.view("source", region(convolution.input, n, iy, 0, 0), tile.element, width)
-            whole, rest = divmod(content, tile.chunk)
+            whole, rest = divmod(content, copies.chunk)
 
             def copy_some(first: ir.Expr, size: int) -> None:
                 at = region(rows, ky, first + before)
-                body.execute(tile.copies(size), at, region(source, first))
+                body.execute(copies.some(size), at, region(source, first))
 
             if whole:
                 with counted(body, "chunk", whole) as index:
-                    copy_some(index * tile.chunk, tile.chunk)
+                    copy_some(index * copies.chunk, copies.chunk)
             if rest:
-                copy_some(ir.const(whole * tile.chunk), rest)
+                copy_some(ir.const(whole * copies.chunk), rest)
 
         layout.write(rows, y, copy)
         return rows
@@ -177,15 +180,17 @@ class _Kernel:
         with counted(self.body, "ky", self.runs[0]) as ky, counted(self.body, "kx", self.runs[1]) as kx:
             run = ky * self.runs[1] + kx
             column = (x * window.columns.stride + kx * window.columns.dilation) * depth
-            if rows is None:
+            if rows is not None:
+                start = named(self.body, "first", column)
+                positions = [region(rows, ky, start + p * window.columns.stride * depth) for p in range(size)]
+            elif self.is_direct:
                 width = window.columns.size * depth
                 first = region(self.convolution.input, n, window.rows.tap(y, ky), 0, 0)
                 source = self.body.view("row", first, self.tile.element, width)
                 start = named(self.body, "first", column)
                 positions = [region(source, start + p * window.columns.stride * depth) for p in range(size)]
             else:
-                start = named(self.body, "first", column)
-                positions = [region(rows, ky, start + p * window.columns.stride * depth) for p in range(size)]
+                positions = self._taps((n, y, x), size, ky, kx)
             self._accumulate(sums, positions, filters, run * (self.steps * block.vectors))
         for p, own in enumerate(sums):
             for v, totals in enumerate(own):
@@ -193,6 +198,17 @@ class _Kernel:
                 unit = self.tile.units(block.channels if is_last else self.tile.lanes)
                 first = channel + v * self.tile.lanes
                 store_lanes(self.template, unit, (n, y, x + p), first, totals, self.bias.finished)
+
+    def _taps(self, pixel: Pixel, size: int, ky: ir.Expr, kx: ir.Expr) -> list[ir.Region]:
+        """What lies under a tap of neighbouring pixels."""
+        n, y, x = pixel
+        convolution, body = self.convolution, self.body
+        found: list[ir.Region] = []
+        for p in range(size):
+            with body.numbered(p):
+                position = convolution.window.under(body, (n, y, x + p), ky, kx)
+                found.append(region(convolution.tap_at(position, ky, kx), 0))
+        return found
 
     def _started(self, block: _Block, channel: ir.Expr, vector: int) -> ir.Buffer:
         """A register with what a vector of sums starts from."""
@@ -213,7 +229,7 @@ class _Kernel:
         """Adds the products of one run, group by group."""
         tile, body = self.tile, self.body
         vectors, filter_elements = len(sums[0]), tile.lanes * tile.group
-        has_rest = self.is_direct and self.length % tile.group != 0
+        has_rest = self.reads_input and self.length % tile.group != 0
         num_loop = self.steps - 1 if has_rest else self.steps
 
         def step(index: ir.Expr, element: ir.Expr) -> None:

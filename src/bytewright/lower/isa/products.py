@@ -8,7 +8,7 @@ from functools import cache
 from bytewright import ir
 from bytewright.ir.builder import BodyBuilder, load
 from bytewright.ir.scalar_functions import FMA
-from bytewright.lower.isa.tile import Tile
+from bytewright.lower.isa.tile import Copies, Tile
 from bytewright.lower.isa.vector_unit import VectorUnit, lane_wise, memory_parameter, register_parameter
 from bytewright.lower.isa.width import Width
 
@@ -66,9 +66,9 @@ class Products:
         broadcasts: Mapping[ir.DType, str],
         load: str | ir.Instruction,
         dot: str,
-        copy: Callable[[int], str],
-        fill: str,
-        chunk: int,
+        copy: Callable[[int], str] | None = None,
+        fill: str = "",
+        chunk: int = 0,
     ) -> Tile:
         """The tile of these registers; each instruction is given by its C text.
 
@@ -79,15 +79,10 @@ class Products:
             broadcasts: Of a group of `elements`, by their type.
             load: Of `elements` to a register of weights.
             dot: With `sums`, `activations` and `filters`.
-            copy: Of so many `elements` to `copy`.
+            copy: Of so many `elements` to `copy`; None if rows are not copied.
             fill: Of a chunk of `copy` with `value`.
             chunk: Activations that are copied at once.
         """
-
-        @cache
-        def copies(num: int) -> ir.Instruction:
-            return self.copy(num, copy(num))
-
         return Tile(
             units=units,
             lanes=self.width.lanes,
@@ -104,10 +99,15 @@ class Products:
             filters=self.filters,
             load=self.load(load) if isinstance(load, str) else load,
             dot=self.dot(dot),
-            chunk=chunk,
-            copies=copies,
-            fill=self.fill(chunk, fill),
+            copies=None if copy is None else self._copies(copy, fill, chunk),
         )
+
+    def _copies(self, text: Callable[[int], str], fill: str, chunk: int) -> Copies:
+        @cache
+        def some(num: int) -> ir.Instruction:
+            return self.copy(num, text(num))
+
+        return Copies(chunk, some, self.fill(chunk, fill))
 
     def held_value(self, element: ir.Expr) -> ir.Expr:
         """What is held of an activation in memory."""

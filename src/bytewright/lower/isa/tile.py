@@ -8,6 +8,26 @@ from bytewright.lower.isa.vector_unit import VectorUnit
 
 
 @dataclass(frozen=True, slots=True)
+class Copies:
+    """How activations are copied, with zero points around them.
+
+    Attributes:
+        chunk: Activations at once.
+        some: An instruction that copies so many, at most a chunk.
+        fill: Sets a chunk of a copy to a value.
+    """
+
+    chunk: int
+    some: Callable[[int], ir.Instruction]
+    fill: ir.Instruction
+
+    @property
+    def instructions(self) -> tuple[ir.Instruction, ...]:
+        """All of them, those that take a number of elements for some."""
+        return (self.fill, *(self.some(num) for num in (1, self.chunk - 3, self.chunk)))
+
+
+@dataclass(frozen=True, slots=True)
 class Tile:
     """Sums of products, one a lane: each lane has its output channel, all have the same activations.
 
@@ -27,9 +47,8 @@ class Tile:
         filters: The register for weights.
         load: Of weights, `[lanes][group]`.
         dot: Adds products to sums: `dot(sums, activations, filters)`.
-        chunk: Activations that are copied at once.
-        copies: An instruction that copies so many activations, at most a chunk.
-        fill: Sets a chunk of a copy to a value.
+        copies: How rows are copied where windows touch the padding. None of a group of 1 that is read as it lies: then
+            each tap is read where it lies, or is a run of zero points, which takes no memory.
     """
 
     units: Callable[[int], VectorUnit]
@@ -47,14 +66,12 @@ class Tile:
     filters: tuple[int, ir.DType, str]
     load: ir.Instruction
     dot: ir.Instruction
-    chunk: int
-    copies: Callable[[int], ir.Instruction]
-    fill: ir.Instruction
+    copies: Copies | None
 
     @property
     def instructions(self) -> tuple[ir.Instruction, ...]:
         """All of them, those that take a number of elements for some."""
-        copies = [self.copies(num) for num in (1, self.chunk - 3, self.chunk)]
+        copies = () if self.copies is None else self.copies.instructions
         units = [i for num in (1, self.lanes - 3, self.lanes) for i in self.units(num).instructions]
-        own = (*self.broadcasts.values(), self.load, self.dot, self.fill, *copies, *units)
+        own = (*self.broadcasts.values(), self.load, self.dot, *copies, *units)
         return tuple(dict.fromkeys(own))

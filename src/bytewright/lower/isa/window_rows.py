@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from bytewright import ir
 from bytewright.ir.builder import region
-from bytewright.lower.isa.tile import Tile
+from bytewright.lower.isa.tile import Copies, Tile
 from bytewright.lower.kernels.context import counted, named
 from bytewright.lower.kernels.convolution import Convolution
 
@@ -22,7 +22,7 @@ class WindowRows:
 
     Attributes:
         convolution: Whose window it is.
-        tile: Type of the copy, its chunk, and what fills one.
+        tile: Type of the copy, and how it is made.
         pitch: Elements of the copy for each column of the input.
         extra: Elements behind the last column that may be read.
     """
@@ -31,6 +31,12 @@ class WindowRows:
     tile: Tile
     pitch: int
     extra: int = 0
+
+    @property
+    def copies(self) -> Copies:
+        """How the copy is made."""
+        assert self.tile.copies is not None, "the tile reads taps where they lie"
+        return self.tile.copies
 
     @property
     def _reach(self) -> int:
@@ -53,7 +59,7 @@ class WindowRows:
     @property
     def row(self) -> int:
         """Elements of a row of the copy: whole chunks."""
-        return -(-(self._reach * self.pitch + self.extra) // self.tile.chunk) * self.tile.chunk
+        return -(-(self._reach * self.pitch + self.extra) // self.copies.chunk) * self.copies.chunk
 
     def allocate(self) -> ir.Buffer:
         """The copy, [rows of the window, elements]."""
@@ -95,8 +101,8 @@ class WindowRows:
         """Zero points from one element to before another one, and in whole chunks around these."""
         if begin >= end:
             return
-        body, tile = self.convolution.template.body, self.tile
-        first = begin // tile.chunk
+        body, tile, chunk = self.convolution.template.body, self.tile, self.copies.chunk
+        first = begin // chunk
         value = ir.const(self.convolution.zero_point + tile.offset, tile.sums)
-        with counted(body, "chunk", -(-end // tile.chunk) - first) as index:
-            body.execute(tile.fill, region(rows, ky, (index + first) * tile.chunk), value)
+        with counted(body, "chunk", -(-end // chunk) - first) as index:
+            body.execute(self.copies.fill, region(rows, ky, (index + first) * chunk), value)

@@ -1,11 +1,14 @@
 """Arm's M-profile vector extension (Helium): vectors of 16 bytes, on Cortex-M52, M55 and M85."""
 
 from bytewright import ir
+from bytewright.lower.isa.conv2d import conv2d_templates
 from bytewright.lower.isa.instruction_set import InstructionSet, IsaTemplate
 from bytewright.lower.isa.mve.conv2d import conv2d_declines, write_conv2d
 from bytewright.lower.isa.mve.convolve import sum_block
 from bytewright.lower.isa.mve.copy_elements import copy_elements
 from bytewright.lower.isa.mve.depthwise import depthwise_declines, write_depthwise
+from bytewright.lower.isa.mve.floats import FLOAT_DOTS
+from bytewright.lower.isa.mve.floats import UNIT as FLOAT_UNIT
 from bytewright.lower.isa.mve.lanes import UNIT, VECTORS
 from bytewright.lower.isa.mve.narrow import EXTREMA, SUMS
 from bytewright.lower.isa.reduce import with_reductions
@@ -38,4 +41,11 @@ MVE = InstructionSet(
     instructions=(*_SIZED, *UNIT.instructions, *SUMS.instructions, *EXTREMA.instructions),
     operands=VECTORS.operands,
     unit=UNIT,
+)
+
+MVE_FLOAT = InstructionSet(
+    name="mve_float",
+    features=frozenset({"mve-float"}),
+    templates=with_reductions("mve_float", FLOAT_UNIT, {Conv2d: conv2d_templates("mve_float", FLOAT_DOTS)}),
+    instructions=FLOAT_DOTS.instructions,
 )

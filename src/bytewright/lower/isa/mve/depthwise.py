@@ -1,8 +1,9 @@
-"""int8 depthwise_conv2d on MVE: all channels of a pixel as one instruction, which is given the rows under the window.
+"""depthwise_conv2d of int8 or int16 on MVE, with weights of int8: all channels of a pixel as one instruction.
 
-A row outside the input is a run of zero points. Where the window reaches over a side of the input, the instruction is
-another one, whose taps there are zero points: those columns are few, and nothing is copied. Eight channels, four or two
-are as if several neighbouring pixels were one of sixteen; what lies under those at a side is gathered first.
+It is given the rows under the window; a row outside the input is a run of zero points. Where the window reaches over a
+side of the input, the instruction is another one, whose taps there are zero points: those columns are few, and nothing
+is copied. Fewer channels than a vector has are as if several neighbouring pixels were one that fills it; what lies
+under those at a side is gathered first.
 """
 
 from dataclasses import replace
@@ -14,10 +15,10 @@ from bytewright.ir.builder import region
 from bytewright.lower.isa.mve.copy_elements import copy_elements
 from bytewright.lower.isa.mve.scaling import Scaling, scaling_of
 from bytewright.lower.isa.mve.tap_sums import (
-    BYTES,
     MAX_ROWS,
     Taps,
     channels_of_vectors,
+    lanes_of,
     packed_taps,
     sum_taps,
     tap_groups,
@@ -26,7 +27,9 @@ from bytewright.lower.kernels.context import Pixel, Template, counted, named
 from bytewright.lower.kernels.convolution import Convolution, convolution_of
 from bytewright.ops.convolution import DepthwiseConv2d
 
-I8, I32 = ir.DType.I8, ir.DType.I32
+I8, I16, I32 = ir.DType.I8, ir.DType.I16, ir.DType.I32
+# Types of activations, weights and sums.
+_TAKEN = {(I8, I8, I32), (I16, I8, I32)}
 MAX_TAPS = 25
 # Columns whose windows reach over a side: each may need an instruction of its own, of 500 B.
 MAX_SIDE_COLUMNS = 6
@@ -34,19 +37,20 @@ MAX_SIDE_COLUMNS = 6
 
 def depthwise_declines(template: Template, operation: DepthwiseConv2d) -> str | None:
     """Why this is no convolution for the kernel below."""
-    if template.type(0).dtype is not I8:
-        return "its elements are not int8"
+    types = tuple(each.dtype for each in (template.type(0), template.type(1), template.result_type))
+    if types not in _TAKEN:
+        return f"it is of {', '.join(dtype.value for dtype in types)}"
     convolution = convolution_of(template, operation)
-    window, channels = convolution.window, convolution.in_channels
+    window, channels, lanes = convolution.window, convolution.in_channels, lanes_of(convolution.dtype)
     if convolution.out_channels != channels:
         return "it makes several channels of one"
     if window.rows.kernel > MAX_ROWS or window.num_taps > MAX_TAPS:
         return f"its window of {window.rows.kernel} rows and {window.num_taps} taps is too large"
-    if channels < BYTES and not _takes_neighbours(convolution):
+    if channels < lanes and not _takes_neighbours(convolution):
         return f"its {channels} channels do not fill a vector"
-    if channels >= BYTES and not all(map(window.columns.inside, _side_columns(convolution))):
+    if channels >= lanes and not all(map(window.columns.inside, _side_columns(convolution))):
         return "some of its windows lie beside the input"
-    if channels >= BYTES and len(_side_columns(convolution)) > MAX_SIDE_COLUMNS:
+    if channels >= lanes and len(_side_columns(convolution)) > MAX_SIDE_COLUMNS:
         return f"at more than {MAX_SIDE_COLUMNS} columns its window reaches over a side"
     if scaling_of(template, convolution.folded()) is None:
         return "its epilogue is not a rescale"
@@ -62,16 +66,17 @@ def _side_columns(convolution: Convolution) -> list[int]:
 def _takes_neighbours(convolution: Convolution) -> bool:
     """Whether a vector can be neighbouring pixels: they lie one after another in the input too."""
     columns, channels = convolution.window.columns, convolution.in_channels
+    lanes = lanes_of(convolution.dtype)
     return (
-        BYTES % channels == 0
+        lanes % channels == 0
         and columns.stride == 1
         and columns.dilation == 1
-        and columns.out % (BYTES // channels) == 0
+        and columns.out % (lanes // channels) == 0
     )
 
 
 def write_depthwise(template: Template, operation: DepthwiseConv2d) -> None:
-    """Writes the kernel. x: [N, H, W, C]; weights: [KH, KW, C, 1], packed by blocks of sixteen channels."""
+    """Writes the kernel. x: [N, H, W, C]; weights: [KH, KW, C, 1], packed by blocks of channels that fill a vector."""
     convolution = convolution_of(template, operation)
     window, body = convolution.window, template.body
     pixels = _Pixels(convolution)
@@ -122,25 +127,27 @@ class _Pixels:
     """Pixels that are computed at once: as many as fill a vector.
 
     Attributes:
-        num: How many; 1 where there are sixteen channels or more.
+        num: How many; 1 where the channels of one fill a vector.
     """
 
     def __init__(self, convolution: Convolution) -> None:
         self.convolution = convolution
         self.template = template = convolution.template
         self.body = template.body
+        self.element = convolution.dtype
         channels, columns = convolution.in_channels, convolution.window.columns
-        self.num = max(1, BYTES // channels)
+        self.num = max(1, lanes_of(self.element) // channels)
         self.width = self.num * channels
         weights = np.tile(convolution.weights, (self.num, 1))
         rows = range(convolution.window.rows.kernel)
         places = [(row, kx * columns.dilation * channels) for row in rows for kx in range(columns.kernel)]
-        self.taps = Taps(len(rows), tuple(places), tap_groups(weights))
+        groups = tap_groups(weights) if self.element is I8 else (tuple(range(len(places))),)
+        self.taps = Taps(len(rows), tuple(places), groups, element=self.element)
         self.weights = template.kernel.constant("weights", packed_taps(weights, self.taps), I8)
         scaling = scaling_of(template, convolution.folded())
         assert scaling is not None
         self.scaling: Scaling = scaling
-        packed = scaling.packed(channels_of_vectors(self.width) % channels)
+        packed = scaling.packed(channels_of_vectors(self.width, self.element) % channels)
         self.scales = template.kernel.constant("scales", packed, I32)
 
     @property
@@ -156,7 +163,7 @@ class _Pixels:
     def scratch(self) -> ir.Buffer:
         """What lies under windows that reach over a side."""
         size = self.convolution.window.rows.kernel * self._row_length
-        return self.template.kernel.scratch("patch", (size,), I8)
+        return self.template.kernel.scratch("patch", (size,), self.element)
 
     def is_inside(self, x: ir.Expr) -> ir.Expr | None:
         """Whether the windows of all pixels from x on are between the sides of the input; None if none are."""
@@ -185,10 +192,10 @@ class _Pixels:
                 inside = window.rows.contains(iy, ky)
                 source = region(self.convolution.input, n, iy, first, 0)
                 if inside == ir.TRUE:
-                    row = body.view("row", source, I8, length)
+                    row = body.view("row", source, self.element, length)
                 else:
                     outside = region(self.convolution.zero_points(self._row_length), 0)
-                    row = body.view("row", source, I8, length, inside, outside)
+                    row = body.view("row", source, self.element, length, inside, outside)
                 rows.append(region(row, 0))
         self._execute(pixel, rows, taps)
 
@@ -213,16 +220,16 @@ class _Pixels:
             inside = window.rows.contains(iy, ky, ir.both(ix >= 0, ix < columns.size))
             outside = region(self.convolution.zero_points(self._row_length), 0)
             source = region(self.convolution.input, n, iy, ix, 0)
-            tap = body.view("tap", source, I8, channels, inside, outside)
+            tap = body.view("tap", source, self.element, channels, inside, outside)
             place = ky * self._row_length + kx * (columns.dilation * channels)
-            body.execute(copy_elements(channels), region(patch, place), region(tap, 0))
+            body.execute(copy_elements(channels, self.element), region(patch, place), region(tap, 0))
         rows = [region(patch, ky * self._row_length) for ky in range(window.rows.kernel)]
         self._execute(pixel, rows, self.taps)
 
     def _execute(self, pixel: Pixel, rows: list[ir.Region], taps: Taps) -> None:
         n, y, x = pixel
         zero_point, *ends = self.scaling.operands()
-        has_limits = ends != [-128, 127]
+        has_limits = ends != [*self.element.bounds]
         instruction = sum_taps(taps, self.width, self.scaling.kind, has_limits=has_limits)
         output = region(self.template.epilogue.output, n, y, x, 0)
         weights, scales = region(self.weights, 0), region(self.scales, 0)

@@ -1,0 +1,152 @@
+"""The C of a self-test: stored inputs, checksums of what must come out, and the function that compares."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from bytewright import ir
+from bytewright.codegen.expressions import memory_type
+from bytewright.codegen.writer import Writer
+from bytewright.record.names import Names
+from bytewright.record.plan import Plan, PlannedTensor
+from bytewright.target.model import Role
+
+_BASIS, _PRIME = 2166136261, 16777619
+_BYTES_IN_A_LINE = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One run.
+
+    Attributes:
+        inputs: Their bytes, in the model's order.
+        checksums: Of the outputs.
+    """
+
+    inputs: Sequence[bytes]
+    checksums: Sequence[int]
+
+
+def checksum(data: bytes) -> int:
+    """FNV-1a of 32 bits, as the C computes it."""
+    value = _BASIS
+    for byte in data:
+        value = (value ^ byte) * _PRIME & 0xFFFFFFFF
+    return value
+
+
+def self_test_header(plan: Plan, names: Names, num_samples: int) -> str:
+    """The text of the header."""
+    writer, guard = Writer(), names.guard(names.self_test_header)
+    writer.title(f"A self-test of model '{plan.model}'.")
+    writer.lines(f"#ifndef {guard}\n#define {guard}")
+    writer.lines(f'#include "{names.included(names.header)}"')
+    writer.lines('\n#ifdef __cplusplus\nextern "C" {\n#endif\n')
+    lends = "" if plan.io_in_workspace else ", in outputs of the application"
+    writer.comment(
+        f"Compares the parameters with their checksum, runs {num_samples} stored inputs with a context that is set "
+        f"up{lends}, and compares what comes out. Returns OK; the error HASH for the parameters; the error of a run; "
+        "or the number of the first input, from 1, whose outputs are not what this C gave where it was generated."
+    )
+    writer.line(f"{_head(plan, names)};")
+    writer.lines("\n#ifdef __cplusplus\n}\n#endif\n\n#endif")
+    return writer.text()
+
+
+def self_test_source(
+    plan: Plan, names: Names, samples: Sequence[Sample], contents: Mapping[str, bytes]
+) -> str:
+    """The text of the C file; `contents` are the bytes of the parameter pools, by name."""
+    writer = Writer()
+    writer.title(f"A self-test of model '{plan.model}'.")
+    writer.lines(f'#include "{names.included(names.self_test_header)}"\n')
+    if plan.io_in_workspace:
+        writer.lines("#include <string.h>\n")
+    alignment = max(plan.caller_alignment, 8)
+    for tensor, arrays in zip(plan.inputs, zip(*(s.inputs for s in samples), strict=True), strict=True):
+        head = f"static const uint8_t stored_{tensor.c_name}[{len(samples)}][{len(arrays[0])}]"
+        with writer.block(f"{names.aligned}({alignment}) {head} =", "};"):
+            for data in arrays:
+                _write_bytes(writer, data)
+        writer.line()
+    rows = [f"{{{', '.join(f'0x{value:08X}u' for value in sample.checksums)}}}" for sample in samples]
+    with writer.block(f"static const uint32_t expected[{len(samples)}][{len(plan.outputs)}] =", "};"):
+        writer.lines(",\n".join(rows))
+    writer.line()
+    with writer.block("static uint32_t checksum(const void *memory, size_t size_bytes)"):
+        writer.lines(f"const uint8_t *const bytes = (const uint8_t *)memory;\nuint32_t value = {_BASIS}u;\n")
+        with writer.block("for (size_t index = 0u; index < size_bytes; ++index)"):
+            writer.line(f"value = (value ^ bytes[index]) * {_PRIME}u;")
+        writer.line("return value;")
+    writer.line()
+    _write_function(writer, plan, names, len(samples), contents)
+    return writer.text()
+
+
+def _head(plan: Plan, names: Names) -> str:
+    outputs = "" if plan.io_in_workspace else f", const {names.outputs_type} *outputs"
+    return f"int32_t {names.self_test}({names.context_type} *context{outputs})"
+
+
+def _write_function(
+    writer: Writer, plan: Plan, names: Names, num_samples: int, contents: Mapping[str, bytes]
+) -> None:
+    with writer.block(_head(plan, names)):
+        if not plan.io_in_workspace:
+            writer.refuse("outputs == NULL", names.error("NULL"))
+        _write_parameter_checks(writer, plan, names, contents)
+        with writer.block(f"for (int32_t sample = 0; sample < {num_samples}; ++sample)"):
+            if plan.states:
+                writer.line(f"int32_t status = {names.reset}(context);")
+                with writer.block(f"if (status == {names.ok})"):
+                    _write_run(writer, plan, names, "status =")
+            else:
+                _write_run(writer, plan, names, "const int32_t status =")
+            writer.refuse(f"status != {names.ok}", "status")
+            for index, tensor in enumerate(plan.outputs):
+                computed = f"checksum({_output(plan, names, tensor)}, {tensor.size_bytes}u)"
+                writer.refuse(f"{computed} != expected[sample][{index}]", "sample + 1")
+        writer.line(f"return {names.ok};")
+
+
+def _write_parameter_checks(writer: Writer, plan: Plan, names: Names, contents: Mapping[str, bytes]) -> None:
+    """A wrong weight may change no output of a few inputs."""
+    if plan.set_parameters:
+        writer.line(f"const int32_t verified = {names.verify_parameters}(context);")
+        writer.refuse(f"verified != {names.ok}", "verified")
+    known = {pool.name for pool in plan.set_parameters}
+    for pool in plan.used_pools(Role.PARAMETERS):
+        if pool.name not in known:
+            computed = f"checksum({names.array(pool)}, {names.size(pool)})"
+            expected = f"0x{checksum(contents[pool.name][: pool.used_bytes]):08X}u"
+            writer.refuse(f"{computed} != {expected}", names.error("HASH"))
+
+
+def _write_run(writer: Writer, plan: Plan, names: Names, assigned: str) -> None:
+    if not plan.io_in_workspace:
+        members = ", ".join(f".{t.c_name} = {_stored(t)}" for t in plan.inputs)
+        writer.wrapped(f"const {names.inputs_type} inputs = {{{members}}};")
+        writer.line(f"{assigned} {names.run}(context, &inputs, outputs);")
+        return
+    for tensor in plan.inputs:
+        to = f"{names.address(ir.Border.INPUT, tensor)}(context)"
+        writer.refuse(f"{to} == NULL", names.error("NOT_SET"))
+        writer.wrapped(f"(void)memcpy({to}, stored_{tensor.c_name}[sample], {tensor.size_bytes}u);")
+    writer.line(f"{assigned} {names.run}(context);")
+
+
+def _stored(tensor: PlannedTensor) -> str:
+    return f"(const {memory_type(tensor.dtype)} *)(const void *)stored_{tensor.c_name}[sample]"
+
+
+def _output(plan: Plan, names: Names, tensor: PlannedTensor) -> str:
+    if plan.io_in_workspace:
+        return f"{names.address(ir.Border.OUTPUT, tensor)}(context)"
+    return f"outputs->{tensor.c_name}"
+
+
+def _write_bytes(writer: Writer, data: bytes) -> None:
+    writer.line("{")
+    for first in range(0, len(data), _BYTES_IN_A_LINE):
+        writer.line(f"    {', '.join(map(str, data[first : first + _BYTES_IN_A_LINE]))},")
+    writer.line("},")

@@ -1,0 +1,74 @@
+"""A self-test of a bundle: the bundle itself is run here on inputs from a seed, and what came out becomes C.
+
+Outputs are those of the C that ships. That they are the reference's is for `validate` to say; a self-test says on the
+device that compiler, link and flash have left them as they are.
+"""
+
+from collections.abc import Mapping
+
+from bytewright.bundle.write import bundle_files, write_bundle
+from bytewright.codegen.self_test import Sample, checksum, self_test_header, self_test_source
+from bytewright.diagnostics import compile_error
+from bytewright.execute.run import run_batch
+from bytewright.execute.tensors import random_inputs
+from bytewright.execute.tools import build_folder
+from bytewright.record.names import Names
+from bytewright.record.plan import EntryForm, Plan
+
+
+def self_test_files(
+    plan: Plan,
+    names: Names,
+    c_files: Mapping[str, bytes],
+    contents: Mapping[str, bytes],
+    num_samples: int,
+    *,
+    needs_math: bool,
+) -> dict[str, bytes]:
+    """The header and the C file, by path.
+
+    Args:
+        plan: Of the bundle,
+        names: its names,
+        c_files: and its other files of C.
+        contents: The bytes of the parameter pools, by name.
+        num_samples: How many inputs.
+        needs_math: Whether kernels call functions of <math.h>.
+
+    Raises:
+        CompileError: BW204 for a model whose runs need more than inputs, or whose results a C library decides; BW501 or
+            BW502 for the C compiler.
+    """
+    _require_plain(plan, needs_math=needs_math)
+    batch = [random_inputs(plan, seed) for seed in range(num_samples)]
+    own, files = bundle_files(c_files, plan, needs_math)
+    with build_folder() as folder:
+        write_bundle(files, folder / "bundle")
+        outputs = run_batch(folder / "bundle", batch).outputs
+    samples = [
+        Sample([array.tobytes() for array in inputs], [checksum(array.tobytes()) for array in results])
+        for inputs, results in zip(batch, outputs, strict=True)
+    ]
+    return {
+        names.self_test_header: self_test_header(own, names, num_samples).encode(),
+        names.self_test_source: self_test_source(own, names, samples, contents).encode(),
+    }
+
+
+def _require_plain(plan: Plan, *, needs_math: bool) -> None:
+    obstacles = {
+        "its input comes row by row": plan.form is EntryForm.ROWS,
+        f"it has {len(plan.entries)} entries": bool(plan.stated_entries),
+        f"it has work for {', '.join(plan.devices)}": bool(plan.devices),
+        "its runs have a batch of their own": bool(plan.symbols),
+        f"it calls functions of the application ({', '.join(plan.externals)})": bool(plan.externals),
+        "it requests memory at run time": bool(plan.arenas),
+        "it calls functions of <math.h>, whose last bit is not the same in every C library": needs_math,
+    }
+    found = [text for text, holds in obstacles.items() if holds]
+    if found:
+        raise compile_error(
+            "BW204",
+            f"model '{plan.model}' can have no self-test: {'; '.join(found)}",
+            help="leave out --self-test; bytewright validate DIR --on qemu compares outputs on the board",
+        )
