@@ -24,7 +24,7 @@ NOT_PROVED = (
     "that outputs are right: bytewright validate compares them with the reference on samples",
     "that a kernel keeps to what it is given: bytewright run --paranoid and sanitizers look at runs of it",
     "numbers that a kernel is given beside its buffers, and what its name is for, where the entry calls it itself",
-    "self-tests, packed forms, prototypes of functions of the application, and how a second core looks up the kernel of a job",
+    "self-tests, packed forms, prototypes of functions of the application, and how a second core finds a kernel",
     "includes and declarations without which the C does not compile, and comments",
     "time: QEMU counts instructions exactly, and cycles are estimates",
     "the compiler, the linker and the C library; the stack is what this compiler says for these flags",
