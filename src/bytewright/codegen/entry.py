@@ -33,10 +33,10 @@ from bytewright.codegen.ports import address_head, run_head, strict_alignments
 from bytewright.codegen.sections_ld import write_sections_switch
 from bytewright.codegen.set_parameters import write_set_parameters
 from bytewright.codegen.state import write_reset
-from bytewright.codegen.steps import MAX_NAMED, StepWriter, address_in_pool
+from bytewright.codegen.steps import StepWriter, address_in_pool
 from bytewright.codegen.writer import Writer
 from bytewright.ir.walk import allocations
-from bytewright.record.names import Names, by_entry
+from bytewright.record.names import MAX_NAMED, Names, by_entry
 from bytewright.record.plan import DeviceKind, EntryForm, Plan, PlannedPool
 from bytewright.target.model import Role
 

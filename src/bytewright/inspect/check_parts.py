@@ -3,10 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 
-from bytewright.codegen.steps import MAX_NAMED
 from bytewright.inspect.c_nodes import integer_of, spell
 from bytewright.inspect.read_entry import CallText, Place, read_place
-from bytewright.record.names import Names
+from bytewright.record.names import MAX_NAMED, Names
 from bytewright.record.plan import PlaceKind, Plan, PlannedBuffer, PlannedStep
 
 
