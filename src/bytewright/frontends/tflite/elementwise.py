@@ -248,11 +248,16 @@ def emit_wrapped_offset(at: Conversion, value: str, offset: int) -> str:
     return emit_cast(at, moved, at.type_of(value).dtype, "wrapped")
 
 
+def emit_sum(at: Conversion, first: str, second: str) -> str:
+    """Of floats, or of integers that the type of the sum holds."""
+    return at.emit(Add(), (first, second), "sum")
+
+
 def emit_saturated_sum(at: Conversion, first: str, second: str) -> str:
     """Of floats, or of narrow integers, saturating at what their type holds."""
     dtype = at.type_of(first).dtype
     if not dtype.is_integer:
-        return at.emit(Add(), (first, second), "sum")
+        return emit_sum(at, first, second)
     wide = [emit_cast(at, value, ir.DType.I32, "wide") for value in (first, second)]
     return emit_cast(at, saturated(at, at.emit(WrappingAdd(), wide, "sum"), dtype), dtype, "narrow")
 
