@@ -1,4 +1,4 @@
-"""The plan that a model would have if nothing had a limit, beside the limits that there are: to show what is missing."""
+"""The plan that a model would have without limits, beside the limits that there are: to show what is missing."""
 
 from dataclasses import replace
 from pathlib import Path
