@@ -31,7 +31,6 @@ from keras_networks import converted, randomise
 
 DATA = Path(__file__).resolve().parent.parent / "tests" / "data"
 FOLDER, STATE_FOLDER = DATA / "advice", DATA / "state"
-SVDF_FILTERS, SVDF_FEATURES, SVDF_FRAMES = 4, 5, 3
 
 
 class Function(layers.Layer):
@@ -228,14 +227,6 @@ def fake_quant(_: bool) -> Model:
     return after_dense(lambda x: tf.quantization.fake_quant_with_min_max_args(x, -3.0, 3.0))
 
 
-def frames(_: bool) -> Model:
-    """What a SVDF of rank 1 computes of its last frames, as convolutions: over features, then over time."""
-    x = Input((SVDF_FRAMES, SVDF_FEATURES), batch_size=1, name="x")
-    y = layers.Conv1D(SVDF_FILTERS, 1, use_bias=False)(x)
-    y = layers.DepthwiseConv1D(SVDF_FRAMES)(y)
-    return Model(x, layers.Reshape((SVDF_FILTERS,))(y))
-
-
 def written(tensors: list[tuple[str, tuple[int, ...], Any]], operator: Any, code: int) -> bytes:
     """A file of one operator: its tensors' names, shapes and constants; None for what is computed."""
     buffers = [schema.BufferT()]
@@ -243,7 +234,6 @@ def written(tensors: list[tuple[str, tuple[int, ...], Any]], operator: Any, code
     for name, shape, values in tensors:
         record = schema.TensorT()
         record.name, record.shape, record.type = name, list(shape), schema.TensorType.FLOAT32
-        record.isVariable = name == "state"
         record.buffer = 0
         if values is not None:
             buffer = schema.BufferT()
@@ -265,27 +255,6 @@ def written(tensors: list[tuple[str, tuple[int, ...], Any]], operator: Any, code
     return bytes(builder.Output())
 
 
-def svdf_file(model: Model) -> bytes:
-    """A SVDF with the weights of `frames`, which takes a frame and keeps those before it."""
-    features, times, bias = (np.asarray(value) for value in model.weights)
-    tensors = [
-        ("frame", (1, SVDF_FEATURES), None),
-        ("features", (SVDF_FILTERS, SVDF_FEATURES), features[0].T),
-        ("times", (SVDF_FILTERS, SVDF_FRAMES), times[:, :, 0].T),
-        ("bias", (SVDF_FILTERS,), bias),
-        ("state", (1, SVDF_FILTERS * SVDF_FRAMES), None),
-        ("y", (1, SVDF_FILTERS), None),
-    ]
-    operator = schema.OperatorT()
-    operator.inputs, operator.outputs = [0, 1, 2, 3, 4], [5]
-    operator.builtinOptionsType, operator.builtinOptions = (
-        schema.BuiltinOptions.SVDFOptions,
-        schema.SVDFOptionsT(),
-    )
-    operator.builtinOptions.rank = 1
-    return written(tensors, operator, schema.BuiltinOperator.SVDF)
-
-
 def fake_quant_file(_: Model) -> bytes:
     """The operator that converters wrote before TensorFlow 2."""
     operator = schema.OperatorT()
@@ -300,11 +269,11 @@ Network = Callable[[bool], Any]
 NETWORKS: tuple[Network, ...] = (
     keras3_lstm, gru, rnn, loop, branch, arg_max, arg_min, top_k, suppression_v4,
     suppression_v5, where, cumulative_sum, one_hot, fill, floor_division, floor_remainder, all_of,
-    any_of, product, fake_quant, frames,
+    any_of, product, fake_quant,
 )  # fmt: skip
 KEPT: tuple[Network, ...] = (lstm, bidirectional_lstm)
 """What is converted to operators that keep something, and not refused."""
-WRITTEN: dict[str, Callable[[Model], bytes]] = {"fake_quant": fake_quant_file, "frames": svdf_file}
+WRITTEN: dict[str, Callable[[Model], bytes]] = {"fake_quant": fake_quant_file}
 
 
 def pair(network: Network) -> tuple[bytes, bytes]:

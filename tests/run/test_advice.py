@@ -31,7 +31,6 @@ PAIRS: dict[str, tuple[str, ...]] = {
     "suppression_v5": ("NON_MAX_SUPPRESSION_V5",),
     "where": ("WHERE",),
     "fake_quant": ("FAKE_QUANT",),
-    "frames": ("SVDF",),
 }
 """The networks, and the operators that each is advised about."""
 TAKEN = (
@@ -173,15 +172,6 @@ def test_the_application_can_compute_what_was_left_out(network: str) -> None:
         inputs = followed(network).inputs(seed)
         for own, wanted in zip(LEFT_OUT[network](after(*inputs)), before(*inputs), strict=True):
             np.testing.assert_allclose(own, wanted, rtol=1e-6)
-
-
-def test_a_convolution_over_frames_is_the_svdf() -> None:
-    before, after = Running(refused("frames")), Running(followed("frames"))
-    frames = np.random.default_rng(3).normal(0, 1, (1, 9, 5)).astype(np.float32)
-    for time in range(9):
-        (result,) = before(frames[:, time])
-        if time >= 2:
-            np.testing.assert_allclose(result, after(frames[:, time - 2 : time + 1])[0], rtol=1e-5, atol=1e-6)
 
 
 def test_tensorflow_2_writes_roundings_as_quantize_and_dequantize() -> None:

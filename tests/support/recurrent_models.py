@@ -8,6 +8,7 @@ from typing import Any
 import flatbuffers
 import numpy as np
 from ai_edge_litert import schema_py_generated as untyped_schema
+from flatbuffers import flexbuffers
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
@@ -76,6 +77,22 @@ class Writer:
         for key, value in values.items():
             assert hasattr(found.builtinOptions, key), key
             setattr(found.builtinOptions, key, value)
+        self.graph.operators.append(found)
+
+    def custom(self, code: str, inputs: list[int], outputs: list[int], **options: int) -> None:
+        """Adds a custom operator, whose options are numbers by their names."""
+        kind = schema.OperatorCodeT()
+        kind.builtinCode = schema.BuiltinOperator.CUSTOM
+        kind.deprecatedBuiltinCode, kind.version, kind.customCode = kind.builtinCode, 1, code
+        self.model.operatorCodes.append(kind)
+        found = schema.OperatorT()
+        found.opcodeIndex, found.inputs, found.outputs = len(self.model.operatorCodes) - 1, inputs, outputs
+        builder: Any = flexbuffers.Builder()
+        with builder.Map():
+            for name, value in sorted(options.items()):
+                builder.Key(name)
+                builder.Int(value)
+        found.customOptions = np.frombuffer(bytes(builder.Finish()), np.uint8)
         self.graph.operators.append(found)
 
     def build(self, inputs: list[int], outputs: list[int]) -> bytes:
@@ -158,4 +175,60 @@ def lstm_model(
         ("UnidirectionalSequenceLSTMOptions", options),
         *between,
     )
+    return writer.build([source], [result])
+
+
+def svdf_model(seed: int, *, form: str, has_state_offset: bool = False, **changed: Any) -> bytes:
+    """A random SVDF layer of float32, or of int8 with a state of the type that `form` names; or hybrid.
+
+    With `has_state_offset` a state of int8 has a zero point. What is `changed`: "rank", "state_shape", "activation".
+    """
+    random, writer = np.random.default_rng(seed), Writer()
+    samples, depth, units, rank, frames = (int(random.integers(1, most)) for most in (3, 9, 6, 4, 12))
+    filters, is_float = units * rank, form in ("float32", "hybrid")
+
+    def affine(low: float, high: float, zero_point: int = 0) -> Affine | None:
+        return None if is_float else (float(np.float32(random.uniform(low, high))), zero_point)
+
+    def weights(shape: tuple[int, ...], kind: str, scale: float) -> int:
+        if kind == "float32":
+            return writer.tensor(shape, kind, values=random.normal(0, 0.5, shape).astype(np.float32))
+        most = np.iinfo(kind).max
+        values = random.integers(-most, most + 1, shape).astype(kind)
+        return writer.tensor(shape, kind, (float(np.float32(scale)), 0), values)
+
+    state_kind = "float32" if is_float else form
+    source = writer.tensor(
+        (samples, depth),
+        "float32" if is_float else "int8",
+        affine(0.01, 0.05, int(random.integers(-128, 128))),
+    )
+    features = weights(
+        (filters, depth), {"float32": "float32"}.get(form, "int8"), random.uniform(0.002, 0.02)
+    )
+    time_scale = float(np.float32(random.uniform(0.002, 0.02) / (256 if form == "int16" else 1)))
+    time = weights((filters, frames), {"float32": "float32", "hybrid": "int8"}.get(form, form), time_scale)
+    offset = int(random.integers(-20, 20)) if has_state_offset else 0
+    state_affine = affine(0.0005, 0.01, offset) if form == "int16" else affine(0.02, 0.2, offset)
+    if is_float:
+        bias = writer.tensor((units,), "float32", values=random.normal(0, 0.5, units).astype(np.float32))
+    else:
+        assert state_affine is not None
+        scale = float(np.float32(np.float32(state_affine[0]) * np.float32(time_scale)))
+        values = random.integers(-4000, 4000, units).astype(np.int32)
+        bias = writer.tensor((units,), "int32", (scale, 0), values)
+    shape = changed.get("state_shape", (samples, filters * frames))
+    state = writer.tensor(shape, state_kind, state_affine, is_variable=True)
+    result = writer.tensor(
+        (samples, units),
+        "float32" if is_float else "int8",
+        affine(0.02, 0.3, int(random.integers(-128, 128))),
+    )
+    options = {
+        "rank": changed.get("rank", rank),
+        "fusedActivationFunction": changed.get("activation", int(random.integers(2))),
+        "asymmetricQuantizeInputs": bool(random.integers(2)),
+    }
+    inputs = [source, features, time, bias, state]
+    writer.operator("SVDF", inputs, [result], ("SVDFOptions", options))
     return writer.build([source], [result])

@@ -1,7 +1,7 @@
 """Convolutions, with TOSA's layouts. Integer accumulators are exact; that they fit their type is checked.
 
 Weights have a type of their own, and sums have the bias's (`SUMS`). Integer sums are formed in float64, which is exact
-here: a product is below 2^24, a sum would need 2^29 of them to leave the 53 bits, and the numpy reference becomes a
+here: a product is at most 2^30, a sum would need 2^23 of them to leave the 53 bits, and the numpy reference becomes a
 matrix product of the quick kind.
 """
 
@@ -23,6 +23,7 @@ SUMS: dict[tuple[ir.DType, ir.DType], tuple[ir.DType, ...]] = {
     (ir.DType.F32, ir.DType.I8): (ir.DType.F32,),
     (ir.DType.I8, ir.DType.I8): (ir.DType.I32,),
     (ir.DType.I16, ir.DType.I8): WIDE,
+    (ir.DType.I16, ir.DType.I16): WIDE,
 }
 """What products of activations and weights may be summed in, by the types of both."""
 

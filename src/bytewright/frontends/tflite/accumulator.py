@@ -194,6 +194,11 @@ def clamp_activation(at: Conversion, value: str, activation: str, target: Affine
     return at.emit(Clamp(low, high), (value,), "clamped")
 
 
+def saturated(at: Conversion, value: str, dtype: ir.DType) -> str:
+    """A wide integer as the nearest one that a type has."""
+    return at.emit(Clamp(*dtype.bounds), (value,), "saturated")
+
+
 def clamp_integer(at: Conversion, value: str, activation: str) -> str:
     """The fused activation of an int32 or int64 result, to which the bounds apply as they are."""
     if activation == "NONE":

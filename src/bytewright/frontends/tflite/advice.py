@@ -10,7 +10,6 @@ ADVICE: dict[str, str] = {
     "BIDIRECTIONAL_SEQUENCE_RNN": _UNROLL,
     "LSTM": _UNROLL,
     "RNN": _UNROLL,
-    "SVDF": "write it as a convolution over features and a depthwise one over time, with the last frames as its input",
     "NON_MAX_SUPPRESSION_V4": _AFTER,
     "NON_MAX_SUPPRESSION_V5": _AFTER,
     "WHERE": _AFTER,

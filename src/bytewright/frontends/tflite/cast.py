@@ -1,10 +1,16 @@
 """CAST: between element types, of raw values."""
 
+from bytewright import ir
 from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.graph_builder import DTYPES
 from bytewright.frontends.tflite.shape_arithmetic import cast_known
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.cast import CASTS, TflCast
+
+
+def emit_cast(at: Conversion, value: str, dtype: ir.DType, role: str) -> str:
+    """Integers in another type, in which they wrap."""
+    return at.emit(TflCast(dtype), (value,), role)
 
 
 def convert_cast(at: Conversion) -> None:

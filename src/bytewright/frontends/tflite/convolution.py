@@ -241,6 +241,11 @@ def emit_convolution(at: Conversion, image: str, operands: tuple[str, str], opti
     return at.emit(Conv2d(options.stride, padding, options.dilation), (image, *operands), "sums")
 
 
+def emit_whole_window(at: Conversion, operands: tuple[str, str, str], zero_point: int) -> str:
+    """Sums of each channel over all of an image, by weights [H,W,C,1] and with a bias: [N,1,1,C]."""
+    return at.emit(DepthwiseConv2d((1, 1), (0, 0, 0, 0), (1, 1), zero_point), operands, "sums")
+
+
 def _sliding(
     at: Conversion,
     kind: type[_Sliding],

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bytewright import ir
 from bytewright.frontends.tflite.accumulator import (
@@ -17,6 +18,7 @@ from bytewright.frontends.tflite.accumulator import (
     clamp_integer,
     rescale,
 )
+from bytewright.frontends.tflite.cast import emit_cast
 from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.graph_builder import Operand
 from bytewright.frontends.tflite.options import fused_activation
@@ -41,6 +43,7 @@ from bytewright.ops.elementwise import (
     Mul,
     Sub,
     TflDiv,
+    TflFloorDiv,
     TflIntegerDiv,
     TflPrelu,
     WrappingAdd,
@@ -233,6 +236,22 @@ def emit_negated(at: Conversion, value: str) -> str:
     dtype = at.type_of(value).dtype
     zero = at.constant("zero", np.zeros((), dtype.numpy), dtype)
     return at.emit(WrappingSub(), (zero, value), "negated")
+
+
+def emit_wrapped_offset(at: Conversion, value: str, offset: int) -> str:
+    """Narrow integers and an offset, modulo what their type holds."""
+    wide = emit_cast(at, value, ir.DType.I32, "wide")
+    operands = (wide, at.constant("offset", np.array(offset, np.int32), ir.DType.I32))
+    moved = at.emit(WrappingAdd(), operands, "moved")
+    return emit_cast(at, moved, at.type_of(value).dtype, "wrapped")
+
+
+def emit_shifted_product(at: Conversion, value: str, factors: NDArray[np.int32], shift: int) -> str:
+    """Integers of int32 times constants, divided by 2^shift and rounded down."""
+    operands = (value, at.constant("factors", factors, ir.DType.I32))
+    product = at.emit(Mul(), operands, "product")
+    divisor = at.constant("divisor", np.array(1 << shift, np.int32), ir.DType.I32)
+    return at.emit(TflFloorDiv(), (product, divisor), "shifted") if shift else product
 
 
 def emit_magnitude(at: Conversion, value: str) -> str:

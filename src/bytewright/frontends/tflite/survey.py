@@ -123,7 +123,7 @@ def _check_structure(whole: _Survey) -> None:
         notes.append("it has no input")
     used = _used_tensors(model, whole.supported)
     brought = {index for operator in whole.refused for index in operator.operands}
-    brought |= _states(model)
+    brought |= _checked_by_converters(model)
     variables = (tensor for tensor in used if tensor.is_variable and tensor.index not in brought)
     notes.extend(f"{tensor.label} is a variable that survives between runs" for tensor in variables)
     notes.extend(f"{tensor.label} is sparse" for tensor in used if tensor.is_sparse)
@@ -142,15 +142,15 @@ def _check_structure(whole: _Survey) -> None:
     )
 
 
-def _states(model: ModelRecord) -> set[int]:
-    """The variables of operators that keep them, whose types their converters check."""
+def _checked_by_converters(model: ModelRecord) -> set[int]:
+    """The variables of operators that keep them, and operands that have types of their own."""
     return {
         index
         for operator in model.operators
-        for index in operator.operands
-        if model.tensors[index].is_variable
-        and (row := OPERATORS.get(operator.kind)) is not None
-        and row.has_state
+        if (row := OPERATORS.get(operator.kind)) is not None
+        for position, index in enumerate((*operator.inputs, *operator.outputs))
+        if index != ABSENT
+        and (position in row.of_own_types or (row.has_state and model.tensors[index].is_variable))
     }
 
 
@@ -233,7 +233,7 @@ def _check_types(whole: _Survey) -> None:
     model, reported = whole.model, _reported(whole)
     taken = {each: _taken_as(model, each.lower()) for each in _TYPES_OF_SOME}
     taken |= dict.fromkeys(STORED, _widened_constants(model))
-    reported |= _states(model)
+    reported |= _checked_by_converters(model)
     wrong = [
         tensor
         for tensor in _used_tensors(model, whole.supported)

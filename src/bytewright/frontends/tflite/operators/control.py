@@ -7,6 +7,7 @@ from bytewright.frontends.tflite.operators.row import (
     MOVED,
     TfliteOperator,
 )
+from bytewright.frontends.tflite.signal import convert_circular_buffer, convert_delay, convert_window
 from bytewright.frontends.tflite.variables import (
     convert_assign_variable,
     convert_nothing,
@@ -29,6 +30,18 @@ CONTROL: dict[str, TfliteOperator] = {
     "ASSIGN_VARIABLE": TfliteOperator(convert_assign_variable, types=_KEPT),
     "CALL_ONCE": TfliteOperator(
         convert_nothing, limits="of a subgraph that assigns constants to variables", types=("resource",)
+    ),
+    "CUSTOM 'CIRCULAR_BUFFER'": TfliteOperator(
+        convert_circular_buffer,
+        limits="one frame a run, which always goes on: cycles_max 1",
+        types=("int8",),
+        has_state=True,
+    ),
+    "CUSTOM 'SignalDelay'": TfliteOperator(convert_delay, types=("int16",)),
+    "CUSTOM 'SignalWindow'": TfliteOperator(
+        convert_window,
+        limits="constant weights, one for each sample of a row; a shift of 0 to 30",
+        types=("int16",),
     ),
     "CUSTOM 'TFLite_Detection_PostProcess'": TfliteOperator(
         convert_detections,

@@ -40,6 +40,7 @@ from bytewright.frontends.tflite.pooling import convert_l2_pool, convert_pool
 from bytewright.frontends.tflite.reduction import convert_extremum as convert_reduced_extremum
 from bytewright.frontends.tflite.reduction import convert_mean, convert_product, convert_sum, convert_truths
 from bytewright.frontends.tflite.resize import convert_resize
+from bytewright.frontends.tflite.svdf import convert_svdf
 from bytewright.ops import pooling
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.places import ArgMax, ArgMin
@@ -252,6 +253,16 @@ REDUCTIONS: dict[str, TfliteOperator] = {
         hybrid=_HYBRID_INT8,
         input_at=2,
         types=ACTIVATIONS,
+    ),
+    "SVDF": TfliteOperator(
+        convert_svdf,
+        "SVDFOptions",
+        "constant weights and bias; of int8 a state of int16 (tflm: also int8); float32: fused activation: none, RELU, "
+        "RELU6, RELU_N1_TO_1; int8 features also under float32 (not with tflm); tflm: not without a bias",
+        cost_ms=4.5,
+        hybrid=_HYBRID_INT8,
+        has_state=True,
+        of_own_types=(2,),
     ),
     "UNIDIRECTIONAL_SEQUENCE_LSTM": TfliteOperator(
         convert_lstm,

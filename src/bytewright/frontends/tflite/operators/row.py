@@ -31,6 +31,7 @@ class TfliteOperator:
         input_at: The position of its first operand that is data: what is multiplied with weights, moved or chosen.
         absent: What sets of kernels lack of it (`kernels_of.py`).
         has_state: Its variables survive runs, and are of types of their own.
+        of_own_types: Positions of other operands whose types its converter checks.
     """
 
     convert: Callable[[Conversion], None]
@@ -47,6 +48,7 @@ class TfliteOperator:
     input_at: int = 0
     absent: Absent = field(default_factory=dict[Numerics, tuple[str, ...]])
     has_state: bool = False
+    of_own_types: tuple[int, ...] = ()
 
 
 CLAMPS = "fused activation: none, RELU, RELU6, RELU_N1_TO_1"

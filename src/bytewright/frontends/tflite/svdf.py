@@ -1,0 +1,224 @@
+"""SVDF in float32 and int8: each filter a sum over the input, and one over what the last inputs gave it.
+
+Both sums are convolutions that the graph has. What the filters gave is an image of frames [B,M,R,U], whose last row is
+the newest; units are its channels, and the filters of a unit its columns, so that the sums over time and over the
+filters of a unit are one depthwise window.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bytewright import ir
+from bytewright.frontends.tflite.accumulator import (
+    MOST_OF_64_BITS,
+    Reach,
+    accumulator_reach,
+    checked_multiplier,
+    clamp_float,
+    require_reach,
+    rescale,
+)
+from bytewright.frontends.tflite.cast import emit_cast
+from bytewright.frontends.tflite.conversion import Conversion, Kept, Operand
+from bytewright.frontends.tflite.convolution import emit_whole_window, product_with_matrix
+from bytewright.frontends.tflite.elementwise import emit_wrapped_offset
+from bytewright.frontends.tflite.hybrid import hybrid_product, weights_operand
+from bytewright.frontends.tflite.options import activation_name, fused_activation
+from bytewright.frontends.tflite.quantization import dequantised
+from bytewright.ops.arithmetic.multiplier import (
+    INT32_MAX,
+    Affine,
+    quantize_multiplier,
+    single,
+    single_quotient,
+)
+from bytewright.ops.arithmetic.numerics import Numerics
+from bytewright.ops.data import ShiftIn
+
+_INPUT, _FEATURES, _TIME, _BIAS, _STATE = range(5)
+_RANK, _ACTIVATION, _ASYMMETRIC = range(3)
+# How far the bias's scale may be from the product that both libraries compute with.
+_BIAS_TOLERANCE = 1e-5
+
+
+@dataclass(frozen=True, slots=True)
+class _Layer:
+    """Sizes and constants.
+
+    Attributes:
+        features: [R*U,I], the filters of all units in the order of a frame.
+        time: [M,R,U].
+        bias: [U].
+        state: The frames [B,M,R,U].
+    """
+
+    source: Operand
+    features: NDArray[Any]
+    time: NDArray[Any]
+    bias: NDArray[Any]
+    state: Kept
+
+    @property
+    def frame(self) -> tuple[int, ...]:
+        """[B,1,R,U], what one run adds."""
+        return (self.source.shape[0], 1, *self.time.shape[1:])
+
+
+def convert_svdf(at: Conversion) -> None:
+    """The layer; its frames survive runs."""
+    at.require_counts((5,))
+    source = at.activation_operand(_INPUT, "input")
+    features, over_input = weights_operand(at, under_floats=source.is_float, axis=None)
+    time, over_time = at.constant_operand(_TIME, "weights over time")
+    fits = (
+        len(source.shape) == len(features.shape) == len(time.shape) == 2
+        and features.shape[1] == source.shape[1]
+        and time.shape[0] == features.shape[0]
+        and min(*features.shape, *time.shape) >= 1
+    )
+    shapes = [list(each.shape) for each in (source, features, time)]
+    at.require(fits, f"input, features and weights over time of {shapes} do not fit each other")
+    rank, filters = at.options.integer(_RANK), features.shape[0]
+    at.require(rank >= 1 and filters % rank == 0, f"{filters} filters are not of units of {rank}")
+    units, frames = filters // rank, time.shape[1]
+    if source.is_float and not time.is_float:
+        over_time = dequantised(at, time, over_time)
+    layer = _Layer(
+        source,
+        over_input.reshape(units, rank, -1).swapaxes(0, 1).reshape(filters, -1),
+        over_time.reshape(units, rank, frames).transpose(2, 1, 0),
+        _bias(at, source, units),
+        _state(at, source, (source.shape[0], frames, rank, units)),
+    )
+    result = (
+        _float_layer(at, layer, features) if source.is_float else _integer_layer(at, layer, features, time)
+    )
+    at.define(at.reshape(result, (source.shape[0], units)))
+
+
+def _bias(at: Conversion, source: Operand, units: int) -> NDArray[Any]:
+    """One value a unit; zeros where there is none, which TensorFlow Lite Micro does not take."""
+    dtype = ir.DType.F32 if source.is_float else ir.DType.I32
+    if not at.is_present(_BIAS):
+        at.require(at.numerics is not Numerics.TFLM, "TensorFlow Lite Micro has no SVDF without a bias")
+        return np.zeros(units, dtype.numpy)
+    bias, values = at.constant_operand(_BIAS, "bias")
+    at.require(bias.dtype is dtype, f"the bias is {bias.tensor.element_type}")
+    at.require(bias.shape == (units,), f"a bias {list(bias.shape)} for {units} units")
+    return values
+
+
+def _state(at: Conversion, source: Operand, shape: tuple[int, ...]) -> Kept:
+    """The frames, a variable of the file that lies there filter by filter."""
+    index = at.operator.inputs[_STATE]
+    tensor = at.graph.model.tensors[index]
+    at.require(tensor.is_variable, "the state is no variable")
+    at.require(index not in at.graph.kept, "two operators keep their states in one variable")
+    samples, frames, rank, units = shape
+    stated = (samples, frames * rank * units)
+    at.require(tensor.shape == stated, f"the state is {list(tensor.shape)}, not {list(stated)}")
+    dtypes = {"FLOAT32": ir.DType.F32} if source.is_float else {"INT16": ir.DType.I16, "INT8": ir.DType.I8}
+    dtype = dtypes.get(tensor.element_type)
+    if dtype is None:
+        at.fail(f"the state is {tensor.element_type}", code="BW105", tensor=tensor)
+    initial = None
+    if dtype is ir.DType.I8 and (zero_point := at.affine(tensor).zero_point):
+        initial = ir.TensorData.from_array(np.full(shape, zero_point, np.int8), dtype)
+    name = f"svdf_{at.operator.index}_frames"
+    return at.graph.keep(index, name, tensor, ir.TensorType(shape, dtype), initial)
+
+
+def _over_time(
+    at: Conversion, layer: _Layer, newest: str, types: tuple[ir.DType, ir.DType], zero_point: int = 0
+) -> str:
+    """Puts a frame behind the others, which the next run finds, and sums over all of them; `types` are of weights and
+    sums.
+    """
+    frame = at.reshape(newest, layer.frame, "frame")
+    frames = at.emit(ShiftIn(1), (layer.state.current, frame), "frames")
+    at.keep(layer.state, frames)
+    operands = (
+        frames,
+        at.constant("time", np.ascontiguousarray(layer.time)[..., np.newaxis], types[0]),
+        at.constant("bias", layer.bias, types[1]),
+    )
+    return emit_whole_window(at, operands, zero_point)
+
+
+def _float_layer(at: Conversion, layer: _Layer, features: Operand) -> str:
+    """Sums of floats, the first of which LiteRT's hybrid kernel forms in integers."""
+    activation = fused_activation(at, _ACTIVATION)
+    if features.is_float:
+        newest = product_with_matrix(at, layer.source, layer.features, 0)
+    else:
+        scales = at.weight_scales(features.tensor, 1, 0)
+        newest = hybrid_product(at, layer.source, layer.features, scales, _ASYMMETRIC)
+    sums = _over_time(at, layer, newest, (ir.DType.F32, ir.DType.F32))
+    return clamp_float(at, sums, activation)
+
+
+def _integer_layer(at: Conversion, layer: _Layer, features: Operand, time: Operand) -> str:
+    """Sums in 32 bits, rescaled to the state, and to the result; neither library applies the activation."""
+    kind = layer.state.parameter.type.dtype
+    tensor = at.graph.model.tensors[at.operator.inputs[_STATE]]
+    at.require(features.dtype is ir.DType.I8, f"the features are {features.tensor.element_type}")
+    at.require(
+        time.dtype is kind,
+        f"the state is {tensor.element_type}, the weights over time {time.tensor.element_type}",
+    )
+    at.require(
+        kind is ir.DType.I16 or at.numerics is Numerics.TFLM,
+        "LiteRT has no SVDF whose state is INT8: --numerics tflm",
+    )
+    activation = activation_name(at, _ACTIVATION)
+    at.require(
+        activation == "RELU" or at.numerics is Numerics.TFLM,
+        f"the activation is {activation}; LiteRT has an int8 SVDF for RELU alone, which it does not apply",
+    )
+    given, state, target = at.affine(layer.source.tensor), at.affine(tensor), at.affine(at.output_tensor())
+    (feature_scale,), (time_scale,) = (at.weight_scales(each.tensor, 1, 0) for each in (features, time))
+    _check_bias_scale(at, single(state.scale * time_scale))
+    newest = _rescaled(
+        at,
+        product_with_matrix(at, layer.source, layer.features, given.zero_point),
+        single_quotient(single(given.scale * feature_scale), state.scale),
+        _reach_of(at, layer.features, np.zeros(len(layer.features), np.int64), given),
+        (0, kind, "newest"),
+    )
+    if state.zero_point:  # added behind the saturation, where it wraps
+        newest = emit_wrapped_offset(at, newest, state.zero_point)
+    by_unit = layer.time.reshape(-1, layer.time.shape[2]).T
+    reach = accumulator_reach(by_unit, layer.bias.astype(np.int64), state)
+    require_reach(at, reach, MOST_OF_64_BITS)
+    sum_type = ir.DType.I32 if reach.fits_32_bits else ir.DType.I64
+    sums = _over_time(at, layer, newest, (kind, sum_type), state.zero_point)
+    if sum_type is ir.DType.I64:  # both libraries keep 32 bits of it
+        sums = emit_cast(at, sums, ir.DType.I32, "low_half")
+    factor = single_quotient(single(state.scale * time_scale), target.scale)
+    most = min(int(reach.greatest.max()), INT32_MAX)
+    return _rescaled(at, sums, factor, most, (target.zero_point, layer.source.dtype, "result"))
+
+
+def _rescaled(at: Conversion, sums: str, factor: float, reach: int, target: tuple[int, ir.DType, str]) -> str:
+    """Of at most the magnitude `reach`; `target` has zero point, type and role."""
+    zero_point, dtype, role = target
+    multiplier = checked_multiplier(at, quantize_multiplier(factor), reach, zero_point)
+    return rescale(at, sums, [multiplier], 0, zero_point, dtype, role)
+
+
+def _reach_of(at: Conversion, weights: NDArray[Any], bias: NDArray[np.int64], source: Affine) -> int:
+    """The greatest magnitude of sums that fit 32 bits."""
+    reach: Reach = accumulator_reach(weights, bias, source)
+    require_reach(at, reach)
+    return int(reach.greatest.max())
+
+
+def _check_bias_scale(at: Conversion, scale: float) -> None:
+    """TensorFlow Lite Micro refuses another scale of the bias than that of the sums."""
+    if at.is_present(_BIAS) and at.numerics is Numerics.TFLM:
+        stated = at.affine(at.graph.model.tensors[at.operator.inputs[_BIAS]]).scale
+        is_near = abs(stated - scale) < _BIAS_TOLERANCE
+        at.require(is_near, f"the bias's scale is {stated:g}, sums are in units of {scale:g}")

@@ -1,0 +1,110 @@
+"""SVDF layers, run after run against the references, which keep their states too; and what is refused of them."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import bytewright
+from bytewright.diagnostics import CompileError
+from bytewright.execute.run import run_batch
+from bytewright.frontends.tflite.importer import import_content
+from bytewright.ops.arithmetic.numerics import Numerics
+from run.test_recurrent import assert_equal, assert_the_c_gives, drawn, evaluated
+from support.compilers import host_build
+from support.recurrent_models import svdf_model
+from support.reference import LiteRt, TfLiteMicro
+from support.tiers import THOROUGH, some
+
+pytestmark = pytest.mark.run
+
+Array = NDArray[Any]
+LITERT, TFLM = Numerics.LITERT_REF, Numerics.TFLM
+RELU = 1
+# More runs than frames are kept of.
+RUNS = 13
+FORMS: dict[str, tuple[Numerics, dict[str, Any]]] = {
+    "litert-float32": (LITERT, {"form": "float32"}),
+    "litert-hybrid": (LITERT, {"form": "hybrid"}),
+    "litert-int16": (LITERT, {"form": "int16", "activation": RELU}),
+    "tflm-float32": (TFLM, {"form": "float32"}),
+    "tflm-int16": (TFLM, {"form": "int16"}),
+    "tflm-int8": (TFLM, {"form": "int8"}),
+    "tflm-int8-offset": (TFLM, {"form": "int8", "has_state_offset": True}),
+}
+SEEDS = range(60) if THOROUGH else some(range(40), every=4)
+
+
+def inputs_of(content: bytes, numerics: Numerics) -> list[Array]:
+    kind = import_content(content, "svdf.tflite", numerics=numerics).inputs[0].type
+    details = {"dtype": kind.dtype.numpy.type, "shape": kind.fixed_shape}
+    random = np.random.default_rng(len(content))
+    return [drawn(details, random) for _ in range(RUNS)]
+
+
+def wanted_of(content: bytes, numerics: Numerics, inputs: list[Array]) -> list[Array]:
+    model = LiteRt(content) if numerics is LITERT else TfLiteMicro(content)
+    return [model.run(array)[0] for array in inputs]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_layer_equals_its_reference_run_after_run(seed: int, form: str) -> None:
+    numerics, options = FORMS[form]
+    content = svdf_model(seed, **options)
+    inputs = inputs_of(content, numerics)
+    module = import_content(content, "svdf.tflite", numerics=numerics)
+    wanted = wanted_of(content, numerics, inputs)
+    # A single result may be what is left of sums of floats that cancel.
+    assert_equal(np.stack(evaluated(module, inputs)), np.stack(wanted))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_c_of_a_layer_keeps_its_frames(form: str, tmp_path: Path) -> None:
+    numerics, options = FORMS[form]
+    content = svdf_model(3, **options)
+    inputs = inputs_of(content, numerics)
+    assert_the_c_gives(content, inputs, wanted_of(content, numerics, inputs), tmp_path, numerics)
+
+
+def test_a_sequence_begins_anew_after_a_reset(tmp_path: Path) -> None:
+    """What is left of a sequence is gone in the next one: each inference of a plain batch is a sequence."""
+    path = tmp_path / "svdf.tflite"
+    path.write_bytes(svdf_model(3, form="int16", activation=RELU))
+    bytewright.compile(path).write(tmp_path / "bundle")
+    array = inputs_of(path.read_bytes(), LITERT)[0]
+    options, batch = host_build(sanitize=True), [[array]] * RUNS
+    again = run_batch(tmp_path / "bundle", batch, options=options).outputs
+    kept = run_batch(tmp_path / "bundle", batch, keep_state=True, options=options).outputs
+    assert all(np.array_equal(a, b) for (a,), (b,) in pairwise(again))
+    assert any(not np.array_equal(a, b) for (a,), (b,) in pairwise(kept))
+
+
+REFUSED: dict[str, tuple[dict[str, Any], Numerics, str]] = {
+    "rank": ({"form": "float32", "rank": 0}, LITERT, "filters are not of units of 0"),
+    "state": ({"form": "float32", "state_shape": (1, 1)}, LITERT, r"the state is \[1, 1\], not \["),
+    "int8 state": (
+        {"form": "int8", "activation": RELU},
+        LITERT,
+        "no SVDF whose state is INT8: --numerics tflm",
+    ),
+    "activation": (
+        {"form": "int16", "activation": 0},
+        LITERT,
+        "the activation is NONE; LiteRT has an int8 SVDF",
+    ),
+    "tanh": ({"form": "float32", "activation": 4}, LITERT, "the fused activation TANH is not supported"),
+    "hybrid": ({"form": "hybrid"}, TFLM, "has no kernels for these weights with float activations"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_a_reference_does_not_have_is_refused(case: str) -> None:
+    options, numerics, message = REFUSED[case]
+    with pytest.raises(CompileError, match=message):
+        import_content(svdf_model(3, **options), "svdf.tflite", numerics=numerics)
