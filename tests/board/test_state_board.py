@@ -11,7 +11,8 @@ import pytest
 import bytewright
 from bytewright.execute.paranoid import run_paranoid
 from bytewright.execute.run import run_batch, run_bundle
-from support.entry_programs import WAKE, classified
+from bytewright.inspect.check import check_bundle
+from support.entry_programs import DUO, WAKE, classified, duo
 from support.state_programs import ACCUMULATOR, accumulated
 
 pytestmark = pytest.mark.board
@@ -46,3 +47,17 @@ def test_entries_over_one_state_run_on_the_board(tmp_path: Path, io: Literal["ca
             np.testing.assert_array_equal(value, wanted)
     assert len(found.instructions) == len(names)
     run_paranoid(tmp_path / "wake", [frames[0]], on="qemu")
+
+
+def test_entries_hand_work_to_a_second_core(tmp_path: Path) -> None:
+    text = tmp_path / "duo.bw"
+    text.write_text(DUO)
+    bytewright.compile(text, target="mps2-an521").write(tmp_path / "duo")
+    check_bundle(tmp_path / "duo")
+    random = np.random.default_rng(9)
+    names = ["get", "put", "get", "put", "get"]
+    arrays = [random.integers(-128, 128, 8).astype(np.int8) for _ in names]
+    for on in ("qemu", "host"):
+        found = run_batch(tmp_path / "duo", [[a] for a in arrays], on=on, keep_state=True, entries=names)
+        for (value,), wanted in zip(found.outputs, duo(list(zip(names, arrays, strict=True))), strict=True):
+            np.testing.assert_array_equal(value, wanted)

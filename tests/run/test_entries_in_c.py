@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from random import Random
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import bytewright
+from bytewright.cli.main import bytewright as commands
 from bytewright.diagnostics import CompileError
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.paranoid import run_paranoid
@@ -79,6 +82,22 @@ def test_entries_run_in_any_order_in_one_process(tmp_path: Path, io: str, option
     np.testing.assert_array_equal(whole.outputs[0], classified(given[:1])[0])
     check_bundle(tmp_path / "wake")
     run_paranoid(tmp_path / "wake", [given[0]])
+
+
+def test_a_report_and_a_run_say_which_entries_there_are(tmp_path: Path) -> None:
+    wake(tmp_path)
+    bundle, runner = str(tmp_path / "wake"), CliRunner()
+    said = runner.invoke(commands, ["report", bundle]).output
+    assert (
+        "entries, of which one runs at a time: push (frame; steps 0..1), classify (loudest, count; steps 2..4)"
+        in said
+    )
+    alone = runner.invoke(commands, ["run", bundle, "--entry", "classify", "--json"])
+    assert json.loads(alone.output)["outputs"] == [[0], [0]]
+    wrong = runner.invoke(commands, ["run", bundle, "--entry", "judge"])
+    assert (wrong.exit_code, "help: --entry push" in wrong.output) == (1, True)
+    both = runner.invoke(commands, ["run", bundle, "--entry", "push", "--paranoid"])
+    assert "a paranoid run is of all entries, in their order" in both.output
 
 
 def test_a_profile_is_of_all_entries(tmp_path: Path) -> None:

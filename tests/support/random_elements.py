@@ -256,10 +256,10 @@ TYPES = {
         ("CEIL", "COS", "FLOOR", "L2_NORMALIZATION", "POW", "ROUND", "SIGN", "SIN", "SQUARE"), FLOAT
     ),
     **dict.fromkeys(("LOGICAL_AND", "LOGICAL_NOT", "LOGICAL_OR"), BOOL),
-    **dict.fromkeys(("GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL"), BUT_INT16),
+    **dict.fromkeys(("GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL"), NUMBERS),
     **dict.fromkeys(("MAXIMUM", "MINIMUM"), NUMBERS),
     "SQUARED_DIFFERENCE": (*INT8_AND_FLOAT, "int32"),
-    **dict.fromkeys(("EQUAL", "NOT_EQUAL"), (*BUT_INT16, "bool")),
+    **dict.fromkeys(("EQUAL", "NOT_EQUAL"), (*NUMBERS, "bool")),
     **dict.fromkeys(("SELECT", "SELECT_V2"), (*NUMBERS, "bool")),
     **dict.fromkeys(("EXP", "GELU", "LOG", "RSQRT"), (*INT8_AND_FLOAT, "int16")),
     "ABS": (*INT8_AND_FLOAT, "int16", "int32"),

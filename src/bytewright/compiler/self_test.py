@@ -13,7 +13,7 @@ from bytewright.execute.run import run_batch
 from bytewright.execute.tensors import random_inputs
 from bytewright.execute.tools import build_folder
 from bytewright.record.names import Names
-from bytewright.record.plan import Plan
+from bytewright.record.plan import EntryForm, Plan
 
 
 def self_test_files(
@@ -57,7 +57,8 @@ def self_test_files(
 
 def _require_plain(plan: Plan, *, needs_math: bool) -> None:
     obstacles = {
-        "its input comes row by row": plan.image is not None,
+        "its input comes row by row": plan.form is EntryForm.ROWS,
+        f"it has {len(plan.entries)} entries": bool(plan.stated_entries),
         f"it has work for {', '.join(plan.devices)}": bool(plan.devices),
         "its runs have a batch of their own": bool(plan.symbols),
         f"it calls functions of the application ({', '.join(plan.externals)})": bool(plan.externals),

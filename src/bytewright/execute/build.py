@@ -229,7 +229,7 @@ def model_table(
         *_list("OUTPUTS", _tensors(plan.outputs)),
         _sizes("INPUT_SIZES", plan, plan.inputs),
         _sizes("OUTPUT_SIZES", plan, plan.outputs),
-        *_list("EXTENTS", [f"ENTRY({index})" for index in range(len(plan.symbols))]),
+        f"#define HARNESS_NUM_EXTENTS {len(plan.symbols)}",
         *_list("WORKSPACES", workspaces),
         *_list("BLOBS", blobs),
         *_list("COPIES", copies),

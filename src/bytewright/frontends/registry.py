@@ -156,7 +156,7 @@ _TEXT = Frontend(
     _read_text,
     {
         "numerics": "is IR text, whose arithmetic is written out: no reference can be chosen for it",
-        "signature": "is IR text ('.bw'), which has one entry and no signatures",
+        "signature": "is IR text ('.bw'), which has entries, all of which are compiled, and no signatures",
         "weights": "is IR text ('.bw'), whose weights are of the types that it says",
         "bounds": "is IR text ('.bw'), whose loops say how many turns they take",
     },

@@ -291,7 +291,7 @@ class _Comparison(_OfTwo):
     """Abstract: the result is a truth value."""
 
     __slots__ = ()
-    dtypes: ClassVar[tuple[ir.DType, ...]] = (*WIDE, ir.DType.F32)
+    dtypes: ClassVar[tuple[ir.DType, ...]] = (ir.DType.I16, *WIDE, ir.DType.F32)
     result_dtype: ClassVar[ir.DType | None] = ir.DType.BOOL
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:

@@ -1,7 +1,7 @@
 """The report: how a plan uses its memories, from the total to the single step."""
 
 from bytewright.record.codec import encode
-from bytewright.record.plan import Plan, PlannedBuffer, PlannedPool, PlannedStep
+from bytewright.record.plan import Plan, PlannedBuffer, PlannedEntry, PlannedPool, PlannedStep
 from bytewright.report.blocks import blocks_of
 from bytewright.report.by_memory import MemoryUse, use_by_memory
 from bytewright.report.lanes import lanes
@@ -80,6 +80,10 @@ def _figures(plan: Plan) -> Facts:
         for pool in plan.pools.values()
         if pool.loading and pool.used_bytes
     ]
+    if plan.stated_entries:
+        entries = ", ".join(map(_entry_text, plan.entries))
+        stated = freeze({"entries": encode(plan)["entries"]})
+        found.append(Fact((f"entries, of which one runs at a time: {entries}",), data=stated))
     if plan.states:
         names = ", ".join(state.name for state in plan.states)
         own = freeze({"state_bytes": plan.state_bytes, "states": encode(plan)["states"]})
@@ -93,6 +97,13 @@ def _figures(plan: Plan) -> Facts:
         narrowed = freeze({"narrowed": encode(plan.narrowed)})
         found.append(Fact((f"constant channels: {plan.narrowed.text}",), data=narrowed))
     return Facts(tuple(found))
+
+
+def _entry_text(entry: PlannedEntry) -> str:
+    """`push (frame; steps 0..1)`, with inputs and outputs."""
+    first, end = entry.steps
+    steps = f"steps {first}..{end - 1}" if first < end else "no steps"
+    return f"{entry.name} ({', '.join((*entry.inputs, *entry.outputs)) or 'no tensors'}; {steps})"
 
 
 def _pools(plan: Plan) -> Table:

@@ -13,6 +13,15 @@ def test_the_table_lists_tensors_and_workspaces(tmp_path: Path) -> None:
 #define HARNESS_IO_ALIGNMENT 16
 #define HARNESS_IO_LINE_BYTES 1
 #define HARNESS_PARANOID 0
+#define HARNESS_STRUCTURES(ENTRY) ENTRY(inputs) ENTRY(outputs)
+#define HARNESS_MEMBERS(ENTRY) ENTRY(input_buffers, 0, inputs.left) ENTRY(output_buffers, 0, outputs.sum)
+#define HARNESS_PLANNED_INPUTS(ENTRY)
+#define HARNESS_PLANNED_OUTPUTS(ENTRY)
+#define HARNESS_NUM_ENTRIES 1
+#define HARNESS_ENTRIES(ENTRY) ENTRY(0, tiny_run(session->context, &session->inputs, &session->outputs))
+#define HARNESS_NUM_ARGUMENTS 3
+#define HARNESS_ARGUMENTS(ENTRY) ENTRY(session->context) ENTRY(&session->inputs) ENTRY(&session->outputs)
+#define HARNESS_CALL tiny_run(session->context, &session->inputs, &session->outputs)
 #define HARNESS_NUM_INPUTS 1
 #define HARNESS_INPUTS(ENTRY) ENTRY(0, left, 16)
 #define HARNESS_NUM_OUTPUTS 1
@@ -20,7 +29,6 @@ def test_the_table_lists_tensors_and_workspaces(tmp_path: Path) -> None:
 #define HARNESS_INPUT_SIZES(ENTRY) ENTRY(0, (size_t)16)
 #define HARNESS_OUTPUT_SIZES(ENTRY) ENTRY(0, (size_t)16)
 #define HARNESS_NUM_EXTENTS 0
-#define HARNESS_EXTENTS(ENTRY)
 #define HARNESS_NUM_WORKSPACES 1
 #define HARNESS_WORKSPACES(ENTRY) ENTRY(0, dtcm, TINY_DTCM_WORKSPACE_SIZE, \
 TINY_DTCM_WORKSPACE_ALIGN, ".bss.memory.dtcm.dtcm")

@@ -153,8 +153,9 @@ def test_inferences_have_the_bytes_of_their_own_extents(tmp_path: Path) -> None:
     ]
     expected = b"\2\0\0\0" + b"\5\0\0\0"  # inferences, how often each runs,
     expected += b"\0\0\0\0"  # and whether state is kept
-    expected += b"\2\0\0\0" + b"\2" * 8 + b"\x09" * 8
-    expected += b"\3\0\0\0" + b"\3" * 12 + b"\x09" * 12
+    every = b"\xff" * 4  # entry
+    expected += every + b"\2\0\0\0" + b"\2" * 8 + b"\x09" * 8
+    expected += every + b"\3\0\0\0" + b"\3" * 12 + b"\x09" * 12
     assert pack(batch, 5) == expected
     written = np.arange(20, dtype="<i2").tobytes()
     assert output_size_bytes(bundle.plan, batch) == len(written)

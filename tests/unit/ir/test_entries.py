@@ -213,3 +213,8 @@ def test_memory_on_request_is_for_one_entry() -> None:
     target = replace(HOST, devices=(device,))
     with pytest.raises(CompileError, match="has 2 entries, and a kernel of it requests memory at run time"):
         compile_model(parse_module(text, {}, {}), target)
+
+
+def test_a_self_test_is_of_one_run_function() -> None:
+    with pytest.raises(CompileError, match="model 'wake' can have no self-test: it has 2 entries"):
+        compile_model(wake(), HOST, Options(self_test=1))

@@ -9,7 +9,7 @@ from bytewright.bundle.packages.contents import PackageContents
 from bytewright.codegen.expressions import memory_type
 from bytewright.codegen.writer import OWNERSHIP
 from bytewright.record.placed_sections import include_line
-from bytewright.record.plan import PlannedTensor
+from bytewright.record.plan import EntryForm, PlannedTensor
 
 
 def readme(contents: PackageContents, how: str) -> str:
@@ -77,7 +77,8 @@ def _glue(contents: PackageContents) -> Iterator[str]:
     yield f"int32_t {model}_setup(void) {{"
     yield from _setup(contents)
     yield "}"
-    if plan.image is None and not plan.devices and not plan.symbols:
+    is_plain = plan.form is EntryForm.RUN and not plan.stated_entries
+    if is_plain and not plan.devices and not plan.symbols:
         yield ""
         yield from _run(contents)
 

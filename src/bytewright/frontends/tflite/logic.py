@@ -9,7 +9,7 @@ from bytewright.frontends.tflite.graph_builder import Operand
 from bytewright.ops.arithmetic.factors import COMPARISON_LEFT_SHIFT, prepare_comparison
 from bytewright.ops.elementwise import Equal, Greater, GreaterEqual, LogicalAnd, LogicalNot, LogicalOr, Select
 
-_COMPARED = (ir.DType.I8, ir.DType.F32, ir.DType.I32, ir.DType.I64)
+_COMPARED = (ir.DType.I8, ir.DType.I16, ir.DType.F32, ir.DType.I32, ir.DType.I64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,10 @@ COMPARISONS = {
 
 
 def convert_comparison(at: Conversion) -> None:
-    """The six comparisons: of int8, each operand at its own scale with 8 more bits; equality of truth values too."""
+    """The six comparisons: of int8, each operand at its own scale with 8 more bits; equality of truth values too.
+
+    Of int16 equality is one of scaled values, and order one of raw values, as LiteRT has it.
+    """
     at.require_counts((2,))
     form = COMPARISONS[at.operator.kind]
     allowed = (*_COMPARED, ir.DType.BOOL) if isinstance(form.operation, Equal) else _COMPARED
@@ -47,8 +50,12 @@ def convert_comparison(at: Conversion) -> None:
             at.fail(f"the {role} is {operand.tensor.element_type}", code="BW105", tensor=operand.tensor)
     same = operands[0].dtype is operands[1].dtype
     at.require(same, f"operands have different types: {', '.join(o.tensor.element_type for o in operands)}")
+    is_scaled = operands[0].dtype is ir.DType.I8 or (
+        operands[0].dtype is ir.DType.I16 and isinstance(form.operation, Equal)
+    )
     values = [
-        _compared(at, operand, role) for operand, role in zip(operands, ("first", "second"), strict=True)
+        _scaled(at, operand, role) if is_scaled else at.value_of(operand, role)
+        for operand, role in zip(operands, ("first", "second"), strict=True)
     ]
     if form.is_turned:
         values.reverse()
@@ -56,11 +63,9 @@ def convert_comparison(at: Conversion) -> None:
     at.define(at.emit(LogicalNot(), (result,), "negated") if form.is_negated else result)
 
 
-def _compared(at: Conversion, operand: Operand, role: str) -> str:
-    """What is compared of an operand."""
+def _scaled(at: Conversion, operand: Operand, role: str) -> str:
+    """The operand at its own scale."""
     value = at.value_of(operand, role)
-    if operand.dtype is not ir.DType.I8:
-        return value
     scale, zero_point, _ = at.affine(operand.tensor)
     factor = prepare_comparison(scale, at.operator.kind)
     return rescale(at, value, [factor], zero_point, 0, ir.DType.I32, f"{role}_widened", COMPARISON_LEFT_SHIFT)

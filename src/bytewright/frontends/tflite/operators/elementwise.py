@@ -51,6 +51,7 @@ _NOT_IN_TFLM = {Numerics.TFLM: _BOTH}
 _FLOAT_ALONE = dict.fromkeys(Numerics, ("int8",))
 _FLOAT_IN_TFLM = {Numerics.TFLM: ("int8", "int16")}
 _OF_BELOW_ONE = "int8: scales below 1"
+_OF_INT_BELOW_ONE = "int8 and int16: scales below 1"
 
 ELEMENTWISE: dict[str, TfliteOperator] = {
     "ABS": TfliteOperator(
@@ -115,9 +116,10 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
     ),
     "EQUAL": TfliteOperator(
         convert_comparison,
-        limits=f"broadcasting; {_OF_BELOW_ONE}",
-        types=(*BUT_INT16, "bool"),
+        limits=f"broadcasting; {_OF_INT_BELOW_ONE}; int16 not with tflm",
+        types=(*NUMBERS, "bool"),
         int8_cost_ms=1.0,
+        absent=NO_INT16_IN_TFLM,
     ),
     "EXP": TfliteOperator(
         partial(
@@ -155,10 +157,18 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
         types=ACTIVATIONS,
     ),
     "GREATER": TfliteOperator(
-        convert_comparison, limits=f"broadcasting; {_OF_BELOW_ONE}", types=BUT_INT16, int8_cost_ms=1.0
+        convert_comparison,
+        limits=f"broadcasting; {_OF_BELOW_ONE}; int16: of raw values, not with tflm",
+        types=NUMBERS,
+        int8_cost_ms=1.0,
+        absent=NO_INT16_IN_TFLM,
     ),
     "GREATER_EQUAL": TfliteOperator(
-        convert_comparison, limits=f"broadcasting; {_OF_BELOW_ONE}", types=BUT_INT16, int8_cost_ms=1.0
+        convert_comparison,
+        limits=f"broadcasting; {_OF_BELOW_ONE}; int16: of raw values, not with tflm",
+        types=NUMBERS,
+        int8_cost_ms=1.0,
+        absent=NO_INT16_IN_TFLM,
     ),
     "HARD_SWISH": TfliteOperator(
         partial(convert_unary, operation=float_functions.TflHardSwish(), int8=tables.hard_swish),
@@ -167,10 +177,18 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
     ),
     "LEAKY_RELU": TfliteOperator(convert_leaky_relu, "LeakyReluOptions", int8_cost_ms=0.4, types=ACTIVATIONS),
     "LESS": TfliteOperator(
-        convert_comparison, limits=f"broadcasting; {_OF_BELOW_ONE}", types=BUT_INT16, int8_cost_ms=1.0
+        convert_comparison,
+        limits=f"broadcasting; {_OF_BELOW_ONE}; int16: of raw values, not with tflm",
+        types=NUMBERS,
+        int8_cost_ms=1.0,
+        absent=NO_INT16_IN_TFLM,
     ),
     "LESS_EQUAL": TfliteOperator(
-        convert_comparison, limits=f"broadcasting; {_OF_BELOW_ONE}", types=BUT_INT16, int8_cost_ms=1.0
+        convert_comparison,
+        limits=f"broadcasting; {_OF_BELOW_ONE}; int16: of raw values, not with tflm",
+        types=NUMBERS,
+        int8_cost_ms=1.0,
+        absent=NO_INT16_IN_TFLM,
     ),
     "LOG": TfliteOperator(
         partial(
@@ -230,9 +248,10 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
     ),
     "NOT_EQUAL": TfliteOperator(
         convert_comparison,
-        limits=f"broadcasting; {_OF_BELOW_ONE}",
-        types=(*BUT_INT16, "bool"),
+        limits=f"broadcasting; {_OF_INT_BELOW_ONE}; int16 not with tflm",
+        types=(*NUMBERS, "bool"),
         int8_cost_ms=1.0,
+        absent=NO_INT16_IN_TFLM,
     ),
     "POW": TfliteOperator(
         partial(convert_plain_binary, operation=elementwise.Pow()),
