@@ -21,6 +21,7 @@ from bytewright.frontends.tflite.accumulator import (
 )
 from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.convolution import (
+    are_of_layer,
     check_bias_scale,
     convert_layer,
     fully_connected_form,
@@ -32,7 +33,6 @@ from bytewright.frontends.tflite.hybrid import hybrid_product, weights_operand
 from bytewright.ops.arithmetic.factors import prepare_batch_matmul
 from bytewright.ops.arithmetic.multiplier import INT32_MAX, Affine
 from bytewright.ops.arithmetic.numerics import convolution_rounding
-from bytewright.ops.convolution import SUMS
 from bytewright.ops.matmul import TflBatchMatMul
 
 # LiteRT takes no more.
@@ -135,7 +135,7 @@ def _product(at: Conversion, operation: TflBatchMatMul, first: Operand, second: 
         and prod(second.shape[:-2]) == 1
         and not operation.adjoint_first
         and operation.second_zero_point == 0
-        and (first.dtype, second.dtype) in SUMS
+        and are_of_layer(first.dtype, second.dtype)
     )
     if is_weights:
         return _layer(at, operation, first, second)
