@@ -140,7 +140,7 @@ FAULTS = (
     Fault(
         "outputs die before the application has read them",
         "ir/analyses/clock.py",
-        "self.lifetimes.touch(name, (end - 1, end))",
+        "self.lifetimes.touch(name, (self.tick - 1, self.tick))",
         "self.lifetimes.touch(name, (0, 1))",
         ("tests/unit/storage/test_storage_clock.py", "tests/unit/storage/test_storage_place_io.py"),
     ),

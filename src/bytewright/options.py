@@ -435,6 +435,15 @@ class Options:
         ),
     ] = ir.Form.PLAIN
 
+    @property
+    def embedding(self) -> Embedding:
+        """How parameters come into the program, as far as kernels and package leave a choice."""
+        if self.embed is Embedding.AUTO and self.kernel_code is not KernelCode.AUTO:
+            return Embedding.NUMBERS  # the other way is assembler
+        if self.embed is Embedding.AUTO and self.package is Package.ARDUINO:
+            return Embedding.NUMBERS  # which knows no folder to include from
+        return self.embed
+
 
 NOTHING_ASKED = Options()
 

@@ -19,6 +19,7 @@ from bytewright.execute.run import run_bundle
 from bytewright.target.registry import load_target
 from support.shared_models import AD01, KWS, RESNET8, VWW, model_path, random_inputs
 from support.single_operators import write_single_operators
+from support.word_operators import write_operators_of
 
 pytestmark = [
     pytest.mark.board,
@@ -99,11 +100,34 @@ SINGLE = {
 }
 
 
+# Of activations of 16 bits, with weights of int8: instructions on the Cortex-M55 over those of int8.
+MOST_OF_BYTES = {"depthwise": 1.6, "conv2d_1": 2.1, "fully_connected": 2.5, "add": 1.2, "mul": 1.2}
+
+
+def costs_of(model: Path, target: str, folder: Path) -> dict[str, int]:
+    """Instructions of each kernel."""
+    write_bundle(compile_model(model, load_target(target)).files, folder)
+    profile = profile_bundle(folder, seed=1, on="qemu")
+    return {profile.plan.steps[line.step].kernel: line.cost.amount for line in profile.steps}
+
+
+def costs_with(name: str, costs: dict[str, int]) -> int:
+    """The sum over kernels whose names have a part."""
+    return sum(cost for kernel, cost in costs.items() if name in kernel)
+
+
 @pytest.mark.parametrize("target", SINGLE)
 def test_single_operators(target: str, tmp_path: Path) -> None:
-    model = write_single_operators(tmp_path)
-    write_bundle(compile_model(model, load_target(target)).files, tmp_path / "b")
-    profile = profile_bundle(tmp_path / "b", seed=1, on="qemu")
-    costs = {profile.plan.steps[line.step].kernel: line.cost.amount for line in profile.steps}
-    found = {name: sum(cost for kernel, cost in costs.items() if name in kernel) for name in SINGLE[target]}
+    costs = costs_of(write_single_operators(tmp_path), target, tmp_path / "b")
+    found = {name: costs_with(name, costs) for name in SINGLE[target]}
     assert all(found[name] <= most for name, most in SINGLE[target].items()), found
+
+
+def test_operators_of_16_bits(tmp_path: Path) -> None:
+    """Of the same sizes as those of bytes."""
+    halves, of_bytes = (
+        costs_of(write_operators_of(element, tmp_path), "mps3-an547", tmp_path / f"bundle of {element}")
+        for element in ("int16", "int8")
+    )
+    found = {name: costs_with(name, halves) / costs_with(name, of_bytes) for name in MOST_OF_BYTES}
+    assert all(0 < found[name] <= most for name, most in MOST_OF_BYTES.items()), found

@@ -60,6 +60,15 @@ def window(shape: tuple[int, ...], shift: int, num_weights: int | None = None) -
     return writer.build([source], [result])
 
 
+def overlap_add(shape: tuple[int, ...], step: int, dtype: str = "int16") -> bytes:
+    writer = Writer()
+    source = writer.tensor(shape, dtype)
+    result = writer.tensor((*shape[:-2], shape[-2] * step), dtype)
+    element_type = {"float32": 0, "int16": 7}[dtype]
+    writer.custom("SignalOverlapAdd", [source], [result], T=element_type, frame_step=step)
+    return writer.build([source], [result])
+
+
 MODELS = {
     "5 frames": lambda: circular_buffer(5),
     "9 frames": lambda: circular_buffer(9, -128, cycles_max=1),
@@ -70,6 +79,10 @@ MODELS = {
     "delay 4 of 4": lambda: delay((4,), 4),
     "delay 11 of 3": lambda: delay((2, 2, 3), 11),
     "two delays": lambda: two_delays(3, 8),
+    "overlap": lambda: overlap_add((1, 6), 2),
+    "overlap of rows": lambda: overlap_add((2, 3, 5), 3),
+    "overlap of nothing": lambda: overlap_add((2, 4), 4),
+    "overlap of floats": lambda: overlap_add((2, 7), 3, "float32"),
     "window": lambda: window((7,), 12),
     "window of rows": lambda: window((3, 1, 5), 15),
     "window, no shift": lambda: window((9,), 0),
@@ -95,7 +108,8 @@ def test_a_model_equals_micro_run_after_run(name: str, numerics: Numerics) -> No
 
 
 @pytest.mark.parametrize(
-    "name", ["5 frames", "1 frame", "delay 3 of 4", "delay 11 of 3", "two delays", "window"]
+    "name",
+    ["5 frames", "1 frame", "delay 3 of 4", "delay 11 of 3", "two delays", "overlap of rows", "window"],
 )
 def test_the_c_keeps_what_is_to_come(name: str, tmp_path: Path) -> None:
     content = MODELS[name]()
@@ -106,6 +120,9 @@ REFUSED = {
     "it ends 1 of 2 runs, whose results are then those of an earlier one": lambda: circular_buffer(9),
     "it ends 2 of 3 runs": lambda: circular_buffer(5, cycles_max=3),
     "the result is no variable": lambda: circular_buffer(5, is_variable=False),
+    "a step of 0 in frames of 4": lambda: overlap_add((1, 4), 0),
+    "a step of 5 in frames of 4": lambda: overlap_add((1, 4), 5),
+    "33 frames a run, beyond 32": lambda: overlap_add((33, 4), 1),
     r"\[4\] delayed by -1": lambda: delay((4,), -1),
     "a shift of 31, which is not 0 to 30": lambda: window((4,), 31),
     "a shift of -1": lambda: window((4,), -1),

@@ -17,7 +17,7 @@ from bytewright.frontends.tflite.importer import import_content
 from bytewright.ops.arithmetic.numerics import Numerics
 from run.test_recurrent import assert_equal, assert_the_c_gives, drawn, evaluated
 from support.compilers import host_build
-from support.recurrent_models import svdf_model
+from support.recurrent_models import Writer, svdf_model
 from support.reference import LiteRt, TfLiteMicro
 from support.tiers import THOROUGH, some
 
@@ -108,3 +108,14 @@ def test_what_a_reference_does_not_have_is_refused(case: str) -> None:
     options, numerics, message = REFUSED[case]
     with pytest.raises(CompileError, match=message):
         import_content(svdf_model(3, **options), "svdf.tflite", numerics=numerics)
+
+
+def test_weights_of_int16_are_of_no_other_layer() -> None:
+    """The convolutions that an SVDF becomes take them; LiteRT has no convolution that does."""
+    builder = Writer()
+    source, result = (builder.tensor((1, 4, 4, 2), "int16", (0.1, 0)) for _ in range(2))
+    weights = builder.tensor((2, 1, 1, 2), "int16", (0.1, 0), np.ones((2, 1, 1, 2), np.int16))
+    options = {"strideH": 1, "strideW": 1}
+    builder.operator("CONV_2D", [source, weights], [result], ("Conv2DOptions", options))
+    with pytest.raises(CompileError, match="the weights are INT16"):
+        import_content(builder.build([source], [result]), "conv.tflite")

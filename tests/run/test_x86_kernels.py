@@ -91,7 +91,7 @@ def test_each_instruction(instruction_set, compiler: str, level: str) -> None:  
 
 @pytest.mark.parametrize(
     ("target", "dtype", "compiler", "level"),
-    covering([TARGETS[each.name] for each in SETS], ["int8", "float32"], COMPILERS, LEVELS),
+    covering([TARGETS[each.name] for each in SETS], ["int8", "int16", "float32"], COMPILERS, LEVELS),
 )
 def test_operators_on_this_machine(
     tmp_path: Path, target: str, dtype: str, compiler: str, level: str

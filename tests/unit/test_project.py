@@ -223,8 +223,11 @@ def modules_behind(module: str) -> set[str]:
 # What goes through the loops of plan.json, and what made them and the distances.
 JUDGES = (
     *(f"inspect.{name}" for name in ("check_overlaps", "check_rows", "check_row_code", "check_row_loops")),
-    *("inspect.check", "execute.watch_rows"),
+    *(f"inspect.{name}" for name in ("check_plan", "check_flow", "check_jobs", "check_jumps", "check_parts")),
+    *("inspect.read_entry", "inspect.check_state", "inspect.check_directives", "execute.watch_rows"),
 )
+# Of `inspect` one alone writes texts again with the compiler's writer, when those above have found nothing.
+WRITES_AGAIN = "check_written"
 MAKERS = re.compile(
     r"bytewright\.(compiler|storage|graph|lower|codegen|ir\.analyses\.(overlap|turns|spans|row_loops)|ir\.downwards)\b"
 )
@@ -233,6 +236,15 @@ MAKERS = re.compile(
 @pytest.mark.parametrize("judge", JUDGES)
 def test_what_checks_rows_and_overlaps_shares_no_code_with_what_made_them(judge: str) -> None:
     assert {module for module in modules_behind(f"bytewright.{judge}") if MAKERS.match(module)} == set()
+
+
+def test_one_part_of_check_alone_shares_the_writer() -> None:
+    sharing = {
+        path.stem
+        for path in (PACKAGE / "inspect").glob("*.py")
+        if any(name.startswith("bytewright.codegen") for name in imported_modules(path.read_text("utf-8")))
+    }
+    assert sharing == {WRITES_AGAIN}
 
 
 def test_the_rule_of_judges_finds_what_made_the_loops() -> None:

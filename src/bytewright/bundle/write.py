@@ -1,7 +1,7 @@
 """What a bundle consists of, and writing it: all files or none."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from os import PathLike
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from bytewright.record.plan import Plan
 from bytewright.record.plan_file import PLAN_FILE, document_of, with_files
 
 # Statements of assembler in kernels use r9. Where clang keeps it for something else a macro says so, with gcc none.
+R9 = b'"r9"'
 _REFUSE_R9 = """if("${CMAKE_C_FLAGS} " MATCHES "-msingle-pic-base|-mpic-register=|-ffixed-r9")
   message(FATAL_ERROR "kernels use r9, which these flags keep: compile the model with --kernels intrinsics")
 endif()
@@ -27,13 +28,31 @@ def bundle_files(
     c_files: Mapping[str, bytes], plan: Plan, uses_math: bool, package: Package | None = None
 ) -> tuple[Plan, dict[str, bytes]]:
     """The plan with the digests of its files, and path -> content of everything in the bundle, in the paths' order."""
-    contents = PackageContents.of(plan, c_files, uses_math=uses_math)
-    files = {**c_files, CMAKE_FILE: _cmake(plan, c_files, uses_math).encode()}
-    if package is not None:
-        files |= package_files(package, contents, files[CMAKE_FILE].decode())
+    takes_r9 = R9 in c_files[names_of(plan).kernels_source]
+    files = {**c_files, **build_files(plan, c_files, package, takes_r9=takes_r9, uses_math=uses_math)}
     plan = with_files(plan, files)
     files[PLAN_FILE] = (json.dumps(document_of(plan), indent=1) + "\n").encode()
     return plan, dict(sorted(files.items()))
+
+
+def build_files(
+    plan: Plan, c_files: Mapping[str, bytes], package: Package | None, *, takes_r9: bool, uses_math: bool
+) -> dict[str, bytes]:
+    """Path -> content of what builds the files of C: the CMake file, and what a package has besides or in its place.
+
+    Args:
+        plan: What it is for.
+        c_files: The files of C, by path.
+        package: For which build system the bundle is a package.
+        takes_r9: Whether statements of assembler in kernels use that register.
+        uses_math: Whether kernels call functions of <math.h>.
+    """
+    c_files = dict(sorted(c_files.items()))
+    files = {CMAKE_FILE: cmake_text(plan, c_files, takes_r9=takes_r9, uses_math=uses_math).encode()}
+    if package is not None:
+        contents = PackageContents.of(plan, c_files, uses_math=uses_math)
+        files |= package_files(package, contents, files[CMAKE_FILE].decode())
+    return files
 
 
 def write_bundle(files: Mapping[str, bytes], directory: str | PathLike[str], *, force: bool = False) -> None:
@@ -57,10 +76,18 @@ def write_bundle(files: Mapping[str, bytes], directory: str | PathLike[str], *, 
         raise refused(directory, f"cannot be written: {error.strerror or error}") from error
 
 
-def _cmake(plan: Plan, c_files: Mapping[str, bytes], uses_math: bool) -> str:
-    model, names = plan.model, names_of(plan)
-    sources = [path for path in c_files if path.endswith(".c") and not path.startswith(GLUE_FOLDER)]
-    included = sorted(path for path in c_files if path.startswith("include/") and path.endswith(".bin"))
+def cmake_text(plan: Plan, paths: Iterable[str], *, takes_r9: bool, uses_math: bool) -> str:
+    """The CMakeLists.txt of a bundle.
+
+    Args:
+        plan: What it is for.
+        paths: Of the other files.
+        takes_r9: Whether statements of assembler in kernels use that register.
+        uses_math: Whether kernels call functions of <math.h>.
+    """
+    model, names, paths = plan.model, names_of(plan), sorted(paths)
+    sources = [path for path in paths if path.endswith(".c") and not path.startswith(GLUE_FOLDER)]
+    included = [path for path in paths if path.startswith("include/") and path.endswith(".bin")]
     depends = " ".join(f"${{CMAKE_CURRENT_SOURCE_DIR}}/{path}" for path in included)
     binaries = (
         "# The assembler includes files, for which link-time optimisation would look in vain.\n"
@@ -71,7 +98,6 @@ def _cmake(plan: Plan, c_files: Mapping[str, bytes], uses_math: bool) -> str:
     )
     flags, optimization = " ".join(plan.build.flags[1:]), names.optimization
     libraries = f"target_link_libraries({model} PUBLIC m)\n" if uses_math else ""
-    takes_r9 = b'"r9"' in c_files[names.kernels_source]
     return (
         f"# {OWNERSHIP}\n"
         "cmake_minimum_required(VERSION 3.13)\n"

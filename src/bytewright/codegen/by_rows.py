@@ -60,6 +60,12 @@ def begin_head(plan: Plan, names: Names) -> str:
     return run_head(plan, names, names.begin)
 
 
+def run_row_head(plan: Plan, names: Names) -> str:
+    """The head of the function for one row, which only this file calls."""
+    rows = f"const {memory_type(image_of(plan).dtype)} *rows"
+    return f"static int32_t {RUN_ROW}({names.context_type} *context, {rows}, int32_t row)"
+
+
 def push_rows_head(plan: Plan, names: Names) -> str:
     """The head of the function."""
     rows = f"const {memory_type(image_of(plan).dtype)} *rows"
@@ -156,13 +162,11 @@ class RowFunctions:
     # One row
 
     def _run_row(self) -> None:
-        row_type = memory_type(self.image.dtype)
         self.writer.comment(
             f"What comes with row {self.loops.first_row} to {self.loops.end_row - 1} of the input, which has "
             f"{self.loops.num_rows}: behind the row itself all that needs no further one. Without a row there is none."
         )
-        head = f"static int32_t {RUN_ROW}({self.names.context_type} *context, const {row_type} *rows, int32_t row)"
-        with self._function(head):
+        with self._function(run_row_head(self.plan, self.names)):
             self._places_of_loops()
             self._level(len(self.loops.loops) - 1)
             self.steps.writer.line(f"return {self.names.ok};")

@@ -20,7 +20,7 @@ def num_scalars(kernel: ir.PrimFunc) -> int:
     return sum(isinstance(parameter, ir.ScalarParameter) for parameter in kernel.parameters)
 
 
-def device_header(module: ir.Module, plan: Plan, names: Names, device: PlannedDevice) -> str:
+def device_header(plan: Plan, names: Names, device: PlannedDevice) -> str:
     """What a driver, and the code on the device, include."""
     writer = Writer()
     writer.title(
@@ -29,7 +29,8 @@ def device_header(module: ir.Module, plan: Plan, names: Names, device: PlannedDe
     own = [names.included(names.header)]
     with writer.guarded(names.guard(names.device_header(device)), ["stdint.h"], own, is_for_cpp=True):
         writer.comment("The code of a job for this device: which kernel, and the numbers that it is given.")
-        most = max((num_scalars(kernel) for kernel in handed_to(module, device.name)), default=0)
+        handed = (step for step in plan.steps if step.device == device.name)
+        most = max((len(step.scalars) for step in handed), default=0)
         scalars = (f"int32_t scalars[{most}];",) if most else ()
         writer.structure(names.call_type(device), ("uint32_t kernel;", *scalars))
         writer.prototype(

@@ -33,10 +33,10 @@ from bytewright.codegen.ports import address_head, run_head, strict_alignments
 from bytewright.codegen.sections_ld import write_sections_switch
 from bytewright.codegen.set_parameters import write_set_parameters
 from bytewright.codegen.state import write_reset
-from bytewright.codegen.steps import MAX_NAMED, StepWriter, address_in_pool
+from bytewright.codegen.steps import StepWriter, address_in_pool
 from bytewright.codegen.writer import Writer
 from bytewright.ir.walk import allocations
-from bytewright.record.names import Names, by_entry
+from bytewright.record.names import MAX_NAMED, Names, by_entry
 from bytewright.record.plan import DeviceKind, EntryForm, Plan, PlannedPool
 from bytewright.target.model import Role
 
@@ -313,18 +313,22 @@ def _touched_pools(plan: Plan) -> set[str]:
 
 def _write_steps(writer: Writer, module: ir.Module, plan: Plan, names: Names, end: int) -> None:
     """The steps, behind what they name."""
-    workspaces = _used_pools(plan, Role.WORKSPACE)
+    write_variables_of_plan(writer, plan, names)
+    write_argument_arrays(writer, module, plan, names)
+    _write_device_contexts(writer, module, plan, names)
+    watched = [names.base(pool) for pool in _used_pools(plan, Role.WORKSPACE)]
+    StepWriter(writer, module, plan, names, watched, end).entry(module.main)
+    writer.line(f"return {names.ok};")
+
+
+def write_variables_of_plan(writer: Writer, plan: Plan, names: Names) -> None:
+    """What a run function has before its steps and follows from the plan: addresses of pools, and the arenas' begin."""
     _write_bases(writer, plan, names)
     touched = _touched_pools(plan)
-    for pool in workspaces:
+    for pool in _used_pools(plan, Role.WORKSPACE):
         if pool.name not in touched:  # an input that no step reads, say; the macro may have no text
             writer.line(f"(void){names.base(pool)};")
     write_arena_resets(writer, plan, names)
-    write_argument_arrays(writer, module, plan, names)
-    _write_device_contexts(writer, module, plan, names)
-    watched = [names.base(pool) for pool in workspaces]
-    StepWriter(writer, module, plan, names, watched, end).entry(module.main)
-    writer.line(f"return {names.ok};")
 
 
 def _write_device_contexts(writer: Writer, module: ir.Module, plan: Plan, names: Names) -> None:

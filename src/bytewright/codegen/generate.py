@@ -8,7 +8,7 @@ from bytewright.codegen.arena import backend_source
 from bytewright.codegen.by_rows import with_a_row_of_input
 from bytewright.codegen.check_places import check_places
 from bytewright.codegen.dispatcher import device_header, device_source
-from bytewright.codegen.entry import StepsOfModule, entry_source
+from bytewright.codegen.entry import PartsOfGraph, StepsOfModule, entry_source
 from bytewright.codegen.ethos_u_glue import ethos_u_devices, glue_header, glue_source
 from bytewright.codegen.externals import externals_header
 from bytewright.codegen.header import HeaderOfGraph, header_text
@@ -46,30 +46,76 @@ def generate_c(
     """
     check_names(plan, names)
     check_places(module, plan)
-    entry_text = entry_source(plan, names, contents, StepsOfModule(module, plan, names))
+    steps = StepsOfModule(module, plan, names)
     module = _GIVEN[plan.form](module)
+    header = HeaderOfGraph.of(module)
+    texts = texts_of_graph(module, plan, names) | texts_of_plan(
+        plan, names, contents, embedding, steps, header
+    )
+    files = {path: text.encode() for path, text in texts.items()}
+    return files | embedded_files(plan, names, contents, embedding)
+
+
+def texts_of_plan(
+    plan: Plan,
+    names: Names,
+    contents: Mapping[str, bytes],
+    embedding: Embedding,
+    steps: PartsOfGraph,
+    header: HeaderOfGraph,
+) -> dict[str, str]:
+    """Path in the bundle -> the text of those files that follow from the plan, but for the parts that are given.
+
+    Args:
+        plan: What they are for.
+        names: Of the plan.
+        contents: The bytes of the parameter pools, by name,
+        embedding: and how they come into the program.
+        steps: What the entry's file has from the graph,
+        header: and what the header has.
+    """
     texts = {
-        names.header: header_text(plan, names, embedding, HeaderOfGraph.of(module)),
-        names.entry_source: entry_text,
-        names.kernels_header: kernels_header(module, names),
-        names.kernels_source: kernels_source(module, names),
+        names.header: header_text(plan, names, embedding, header),
+        names.entry_source: entry_source(plan, names, contents, steps),
         names.parameters_source: parameters_source(plan, names, embedding),
     }
     for device in plan.devices.values():
         if device.kind is DeviceKind.C:
-            texts[names.device_header(device)] = device_header(module, plan, names, device)
-            texts[names.device_source(device)] = device_source(module, names, device)
+            texts[names.device_header(device)] = device_header(plan, names, device)
     if ethos_u_devices(plan):
         texts[names.ethos_u_header] = glue_header(plan, names)
         texts[names.ethos_u_source] = glue_source(plan, names)
+    if placed_sections(plan):
+        texts[names.sections_file] = sections_text(plan, names)
+    if plan.arenas:
+        texts[names.backend_source] = backend_source(plan, names)
+    return texts
+
+
+def texts_of_graph(module: ir.Module, plan: Plan, names: Names) -> dict[str, str]:
+    """Path in the bundle -> the text of the other files: kernels, and what calls them otherwise than the entry."""
+    texts = {
+        names.kernels_header: kernels_header(module, names),
+        names.kernels_source: kernels_source(module, names),
+    }
+    for device in plan.devices.values():
+        if device.kind is DeviceKind.C:
+            texts[names.device_source(device)] = device_source(module, names, device)
     if externals(module):
         texts[names.externals_header] = externals_header(module, names)
     if plan.has_packed_forms:
         texts[names.packed_header] = packed_header(module, plan, names)
         texts[names.packed_source] = packed_source(module, plan, names)
-    if placed_sections(plan):
-        texts[names.sections_file] = sections_text(plan, names)
-    if plan.arenas:
-        texts[names.backend_source] = backend_source(plan, names)
-    files = {path: text.encode() for path, text in texts.items()}
-    return files | embedded_files(plan, names, contents, embedding)
+    return texts
+
+
+def paths_of_graph(plan: Plan, names: Names) -> frozenset[str]:
+    """The paths of those other files, as far as the plan says."""
+    paths = {names.kernels_header, names.kernels_source}
+    for device in plan.devices.values():
+        if device.kind is DeviceKind.C:
+            paths |= {names.device_source(device)}
+    paths |= {names.externals_header} if plan.externals else set[str]()
+    return frozenset(
+        paths | ({names.packed_header, names.packed_source} if plan.has_packed_forms else set[str]())
+    )

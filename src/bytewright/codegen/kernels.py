@@ -155,10 +155,10 @@ def write_operator_functions(
             continue
         writer.line()
         if function in used:
-            _write_scalar_function(writer, function, function.result)
+            write_scalar_function(writer, function, function.result)
         else:
             writer.directive(f"#if {' || '.join(dict.fromkeys(conditions[function]))}")
-            _write_scalar_function(writer, function, function.result)
+            write_scalar_function(writer, function, function.result)
             writer.directive("#endif")
 
 
@@ -166,7 +166,8 @@ def _called_in(statements: Iterable[ir.Statement]) -> set[ir.ScalarFunction]:
     return {call for s in statements for expression in expressions(s) for call in called_in(expression)}
 
 
-def _write_scalar_function(writer: Writer, function: ir.ScalarFunction, result: ir.Expr) -> None:
+def write_scalar_function(writer: Writer, function: ir.ScalarFunction, result: ir.Expr) -> None:
+    """Writes a function that expressions call, which gives a result."""
     c_type = C_TYPES[result.dtype]
     if function.comment:
         writer.comment(function.comment)

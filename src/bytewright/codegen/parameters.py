@@ -20,15 +20,22 @@ def embedded_files(
     plan: Plan, names: Names, contents: Mapping[str, bytes], embedding: Embedding
 ) -> dict[str, bytes]:
     """Path in the bundle -> content, for the bytes of all parameter pools."""
-    files: dict[str, bytes] = {}
+    return {
+        path: c_numbers(contents[pool.name]) if as_numbers else contents[pool.name]
+        for path, (pool, as_numbers) in embedded_paths(plan, names, embedding).items()
+    }
+
+
+def embedded_paths(plan: Plan, names: Names, embedding: Embedding) -> dict[str, tuple[PlannedPool, bool]]:
+    """Path in the bundle -> the parameter pool whose bytes it has, and whether as C numbers."""
+    paths: dict[str, tuple[PlannedPool, bool]] = {}
     for pool in plan.used_pools(Role.PARAMETERS):
-        content, as_numbers = contents[pool.name], embedding.as_numbers(pool.used_bytes)
+        as_numbers = embedding.as_numbers(pool.used_bytes)
         if as_numbers or not pool.is_caller:
-            path = names.embedded(pool, as_numbers=as_numbers)
-            files[path] = c_numbers(content) if as_numbers else content
+            paths[names.embedded(pool, as_numbers=as_numbers)] = (pool, as_numbers)
         if pool.is_caller:
-            files[names.blob(pool.name)] = content
-    return files
+            paths[names.blob(pool.name)] = (pool, False)
+    return paths
 
 
 def c_numbers(content: bytes) -> bytes:

@@ -20,11 +20,9 @@ from bytewright.codegen.writer import Writer
 from bytewright.diagnostics import InternalError
 from bytewright.ir.analyses.arguments import buffer_arguments, scalar_arguments
 from bytewright.ir.analyses.hand_over import handed_to
-from bytewright.record.names import REQUEST, Names
+from bytewright.record.names import MAX_NAMED, REQUEST, Names
 from bytewright.record.plan import PlaceKind, Plan, PlannedBuffer, PlannedDevice, PlannedStep
 from bytewright.record.row_reasons import rows_held
-
-MAX_NAMED = 8  # workspaces that each step names; more have one name together
 
 
 def address_in_pool(base: str, offset: str, dtype: ir.DType, access: ir.Access) -> str:

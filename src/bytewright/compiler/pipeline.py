@@ -36,7 +36,7 @@ from bytewright.lower.lower_graph import lower_graph
 from bytewright.lower.pack_calls import pack_calls
 from bytewright.lower.share_kernels import share_kernels
 from bytewright.naming.name_symbols import name_symbols, taken_names
-from bytewright.options import NOTHING_ASKED, Embedding, KernelCode, Options, Package
+from bytewright.options import NOTHING_ASKED, Options
 from bytewright.place.plan_devices import plan_devices
 from bytewright.plan.solve import find_solver
 from bytewright.record.base_pointers import require_ports
@@ -147,12 +147,7 @@ def compile_planned(planned: Planned, options: Options, run: Runner) -> Compiled
     run.begin("codegen")  # C text
     admit_to_codegen(planned.module, planned.plan.hardware)
     names = names_of(planned.plan)
-    embed = options.embed
-    if embed is Embedding.AUTO and options.kernel_code is not KernelCode.AUTO:
-        embed = Embedding.NUMBERS  # the other way is assembler
-    if embed is Embedding.AUTO and options.package is Package.ARDUINO:
-        embed = Embedding.NUMBERS  # which knows no folder to include from
-    c_files = generate_c(planned.module, planned.plan, names, planned.contents, embed)
+    c_files = generate_c(planned.module, planned.plan, names, planned.contents, options.embedding)
     run.begin("bundle")  # what the user takes away
     needs_math = uses_math(planned.module)
     if options.self_test is not None:

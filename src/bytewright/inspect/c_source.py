@@ -61,6 +61,24 @@ class Directive(NamedTuple):
         return words_of(self.code)
 
 
+class Item(NamedTuple):
+    """A line for the preprocessor, or what is declared or defined, at the level of a file, with the lines in it.
+
+    Attributes:
+        tokens: Its words, each with its line: those of a line for the preprocessor begin with `#` and end with an
+            empty one.
+        function: The name of the function that it defines; empty for anything else.
+    """
+
+    tokens: Sequence[tuple[str, int]]
+    function: str
+
+    @property
+    def words(self) -> list[str]:
+        """Its words alone."""
+        return [word for word, _ in self.tokens]
+
+
 class _Definition(NamedTuple):
     """A declaration or definition at the level of a file: its words, and where in the text it begins and ends."""
 
@@ -73,6 +91,7 @@ class CSource:
     """One file of C. All that is behind its comments and macros is read when it is first asked for.
 
     Attributes:
+        path: What messages call it.
         comments: The texts of its comments.
         definitions: The names of its macros in their order, with `()` behind those that have parameters, and what each
             stands for.
@@ -81,7 +100,7 @@ class CSource:
     """
 
     def __init__(self, text: str, path: str = "") -> None:
-        self._path = path
+        self.path = path
         self.comments: list[str] = []
         self._raw, self._uncommented = text, _COMMENT.sub(self._blank, _spliced(text))
         self._code, self.front, self.directives = _without_directives(self._uncommented)
@@ -116,6 +135,39 @@ class CSource:
     def without_directives(self) -> str:
         """The text without comments and directives."""
         return self._code
+
+    @cached_property
+    def tokens(self) -> list[tuple[str, int]]:
+        """All words but those of comments, each with its line, as `Item` has them."""
+        found: list[tuple[str, int]] = []
+        for number, line in enumerate(self._uncommented.split("\n"), start=1):
+            is_directive = line.lstrip().startswith("#")
+            found += [(word, number) for word in words_of(line)]
+            found += [("", number)] if is_directive else []
+        return found
+
+    @cached_property
+    def items(self) -> list[Item]:
+        """What the file consists of, in order; what closes nothing, or does not end, is an item too."""
+        found: list[Item] = []
+        own: list[tuple[str, int]] = []
+        words: list[str] = []  # of those that are no line for the preprocessor's
+        depth, directive = 0, False
+        for token in self.tokens:
+            word = token[0]
+            directive = directive or word == "#"
+            own.append(token)
+            if directive:
+                directive, is_end = word != "", word == "" and not words
+            else:
+                words.append(word)
+                depth += (word in "([{") - (word in ")]}")
+                is_body = word == "}" and _opens_body(words)
+                is_end = depth <= 0 and (word == ";" or is_body)
+            if is_end:
+                found.append(Item(own, _function_of(words)))
+                own, words, depth = [], [], 0
+        return [*found, *([Item(own, "")] if own else [])]
 
     @cached_property
     def _text(self) -> str:
@@ -155,7 +207,7 @@ class CSource:
         return found
 
     def _place(self, position: int) -> str:
-        return f"{self._path}:{self._text.count(chr(10), 0, position) + 1}"
+        return f"{self.path}:{self._text.count(chr(10), 0, position) + 1}"
 
     @cached_property
     def _functions(self) -> dict[str, list[_Definition]]:
@@ -189,7 +241,7 @@ class CSource:
         if name not in self._parsed:
             defined = self._functions.get(name, [])
             if len(defined) > 1:
-                raise ParseError(f"{self._path}: {name} is defined {len(defined)} times")
+                raise ParseError(f"{self.path}: {name} is defined {len(defined)} times")
             functions = [
                 node for one in defined for node in self._parse(one) if isinstance(node, c_ast.FuncDef)
             ]
@@ -208,7 +260,7 @@ class CSource:
         types = sorted(_types(words))
         known = "".join(f"typedef int {name};" for name in types)
         line = self._text.count("\n", 0, begin) + 1
-        text = f'{known}\n#line {line} "{self._path}"\n{self._text[begin:end]}'
+        text = f'{known}\n#line {line} "{self.path}"\n{self._text[begin:end]}'
         try:
             return CParser().parse(text).ext[len(types) :]
         except ParseError as error:
@@ -245,6 +297,17 @@ class CSource:
             for name, (definition, *_) in self._functions.items()
             if definition.words[:2] == ["static", "inline"]
         )
+
+
+def _opens_body(words: Sequence[str]) -> bool:
+    """Whether the first brace among words is that of a function."""
+    return "{" in words and words[words.index("{") - 1 : words.index("{")] == [")"]
+
+
+def _function_of(words: Sequence[str]) -> str:
+    """The name of the function that is defined; empty for anything else."""
+    is_function = words[-1:] == ["}"] and _opens_body(words) and "(" in words[1:]
+    return words[words.index("(") - 1] if is_function else ""
 
 
 def children(node: c_ast.Node) -> tuple[c_ast.Node, ...]:

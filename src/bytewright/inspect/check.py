@@ -44,17 +44,16 @@ def check_bundle(directory: str | PathLike[str]) -> Verdict:
     directory = Path(directory)
     document = read_document(directory)
     plan = understand(document, directory)
+    of_plan = [*faults_of_plan(plan), *faults_of_jobs(plan)]
     diagnostics = [
-        *_diagnostic(
-            "BW401",
-            f"the plan of '{directory}' does not verify",
-            [*faults_of_plan(plan), *faults_of_jobs(plan)],
-        ),
+        *_diagnostic("BW401", f"the plan of '{directory}' does not verify", of_plan),
         *_diagnostic(
             "BW402",
             f"the files of '{directory}' are not what its plan says",
             # Which look up what the plan names.
-            [] if any(faults_of_references(plan)) else faults_of_files(directory, document, plan),
+            []
+            if any(faults_of_references(plan))
+            else faults_of_files(directory, document, plan, plan_verifies=not of_plan),
         ),
     ]
     if diagnostics:

@@ -6,10 +6,13 @@ generated are listed here, each with what may be under it.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 
+from bytewright.base.c_names import KEYWORDS_OF_C
 from bytewright.inspect.c_source import CSource, Directive, words_of
+from bytewright.naming.operator_functions import FUNCTIONS
+from bytewright.options import KernelCode, Options
 from bytewright.record.names import GLUE_FOLDER, Names
 from bytewright.record.plan import Plan
 
@@ -18,13 +21,24 @@ _ETHOS_U_DRIVER = "ethosu_driver.h"
 _OF_A_COMPILER = re.compile(r"<(?!/)(?!.*\.\.)[\w./-]+>")
 # Words that tell a compiler what no reader of plain C sees.
 _BEHIND_C = frozenset({"_Pragma", "__pragma", "__declspec"})
-_BEHIND_SYMBOLS = frozenset({"asm", "__asm", "__asm__", "__attribute", "__attribute__"})
+_ASSEMBLER = frozenset({"asm", "__asm", "__asm__"})
+_ATTRIBUTES = frozenset({"__attribute", "__attribute__"})
+# What portable kernels call of others: the C library, and macros for numbers.
+_CALLED = frozenset({*FUNCTIONS, "memcpy", "memmove", "memset", "INT32_C", "UINT32_C", "INT64_C", "UINT64_C"})
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _CONDITIONS = frozenset({"if", "ifdef", "ifndef"})
 
 
-def faults_of_directives(plan: Plan, names: Names, files: Mapping[str, CSource]) -> Iterator[str]:
-    """Every way in which a compiler may see something else, one sentence each; `files` are all C files, by path.
+def faults_of_directives(
+    plan: Plan, names: Names, files: Mapping[str, CSource], options: Options
+) -> Iterator[str]:
+    """Every way in which a compiler may see something else, one sentence each.
+
+    Args:
+        plan: Of the bundle.
+        names: Of the plan.
+        files: All C files, by path.
+        options: What the user asked for, which says what may stand in the C of kernels.
 
     Raises:
         ParseError: Where functions are is not clear.
@@ -32,7 +46,7 @@ def faults_of_directives(plan: Plan, names: Names, files: Mapping[str, CSource])
     yield from _faults_of_macros(names, files)
     for path, source in files.items():
         yield from (f"{path} has {what}, which not all compilers read alike" for what in source.ambiguities)
-        yield from _File(plan, names, path, source).faults()
+        yield from _File(plan, names, path, source, options).faults()
 
 
 def _faults_of_macros(names: Names, files: Mapping[str, CSource]) -> Iterator[str]:
@@ -66,8 +80,9 @@ def _is_of_feature(names: Names, macro: str) -> bool:
 class _File:
     """One file: its directives in order, but for those that keep a header from being included twice."""
 
-    def __init__(self, plan: Plan, names: Names, path: str, source: CSource) -> None:
+    def __init__(self, plan: Plan, names: Names, path: str, source: CSource, options: Options) -> None:
         self.plan, self.names, self.path, self.source = plan, names, path, source
+        self.code = options.kernel_code
         self.has_kernels = path in {names.kernels_source, *map(names.device_source, plan.devices.values())}
         self.has_parameters = path == names.parameters_source
         # What an application may define before, and else is this.
@@ -86,15 +101,44 @@ class _File:
 
     def faults(self) -> Iterator[str]:
         """Every directive, and every word to a compiler, that is none of those that are generated."""
-        hidden = _BEHIND_C if self.has_kernels or self.has_parameters else _BEHIND_C | _BEHIND_SYMBOLS
-        for word in sorted(hidden & {*words_of(self.source.without_directives)}):
+        words = {*words_of(self.source.without_directives)}
+        for word in sorted(words & self._hidden_words()):
             yield f"{self.path} has '{word}', which tells the compiler what C does not say"
+        if self.has_kernels:
+            yield from self._faults_of_kernels(words)
         directives, position = self._inside_of_guard(), 0
         while position < len(directives):
             group = _group(directives[position:])
             if not self._is_generated(group):
                 yield f"{self.path}:{group[0].line}: '#{group[0].text}' is nothing that is generated"
             position += len(group)
+
+    def _hidden_words(self) -> frozenset[str]:
+        """The words that this file has not: what tells a compiler what C does not say."""
+        if self.has_parameters:
+            return _BEHIND_C  # of which each word follows from the plan
+        if not self.has_kernels or self.code is KernelCode.PORTABLE:
+            return _BEHIND_C | _ASSEMBLER | _ATTRIBUTES
+        return _BEHIND_C | (frozenset[str]() if self.code is KernelCode.AUTO else _ASSEMBLER)
+
+    def _faults_of_kernels(self, words: Collection[str]) -> Iterator[str]:
+        """Statements of assembler beside functions of their own, and, in portable kernels, names of the compiler's."""
+        for item in self.source.items:
+            is_own = item.words[:2] == ["static", "inline"] and "#" in item.words
+            for word in sorted(_ASSEMBLER & {*item.words}) if not is_own else ():
+                yield f"{self.path}:{item.tokens[0][1]} has '{word}' outside of a function for an instruction"
+        if self.code is not KernelCode.PORTABLE:
+            return
+        for word in sorted(word for word in words if word.startswith("__") and word not in _ATTRIBUTES):
+            yield f"{self.path} has '{word}', and its kernels are portable"
+        called = {
+            name
+            for name, following in pairwise(words_of(self.source.without_directives))
+            if following == "(" and _NAME.fullmatch(name) and name not in KEYWORDS_OF_C
+        }
+        defined = {item.function for item in self.source.items}
+        for name in sorted(called - defined - _CALLED - {*self.plan.externals}):
+            yield f"{self.path} calls '{name}', which is no function of the bundle's or of the C library's"
 
     def _inside_of_guard(self) -> Sequence[Directive]:
         """All directives but those around all of a header."""
@@ -123,7 +167,7 @@ class _File:
             case ["ifndef", "define", "endif"]:
                 return not any(codes) and self._is_default(condition, group[1])
             case ["if", *includes, "define", "else", "define", "endif"] if set(includes) <= {"include"}:
-                return self.has_kernels and not any(codes) and self._is_feature(group[1:-1])
+                return self._has_features and not any(codes) and self._is_feature(group[1:-1])
             case ["if", "else", "endif"]:
                 return self._is_instruction(condition, group)
             case ["if", "endif"] if condition == f"if {names.check_range}":
@@ -183,8 +227,13 @@ class _File:
             and (one[1:], zero) == (["1"], [one[0], "0"])
         )
 
+    @property
+    def _has_features(self) -> bool:
+        """Whether the file may ask for features of the core."""
+        return self.has_kernels and self.code is not KernelCode.PORTABLE
+
     def _are_features(self, macros: Sequence[str]) -> bool:
-        return self.has_kernels and all(_is_of_feature(self.names, macro) for macro in macros)
+        return self._has_features and all(_is_of_feature(self.names, macro) for macro in macros)
 
     def _is_instruction(self, condition: str, group: Sequence[Directive]) -> bool:
         """Whether both arms are types of registers, or what an instruction is: no kernel has a condition in it."""

@@ -26,11 +26,13 @@ from bytewright.inspect.check_helpers import differences_of_helpers
 from bytewright.inspect.check_jobs import differences_of_hand_overs, differences_of_job
 from bytewright.inspect.check_jumps import differences_of_jumps
 from bytewright.inspect.check_lent import differences_of_lent
-from bytewright.inspect.check_parts import differences_of_parts
+from bytewright.inspect.check_parts import differences_of_arguments, differences_of_marks
 from bytewright.inspect.check_row_code import differences_of_rows
 from bytewright.inspect.check_row_loops import differences_of_passes
 from bytewright.inspect.check_state import differences_of_reset
+from bytewright.inspect.check_written import differences_of_texts, options_of_plan
 from bytewright.inspect.read_entry import Entry, Place, read_entry, read_place
+from bytewright.options import NOTHING_ASKED
 from bytewright.record.names import CMAKE_FILE, ROW_MACROS, TENSOR_MACROS, Names, by_entry, names_of
 from bytewright.record.plan import BufferRole, PlaceKind, Plan, PlannedPool, PlannedTensor
 from bytewright.record.plan_file import PLAN_FILE, hash_document, hash_files
@@ -39,10 +41,12 @@ from bytewright.target.model import Role
 _NEGATIVE, _ZERO = re.compile(r"= - [1-9]\d* [,}]"), re.compile(r"= 0 [,}]")
 
 
-def faults_of_files(directory: Path, document: Mapping[str, Any], plan: Plan) -> list[str]:
-    """Every way in which the files differ from the plan, one sentence each."""
+def faults_of_files(
+    directory: Path, document: Mapping[str, Any], plan: Plan, *, plan_verifies: bool
+) -> list[str]:
+    """Every way in which the files differ from the plan, one sentence each; texts are written for one that verifies."""
     names = names_of(plan)
-    return [
+    faults = [
         *_faults_of_hash(document, plan),
         *_faults_of_list(directory, document, plan),
         *_faults_of_digests(directory, plan),
@@ -52,6 +56,21 @@ def faults_of_files(directory: Path, document: Mapping[str, Any], plan: Plan) ->
         *_faults_of_directives(directory, plan, names),
         *_faults_of_parameters(directory, plan, names),
     ]
+    if faults or not plan_verifies:
+        return faults
+    return [*_differences_of_texts(directory, plan, names)]
+
+
+def _differences_of_texts(directory: Path, plan: Plan, names: Names) -> Iterator[str]:
+    """Whatever is not as it is written for the plan, of a bundle in which nothing else was found."""
+    pools = plan.used_pools(Role.PARAMETERS)
+    contents = {
+        pool.name: content or b""
+        for pool in pools
+        for _, content in parameter_files(directory, plan, names, pool)
+    }
+    files = {path: _read(directory, path) for path in plan.files}
+    yield from differences_of_texts(plan, names, files, contents)
 
 
 def _faults_of_hash(document: Mapping[str, Any], plan: Plan) -> Iterator[str]:
@@ -165,7 +184,7 @@ def _faults_of_directives(directory: Path, plan: Plan, names: Names) -> Iterator
     """What the preprocessor is told in any file of C."""
     files = {path: _read_c(directory, path) for path in plan.files if path.endswith((".c", ".h"))}
     try:
-        yield from faults_of_directives(plan, names, files)
+        yield from faults_of_directives(plan, names, files, options_of_plan(plan) or NOTHING_ASKED)
     except ParseError as error:
         yield f"the C cannot be followed: {error}"
 
@@ -206,12 +225,14 @@ def _differences_of_source(directory: Path, plan: Plan, names: Names) -> Iterato
     others = [file for file in plan.files if file.endswith(".c") and file not in (path, *of_devices)]
     files = {file: _read_c(directory, file) for file in others if plan.device_workspaces}
     yield from differences_of_device_memory(plan, names, path, source, files)
-    for alone, own in by_entry(plan, names):
-        yield from _differences_of_entry(directory, alone, own, source)
+    for (alone, own), end in zip(by_entry(plan, names), plan.ends, strict=True):
+        yield from _differences_of_entry(directory, alone, own, source, end)
 
 
-def _differences_of_entry(directory: Path, plan: Plan, names: Names, source: CSource) -> Iterator[str]:
-    """What runs an entry: its steps, and what is around them."""
+def _differences_of_entry(
+    directory: Path, plan: Plan, names: Names, source: CSource, end: int
+) -> Iterator[str]:
+    """What runs an entry: its steps, and what is around them; `end` is the number behind its last step."""
     path = names.entry_source
     yield from differences_of_jumps(path, plan, names, source)
     entry = read_entry(source, names, plan.externals, plan.entries[0].steps[0])
@@ -223,6 +244,7 @@ def _differences_of_entry(directory: Path, plan: Plan, names: Names, source: CSo
     if [call.kernel for call in entry.calls] != kernels:
         yield f"{path} calls {len(entry.calls)} kernels, not those of the plan's {len(plan.steps)} steps in order"
         return
+    yield from differences_of_marks(path, plan, names, end, entry.marks)
     yield from differences_of_passes(path, plan, names, source, entry.constants)
     known = numbers_of(entry, plan)
     yield from differences_of_flow(path, plan, names, entry, known)
@@ -240,11 +262,8 @@ def _differences_of_entry(directory: Path, plan: Plan, names: Names, source: CSo
         touched = [plan.buffers[name] for name in step.touched if name in plan.buffers]
         touched = [b for b in touched if b.role is not BufferRole.ARENA]  # no argument: what it serves is
         buffers = {names.argument(buffer): buffer for buffer in touched}
-        if call.names != buffers.keys():
-            different = ", ".join(sorted(call.names ^ buffers.keys()))
-            yield f"{path}, step {step.index}: plan and call differ in {different}"
-        misplaced = differences_of_parts(call, names, buffers)
-        yield from (f"{path}, step {step.index}: {text}" for text in misplaced)
+        wrong = differences_of_arguments(call, plan, names, step, buffers)
+        yield from (f"{path}, step {step.index}: {text}" for text in wrong)
 
 
 def _read_c(directory: Path, path: str) -> CSource:

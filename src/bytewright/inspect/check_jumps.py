@@ -5,6 +5,7 @@ the file that hand work over and check memory; of memory they write only what is
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 
 from pycparser import c_ast
 
@@ -22,6 +23,11 @@ _NEVER = (
     *(c_ast.Goto, c_ast.Label, c_ast.Switch, c_ast.Case, c_ast.Default, c_ast.Break, c_ast.Continue),
     *(c_ast.Enum, c_ast.Typedef, c_ast.Pragma),
 )
+# What stands in blocks: `(void)x` is a cast.
+_STATEMENTS = (
+    *(c_ast.Decl, c_ast.Assignment, c_ast.FuncCall, c_ast.UnaryOp, c_ast.Cast, c_ast.Return),
+    *(c_ast.Compound, c_ast.If, c_ast.For),
+)
 # What numbers in C may call.
 _OF_EXPRESSIONS = frozenset(
     {*SCALAR_FUNCTIONS, "INT64_C"}
@@ -29,7 +35,8 @@ _OF_EXPRESSIONS = frozenset(
 )
 # What the functions are given is called so, or is kept in the context between rows.
 _ARGUMENTS = {"context": "", "inputs": "", "devices": "", "outputs": "&context->outputs"}
-_STATUSES = frozenset({"status", "request_status"})
+REQUEST_STATUS = "request_status"
+_STATUSES = frozenset({"status", REQUEST_STATUS})
 
 
 def differences_of_jumps(path: str, plan: Plan, names: Names, source: CSource) -> Iterator[str]:
@@ -65,6 +72,21 @@ def _runs_steps(names: Names, function: c_ast.FuncDef) -> bool:
     return False
 
 
+def _is_empty(node: c_ast.Node) -> bool:
+    """Whether a block, or what is under a condition, has no statement."""
+    match node:
+        case c_ast.If(iftrue=c_ast.Compound(block_items=items)) | c_ast.Compound(block_items=items):
+            return not items
+        case c_ast.If() | c_ast.EmptyStatement():
+            return True
+        case _:
+            return False
+
+
+def _first_line(text: str) -> str:
+    return text.partition("\n")[0].strip()
+
+
 class _Function:
     """One of the functions."""
 
@@ -87,6 +109,7 @@ class _Function:
     def faults(self) -> Iterator[tuple[c_ast.Node, str]]:
         """The nodes that are not as they are generated, and what they do."""
         allowed = {id(node) for node in (*self._returns(), *self._counts())}
+        yield from self._senseless()
         for node in descend(self.body):
             match node:
                 case c_ast.Return() if id(node) not in allowed:
@@ -106,6 +129,71 @@ class _Function:
                     )
                 case _:
                     pass
+
+    def _senseless(self) -> Iterator[tuple[c_ast.Node, str]]:
+        """Statements that say nothing, and pools that are named before they are declared, or declared twice."""
+        pools = self.bases.keys() - _ARGUMENTS.keys()
+        members = {id(node.field) for node in descend(self.body) if isinstance(node, c_ast.StructRef)}
+        declared: set[str] = set()
+        for node in descend(self.body):
+            match node:
+                case c_ast.Decl(name=str(name)) if plain_name(name) in declared & pools:
+                    yield node, f"declares '{plain_name(name)}' twice"
+                case c_ast.Decl(name=str(name)):
+                    declared.add(name)
+                case c_ast.ID(name=name) if name in pools - declared and id(node) not in members:
+                    yield node, f"names '{name}', which it has not declared"
+                case _:
+                    pass
+        for block in (node for node in descend(self.body) if isinstance(node, c_ast.Compound)):
+            yield from self._of_block(block.block_items or ())
+
+    def _of_block(self, items: Sequence[c_ast.Node]) -> Iterator[tuple[c_ast.Node, str]]:
+        """Statements that do nothing, or stand twice, and results that are not looked at."""
+        declared: set[str] = set()
+        for item, following in zip_longest(items, items[1:]):
+            text = spell(item)
+            if not isinstance(item, _STATEMENTS) or _is_empty(item):
+                yield item, f"has '{_first_line(text)}', which does nothing"
+            if isinstance(item, c_ast.Decl):
+                if plain_name(str(item.name)) in declared:
+                    yield item, f"declares '{plain_name(str(item.name))}' twice"
+                declared.add(plain_name(str(item.name)))
+            elif following is not None and text == spell(following):
+                yield item, f"has '{_first_line(text)}' twice"
+            match item:
+                case c_ast.Assignment(lvalue=c_ast.ID(name=self.names.packed_status as status)) if (
+                    not self._is_looked_at(status, following)
+                ):
+                    yield item, f"does not look at '{status}'"
+                case c_ast.Decl(name=str(name)) if plain_name(name) == REQUEST_STATUS:
+                    yield from self._of_requests(items, name)
+                case _:
+                    pass
+
+    def _of_requests(self, items: Sequence[c_ast.Node], name: str) -> Iterator[tuple[c_ast.Node, str]]:
+        """A block with requests: it begins with the error that these may end with, and ends with a look at it."""
+        first, last = items[0], items[-1]
+        if spell(first) != f"int32_t {REQUEST_STATUS} = {self.names.error('NO_MEMORY')}":
+            yield first, f"does not begin '{REQUEST_STATUS}' with the error of a request"
+        if not self._is_looked_at(name, last):
+            yield last, f"does not look at '{REQUEST_STATUS}'"
+        values = [
+            node.rvalue
+            for item in items
+            for node in descend(item)
+            if isinstance(node, c_ast.Assignment) and spell(node.lvalue) == plain_name(name)
+        ]
+        if sum(call_of(value)[0] != "first_error" for value in values) != 1:
+            yield first, f"does not say once in '{REQUEST_STATUS}' how the step ended"
+
+    def _is_looked_at(self, status: str, node: c_ast.Node | None) -> bool:
+        """Whether a statement ends the function where a result is an error."""
+        return (
+            isinstance(node, c_ast.If)
+            and node.iffalse is None
+            and spell(node.cond) == f"{plain_name(status)} != {self.names.ok}"
+        )
 
     def _returns(self) -> Iterator[c_ast.Node]:
         """The returns that are as generated: the last statement, and those of errors."""

@@ -1,28 +1,75 @@
-"""Whether the calls of the C begin where the plan says that parts of buffers lie."""
+"""Whether each call of the C is given the plan's buffers, in order, from where the plan says that they begin."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
 
-from bytewright.inspect.c_nodes import integer_of
-from bytewright.inspect.read_entry import CallText, read_place
-from bytewright.record.names import Names
-from bytewright.record.plan import PlannedBuffer
+from bytewright.inspect.c_nodes import integer_of, spell
+from bytewright.inspect.read_entry import CallText, Place, read_place
+from bytewright.record.names import MAX_NAMED, Names
+from bytewright.record.plan import PlaceKind, Plan, PlannedBuffer, PlannedStep
 
 
-def differences_of_parts(call: CallText, names: Names, buffers: Mapping[str, PlannedBuffer]) -> Iterator[str]:
-    """What one call is given from a byte on that is neither in its buffer nor, if that has parts, the first of one.
+def differences_of_marks(
+    path: str, plan: Plan, names: Names, end: int, marks: Sequence[tuple[int, str]]
+) -> Iterator[str]:
+    """The macros between steps: before each step one with its number, and one after the last with the number `end`."""
+    watched = [names.base(pool) for pool in plan.workspaces if plan.buffers_in(pool.name)]
+    given = ", ".join((watched if len(watched) <= MAX_NAMED else [names.step_workspaces]) or ["NULL"])
+    numbers = [*(step.index for step in plan.steps), end]
+    expected = [(place, f"{names.step}({number}, {given})") for place, number in enumerate(numbers)]
+    for actual, wanted in zip_longest(marks, expected):
+        if actual != wanted:
+            texts = [
+                "nothing" if each is None else f"{each[1]} behind {each[0]} steps"
+                for each in (actual, wanted)
+            ]
+            yield f"{path} has {texts[0]}, the plan asks for {texts[1]}"
+            return
+
+
+def differences_of_arguments(
+    call: CallText, plan: Plan, names: Names, step: PlannedStep, buffers: Mapping[str, PlannedBuffer]
+) -> Iterator[str]:
+    """What one call is given otherwise than the plan says.
 
     Args:
         call: As it was read.
+        plan: Of the bundle.
         names: Of the bundle.
+        step: The call in the plan.
         buffers: What the step touches, by what the C calls it.
     """
+    if call.names != frozenset(buffers):
+        yield f"plan and call differ in {', '.join(sorted(call.names ^ frozenset(buffers)))}"
+        return
+    given: list[str] = []
     for argument in call.arguments:
         place = read_place(argument, names)
-        index = None if place is None else integer_of(place.index)
+        if place is None and spell(argument) in buffers:  # rows that are pushed have no other name
+            place = Place("", spell(argument), None, None)
         buffer = None if place is None else buffers.get(place.name)
-        if index is None or buffer is None or buffer.dtype is None:
-            continue
-        first = index * buffer.dtype.size_bytes
-        starts = {0, *(part.offset_bytes for part in buffer.parts)}
-        if first >= buffer.size_bytes or (buffer.parts and first not in starts):
-            yield f"'{buffer.name}' is passed from byte {first} on, where no part of it lies"
+        if place is not None and buffer is not None:
+            given.append(buffer.name)
+            yield from _differences_of_place(place, plan, names, buffer)
+        elif any(name in spell(argument) for name in buffers):
+            yield f"'{spell(argument)}' is no address as it is generated"
+    for listed, what in ((step.reads, "reads"), (step.writes, "writes"), (step.scratch, "works in")):
+        planned = [name for name in listed if name in given]
+        if [name for name in dict.fromkeys(given) if name in listed] != planned:
+            yield f"what it {what} is in another order than the plan has: {', '.join(map(repr, planned))}"
+
+
+def _differences_of_place(place: Place, plan: Plan, names: Names, buffer: PlannedBuffer) -> Iterator[str]:
+    """The base is that of its pool; what begins from a byte on is in it, and the first of a part if it has any."""
+    address = names.argument(buffer)
+    if buffer.place.kind in (PlaceKind.PLANNED, PlaceKind.CONSTANT) and buffer.place.name in plan.pools:
+        address = f"{names.base(plan.pools[buffer.place.name])} + {address}"
+    if place.address != address:
+        yield f"'{buffer.name}' is passed as '{place.address}', not as '{address}'"
+    index = integer_of(place.index)
+    if index is None or buffer.dtype is None:
+        return
+    first = index * buffer.dtype.size_bytes
+    starts = {0, *(part.offset_bytes for part in buffer.parts)}
+    if first >= buffer.size_bytes or (buffer.parts and first not in starts):
+        yield f"'{buffer.name}' is passed from byte {first} on, where no part of it lies"

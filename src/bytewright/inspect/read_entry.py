@@ -152,6 +152,7 @@ class Entry:
     Attributes:
         arenas: Those that are set: where each begins, as an offset's name, and its size's macro.
         constants: The numbers that do not change, by their names.
+        marks: The macros between steps, as text, each with how many steps stand before it.
     """
 
     calls: list[CallText] = field(default_factory=list[CallText])
@@ -160,6 +161,7 @@ class Entry:
     requests: list[RequestText] = field(default_factory=list[RequestText])
     arenas: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     constants: dict[str, c_ast.Node] = field(default_factory=dict[str, c_ast.Node])
+    marks: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
 
 
 def step_functions(names: Names) -> tuple[str, ...]:
@@ -354,6 +356,8 @@ class _Reader:
                     self.entry.requests.append(request)
                 case self.names.release, (_, pool, held):
                     self.entry.requests.append(RequestText(spell(held), spell(pool)))
+                case self.names.step, _:
+                    self.entry.marks.append((len(self.entry.calls), spell(call)))
                 case "hand_over", given if call is whole:
                     self._step(CallText("", frozenset(), self._job(given)))
                 case name, given if self._is_kernel(name):

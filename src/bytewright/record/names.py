@@ -48,6 +48,7 @@ from bytewright.record.plan import (
 CMAKE_FILE = "CMakeLists.txt"
 GLUE_FOLDER = "glue/"  # C that needs headers of others, so that it is no part of the library
 # Variables of the run function that hold what it requested begin with this.
+MAX_NAMED = 8  # workspaces that each step names; more have one name together
 REQUEST = "request_"
 # What no variable of the entry's file is called: these, and the arguments of its functions.
 _OF_THE_FILE = frozenset({"context", "inputs", "outputs", "shared", "request_status", *OF_MEMORY})

@@ -142,7 +142,7 @@ def _table(table: Table) -> Iterator[str]:
 
 def _chart(chart: Chart) -> Iterator[str]:
     """Blocks over steps, the first byte at the bottom; below it, what is known of the one that is pointed at."""
-    is_scaled = chart.limit is not None and chart.peak <= chart.limit <= chart.peak * _LARGEST_SCALE
+    is_scaled = chart.limit is not None and chart.limit <= chart.peak * _LARGEST_SCALE
     top = max([chart.limit or 0 if is_scaled else 0, chart.peak, *(block.end for block in chart.blocks)]) or 1
     kinds = {kind: index for index, kind in enumerate(dict.fromkeys(block.kind for block in chart.blocks))}
     lines: dict[str, int] = {}

@@ -45,18 +45,21 @@ def bars(chart: Chart, width: int = 78, ascii_only: bool = False) -> list[str]:
     steps_each = max(1, -(-len(live_bytes) // max(width - labels_width - 2, 8)))
     columns = [max(live_bytes[step : step + steps_each]) for step in range(0, len(live_bytes), steps_each)]
     bar = max(1, min(_WIDEST_BAR, (width - labels_width - 2) // max(len(columns), 1)))
-    is_scaled = capacity is not None and peak <= capacity <= peak * _LARGEST_SCALE
-    top = capacity if capacity is not None and is_scaled else peak
+    is_scaled = capacity is not None and capacity <= peak * _LARGEST_SCALE
+    top = max(capacity, peak) if capacity is not None and is_scaled else peak
 
     def row(label: str, body: str) -> str:
         return f"{label:>{labels_width}} {body}".rstrip()
 
     lines = [chart.title]
-    if capacity is not None:
-        lines.append(row(str(capacity), glyphs.capacity * (len(columns) * bar + 1)))
+    limit = "" if capacity is None else row(str(capacity), glyphs.capacity * (len(columns) * bar + 1))
+    if capacity is not None and capacity >= peak:
+        lines.append(limit)
         if not is_scaled:
             lines.append(row("", glyphs.broken))
     for level in range(_ROWS, 0, -1):
+        if capacity is not None and capacity < peak and level == _level_of(capacity, top):
+            lines.append(limit)  # what is above it has no room
         cells = "".join(_cell(live, top, level, glyphs.parts) * bar for live in columns)
         label = str(peak) if level == _level_of(peak, top) else ""
         lines.append(row(label, f"│{cells}" if not ascii_only else f"|{cells}"))

@@ -41,6 +41,7 @@ def test_every_converter_is_listed_and_tested() -> None:
         ETHOS_U,
         "CUSTOM 'CIRCULAR_BUFFER'",
         "CUSTOM 'SignalDelay'",
+        "CUSTOM 'SignalOverlapAdd'",
         "CUSTOM 'SignalWindow'",
         "CUSTOM 'TFLite_Detection_PostProcess'",
         "ASSIGN_VARIABLE",

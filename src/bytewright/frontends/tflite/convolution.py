@@ -75,6 +75,11 @@ class _Layer:
     hybrid: HybridLayer | None = None
 
 
+def are_of_layer(activations: ir.DType, weights: ir.DType) -> bool:
+    """Whether the libraries have layers of these types; weights of int16 are those of an SVDF alone."""
+    return (activations, weights) in SUMS and weights is not ir.DType.I16
+
+
 def convert_conv2d(at: Conversion) -> None:
     """CONV_2D: weights [OC,KH,KW,IC], as in the graph; the input has IC channels, or those of several groups."""
     options = conv2d_options(at)
@@ -286,7 +291,7 @@ def _layer(
 ) -> _Layer:
     """Weights and bias as constants; `array` has the graph's layout, `taps` is [channels, taps]."""
     is_hybrid = source.is_float and not weights.is_float
-    fits = (ir.DType.I8 if is_hybrid else source.dtype, weights.dtype) in SUMS
+    fits = are_of_layer(ir.DType.I8 if is_hybrid else source.dtype, weights.dtype)
     at.require(fits, f"the weights are {weights.tensor.element_type}")
     at.require_same_dtype(source)
     at.require(weights.type.num_elements > 0, "the weights have no elements")

@@ -17,6 +17,7 @@ from bytewright.frontends.tflite.accumulator import (
     clamp_float,
     clamp_integer,
     rescale,
+    saturated,
 )
 from bytewright.frontends.tflite.cast import emit_cast
 from bytewright.frontends.tflite.conversion import Conversion
@@ -37,6 +38,7 @@ from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.arithmetic.rescale import double_round
 from bytewright.ops.checks import WIDE
 from bytewright.ops.elementwise import (
+    Add,
     IntDiv,
     Maximum,
     Minimum,
@@ -244,6 +246,20 @@ def emit_wrapped_offset(at: Conversion, value: str, offset: int) -> str:
     operands = (wide, at.constant("offset", np.array(offset, np.int32), ir.DType.I32))
     moved = at.emit(WrappingAdd(), operands, "moved")
     return emit_cast(at, moved, at.type_of(value).dtype, "wrapped")
+
+
+def emit_sum(at: Conversion, first: str, second: str) -> str:
+    """Of floats, or of integers that the type of the sum holds."""
+    return at.emit(Add(), (first, second), "sum")
+
+
+def emit_saturated_sum(at: Conversion, first: str, second: str) -> str:
+    """Of floats, or of narrow integers, saturating at what their type holds."""
+    dtype = at.type_of(first).dtype
+    if not dtype.is_integer:
+        return emit_sum(at, first, second)
+    wide = [emit_cast(at, value, ir.DType.I32, "wide") for value in (first, second)]
+    return emit_cast(at, saturated(at, at.emit(WrappingAdd(), wide, "sum"), dtype), dtype, "narrow")
 
 
 def emit_shifted_product(at: Conversion, value: str, factors: NDArray[np.int32], shift: int) -> str:

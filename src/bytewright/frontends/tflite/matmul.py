@@ -21,18 +21,18 @@ from bytewright.frontends.tflite.accumulator import (
 )
 from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.convolution import (
+    are_of_layer,
     check_bias_scale,
     convert_layer,
     fully_connected_form,
     product_with_matrix,
 )
+from bytewright.frontends.tflite.elementwise import emit_sum
 from bytewright.frontends.tflite.graph_builder import Operand
 from bytewright.frontends.tflite.hybrid import hybrid_product, weights_operand
 from bytewright.ops.arithmetic.factors import prepare_batch_matmul
 from bytewright.ops.arithmetic.multiplier import INT32_MAX, Affine
 from bytewright.ops.arithmetic.numerics import convolution_rounding
-from bytewright.ops.convolution import SUMS
-from bytewright.ops.elementwise import Add
 from bytewright.ops.matmul import TflBatchMatMul
 
 # LiteRT takes no more.
@@ -93,7 +93,7 @@ def convert_fully_connected(at: Conversion) -> None:
         result = at.emit(TflBatchMatMul(adjoint_second=True), operands, "product")
         if bias is not None:
             at.require(bias.is_float, f"the bias is {bias.tensor.element_type}")
-            result = at.emit(Add(), (result, at.value_of(bias, "bias")), "sum")
+            result = emit_sum(at, result, at.value_of(bias, "bias"))
         result = clamp_float(at, result, form.activation)
     else:
         result = _integer_product(at, operands, source, weights, bias, form.activation)
@@ -122,7 +122,7 @@ def _integer_product(
         greatest_bias = int(np.abs(values).max(initial=0))
     reach = _reach(at, (left, right), weights.shape[1], greatest_bias)
     if bias is not None:
-        accumulator = at.emit(Add(), (accumulator, at.value_of(bias, "bias")), "sum")
+        accumulator = emit_sum(at, accumulator, at.value_of(bias, "bias"))
     scales = (left, (right.scale,), target)
     return rescale_accumulator(at, accumulator, np.array([reach], np.int64), scales, activation)
 
@@ -135,7 +135,7 @@ def _product(at: Conversion, operation: TflBatchMatMul, first: Operand, second: 
         and prod(second.shape[:-2]) == 1
         and not operation.adjoint_first
         and operation.second_zero_point == 0
-        and (first.dtype, second.dtype) in SUMS
+        and are_of_layer(first.dtype, second.dtype)
     )
     if is_weights:
         return _layer(at, operation, first, second)

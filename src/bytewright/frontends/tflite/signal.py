@@ -6,13 +6,15 @@ from bytewright import ir
 from bytewright.frontends.tflite.accumulator import saturated
 from bytewright.frontends.tflite.cast import emit_cast
 from bytewright.frontends.tflite.conversion import Conversion
-from bytewright.frontends.tflite.elementwise import emit_shifted_product
+from bytewright.frontends.tflite.elementwise import emit_saturated_sum, emit_shifted_product
 from bytewright.frontends.tflite.shape import emit_joined
 from bytewright.ops.data import ShiftIn
 
 # Frames of the networks for which TensorFlow Lite Micro takes a buffer to let each run pass, where nothing says so.
 _ALWAYS_PASSED = (5, 13, 25)
 _MOST_SHIFT = 30
+# Each becomes operators of its own.
+_MOST_FRAMES = 32
 
 
 def convert_circular_buffer(at: Conversion) -> None:
@@ -75,6 +77,31 @@ def convert_delay(at: Conversion) -> None:
         after = at.emit(ShiftIn(1), (kept.current, value), "samples")
     at.keep(kept, after)
     at.define(at.reshape(result, source.shape))
+
+
+def convert_overlap_add(at: Conversion) -> None:
+    """SignalOverlapAdd: frames added where they overlap; of each sum so many samples as a step has are finished."""
+    at.require_counts((1,))
+    source = at.activation_operand(0, "input")
+    step = int(at.custom_options.get("frame_step", 0))
+    at.require(len(source.shape) >= 2, f"an input {list(source.shape)} without an axis of frames")
+    *outer, count, size = source.shape
+    at.require(1 <= step <= size, f"a step of {step} in frames of {size}")
+    at.require(count <= _MOST_FRAMES, f"{count} frames a run, beyond {_MOST_FRAMES}")
+    rows = source.type.num_elements // (count * size)
+    frames = at.reshape(at.value_of(source), (rows, count, size), "frames")
+    shape, stated = ir.TensorType((rows, size), source.dtype), f"overlap_add_{at.operator.index}_sums"
+    kept = at.graph.keep(stated, stated, source.tensor, shape, None)
+    sums, finished = kept.current, list[str]()
+    zeros = at.constant("zeros", np.zeros((rows, step), source.dtype.numpy), source.dtype)
+    for number in range(count):
+        frame = at.reshape(at.slice(frames, (0, number, 0), (rows, 1, size), "frame"), (rows, size), "row")
+        sums = emit_saturated_sum(at, sums, frame)
+        finished.append(at.slice(sums, (0, 0), (rows, step), "finished"))
+        rest = at.slice(sums, (0, step), (rows, size - step), "rest") if step < size else None
+        sums = zeros if rest is None else emit_joined(at, 1, [rest, zeros], "begun")
+    at.keep(kept, sums)
+    at.define(at.reshape(emit_joined(at, 1, finished, "samples"), (*outer, count * step)))
 
 
 def convert_window(at: Conversion) -> None:

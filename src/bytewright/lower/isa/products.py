@@ -63,7 +63,7 @@ class Products:
         units: Callable[[int], VectorUnit],
         max_vectors: int,
         max_sums: int,
-        broadcasts: Mapping[ir.DType, str],
+        broadcasts: Mapping[ir.DType, str | ir.Instruction],
         load: str | ir.Instruction,
         dot: str,
         copy: Callable[[int], str] | None = None,
@@ -95,7 +95,10 @@ class Products:
             max_vectors=max_vectors,
             max_sums=max_sums,
             activations=self.activations,
-            broadcasts={dtype: self.broadcast(dtype, text) for dtype, text in broadcasts.items()},
+            broadcasts={
+                dtype: self.broadcast(dtype, text) if isinstance(text, str) else text
+                for dtype, text in broadcasts.items()
+            },
             filters=self.filters,
             load=self.load(load) if isinstance(load, str) else load,
             dot=self.dot(dot),

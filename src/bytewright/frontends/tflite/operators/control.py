@@ -7,7 +7,12 @@ from bytewright.frontends.tflite.operators.row import (
     MOVED,
     TfliteOperator,
 )
-from bytewright.frontends.tflite.signal import convert_circular_buffer, convert_delay, convert_window
+from bytewright.frontends.tflite.signal import (
+    convert_circular_buffer,
+    convert_delay,
+    convert_overlap_add,
+    convert_window,
+)
 from bytewright.frontends.tflite.variables import (
     convert_assign_variable,
     convert_nothing,
@@ -38,6 +43,9 @@ CONTROL: dict[str, TfliteOperator] = {
         has_state=True,
     ),
     "CUSTOM 'SignalDelay'": TfliteOperator(convert_delay, types=("int16",)),
+    "CUSTOM 'SignalOverlapAdd'": TfliteOperator(
+        convert_overlap_add, limits="at most 32 frames a run", types=("int16", "float32"), cost_ms=4.0
+    ),
     "CUSTOM 'SignalWindow'": TfliteOperator(
         convert_window,
         limits="constant weights, one for each sample of a row; a shift of 0 to 30",

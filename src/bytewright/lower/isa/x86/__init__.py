@@ -4,7 +4,14 @@ from bytewright.lower.isa.conv2d import conv2d_templates
 from bytewright.lower.isa.instruction_set import InstructionSet, IsaTemplate
 from bytewright.lower.isa.reduce import with_reductions
 from bytewright.lower.isa.x86.depthwise_512 import INSTRUCTIONS, depthwise_declines, write_depthwise
-from bytewright.lower.isa.x86.dots import BYTE_DOTS, FLOAT_DOTS_256, FLOAT_DOTS_512, WORD_DOTS
+from bytewright.lower.isa.x86.dots import (
+    BYTE_DOTS,
+    FLOAT_DOTS_256,
+    FLOAT_DOTS_512,
+    HALF_DOTS_256,
+    HALF_DOTS_512,
+    WORD_DOTS,
+)
 from bytewright.lower.isa.x86.lanes import unit_of
 from bytewright.lower.isa.x86.simd import AVX2 as SIMD_256
 from bytewright.lower.isa.x86.simd import AVX512 as SIMD_512
@@ -20,12 +27,27 @@ AVX512_VNNI = InstructionSet(
         "avx512vnni",
         _UNIT_512,
         {
-            Conv2d: conv2d_templates("avx512vnni", BYTE_DOTS, FLOAT_DOTS_512),
+            Conv2d: conv2d_templates("avx512vnni", BYTE_DOTS, HALF_DOTS_512, FLOAT_DOTS_512),
             DepthwiseConv2d: (IsaTemplate("avx512vnni.depthwise_i8", write_depthwise, depthwise_declines),),
         },
     ),
-    instructions=tuple(dict.fromkeys((*BYTE_DOTS.instructions, *FLOAT_DOTS_512.instructions, *INSTRUCTIONS))),
-    operands={**SIMD_512.width.operands, ("avx512_fill_bytes", "value"): (0, 255)},
+    instructions=tuple(
+        dict.fromkeys(
+            (
+                *BYTE_DOTS.instructions,
+                *HALF_DOTS_512.instructions,
+                *FLOAT_DOTS_512.instructions,
+                *INSTRUCTIONS,
+            )
+        )
+    ),
+    operands={
+        **SIMD_512.width.operands,
+        ("avx512_fill_bytes", "value"): (0, 255),
+        ("avx512_fill_halves", "value"): (-(2**15), 2**15 - 1),
+        ("avx512_dot_halves", "activations"): (-(2**14), 2**14),
+        ("avx512_dot_halves", "filters"): (-(2**14), 2**14),
+    },
     unit=_UNIT_512,
 )
 AVX2 = InstructionSet(
@@ -35,15 +57,20 @@ AVX2 = InstructionSet(
         "avx2",
         _UNIT_256,
         {
-            Conv2d: conv2d_templates("avx2", WORD_DOTS, FLOAT_DOTS_256),
+            Conv2d: conv2d_templates("avx2", WORD_DOTS, HALF_DOTS_256, FLOAT_DOTS_256),
         },
     ),
-    instructions=tuple(dict.fromkeys((*WORD_DOTS.instructions, *FLOAT_DOTS_256.instructions))),
+    instructions=tuple(
+        dict.fromkeys((*WORD_DOTS.instructions, *HALF_DOTS_256.instructions, *FLOAT_DOTS_256.instructions))
+    ),
     operands={
         **SIMD_256.width.operands,
         ("avx2_fill_words", "value"): (-128, 127),
         ("avx2_dot_words", "activations"): (-(2**14), 2**14),
         ("avx2_dot_words", "filters"): (-(2**14), 2**14),
+        ("avx2_fill_halves", "value"): (-(2**15), 2**15 - 1),
+        ("avx2_dot_halves", "activations"): (-(2**14), 2**14),
+        ("avx2_dot_halves", "filters"): (-(2**14), 2**14),
     },
     unit=_UNIT_256,
 )

@@ -69,6 +69,47 @@ WORD_DOTS = Products(AVX2.width, I32, 2, I8, I8, I16, I16, "__m256i", "words").t
 )
 
 
+def _copied_halves(num: int) -> str:
+    if num == 16:
+        return "_mm256_storeu_si256((__m256i *)copy, _mm256_loadu_si256((const __m256i *)elements));"
+    return f"__builtin_memcpy(copy, elements, {2 * num});"
+
+
+def _half_dots(
+    simd: Simd, max_vectors: int, max_sums: int, broadcast: str | ir.Instruction, load: str, dot: str
+) -> Tile:
+    """Of activations of 16 bits, and weights that are widened as they are loaded."""
+    return Products(simd.width, I32, 2, I16, I8, I16, I16, simd.types[I32], "halves").tile(
+        units=partial(unit_of, simd),
+        max_vectors=max_vectors,
+        max_sums=max_sums,
+        broadcasts={I16: broadcast},
+        load=load,
+        dot=dot,
+        chunk=16,
+        copy=_copied_halves,
+        fill="_mm256_storeu_si256((__m256i *)copy, _mm256_set1_epi16((short)value));",
+    )
+
+
+HALF_DOTS_512 = _half_dots(
+    AVX512,
+    4,
+    16,
+    f"{_LOAD_WORD}return _mm512_set1_epi32(word);",
+    load="return _mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)elements));",
+    dot="return _mm512_dpwssd_epi32(sums, activations, filters);",
+)
+HALF_DOTS_256 = _half_dots(
+    AVX2,
+    2,
+    6,
+    WORD_DOTS.broadcasts[I16],  # as activations of bytes are copied
+    load="return _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)elements));",
+    dot="return _mm256_add_epi32(sums, _mm256_madd_epi16(activations, filters));",
+)
+
+
 def _float_dots(simd: Simd, max_vectors: int, max_sums: int) -> Tile:
     lanes = simd.lanes
 

@@ -80,8 +80,8 @@ def unit_of(simd: Simd, num: int) -> VectorUnit:
     """Vectors of which the first `num` lanes are loaded and stored."""
     return simd.width.unit(
         loads={dtype: simd.load(dtype, num) for dtype in (I8, I16, I32, F32)},
-        stores={dtype: simd.store(dtype, num) for dtype in (I8, I32, F32)},
-        saturating_stores={I8: simd.store(I8, num, saturates=True)},
+        stores={dtype: simd.store(dtype, num) for dtype in (I8, I16, I32, F32)},
+        saturating_stores={dtype: simd.store(dtype, num, saturates=True) for dtype in (I8, I16)},
         broadcasts={dtype: simd.text(text.format("value")) for dtype, text in _BROADCASTS.items()},
         binaries={key: simd.text(text) for key, text in _OPERATIONS.items()},
         with_scalar=_with_scalar(simd),

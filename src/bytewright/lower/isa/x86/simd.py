@@ -44,8 +44,8 @@ class Simd:
         bits: Of a register.
         feature: What the instructions need.
         elements: Elements of memory, by type.
-        packed: What makes bytes of `values`, by whether they are limited to those of the type: statements, and then the
-            register that they are in.
+        packed: What makes narrower elements of `values`, by their type and by whether they are limited to its range:
+            statements, and then the register that they are in.
         set_64: The intrinsic for one number in all lanes of 64 bits.
         merge: What is computed of `even` and `odd` products: their high halves, shifted down by 32 bits and by 31.
         count_above: What ends DOUBLE_ROUND_WIDE: adds 1 to the lanes of `scaled`, shifted, whose rest is above half.
@@ -56,7 +56,7 @@ class Simd:
     bits: int
     feature: ir.Feature
     elements: Mapping[ir.DType, Elements]
-    packed: Mapping[bool, tuple[str, str]]
+    packed: Mapping[tuple[ir.DType, bool], tuple[str, str]]
     set_64: str
     merge: tuple[str, str]
     count_above: str
@@ -107,7 +107,7 @@ class Simd:
     def store(self, dtype: ir.DType, num: int, *, saturates: bool = False) -> str:
         """Stores the first so many lanes as elements."""
         elements = self.elements[dtype]
-        computed, result = self.packed[saturates] if dtype is I8 else ("", "values")
+        computed, result = self.packed.get((dtype, saturates), ("", "values"))
         if num == self.lanes:
             stored = elements.store.format(result)
         elif self.has_masks:
@@ -151,19 +151,32 @@ AVX2 = Simd(
             load="_mm_loadu_si128((const __m128i *)elements)",
             ones="_mm_set1_epi16(1)",
             widen="_mm256_cvtepi16_epi32",
+            store="_mm_storeu_si128((__m128i *)elements, {0});",
         ),
         I32: _VALUES,
         F32: _FLOATS,
     },
     packed={
-        False: (
+        (I16, False): (
+            """const __m256i low = _mm256_and_si256(values, _mm256_set1_epi32(65535));
+const __m128i packed = _mm_packus_epi32(_mm256_castsi256_si128(low), _mm256_extracti128_si256(low, 1));
+""",
+            "packed",
+        ),
+        (I16, True): (
+            """const __m128i high = _mm256_extracti128_si256(values, 1);
+const __m128i packed = _mm_packs_epi32(_mm256_castsi256_si128(values), high);
+""",
+            "packed",
+        ),
+        (I8, False): (
             """const __m256i low = _mm256_and_si256(values, _mm256_set1_epi32(255));
 const __m128i halves = _mm_packus_epi32(_mm256_castsi256_si128(low), _mm256_extracti128_si256(low, 1));
 const __m128i packed = _mm_packus_epi16(halves, halves);
 """,
             "packed",
         ),
-        True: (
+        (I8, True): (
             """const __m128i high = _mm256_extracti128_si256(values, 1);
 const __m128i halves = _mm_packs_epi32(_mm256_castsi256_si128(values), high);
 const __m128i packed = _mm_packs_epi16(halves, halves);
@@ -202,6 +215,7 @@ AVX512 = Simd(
             load="_mm256_loadu_si256((const __m256i *)elements)",
             ones="_mm256_set1_epi16(1)",
             widen="_mm512_cvtepi16_epi32",
+            store="_mm256_storeu_si256((__m256i *)elements, {0});",
             masked="_mm256_mask_{0}_epi16",
         ),
         I32: replace(
@@ -212,7 +226,12 @@ AVX512 = Simd(
         ),
         F32: replace(_FLOATS, masked="_mm512_mask_{0}_ps"),
     },
-    packed={False: ("", "_mm512_cvtepi32_epi8(values)"), True: ("", "_mm512_cvtsepi32_epi8(values)")},
+    packed={
+        (I16, False): ("", "_mm512_cvtepi32_epi16(values)"),
+        (I16, True): ("", "_mm512_cvtsepi32_epi16(values)"),
+        (I8, False): ("", "_mm512_cvtepi32_epi8(values)"),
+        (I8, True): ("", "_mm512_cvtsepi32_epi8(values)"),
+    },
     set_64="_mm512_set1_epi64",
     merge=(
         "_mm512_mask_shuffle_epi32(odd, 0x5555, even, _MM_PERM_DDBB)",

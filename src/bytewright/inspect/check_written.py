@@ -1,0 +1,227 @@
+"""Whether files say, word for word, what follows from the plan: they are written again from it alone, and compared.
+
+What a plan does not say, its steps, is in the functions of the entry that have them; of these the heads and the checks
+of arguments follow from the plan, and the rest is read (`read_entry`). Comments and layout are not compared. The writer
+is the compiler's own: what is found is what was changed since, and not what it does wrong.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bytewright.bundle.write import R9, build_files
+from bytewright.codegen.by_rows import begin_head, finish_head, run_row_head, write_finish_checks
+from bytewright.codegen.checks import write_run_checks
+from bytewright.codegen.entry import PartsOfGraph, write_variables_of_plan
+from bytewright.codegen.generate import paths_of_graph, texts_of_plan
+from bytewright.codegen.hand_over import write_run_on_devices
+from bytewright.codegen.header import HeaderOfGraph
+from bytewright.codegen.kernels import write_scalar_function
+from bytewright.codegen.parameters import embedded_paths
+from bytewright.codegen.ports import run_head, strict_alignments
+from bytewright.codegen.writer import Writer
+from bytewright.inspect.c_source import CSource, Item, words_of
+from bytewright.naming.operator_functions import FUNCTIONS
+from bytewright.naming.symbols import RUN_ROW
+from bytewright.options import Options, options_of_text
+from bytewright.record.names import Names, by_entry
+from bytewright.record.plan import EntryForm, Plan
+
+_SHOWN_WORDS = 8
+
+
+def options_of_plan(plan: Plan) -> Options | None:
+    """What the user asked for, as the plan has it; None if it says what is no option."""
+    try:
+        return options_of_text(plan.options, Path())
+    except ValueError:
+        return None
+
+
+def differences_of_texts(
+    plan: Plan, names: Names, files: Mapping[str, bytes], contents: Mapping[str, bytes]
+) -> Iterator[str]:
+    """Where the files say something else, one sentence each: of each file the first place.
+
+    Args:
+        plan: That verifies.
+        names: Of the plan.
+        files: All files of the bundle, by path.
+        contents: The bytes of the parameter pools, by name.
+    """
+    options = options_of_plan(plan)
+    if options is None:
+        yield "plan.json has options that are none"
+        return
+    sources = {
+        path: CSource(_text(files, path), path) for path in files if path.endswith((".c", ".h", ".ld"))
+    }
+    entry = sources.get(names.entry_source, CSource(""))
+    parts, header = _PartsOfSource(entry), HeaderOfGraph(driven=_driven(plan, names, sources))
+    texts = texts_of_plan(plan, names, contents, options.embedding, parts, header)
+    paths = {*texts, *paths_of_graph(plan, names), *embedded_paths(plan, names, options.embedding)}
+    if options.self_test is not None:
+        paths |= {names.self_test_header, names.self_test_source}
+    yield from _differences_of_build(plan, names, options, paths, files)
+    if names.kernels_header in sources and names.kernels_source in sources:
+        yield from _differences_of_prototypes(sources[names.kernels_header], sources[names.kernels_source])
+    for path, text in texts.items():
+        if path not in sources:
+            continue  # which is said already
+        expected, actual = CSource(text), sources[path].items
+        if path == names.entry_source:
+            yield from _differences_of_steps(plan, names, sources[path])
+            actual = [item for item in actual if item.function not in functions_of_graph(plan, names)]
+        yield from _first_difference(path, _tokens(actual), _words(expected.items))
+
+
+def functions_of_graph(plan: Plan, names: Names) -> tuple[str, ...]:
+    """The functions of the entry's file that have the steps, in their order."""
+    if plan.form is EntryForm.ROWS:
+        return tuple(dict.fromkeys((RUN_ROW, names.begin, names.steps, names.finish)))
+    return tuple(own.steps for _, own in by_entry(plan, names))
+
+
+@dataclass(frozen=True, slots=True)
+class _PartsOfSource(PartsOfGraph):
+    """What does not follow from the plan, as a file has it; the functions with the steps are left out."""
+
+    source: CSource
+
+    @property
+    def needs_math(self) -> bool:
+        """Whether the file includes <math.h>: it may, also where it need not."""
+        return any(words_of(line.text) == words_of("include <math.h>") for line in self.source.directives)
+
+    def described(self, buffer: str) -> str:
+        """Nothing: comments are not compared."""
+        del buffer
+        return ""
+
+    def write_operators(self, writer: Writer) -> None:
+        """Those functions that are there, as they are."""
+        there = {item.function for item in self.source.items}
+        for function in FUNCTIONS.values():
+            if function.result is not None and function.name in there:
+                write_scalar_function(writer, function, function.result)
+
+    def write_steps(self, writer: Writer, entry: int) -> None:
+        """Nothing."""
+
+    def write_first_rows(self, writer: Writer) -> None:
+        """Nothing."""
+
+    def write_last_rows(self, writer: Writer) -> None:
+        """Nothing."""
+
+
+def _driven(plan: Plan, names: Names, sources: Mapping[str, CSource]) -> tuple[str, ...]:
+    """The devices of whose contexts any file but the header knows."""
+    words = {word for path, source in sources.items() if path != names.header for word, _ in source.tokens}
+    return tuple(sorted(device for device in plan.devices if names.device_context_type(device) in words))
+
+
+def _differences_of_build(
+    plan: Plan, names: Names, options: Options, paths: Collection[str], files: Mapping[str, bytes]
+) -> Iterator[str]:
+    """The files are those of C, at their `paths`, and what builds them, which is as it is written.
+
+    That a library of functions is linked which nothing calls is no matter.
+    """
+    takes_r9 = R9 in files.get(names.kernels_source, b"")
+    c_files = {path: files.get(path, b"") for path in paths}
+    without, with_math = (
+        build_files(plan, c_files, options.package, takes_r9=takes_r9, uses_math=uses_math)
+        for uses_math in (False, True)
+    )
+    known = {*paths, *with_math}
+    yield from (
+        f"{path} is a file that bundles of this plan have not" for path in sorted(files.keys() - known)
+    )
+    yield from (f"{path} is not there" for path in sorted(known - files.keys()))
+    for path in sorted(with_math.keys() & files.keys()):
+        if files[path] not in (without[path], with_math[path]):
+            lines, expected = (
+                each[path].decode("utf-8", "replace").splitlines() for each in (files, with_math)
+            )
+            pairs = enumerate(zip(lines, expected, strict=False))
+            number = next((number for number, (line, other) in pairs if line != other), len(lines))
+            yield f"{path}:{number + 1} is not as the plan asks for"
+
+
+def _differences_of_prototypes(header: CSource, source: CSource) -> Iterator[str]:
+    """A header declares what its source defines for others, each once, in order; includes are looked at apart."""
+    declared = [item for item in header.items if item.words[:1] != ["#"]]
+    heads = [item.words[: item.words.index("{")] for item in source.items if item.function]
+    expected = [word for head in heads if "static" not in head for word in (*head, ";")]
+    yield from _first_difference(header.path, _tokens(declared), expected)
+
+
+def _differences_of_steps(plan: Plan, names: Names, source: CSource) -> Iterator[str]:
+    """The functions with the steps: each is there once, with its head and its checks, in the order of calls."""
+    expected = functions_of_graph(plan, names)
+    functions = [item.function for item in source.items if item.function in expected]
+    if functions != [*expected]:
+        texts = [", ".join(each) or "none" for each in (functions, expected)]
+        yield f"{source.path} has the steps in the functions {texts[0]}, not in {texts[1]}"
+        return
+    of_functions = {own.steps: (alone, own) for alone, own in by_entry(plan, names)}
+    for item in source.items:
+        if item.function in functions:
+            front, end = _frame(*of_functions.get(item.function, (plan, names)), item.function)
+            yield from _first_difference(source.path, item.tokens[: len(front)], front)
+            yield from _first_difference(source.path, item.tokens[-len(end) :], end)
+
+
+def _frame(plan: Plan, names: Names, function: str) -> tuple[list[str], list[str]]:
+    """The words that a function with steps begins and ends with."""
+    front, end = Writer(), Writer()
+    end.line(f"return {names.ok};")
+    strict = strict_alignments(plan)
+    if plan.form is EntryForm.ROWS and function == RUN_ROW:
+        front.line(f"{run_row_head(plan, names)} {{")
+    elif plan.form is EntryForm.ROWS and function == names.begin:
+        front.line(f"{begin_head(plan, names)} {{")
+        write_run_checks(front, plan, names, strict)
+    elif plan.form is EntryForm.ROWS and function == names.finish:
+        front.line(f"{finish_head(plan, names)} {{")
+        write_finish_checks(front, plan, names)
+        if plan.devices:
+            end = Writer()
+            end.line("context->is_begun = 0;")
+            write_run_on_devices(end, plan, names)
+    elif plan.devices:
+        front.line(f"static {run_head(plan, names, function)} {{")
+    else:
+        front.line(f"{run_head(plan, names)} {{")
+        write_run_checks(front, plan, names, strict)
+        write_variables_of_plan(front, plan, names)
+    end.line("}")
+    begin, last = (CSource(writer.text()) for writer in (front, end))
+    return [word for word, _ in begin.tokens], [word for word, _ in last.tokens]
+
+
+def _first_difference(path: str, actual: Sequence[tuple[str, int]], expected: Sequence[str]) -> Iterator[str]:
+    words = [word for word, _ in actual]
+    if words == expected:
+        return
+    pairs = zip(words, expected, strict=False)
+    at = next(
+        (position for position, (one, other) in enumerate(pairs) if one != other),
+        min(len(words), len(expected)),
+    )
+    line = actual[min(at, len(actual) - 1)][1] if actual else 1
+    texts = [" ".join(each[at : at + _SHOWN_WORDS]) or "nothing" for each in (words, expected)]
+    yield f"{path}:{line} has '{texts[0]}' where the plan asks for '{texts[1]}'"
+
+
+def _tokens(items: Sequence[Item]) -> list[tuple[str, int]]:
+    return [token for item in items for token in item.tokens]
+
+
+def _words(items: Sequence[Item]) -> list[str]:
+    return [word for item in items for word in item.words]
+
+
+def _text(files: Mapping[str, bytes], path: str) -> str:
+    return files.get(path, b"").decode("utf-8", "replace")
