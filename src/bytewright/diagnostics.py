@@ -126,9 +126,9 @@ _EXIT_OF_GROUP = {
 }
 
 
-# What is left of each end of a long name.
+# Converters join the names of all that a tensor was fused from; this is left of each end of such a name.
 _END = 32
-_LONG_NAME = re.compile(r"'([^'\s]{80,})'")
+_LONG_NAME = re.compile(r"'(?=[^'\s]{80})([^'\s;]*;[^'\s]*)'")
 
 
 @dataclass(frozen=True, slots=True)

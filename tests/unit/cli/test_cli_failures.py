@@ -169,15 +169,15 @@ def test_the_module_runs_as_a_program(monkeypatch: pytest.MonkeyPatch, tmp_path:
 
 def test_of_long_names_people_see_the_ends_and_programs_all() -> None:
     """Exporters write names of up to 900 characters; help is a command that works, so nothing is left out there."""
-    long, short = "a" * 40 + ";" + "b" * 45, "c" * 79
-    diagnostic = Diagnostic(
-        "BW101", f"'{long}' is odd", (f"'{short}' is not",), f"--pin '{long}=ram'", f"'{long}'"
-    )
+    long, short, path = "a" * 40 + ";" + "b" * 45, "c" * 38 + ";" + "d" * 40, "/" + "e" * 90
+    notes = (f"'{short}' is not", f"it lies in '{path}'")
+    diagnostic = Diagnostic("BW101", f"'{long}' is odd", notes, f"--pin '{long}=ram'", f"'{long}'")
     shown = f"'{'a' * 32}...{'b' * 32}'"
     assert diagnostic.render().splitlines() == [
         f"error[BW101]: {shown} is odd",
         f"  --> {shown}",
         f"  '{short}' is not",
+        f"  it lies in '{path}'",
         f"help: --pin '{long}=ram'",
     ]
     assert long in diagnostic.message
