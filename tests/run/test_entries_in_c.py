@@ -100,6 +100,25 @@ def test_a_report_and_a_run_say_which_entries_there_are(tmp_path: Path) -> None:
     assert "a paranoid run is of all entries, in their order" in both.output
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        "wake_halve((const int8_t *)(ram + WAKE_AT_RAM_PUSH__T), (int8_t *)(ram + WAKE_AT_RAM_PUSH__T));",
+        "if (wake_push(context, NULL) != WAKE_OK) { return WAKE_ERROR_NULL; }",
+    ],
+)
+def test_an_entry_that_does_more_than_its_steps_is_refused(tmp_path: Path, more: str) -> None:
+    wake(tmp_path)
+    source = tmp_path / "wake/src/wake.c"
+    text = source.read_text()
+    assert "    wake_sums((const" in text
+    source.write_text(text.replace("    wake_sums((const", f"    {more}\n    wake_sums((const"))
+    with pytest.raises(CompileError) as caught:
+        check_bundle(tmp_path / "wake")
+    (found,) = caught.value.diagnostics
+    assert "src/wake.c calls 4 kernels, not those of the plan's 3 steps in order" in found.notes
+
+
 def test_a_profile_is_of_all_entries(tmp_path: Path) -> None:
     wake(tmp_path)
     profile = profile_bundle(tmp_path / "wake", repeat=3)
