@@ -13,12 +13,20 @@ from math import prod
 from bytewright import ir
 from bytewright.ir.analyses.clock import outer_first
 from bytewright.ops.arithmetic.numerics import Numerics
-from bytewright.record.plan import BufferRole, EntryForm, PlaceKind, Plan, PlannedBuffer, PlannedTensor
+from bytewright.record.plan import (
+    OWN_NUMERICS,
+    BufferRole,
+    EntryForm,
+    PlaceKind,
+    Plan,
+    PlannedBuffer,
+    PlannedTensor,
+)
 from bytewright.target.model import Role
 
 _IN_A_POOL = (PlaceKind.PLANNED, PlaceKind.CONSTANT, PlaceKind.ARENA)
 _OF_NOTHING = hashlib.sha256(b"").hexdigest()
-_NUMERICS = (*(numerics.value for numerics in Numerics), "ir")
+_NUMERICS = (*(numerics.value for numerics in Numerics), OWN_NUMERICS)
 
 
 def faults_of_references(plan: Plan) -> Iterator[str]:

@@ -19,6 +19,7 @@ from bytewright.ir.walk import allocations, walk_statements
 from bytewright.options import Options, options_text
 from bytewright.plan.solution import Solution
 from bytewright.record.plan import (
+    OWN_NUMERICS,
     BufferRole,
     Build,
     DeviceKind,
@@ -48,8 +49,6 @@ from bytewright.storage.stored import Stored
 from bytewright.target.model import Pool, Role, Target
 
 BUILD_FLAGS = ("-std=c99", "-ffp-contract=off", "-fno-strict-aliasing")
-# What a module is bit for bit that was written by hand: itself, as the evaluator runs it.
-OWN_NUMERICS = "ir"
 
 
 def build_plan(

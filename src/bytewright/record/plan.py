@@ -29,6 +29,10 @@ class PlaceKind(StrEnum):
     CALLER = "caller"  # the application brings it to each run
 
 
+# What a module is bit for bit that was written by hand: itself, as the evaluator runs it.
+OWN_NUMERICS = "ir"
+
+
 class BufferRole(StrEnum):
     """What a buffer is for."""
 
@@ -581,7 +585,15 @@ class Plan:
     def arithmetic_text(self) -> str:
         """`bit for bit litert-ref`: what the output equals, and in what it departs from that."""
         departs = ", integer weights widened to float32" if self.widens_weights else ""
-        return f"bit for bit {self.numerics}{departs}"
+        floats = ", float32 to 1e-5 of the largest" if self._has_floats else ""
+        return f"bit for bit {self.numerics}{departs}{floats}"
+
+    @property
+    def _has_floats(self) -> bool:
+        """Whether values of a reference are of float32, whose last bits vectors and C libraries round otherwise."""
+        values = (BufferRole.INPUT, BufferRole.OUTPUT, BufferRole.STATE, BufferRole.TENSOR)
+        buffers = (buffer.dtype for buffer in self.buffers.values() if buffer.role in values)
+        return self.numerics != OWN_NUMERICS and ir.DType.F32 in buffers
 
     @property
     def widens_weights(self) -> bool:

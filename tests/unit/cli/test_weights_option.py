@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from bytewright.cli.main import bytewright
 from support.hybrid_layers import EXACT
 
-WIDENED = "bit for bit {}, integer weights widened to float32"
+WIDENED = "bit for bit {}, integer weights widened to float32, float32 to 1e-5 of the largest"
 
 
 def invoke(*arguments: object) -> Result:
