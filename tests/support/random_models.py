@@ -98,7 +98,10 @@ def _softmax(draft: Draft) -> RandomModel:
     affine = draft.affine()
     beta = draft.draw(st.sampled_from([1.0, 1.0, 0.25, 2.0]))
     source = draft.input(shape, affine)
-    output = draft.output(shape, (1.0 / 32768, 0) if draft.dtype == "int16" else (1.0 / 256, -128))
+    if draft.dtype == "int8" and draft.draw(st.integers(0, 4)) == 0:
+        output = draft.quantised("output", shape, "int16", (1.0 / 65536, -32768))
+    else:
+        output = draft.output(shape, (1.0 / 32768, 0) if draft.dtype == "int16" else (1.0 / 256, -128))
     draft.builder.operator(draft.kind, [source], [output], beta=beta)
     return draft.finish([output], x=shape, beta=beta, quantisation=affine)
 
@@ -109,6 +112,10 @@ def _quantize(draft: Draft) -> RandomModel:
     results = {"int8": ["int8", "uint8", "int16"], "uint8": ["int8"], "int16": ["int8", "int16", "int32"]}
     dtype = draft.draw(st.sampled_from(results.get(draft.dtype, ["int8", "int16"])))
     affine, target = draft.affine(draft.dtype), draft.affine(dtype)
+    if (draft.dtype, dtype) == ("int16", "int8") and draft.draw(st.booleans()):
+        affine = (affine[0], draft.draw(st.sampled_from([-32768, -7, 100])))
+    if dtype == "int32":  # a finer scale takes values beyond 32 bits, which is refused
+        target = (affine[0] / draft.draw(st.sampled_from([0.3, 1.0, 7.5, 3e4])), target[1])
     source = draft.input(shape, None if draft.dtype == "float32" else affine)
     output = draft.quantised("output", shape, dtype, target)
     draft.builder.operator(draft.kind, [source], [output])

@@ -28,11 +28,12 @@ class _OfRows(ir.Operation):
 
 @dataclass(frozen=True, slots=True)
 class TflSoftmax(_OfRows):
-    """softmax(beta * x) over the last axis, i8 -> i8 with scale 1/256 and zero point -128, or f32 -> f32.
+    """softmax(beta * x) over the last axis, i8 -> i8 or i16, or f32 -> f32.
 
     Attributes:
         beta: Used on f32 only.
         multiplier, left_shift, difference_min: The prepared integers of `arithmetic.softmax`; used on i8 only.
+        dtype: Of the result of i8, whose whole range is 0 to 1.
     """
 
     name: ClassVar[str] = "tfl_softmax"
@@ -40,6 +41,13 @@ class TflSoftmax(_OfRows):
     multiplier: int = 0
     left_shift: int = 0
     difference_min: int = 0
+    dtype: ir.DType = ir.DType.I8
+
+    def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
+        """The operand's shape."""
+        require(self.dtype in (ir.DType.I8, ir.DType.I16), f"a softmax to {self.dtype.value} is not defined")
+        (operand,) = _OfRows.infer(self, inputs)
+        return (operand if operand.dtype is ir.DType.F32 else ir.TensorType(operand.shape, self.dtype),)
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """Exact for i8; float64 then rounded for f32."""
@@ -49,7 +57,8 @@ class TflSoftmax(_OfRows):
             difference = (x - x.max(axis=-1, keepdims=True)).astype(np.float64)
             powers = np.exp(difference * np.float64(np.float32(self.beta)))
             return ((powers / powers.sum(axis=-1, keepdims=True)).astype(np.float32),)
-        return (softmax_int8(x, self.multiplier, self.left_shift, self.difference_min),)
+        steps = (self.multiplier, self.left_shift, self.difference_min)
+        return (softmax_int8(x, *steps, dtype=self.dtype.numpy),)
 
 
 @dataclass(frozen=True, slots=True)

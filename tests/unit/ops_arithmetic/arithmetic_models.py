@@ -57,15 +57,20 @@ def to_int8(values: Array, zero_point: int, low: int, high: int) -> Array:
 
 
 def elementwise(
-    operator: str, shape: list[int], sources: list[Quantization], target: Quantization, **options: Any
+    operator: str,
+    shape: list[int],
+    sources: list[Quantization],
+    target: Quantization,
+    result: str = "int8",
+    **options: Any,
 ) -> bytes:
-    """An int8 operator whose inputs and output have one shape."""
+    """An operator on int8, to int8 unless `result` says another type, whose inputs and output have one shape."""
     builder = ModelBuilder()
     inputs = [
         builder.tensor(f"x{index}", shape, "int8", scale=scale, zero_point=zero)
         for index, (scale, zero) in enumerate(sources)
     ]
-    output = builder.tensor("y", shape, "int8", scale=target[0], zero_point=target[1])
+    output = builder.tensor("y", shape, result, scale=target[0], zero_point=target[1])
     builder.operator(operator, inputs, [output], **options)
     return builder.build(inputs, [output])
 

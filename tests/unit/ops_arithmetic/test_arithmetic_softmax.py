@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from arithmetic_models import ALL_INT8, BOTH, elementwise, run, single
+from arithmetic_models import ALL_INT8, BOTH, elementwise, meaning, run, single
 
 from bytewright.ops.arithmetic.multiplier import UnsupportedQuantizationError
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.arithmetic.softmax import (
     MAXIMUM_DEPTH,
-    OUTPUT_SCALE,
-    OUTPUT_ZERO_POINT,
     prepare_softmax,
     softmax_int8,
     softmax_output_is_valid,
 )
 
-OUTPUT = (OUTPUT_SCALE, OUTPUT_ZERO_POINT)
+OUTPUT, WIDE_OUTPUT = (1 / 256, -128), (1 / 65536, -32768)
 # Rows whose exponentials sum to this or more stop both references with an assertion (measured); only rows of at least
 # as many values can. Here their probabilities round to zero, as the formula goes on.
 ABORTING_SUM = 512
@@ -105,12 +103,39 @@ def test_a_flat_softmax_is_refused() -> None:
 
 
 @pytest.mark.parametrize("numerics", BOTH)
-@pytest.mark.parametrize("output", [OUTPUT, (1 / 255.9, -128), (1 / 250, -128), (1 / 256, 0)])
-def test_output_quantisations_that_a_reference_takes(output: tuple[float, int], numerics: Numerics) -> None:
+@pytest.mark.parametrize("depth", [1, 3, 12, 300])
+def test_results_of_int16(depth: int, numerics: Numerics) -> None:
+    generator = np.random.default_rng(depth)
+    for scale, spread in ((0.0625, 1), (single(0.1), 3), (1.0, 40)):
+        values = np.clip(generator.normal(0, spread / scale, (400, depth)), -128, 127).astype(np.int8)
+        expected = softmax_int8(values, *prepare_softmax(scale, 1.0), dtype=np.dtype(np.int16))
+        model = elementwise("SOFTMAX", list(values.shape), [(scale, -3)], WIDE_OUTPUT, "int16", beta=1.0)
+        np.testing.assert_array_equal(run(numerics, model, values), expected)
+        np.testing.assert_array_equal(meaning(numerics, model, values), expected)
+
+
+WIDE = [
+    (*WIDE_OUTPUT, "int16"),
+    (1 / 65500, -32768, "int16"),
+    (1 / 60000, -32768, "int16"),
+    (1 / 65536, 0, "int16"),
+]
+
+
+@pytest.mark.parametrize("numerics", BOTH)
+@pytest.mark.parametrize(
+    "output",
+    [(*OUTPUT, "int8"), (1 / 255.9, -128, "int8"), (1 / 250, -128, "int8"), (1 / 256, 0, "int8"), *WIDE],
+)
+def test_output_quantisations_that_a_reference_takes(
+    output: tuple[float, int, str], numerics: Numerics
+) -> None:
+    scale, zero_point, result = output
+    dtype = np.dtype(result)
     values = ALL_INT8.reshape(16, 16)
-    model = elementwise("SOFTMAX", [16, 16], [(0.1, 0)], output, beta=1.0)
-    if softmax_output_is_valid(*output, numerics):
-        expected = softmax_int8(values, *prepare_softmax(0.1, 1.0))
+    model = elementwise("SOFTMAX", [16, 16], [(0.1, 0)], (scale, zero_point), result, beta=1.0)
+    if softmax_output_is_valid(scale, zero_point, dtype, numerics):
+        expected = softmax_int8(values, *prepare_softmax(0.1, 1.0), dtype=dtype)
         np.testing.assert_array_equal(run(numerics, model, values), expected)
     else:
         with pytest.raises((RuntimeError, ValueError)):

@@ -102,7 +102,10 @@ def convert_softmax(at: Conversion) -> None:
     at.require_counts((1,))
     beta = at.options.real(0)
     source = at.activation_operand(0, "input")
-    at.require_same_dtype(source)
+    dtype = at.output_dtype()
+    is_wider = (source.dtype, dtype) == (ir.DType.I8, ir.DType.I16)
+    if not is_wider:
+        at.require_same_dtype(source)
     at.require(isfinite(beta), f"beta {beta} is not a number")
     if source.is_float:
         at.define(at.emit(TflSoftmax(beta), (at.value_of(source),), "result"))
@@ -111,10 +114,15 @@ def convert_softmax(at: Conversion) -> None:
     if source.dtype is ir.DType.I16:
         at.define(softmax16(at, source, beta))
         return
-    target = at.affine(at.output_tensor())
-    is_valid = softmax_output_is_valid(target.scale, target.zero_point, at.numerics)
-    at.require(is_valid, "an int8 result has scale 1/256 and zero point -128")
-    operation = TflSoftmax(beta, *prepare_softmax(at.affine(source.tensor).scale, beta))
+    target = at.affine(at.output_tensor(), is_symmetric=False)
+    is_valid = softmax_output_is_valid(target.scale, target.zero_point, dtype.numpy, at.numerics)
+    wanted = (
+        "int16 result has scale 1/65536 and zero point -32768"
+        if is_wider
+        else ("int8 result has scale 1/256 and zero point -128")
+    )
+    at.require(is_valid, f"an {wanted}")
+    operation = TflSoftmax(beta, *prepare_softmax(at.affine(source.tensor).scale, beta), dtype)
     at.define(at.emit(operation, (at.value_of(source),), "result"))
 
 

@@ -227,13 +227,14 @@ class OperatorReader:
 
     # Quantisation
 
-    def affine(self, tensor: TensorRecord) -> Affine:
-        """Scale, zero point and bounds of a tensor that is quantised per tensor; int16 has the zero point 0.
+    def affine(self, tensor: TensorRecord, *, is_symmetric: bool = True) -> Affine:
+        """Scale, zero point and bounds of a tensor that is quantised per tensor.
 
-        Those of a uint8 tensor are given as of the int8 tensor that means the same: 128 less (`Recentre`).
+        int16 has the zero point 0, but where `is_symmetric` is false. Those of a uint8 tensor are given as of the int8
+        tensor that means the same: 128 less (`Recentre`).
         """
         kind, dtype = tensor.element_type.lower(), DTYPES.get(tensor.element_type, ir.DType.I8)
-        low, high = dtype.bounds if dtype is not ir.DType.I16 else (0, 0)
+        low, high = (0, 0) if is_symmetric and dtype is ir.DType.I16 else dtype.bounds
         record = tensor.quantization
         if len(record.scales) != 1:
             count = len(record.scales)

@@ -27,9 +27,9 @@ def convert_quantize(at: Conversion) -> None:
     wanted = at.output_tensor().element_type
     is_known = wanted in ("INT8", "UINT8", "INT16", "INT32")
     at.require(is_known, f"the result is {wanted}, not INT8, UINT8, INT16 or INT32")
-    target = at.affine(at.output_tensor())
     dtype = {"INT16": ir.DType.I16, "INT32": ir.DType.I32}.get(wanted, ir.DType.I8)
     if source.is_float:
+        target = at.affine(at.output_tensor())
         operation = TflQuantize(target.scale, target.zero_point, dtype)
         result = emit_quantized(at, at.value_of(source), operation)
     elif not {source.dtype, dtype}.isdisjoint((ir.DType.I16, ir.DType.I32)):
@@ -68,8 +68,14 @@ def real_value(at: Conversion, source: Operand) -> str:
 
 
 def _requantised(at: Conversion, source: Operand, dtype: ir.DType) -> str:
-    """To or from int16 or int32: a rescale by a factor in double; the two numerics sets agree."""
-    own, target = at.affine(source.tensor), at.affine(at.output_tensor())
+    """To or from int16 or int32: a rescale by a factor in double.
+
+    The two numerics sets agree, but for zero points of int16, which LiteRT refuses where the result is int16.
+    """
+    is_symmetric = at.numerics is Numerics.LITERT_REF and dtype is ir.DType.I16
+    own, target = (
+        at.affine(tensor, is_symmetric=is_symmetric) for tensor in (source.tensor, at.output_tensor())
+    )
     factor = quantize_multiplier(single(own.scale) / single(target.scale))
     # The least number of 32 bits is scaled as well as its negative would be.
     reach = own.reach if own.zero_point else min(own.reach, INT32_MAX)

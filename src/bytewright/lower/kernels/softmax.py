@@ -107,15 +107,17 @@ def _write_fixed(row: Row, operation: TflSoftmax) -> None:
     body = row.body
     table = row.template.kernel.constant("exponentials", exponential_table(operation), I32)
     greatest = row.greatest()
-    reciprocal, shift = _reciprocal(body, sum_of_exponentials(row, greatest, table))
+    dtype = operation.dtype
+    total = sum_of_exponentials(row, greatest, table)
+    reciprocal, shift = _reciprocal(body, total, 8 * dtype.size_bytes)
     body.note("elements too far from the greatest are 0; the others are shares of the sum")
+    low, high = dtype.bounds
     with row.elements() as c:
-        row.store(c, I8.bounds[0])
+        row.store(c, low)
     with _counted_elements(row, greatest, table) as (c, exponential):
         share = MULTIPLY_Q31(reciprocal, ir.cast(exponential, I64))
         rounded = ir.cast(SHIFT_ROUND(share, shift), I32)
-        low, high = I8.bounds
-        row.store(c, ir.cast(ir.minimum(rounded + low, high), I8))
+        row.store(c, ir.cast(ir.minimum(rounded + low, high), dtype))
 
 
 def sum_of_exponentials(row: Row, greatest: ir.Expr, table: ir.Buffer) -> ir.Expr:
@@ -141,14 +143,14 @@ def _counted_elements(
             yield c, load(table, distance)
 
 
-def _reciprocal(body: BodyBuilder, total: ir.Expr) -> tuple[ir.Expr, ir.Expr]:
-    """1 / total in Q0.31, and the shift that takes the product with an exponential to 1/256ths.
+def _reciprocal(body: BodyBuilder, total: ir.Expr, num_bits: int) -> tuple[ir.Expr, ir.Expr]:
+    """1 / total in Q0.31, and the shift that takes the product with an exponential to steps of 2^-num_bits.
 
     gemmlowp's one_over_one_plus_x_for_x_in_0_1: a linear guess and three Newton steps, on the sum normalised to
     [2^31, 2^32). Both results are I64.
     """
     normalised = body.scalar("normalised", I64, ir.cast(total, I64))
-    shift = body.scalar("shift", I64, 31 - 8 + INTEGER_BITS_OF_SUM)
+    shift = body.scalar("shift", I64, 31 - num_bits + INTEGER_BITS_OF_SUM)
     body.note("normalise the sum to [2^31, 2^32)")
     with body.for_("bit", 0, MAX_LEADING_ZEROS), body.if_(load(normalised) < 2**31):
         body.store(normalised, (), load(normalised) * 2)

@@ -28,8 +28,9 @@ from bytewright.ops.arithmetic.multiplier import (
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.arithmetic.rescale import Int64, double_round, high_multiply, rounding_shift_right
 
-OUTPUT_SCALE = 1.0 / 256
-OUTPUT_ZERO_POINT = -128
+_INT8 = np.dtype(np.int8)
+# Of SOFTMAX on int8, by the type of its result, whose whole range is probabilities from 0 to 1.
+OUTPUT_SCALES = {_INT8: 1.0 / 256, np.dtype(np.int16): 1.0 / 65536}
 LOG_OUTPUT_SCALE = 16.0 / 256
 LOG_OUTPUT_ZERO_POINT = 127
 
@@ -39,18 +40,21 @@ MAXIMUM_DEPTH = (1 << _SUM_INTEGER_BITS) - 1
 """Most values in one row: the sum of their exponentials is a Q12.19 number below 2**31."""
 
 
-def softmax_output_is_valid(scale: float, zero_point: int, numerics: Numerics) -> bool:
-    """Whether the set's reference takes this quantisation of an int8 SOFTMAX's output.
+def softmax_output_is_valid(scale: float, zero_point: int, dtype: np.dtype[Any], numerics: Numerics) -> bool:
+    """Whether the set's reference takes this quantisation of the output of SOFTMAX on int8.
 
-    TensorFlow Lite Micro wants 1/256 and -128 exactly, LiteRT takes scales within a thousandth; the result is
-    the same.
+    It is 1/256 and -128 of int8, 1/65536 and -32768 of int16. TensorFlow Lite Micro wants 1/256 exactly, else scales
+    within a thousandth are taken, and by LiteRT any of int16; the result is the same.
     """
-    tolerance = 0.001 * OUTPUT_SCALE if numerics is Numerics.LITERT_REF else 0.0
-    return zero_point == OUTPUT_ZERO_POINT and abs(single(scale) - OUTPUT_SCALE) <= tolerance
+    if numerics is Numerics.LITERT_REF and dtype == np.int16:
+        return True
+    wanted = OUTPUT_SCALES[dtype]
+    tolerance = 0.0 if dtype == np.int8 and numerics is Numerics.TFLM else 0.001 * wanted
+    return zero_point == np.iinfo(dtype).min and abs(single(scale) - wanted) <= tolerance
 
 
 def prepare_softmax(input_scale: float, beta: float) -> tuple[int, int, int]:
-    """Multiplier, left shift and least difference of an int8 SOFTMAX whose output has scale 1/256 and zero point -128.
+    """Multiplier, left shift and least difference of a SOFTMAX on int8.
 
     `(x - max) << left_shift`, multiplied high by the multiplier, is the exponent in Q5.26; lower differences than the
     least count as probability zero.
@@ -72,24 +76,29 @@ def prepare_softmax(input_scale: float, beta: float) -> tuple[int, int, int]:
 
 
 def softmax_int8(
-    values: NDArray[Any], multiplier: int, left_shift: int, difference_min: int
-) -> NDArray[np.int8]:
-    """SOFTMAX along the last axis of an int8 array.
+    values: NDArray[Any],
+    multiplier: int,
+    left_shift: int,
+    difference_min: int,
+    dtype: np.dtype[Any] = _INT8,
+) -> NDArray[Any]:
+    """SOFTMAX along the last axis of an int8 array, in int8 or int16.
 
     With d = x - max(x), per row: e = exp(Q5.26 of d) in Q0.31; the sum of `round(e / 2**12)` in Q12.19; its
-    reciprocal by Newton's method, normalised by the sum's leading zeros; output `round(reciprocal*e / 2**n)` - 128.
-    Values with d < difference_min take no part and give -128. The shift n is above 31 for a sum of 512 or more;
-    the result is then 0 before the offset.
+    reciprocal by Newton's method, normalised by the sum's leading zeros; output `round(reciprocal*e / 2**n)` plus the
+    type's least number. Values with d < difference_min take no part and give that. The shift n is above 31 for a sum
+    of 512 or more and int8; the result is then 0 before the offset.
     """
+    limits = np.iinfo(dtype)
     counts, scaled = _scaled_differences(values, multiplier, left_shift, difference_min)
     exponentials = exp_on_negative_values(scaled, _DIFFERENCE_INTEGER_BITS)
     total = _sum_of_exponentials(counts, exponentials)
     leading_zeros = num_leading_zeros(total)  # of at least 1.0 = 2**19 - 1
     reciprocal = one_over_one_plus((total << leading_zeros) - (1 << 31))
-    shift = _SUM_INTEGER_BITS - leading_zeros + 31 - 8
+    shift = _SUM_INTEGER_BITS - leading_zeros + 31 - limits.bits
     shares = rounding_shift_right(high_multiply(reciprocal, exponentials), shift)
-    clipped = np.clip(shares + INT8_MIN, INT8_MIN, INT8_MAX)
-    return np.where(counts, clipped, INT8_MIN).astype(np.int8)
+    clipped = np.clip(shares + limits.min, limits.min, limits.max)
+    return np.where(counts, clipped, limits.min).astype(dtype)
 
 
 def _scaled_differences(

@@ -222,7 +222,8 @@ REDUCTIONS: dict[str, TfliteOperator] = {
     "SOFTMAX": TfliteOperator(
         convert_softmax,
         "SoftmaxOptions",
-        "last axis; int8: output scale 1/256, zero point -128, at most 4095 values a row",
+        "last axis; int8: output scale 1/256, zero point -128, or int16 with 1/65536 and -32768; at most 4095 values "
+        "a row",
         cost_ms=2.5,
         types=ACTIVATIONS,
     ),
