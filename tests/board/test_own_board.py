@@ -86,7 +86,7 @@ def test_addresses_are_still_compared(tmp_path: Path) -> None:
     run("compile", DIGITS, "-o", bundle, "--target", target, "--workspace", "slow")
     assert run_bundle(bundle, seed=1, on="qemu").outputs
     names = names_of(read_plan(bundle))
-    source = bundle / names.entry_source
+    source = bundle / names.header
     macro = names.memory_base("slow")
     text = source.read_text("utf-8")
     assert f"#ifndef {macro}\n#define {macro} 0x24000000u\n#endif" in text

@@ -84,14 +84,20 @@ def _write_share_bytes(writer: Writer, plan: Plan, names: Names) -> None:
 
 
 def write_range_switch(writer: Writer, plan: Plan, names: Names) -> None:
-    """The macro that turns address checks off, where there are any, and those of where memories begin."""
-    compared = _compared_memories(plan, names)
-    if not compared:
+    """The macro that turns address checks off, where there are any."""
+    if not _compared_memories(plan, names):
         return
     writer.comment("The target's addresses mean nothing to a 64-bit build, such as a test on the host.")
     writer.default(names.check_range, "(UINTPTR_MAX <= 0xFFFFFFFFu)")
     writer.line()
-    writer.comment("Where memories of the target begin: an image for another machine may define that.")
+
+
+def write_memory_bases(writer: Writer, plan: Plan, names: Names) -> None:
+    """The macros of where memories begin whose addresses are checked: in the header, which need not use them."""
+    compared = _compared_memories(plan, names)
+    if not compared:
+        return
+    writer.heading("Where memories begin: an image for another machine may define that")
     for memory in compared:
         for alias, (first, _) in enumerate(memory.address_ranges()):
             writer.default(names.memory_base(memory.name, alias), f"0x{first:08X}u")

@@ -15,7 +15,7 @@ from bytewright.codegen.arena import (
     write_arena_types,
 )
 from bytewright.codegen.by_rows import begin_head, finish_head, image_of, push_rows_head
-from bytewright.codegen.checks import set_workspaces_head
+from bytewright.codegen.checks import set_workspaces_head, write_memory_bases
 from bytewright.codegen.expressions import memory_type
 from bytewright.codegen.forms import FORMS
 from bytewright.codegen.hand_over import write_device_types
@@ -88,6 +88,7 @@ def header_text(plan: Plan, names: Names, embedding: Embedding, graph: HeaderOfG
     with writer.guarded(guard, ("stddef.h", "stdint.h"), is_for_cpp=True):
         _write_version(writer, plan, names)
         _write_memory(writer, plan, names, embedding)
+        write_memory_bases(writer, plan, names)
         _write_tensor_macros(writer, plan, names)
         _write_attributes(writer, names)
         _write_errors(writer, plan, names)

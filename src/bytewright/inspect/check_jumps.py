@@ -73,9 +73,11 @@ def _runs_steps(names: Names, function: c_ast.FuncDef) -> bool:
 
 
 def _is_empty(node: c_ast.Node) -> bool:
-    """Whether a block, or what is under a condition, has no statement."""
+    """Whether a block has no statement, or neither what is under a condition nor what is under its else."""
     match node:
-        case c_ast.If(iftrue=c_ast.Compound(block_items=items)) | c_ast.Compound(block_items=items):
+        case c_ast.If(iftrue=c_ast.Compound() as then, iffalse=None | c_ast.Compound() as otherwise):
+            return _is_empty(then) and (otherwise is None or _is_empty(otherwise))
+        case c_ast.Compound(block_items=items):
             return not items
         case c_ast.If() | c_ast.EmptyStatement():
             return True

@@ -18,7 +18,7 @@ from bytewright.ops.elementwise import Clamp, Greater, IntDiv, Select, WrappingA
 from bytewright.ops.pooling import MaxPool2d, ReduceMax, ReduceMin, ReduceSum, TflAveragePool2d, TflMean
 
 # A sum of two bytes holds that of so many; of fewer than the least it would be no smaller than they are.
-_LEAST_SUMMED, _MOST_SUMMED = 3, 255
+_LEAST_SUMMED, _MOST_SUMMED = 3, ir.DType.I16.bounds[1] // -ir.DType.I8.bounds[0]
 
 
 def split_reductions(module: ir.Module, flows: Flows) -> ir.Module:
