@@ -135,10 +135,12 @@ def test_a_program_after_each_pass_of_storage(golden: Golden, plug_ins: Path) ->
 def test_the_header_of_two_layers(golden: Golden) -> None:
     """Without the comment in front, which has the plan's hash."""
     text = compiled("two", "mps3-an547").files["include/two.h"].decode()
-    cuts = [text.index(where) for where in ("#ifndef", "/* ---- Compilers", "/* ---- Types")]
-    golden("header_macros.h", text[cuts[0] : cuts[1]])
-    golden("header_results.h", text[cuts[1] : cuts[2]])
-    golden("header_types.h", text[cuts[2] :])
+    parts = ("#ifndef", "/* ---- Where", "/* ---- Inputs", "/* ---- Compilers", "/* ---- Types")
+    begin, memories, ports, *cuts = (text.index(where) for where in parts)
+    golden("header_macros.h", text[begin:memories] + text[ports : cuts[0]])
+    golden("header_memories.h", text[memories:ports])
+    golden("header_results.h", text[cuts[0] : cuts[1]])
+    golden("header_types.h", text[cuts[1] :])
 
 
 def test_requests_at_run_time(golden: Golden) -> None:
