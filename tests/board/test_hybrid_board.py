@@ -1,4 +1,4 @@
-"""Layers of float32 activations and integer weights on emulated boards: exact, and on a Cortex-M4 quicker than all in float32."""
+"""Layers of float32 activations and integer weights on emulated boards: exact; on a Cortex-M4 quicker than float32."""
 
 from __future__ import annotations
 
