@@ -7,7 +7,7 @@ import numpy as np
 
 from bytewright import ir
 from bytewright.ops.arithmetic.softmax import MAXIMUM_DEPTH, log_softmax_int8, softmax_int8
-from bytewright.ops.checks import only, require
+from bytewright.ops.checks import QUANTISED, only, require
 
 
 class _OfRows(ir.Operation):
@@ -45,7 +45,7 @@ class TflSoftmax(_OfRows):
 
     def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """The operand's shape."""
-        require(self.dtype in (ir.DType.I8, ir.DType.I16), f"a softmax to {self.dtype.value} is not defined")
+        require(self.dtype in QUANTISED, f"a softmax to {self.dtype.value} is not defined")
         (operand,) = _OfRows.infer(self, inputs)
         return (operand if operand.dtype is ir.DType.F32 else ir.TensorType(operand.shape, self.dtype),)
 

@@ -103,7 +103,7 @@ def convert_softmax(at: Conversion) -> None:
     beta = at.options.real(0)
     source = at.activation_operand(0, "input")
     dtype = at.output_dtype()
-    is_wider = (source.dtype, dtype) == (ir.DType.I8, ir.DType.I16)
+    is_wider = source.dtype is ir.DType.I8 and dtype is ir.DType.I16
     if not is_wider:
         at.require_same_dtype(source)
     at.require(isfinite(beta), f"beta {beta} is not a number")
