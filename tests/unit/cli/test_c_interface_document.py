@@ -33,6 +33,8 @@ def declared(header: str) -> set[str]:
         re.findall(r"\b(?:DIGITS|digits)_\w+", re.sub(r"/\*.*?\*/|\".*?\"", "", header, flags=re.DOTALL))
     )
     general = {re.sub(r"^DIGITS", "<M>", re.sub(r"^digits", "<m>", name)) for name in names}
+    general = {re.sub(r"^<M>_[A-Z0-9_]+?_BASE$", "<M>_<MEMORY>_BASE", text) for text in general}
+    general = {re.sub(r"^<M>_[A-Z0-9_]+?_ALIAS_\d+$", "<M>_<MEMORY>_ALIAS_<N>", text) for text in general}
     for name, stands_for in NAMES.items():
         general = {re.sub(rf"(?<=_){name}(?=_|$)", stands_for, text) for text in general}
     return general - {"<M>_H"}
@@ -47,6 +49,8 @@ def test_every_name_of_the_header_is_documented(io: str, provider: str) -> None:
     names = declared(model.files["include/digits.h"].decode())
     assert "<M>_<POOL>_WORKSPACE_SIZE" in names
     assert ("<m>_set_parameters" in names) == (provider == "caller")
+    is_compared = (provider, io) != ("generated", "workspace")  # else no address is the application's
+    assert ({"<M>_<MEMORY>_BASE", "<M>_<MEMORY>_ALIAS_<N>"} <= names) == is_compared
     missing = sorted(name for name in names if not re.search(rf"{re.escape(name)}(?!\w)", DOCUMENT))
     assert missing == []
 
