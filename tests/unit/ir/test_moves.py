@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from bytewright.ir.analyses.moves import Move, Writes, writes_of
@@ -120,6 +120,7 @@ def test_random_blocks_go_where_it_says(
     extents: list[int], before: int, cut: tuple[int, int], axis: int
 ) -> None:
     """A slice along one axis, put behind `before` indices of that axis of a larger output."""
+    assume(np.prod(extents) < 128)  # each element is told by its value
     axis %= len(extents)
     begin, end = min(cut[0], extents[axis] - 1), extents[axis] - min(cut[1], extents[axis] - 1)
     made = [extent if i != axis else extent + before for i, extent in enumerate(extents)]
