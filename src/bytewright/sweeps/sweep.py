@@ -87,12 +87,14 @@ def run_sweep(
         found: dict[str, Result] = {} if kept is None else dict(kept.found)
         pieces = list(_pieces([each for each in asked.configurations if each.key not in found]))
         total = len(asked.configurations)
+        num_found = total - sum(map(len, pieces))
         for results in _results(pieces, asked.measure, executor):
             found |= {result["key"]: result for result in results}
             if kept is not None:
                 kept.add(results)
             if progress is not None:
-                progress(sum(each.key in found for each in asked.configurations), total)
+                num_found += len(results)
+                progress(num_found, total)
     return SweepResults(tuple(found[each.key] for each in asked.configurations))
 
 
