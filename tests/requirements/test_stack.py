@@ -290,7 +290,9 @@ def test_s5_what_does_not_fit_there_fails_by_how_many_bytes(size_bytes: int, mis
     with pytest.raises(CompileError) as caught:
         planned(module, target)
     assert caught.value.exit_code == 3
-    assert f"fast  1KiB, {size_bytes} B needed at step 0: {missing} B too few" in str(caught.value)
+    assert f"'fast' has 1024 B, at least {size_bytes} B are needed at step 0: {missing} B too few" in str(
+        caught.value
+    )
 
 
 # --- S8, S9: sizes

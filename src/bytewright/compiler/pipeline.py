@@ -218,12 +218,13 @@ def plan_lowered(
     lowered, conditions = model.module, conditions_of(model.module, target, options)
 
     @cache
-    def lowered_for(is_planned: bool) -> ir.Module:
-        """With inputs and outputs that are planned or not, which placement looks at."""
-        if is_planned is (conditions.options.io is ir.Io.WORKSPACE):
+    def lowered_for(is_planned: bool, is_wide: bool = False) -> ir.Module:
+        """With inputs and outputs that are planned or not, which placement looks at, or with all channels."""
+        if is_planned is (conditions.options.io is ir.Io.WORKSPACE) and not is_wide:
             return lowered
         io = ir.Io.WORKSPACE if is_planned else ir.Io.CALLER
-        return lower_model(model.source, target, replace(options, io=io), model.bound, Runner(target))
+        own = replace(options, io=io)
+        return lower_model(model.source, target, own, model.bound, Runner(target), is_wide=is_wide)
 
     # What passes returned is remembered, for the search for a way out; nobody can be shown a pass that does not run.
     in_search = replace(run, after_pass=None, known=run.known or Known())
@@ -232,7 +233,8 @@ def plan_lowered(
     attempt = partial(store_smallest, lowered, run, is_program=model.is_program)
     if has_help:
         quick = partial(_store_quickly, lowered_for, in_search, is_program=model.is_program)
-        trial = require_fit(lowered, conditions, attempt, quick)
+        wide = partial(quick, is_wide=True) if lowered.narrowed is not None else None
+        trial = require_fit(lowered, conditions, attempt, quick, wide)
     else:
         trial = fit(lowered, conditions, attempt)
     return _planned(trial, model.model_files, run)
@@ -272,7 +274,13 @@ def _planned(trial: Trial, model_files: Mapping[str, bytes], run: Runner) -> Pla
 
 
 def lower_model(
-    module: ir.Module, target: Target, options: Options, bound: BoundValues, run: Runner
+    module: ir.Module,
+    target: Target,
+    options: Options,
+    bound: BoundValues,
+    run: Runner,
+    *,
+    is_wide: bool = False,
 ) -> ir.Module:
     """The stages of `read_and_lower` from placement on.
 
@@ -282,13 +290,15 @@ def lower_model(
         options: What the user asked for.
         bound: Operators that functions of the application compute.
         run: Carries the stages out.
+        is_wide: Whether channels stay that are constant, to see what they take.
     """
     if not module.entries:
         module = run(plan_devices, module, target, options.on, options.io)
         run.begin("lower")  # operators are fused into kernels, which an entry calls
         module = run(inline_calls, module)
         module = run(fold_pad, module, bound)
-        module = run(fold_constant_channels, module, target, bound)
+        if not is_wide:
+            module = run(fold_constant_channels, module, target, bound)
         module = run(lower_graph, module, target, bound, options.optimize, options.kernel_code)
         module = run(share_kernels, module)
 
@@ -343,9 +353,14 @@ def _with_ways(trial: Trial, run: Runner) -> Trial:
 
 
 def _store_quickly(
-    lowered_for: Callable[[bool], ir.Module], run: Runner, conditions: Conditions, *, is_program: bool
+    lowered_for: Callable[[bool, bool], ir.Module],
+    run: Runner,
+    conditions: Conditions,
+    *,
+    is_program: bool,
+    is_wide: bool = False,
 ) -> Trial:
     """As `store`, for the search for a remedy: nobody is shown the passes, and what no run uses is no obstacle."""
     run = replace(run, target=without_limits(conditions.target))
-    module = run(drop_unused_buffers, lowered_for(conditions.options.io is ir.Io.WORKSPACE))
+    module = run(drop_unused_buffers, lowered_for(conditions.options.io is ir.Io.WORKSPACE, is_wide))
     return store_smallest(module, run, conditions, is_program=is_program, node_budget=REMEDY_NODES)

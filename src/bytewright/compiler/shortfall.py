@@ -23,12 +23,14 @@ class Shortfall:
 
     Attributes:
         tick: Where that is.
+        buffers: Those that are alive there, and may be nowhere else.
     """
 
     pools: tuple[str, ...]
     capacity_bytes: int
     needed_bytes: int
     tick: int
+    buffers: tuple[str, ...] = ()
 
     @property
     def missing_bytes(self) -> int:
@@ -44,6 +46,11 @@ def largest_shortfall(problem: Problem) -> Shortfall | None:
     return worst if worst is not None and worst.missing_bytes > 0 else None
 
 
+def needed_in(problem: Problem, names: Sequence[str]) -> Shortfall:
+    """What pools need at least, whether they have it or not."""
+    return _shortfall(flatten(problem), [pool for pool in problem.pools if pool.name in names])
+
+
 def _shortfall(flat: FlatProblem, pools: Sequence[Pool]) -> Shortfall:
     names = tuple(pool.name for pool in pools)
     problem = flat.problem
@@ -52,8 +59,9 @@ def _shortfall(flat: FlatProblem, pools: Sequence[Pool]) -> Shortfall:
         for number, buffer in enumerate(flat.buffers)
         if all(candidate.pool in names for candidate in problem.candidates_of(buffer))
     ]
-    needed_bytes, tick = _peak(flat, confined)
-    return Shortfall(names, sum(pool.capacity_bytes or 0 for pool in pools), needed_bytes, tick)
+    needed_bytes, tick, alive = _peak(flat, confined)
+    alive_names = tuple(flat.buffers[number].name for number in alive)
+    return Shortfall(names, sum(pool.capacity_bytes or 0 for pool in pools), needed_bytes, tick, alive_names)
 
 
 def _choices(pools: Sequence[Pool]) -> Iterator[tuple[Pool, ...]]:
@@ -63,9 +71,9 @@ def _choices(pools: Sequence[Pool]) -> Iterator[tuple[Pool, ...]]:
         yield from combinations(limited, size)
 
 
-def _peak(flat: FlatProblem, members: Sequence[int]) -> tuple[int, int]:
-    """The most bytes that are known to be needed at one tick, and the first such tick."""
-    best, alive, num_bytes = (0, 0), set[int](), 0
+def _peak(flat: FlatProblem, members: Sequence[int]) -> tuple[int, int, tuple[int, ...]]:
+    """The most bytes that are known to be needed at one tick, the first such tick, and who is alive there."""
+    best, alive, num_bytes = (0, 0, ()), set[int](), 0
     for moment in moments(flat, members):
         alive.difference_update(moment.deaths)
         alive.update(moment.births)
@@ -74,5 +82,5 @@ def _peak(flat: FlatProblem, members: Sequence[int]) -> tuple[int, int]:
         if moment.is_section and num_bytes > best[0]:
             needed_bytes = union_of(flat, alive)
             if needed_bytes > best[0]:
-                best = (needed_bytes, moment.tick)
+                best = (needed_bytes, moment.tick, tuple(sorted(alive)))
     return best

@@ -34,6 +34,11 @@ def steps_text(buffer: PlannedBuffer) -> str:
     return f"{buffer.first_step}..{buffer.last_step}"
 
 
+def step_range(first: int, last: int) -> str:
+    """`step 3`, or `steps 4..6`."""
+    return f"step {first}" if first == last else f"steps {first}..{last}"
+
+
 def facts(record: object, *names: str) -> dict[str, Any]:
     """Some of the members that plan.json has of a record."""
     document = encode(record)

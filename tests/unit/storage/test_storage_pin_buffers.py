@@ -69,7 +69,7 @@ def test_a_pinned_pool_that_is_too_small() -> None:
     target = apply_overrides(load_target("mps3-an547"), overrides)
     with pytest.raises(CompileError, match="BW301") as caught:
         compile_model(DIGITS, target, Options(pins=(Pin("conv2d_0/out", "dtcm"),)))
-    assert "dtcm  64B, 384 B needed" in str(caught.value)
+    assert "pool 'dtcm' has 64 B, at least 384 B are needed" in str(caught.value)
 
 
 @pytest.mark.parametrize("text", ["conv", "=dtcm", "conv="])

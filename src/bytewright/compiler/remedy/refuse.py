@@ -6,26 +6,25 @@ target, nothing is tried, and nothing else is asked.
 """
 
 import shlex
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from bytewright import ir
+from bytewright.compiler.remedy.at_peak import Words
 from bytewright.compiler.remedy.constants import bytes_together, constants_of, where_constants_fit
 from bytewright.compiler.remedy.find_remedy import devices_at_work, find_remedy
+from bytewright.compiler.remedy.saved import Savings, problem_of
 from bytewright.compiler.shortfall import Shortfall, largest_shortfall
 from bytewright.compiler.trial import Attempt, Conditions, Trial
 from bytewright.diagnostics import CompileError, Diagnostic
-from bytewright.ir.analyses.clock import Timeline
 from bytewright.ir.analyses.stack import stack_refusals
 from bytewright.ir.symbols import scalar_symbols
 from bytewright.options import parse_pin_option
 from bytewright.plan.problem import Buffer, Problem
 from bytewright.plan.solution import Shortage, Status
 from bytewright.plan.solve import solve
-from bytewright.target.model import Target
+from bytewright.target.model import Role, Target
 from bytewright.target.size import format_size
 
-MAX_BUFFERS_SHOWN = 6
 # What other options than those given may mend: pins, pools that scopes name, and everything that does not fit.
 _MENDABLE = ("BW204", "BW209", "BW301", "BW302")
 _PLAN_IO = "--io workspace"  # of a pin to a pool for inputs and outputs
@@ -44,7 +43,13 @@ def fit(module: ir.Module, conditions: Conditions, attempt: Attempt) -> Trial:
     return trial
 
 
-def require_fit(module: ir.Module, conditions: Conditions, attempt: Attempt, quick_attempt: Attempt) -> Trial:
+def require_fit(
+    module: ir.Module,
+    conditions: Conditions,
+    attempt: Attempt,
+    quick_attempt: Attempt,
+    attempt_wide: Attempt | None,
+) -> Trial:
     """The module stored under the conditions.
 
     Args:
@@ -53,6 +58,7 @@ def require_fit(module: ir.Module, conditions: Conditions, attempt: Attempt, qui
         attempt: Stores it.
         quick_attempt: The same with a smaller budget, for the many attempts that look for a remedy: what it can
             plan, the other one can.
+        attempt_wide: Stores it with the channels that were taken away; None if none were.
 
     Raises:
         CompileError: It does not fit, or the conditions contradict each other, with options that would work.
@@ -67,7 +73,8 @@ def require_fit(module: ir.Module, conditions: Conditions, attempt: Attempt, qui
     else:
         if trial.fits:
             return trial
-        diagnostics, otherwise = refusals(trial), _no_room(conditions.target, module)
+        savings = Savings(quick_attempt, attempt_wide)
+        diagnostics, otherwise = refusals(trial, savings), _no_room(conditions.target, module)
     meant = _meant(conditions, diagnostics, quick_attempt)
     if meant is not None:
         raise CompileError(replace(diagnostic, help=meant) for diagnostic in diagnostics)
@@ -87,12 +94,15 @@ def _require_room_for_constants(module: ir.Module, target: Target) -> None:
     if not pools or room_bytes is None or needed_bytes <= room_bytes:
         return
     capacity_bytes = sum(target.capacity_bytes(pool) or 0 for pool in pools)
-    whole = Shortfall(tuple(pool.name for pool in pools), capacity_bytes, needed_bytes, 0)
-    names = ", ".join(memory.name for memory in target.memories)
-    advice = f"no option helps: all memories ({names}) have {room_bytes} B together; {_smaller_model(module)}"
-    raise CompileError(
-        [Diagnostic("BW301", _headline(whole, None), tuple(_largest_of(constants, None)), advice)]
+    words = Words(module, None, Role.PARAMETERS)
+    names = tuple(constant.name for constant in constants)
+    whole = Shortfall(tuple(pool.name for pool in pools), capacity_bytes, needed_bytes, 0, names)
+    memories = ", ".join(memory.name for memory in target.memories)
+    advice = (
+        f"no option helps: all memories ({memories}) have {room_bytes} B together; {_smaller_model(module)}"
     )
+    notes = tuple(words.at_peak(whole, constants))
+    raise CompileError(Diagnostic("BW301", _headline(whole, words), notes, advice))
 
 
 def _meant(conditions: Conditions, diagnostics: tuple[Diagnostic, ...], attempt: Attempt) -> str | None:
@@ -137,84 +147,67 @@ def _smaller_model(module: ir.Module) -> str:
     return f"take a smaller {batch}model, or a target with more memory"
 
 
-def refusals(trial: Trial) -> tuple[Diagnostic, ...]:
-    """What is missing: a diagnostic for each stack and for each role of pools."""
+def refusals(trial: Trial, savings: Savings | None = None) -> tuple[Diagnostic, ...]:
+    """What is missing: a diagnostic for each stack and for each role of pools.
+
+    Args:
+        trial: What does not fit.
+        savings: Measures what is saved already; None where nobody waits for that.
+    """
     stored = trial.stored
     found = stack_refusals(stored.stack, stored.module, trial.conditions.target)
-    solver = trial.conditions.options.solver
-    if not trial.workspace.has_plan:
-        found.append(_without_plan(stored.workspace, solver, stored.timeline))
-    if not trial.parameters.has_plan:
-        found.append(_without_plan(stored.parameters, solver, None))
+    found.extend(_without_plan(trial, role, savings) for role in trial.failing_roles)
     return tuple(found)
 
 
-def _without_plan(problem: Problem, solver: str, timeline: Timeline | None) -> Diagnostic:
-    """Why a problem has no plan.
+def _without_plan(trial: Trial, role: Role, savings: Savings | None) -> Diagnostic:
+    """Why the pools of a role have no plan: what they need at least; or else the few buffers that prove it."""
+    problem, words = problem_of(trial, role), Words(trial.stored.module, trial.stored.timeline, role)
+    whole = largest_shortfall(problem)
+    if whole is None:
+        return _conflict(problem, trial.conditions.options.solver, words)
+    notes = [*words.at_peak(whole, problem.buffers)]
+    notes += [] if savings is None else savings.notes(trial, role, whole)
+    return Diagnostic("BW301", _headline(whole, words), tuple(notes))
 
-    Args:
-        problem: For which the solver found none.
-        solver: Its name.
-        timeline: Tells steps from ticks; None for parameters, which are alive always.
-    """
+
+def _conflict(problem: Problem, solver: str, words: Words) -> Diagnostic:
+    """Which buffers cannot be placed together, though at no tick they have more bytes than the pools."""
     solution = solve(problem, solver)
     if solution.status is not Status.INFEASIBLE:
         return replace(solution.diagnose(), help=None)
     conflict = [buffer for buffer in problem.buffers if buffer.name in set(solution.infeasible_set)]
-    notes = [_pool_note(shortage, timeline, conflict) for shortage in solution.shortages]
+    notes = [_pool_note(shortage, words, conflict) for shortage in solution.shortages]
     if len(conflict) == 1:
-        message = f"{_described(conflict[0], timeline)} cannot be placed"
-    else:
-        total = sum(buffer.size_bytes for buffer in conflict)
-        message = f"{len(conflict)} buffers, {total} B, cannot be placed together"
-        notes.extend(_largest_of(conflict, timeline))
-        if solution.irreducible:
-            notes.append("without any one of them the others can be placed")
-    whole = largest_shortfall(problem)
-    if whole is None:
-        return Diagnostic("BW301", message, tuple(notes))
-    return Diagnostic("BW301", _headline(whole, timeline), (message, *notes))
+        return Diagnostic("BW301", f"{words.described(conflict[0])} cannot be placed", tuple(notes))
+    total_bytes = sum(buffer.size_bytes for buffer in conflict)
+    notes.extend(words.largest(conflict))
+    if solution.irreducible:
+        notes.append("without any one of them the others can be placed")
+    message = f"{len(conflict)} buffers, {total_bytes} B, cannot be placed together"
+    return Diagnostic("BW301", message, tuple(notes))
 
 
-def _largest_of(buffers: Sequence[Buffer], timeline: Timeline | None) -> Iterator[str]:
-    """The largest buffers, and how many others there are."""
-    largest = sorted(buffers, key=lambda buffer: (-buffer.size_bytes, buffer.name))
-    yield from (_described(buffer, timeline) for buffer in largest[:MAX_BUFFERS_SHOWN])
-    if len(largest) > MAX_BUFFERS_SHOWN:
-        yield f"and {len(largest) - MAX_BUFFERS_SHOWN} more"
-
-
-def _headline(whole: Shortfall, timeline: Timeline | None) -> str:
+def _headline(whole: Shortfall, words: Words) -> str:
     """Need, capacity and difference of the whole pool, or of several."""
-    when = _when(timeline, whole.tick, [])
     names = ", ".join(f"'{name}'" for name in whole.pools)
     has = f"pool {names} has {whole.capacity_bytes} B"
     if len(whole.pools) > 1:
         has = f"pools {names} have {whole.capacity_bytes} B together"
+    when = _when(words.step_at(whole.tick))
     return f"{has}, at least {whole.needed_bytes} B are needed{when}: {whole.missing_bytes} B too few"
 
 
-def _described(buffer: Buffer, timeline: Timeline | None) -> str:
-    """`'conv2d_3/out' (36864 B, steps 4..6)`."""
-    if timeline is None:
-        return f"'{buffer.name}' ({buffer.size_bytes} B)"
-    first, last = timeline.steps_alive(buffer.name)
-    steps = f"step {first}" if first == last else f"steps {first}..{last}"
-    return f"'{buffer.name}' ({buffer.size_bytes} B, {steps})"
-
-
-def _pool_note(shortage: Shortage, timeline: Timeline | None, conflict: list[Buffer]) -> str:
+def _pool_note(shortage: Shortage, words: Words, conflict: list[Buffer]) -> str:
+    """What the pool has and would need; one buffer alone needs it in the first step that it lives in."""
+    step = None if shortage.tick is None else words.step_at(shortage.tick)
+    if shortage.tick is None and len(conflict) == 1:
+        step = words.step_at(conflict[0].first_tick)
     missing = shortage.needed_bytes - shortage.capacity_bytes
-    when = _when(timeline, shortage.tick, conflict)
-    text = f"{shortage.pool}  {format_size(shortage.capacity_bytes)}, {shortage.needed_bytes} B needed{when}"
+    needed = f"{format_size(shortage.capacity_bytes)}, {shortage.needed_bytes} B needed{_when(step)}"
+    text = f"{shortage.pool}  {needed}"
     return f"{text}: {missing} B too few" if missing > 0 else text
 
 
-def _when(timeline: Timeline | None, tick: int | None, conflict: list[Buffer]) -> str:
-    """` at step 3`, that of a tick; where one buffer alone is too large, the first that it lives in."""
-    steps: list[int] = []
-    if timeline is not None and tick is not None:
-        steps = [step.index for step in timeline.steps if step.ticks[0] <= tick < step.ticks[1]]
-    elif timeline is not None and len(conflict) == 1:
-        steps = [timeline.steps_alive(conflict[0].name)[0]]
-    return f" at step {steps[0]}" if steps else ""
+def _when(step: int | None) -> str:
+    return "" if step is None else f" at step {step}"
