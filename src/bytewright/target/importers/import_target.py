@@ -54,7 +54,7 @@ def import_target(path: str | PathLike[str], options: ImportOptions | None = Non
 
     Raises:
         CompileError: BW201 if a file cannot be read, BW204 for an ISA that nobody knows, BW202 for what is wrong in the
-            file, with file and line; BW501 and BW502 for the linker, the preprocessor and the package `devicetree`.
+            file, with file and line; BW501 and BW502 for the linker and the preprocessor.
     """
     path, options = Path(path), options or ImportOptions()
     if options.isa is not None:
