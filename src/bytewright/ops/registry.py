@@ -56,7 +56,4 @@ ELEMENTWISE: tuple[type[ir.Operation], ...] = (
     *float_functions.OPERATIONS,
     *quantization.OPERATIONS,
     *rescale.OPERATIONS,
-    data.Identity,
-    interpolation.Interpolate,
-    interpolation.TflSigmoid16,
 )
