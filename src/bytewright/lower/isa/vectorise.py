@@ -135,8 +135,12 @@ class _Vectors:
         match expression:
             case ir.Load() if not expression.buffer.register:
                 return self._loaded(expression, name, into)
-            case ir.Cast(operand=ir.Load() as load) if expression.dtype is I32:
+            case ir.Cast(operand=ir.Load() as load) if expression.dtype is I32 and load.dtype.is_integer:
                 return self._loaded(load, name, into)
+            case ir.Cast(operand=operand):
+                conversion = self.unit.conversions.get((operand.dtype, expression.dtype))
+                source = self._vector(operand, name)
+                return self._executed(conversion, name, expression.dtype, source, into=into)
             case ir.Binary():
                 return self._binary(expression, name, into)
             case ir.ScalarCall():

@@ -148,6 +148,14 @@ class Width:
             name, self.lanes, parameters, lambda given: function(*given), text, self.feature, function.comment
         )
 
+    def conversion(self, source: ir.DType, dtype: ir.DType, text: str) -> ir.Instruction:
+        """A vector as one of another type."""
+        parameters = (self.vector("result", dtype, WRITE), self.vector("values", source))
+        name = f"{self.prefix}_{dtype.value}_of_{source.value}"
+        return lane_wise(
+            name, self.lanes, parameters, lambda given: ir.cast(given[0], dtype), text, self.feature
+        )
+
     def unit(
         self,
         *,
@@ -158,6 +166,7 @@ class Width:
         functions: Iterable[tuple[ir.ScalarFunction, str]],
         with_scalar: Operations | None = None,
         saturating_stores: Mapping[ir.DType, str] | None = None,
+        conversions: Mapping[tuple[ir.DType, ir.DType], str] | None = None,
         num: int = 0,
     ) -> VectorUnit:
         """The unit of these vectors; each operation is given by its C text.
@@ -170,6 +179,7 @@ class Width:
             binaries: With `left` and `right`.
             functions: With the names of parameters.
             with_scalar: With `left` and `number`.
+            conversions: With `values`, by their type and that of the result.
             num: How many first lanes are loaded and stored; 0 if all are.
         """
         count = num or self.lanes
@@ -188,6 +198,9 @@ class Width:
             },
             binaries={key: self.binary(*key, f"return {text};") for key, text in binaries.items()},
             with_scalar={key: self.with_scalar(*key, text) for key, text in (with_scalar or {}).items()},
+            conversions={
+                key: self.conversion(*key, f"return {text};") for key, text in (conversions or {}).items()
+            },
             functions={function.name: self.function(function, text) for function, text in functions},
         )
 

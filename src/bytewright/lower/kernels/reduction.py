@@ -32,7 +32,7 @@ Reduction = (
 
 
 @dataclass(frozen=True, slots=True)
-class _Reduced:
+class Reduced:
     """What a reduction does with elements.
 
     Attributes:
@@ -48,30 +48,31 @@ class _Reduced:
     finish: Callable[[ir.Expr], Scalar]
 
 
-def _reduction(template: Template, operation: Reduction) -> _Reduced:
+def reduction(template: Template, operation: Reduction) -> Reduced:
+    """How the elements of a reduction are combined."""
     dtype = template.type(0).dtype
     zero = ir.const(0, computed_on(dtype))
     whole = partial(_whole, dtype)
     match operation:
         case pooling.ReduceAll():
-            return _Reduced("all", ir.TRUE, both, Scalar)
+            return Reduced("all", ir.TRUE, both, Scalar)
         case pooling.ReduceAny():
-            return _Reduced("any", ir.FALSE, either, Scalar)
+            return Reduced("any", ir.FALSE, either, Scalar)
         case pooling.ReduceMax():
-            return _Reduced("greatest", lowest(dtype), ir.maximum, whole)
+            return Reduced("greatest", lowest(dtype), ir.maximum, whole)
         case pooling.ReduceMin():
-            return _Reduced("least", highest(dtype), ir.minimum, whole)
+            return Reduced("least", highest(dtype), ir.minimum, whole)
         case pooling.ReduceProduct():
-            return _Reduced("product", ir.const(1, computed_on(dtype)), wrapping_product(dtype), whole)
+            return Reduced("product", ir.const(1, computed_on(dtype)), wrapping_product(dtype), whole)
         case pooling.WrappingReduceSum():
-            return _Reduced("total", zero, wrapping_sum(dtype), whole)
+            return Reduced("total", zero, wrapping_sum(dtype), whole)
         case pooling.TflIntegerMean():
             total = ir.const(0, ir.DType.I64)
-            return _Reduced("total", total, WRAPPING_ADD, partial(_integer_mean, template, operation))
+            return Reduced("total", total, WRAPPING_ADD, partial(_integer_mean, template, operation))
         case pooling.ReduceSum():
-            return _Reduced("total", zero, add, partial(_sum, template, operation))
+            return Reduced("total", zero, add, partial(_sum, template, operation))
         case pooling.TflMean():
-            return _Reduced("total", zero, add, partial(_mean, template, operation))
+            return Reduced("total", zero, add, partial(_mean, template, operation))
         case _:
             assert_never(operation)
 
@@ -83,7 +84,7 @@ def lower_reduction(template: Template, operation: Reduction, reducer: Reducer |
     kept = [axis for axis in axes if axis not in operation.axes]
     if reducer is not None:
         kept.remove(axes[-1])
-    how = _reduction(template, operation)
+    how = reduction(template, operation)
     with loops(template.kernel, input_shape, kept, by_rows=operation.keep_dims) as outer:
         own = tuple(outer.get(axis, ir.const(0)) for axis in axes if operation.keep_dims or axis in outer)
         if reducer is None:
@@ -94,7 +95,7 @@ def lower_reduction(template: Template, operation: Reduction, reducer: Reducer |
 
 
 def _one(
-    template: Template, operation: Reduction, how: _Reduced, outer: Mapping[int, ir.Expr], own: Coordinates
+    template: Template, operation: Reduction, how: Reduced, outer: Mapping[int, ir.Expr], own: Coordinates
 ) -> None:
     """One element of the result, at coordinates of its own and of the input."""
     source, input_shape = template.input(0), template.type(0).shape
@@ -109,7 +110,7 @@ def _one(
 def _blocks(
     template: Template,
     operation: Reduction,
-    how: _Reduced,
+    how: Reduced,
     outer: Mapping[int, ir.Expr],
     own: Coordinates,
     reducer: Reducer,
@@ -128,7 +129,7 @@ def _blocks(
 
 
 def _with_element(
-    how: _Reduced, source: ir.Buffer, position: Coordinates, old: ir.Expr, channel: ir.Expr
+    how: Reduced, source: ir.Buffer, position: Coordinates, old: ir.Expr, channel: ir.Expr
 ) -> ir.Expr:
     """A result and the element so many channels after a position."""
     *outer, first = position

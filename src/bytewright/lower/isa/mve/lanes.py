@@ -64,23 +64,28 @@ return value;
 
 _OPERATORS = {ADD: "add", SUB: "sub", MUL: "mul", MIN: "min", MAX: "max"}
 
+LOADS = {
+    I8: "return vldrbq_s32(elements);",
+    I16: "return vldrhq_s32(elements);",
+    I32: "return vldrwq_s32(elements);",
+}
+STORES = {
+    I8: "vstrbq_s32(elements, values);",
+    I16: "vstrhq_s32(elements, values);",
+    I32: "vstrwq_s32(elements, values);",
+}
+BROADCAST = "vdupq_n_s32(value)"
+BINARIES = {(operator, I32): f"v{name}q_s32(left, right)" for operator, name in _OPERATORS.items()}
+WITH_SCALAR = {
+    (operator, I32): f"return v{_OPERATORS[operator]}q_n_s32(left, number);" for operator in (ADD, SUB, MUL)
+}
+
 UNIT = VECTORS.unit(
-    loads={
-        I8: "return vldrbq_s32(elements);",
-        I16: "return vldrhq_s32(elements);",
-        I32: "return vldrwq_s32(elements);",
-    },
-    stores={
-        I8: "vstrbq_s32(elements, values);",
-        I16: "vstrhq_s32(elements, values);",
-        I32: "vstrwq_s32(elements, values);",
-    },
-    broadcasts={I32: "vdupq_n_s32(value)"},
-    binaries={(operator, I32): f"v{name}q_s32(left, right)" for operator, name in _OPERATORS.items()},
-    with_scalar={
-        (operator, I32): f"return v{_OPERATORS[operator]}q_n_s32(left, number);"
-        for operator in (ADD, SUB, MUL)
-    },
+    loads=LOADS,
+    stores=STORES,
+    broadcasts={I32: BROADCAST},
+    binaries=BINARIES,
+    with_scalar=WITH_SCALAR,
     functions=(
         (DOUBLE_ROUND, _ROUND_SHIFTED),
         (DOUBLE_ROUND_WIDE, _ROUND),
