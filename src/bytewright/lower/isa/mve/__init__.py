@@ -6,6 +6,7 @@ from typing import Any
 from bytewright import ir
 from bytewright.lower.isa.conv2d import conv2d_templates
 from bytewright.lower.isa.instruction_set import InstructionSet, IsaTemplate
+from bytewright.lower.isa.lines import pad_template
 from bytewright.lower.isa.mve.conv2d import conv2d_declines, write_conv2d
 from bytewright.lower.isa.mve.convolve import sum_block
 from bytewright.lower.isa.mve.copy_elements import copy_elements
@@ -18,6 +19,7 @@ from bytewright.lower.isa.mve.narrow import EXTREMA, SUMS
 from bytewright.lower.isa.reduce import depthwise_lanes, ranges, with_reductions
 from bytewright.lower.kernels.context import Template
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d
+from bytewright.ops.data import Pad
 
 I16 = ir.DType.I16
 # Of the instructions that there are for each size, one of every form.
@@ -78,7 +80,11 @@ MVE_FLOAT = InstructionSet(
     templates=with_reductions(
         "mve_float",
         FLOAT_UNIT,
-        {Conv2d: conv2d_templates("mve_float", FLOAT_DOTS), **ranges("mve_float", MIXED)},
+        {
+            Conv2d: conv2d_templates("mve_float", FLOAT_DOTS),
+            Pad: (pad_template("mve_float", MIXED),),
+            **ranges("mve_float", MIXED),
+        },
     ),
     instructions=tuple(dict.fromkeys((*FLOAT_DOTS.instructions, *MIXED.instructions))),
     operands=MIXED_VECTORS.operands,
