@@ -3,6 +3,7 @@
 from bytewright.frontends.tflite.control import convert_if, convert_while
 from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.detection import convert_detections
+from bytewright.frontends.tflite.frames import convert_framer, convert_stacker
 from bytewright.frontends.tflite.operators.row import (
     MOVED,
     TfliteOperator,
@@ -78,6 +79,9 @@ CONTROL: dict[str, TfliteOperator] = {
         results=("uint32",),
         of_own_types=(1,),
     ),
+    "CUSTOM 'SignalFramer'": TfliteOperator(
+        convert_framer, limits="at most 32 frames a run", types=("int16",), results=("bool",), cost_ms=4.0
+    ),
     "CUSTOM 'SignalIrfft'": TfliteOperator(
         convert_inverse_real_fft, limits=_LENGTHS, types=_TRANSFORMED, cost_ms=4.0
     ),
@@ -91,6 +95,13 @@ CONTROL: dict[str, TfliteOperator] = {
         of_own_types=(2,),
     ),
     "CUSTOM 'SignalRfft'": TfliteOperator(convert_real_fft, limits=_LENGTHS, types=_TRANSFORMED, cost_ms=4.0),
+    "CUSTOM 'SignalStacker'": TfliteOperator(
+        convert_stacker,
+        limits="a step of at most all frames",
+        types=("int16",),
+        results=("bool",),
+        cost_ms=2.0,
+    ),
     "CUSTOM 'SignalWindow'": TfliteOperator(
         convert_window,
         limits="constant weights, one for each sample of a row; a shift of 0 to 30",
