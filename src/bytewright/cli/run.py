@@ -140,13 +140,13 @@ def _document(result: RunResult, bundle: Bundle) -> dict[str, Any]:
         "target": result.target,
         "on": str(result.on),
         **{name: getattr(result, name) for name in figures},
-        "num_resent_frames": result.details.num_resent_frames,
         "ram_bytes": _ram_bytes(result, bundle),
         "devices": [
             {"name": device.name, "instructions": device.instructions[-1], "stack_bytes": device.stack_bytes}
             for device in result.details.devices
         ],
         "stand_in": None if result.details.stand_in is None else result.details.stand_in.document,
+        "num_resent_frames": result.details.num_resent_frames,
     }
 
 
