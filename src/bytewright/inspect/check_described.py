@@ -72,6 +72,7 @@ def faults_of_descriptions(plan: Plan) -> Iterator[str]:
     """What is said twice, and otherwise."""
     for buffer in plan.buffers.values():
         yield from _faults_of_size(buffer)
+        yield from _faults_of_channels(buffer)
         yield from _faults_of_place(plan, buffer)
         yield from _faults_of_use(plan, buffer)
         yield from _faults_of_devices(plan, buffer)
@@ -108,6 +109,18 @@ def _faults_of_size(buffer: PlannedBuffer) -> Iterator[str]:
         yield f"'{buffer.name}' has {buffer.size_bytes} B, its {kind} {whole_bytes} B"
     if buffer.alignment % buffer.dtype.size_bytes:
         yield f"'{buffer.name}' is aligned to {buffer.alignment}, its {buffer.dtype.value} to {buffer.dtype.size_bytes}"
+
+
+def _faults_of_channels(buffer: PlannedBuffer) -> Iterator[str]:
+    """The channels that are left of a tensor are some of those before, in order, as many as it has."""
+    kept, before = buffer.kept_channels, buffer.shape_before
+    if before is not None and buffer.role is not BufferRole.PARAMETER:
+        are_some = list(kept) == sorted({*kept}.intersection(range(before[-1] if before else 0)))
+        if not are_some or (*before[:-1], len(kept)) != buffer.shape or buffer.shape == before:
+            shapes = [ir.format_shape(shape or ()) for shape in (before, buffer.shape)]
+            yield f"'{buffer.name}' of {shapes[0]} keeps {len(kept)} channels, and has {shapes[1]}"
+    elif kept:
+        yield f"'{buffer.name}' lost no channels, and keeps {len(kept)}"
 
 
 def _faults_of_place(plan: Plan, buffer: PlannedBuffer) -> Iterator[str]:
