@@ -3,11 +3,13 @@
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 
-from bytewright.codegen.expressions import memory_type
 from bytewright.inspect.c_nodes import integer_of, spell
 from bytewright.inspect.read_entry import CallText, Place, read_place
 from bytewright.record.names import MAX_NAMED, Names
 from bytewright.record.plan import PlaceKind, Plan, PlannedBuffer, PlannedStep
+
+# By numpy's names; of others `int8_t` and the like. In memory a truth value is a byte.
+_C_TYPES = {"bool": "uint8_t", "float32": "float", "float64": "double"}
 
 
 def differences_of_marks(
@@ -80,8 +82,9 @@ def _differences_of_place(place: Place, plan: Plan, names: Names, buffer: Planne
         address = f"{names.base(plan.pools[buffer.place.name])} + {address}"
     if place.address != address:
         yield f"'{buffer.name}' is passed as '{place.address}', not as '{address}'"
-    if place.element is not None and buffer.dtype is not None and place.element != memory_type(buffer.dtype):
-        yield f"'{buffer.name}' of {buffer.dtype.value} is passed as '{place.element}'"
+    known = "" if buffer.dtype is None else buffer.dtype.numpy.name
+    if place.element is not None and known and place.element != _C_TYPES.get(known, f"{known}_t"):
+        yield f"'{buffer.name}' of {known} is passed as '{place.element}'"
     index = integer_of(place.index)
     if index is None or buffer.dtype is None:
         return

@@ -287,7 +287,7 @@ FORGED: dict[str, tuple[str, Change, str]] = {
     "an array of another type": (
         "entries",
         lambda d: buffer(d, "classify/t").update(dtype="f32"),
-        "'classify/t' of f32 is passed as 'int32_t'",
+        "'classify/t' of float32 is passed as 'int32_t'",
     ),
     "no stack": (
         "entries",
