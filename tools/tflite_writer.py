@@ -138,6 +138,7 @@ _FORMS: dict[str, _OperatorForm] = {
     "HARD_SWISH": _OperatorForm("HardSwishOptions", {}, 1, 1),
     "QUANTIZE": _OperatorForm("QuantizeOptions", {}, 1, 2),
     "DEQUANTIZE": _OperatorForm("DequantizeOptions", {}, 2, 2),
+    "DENSIFY": _OperatorForm("DensifyOptions", {}, 1, 1),
     "ABS": _OperatorForm("AbsOptions", {}),
     "COS": _OperatorForm("CosOptions", {}),
     "ELU": _OperatorForm("", {}, 1, 1),

@@ -47,3 +47,13 @@ OPERATIONS: dict[str, type[ir.Operation]] = {
         *softmax.OPERATIONS,
     )
 }
+
+# Operators of which an element of the result reads one element of each operand, in its place or broadcast to it; a
+# table beside them is read whole.
+ELEMENTWISE: tuple[type[ir.Operation], ...] = (
+    *cast.OPERATIONS,
+    *elementwise.OPERATIONS,
+    *float_functions.OPERATIONS,
+    *quantization.OPERATIONS,
+    *rescale.OPERATIONS,
+)

@@ -15,7 +15,7 @@ from bytewright.ir.analyses.lines import line_reason
 from bytewright.ir.analyses.row_loops import row_loops
 from bytewright.ir.analyses.touch import alignment_reason, constant_touches, touch_alignment
 from bytewright.ir.symbols import scalar_symbols
-from bytewright.ir.walk import allocations, walk_statements
+from bytewright.ir.walk import allocations, statements_of
 from bytewright.options import Options, options_text
 from bytewright.plan.solution import Solution
 from bytewright.record.plan import (
@@ -452,7 +452,7 @@ def _with_overlaps(
 def _numbers(entry: ir.PrimFunc) -> Definitions:
     """What the numbers stand for that the entry has names for."""
     numbers = Definitions()
-    for statement in walk_statements(entry.body):
+    for statement in statements_of(entry):
         if isinstance(statement, ir.Let):
             numbers.define(statement.variable, statement.value)
     return numbers

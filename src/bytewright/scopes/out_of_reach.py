@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from bytewright import ir
 from bytewright.ir.analyses.homes import Pools
 from bytewright.ir.analyses.touch import TouchTable
-from bytewright.ir.walk import allocations, condition_buffer, walk_statements
+from bytewright.ir.walk import allocations, condition_buffer, statements_of
 from bytewright.place.routes import Routes
 from bytewright.scopes.scope_uses import Memory, Use
 from bytewright.target.model import Role, Target
@@ -72,7 +72,7 @@ class Parting:
                 by_name.setdefault(name, []).append(use)
         branched = {
             buffer.name
-            for statement in walk_statements(self.entry.body)
+            for statement in statements_of(self.entry)
             if (buffer := condition_buffer(statement)) is not None
         }
         for name, first in self._first_places().items():

@@ -287,8 +287,10 @@ def _taken_as(model: ModelRecord, element_type: str) -> frozenset[int]:
 def _widened_constants(model: ModelRecord) -> set[int]:
     """Constants that are stored in fewer bits, and that operators alone have to do with, and such as take them."""
     found: set[int] = set()
+    constant = {t.index for t in model.tensors if t.has_values}
+    constant |= {index for each in model.operators if each.kind == "DENSIFY" for index in each.outputs}
     for element_type in STORED:
-        kind = {t.index for t in model.tensors if t.has_values and t.element_type == element_type}
+        kind = {index for index in constant if model.tensors[index].element_type == element_type}
         found |= kind & _taken_as(model, element_type.lower()) if kind else kind
     return found - {*model.outputs}
 
