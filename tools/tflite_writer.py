@@ -39,6 +39,7 @@ _DTYPES = {
     "int4": "INT4",
     "int8": "INT8",
     "uint8": "UINT8",
+    "uint32": "UINT32",
     "int16": "INT16",
     "int32": "INT32",
     "int64": "INT64",

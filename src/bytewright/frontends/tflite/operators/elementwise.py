@@ -90,7 +90,7 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
     "CAST": TfliteOperator(
         convert_cast,
         limits="raw values; integers wrap, floats are truncated and saturate; tflm: neither uint8 nor int64",
-        types=(*NUMBERS, "uint8", "bool"),
+        types=(*NUMBERS, "uint8", "uint32", "bool"),
         absent={Numerics.TFLM: ("uint8", "int64")},
     ),
     "CEIL": TfliteOperator(
