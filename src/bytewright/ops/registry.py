@@ -11,6 +11,7 @@ from bytewright.ops import (
     elementwise,
     ethos_u,
     float_functions,
+    fourier,
     interpolation,
     lstm,
     matmul,
@@ -21,6 +22,7 @@ from bytewright.ops import (
     rescale,
     resize,
     softmax,
+    spectrum,
 )
 
 OPERATIONS: dict[str, type[ir.Operation]] = {
@@ -35,6 +37,7 @@ OPERATIONS: dict[str, type[ir.Operation]] = {
         *elementwise.OPERATIONS,
         *ethos_u.OPERATIONS,
         *float_functions.OPERATIONS,
+        *fourier.OPERATIONS,
         *lstm.OPERATIONS,
         *interpolation.OPERATIONS,
         *matmul.OPERATIONS,
@@ -45,6 +48,7 @@ OPERATIONS: dict[str, type[ir.Operation]] = {
         *rescale.OPERATIONS,
         *resize.OPERATIONS,
         *softmax.OPERATIONS,
+        *spectrum.OPERATIONS,
     )
 }
 
