@@ -22,7 +22,7 @@ from bytewright.execute.host import HostContext, HostModel
 from bytewright.execute.machine import Machine, machine_of
 from bytewright.execute.profile.measure import profile_bundle
 from bytewright.execute.profile.result import Profile
-from bytewright.execute.tensors import Array, cut_batch, number_of_entry
+from bytewright.execute.tensors import Array, cut_batch, seen_by
 from bytewright.execute.tools import build_folder
 from bytewright.options import Arguments, read_arguments
 from bytewright.record.plan import Plan
@@ -193,21 +193,21 @@ class Session:
     _model: HostModel  # the library, which is there as long as this is
     _context: HostContext
 
-    def run(self, entry: str, /, *inputs: Array, **named: Array) -> Array | tuple[Array, ...]:
-        """One run of an entry, which is called `run` where the model has no other.
+    def run(self, *inputs: Array, entry: str | None = None, **named: Array) -> Array | tuple[Array, ...]:
+        """One run: of an entry, or of the model; of several entries each once, in order.
 
         Args:
+            inputs: One array for each input, of its shape and type.
             entry: Its name (`plan.entries`).
-            inputs: One array for each input of the entry, of its shape and type.
-            named: The same by the names of the inputs, in place of their order.
+            named: The inputs by their names, in place of their order.
 
         Returns:
-            The output of the entry, or a tuple of them if there are none or several.
+            The output, or a tuple of them if there are none or several.
 
         Raises:
             CompileError: BW204 for an entry that there is not; BW205 for inputs that do not match.
         """
-        names = self.plan.entries[number_of_entry(self.plan, entry)].inputs
+        names = [tensor.name for tensor in seen_by(self.plan, entry).inputs]
         given: list[tuple[str | None, Array]] = [(None, array) for array in inputs]
         outputs, _ = self._context.run(in_order(names, [*given, *named.items()], "input"), entry)
         return outputs[0] if len(outputs) == 1 else tuple(outputs)

@@ -54,10 +54,9 @@ OWNERS = {
     "distributed": {"cli"},
     "serial": {"execute"},
 }
-RUN_TIME_PACKAGES = {"click", "elftools", "flatbuffers", "numpy", "pycparser", "rich", "tflite"}
+RUN_TIME_PACKAGES = {"click", "devicetree", "elftools", "flatbuffers", "numpy", "pycparser", "rich", "tflite"}
 NOT_LOADED_BY_IMPORT = RUN_TIME_PACKAGES - {"numpy"} | {
     "ai_edge_litert",
-    "devicetree",
     "distributed",
     "ethosu",
     "hypothesis",
