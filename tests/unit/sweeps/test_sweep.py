@@ -12,6 +12,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
@@ -167,6 +168,19 @@ def test_pareto() -> None:
     assert drawn.count('<circle class="best"') == 4
     assert "for t&lt;" in drawn
     assert "for t<" not in drawn
+
+
+@pytest.mark.parametrize("num_objectives", [1, 2, 3])
+def test_of_many_results_those_stay_that_none_beats(num_objectives: int) -> None:
+    objectives = ("ram_bytes", "parameter_bytes", "instructions")[:num_objectives]
+    drawn = np.random.default_rng(num_objectives).integers(0, 30, (300, 3))
+    results = [result(str(n), int(a), int(b), instructions=int(c)) for n, (a, b, c) in enumerate(drawn)]
+    figures = drawn[:, :num_objectives]
+    at_most = (figures[:, None] <= figures[None]).all(axis=2)
+    is_less = (figures[:, None] < figures[None]).any(axis=2)
+    is_repeated = np.tril(at_most & at_most.T, -1).any(axis=1)
+    expected = np.flatnonzero(~((at_most & is_less).any(axis=0) | is_repeated))
+    assert [int(each["key"]) for each in pareto(results, objectives)] == expected.tolist()
 
 
 SWEEP = """
