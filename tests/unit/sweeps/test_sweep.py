@@ -12,15 +12,18 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
 import bytewright
 from bytewright.cli.main import bytewright as command
 from bytewright.diagnostics import CompileError
+from bytewright.show.as_svg import svg_text
+from bytewright.show.view import View
 from bytewright.sweeps import evaluate as module
 from bytewright.sweeps.pareto import pareto
-from bytewright.sweeps.picture import picture
+from bytewright.sweeps.picture import points_of
 from bytewright.sweeps.sweep import SweepResults
 from support.digits_bundle import DIGITS
 from support.tiers import THOROUGH
@@ -160,11 +163,24 @@ def test_pareto() -> None:
     ]
     assert [each["key"] for each in pareto(results)] == ["a", "b", "e", "f"]
     assert [each["key"] for each in pareto(results, ["ram_bytes"])] == ["b", "f"]
-    drawn = picture(results)
+    drawn = svg_text(View(None, (points_of(results),)))
     assert drawn.count("<circle") == 6
-    assert drawn.count('fill="#1b5e9b"') == 4
-    assert "t&lt;" in drawn
-    assert "t<" not in drawn
+    assert drawn.count('<circle class="best"') == 4
+    assert "for t&lt;" in drawn
+    assert "for t<" not in drawn
+
+
+@pytest.mark.parametrize("num_objectives", [1, 2, 3])
+def test_of_many_results_those_stay_that_none_beats(num_objectives: int) -> None:
+    objectives = ("ram_bytes", "parameter_bytes", "instructions")[:num_objectives]
+    drawn = np.random.default_rng(num_objectives).integers(0, 30, (300, 3))
+    results = [result(str(n), int(a), int(b), instructions=int(c)) for n, (a, b, c) in enumerate(drawn)]
+    figures = drawn[:, :num_objectives]
+    at_most = (figures[:, None] <= figures[None]).all(axis=2)
+    is_less = (figures[:, None] < figures[None]).any(axis=2)
+    is_repeated = np.tril(at_most & at_most.T, -1).any(axis=1)
+    expected = np.flatnonzero(~((at_most & is_less).any(axis=0) | is_repeated))
+    assert [int(each["key"]) for each in pareto(results, objectives)] == expected.tolist()
 
 
 SWEEP = """
