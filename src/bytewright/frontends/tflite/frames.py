@@ -7,10 +7,11 @@ import numpy as np
 
 from bytewright import ir
 from bytewright.frontends.tflite.conversion import Conversion
+from bytewright.frontends.tflite.elementwise import emit_sum
 from bytewright.frontends.tflite.graph_builder import Kept
 from bytewright.frontends.tflite.shape import emit_joined
 from bytewright.ops.data import ShiftIn
-from bytewright.ops.elementwise import Add, Equal, GreaterEqual, Minimum, Select, WrappingSub
+from bytewright.ops.elementwise import Equal, GreaterEqual, Minimum, Select, WrappingSub
 
 _MOST_FRAMES = 32
 """Each becomes operators of its own."""
@@ -39,7 +40,7 @@ def convert_framer(at: Conversion) -> None:
     most = _number(at, "missing", steps - 1)
     at.define(at.reshape(at.emit(GreaterEqual(), (counted.current, most), "enough"), (), "valid"), 1)
     before = at.emit(Minimum(), (counted.current, most), "before")
-    after = at.emit(Add(), (before, _number(at, "count", count)), "after")
+    after = emit_sum(at, before, _number(at, "count", count))
     at.keep(counted, at.emit(Minimum(), (after, most), "steps"))
 
 
