@@ -3,7 +3,6 @@
 from bytewright.frontends.tflite.control import convert_if, convert_while
 from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.detection import convert_detections
-from bytewright.frontends.tflite.frames import convert_framer, convert_stacker
 from bytewright.frontends.tflite.operators.row import (
     MOVED,
     TfliteOperator,
@@ -11,7 +10,9 @@ from bytewright.frontends.tflite.operators.row import (
 from bytewright.frontends.tflite.signal import (
     convert_circular_buffer,
     convert_delay,
+    convert_framer,
     convert_overlap_add,
+    convert_stacker,
     convert_window,
 )
 from bytewright.frontends.tflite.spectrum import (
