@@ -22,9 +22,11 @@ from click.testing import CliRunner, Result
 import bytewright
 from bytewright.cli.main import bytewright as command
 from bytewright.diagnostics import CompileError
+from bytewright.show.as_svg import svg_text
+from bytewright.show.view import View
 from bytewright.sweeps import evaluate as module
 from bytewright.sweeps.pareto import pareto
-from bytewright.sweeps.picture import picture
+from bytewright.sweeps.picture import points_of
 from bytewright.sweeps.sweep import SweepResults
 from support.digits_bundle import DIGITS
 from support.tiers import THOROUGH
@@ -164,11 +166,11 @@ def test_pareto() -> None:
     ]
     assert [each["key"] for each in pareto(results)] == ["a", "b", "e", "f"]
     assert [each["key"] for each in pareto(results, ["ram_bytes"])] == ["b", "f"]
-    drawn = picture(results)
+    drawn = svg_text(View(None, (points_of(results),)))
     assert drawn.count("<circle") == 6
-    assert drawn.count('fill="#1b5e9b"') == 4
-    assert "t&lt;" in drawn
-    assert "t<" not in drawn
+    assert drawn.count('<circle class="best"') == 4
+    assert "for t&lt;" in drawn
+    assert "for t<" not in drawn
 
 
 @pytest.mark.parametrize("num_objectives", [1, 2, 3])
