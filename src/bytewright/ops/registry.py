@@ -20,6 +20,7 @@ from bytewright.ops import (
     quantization,
     rescale,
     resize,
+    roots,
     softmax,
 )
 
@@ -44,6 +45,7 @@ OPERATIONS: dict[str, type[ir.Operation]] = {
         *quantization.OPERATIONS,
         *rescale.OPERATIONS,
         *resize.OPERATIONS,
+        *roots.OPERATIONS,
         *softmax.OPERATIONS,
     )
 }
