@@ -8,7 +8,7 @@ import numpy as np
 
 from bytewright import ir
 from bytewright.ops.arithmetic.multiplier import Multiplier
-from bytewright.ops.arithmetic.rescale import double_round, single_round
+from bytewright.ops.arithmetic.rescale import Int64, double_round, single_round
 from bytewright.ops.checks import ARITHMETIC, QUANTISED, WIDE, only, require, require_dtype, require_rank
 from bytewright.ops.result import in_32_bits, saturate
 from bytewright.ops.window import Padding, Pair, window_shape, windows
@@ -221,13 +221,14 @@ class TflQuantizedProduct(_Reduction):
         kept = [axis for axis in range(x.ndim) if axis not in self.axes]
         (result,) = self.infer((ir.TensorType(x.shape, ir.DType.of(x.dtype)),))
         rows = x.transpose(*kept, *self.axes).reshape(prod(result.fixed_shape), -1)
-        first, *rest = np.moveaxis(rows.astype(np.int64) - self.input_zero_point, 1, 0)
-        for factor in rest:
-            first = self._scaled(first * factor)
-        scaled = self._scaled(first) + self.output_zero_point
+        centred: Int64 = rows.astype(np.int64) - self.input_zero_point
+        product: Int64 = centred[:, 0]
+        for place in range(1, centred.shape[1]):
+            product = self._scaled(product * centred[:, place])
+        scaled = self._scaled(product) + self.output_zero_point
         return (saturate(scaled, result.dtype).reshape(result.fixed_shape),)
 
-    def _scaled(self, values: ir.Array) -> ir.Array:
+    def _scaled(self, values: Int64) -> Int64:
         """i64 -> i64 within 32 bits."""
         return single_round(values, self.multiplier, 31 - self.exponent).astype(np.int32).astype(np.int64)
 
