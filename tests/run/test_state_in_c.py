@@ -14,9 +14,12 @@ from bytewright.diagnostics import CompileError
 from bytewright.execute.paranoid import run_paranoid
 from bytewright.execute.run import run_batch
 from bytewright.inspect.check import check_bundle
+from bytewright.target import load_text
 from bytewright.target.registry import load_target
 from support.c_program import WARNINGS, run_c
 from support.compilers import QUICK, host_build
+from support.parsing import parse_module
+from support.parted_states import APART, keeping
 from support.state_programs import ACCUMULATOR, accumulated, stateful_graph
 from support.tiers import THOROUGH, some
 
@@ -191,6 +194,18 @@ def test_a_paranoid_run_watches_it(accumulator: Path) -> None:
     found = run_paranoid(accumulator, [array], options=QUICK)
     np.testing.assert_array_equal(found.result.outputs[0], accumulated([array])[0])
     assert found.watched_bytes > 36
+
+
+def test_a_state_of_two_cores_that_share_no_memory_is_what_both_made_of_it(tmp_path: Path) -> None:
+    program = parse_module(keeping(("core1", "a"), ("core2", "a")), {}, {})
+    write_bundle(compile_model(program, load_text(APART, "apart.toml")).files, tmp_path / "two")
+    check_bundle(tmp_path / "two")
+    inputs, kept = draw(5), np.zeros(8, np.int32)
+    options = host_build(flags=WARNINGS, sanitize=True)
+    result = run_batch(tmp_path / "two", [[array] for array in inputs], keep_state=True, options=options)
+    for (found,), x in zip(result.outputs, inputs, strict=True):
+        kept = np.maximum(np.maximum(kept, x) + 1, x) + 2
+        np.testing.assert_array_equal(found, kept)
 
 
 FAILING = """\

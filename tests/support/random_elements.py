@@ -23,7 +23,7 @@ NUMBERS = (*BUT_INT16, "int16")
 FLOAT = ("float32",)
 BOOL = ("bool",)
 # Of which TensorFlow Lite Micro has no kernel for some types that are drawn.
-NOT_AS_DRAWN_IN_TFLM = frozenset(("CAST", dtype) for dtype in (*NUMBERS, "uint8", "bool"))
+NOT_AS_DRAWN_IN_TFLM = frozenset(("CAST", dtype) for dtype in (*NUMBERS, "uint8", "uint32", "bool"))
 
 
 def _any_shape(draft: Draft, low: int = 1, high: int = 4, maximum: int = 6) -> Shape:
@@ -196,7 +196,9 @@ def _select(draft: Draft) -> RandomModel:
 
 def _cast(draft: Draft) -> RandomModel:
     """To any of the types that are cast, of values of any quantisation."""
-    target = draft.draw(st.sampled_from(("int8", "int16", "float32", "int32", "int64", "uint8", "bool")))
+    target = draft.draw(
+        st.sampled_from(("int8", "int16", "float32", "int32", "int64", "uint8", "uint32", "bool"))
+    )
     shape = _any_shape(draft)
     x = draft.input(shape, None)
     y = draft.builder.tensor("output", shape, target)
@@ -285,5 +287,5 @@ TYPES = {
     **dict.fromkeys(("POW", "SIGN"), ("float32", "int32")),
     **dict.fromkeys(("REDUCE_ALL", "REDUCE_ANY"), BOOL),
     **dict.fromkeys(("REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD", "SUM"), NUMBERS),
-    "CAST": (*NUMBERS, "uint8", "bool"),
+    "CAST": (*NUMBERS, "uint8", "uint32", "bool"),
 }

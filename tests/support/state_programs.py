@@ -97,7 +97,7 @@ class StatefulGraph:
 
 
 def stateful_graph(seed: int, **how: Any) -> StatefulGraph | None:
-    """One with a state or several, made as by `random_graph`; None if the seed gives a graph without anything to tie."""
+    """One with a state, made as by `random_graph`; None if the seed gives a graph without anything to tie."""
     random, graph = Random(seed), random_graph(Random(seed), **how)
     inputs, outputs = graph.module.inputs, graph.module.outputs
     ties: list[tuple[int, int]] = []

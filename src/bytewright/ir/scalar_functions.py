@@ -197,6 +197,17 @@ def _integer_power(let: _Let, base: Expr, exponent: Expr) -> Expr:
     return cast(power - select(equal(power, most), const(1, I64), const(0, I64)), I32)
 
 
+def _bit_length(let: _Let, value: Expr) -> Expr:
+    upper = let("upper", cast(value >> 16, I32))
+    part = let("part0", select(upper > 0, upper, cast(value & 0xFFFF, I32)))
+    length = let("length0", select(upper > 0, const(16), const(0)))
+    for number, step in enumerate((8, 4, 2, 1), start=1):
+        upper = let(f"upper{number}", part >> step)
+        length = let(f"length{number}", select(upper > 0, length + step, length))
+        part = let(f"part{number}", select(upper > 0, upper, part))
+    return length + part
+
+
 _LOWER_HALF = 2**32 - 1
 
 
@@ -401,6 +412,12 @@ DYNAMIC_ZERO_POINT = _defined(
     "The value of int8 that stands for zero, as LiteRT's hybrid kernels take it: counted from that end of the range "
     "from which the error is less, and rounded half away from zero.",
 )
+BIT_LENGTH = _defined(
+    "bit_length_32",
+    {"value": I64},
+    _bit_length,
+    "How many bits a number has, of 0 to 2^32 - 1; none if it is 0.",
+)
 DIVIDE_ROUND = _defined(
     "divide_round",
     {"total": I32, "count": I32},
@@ -487,6 +504,7 @@ SCALAR_FUNCTIONS = {
             REAL_ROUND_WIDE,
             DYNAMIC_SCALE,
             DYNAMIC_ZERO_POINT,
+            BIT_LENGTH,
             DIVIDE_ROUND,
             MULTIPLY_Q31,
             SHIFT_ROUND,

@@ -94,6 +94,7 @@ class PlannedBuffer:
         line_bytes: Size of the cache lines that it has to itself while it lives, because a device touches it whose view
             of the memory is not coherent; 0 if it may share lines.
         shape_before: Of a tensor or of weights that lost channels: the shape in the model; None if it lost none.
+        kept_channels: Of a tensor that lost channels: those of the last axis in the model that are left, in order.
         ring: Where it keeps some rows of a tensor only: `shape` is then that of the tensor.
         parts: Tensors that lie in it, by offset.
     """
@@ -117,6 +118,7 @@ class PlannedBuffer:
     zero_point: Signed | None = None
     line_bytes: int = field(default=0, metadata={"omit_empty": True})
     shape_before: tuple[int, ...] | None = field(default=None, metadata={"omit_empty": True})
+    kept_channels: tuple[int, ...] = field(default=(), metadata={"omit_empty": True})
     ring: PlannedRing | None = field(default=None, metadata={"omit_empty": True})
     parts: tuple[PlannedPart, ...] = field(default=(), metadata={"omit_empty": True})
 

@@ -14,6 +14,7 @@ import bytewright.ops
 from bytewright.diagnostics import InternalError
 from bytewright.ir.graph import Array, ControlOperation, Operation
 from bytewright.ir.types import DType, TensorType
+from bytewright.ops import fourier, spectrum
 from bytewright.ops.arithmetic.numerics import Rounding
 from bytewright.ops.cast import TflCast
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d, GroupedConv2d, TransposeConv2d
@@ -92,6 +93,7 @@ from bytewright.ops.rescale import Rescale, TflFloatRescale, TflRealRescale
 from bytewright.ops.resize import TflResizeBilinear, TflResizeNearest
 from bytewright.ops.roots import TflInverseRoot, TflL2Normalization
 from bytewright.ops.softmax import TflLogSoftmax, TflSoftmax
+from bytewright.ops.spectrum import TflFixedLog
 
 I8, I16, I32, I64 = DType.I8, DType.I16, DType.I32, DType.I64
 F32, F64, BOOL = DType.F32, DType.F64, DType.BOOL
@@ -493,6 +495,8 @@ WITHOUT_AXES: tuple[tuple[Operation, tuple[Array, ...], Any], ...] = (
     (Sigmoid(), (typed(0, F32),), 0.5),
     (Tanh(), (typed(0, F32),), 0),
     (TflHardSwish(), (typed(3, F32),), 3),
+    (TflFixedLog(64, 0), (typed(8, DType.U32),), 133),
+    (TflFixedLog(64, 31), (typed(2, DType.U32),), 0),
     (TflLeakyRelu(0.5), (typed(-4, F32),), -2),
     (TflQuantize(0.5, 1), (typed(4, F32),), 9),
     (TflDynamicScale(), (typed(-1, F32), typed(254, F32)), 1),
@@ -596,8 +600,13 @@ def test_every_operator_without_axes_is_tried() -> None:
     # Of int16 alone.
     with pytest.raises(ValueError, match="scalar"):
         TflSoftmax16(0, 0).infer((kind(I16), *(kind(I16, 513),) * 2))
-    # An LSTM's operands are of several types; boxes are rows (`test_detection_operators.py`).
-    others = ControlOperation | EthosU | TflLstm | TflQuantizedLstm | TflDecodeBoxes | TflSelectDetections
+    # An LSTM's operands are of several types; boxes are rows (`test_detection_operators.py`), spectra vectors
+    # (`test_spectrum.py`).
+    others = (
+        *(ControlOperation, EthosU, TflLstm, TflQuantizedLstm, TflDecodeBoxes, TflSelectDetections),
+        *fourier.OPERATIONS,
+        *(operation for operation in spectrum.OPERATIONS if operation is not TflFixedLog),
+    )
     elsewhere = {TflSoftmax16.name, TflL2Normalization.name, ScatterNd.name}
     assert tried | {operation.name for operation, _ in needing_axes} | elsewhere == {
         name for name, operation in OPERATIONS.items() if not issubclass(operation, others)

@@ -22,7 +22,8 @@ class VectorUnit:
         broadcasts: A scalar in every lane, by its type.
         binaries: `result = left operator right`, of two vectors, by operator and type.
         with_scalar: The same, of a vector and a scalar on its right.
-        functions: Of scalars that expressions call, by name: operands and result are vectors.
+        functions: Of scalars that expressions call, by name: the result is a vector, and so are operands of types that
+            vectors have.
         saturating_stores: As `stores`, but values that do not fit become the nearest that does.
         num_elements: How many first lanes are loaded and stored; 0 if all are.
     """

@@ -132,8 +132,16 @@ class Width:
         )
 
     def function(self, function: ir.ScalarFunction, text: str) -> ir.Instruction:
-        """A function of scalars on each lane; the text has its parameters' names."""
-        operands = tuple(self.vector(parameter.name, parameter.dtype) for parameter in function.parameters)
+        """A function of scalars on each lane; the text has its parameters' names.
+
+        Operands of types that no vector has are the same in every lane.
+        """
+        operands = tuple(
+            self.vector(parameter.name, parameter.dtype)
+            if parameter.dtype in self.types
+            else ir.ScalarParameter(parameter)
+            for parameter in function.parameters
+        )
         parameters = (self.vector("result", function.result_type, WRITE), *operands)
         name = f"{self.prefix}_{function.name}"
         return lane_wise(

@@ -45,7 +45,7 @@ from bytewright.frontends.tflite.operators.row import (
     NUMBERS,
     TfliteOperator,
 )
-from bytewright.frontends.tflite.quantization import convert_dequantize, convert_quantize
+from bytewright.frontends.tflite.quantization import convert_densify, convert_dequantize, convert_quantize
 from bytewright.ops import elementwise, float_functions
 from bytewright.ops.arithmetic import tables
 from bytewright.ops.arithmetic.interpolation import exponential, logarithm
@@ -55,6 +55,7 @@ from bytewright.ops.checks import WIDE
 _BOTH = ("int8", "float32")
 _BOTH_AND_INT32 = (*_BOTH, "int32")
 _NOT_IN_TFLM = {Numerics.TFLM: _BOTH}
+_SPARSE = ("int8", "float32", "float16")
 _FLOAT_ALONE = dict.fromkeys(Numerics, ("int8",))
 _FLOAT_IN_TFLM = {Numerics.TFLM: ("int8", "int16")}
 _OF_BELOW_ONE = "int8: scales below 1"
@@ -97,7 +98,7 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
     "CAST": TfliteOperator(
         convert_cast,
         limits="raw values; integers wrap, floats are truncated and saturate; tflm: neither uint8 nor int64",
-        types=(*NUMBERS, "uint8", "bool"),
+        types=(*NUMBERS, "uint8", "uint32", "bool"),
         absent={Numerics.TFLM: ("uint8", "int64")},
     ),
     "CEIL": TfliteOperator(
@@ -105,6 +106,12 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
     ),
     "COS": TfliteOperator(
         partial(convert_unary, operation=float_functions.Cos()), types=FLOAT, absent=_FLOAT_ALONE
+    ),
+    "DENSIFY": TfliteOperator(
+        convert_densify,
+        limits="of a sparse constant",
+        types=_SPARSE,
+        absent={Numerics.TFLM: _SPARSE},
     ),
     "DEQUANTIZE": TfliteOperator(
         convert_dequantize,
