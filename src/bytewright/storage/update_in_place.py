@@ -3,8 +3,8 @@
 A graph computes what a state becomes beside it, where it is read to the end, and copies it there. The copy goes, and
 the buffer beside it, if the last step that reads the state computes what it becomes, and its kernel reads each byte
 before it writes it: run upwards, the distances of its overlap contract admit that both begin at one address
-(`find_overlaps.py`). Between that step and the copy nothing touches the state, and the entry's device alone touches
-what it becomes, which is there from now on.
+(`find_overlaps.py`). Between that step and the copy nothing touches the state, and kernels of the entry's device
+alone touch what it becomes, which is there from now on.
 """
 
 from collections.abc import Iterator
@@ -111,13 +111,11 @@ def _is_updated(
     between = [touching[number] for number in touching if first < number < position]
     if not isinstance(call, ir.Call) or last != position or any(kept in names for names in between):
         return False
-    devices = {kernel.name: kernel.device for kernel in module.kernels if kernel.job is None}
+    own = {k.name for k in module.kernels if k.device == entry.device and k.job is None and not k.is_opaque}
     users = [
         c for c in calls(entry) if any(a.buffer.name == name for a in c.arguments if isinstance(a, ir.Region))
     ]
-    if any(devices.get(user.callee) != entry.device for user in users):
-        return False
-    return _may_write_over(call, kept, name, module, target)
+    return all(c.callee in own for c in users) and _may_write_over(call, kept, name, module, target)
 
 
 def _may_write_over(call: ir.Call, kept: str, name: str, module: ir.Module, target: Target) -> bool:
