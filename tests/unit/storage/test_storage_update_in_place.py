@@ -97,6 +97,18 @@ def test_what_another_core_touches_stays_where_that_reaches(tmp_path: Path) -> N
     assert not updates(plan)
 
 
+@pytest.mark.parametrize("is_updated_first", [True, False])
+def test_the_header_says_what_a_run_that_fails_does_to_it(tmp_path: Path, is_updated_first: bool) -> None:
+    job = ("%m T = mul(%a, %a)", '%r T = on_device(%m) {device="core1", scope=none, fixed=false, free=false}')
+    own = (ADD, '%c T = on_device(%n) {device="cpu", scope=none, fixed=false, free=false}')
+    lines = (*own, *job) if is_updated_first else (*job, *own)
+    found = compiled(tmp_path, *lines, target="cores")
+    assert updates(found.plan) == [0 if is_updated_first else 1]
+    header = " ".join(found.files["include/kept.h"].decode().split())
+    assert ("may have changed the state" in header) == is_updated_first
+    assert ("A run that fails leaves the state as it was." in header) != is_updated_first
+
+
 def test_an_output_that_is_the_state_is_copied_from_it(tmp_path: Path) -> None:
     plan = compiled(tmp_path, ADD, "%r T = identity(%n)").plan
     assert [(step.reads, step.writes) for step in plan.steps] == [
