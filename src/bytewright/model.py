@@ -19,9 +19,9 @@ from bytewright.compiler.run_passes import Progress
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.by_name import in_order
 from bytewright.execute.host import HostContext, HostModel
+from bytewright.execute.machine import Machine, machine_of
 from bytewright.execute.profile.measure import profile_bundle
 from bytewright.execute.profile.result import Profile
-from bytewright.execute.result import Machine
 from bytewright.execute.tensors import Array, cut_batch, seen_by
 from bytewright.execute.tools import build_folder
 from bytewright.options import Arguments, read_arguments
@@ -97,13 +97,13 @@ class CompiledModel:
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
     def profile(
-        self, *inputs: Array, on: Machine = "host", repeat: int | None = None, seed: int | None = None
+        self, *inputs: Array, on: str | Machine = "host", repeat: int | None = None, seed: int | None = None
     ) -> Profile:
-        """What each step of an inference costs: nanoseconds on this machine, or instructions on an emulated board.
+        """What each step of an inference costs: nanoseconds on this machine, instructions in QEMU, cycles on a board.
 
         Args:
             inputs: As of `run`; none for random ones.
-            on: This machine, or "qemu" for the board of the target.
+            on: This machine; "qemu" for the board of the target; or "serial:PORT" for one that runs the bundle.
             repeat: How many inferences run (docs/profile.md).
             seed: Of random inputs.
 
@@ -112,10 +112,11 @@ class CompiledModel:
                 compiler or QEMU.
         """
         options = BuildOptions(sources=self.sources)
+        machine = machine_of(on) if isinstance(on, str) else on
         with build_folder() as temporary:
             folder = self.write(temporary / "bundle")
             return profile_bundle(
-                folder, list(inputs) or None, seed=seed, on=on, repeat=repeat, options=options
+                folder, list(inputs) or None, seed=seed, on=machine, repeat=repeat, options=options
             )
 
     def validate(

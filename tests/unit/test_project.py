@@ -52,6 +52,7 @@ OWNERS = {
     "ethosu": {"ethos_u"},
     "PIL": {"validate"},
     "distributed": {"cli"},
+    "serial": {"execute"},
 }
 RUN_TIME_PACKAGES = {"click", "devicetree", "elftools", "flatbuffers", "numpy", "pycparser", "rich", "tflite"}
 NOT_LOADED_BY_IMPORT = RUN_TIME_PACKAGES - {"numpy"} | {
@@ -63,6 +64,7 @@ NOT_LOADED_BY_IMPORT = RUN_TIME_PACKAGES - {"numpy"} | {
     "PIL",
     "pandas",
     "scipy",
+    "serial",
     "sklearn",
     "tflite_micro",
 }

@@ -23,7 +23,7 @@ def validation_view(validation: Validation, *, with_layers: bool = False) -> Vie
 
 def _facts(validation: Validation) -> Iterator[Fact]:
     plan, reference = validation.plan, validation.reference
-    yield data({"model": plan.model, "target": plan.target, "on": validation.on})
+    yield data({"model": plan.model, "target": plan.target, "on": str(validation.on)})
     yield data({"verified": not validation.diagnostics, "num_samples": reference.num_samples})
     yield from (Fact((remark,)) for remark in validation.samples.remarks)
     yield data({"remarks": validation.samples.remarks, "num_right": validation.num_right})

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from bytewright.base.frozen_mapping import FrozenMapping
-from bytewright.execute.result import Machine, StandIn
+from bytewright.execute.machine import Machine
+from bytewright.execute.result import StandIn
 from bytewright.record.plan import Plan
 
 
@@ -14,6 +15,17 @@ class Unit(StrEnum):
 
     INSTRUCTIONS = "instructions"
     NANOSECONDS = "nanoseconds"
+    CYCLES = "cycles"
+
+    @property
+    def shown(self) -> str:
+        """What people and programs are told instead: microseconds in place of nanoseconds."""
+        return "microseconds" if self is Unit.NANOSECONDS else self.value
+
+    @property
+    def scale(self) -> int:
+        """How many of these are one of those."""
+        return 1000 if self is Unit.NANOSECONDS else 1
 
 
 class BytesAre(StrEnum):
@@ -126,7 +138,7 @@ class Profile:
     Attributes:
         plan: Of the bundle.
         on: Where it ran.
-        board: The emulated board; None on the host.
+        board: The emulated board; None elsewhere.
         unit: Of all amounts.
         bytes_are: What bytes are.
         num_repetitions: How many inferences there were, the one that is shown among them.
@@ -152,13 +164,13 @@ class Profile:
         return next(found.total for found in self.devices if found.device in (device, None))
 
     def cycles(self, cost: Cost) -> int | None:
-        """The estimate for a core whose instructions take a cycle each, without those that wait for a memory.
+        """Those that a core counted; else the estimate for one whose instructions take a cycle each, without waiting.
 
-        A byte takes what the target says that it costs in its memory, less 1: at a cost of 1 nothing waits. None where
-        no instructions were counted.
+        To that a byte adds what the target says that it costs in its memory, less 1: at a cost of 1 nothing waits. None
+        where no instructions were counted either.
         """
         if self.unit is not Unit.INSTRUCTIONS:
-            return None
+            return cost.amount if self.unit is Unit.CYCLES else None
         reads, writes = cost.read_bytes, cost.written_bytes
         return cost.amount + sum(
             reads.get(memory.name, 0) * (memory.read_cost - 1)

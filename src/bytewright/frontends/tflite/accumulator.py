@@ -196,7 +196,12 @@ def clamp_activation(at: Conversion, value: str, activation: str, target: Affine
 
 def saturated(at: Conversion, value: str, dtype: ir.DType) -> str:
     """A wide integer as the nearest one that a type has."""
-    return at.emit(Clamp(*dtype.bounds), (value,), "saturated")
+    return limited(at, value, *dtype.bounds)
+
+
+def limited(at: Conversion, value: str, low: int, high: int) -> str:
+    """An integer, or the end of a range that it is beyond."""
+    return at.emit(Clamp(low, high), (value,), "limited")
 
 
 def clamp_integer(at: Conversion, value: str, activation: str) -> str:
