@@ -142,17 +142,18 @@ def test_the_drawing_has_a_rectangle_with_hover_text_for_each_buffer(tmp_path):
     CliRunner().invoke(PLAN, [str(source), "--svg", str(drawing)], catch_exceptions=False)
     root = ElementTree.parse(drawing).getroot()
     name = "{http://www.w3.org/2000/svg}"
-    titles = [title.text for title in root.iter(f"{name}title")]
-    assert len(titles) == 3
-    assert any(text.startswith("<c>: 10 B at ") and text.endswith("ticks 2 .. 4") for text in titles)
     rectangles = {
-        rect.find(f"{name}title").text.split(":")[0]: rect for rect in root.iter(f"{name}rect") if len(rect)
+        rect.find(f"{name}title").text.split("\n")[0]: rect for rect in root.iter(f"{name}rect") if len(rect)
     }
+    assert set(rectangles) == {"a", "b", "<c>"}
+    summary = rectangles["<c>"].find(f"{name}title").text.split("\n")[1]
+    assert summary.startswith("10 B at ")
+    assert summary.endswith("ticks 2 to 4")
     assert (
         float(rectangles["a"].get("x")) < float(rectangles["b"].get("x")) < float(rectangles["<c>"].get("x"))
     )
     assert float(rectangles["b"].get("height")) == pytest.approx(
-        2 * float(rectangles["a"].get("height")), abs=0.02
+        2 * float(rectangles["a"].get("height")), abs=0.1
     )
 
 
