@@ -117,3 +117,28 @@ def fixed_log(count: int, scale: int, bits: int) -> bytes:
     options = {"input_correction_bits": bits, "output_scale": scale}
     writer.custom("SignalFilterBankLog", [source], [result], **options)
     return writer.build([source], [result])
+
+
+def framer(shape: Shape, size: int, step: int, *, is_filled: bool) -> bytes:
+    writer = Writer()
+    source = writer.tensor(shape, "int16")
+    result = writer.tensor((*shape[:-1], shape[-1] // max(step, 1), size), "int16")
+    valid = writer.tensor((), "bool")
+    options = {"frame_size": size, "frame_step": step, "prefill": int(is_filled)}
+    writer.custom("SignalFramer", [source], [result, valid], **options)
+    return writer.build([source], [result, valid])
+
+
+def stacker(channels: int, left: int, right: int, step: int, **changed: int) -> bytes:
+    writer = Writer()
+    source = writer.tensor((channels,), "int16")
+    result = writer.tensor((channels * (left + right + 1),), "int16")
+    valid = writer.tensor((), "bool")
+    options = {
+        "num_channels": channels,
+        "stacker_left_context": left,
+        "stacker_right_context": right,
+        "stacker_step": step,
+    }
+    writer.custom("SignalStacker", [source], [result, valid], **(options | changed))
+    return writer.build([source], [result, valid])

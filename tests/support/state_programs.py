@@ -96,9 +96,9 @@ class StatefulGraph:
         return given, expected
 
 
-def stateful_graph(seed: int) -> StatefulGraph | None:
-    """One with at least one state; None if the seed gives a graph without anything to tie."""
-    random, graph = Random(seed), random_graph(Random(seed))
+def stateful_graph(seed: int, **how: Any) -> StatefulGraph | None:
+    """One with a state, made as by `random_graph`; None if the seed gives a graph without anything to tie."""
+    random, graph = Random(seed), random_graph(Random(seed), **how)
     inputs, outputs = graph.module.inputs, graph.module.outputs
     ties: list[tuple[int, int]] = []
     for number, port in enumerate(inputs):

@@ -80,12 +80,16 @@ def _executor(
 def _cluster(address: str) -> Generator[Executor, None, None]:
     try:
         from distributed import Client
+        from distributed.comm.addressing import get_address_host_port
     except ImportError as error:
         help_text = "pip install 'bytewright[dask]'"
         raise compile_error(
             "BW501", "the Python package 'distributed' is not installed", help=help_text
         ) from error
     try:
+        get_address_host_port(
+            address
+        )  # a client of what is no address complains once more when it is collected
         client = Client(address, timeout="10s", set_as_default=False)
     except (OSError, ValueError) as error:
         raise compile_error("BW502", f"there is no Dask scheduler at '{address}': {error}") from error

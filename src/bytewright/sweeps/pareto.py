@@ -42,7 +42,8 @@ def sweep_view(results: Sequence[Result]) -> View:
     """What fits and what does not, and the table of those that nothing beats; programs are given all results."""
     fitting = [result for result in results if result["fits"]]
     best = pareto(results)
-    head = f"{len(results)} configurations: {len(fitting)} fit, {len(results) - len(fitting)} do not"
+    noun = "configuration" if len(results) == 1 else "configurations"
+    head = f"{len(results)} {noun}: {len(fitting)} fit, {len(results) - len(fitting)} do not"
     refused = tuple(Fact((line,)) for line in _refused(results))
     sections = (
         _table("none beats these", "pareto", best),

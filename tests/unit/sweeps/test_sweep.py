@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -272,6 +275,25 @@ def _process(*arguments: str) -> subprocess.Popen[bytes]:
     )
 
 
+@pytest.mark.parametrize("address", ["nowhere", "pigeon://nowhere:1", "127.0.0.1:1"])
+def test_a_cluster_that_is_none(
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
+) -> None:
+    distributed = pytest.importorskip("distributed", reason="pip install 'bytewright[dask]'")
+    client = distributed.Client
+    monkeypatch.setattr(
+        distributed, "Client", lambda *words, **named: client(*words, **{**named, "timeout": "1s"})
+    )
+    path = tmp_path / "sweep.toml"
+    path.write_text(f'models = ["{DIGITS}"]\ntargets = ["host"]\n', encoding="utf-8")
+    done = invoke("sweep", path, "--scheduler", address)
+    assert (done.exit_code, f"there is no Dask scheduler at '{address}'" in done.stderr) == (5, True), (
+        done.stderr
+    )
+    gc.collect()
+    assert not [each for each in recwarn if "Unraisable" in each.category.__name__]
+
+
 def test_a_worker_of_a_cluster_is_killed(alone: SweepResults, tmp_path: Path) -> None:
     """The scheduler gives the work of one that is gone to the other."""
     distributed = pytest.importorskip("distributed", reason="pip install 'bytewright[dask]'")
@@ -317,7 +339,31 @@ def test_two_thousand_configurations(tmp_path: Path) -> None:
         "io": ["caller", "workspace"],
         "resize dtcm": sizes,
     }
+    begin = time.process_time()
     one = bytewright.sweep(DIGITS, grid, record=tmp_path / "one.jsonl")
+    seconds = time.process_time() - begin
+    print(f"{seconds / 2000 * 1000:.0f} ms of processor time for a configuration")
     assert len(one.results) == 2000
+    record = tmp_path / "two.jsonl"
     with ProcessPoolExecutor(2, get_context("spawn")) as pool:
-        assert bytewright.sweep(DIGITS, grid, pool) == one
+        killer = threading.Thread(target=_kill_one, args=(pool, record))
+        killer.start()
+        with pytest.raises(BrokenProcessPool):
+            bytewright.sweep(DIGITS, grid, pool, record=record)
+        killer.join()
+    found = len(record.read_text("utf-8").splitlines())
+    assert 100 <= found < 2000
+    with ProcessPoolExecutor(2, get_context("spawn")) as pool:
+        assert bytewright.sweep(DIGITS, grid, pool, record=record) == one
+    lines = record.read_text("utf-8").splitlines()
+    assert len(lines) == len(set(lines)) == 2000
+
+
+def _kill_one(pool: ProcessPoolExecutor, record: Path) -> None:
+    """Kills a worker once a hundred results are on the disk."""
+    deadline = time.monotonic() + 1200
+    while time.monotonic() < deadline:
+        if record.exists() and record.read_bytes().count(b"\n") >= 100:
+            next(iter(pool._processes.values())).kill()
+            return
+        time.sleep(0.05)

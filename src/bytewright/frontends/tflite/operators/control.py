@@ -10,7 +10,9 @@ from bytewright.frontends.tflite.operators.row import (
 from bytewright.frontends.tflite.signal import (
     convert_circular_buffer,
     convert_delay,
+    convert_framer,
     convert_overlap_add,
+    convert_stacker,
     convert_window,
 )
 from bytewright.frontends.tflite.spectrum import (
@@ -78,6 +80,9 @@ CONTROL: dict[str, TfliteOperator] = {
         results=("uint32",),
         of_own_types=(1,),
     ),
+    "CUSTOM 'SignalFramer'": TfliteOperator(
+        convert_framer, limits="at most 32 frames a run", types=("int16",), results=("bool",), cost_ms=4.0
+    ),
     "CUSTOM 'SignalIrfft'": TfliteOperator(
         convert_inverse_real_fft, limits=_LENGTHS, types=_TRANSFORMED, cost_ms=4.0
     ),
@@ -91,6 +96,13 @@ CONTROL: dict[str, TfliteOperator] = {
         of_own_types=(2,),
     ),
     "CUSTOM 'SignalRfft'": TfliteOperator(convert_real_fft, limits=_LENGTHS, types=_TRANSFORMED, cost_ms=4.0),
+    "CUSTOM 'SignalStacker'": TfliteOperator(
+        convert_stacker,
+        limits="a step of at most all frames",
+        types=("int16",),
+        results=("bool",),
+        cost_ms=2.0,
+    ),
     "CUSTOM 'SignalWindow'": TfliteOperator(
         convert_window,
         limits="constant weights, one for each sample of a row; a shift of 0 to 30",
