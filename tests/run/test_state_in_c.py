@@ -210,6 +210,45 @@ def test_a_state_of_two_cores_that_share_no_memory_is_what_both_made_of_it(tmp_p
         np.testing.assert_array_equal(found, kept)
 
 
+UPDATED = """
+module tracks
+
+input %x : tensor<3x5xf32>
+output %y : tensor<3x5xf32>
+state %mean : tensor<3x5xf32>
+state %most : tensor<3x5xf32> = data<3x5xf32> [1, 2, 3, 4, 5, 1, 2, 3, 4, 5, 1, 2, 3, 4, 5]
+constant %half = data<1x1xf32> [0.5]
+
+func main(%a : tensor<3x5xf32>, %mean : tensor<3x5xf32>, %most : tensor<3x5xf32>) -> (%r, %n, %m) {
+  %both : tensor<3x5xf32> = add(%a, %mean)
+  %n : tensor<3x5xf32> = mul(%both, %half)
+  %m : tensor<3x5xf32> = maximum(%most, %n)
+  %r : tensor<3x5xf32> = sub(%m, %n)
+}
+"""
+
+
+@pytest.mark.parametrize("target", ["host", "x86-64-v3"])
+def test_states_that_are_updated_where_they_are_are_what_numpy_says(target: str, tmp_path: Path) -> None:
+    (tmp_path / "tracks.bw").write_text(UPDATED)
+    compiled = compile_model(tmp_path / "tracks.bw", load_target(target))
+    read_and_written = [{*step.reads} & {*step.writes} for step in compiled.plan.steps]
+    assert [{"mean"}, {"most"}] == [names for names in read_and_written if names]
+    assert not any("identity" in step.kernel for step in compiled.plan.steps)
+    write_bundle(compiled.files, tmp_path / "tracks")
+    check_bundle(tmp_path / "tracks")
+    inputs = np.random.default_rng(1).normal(0, 9, (6, 3, 5)).astype(np.float32)
+    mean, most = np.zeros((3, 5), np.float32), np.tile(np.arange(1, 6, dtype=np.float32), (3, 1))
+    options = host_build(flags=WARNINGS, sanitize=True)
+    result = run_batch(tmp_path / "tracks", [[array] for array in inputs], keep_state=True, options=options)
+    for (found,), x in zip(result.outputs, inputs, strict=True):
+        mean = (x + mean) * np.float32(0.5)
+        most = np.maximum(most, mean)
+        np.testing.assert_array_equal(found, most - mean)
+    watched = run_paranoid(tmp_path / "tracks", [inputs[0]], options=QUICK)
+    np.testing.assert_array_equal(watched.result.outputs[0], result.outputs[0][0])
+
+
 FAILING = """\
 module half
 
