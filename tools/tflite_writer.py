@@ -241,8 +241,9 @@ _FORMS: dict[str, _OperatorForm] = {
     "ONE_HOT": _OperatorForm("OneHotOptions", {"axis": -1}, 1, 1),
     "SCATTER_ND": _OperatorForm("ScatterNdOptions", {}, 1, 1),
     "TOPK_V2": _OperatorForm("TopKV2Options", {}, 1, 1),
-    # Not an operator that Bytewright compiles: it makes the models that it must refuse.
     "READ_VARIABLE": _OperatorForm("ReadVariableOptions", {}),
+    # Not an operator that Bytewright compiles: it makes the models that it must refuse.
+    "SEGMENT_SUM": _OperatorForm("SegmentSumOptions", {}, 1, 1),
 }
 
 

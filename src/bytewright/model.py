@@ -22,18 +22,22 @@ from bytewright.execute.host import HostContext, HostModel
 from bytewright.execute.machine import Machine, machine_of
 from bytewright.execute.profile.measure import profile_bundle
 from bytewright.execute.profile.result import Profile
+from bytewright.execute.profile.view import profile_view
 from bytewright.execute.tensors import Array, cut_batch, seen_by
 from bytewright.execute.tools import build_folder
 from bytewright.options import Arguments, read_arguments
 from bytewright.record.plan import Plan
+from bytewright.report.report_view import report_view
+from bytewright.show.notebook import Shown, show_as
 from bytewright.target import Target, load_target
 from bytewright.validate.references import Reference, Witness, reference_of
 from bytewright.validate.samples import samples_of
 from bytewright.validate.validate import Validation, model_of, reference_for, validate_bundle
+from bytewright.validate.view import validation_view
 
 
 @dataclass(frozen=True, repr=False)
-class CompiledModel:
+class CompiledModel(Shown):
     """What `bytewright.compile` returns. Nothing is on disk until `write`.
 
     Attributes:
@@ -243,3 +247,9 @@ def compile(  # noqa: A001
     loaded = target if isinstance(target, Target) else load_target(target)
     compiled = compile_model(path, loaded, asked, progress=progress)
     return CompiledModel(compiled.plan, FrozenMapping(compiled.files), model_file=path.absolute())
+
+
+show_as(CompiledModel, lambda model: report_view(model.plan))
+show_as(Plan, report_view)
+show_as(Profile, profile_view)
+show_as(Validation, validation_view)

@@ -19,7 +19,7 @@ from bytewright.execute.machine import SerialPort
 from bytewright.execute.run import run_batch, run_bundle
 from bytewright.execute.serial.source import serial_files
 from support.c_program import LANGUAGE, WARNINGS, run_command
-from support.digits_bundle import DIGITS, write_digits
+from support.digits_bundle import DIGITS, change_file, write_digits
 from support.entry_programs import WAKE, classified
 from support.reference import LiteRt
 from support.serial_board import behind_a_line, serial_program
@@ -365,3 +365,41 @@ def test_the_header_is_c_and_c_plus_plus_and_work_of_devices_is_refused(tmp_path
         in result.stderr
     )
     assert not (tmp_path / "none").exists()
+
+
+def test_a_model_may_stand_in_place_of_its_bundle(tmp_path: Path) -> None:
+    bytewright.compile(DIGITS).write(tmp_path / "digits")
+    with behind_a_line([serial_program(tmp_path / "digits", tmp_path / "p")]) as address:
+        machine = ("--on", f"serial:{address}")
+        result = invoke("run", DIGITS, *machine, "--target", "host", "--json")
+        assert result.exit_code == 0, result.stderr
+        assert (
+            json.loads(result.stdout)["outputs"]
+            == json.loads(invoke("run", DIGITS, "--json").stdout)["outputs"]
+        )
+        assert "error[BW407]" in invoke("run", DIGITS, *machine, "--target", "mps2-an386").stderr
+
+
+def test_samples_of_a_model_that_remembers_are_one_stream(tmp_path: Path) -> None:
+    model = Path(__file__).resolve().parents[1] / "data" / "state" / "average.tflite"
+    compiled = bytewright.compile(model)
+    compiled.write(tmp_path / "average")
+    shape = compiled.plan.inputs[0].shape[1:]
+    np.save(tmp_path / "x.npy", np.random.default_rng(3).standard_normal((4, *shape)).astype(np.float32))
+    asked = ("validate", tmp_path / "average", "--model", model, "--data", tmp_path / "x.npy", "--json")
+    with behind_a_line([serial_program(tmp_path / "average", tmp_path / "p")]) as address:
+        result = invoke(*asked, "--on", f"serial:{address}")
+    assert result.exit_code == 0, result.stderr
+    assert json.loads(result.stdout)["reference"]["num_exact"] == 4
+
+
+def test_a_board_whose_kernel_is_wrong_is_found_by_its_outputs(digits: Path, tmp_path: Path) -> None:
+    """The plan's hash is that of the bundle: what the board's compiler was given is not."""
+    wrong = write_digits(tmp_path / "digits", "host")
+    old = "const int32_t iy2 = y + 1;"
+    change_file(wrong, "src/digits_kernels.c", old, old.replace(" + 1", ""))
+    data = ("--data", HELDOUT, "--labels", "labels", "--samples", 10, "--model", DIGITS)
+    with behind_a_line([serial_program(wrong, tmp_path / "p")]) as address:
+        result = invoke("validate", digits, *data, "--on", f"serial:{address}")
+    assert result.exit_code == 4
+    assert "of 10 samples differ from litert-ref" in result.stderr

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Unpack
 
 import click
 
 from bytewright.cli import what_runs
-from bytewright.cli.formats import format_options, say
+from bytewright.cli.formats import picture_options, say
 from bytewright.cli.option_types import PATH
 from bytewright.cli.progress import shown_progress
 from bytewright.cli.write_files import write_files
@@ -30,7 +31,7 @@ from bytewright.execute.options import MOST_PROFILED
 @click.option(
     "--trace", type=PATH, metavar="FILE", help="Also write a trace for chrome://tracing or Perfetto."
 )
-@format_options
+@picture_options
 def profile(cflags: str, trace: Path | None, **asked: Unpack[what_runs.Asked]) -> None:
     """Say what each step of an inference costs: of DIR, a bundle, or of MODEL, which is compiled for the occasion.
 
@@ -43,6 +44,7 @@ def profile(cflags: str, trace: Path | None, **asked: Unpack[what_runs.Asked]) -
     from bytewright.execute.profile.trace import trace_document
     from bytewright.execute.profile.view import profile_view
     from bytewright.execute.tools import TIMEOUT_SECONDS
+    from bytewright.report.report_view import pictures_of
 
     try:
         flags = tuple(shlex.split(cflags))
@@ -68,4 +70,5 @@ def profile(cflags: str, trace: Path | None, **asked: Unpack[what_runs.Asked]) -
         )
     if trace is not None:
         write_files([(trace, json.dumps(trace_document(found)) + "\n")], what_runs.files_of(asked))
-    say(profile_view(found))
+    view = profile_view(found)
+    say(replace(view, sections=(*view.sections, *pictures_of(found.plan))))

@@ -126,7 +126,9 @@ def validate(
     )
 
     def admit(plan: Plan) -> tuple[Samples, Reference, list[Reference]]:
-        samples = read_samples(plan, [(file.name, file.path) for file in data_files], labels, num_samples)
+        data = [(file.name, file.path) for file in data_files]
+        is_paired = reference is not None and reference not in _REFERENCES
+        samples = read_samples(plan, data, labels, num_samples, is_paired=is_paired)
         first, others = _references(plan, model, reference, also, samples.num_given)
         return samples, first, others
 

@@ -181,6 +181,22 @@ def _floor_remainder(let: _Let, left: Expr, right: Expr) -> Expr:
     return select(right < 0.0, select(rest > 0.0, turned, rest), select(rest < 0.0, turned, rest))
 
 
+def _integer_power(let: _Let, base: Expr, exponent: Expr) -> Expr:
+    """By squares. Numbers beyond 32 bits stay there, in 33: what is left to multiply with is no zero then."""
+    least = let("least", (exponent & 1) + 32)
+    few = let("few", select(exponent < 0, const(0), select(exponent > least, least, exponent)))
+    power, square = let("power_0", const(1, I64)), let("square_0", cast(base, I64))
+    most = const(2**31, I64)
+    for bit in range(6):
+        taken = select(equal((few >> bit) & 1, const(1)), square, const(1, I64))
+        product = let(f"product_{bit}", power * taken)
+        above = select(product > most, most, product)
+        power = let(f"power_{bit + 1}", select(product < -(2**31), const(-(2**31), I64), above))
+        larger = let(f"larger_{bit}", square * square)
+        square = let(f"square_{bit + 1}", select(larger > most, most, larger))
+    return cast(power - select(equal(power, most), const(1, I64), const(0, I64)), I32)
+
+
 def _bit_length(let: _Let, value: Expr) -> Expr:
     upper = let("upper", cast(value >> 16, I32))
     part = let("part0", select(upper > 0, upper, cast(value & 0xFFFF, I32)))
@@ -433,6 +449,12 @@ FLOOR_REMAINDER = _defined(
     _floor_remainder,
     "What left is more than a multiple of right, with the sign of right.",
 )
+INTEGER_POWER = _defined(
+    "integer_power",
+    {"base": I32, "exponent": I32},
+    _integer_power,
+    "base to the power of exponent, which is taken for 0 where it is below that; what leaves 32 bits saturates.",
+)
 WRAPPING_ADD = _defined(
     "wrapping_add_64",
     _TWO_WIDE,
@@ -490,6 +512,7 @@ SCALAR_FUNCTIONS = {
             TANH_15,
             FLOOR_QUOTIENT,
             FLOOR_REMAINDER,
+            INTEGER_POWER,
             WRAPPING_ADD,
             WRAPPING_SUBTRACT,
             WRAPPING_MULTIPLY,

@@ -26,6 +26,7 @@ from bytewright.ir.scalar_functions import (
     FLOOR,
     FLOOR_QUOTIENT,
     FLOOR_REMAINDER,
+    INTEGER_POWER,
     LOG,
     MULTIPLY_Q31,
     POW,
@@ -286,6 +287,12 @@ def _int_div(at: Point, operation: elementwise.IntDiv) -> Scalar:
     return Scalar(dividend // divisor, *dividend.dtype.bounds)
 
 
+def _integer_power(at: Point, operation: elementwise.TflIntegerPower) -> Scalar:
+    del operation
+    base, exponent = at.operands
+    return Scalar(INTEGER_POWER(base.expr, exponent.expr), *I32.bounds)
+
+
 def _floor_div(at: Point, operation: elementwise.TflFloorDiv) -> Scalar:
     first, second = at.operands
     if at.is_float:
@@ -443,6 +450,7 @@ ELEMENTS: dict[type[ir.Operation], ElementRule] = {
     float_functions.TflGelu: ElementRule(_gelu),
     float_functions.TflHardSwish: ElementRule(_hard_swish),
     elementwise.TflIntegerDiv: ElementRule(_integer_div, num_operands=2),
+    elementwise.TflIntegerPower: ElementRule(_integer_power, num_operands=2),
     float_functions.TflLeakyRelu: ElementRule(_leaky_relu),
     elementwise.TflPrelu: ElementRule(_prelu, num_operands=2),
     quantization.TflQuantize: ElementRule(_quantized),

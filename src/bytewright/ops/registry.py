@@ -21,6 +21,7 @@ from bytewright.ops import (
     quantization,
     rescale,
     resize,
+    roots,
     softmax,
     spectrum,
 )
@@ -47,6 +48,7 @@ OPERATIONS: dict[str, type[ir.Operation]] = {
         *quantization.OPERATIONS,
         *rescale.OPERATIONS,
         *resize.OPERATIONS,
+        *roots.OPERATIONS,
         *softmax.OPERATIONS,
         *spectrum.OPERATIONS,
     )

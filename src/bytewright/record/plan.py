@@ -16,6 +16,7 @@ from bytewright.ir.analyses.clock import Branch, Condition, Loop, outer_first
 from bytewright.ir.packed import packed_bytes
 from bytewright.record.codec import Signed
 from bytewright.record.rows import PlannedRing, PlannedRows, PlannedSegment
+from bytewright.show.notebook import Shown
 from bytewright.target.model import PARAMETER_HEADER_BYTES, Device, Loader, Provider, Role, Target
 
 
@@ -507,7 +508,7 @@ class Build:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class Plan(Shown):
     """Everything that plan.json holds.
 
     Attributes:
@@ -575,6 +576,10 @@ class Plan:
     plan_hash: str
     files: Mapping[str, str]
     files_hash: str | None = None
+
+    def __repr__(self) -> str:
+        figures = f"RAM {self.ram_bytes} B, parameters {self.parameter_bytes} B, {len(self.steps)} steps"
+        return f"Plan({self.model!r} for {self.target}: {figures})"
 
     @property
     def device(self) -> Device:

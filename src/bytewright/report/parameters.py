@@ -87,6 +87,7 @@ def _chart(plan: Plan, found: tuple[LayerParameters, ...], memories: list[str]) 
         tuple(series),
         blocks=tuple(blocks),
         levels=(("most", max(series)),),
+        is_low=True,
         is_picture=True,
     )
 

@@ -1,5 +1,7 @@
 """The report: how a plan uses its memories, from the total to the single step."""
 
+from dataclasses import replace
+
 from bytewright.record.codec import encode
 from bytewright.record.plan import Plan, PlannedBuffer, PlannedEntry, PlannedPool, PlannedStep
 from bytewright.report.blocks import KINDS, blocks_of
@@ -62,6 +64,12 @@ def report_view(plan: Plan) -> View:
             _steps(plan),
         ),
     )
+
+
+def pictures_of(plan: Plan) -> tuple[Section, ...]:
+    """What is drawn of a plan, for pages that say something else in text."""
+    charts = tuple(replace(chart, is_picture=True) for chart in pool_charts(plan))
+    return (*charts, *_state_charts(plan), _memory_gauges(plan), _stack_gauges(plan))
 
 
 def _figures(plan: Plan) -> Facts:
@@ -237,6 +245,7 @@ def _state_charts(plan: Plan) -> tuple[Chart, ...]:
             blocks=blocks_of(plan, pool, 0),
             levels=(("used", pool.used_bytes),),
             kinds=KINDS,
+            is_low=True,
             is_picture=True,
         )
         for pool in plan.used_pools(Role.STATE)

@@ -107,7 +107,7 @@ def _section(section: Section, pen: Pen) -> Iterator[str]:
         case Beside():
             yield '<div class="beside">'
             for chart in (section.old, section.new):
-                yield from _chart(chart, pen) if chart is not None else ("<p>not there</p>",)
+                yield from _chart(chart, pen) if chart is not None else ("<p>no such pool</p>",)
             yield "</div>"
         case Lanes():
             svg = _svg("lanes", lanes_height(section), 0, "devices over steps")

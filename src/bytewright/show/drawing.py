@@ -131,7 +131,7 @@ def frame_of(chart: Chart) -> Frame:
     """With room for all blocks and levels, and for the limit where that does not flatten them."""
     levels = [amount for _, amount in _levels(chart)]
     first, end = chart.ends
-    height = _LOW if chart.is_picture else _HIGH
+    height = _LOW if chart.is_low else _HIGH
     return Frame(first, max(end - first, 1), max(1, *levels, *_ends(chart)), height)
 
 

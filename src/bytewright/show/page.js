@@ -52,17 +52,19 @@ for (const figure of document.querySelectorAll('figure[data-blocks]')) {
     rect.setAttribute('role', 'img');
     rect.setAttribute('aria-label', `${name}, ${summary}`);
   });
-  plot.addEventListener('pointerover', event => {
+  // Not on the drawing: browsers let the Tab key stop at a drawing that listens for the focus.
+  figure.addEventListener('pointerover', event => {
     const index = rects.indexOf(event.target);
     if (index >= 0) show(index);
   });
-  plot.addEventListener('focusin', event => {
+  figure.addEventListener('focusin', event => {
     const index = rects.indexOf(event.target);
     if (index < 0) return;
     if (index !== at) go(index);
     show(index);
   });
-  plot.addEventListener('keydown', event => {
+  figure.addEventListener('keydown', event => {
+    if (!rects.includes(event.target)) return;
     const last = rects.length - 1;
     const to = {
       ArrowRight: () => Math.min(at + 1, last), ArrowLeft: () => Math.max(at - 1, 0),

@@ -186,6 +186,7 @@ class Chart:
         scale: An amount that a picture has room for, to be compared with another one.
         kinds: Kinds of blocks in an order that other charts share, so that a kind looks alike in all of them.
         remark: What is to say below it.
+        is_low: Whether a picture of it takes less room.
         is_picture: Whether only pictures have it, because a table says the same.
     """
 
@@ -202,6 +203,7 @@ class Chart:
     scale: int = 0
     kinds: tuple[str, ...] = ()
     remark: str = ""
+    is_low: bool = False
     is_picture: bool = False
 
     @property

@@ -20,6 +20,7 @@ from bytewright.execute.step_tensors import StepTensors
 from bytewright.execute.tensors import Array
 from bytewright.execute.tools import TIMEOUT_SECONDS
 from bytewright.record.plan import Plan
+from bytewright.show.notebook import Shown
 from bytewright.validate.agreement import Agreement, AgreementCount, answer_of
 from bytewright.validate.layers import ComparedTensor, compare_tensors
 from bytewright.validate.parameters import ParameterVerdict, check_parameters
@@ -51,7 +52,7 @@ class LayerVerdict:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Validation:
+class Validation(Shown):
     """What validating showed.
 
     Attributes:
@@ -73,6 +74,15 @@ class Validation:
     others: tuple[Agreement, ...]
     parameters: ParameterVerdict | None
     layers: LayerVerdict | None
+
+    def __repr__(self) -> str:
+        return f"Validation({self.plan.model!r} for {self.plan.target}: {self.verdict})"
+
+    @property
+    def verdict(self) -> str:
+        """`exact, 100 samples on host`."""
+        is_exact = "not exact" if self.diagnostics else "exact"
+        return f"{is_exact}, {self.reference.num_samples} samples on {self.on}"
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:

@@ -2,13 +2,33 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from bytewright.compiler.pipeline import compile_model
 from bytewright.diagnostics import CompileError
+from bytewright.ir.border import Io
+from bytewright.options import Options
 from bytewright.target import load_text
+from bytewright.target.model import Role
 from support.parsing import parse_module
 from support.parted_states import APART, keeping
+
+GRAPH = """
+module kept
+
+input %x : tensor<8xf32>
+output %y : tensor<8xf32>
+state %s : tensor<8xf32>
+
+func main(%a : tensor<8xf32>, %s : tensor<8xf32>) -> (%r, %n) {
+  %t : tensor<8xf32> = on_device(%s) {device="core1", scope="global.left", fixed=false, free=false}
+  %n : tensor<8xf32> = add(%a, %t)
+  %o : tensor<8xf32> = on_device(%n) {device="core1", scope=none, fixed=false, free=false}
+  %r : tensor<8xf32> = add(%o, %o)
+}
+"""
 
 
 def kept(text: str, target: str = APART) -> dict[str, tuple[str, str]]:
@@ -64,6 +84,18 @@ def test_state_pools_of_the_target_decide_who_is_given_a_copy() -> None:
 def test_what_a_kernel_asks_for_is_asked_of_a_copy() -> None:
     text = keeping(("cpu", "a")).replace("s : buffer<8xi32> rw", 's : buffer<8xi32, "global.left"> rw')
     assert kept(text) == {"a": ("kept", "near")}
+
+
+@pytest.mark.parametrize("io", [Io.CALLER, Io.WORKSPACE])
+@pytest.mark.parametrize("memory", ["near", "left", None])
+def test_a_state_of_a_graph_that_is_wanted_in_a_pool_is_copied_there(
+    io: Io, memory: str | None, tmp_path: Path
+) -> None:
+    (tmp_path / "kept.bw").write_text(GRAPH)
+    own = "" if memory is None else f'[[state]]\nname = "own"\nmemory = "{memory}"\n'
+    plan = compile_model(tmp_path / "kept.bw", load_text(APART + own, "apart.toml"), Options(io=io)).plan
+    kept = plan.pools[plan.buffers["s"].place.name]
+    assert (kept.role, kept.memory) == (Role.STATE, memory or "left")
 
 
 def test_a_state_that_has_no_place_is_refused_with_what_each_memory_lacks() -> None:

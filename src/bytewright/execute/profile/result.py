@@ -8,6 +8,7 @@ from bytewright.base.frozen_mapping import FrozenMapping
 from bytewright.execute.machine import Machine
 from bytewright.execute.result import StandIn
 from bytewright.record.plan import Plan
+from bytewright.show.notebook import Shown
 
 
 class Unit(StrEnum):
@@ -132,7 +133,7 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Profile:
+class Profile(Shown):
     """What one inference of a bundle cost.
 
     Attributes:
@@ -158,6 +159,10 @@ class Profile:
     devices: tuple[DeviceCost, ...]
     events: tuple[Event, ...]
     stand_in: StandIn | None = None
+
+    def __repr__(self) -> str:
+        total = sum(device.total.amount for device in self.devices)
+        return f"Profile({self.plan.model!r} for {self.plan.target}: {total} {self.unit} on {self.board or self.on})"
 
     def total(self, device: str) -> Cost:
         """All that a device did; of all devices, where one clock stands for them."""

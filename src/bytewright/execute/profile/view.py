@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from bytewright.execute.profile.pictures import cost_charts
 from bytewright.execute.profile.result import BytesAre, Cost, DeviceCost, Profile, StepCost, Unit
 from bytewright.record.plan import Plan, PlannedStep
 from bytewright.show.view import (
@@ -68,7 +69,7 @@ def profile_view(profile: Profile) -> View:
         )
     )
     notes = tuple(Fact((note,)) for note in _notes(profile))
-    sections = (Facts((head,)), _costs(profile), costs, Facts(notes))
+    sections = (Facts((head,)), *cost_charts(profile), _costs(profile), costs, Facts(notes))
     return View(_title(profile), sections, is_listing=True)
 
 

@@ -27,12 +27,14 @@ from bytewright.lower.kernels.places import (
     lower_arg_extremum,
     lower_cumulative_sum,
     lower_gather_nd,
+    lower_scatter_nd,
     lower_top_k,
     lower_update_slice,
 )
 from bytewright.lower.kernels.pooling import lower_pool
 from bytewright.lower.kernels.reduction import lower_reduction
 from bytewright.lower.kernels.resize import lower_resize_bilinear, lower_resize_nearest
+from bytewright.lower.kernels.roots import lower_inverse_root, lower_l2_normalization
 from bytewright.lower.kernels.softmax import lower_softmax
 from bytewright.lower.kernels.softmax16 import lower_softmax16
 from bytewright.lower.kernels.spectrum import (
@@ -52,8 +54,9 @@ from bytewright.ops.interpolation import TflSoftmax16
 from bytewright.ops.lstm import TflLstm, TflQuantizedLstm
 from bytewright.ops.matmul import TflBatchMatMul
 from bytewright.ops.placement import DeviceCopy
-from bytewright.ops.places import ArgMax, ArgMin, CumulativeSum, GatherNd, TopKPlaces, UpdateSlice
+from bytewright.ops.places import ArgMax, ArgMin, CumulativeSum, GatherNd, ScatterNd, TopKPlaces, UpdateSlice
 from bytewright.ops.resize import TflResizeBilinear, TflResizeNearest
+from bytewright.ops.roots import TflInverseRoot, TflL2Normalization
 from bytewright.ops.softmax import TflLogSoftmax, TflSoftmax
 from bytewright.ops.spectrum import (
     TflAutoScale,
@@ -102,6 +105,7 @@ TEMPLATES: dict[type[ir.Operation], Anchor] = {
     pooling.TflAveragePool2d: Anchor(lower_pool),
     TflAutoScale: Anchor(lower_auto_scale, takes_epilogue=False),
     TflBatchMatMul: Anchor(lower_batch_matmul),
+    TflInverseRoot: Anchor(lower_inverse_root),
     Tile: Anchor(lower_tile),
     TflDecodeBoxes: Anchor(lower_decode_boxes, takes_epilogue=False),
     TflEnergy: Anchor(lower_energy),
@@ -112,6 +116,9 @@ TEMPLATES: dict[type[ir.Operation], Anchor] = {
     TflSpectralSubtraction: Anchor(lower_spectral_subtraction, takes_epilogue=False),
     TflResizeBilinear: Anchor(lower_resize_bilinear),
     TflResizeNearest: Anchor(lower_resize_nearest),
+    ScatterNd: Anchor(lower_scatter_nd, takes_epilogue=False),
+    TflL2Normalization: Anchor(lower_l2_normalization, takes_epilogue=False),
+    pooling.TflQuantizedProduct: Anchor(lower_reduction),
     TflLogSoftmax: Anchor(lower_log_softmax, takes_epilogue=False),
     TflLstm: Anchor(lower_lstm, takes_epilogue=False),
     TflQuantizedLstm: Anchor(lower_quantized_lstm, takes_epilogue=False),
