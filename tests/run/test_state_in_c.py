@@ -14,13 +14,15 @@ from bytewright.diagnostics import CompileError
 from bytewright.execute.paranoid import run_paranoid
 from bytewright.execute.run import run_batch
 from bytewright.inspect.check import check_bundle
+from bytewright.ir.border import Io
+from bytewright.options import Options, Rows
 from bytewright.target import load_text
 from bytewright.target.registry import load_target
 from support.c_program import WARNINGS, run_c
 from support.compilers import QUICK, host_build
 from support.parsing import parse_module
 from support.parted_states import APART, keeping
-from support.state_programs import ACCUMULATOR, accumulated, stateful_graph
+from support.state_programs import ACCUMULATOR, accumulated, next_stateful_graph
 from support.tiers import THOROUGH, some
 
 pytestmark = pytest.mark.run
@@ -346,16 +348,20 @@ def test_a_run_that_may_fail_later_is_said_to_change_the_state(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_the_c_of_a_graph_with_state_computes_what_its_functions_say(seed: int, tmp_path: Path) -> None:
-    graph = stateful_graph(seed)
-    if graph is None:
-        pytest.skip("nothing to tie")
+@pytest.mark.parametrize("has_images", [False, True])
+def test_the_c_of_a_graph_with_state_computes_what_its_functions_say(
+    has_images: bool, seed: int, tmp_path: Path
+) -> None:
+    """Loops, branches; with images islands, layers row by row, overlaps and parts; by turns for both kinds of io."""
+    graph = next_stateful_graph(seed, has_images=has_images, most_nodes=7 if has_images else 5)
     given, expected = graph.steps(4)
     folder = tmp_path / "bundle"
-    write_bundle(compile_model(graph.write(tmp_path / "random.bw"), load_target("host")).files, folder)
+    options = Options(rows=(Rows.AUTO, Rows.MAX)[seed % 2], io=(Io.CALLER, Io.WORKSPACE)[seed // 2 % 2])
+    model = compile_model(graph.write(tmp_path / "random.bw"), load_target("host"), options)
+    write_bundle(model.files, folder)
     check_bundle(folder)
-    options = host_build(flags=WARNINGS, sanitize=True)
-    found = run_batch(folder, given, options=options, keep_state=True).outputs
+    sanitized = host_build(flags=WARNINGS, sanitize=True)
+    found = run_batch(folder, given, options=sanitized, keep_state=True).outputs
     for run, wanted in zip(found, expected, strict=True):
         for value, other in zip(run, wanted, strict=True):
             np.testing.assert_array_equal(value, other, strict=True)

@@ -29,8 +29,7 @@ _BYTE = TensorType((1,), DType.I8)
 _SUMS = TensorType(IMAGE.shape, DType.I32)
 _REAL = TensorType(IMAGE.shape, DType.F32)
 _FACTORS = TensorType((2,), DType.F32)
-_WEIGHTS = TensorType((2, 3, 3, 2), DType.I8)
-_OFFSETS = TensorType((2,), DType.I32)
+_MANY = 8
 _AROUND = (1, 1, 1, 1)
 
 PRELUDE = """\
@@ -54,29 +53,46 @@ def quantised(x, scale, zero_point):
 """
 
 
-def window(body: Body) -> None:
-    """The greatest, or the mean, around each element."""
+def layers(body: Body) -> None:
+    """Windows and convolutions, each of the one before, so that they can run row by row."""
     x = body.operand(IMAGE)
+    for _ in range(body.random.randint(1, 4)):
+        x = body.random.choice((_window, _convolution, _expansion))(body, x)
+
+
+def _window(body: Body, x: str) -> str:
+    """The greatest, or the mean, around each element."""
     shape = ((3, 3), (1, 1), _AROUND)
     if body.random.randrange(2):
-        body.computed(MaxPool2d(*shape), [x], IMAGE, f"windows({x}, -128).max(axis=(-2, -1))")
-    else:
-        body.computed(TflAveragePool2d(*shape), [x], IMAGE, f"averaged({x})")
+        return body.computed(MaxPool2d(*shape), [x], IMAGE, f"windows({x}, -128).max(axis=(-2, -1))")
+    return body.computed(TflAveragePool2d(*shape), [x], IMAGE, f"averaged({x})")
 
 
-def convolution(body: Body) -> None:
-    """A layer whose sums are limited to bytes."""
-    x, weights = body.operand(IMAGE), body.builder.constant(_WEIGHTS)
-    offsets = body.limited_constant(_OFFSETS)
+def _convolution(body: Body, x: str) -> str:
+    """A layer."""
+    return _layer(body, x, 2, 2)
+
+
+def _expansion(body: Body, x: str) -> str:
+    """Two layers with many channels between, which are never whole where they run row by row."""
+    return _layer(body, _layer(body, x, 2, _MANY), _MANY, 2)
+
+
+def _layer(body: Body, x: str, before: int, after: int) -> str:
+    """A convolution from so many channels to so many, whose sums are limited to bytes."""
+    weights = body.builder.constant(TensorType((after, 3, 3, before), DType.I8))
+    offsets = body.limited_constant(TensorType((after,), DType.I32))
     operation = Conv2d(stride=(1, 1), padding=_AROUND, dilation=(1, 1))
-    sums = body.computed(operation, [x, weights, offsets], _SUMS, f"convolved({x}, {weights}, {offsets})")
-    _limited(body, sums)
+    result = TensorType((*IMAGE.shape[:3], after), DType.I32)
+    sums = body.computed(operation, [x, weights, offsets], result, f"convolved({x}, {weights}, {offsets})")
+    return _limited(body, sums, result)
 
 
-def _limited(body: Body, sums: str) -> None:
+def _limited(body: Body, sums: str, type_: TensorType) -> str:
     low = body.random.randrange(-128, 0)
-    limited = body.computed(Clamp(low, 127), [sums], _SUMS, f"np.clip({sums}, {low}, 127)")
-    body.computed(TflCast(DType.I8), [limited], IMAGE, f"{limited}.astype(np.int8)")
+    limited = body.computed(Clamp(low, 127), [sums], type_, f"np.clip({sums}, {low}, 127)")
+    narrow = TensorType(type_.shape, DType.I8)
+    return body.computed(TflCast(DType.I8), [limited], narrow, f"{limited}.astype(np.int8)")
 
 
 def difference(body: Body) -> None:
@@ -86,7 +102,7 @@ def difference(body: Body) -> None:
     for _ in range(2):
         x = body.operand(IMAGE)
         wide.append(body.computed(TflCast(DType.I32), [x], _SUMS, f"{x}.astype(np.int32)"))
-    _limited(body, body.computed(operation, wide, _SUMS, f"{wide[0]} {sign} {wide[1]}"))
+    _limited(body, body.computed(operation, wide, _SUMS, f"{wide[0]} {sign} {wide[1]}"), _SUMS)
 
 
 def island(body: Body) -> None:
@@ -144,4 +160,4 @@ def part(body: Body) -> None:
     body.computed(TflCast(DType.I32), [one], NARROW, f"{one}.astype(np.int32)")
 
 
-MAKERS = (window, convolution, difference, island, choice, part)
+MAKERS = (layers, layers, difference, island, choice, part)

@@ -298,6 +298,9 @@ def _floor_div(at: Point, operation: elementwise.TflFloorDiv) -> Scalar:
     if at.is_float:
         return Scalar(FLOOR_QUOTIENT(first.expr, second.expr))
     del operation
+    shift = second.low.bit_length() - 1
+    if second.low == second.high == 1 << max(shift, 0):
+        return Scalar(first.expr >> shift, first.low >> shift, first.high >> shift)
     dividend, divisor = _divided(at)
     quotient = at.body.let("quotient", dividend // divisor)
     zero, one = ir.const(0, divisor.dtype), ir.const(1, divisor.dtype)
