@@ -13,7 +13,16 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 schema: Any = untyped_schema
-_TYPES = {"float32": "FLOAT32", "int8": "INT8", "int16": "INT16", "int32": "INT32", "int64": "INT64"}
+_TYPES = {
+    "float32": "FLOAT32",
+    "int8": "INT8",
+    "int16": "INT16",
+    "int32": "INT32",
+    "uint32": "UINT32",
+    "int64": "INT64",
+    "uint64": "UINT64",
+    "bool": "BOOL",
+}
 Affine = tuple[float, int]
 
 

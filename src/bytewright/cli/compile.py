@@ -93,6 +93,10 @@ def _summary(compiled: Compiled, directory: Path, package: Package | None) -> st
     included = include_line(plan, directory)
     next_steps = [
         *([f"  {included}"] if included else []),
-        *([f"  in a project, by {package.value}: {directory / 'README.md'}"] if package else []),
+        *(
+            [f"  package {package.value}: {directory / 'README.md'} says how it comes into a project"]
+            if package
+            else []
+        ),
     ]
     return "\n".join([head, *plan_summary(plan), *renamed, *next_steps])

@@ -37,6 +37,7 @@ COMMANDS = {
     "sweep": "sweep",
     "targets": "targets",
     "ops": "ops",
+    "serial": "serial",
     "example": "example",
     "help": "help_command",
 }

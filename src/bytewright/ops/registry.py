@@ -11,6 +11,7 @@ from bytewright.ops import (
     elementwise,
     ethos_u,
     float_functions,
+    fourier,
     interpolation,
     lstm,
     matmul,
@@ -20,7 +21,9 @@ from bytewright.ops import (
     quantization,
     rescale,
     resize,
+    roots,
     softmax,
+    spectrum,
 )
 
 OPERATIONS: dict[str, type[ir.Operation]] = {
@@ -35,6 +38,7 @@ OPERATIONS: dict[str, type[ir.Operation]] = {
         *elementwise.OPERATIONS,
         *ethos_u.OPERATIONS,
         *float_functions.OPERATIONS,
+        *fourier.OPERATIONS,
         *lstm.OPERATIONS,
         *interpolation.OPERATIONS,
         *matmul.OPERATIONS,
@@ -44,7 +48,9 @@ OPERATIONS: dict[str, type[ir.Operation]] = {
         *quantization.OPERATIONS,
         *rescale.OPERATIONS,
         *resize.OPERATIONS,
+        *roots.OPERATIONS,
         *softmax.OPERATIONS,
+        *spectrum.OPERATIONS,
     )
 }
 

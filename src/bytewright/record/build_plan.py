@@ -265,7 +265,8 @@ def _sha256(content: bytes) -> str:
 def _described(planned: PlannedBuffer, buffer: ir.Buffer, module: ir.Module | None) -> PlannedBuffer:
     """With what it is as a tensor, of the model's file or of the compiler's own."""
     source = module.sources.get(buffer.name) if module else None
-    before = module.narrowed.shapes.get(buffer.name) if module and module.narrowed else None
+    narrowed = module.narrowed if module else None
+    before = narrowed.shapes.get(buffer.name) if narrowed else None
     quantization = source.quantization if source else None
     return replace(
         planned,
@@ -275,6 +276,7 @@ def _described(planned: PlannedBuffer, buffer: ir.Buffer, module: ir.Module | No
         scale=quantization.scale if quantization else None,
         zero_point=quantization.zero_point if quantization else None,
         shape_before=None if before is None else tuple(map(ir.upper_bound, before)),
+        kept_channels=narrowed.channels.get(buffer.name, ()) if narrowed else (),
         ring=ring_of(buffer),
     )
 

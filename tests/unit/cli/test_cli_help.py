@@ -150,3 +150,6 @@ def test_shells_are_told_how_to_complete() -> None:
     environment = {"_BYTEWRIGHT_COMPLETE": "bash_complete", "COMP_WORDS": "bytewright sw", "COMP_CWORD": "1"}
     answer = CliRunner().invoke(command, [], prog_name="bytewright", env=environment)
     assert answer.output.split() == ["plain,sweep"]
+    environment |= {"COMP_WORDS": "bytewright help bw10", "COMP_CWORD": "2"}
+    answer = CliRunner().invoke(command, [], prog_name="bytewright", env=environment)
+    assert answer.output.split() == [f"plain,{code}" for code in CODES if code.startswith("BW10")]

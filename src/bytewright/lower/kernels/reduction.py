@@ -10,7 +10,7 @@ from typing import assert_never
 from bytewright import ir
 from bytewright.ir.builder import load
 from bytewright.ir.expr import both, either
-from bytewright.ir.scalar_functions import WRAPPING_ADD, WRAPPING_MULTIPLY
+from bytewright.ir.scalar_functions import SCALE_HALF_UP_WIDE, WRAPPING_ADD, WRAPPING_MULTIPLY
 from bytewright.lower.kernels.context import Template, channel_blocks, loops, reduced
 from bytewright.lower.kernels.side_by_side import Reducer
 from bytewright.lower.point import Coordinates
@@ -27,6 +27,7 @@ Reduction = (
     | pooling.ReduceSum
     | pooling.TflIntegerMean
     | pooling.TflMean
+    | pooling.TflQuantizedProduct
     | pooling.WrappingReduceSum
 )
 
@@ -40,12 +41,14 @@ class Reduced:
         start: What a result is at first.
         combine: The result so far and an element make the next one.
         finish: The anchor's element, of the result of all.
+        first: What the first element makes of itself, where that is not what combining it with the start gives.
     """
 
     hint: str
     start: ir.Const
     combine: Callable[[ir.Expr, ir.Expr], ir.Expr]
     finish: Callable[[ir.Expr], Scalar]
+    first: Callable[[ir.Expr], ir.Expr] | None = None
 
 
 def reduction(template: Template, operation: Reduction) -> Reduced:
@@ -73,6 +76,9 @@ def reduction(template: Template, operation: Reduction) -> Reduced:
             return Reduced("total", zero, add, partial(_sum, template, operation))
         case pooling.TflMean():
             return Reduced("total", zero, add, partial(_mean, template, operation))
+        case pooling.TflQuantizedProduct():
+            combine, finish = partial(_scaled_product, operation), partial(_product, operation, dtype)
+            return Reduced("product", zero, combine, finish, lambda value: value - operation.input_zero_point)
         case _:
             assert_never(operation)
 
@@ -99,11 +105,18 @@ def _one(
 ) -> None:
     """One element of the result, at coordinates of its own and of the input."""
     source, input_shape = template.input(0), template.type(0).shape
-    result = template.body.scalar(how.hint, how.start.dtype, how.start)
+    body = template.body
+    result = body.scalar(how.hint, how.start.dtype, how.start)
+    is_first = None if how.first is None else body.scalar("is_first", ir.DType.BOOL, ir.TRUE)
     with loops(template.kernel, input_shape, operation.axes, by_rows=False) as inner:
         indices = {**outer, **inner}
         value = element(load(source, *(indices[axis] for axis in range(len(input_shape))))).expr
-        template.body.store(result, (), how.combine(load(result), ir.cast(value, how.start.dtype)))
+        combined = how.combine(load(result), ir.cast(value, how.start.dtype))
+        if how.first is None or is_first is None:
+            body.store(result, (), combined)
+        else:
+            body.store(result, (), ir.select(load(is_first), how.first(value), combined))
+            body.store(is_first, (), ir.FALSE)
     template.epilogue.store(own, how.finish(load(result)))
 
 
@@ -192,3 +205,20 @@ def _mean(template: Template, operation: pooling.TflMean, total: ir.Expr) -> Sca
     return clamped(
         Scalar(scaled.expr + zero_point, scaled.low + zero_point, scaled.high + zero_point), *bounds
     )
+
+
+def _scaled_product(operation: pooling.TflQuantizedProduct, product: ir.Expr, value: ir.Expr) -> ir.Expr:
+    """The next one, of an element; what leaves 32 bits wraps."""
+    centred = ir.cast(value - operation.input_zero_point, ir.DType.I64)
+    return _half_up(operation, ir.cast(product, ir.DType.I64) * centred)
+
+
+def _half_up(operation: pooling.TflQuantizedProduct, wide: ir.Expr) -> ir.Expr:
+    return SCALE_HALF_UP_WIDE(wide, ir.const(operation.multiplier), ir.const(31 - operation.exponent))
+
+
+def _product(operation: pooling.TflQuantizedProduct, dtype: ir.DType, product: ir.Expr) -> Scalar:
+    """Scaled once more. Limits come before the zero point, which could leave 32 bits."""
+    scaled = _half_up(operation, ir.cast(product, ir.DType.I64))
+    low, high = (bound - operation.output_zero_point for bound in dtype.bounds)
+    return Scalar(ir.clamp(scaled, low, high) + operation.output_zero_point, *dtype.bounds)
