@@ -15,11 +15,13 @@ from bytewright.lower.isa.mve.floats import FLOAT_DOTS, MIXED
 from bytewright.lower.isa.mve.floats import UNIT as FLOAT_UNIT
 from bytewright.lower.isa.mve.floats import VECTORS as MIXED_VECTORS
 from bytewright.lower.isa.mve.lanes import UNIT, VECTORS
+from bytewright.lower.isa.mve.lstm import lstm_declines, write_lstm
 from bytewright.lower.isa.mve.narrow import EXTREMA, SUMS
 from bytewright.lower.isa.reduce import depthwise_lanes, ranges, with_reductions
 from bytewright.lower.kernels.context import Template
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d
 from bytewright.ops.data import Pad
+from bytewright.ops.lstm import TflQuantizedLstm
 
 I16 = ir.DType.I16
 # Of the instructions that there are for each size, one of every form.
@@ -42,6 +44,7 @@ MVE = InstructionSet(
         {
             Conv2d: (IsaTemplate("mve.conv2d", partial(write_conv2d, UNIT), conv2d_declines),),
             DepthwiseConv2d: (IsaTemplate("mve.depthwise_conv2d", write_depthwise, depthwise_declines),),
+            TflQuantizedLstm: (IsaTemplate("mve.lstm", write_lstm, lstm_declines),),
         },
         (SUMS, EXTREMA),
     ),
