@@ -101,7 +101,7 @@ digits: setup  ## Train and quantise the digits example again, which writes the 
 .PHONY: setup
 setup:  ## Only install what `make test` needs
 	@scripts/setup.sh test
-	@[[ "$${BYTEWRIGHT_TESTS:-}" != thorough ]] || scripts/velas.sh
+	@[[ "$${BYTEWRIGHT_TESTS:-}" != thorough ]] || { scripts/velas.sh && scripts/chromium.sh; }
 
 .PHONY: setup-demo
 setup-demo:

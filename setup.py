@@ -4,6 +4,7 @@ Everything else about the package is in pyproject.toml.
 """
 
 import shutil
+import sysconfig
 from pathlib import Path
 
 from setuptools import Extension, setup
@@ -11,6 +12,10 @@ from setuptools.command.build_py import build_py
 
 # Of the tree, and in the package's folder `shipped` where it is installed (`base/shipped.py`).
 SHIPPED = ("docs/errors.md", "examples/digits/digits.tflite", "examples/digits/heldout.npz")
+
+# The stable interface of Python 3.11: one wheel of a platform serves all later releases. Interpreters without the
+# global lock do not have it, and get a wheel each.
+STABLE = not sysconfig.get_config_var("Py_GIL_DISABLED")
 
 
 class BuildWithFiles(build_py):
@@ -28,6 +33,7 @@ class BuildWithFiles(build_py):
 
 setup(
     cmdclass={"build_py": BuildWithFiles},
+    options={"bdist_wheel": {"py_limited_api": "cp311"}} if STABLE else {},
     ext_modules=[
         Extension(
             "bytewright.plan._native",
@@ -37,6 +43,8 @@ setup(
                 "src/bytewright/plan/_nativemodule.c",
             ],
             depends=["src/bytewright/plan/_exact.h", "src/bytewright/plan/_first_fit.h"],
+            define_macros=[("Py_LIMITED_API", "0x030B0000")] if STABLE else [],
+            py_limited_api=STABLE,
             extra_compile_args=["-O2"],
             optional=True,
         )

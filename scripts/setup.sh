@@ -173,6 +173,7 @@ pip=(.venv/bin/python -m pip --disable-pip-version-check --quiet)
 say "installing the Python packages of $lock (the first time takes a minute or two)"
 logged "${pip[@]}" install --no-deps --requirement "$lock" ||
     fail "the Python packages could not be installed" "see $log"
+rm -f src/bytewright/plan/_native*.so # one of another name would be taken in place of the new one
 logged "${pip[@]}" install --no-deps --no-build-isolation --editable . ||
     fail "Bytewright itself could not be installed" "see $log"
 # As pip does for every other package; where Python is told not to write byte code, each command gains 0.3 s.

@@ -1,7 +1,7 @@
 """What all tests share: levels, golden texts, the shared models, and how hypothesis generates.
 
-The level of a test is the folder it lies in (`unit`, `golden`, `run`, `board`, see CONTRIBUTING.md); the marks
-`run` and `board` follow from it, so that `-m "not board"` selects by what a machine has.
+The level of a test is the folder it lies in (`unit`, `golden`, `run`, `board`, `browser`, CONTRIBUTING.md); the marks
+`run`, `board` and `browser` follow from it, so that `-m "not board"` selects by what a machine has.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from support import slow_tests, suite_cost, tiers
 PROJECT_ROOT = Path(__file__).resolve().parent.parent
 GOLDEN_FOLDER = PROJECT_ROOT / "tests" / "golden" / "expected"
 MAX_GOLDEN_LINES = 60
-_LEVELS_WITH_MARK = ("run", "board")
+_LEVELS_WITH_MARK = ("run", "board", "browser")
 
 # The same examples on each run and machine. BYTEWRIGHT_TESTS=thorough looks further, at other examples each
 # time: what it finds is to become a test with that very input.

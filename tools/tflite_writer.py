@@ -39,6 +39,7 @@ _DTYPES = {
     "int4": "INT4",
     "int8": "INT8",
     "uint8": "UINT8",
+    "uint32": "UINT32",
     "int16": "INT16",
     "int32": "INT32",
     "int64": "INT64",
@@ -138,6 +139,7 @@ _FORMS: dict[str, _OperatorForm] = {
     "HARD_SWISH": _OperatorForm("HardSwishOptions", {}, 1, 1),
     "QUANTIZE": _OperatorForm("QuantizeOptions", {}, 1, 2),
     "DEQUANTIZE": _OperatorForm("DequantizeOptions", {}, 2, 2),
+    "DENSIFY": _OperatorForm("DensifyOptions", {}, 1, 1),
     "ABS": _OperatorForm("AbsOptions", {}),
     "COS": _OperatorForm("CosOptions", {}),
     "ELU": _OperatorForm("", {}, 1, 1),
@@ -239,8 +241,9 @@ _FORMS: dict[str, _OperatorForm] = {
     "ONE_HOT": _OperatorForm("OneHotOptions", {"axis": -1}, 1, 1),
     "SCATTER_ND": _OperatorForm("ScatterNdOptions", {}, 1, 1),
     "TOPK_V2": _OperatorForm("TopKV2Options", {}, 1, 1),
-    # Not an operator that Bytewright compiles: it makes the models that it must refuse.
     "READ_VARIABLE": _OperatorForm("ReadVariableOptions", {}),
+    # Not an operator that Bytewright compiles: it makes the models that it must refuse.
+    "SEGMENT_SUM": _OperatorForm("SegmentSumOptions", {}, 1, 1),
 }
 
 

@@ -73,12 +73,15 @@ CODES: dict[str, str] = {
     "BW404": "a paranoid run did not keep to the plan",
     "BW405": "the linked image is not what the plan says",
     "BW406": "the bundle does not compute what its reference does, or holds other parameters than its model",
+    "BW407": "the board runs another plan than the bundle's",
     # 5xx: tools
     "BW501": "a tool that is needed is missing",
     "BW502": "a tool failed",
     "BW503": "a pass of a plug-in is missing",
     "BW504": "a pass of a plug-in failed",
     "BW505": "this machine cannot run the code",
+    "BW506": "a board on a serial line cannot be reached, or stops to answer",
+    "BW507": "a serial line damages what it carries",
     # 6xx: planning problems given as numbers
     "BW601": "the buffers file cannot be read",
     "BW602": "the buffers file is not valid",

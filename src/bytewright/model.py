@@ -19,21 +19,25 @@ from bytewright.compiler.run_passes import Progress
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.by_name import in_order
 from bytewright.execute.host import HostContext, HostModel
+from bytewright.execute.machine import Machine, machine_of
 from bytewright.execute.profile.measure import profile_bundle
 from bytewright.execute.profile.result import Profile
-from bytewright.execute.result import Machine
-from bytewright.execute.tensors import Array, cut_batch, number_of_entry
+from bytewright.execute.profile.view import profile_view
+from bytewright.execute.tensors import Array, cut_batch, seen_by
 from bytewright.execute.tools import build_folder
 from bytewright.options import Arguments, read_arguments
 from bytewright.record.plan import Plan
+from bytewright.report.report_view import report_view
+from bytewright.show.notebook import Shown, show_as
 from bytewright.target import Target, load_target
 from bytewright.validate.references import Reference, Witness, reference_of
 from bytewright.validate.samples import samples_of
 from bytewright.validate.validate import Validation, model_of, reference_for, validate_bundle
+from bytewright.validate.view import validation_view
 
 
 @dataclass(frozen=True, repr=False)
-class CompiledModel:
+class CompiledModel(Shown):
     """What `bytewright.compile` returns. Nothing is on disk until `write`.
 
     Attributes:
@@ -97,13 +101,13 @@ class CompiledModel:
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
     def profile(
-        self, *inputs: Array, on: Machine = "host", repeat: int | None = None, seed: int | None = None
+        self, *inputs: Array, on: str | Machine = "host", repeat: int | None = None, seed: int | None = None
     ) -> Profile:
-        """What each step of an inference costs: nanoseconds on this machine, or instructions on an emulated board.
+        """What each step of an inference costs: nanoseconds on this machine, instructions in QEMU, cycles on a board.
 
         Args:
             inputs: As of `run`; none for random ones.
-            on: This machine, or "qemu" for the board of the target.
+            on: This machine; "qemu" for the board of the target; or "serial:PORT" for one that runs the bundle.
             repeat: How many inferences run (docs/profile.md).
             seed: Of random inputs.
 
@@ -112,10 +116,11 @@ class CompiledModel:
                 compiler or QEMU.
         """
         options = BuildOptions(sources=self.sources)
+        machine = machine_of(on) if isinstance(on, str) else on
         with build_folder() as temporary:
             folder = self.write(temporary / "bundle")
             return profile_bundle(
-                folder, list(inputs) or None, seed=seed, on=on, repeat=repeat, options=options
+                folder, list(inputs) or None, seed=seed, on=machine, repeat=repeat, options=options
             )
 
     def validate(
@@ -192,21 +197,21 @@ class Session:
     _model: HostModel  # the library, which is there as long as this is
     _context: HostContext
 
-    def run(self, entry: str, /, *inputs: Array, **named: Array) -> Array | tuple[Array, ...]:
-        """One run of an entry, which is called `run` where the model has no other.
+    def run(self, *inputs: Array, entry: str | None = None, **named: Array) -> Array | tuple[Array, ...]:
+        """One run: of an entry, or of the model; of several entries each once, in order.
 
         Args:
+            inputs: One array for each input, of its shape and type.
             entry: Its name (`plan.entries`).
-            inputs: One array for each input of the entry, of its shape and type.
-            named: The same by the names of the inputs, in place of their order.
+            named: The inputs by their names, in place of their order.
 
         Returns:
-            The output of the entry, or a tuple of them if there are none or several.
+            The output, or a tuple of them if there are none or several.
 
         Raises:
             CompileError: BW204 for an entry that there is not; BW205 for inputs that do not match.
         """
-        names = self.plan.entries[number_of_entry(self.plan, entry)].inputs
+        names = [tensor.name for tensor in seen_by(self.plan, entry).inputs]
         given: list[tuple[str | None, Array]] = [(None, array) for array in inputs]
         outputs, _ = self._context.run(in_order(names, [*given, *named.items()], "input"), entry)
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
@@ -242,3 +247,9 @@ def compile(  # noqa: A001
     loaded = target if isinstance(target, Target) else load_target(target)
     compiled = compile_model(path, loaded, asked, progress=progress)
     return CompiledModel(compiled.plan, FrozenMapping(compiled.files), model_file=path.absolute())
+
+
+show_as(CompiledModel, lambda model: report_view(model.plan))
+show_as(Plan, report_view)
+show_as(Profile, profile_view)
+show_as(Validation, validation_view)

@@ -10,14 +10,17 @@ import pytest
 import bytewright
 from bytewright.execute.run import run_batch
 from support.model_files import EXPORTS
+from support.reference import run_litert
+from tflite_writer import ModelBuilder
 
+M4, M55 = "mps2-an386", "mps3-an547"
 NETWORK = EXPORTS / "litert_torch" / "mbv2_i16.tflite"
 
 
 @pytest.mark.skipif(
     not NETWORK.exists(), reason="the data that is not part of the project is missing: ../shared/models"
 )
-@pytest.mark.parametrize("board", ["mps2-an386", "mps3-an547"])
+@pytest.mark.parametrize("board", [M4, M55])
 def test_a_network_is_exact(tmp_path: Path, board: str) -> None:
     with np.load(NETWORK.with_suffix(".npz")) as arrays:
         batch, wanted = (arrays[next(n for n in arrays if n.startswith(letter))][:2] for letter in "xy")
@@ -25,3 +28,22 @@ def test_a_network_is_exact(tmp_path: Path, board: str) -> None:
     found = run_batch(folder, [[x] for x in batch], on="qemu")
     for (y,), beside in zip(found.outputs, wanted, strict=True):
         np.testing.assert_array_equal(y, beside)
+
+
+@pytest.mark.parametrize("output_scale", [0.0625, 0.03, 0.002])
+def test_halves_are_rounded_as_the_reference_does(tmp_path: Path, output_scale: float) -> None:
+    """Sums that end in a half, sums that do not, and sums far beyond the output."""
+    builder, random = ModelBuilder(), np.random.default_rng(0)
+    x = builder.tensor("x", (64, 16), "int16", scale=0.25, zero_point=0)
+    weights = builder.constant("weights", random.integers(-127, 128, (8, 16)).astype(np.int8), scale=0.125)
+    bias = builder.constant("bias", np.zeros(8, np.int64), scale=0.03125)
+    y = builder.tensor("y", (64, 8), "int16", scale=output_scale, zero_point=0)
+    builder.operator("FULLY_CONNECTED", [x, weights, bias], [y])
+    path = tmp_path / "m.tflite"
+    path.write_bytes(builder.build([x], [y]))
+    limits = random.choice([3, 100, 32767], (64, 1))
+    values = random.integers(-limits, limits, (64, 16), endpoint=True).astype(np.int16)
+    folder = bytewright.compile(path, target=M55).write(tmp_path / "m")
+    assert "mve_real_round(" in (folder / "src" / "m_kernels.c").read_text()
+    ((found,),) = run_batch(folder, [[values]], on="qemu").outputs
+    np.testing.assert_array_equal(found, run_litert(path.read_bytes(), [values])[0])

@@ -9,11 +9,17 @@ import numpy as np
 import pytest
 
 import bytewright
+from bytewright.bundle.write import write_bundle
+from bytewright.compiler.pipeline import compile_model
 from bytewright.execute.paranoid import run_paranoid
 from bytewright.execute.run import run_batch, run_bundle
 from bytewright.inspect.check import check_bundle
+from bytewright.target.registry import load_target
 from support.entry_programs import DUO, WAKE, classified, duo
-from support.state_programs import ACCUMULATOR, accumulated
+from support.state_programs import ACCUMULATOR, accumulated, next_stateful_graph
+from support.tiers import THOROUGH, some
+
+SEEDS = range(40) if THOROUGH else some(range(8), every=8)
 
 pytestmark = pytest.mark.board
 
@@ -61,3 +67,16 @@ def test_entries_hand_work_to_a_second_core(tmp_path: Path) -> None:
         found = run_batch(tmp_path / "duo", [[a] for a in arrays], on=on, keep_state=True, entries=names)
         for (value,), wanted in zip(found.outputs, duo(list(zip(names, arrays, strict=True))), strict=True):
             np.testing.assert_array_equal(value, wanted)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_random_graphs_with_state(seed: int, tmp_path: Path) -> None:
+    """Layers, islands, loops and branches, beside numpy."""
+    graph = next_stateful_graph(seed, has_images=True)
+    given, expected = graph.steps(3)
+    target = load_target(("mps3-an547", "mps2-an386")[seed % 2])
+    write_bundle(compile_model(graph.write(tmp_path / "random.bw"), target).files, tmp_path / "bundle")
+    found = run_batch(tmp_path / "bundle", given, on="qemu", keep_state=True).outputs
+    for run, wanted in zip(found, expected, strict=True):
+        for value, other in zip(run, wanted, strict=True):
+            np.testing.assert_array_equal(value, other, strict=True)

@@ -67,12 +67,14 @@ def test_json_has_the_documented_keys_and_nothing_else_is_printed(
         "target",
         "on",
         "instructions",
+        "cycles",
         "microseconds",
         "workspace_bytes",
         "stack_bytes",
         "ram_bytes",
         "devices",
         "stand_in",
+        "num_resent_frames",
     ]
     assert (document["devices"], document["stand_in"]) == ([], None)
     assert document["outputs"] == [run_litert(DIGITS.read_bytes(), [image])[0].tolist()]

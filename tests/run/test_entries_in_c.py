@@ -46,18 +46,20 @@ def test_a_ring_is_pushed_by_one_entry_and_read_by_another(tmp_path: Path) -> No
     session, given = model.session(), frames(5)
     other = model.session()
     for number, frame in enumerate(given, 1):
-        assert session.run("push", frame) == ()
-        found = session.run("classify")
+        assert session.run(frame, entry="push") == ()
+        found = session.run(entry="classify")
         for value, wanted in zip(found, classified(given[:number]), strict=True):
             np.testing.assert_array_equal(value, wanted)
-    assert other.run("classify")[1] == 0
+    assert other.run(entry="classify")[1] == 0
     session.reset()
-    np.testing.assert_array_equal(session.run("classify")[1], [0])
+    np.testing.assert_array_equal(session.run(given[0])[0], classified(given[:1])[0])
+    session.reset()
+    np.testing.assert_array_equal(session.run(entry="classify")[1], [0])
     np.testing.assert_array_equal(model.run(frame=given[0])[0], classified(given[:1])[0])
     with pytest.raises(CompileError, match="has no entry 'run'; it has 'push', 'classify'"):
-        session.run("run")
+        session.run(entry="run")
     with pytest.raises(CompileError, match="has 1 inputs, 0 were given"):
-        session.run("push")
+        session.run(entry="push")
 
 
 @pytest.mark.parametrize("options", [SANITIZED, PLAIN], ids=["sanitized", "plain"])

@@ -1,6 +1,7 @@
 """Running a bundle on the host, as a library and as a program, with what must be caught on the way."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,10 @@ import pytest
 
 from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.execute.build import BuildOptions
+from bytewright.execute.description import read_bundle
 from bytewright.execute.host import HostModel
 from bytewright.execute.run import run_batch, run_bundle
+from bytewright.execute.tensors import check_inputs
 from support.tiny_bundle import ADD, COUNT, expected_sum, write_tiny_bundle
 
 pytestmark = pytest.mark.run
@@ -95,24 +98,23 @@ def test_an_input_of_the_wrong_shape_is_refused(tmp_path: Path) -> None:
 
 
 def test_two_contexts_run_in_two_threads(tmp_path: Path) -> None:
-    model = HostModel.build(write_tiny_bundle(tmp_path))
+    directory = write_tiny_bundle(tmp_path)
+    model, plan = HostModel.build(directory), read_bundle(directory).plan
     barrier = threading.Barrier(2)
     wrong: list[str] = []
 
-    def work(start: int) -> None:
+    def work(start: int) -> int:
         context = model.open()
         barrier.wait()
         for turn in range(400):
             x = ramp(start + turn % 50, 5)
-            outputs, _ = context.run([x], repeat=20)
+            outputs, _ = context.run_checked(check_inputs(plan, [x]), repeat=20)
             if (outputs[0] != expected_sum(x)).any():
                 wrong.append(f"{start} {turn}")
+        return start
 
-    threads = [threading.Thread(target=work, args=(start,)) for start in (-128, 10)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(2) as threads:
+        assert list(threads.map(work, (-128, 10))) == [-128, 10]
     assert wrong == []
 
 

@@ -15,11 +15,6 @@ VARIABLE = "BYTEWRIGHT_TFLITE_MICRO"
 MOST_BYTES = 100_000  # of files that tcc is the quicker compiler for
 REASON = f"{VARIABLE} does not name a copy of github.com/tensorflow/tflite-micro"
 # A stream of an NPU, which TensorFlow Lite Micro runs on one alone; and 300 million products, ten times.
-# Of operators that Bytewright may not have: refused by their names until it has them.
-WITHOUT_OPERATORS = {
-    *("audio_preprocessor_float", "audio_preprocessor_int8"),
-    *("keyword_scrambled", "keyword_scrambled_8bit"),
-}
 NOT_RUN = {"person_detect_vela", "mobilenet_v2_quantized_1x3x224x224"}
 
 
@@ -44,6 +39,4 @@ def test_every_file_is_there() -> None:
 )
 def test_a_file_equals_its_reference(path: Path) -> None:
     options = QUICK if path.stat().st_size < MOST_BYTES else UNOPTIMISED
-    found = outcome(path, options)
-    is_refused = path.stem in WITHOUT_OPERATORS and found.reason.startswith("refused: BW104")
-    assert is_refused or found == Outcome(path)
+    assert outcome(path, options) == Outcome(path)

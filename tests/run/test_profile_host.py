@@ -109,6 +109,8 @@ def test_a_trace_is_the_inference_that_is_shown(digits: Path, tmp_path: Path) ->
 def test_a_compiled_model_is_profiled() -> None:
     profile = bytewright.compile(DIGITS).profile(np.zeros((1, 8, 8, 1), np.int8), repeat=3)
     assert (profile.on, profile.board, len(profile.steps)) == ("host", None, 7)
+    assert repr(profile).endswith(" nanoseconds on host)")
+    assert "Time by step" in (profile._repr_html_() or "")
 
 
 def test_an_older_bundle_without_places_for_a_clock(tmp_path: Path) -> None:

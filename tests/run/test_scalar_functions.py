@@ -28,6 +28,12 @@ def divided(total: np.ndarray, count: int) -> np.ndarray:
     return np.sign(total) * ((np.abs(total) + count // 2) // count)
 
 
+def powers(bases: np.ndarray | int, exponents: np.ndarray | int) -> np.ndarray:
+    """Saturated; an exponent below zero is taken for zero."""
+    pairs = zip(*(each.tolist() for each in np.broadcast_arrays(bases, exponents)), strict=True)
+    return np.array([min(max(base ** max(exponent, 0), -TOP - 1), TOP) for base, exponent in pairs])
+
+
 def rounded_up(values: np.ndarray, shift: int) -> np.ndarray:
     """Divided by 2^shift, half up."""
     return np.floor(values / 2.0**shift + 0.5).astype(np.int64)
@@ -113,6 +119,10 @@ CASES = [
     ("dynamic_zero_point(f32(x[i]), f32(x[i]) * -0.7:f32)", SMALL, dynamic_zero_point(*RANGES)),
     ("logistic_15(x[i])", GATES, fixedpoint16.logistic(GATES)),
     *((f"tanh_15(x[i], {bits})", GATES, fixedpoint16.tanh(GATES, bits)) for bits in (0, 3, 6)),
+    *((f"integer_power(x[i], {e})", SMALL, powers(SMALL, e)) for e in (0, 1, 3, 4, 31)),
+    *((f"integer_power({base}, x[i])", SMALL, powers(base, SMALL)) for base in (-2, -1, 0, 1, 2, 3, TOP)),
+    ("integer_power(x[i], 2)", X, powers(X, 2)),
+    ("bit_length_32(i64(x[i]) - -2147483648:i64)", X, np.array([(int(x) + TOP + 1).bit_length() for x in X])),
     ("divide_round(x[i], 7)", SHORT, divided(SHORT, 7)),
     ("divide_round(x[i], 8)", SHORT, divided(SHORT, 8)),
     (f"i32(multiply_q31(i64(x[i]), {TOP}:i64))", X, rescale.high_multiply(X, TOP)),

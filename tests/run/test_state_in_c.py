@@ -14,10 +14,15 @@ from bytewright.diagnostics import CompileError
 from bytewright.execute.paranoid import run_paranoid
 from bytewright.execute.run import run_batch
 from bytewright.inspect.check import check_bundle
+from bytewright.ir.border import Io
+from bytewright.options import Options, Rows
+from bytewright.target import load_text
 from bytewright.target.registry import load_target
 from support.c_program import WARNINGS, run_c
 from support.compilers import QUICK, host_build
-from support.state_programs import ACCUMULATOR, accumulated, stateful_graph
+from support.parsing import parse_module
+from support.parted_states import APART, keeping
+from support.state_programs import ACCUMULATOR, accumulated, next_stateful_graph
 from support.tiers import THOROUGH, some
 
 pytestmark = pytest.mark.run
@@ -193,6 +198,57 @@ def test_a_paranoid_run_watches_it(accumulator: Path) -> None:
     assert found.watched_bytes > 36
 
 
+def test_a_state_of_two_cores_that_share_no_memory_is_what_both_made_of_it(tmp_path: Path) -> None:
+    program = parse_module(keeping(("core1", "a"), ("core2", "a")), {}, {})
+    write_bundle(compile_model(program, load_text(APART, "apart.toml")).files, tmp_path / "two")
+    check_bundle(tmp_path / "two")
+    inputs, kept = draw(5), np.zeros(8, np.int32)
+    options = host_build(flags=WARNINGS, sanitize=True)
+    result = run_batch(tmp_path / "two", [[array] for array in inputs], keep_state=True, options=options)
+    for (found,), x in zip(result.outputs, inputs, strict=True):
+        kept = np.maximum(np.maximum(kept, x) + 1, x) + 2
+        np.testing.assert_array_equal(found, kept)
+
+
+UPDATED = """
+module tracks
+
+input %x : tensor<3x5xf32>
+output %y : tensor<3x5xf32>
+state %mean : tensor<3x5xf32>
+state %most : tensor<3x5xf32> = data<3x5xf32> [1, 2, 3, 4, 5, 1, 2, 3, 4, 5, 1, 2, 3, 4, 5]
+constant %half = data<1x1xf32> [0.5]
+
+func main(%a : tensor<3x5xf32>, %mean : tensor<3x5xf32>, %most : tensor<3x5xf32>) -> (%r, %n, %m) {
+  %both : tensor<3x5xf32> = add(%a, %mean)
+  %n : tensor<3x5xf32> = mul(%both, %half)
+  %m : tensor<3x5xf32> = maximum(%most, %n)
+  %r : tensor<3x5xf32> = sub(%m, %n)
+}
+"""
+
+
+@pytest.mark.parametrize("target", ["host", "x86-64-v3"])
+def test_states_that_are_updated_where_they_are_are_what_numpy_says(target: str, tmp_path: Path) -> None:
+    (tmp_path / "tracks.bw").write_text(UPDATED)
+    compiled = compile_model(tmp_path / "tracks.bw", load_target(target))
+    read_and_written = [{*step.reads} & {*step.writes} for step in compiled.plan.steps]
+    assert [{"mean"}, {"most"}] == [names for names in read_and_written if names]
+    assert not any("identity" in step.kernel for step in compiled.plan.steps)
+    write_bundle(compiled.files, tmp_path / "tracks")
+    check_bundle(tmp_path / "tracks")
+    inputs = np.random.default_rng(1).normal(0, 9, (6, 3, 5)).astype(np.float32)
+    mean, most = np.zeros((3, 5), np.float32), np.tile(np.arange(1, 6, dtype=np.float32), (3, 1))
+    options = host_build(flags=WARNINGS, sanitize=True)
+    result = run_batch(tmp_path / "tracks", [[array] for array in inputs], keep_state=True, options=options)
+    for (found,), x in zip(result.outputs, inputs, strict=True):
+        mean = (x + mean) * np.float32(0.5)
+        most = np.maximum(most, mean)
+        np.testing.assert_array_equal(found, most - mean)
+    watched = run_paranoid(tmp_path / "tracks", [inputs[0]], options=QUICK)
+    np.testing.assert_array_equal(watched.result.outputs[0], result.outputs[0][0])
+
+
 FAILING = """\
 module half
 
@@ -292,16 +348,20 @@ def test_a_run_that_may_fail_later_is_said_to_change_the_state(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_the_c_of_a_graph_with_state_computes_what_its_functions_say(seed: int, tmp_path: Path) -> None:
-    graph = stateful_graph(seed)
-    if graph is None:
-        pytest.skip("nothing to tie")
+@pytest.mark.parametrize("has_images", [False, True])
+def test_the_c_of_a_graph_with_state_computes_what_its_functions_say(
+    has_images: bool, seed: int, tmp_path: Path
+) -> None:
+    """Loops, branches; with images islands, layers row by row, overlaps and parts; by turns for both kinds of io."""
+    graph = next_stateful_graph(seed, has_images=has_images, most_nodes=7 if has_images else 5)
     given, expected = graph.steps(4)
     folder = tmp_path / "bundle"
-    write_bundle(compile_model(graph.write(tmp_path / "random.bw"), load_target("host")).files, folder)
+    options = Options(rows=(Rows.AUTO, Rows.MAX)[seed % 2], io=(Io.CALLER, Io.WORKSPACE)[seed // 2 % 2])
+    model = compile_model(graph.write(tmp_path / "random.bw"), load_target("host"), options)
+    write_bundle(model.files, folder)
     check_bundle(folder)
-    options = host_build(flags=WARNINGS, sanitize=True)
-    found = run_batch(folder, given, options=options, keep_state=True).outputs
+    sanitized = host_build(flags=WARNINGS, sanitize=True)
+    found = run_batch(folder, given, options=sanitized, keep_state=True).outputs
     for run, wanted in zip(found, expected, strict=True):
         for value, other in zip(run, wanted, strict=True):
             np.testing.assert_array_equal(value, other, strict=True)

@@ -241,6 +241,8 @@ def test_from_python(tmp_path: Path) -> None:
     )
     found = model.validate(images, labels=labels)
     found.require()
+    assert repr(found) == "Validation('digits' for host: exact, 30 samples on host)"
+    assert "30 of 30 samples exact" in (found._repr_html_() or "")
     assert found.reference.num_exact == 30
     assert found.num_right == sum(a == b for a, b in zip(answers(images), labels, strict=True))
     with pytest.raises(ValueError, match="give a reference"):

@@ -160,7 +160,7 @@ def _crops(random: np.random.Generator, extent: int, padded: int) -> tuple[int, 
 
 
 def _between(writer: Writer, form: str, kernel: tuple[int, ...], padding: str, own: tuple[int, ...]) -> None:
-    """One convolution or two, a RELU perhaps between, in images of height or width 1 where there is one axis."""
+    """One convolution or two, an activation perhaps between, in images of height or width 1 where there is one axis."""
     random = writer.random
     kinds = ["CONV_2D", "DEPTHWISE_CONV_2D"]
     window, dilation = kernel, own
@@ -172,8 +172,8 @@ def _between(writer: Writer, form: str, kernel: tuple[int, ...], padding: str, o
         window = (1, kernel[0]) if is_row else (kernel[0], 1)
         dilation = (1, own[0]) if is_row else (own[0], 1)
     writer.convolution(str(random.choice(kinds)), (window[0], window[1]), padding, (dilation[0], dilation[1]))
-    if random.integers(0, 3) == 0:
-        writer.add("RELU", writer.shape)
+    if random.integers(0, 2) == 0:
+        writer.add(str(random.choice(["RELU", "HARD_SWISH"])), writer.shape)
     if random.integers(0, 3) == 0:
         writer.convolution(str(random.choice(kinds)), (window[0], window[1]), "SAME", (1, 1))
     if form != "2-D":

@@ -23,7 +23,7 @@ NUMBERS = (*BUT_INT16, "int16")
 FLOAT = ("float32",)
 BOOL = ("bool",)
 # Of which TensorFlow Lite Micro has no kernel for some types that are drawn.
-NOT_AS_DRAWN_IN_TFLM = frozenset(("CAST", dtype) for dtype in (*NUMBERS, "uint8", "bool"))
+NOT_AS_DRAWN_IN_TFLM = frozenset(("CAST", dtype) for dtype in (*NUMBERS, "uint8", "uint32", "bool"))
 
 
 def _any_shape(draft: Draft, low: int = 1, high: int = 4, maximum: int = 6) -> Shape:
@@ -45,6 +45,17 @@ def _unary(draft: Draft) -> RandomModel:
     x, y = draft.input(shape, source), draft.output(shape, target)
     draft.builder.operator(draft.kind, [x], [y], **options)
     return draft.finish([y], x=shape, quantisation=(source, target), **options)
+
+
+def _power(draft: Draft) -> RandomModel:
+    """Of int32, of such numbers as have powers in 32 bits."""
+    if draft.dtype == "float32":
+        return _binary(draft)
+    first, second = _two_shapes(draft, draft.draw(st.sampled_from(["same", "broadcast", "scalar"])))
+    operands = [draft.index_input(first, 36), draft.index_input(second, 6)]
+    y = draft.output(np.broadcast_shapes(first, second), None)
+    draft.builder.operator(draft.kind, operands, [y])
+    return draft.finish([y], a=first, b=second)
 
 
 def _constant(draft: Draft, shape: Shape) -> NDArray[Any]:
@@ -185,7 +196,9 @@ def _select(draft: Draft) -> RandomModel:
 
 def _cast(draft: Draft) -> RandomModel:
     """To any of the types that are cast, of values of any quantisation."""
-    target = draft.draw(st.sampled_from(("int8", "int16", "float32", "int32", "int64", "uint8", "bool")))
+    target = draft.draw(
+        st.sampled_from(("int8", "int16", "float32", "int32", "int64", "uint8", "uint32", "bool"))
+    )
     shape = _any_shape(draft)
     x = draft.input(shape, None)
     y = draft.builder.tensor("output", shape, target)
@@ -205,7 +218,9 @@ def _reduction(draft: Draft) -> RandomModel:
     result = reduced if keep else [extent for axis, extent in enumerate(shape) if axis not in axes]
     signed = [axis - rank if draw(st.booleans()) else axis for axis in axes]
     source = target = draft.affine()
-    if draft.kind == "SUM":
+    if draft.kind == "REDUCE_PROD":
+        target = draft.affine()
+    elif draft.kind == "SUM":
         count = prod(shape[axis] for axis in axes)
         wide = float(np.float32(source[0] * count * draw(st.floats(0.1, 2.0))))
         target = (wide if draw(st.booleans()) else draft.affine()[0], draft.affine()[1])
@@ -215,10 +230,11 @@ def _reduction(draft: Draft) -> RandomModel:
 
 
 def _rows(draft: Draft) -> RandomModel:
-    """LOG_SOFTMAX, with the quantisation that it has, and L2_NORMALIZATION."""
+    """LOG_SOFTMAX and L2_NORMALIZATION, with the quantisations that they have."""
     shape = _any_shape(draft, 1, 4, 9)
     affine = draft.affine()
-    x, y = draft.input(shape, affine), draft.output(shape, (1.0 / 16, 127))
+    target = (1.0 / 16, 127) if draft.kind == "LOG_SOFTMAX" else (1.0 / 128, 0)
+    x, y = draft.input(shape, affine), draft.output(shape, target)
     draft.builder.operator(draft.kind, [x], [y])
     return draft.finish([y], x=shape, quantisation=affine)
 
@@ -226,8 +242,9 @@ def _rows(draft: Draft) -> RandomModel:
 def _add_n(draft: Draft) -> RandomModel:
     shape = _any_shape(draft, 1, 4)
     count = draft.draw(st.integers(2, 5))
-    operands = [draft.input(shape, None) for _ in range(count)]
-    y = draft.output(shape, None)
+    affine = draft.affine()
+    operands = [draft.input(shape, affine) for _ in range(count)]
+    y = draft.output(shape, draft.affine())
     draft.builder.operator(draft.kind, operands, [y])
     return draft.finish([y], x=shape, count=count)
 
@@ -236,7 +253,7 @@ MAKERS = {
     **dict.fromkeys(("ABS", "ELU", "EXP", "GELU", "LOG", "NEG", "RELU_0_TO_1", "RSQRT", "SQRT"), _unary),
     **dict.fromkeys(("CEIL", "COS", "FLOOR", "ROUND", "SIGN", "SIN", "SQUARE"), _unary),
     **dict.fromkeys(("EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL", "NOT_EQUAL"), _binary),
-    **dict.fromkeys(("MAXIMUM", "MINIMUM", "POW", "SQUARED_DIFFERENCE"), _binary),
+    **dict.fromkeys(("MAXIMUM", "MINIMUM", "SQUARED_DIFFERENCE"), _binary),
     **dict.fromkeys(("LOGICAL_AND", "LOGICAL_OR"), _binary),
     **dict.fromkeys(
         ("REDUCE_ALL", "REDUCE_ANY", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD", "SUM"), _reduction
@@ -248,29 +265,27 @@ MAKERS = {
     "LOGICAL_NOT": _logical_not,
     "L2_NORMALIZATION": _rows,
     "LOG_SOFTMAX": _rows,
+    "POW": _power,
     "PRELU": _prelu,
 }
 TYPES = {
     **dict.fromkeys(MAKERS, INT8_AND_FLOAT),
-    **dict.fromkeys(
-        ("CEIL", "COS", "FLOOR", "L2_NORMALIZATION", "POW", "ROUND", "SIGN", "SIN", "SQUARE"), FLOAT
-    ),
+    **dict.fromkeys(("CEIL", "COS", "FLOOR", "ROUND", "SIGN", "SIN", "SQUARE"), FLOAT),
     **dict.fromkeys(("LOGICAL_AND", "LOGICAL_NOT", "LOGICAL_OR"), BOOL),
     **dict.fromkeys(("GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL"), NUMBERS),
     **dict.fromkeys(("MAXIMUM", "MINIMUM"), NUMBERS),
     "SQUARED_DIFFERENCE": (*INT8_AND_FLOAT, "int32"),
     **dict.fromkeys(("EQUAL", "NOT_EQUAL"), (*NUMBERS, "bool")),
     **dict.fromkeys(("SELECT", "SELECT_V2"), (*NUMBERS, "bool")),
-    **dict.fromkeys(("EXP", "GELU", "LOG", "RSQRT"), (*INT8_AND_FLOAT, "int16")),
+    **dict.fromkeys(("EXP", "GELU", "LOG", "RSQRT", "SQRT"), (*INT8_AND_FLOAT, "int16")),
     "ABS": (*INT8_AND_FLOAT, "int16", "int32"),
-    "ADD_N": ("float32", "int32"),
+    "ADD_N": (*INT8_AND_FLOAT, "int32"),
     "DIV": (*INT8_AND_FLOAT, "int32"),
     "FLOOR_DIV": (*INT8_AND_FLOAT, "int16", "int32"),
     "FLOOR_MOD": NUMBERS,
-    **dict.fromkeys(("NEG", "SUM"), BUT_INT16),
-    "SIGN": ("float32", "int32"),
+    "NEG": BUT_INT16,
+    **dict.fromkeys(("POW", "SIGN"), ("float32", "int32")),
     **dict.fromkeys(("REDUCE_ALL", "REDUCE_ANY"), BOOL),
-    **dict.fromkeys(("REDUCE_MAX", "REDUCE_MIN"), NUMBERS),
-    "REDUCE_PROD": ("float32", "int32", "int64"),
-    "CAST": (*NUMBERS, "uint8", "bool"),
+    **dict.fromkeys(("REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD", "SUM"), NUMBERS),
+    "CAST": (*NUMBERS, "uint8", "uint32", "bool"),
 }

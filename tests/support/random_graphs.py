@@ -5,8 +5,9 @@
         for inputs in graph.inputs(3):
             wanted = graph.expected(inputs)
 
-Operators are element-wise ones on i8 and i32, comparisons, reshapes, and all of `ops/control.py`. Functions return
-parameters, constants, and one value twice; loops have 0 to 4 turns. Beside the module stands the same as text of
+Operators are element-wise ones on i8 and i32, comparisons, reshapes, and all of `ops/control.py`; with `has_images`
+also those of `random_images.py`. Functions return parameters, constants, and one value twice; loops have 0 to 4 turns.
+Beside the module stands the same as text of
 Python, which `expected` carries out with numpy alone: no operator, evaluator or pass of Bytewright takes part in that.
 `random_graph(Random(seed))` gives the same without hypothesis.
 """
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -31,11 +33,11 @@ from bytewright.ops.control import Call, CondIf, Loop
 from bytewright.ops.data import Identity, Reshape
 from bytewright.ops.elementwise import Add, Clamp, Equal, Greater, GreaterEqual, Mul, Sub
 from bytewright.ops.quantization import Table
+from support import random_images
+from support.random_images import BYTES, FLAG, IMAGE, NARROW
 
 Array = NDArray[Any]
-WIDE, FLAT, NARROW = (TensorType(shape, DType.I32) for shape in ((2, 3), (6,), (1,)))
-BYTES = TensorType((5,), DType.I8)
-FLAG = TensorType((1,), DType.BOOL)
+WIDE, FLAT = (TensorType(shape, DType.I32) for shape in ((2, 3), (6,)))
 TYPES = (WIDE, FLAT, NARROW, BYTES, FLAG)
 # Operands of arithmetic are limited, so that every result is proved to fit 32 bits.
 LIMIT = 1000
@@ -75,6 +77,8 @@ def _values(random: Random, type_: TensorType) -> Array:
     count = type_.num_elements
     if type_.dtype is DType.BOOL:
         values: list[Any] = [random.randrange(2) == 1 for _ in range(count)]
+    elif type_.dtype is DType.F32:
+        values = [random.randrange(-64, 65) / 8 for _ in range(count)]
     elif type_.dtype is DType.I8:
         values = [random.randrange(-128, 128) for _ in range(count)]
     else:
@@ -87,6 +91,7 @@ def _values(random: Random, type_: TensorType) -> Array:
 @dataclass(slots=True)
 class _Builder:
     random: Random
+    has_images: bool = False
     constants: list[Constant] = field(default_factory=list[Constant])
     functions: list[Function] = field(default_factory=list[Function])
     families: list[_Family] = field(default_factory=list[_Family])
@@ -98,15 +103,19 @@ class _Builder:
         return f"{stem}{self.num_names}"
 
     def types(self, least: int, most: int) -> tuple[TensorType, ...]:
-        return tuple(self.random.choice(TYPES) for _ in range(self.random.randint(least, most)))
+        kinds = (*TYPES, *(IMAGE,) * 5) if self.has_images else TYPES
+        return tuple(self.random.choice(kinds) for _ in range(self.random.randint(least, most)))
 
     def constant(self, type_: TensorType) -> str:
         """One of this type, new or known."""
         known = [constant.name for constant in self.constants if constant.data.type == type_]
         if known and self.random.randrange(2):
             return self.random.choice(known)
-        name, values = self.fresh("k"), _values(self.random, type_)
-        self.constants.append(Constant(name, TensorData.from_array(values, type_.dtype)))
+        return self.add(self.fresh("k"), _values(self.random, type_))
+
+    def add(self, name: str, values: Array) -> str:
+        """A new constant."""
+        self.constants.append(Constant(name, TensorData.from_array(values, DType.of(values.dtype))))
         self.python.append(f"{name} = np.array({values.tolist()}, np.{values.dtype.name})")
         return name
 
@@ -117,13 +126,13 @@ class _Builder:
         parameters = (*(FLAG,) * random.randrange(2), *self.types(int(is_loop), 3))
         results = parameters if is_loop else self.types(0, 3)
         names = [
-            _Body(self, parameters).finish(self.fresh("f"), results, random.randrange(most_nodes + 1))
+            Body(self, parameters).finish(self.fresh("f"), results, random.randrange(most_nodes + 1))
             for _ in range(random.randint(1, 3))
         ]
         self.families.append(_Family(parameters, results, tuple(names)))
 
 
-class _Body:
+class Body:
     """One function under construction."""
 
     def __init__(self, builder: _Builder, parameters: tuple[TensorType, ...]) -> None:
@@ -136,6 +145,8 @@ class _Body:
     def finish(self, name: str, results: tuple[TensorType, ...], num_nodes: int) -> str:
         """Adds the function to the module, after so many operators; it gives values of these types."""
         makers: list[Callable[[], None]] = [self.arithmetic, self.comparison, self.bytes, self.move]
+        if self.builder.has_images:
+            makers += [partial(make, self) for make in random_images.MAKERS for _ in range(2)]
         for _ in range(num_nodes):
             if self.builder.families and self.random.randrange(5) < 3:
                 self.control()
@@ -177,6 +188,11 @@ class _Body:
         name = self.computed(Clamp(-LIMIT, LIMIT), [operand], type_, f"np.clip({operand}, -{LIMIT}, {LIMIT})")
         self.in_sight.pop()
         return name
+
+    def limited_constant(self, type_: TensorType) -> str:
+        """A small constant."""
+        name, values = self.builder.fresh("k"), _values(self.random, type_) % LIMIT
+        return self.builder.add(name, values)
 
     def arithmetic(self) -> None:
         kind = self.random.choice((WIDE, FLAT, NARROW))
@@ -239,13 +255,17 @@ class _Body:
         self.lines += [*lines, f"({results}) = {text}"]
 
 
-def random_graph(random: Random, *, most_families: int = 4, most_nodes: int = 5) -> RandomGraph:
+def random_graph(
+    random: Random, *, most_families: int = 4, most_nodes: int = 5, has_images: bool = False
+) -> RandomGraph:
     """A module with one to four inputs, the first a truth value, and one to three outputs."""
-    builder = _Builder(random)
+    builder = _Builder(random, has_images)
+    if has_images:
+        builder.python.append(random_images.PRELUDE)
     for _ in range(random.randint(1, most_families)):
         builder.family(most_nodes)
     inputs, outputs = (FLAG, *builder.types(0, 3)), builder.types(1, 3)
-    body = _Body(builder, inputs)
+    body = Body(builder, inputs)
     body.finish("main", outputs, random.randint(1, most_nodes))
     main = builder.functions[-1]
     module = Module(

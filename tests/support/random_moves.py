@@ -142,11 +142,13 @@ def gather(draft: Draft) -> RandomModel:
 
 
 def embedding_lookup(draft: Draft) -> RandomModel:
-    """LiteRT has it in float32, or with results in float32 that it dequantises."""
+    """Of float32, or of raw values."""
     shape, count = _extents(draft, 2, 3), draft.draw(st.integers(1, 6))
     indices = draft.index_input((count,), shape[0])
-    table = draft.builder.constant("table", draft.weights(shape))
-    output = draft.output((count, *shape[1:]), None)
+    affine = draft.affine() if draft.is_int8 else None
+    keywords = {} if affine is None else {"scale": affine[0], "zero_point": affine[1]}
+    table = draft.builder.constant("table", draft.weights(shape), **keywords)
+    output = draft.output((count, *shape[1:]), affine)
     draft.builder.operator(draft.kind, [indices, table], [output])
     return draft.finish([output], table=shape, count=count)
 

@@ -79,6 +79,22 @@ def _gather_nd(draft: Draft) -> RandomModel:
     return draft.finish([y], x=shape, rows=rows)
 
 
+def _scatter_nd(draft: Draft) -> RandomModel:
+    """Some rows at one place, at computed or constant ones."""
+    shape = _shape(draft, 1, 4)
+    count = draft.draw(st.integers(1, len(shape)))
+    rows, least = (*_shape(draft, 1, 2), count), min(shape[:count])
+    affine = draft.affine()
+    if draft.draw(st.booleans()):
+        indices = draft.index_input(rows, least)
+    else:
+        indices = draft.integers("indices", draft.generator.integers(0, least, rows))
+    updates = draft.input((*rows[:-1], *shape[count:]), affine)
+    y = draft.output(shape, affine)
+    draft.builder.operator(draft.kind, [indices, updates, draft.integers("shape", shape)], [y])
+    return draft.finish([y], shape=shape, rows=rows)
+
+
 def _one_hot(draft: Draft) -> RandomModel:
     shape = _shape(draft, 0, 3)
     depth, axis = draft.draw(st.integers(1, 6)), draft.draw(st.integers(-1, len(shape)))
@@ -112,6 +128,7 @@ MAKERS = {
     "FILL": _fill,
     "GATHER_ND": _gather_nd,
     "ONE_HOT": _one_hot,
+    "SCATTER_ND": _scatter_nd,
     "TOPK_V2": _top_k,
 }
 TYPES = {
@@ -119,5 +136,5 @@ TYPES = {
     "CUMSUM": ("int8", "float32", "int32", "int64"),
     "TOPK_V2": ("int8", "int16", "float32", "int32", "int64"),
     **dict.fromkeys(("DYNAMIC_UPDATE_SLICE", "FILL", "GATHER_ND"), _OF_ANY_TYPE),
-    "ONE_HOT": ("int8", "float32", "int32", "int64", "bool"),
+    **dict.fromkeys(("ONE_HOT", "SCATTER_ND"), ("int8", "float32", "int32", "int64", "bool")),
 }

@@ -13,7 +13,16 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 schema: Any = untyped_schema
-_TYPES = {"float32": "FLOAT32", "int8": "INT8", "int16": "INT16", "int32": "INT32", "int64": "INT64"}
+_TYPES = {
+    "float32": "FLOAT32",
+    "int8": "INT8",
+    "int16": "INT16",
+    "int32": "INT32",
+    "uint32": "UINT32",
+    "int64": "INT64",
+    "uint64": "UINT64",
+    "bool": "BOOL",
+}
 Affine = tuple[float, int]
 
 
@@ -110,13 +119,16 @@ def lstm_model(
     one_hidden_scale: bool = False,
     cell_scale: float | None = None,
     is_wide: bool = False,
+    sizes: tuple[int, int, int, int] | None = None,
 ) -> bytes:
     """A random LSTM layer; with `one_hidden_scale` hidden state, intermediate and result are quantised alike.
 
-    With `is_wide` activations are int16, and biases int64, one of which needs more than 32 bits now and then.
+    With `is_wide` activations are int16, and biases int64, one of which needs more than 32 bits now and then. Sizes are
+    samples, steps, elements of the input and units.
     """
     random, writer = np.random.default_rng(seed), Writer()
-    samples, steps, depth, units = (int(random.integers(1, most)) for most in (3, 5, 7, 9))
+    drawn = [int(random.integers(1, most)) for most in (3, 5, 7, 9)]
+    samples, steps, depth, units = sizes or drawn
     is_time_major = bool(random.integers(2))
     lead = (steps, samples) if is_time_major else (samples, steps)
     clip = float(random.choice([0.0, 0.75, 10.0]))

@@ -112,7 +112,8 @@ class TfLiteMicro:
         """The model's outputs for these inputs, in the model's own shapes."""
         assert len(inputs) == self.num_inputs, f"{len(inputs)} inputs for {self.num_inputs}"
         for index, array in enumerate(inputs):
-            self._interpreter.set_input(np.ascontiguousarray(array), index)
+            # numpy's ascontiguousarray would make one axis of none.
+            self._interpreter.set_input(np.asarray(array, order="C"), index)
         self._interpreter.invoke()
         # get_output hands out a view of the arena, which the next run overwrites.
         return [np.array(self._interpreter.get_output(index)) for index in range(self.num_outputs)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -96,9 +97,9 @@ class StatefulGraph:
         return given, expected
 
 
-def stateful_graph(seed: int) -> StatefulGraph | None:
-    """One with at least one state; None if the seed gives a graph without anything to tie."""
-    random, graph = Random(seed), random_graph(Random(seed))
+def stateful_graph(seed: int, **how: Any) -> StatefulGraph | None:
+    """One with a state, made as by `random_graph`; None if the seed gives a graph without anything to tie."""
+    random, graph = Random(seed), random_graph(Random(seed), **how)
     inputs, outputs = graph.module.inputs, graph.module.outputs
     ties: list[tuple[int, int]] = []
     for number, port in enumerate(inputs):
@@ -109,3 +110,8 @@ def stateful_graph(seed: int) -> StatefulGraph | None:
         return None
     pairs = tuple(StatePair(inputs[first].name, outputs[second].name) for first, second in ties)
     return StatefulGraph(tie_states(graph.module, pairs), graph, tuple(ties))
+
+
+def next_stateful_graph(seed: int, **how: Any) -> StatefulGraph:
+    """The first one with a state, from a seed on by steps of a thousand."""
+    return next(filter(None, (stateful_graph(each, **how) for each in count(seed, 1000))))

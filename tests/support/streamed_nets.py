@@ -21,6 +21,7 @@ Shape = tuple[int, ...]
 AXES = (1, 2)
 HEADS = ("none", "mean", "flat", "pool", "average", "max", "last")
 ZERO_POINT = 3
+ACTIVATIONS = {"float32": "LOGISTIC", "int8": "HARD_SWISH"}
 
 
 @dataclass(slots=True)
@@ -184,7 +185,7 @@ def _layers(random: np.random.Generator, *, is_padded: bool) -> list[Layer]:
             size = max(size, stride)
             found.append(lambda net, p=pool, k=size, s=stride: net.pool(p, k, s))
         elif which == 4:
-            found.append(lambda net: net.add("LOGISTIC", net.shape) if net.dtype == "float32" else None)
+            found.append(lambda net: net.add(ACTIVATIONS[net.dtype], net.shape))
         else:
             own = (kernel, dilation, stride, channels, int(random.integers(0, 3)))
             found.append(lambda net, o=own: net.convolution("CONV_2D", *o))
@@ -217,6 +218,7 @@ class StreamedNet:
     Attributes:
         axis: Of time in its input of four axes.
         head: What comes behind the layers over time.
+        has_edges: Whether it takes and gives floats, and is int8 between them.
     """
 
     seed: int
@@ -226,15 +228,24 @@ class StreamedNet:
     head: str
     width: int
     depth: int
+    has_edges: bool = False
 
     def build(self, num_frames: int) -> bytes:
         """The file for a window of so many frames."""
         net = Net(self.seed, self.axis, self.is_padded, self.dtype)
         net.shape = self.shape(num_frames)
-        source = net.value = net.tensor(net.shape)
+        source = net.value = (
+            net.builder.tensor("x", net.shape, "float32") if self.has_edges else net.tensor(net.shape)
+        )
+        if self.has_edges:
+            net.add("QUANTIZE", net.shape)
         for layer in _layers(np.random.default_rng([self.seed, 1]), is_padded=self.is_padded):
             layer(net)
         _head(net, self.head)
+        if self.has_edges:
+            real = net.builder.tensor("y", net.shape, "float32")
+            net.builder.operator("DEQUANTIZE", [net.value], [real])
+            net.value = real
         return net.builder.build([source], [net.value])
 
     def shape(self, num_frames: int) -> Shape:
@@ -248,6 +259,8 @@ class StreamedNet:
     def frames(self, num_frames: int) -> Array:
         """An input of so many frames."""
         random = np.random.default_rng([self.seed, 2])
+        if self.has_edges:
+            return random.uniform(-34, 34, self.shape(num_frames)).astype(np.float32)
         if self.dtype == "int8":
             return random.integers(-128, 128, self.shape(num_frames)).astype(np.int8)
         return (random.integers(-64, 65, self.shape(num_frames)) / 8).astype(np.float32)
@@ -262,15 +275,9 @@ def streamed_net(seed: int, *, is_padded: bool) -> StreamedNet:
     random = np.random.default_rng([seed, 0])
     head = "none" if is_padded else str(random.choice(HEADS))
     axis, width = int(random.choice(AXES)), int(random.choice([1, 1, 6, 7]))
-    return StreamedNet(
-        seed,
-        axis,
-        is_padded,
-        str(random.choice(["int8", "float32"])),
-        head,
-        width,
-        int(random.integers(1, 5)),
-    )
+    dtype, depth = str(random.choice(["int8", "float32"])), int(random.integers(1, 5))
+    has_edges = dtype == "int8" and bool(random.integers(0, 3) == 0)
+    return StreamedNet(seed, axis, is_padded, dtype, head, width, depth, has_edges)
 
 
 def keyword_net(num_frames: int, *, width: int = 10, channels: int = 64, blocks: int = 4) -> bytes:

@@ -52,11 +52,11 @@ OWNERS = {
     "ethosu": {"ethos_u"},
     "PIL": {"validate"},
     "distributed": {"cli"},
+    "serial": {"execute"},
 }
-RUN_TIME_PACKAGES = {"click", "elftools", "flatbuffers", "numpy", "pycparser", "rich", "tflite"}
+RUN_TIME_PACKAGES = {"click", "devicetree", "elftools", "flatbuffers", "numpy", "pycparser", "rich", "tflite"}
 NOT_LOADED_BY_IMPORT = RUN_TIME_PACKAGES - {"numpy"} | {
     "ai_edge_litert",
-    "devicetree",
     "distributed",
     "ethosu",
     "hypothesis",
@@ -64,6 +64,7 @@ NOT_LOADED_BY_IMPORT = RUN_TIME_PACKAGES - {"numpy"} | {
     "PIL",
     "pandas",
     "scipy",
+    "serial",
     "sklearn",
     "tflite_micro",
 }
@@ -360,6 +361,19 @@ def test_the_lock_files_pin_what_the_project_declares() -> None:
     assert declared_packages() <= set(demo)
     assert declared_packages("test", "lint") <= set(test)
     assert demo.items() <= test.items()
+
+
+def test_one_oldest_python_is_named_everywhere() -> None:
+    """What is required, what the native core keeps to, and what its wheels are built with."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    project, builds = settings["project"], settings["tool"]["cibuildwheel"]
+    setup = (ROOT / "setup.py").read_text(encoding="utf-8")
+    (minor,) = re.findall(r"^>=3\.(\d+)$", project["requires-python"])
+    assert re.findall(r'"py_limited_api": "cp3(\d+)"', setup) == [minor]
+    assert [int(digits, 16) for digits in re.findall(r"0x03([0-9A-F]{2})0000", setup)] == [int(minor)]
+    assert builds["build"] == f"cp3{minor}-*"
+    named = [entry.rpartition("Python :: 3.")[2] for entry in project["classifiers"] if ":: 3." in entry]
+    assert named == [str(number) for number in range(int(minor), int(minor) + len(named))]
 
 
 def test_make_help_lists_every_command() -> None:

@@ -89,7 +89,10 @@ def _resolved(directory: Path) -> Path:
     """The folder that is meant: a link to one is followed, one that leads nowhere is refused."""
     if directory.is_symlink() and not directory.exists():
         raise refused(directory, "is a symbolic link that leads to no folder", "name a folder")
-    return directory.resolve()
+    resolved = Path(os.path.realpath(directory))
+    if any(folder.is_symlink() for folder in resolved.parents):
+        raise refused(directory, "leads through symbolic links in a circle", "name a folder")
+    return resolved
 
 
 def _own_files(folder: Path, lists: Iterable[FileList]) -> tuple[dict[str, str], dict[str, str]]:

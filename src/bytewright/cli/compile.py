@@ -15,6 +15,7 @@ from bytewright.cli.summary import plan_summary
 
 if TYPE_CHECKING:
     from bytewright.compiler.pipeline import Compiled
+    from bytewright.options import Package
 
 
 @click.command("compile", short_help="Compile a model into a folder of C.")
@@ -72,11 +73,11 @@ def compile_command(
     if as_json:
         echo_json(compiled.document)
     elif directory is not None:
-        click.echo(_summary(compiled, directory), err=to_stdout)
+        click.echo(_summary(compiled, directory, options.compiling.package), err=to_stdout)
 
 
-def _summary(compiled: Compiled, directory: Path) -> str:
-    """What was made and what it needs, in a few lines, and which inputs and outputs could not keep their names."""
+def _summary(compiled: Compiled, directory: Path, package: Package | None) -> str:
+    """What was made, what it needs, which inputs and outputs could not keep their names, and what comes next."""
     from bytewright.record.placed_sections import include_line
 
     plan = compiled.plan
@@ -89,5 +90,13 @@ def _summary(compiled: Compiled, directory: Path) -> str:
         for port in ports
         if port.stated is not None
     ]
-    line = include_line(plan, directory)
-    return "\n".join([head, *plan_summary(plan), *renamed, *([f"  {line}"] if line else [])])
+    included = include_line(plan, directory)
+    next_steps = [
+        *([f"  {included}"] if included else []),
+        *(
+            [f"  package {package.value}: {directory / 'README.md'} says how it comes into a project"]
+            if package
+            else []
+        ),
+    ]
+    return "\n".join([head, *plan_summary(plan), *renamed, *next_steps])

@@ -11,6 +11,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 from dataclasses import asdict
+from itertools import takewhile
 from typing import Any
 
 import click
@@ -20,7 +21,7 @@ from rich.text import Text
 from bytewright.diagnostics import CompileError, Diagnostic, ExitCode
 
 _ALIKE, _ALIKE_IF_SHORT, _SHORT = 0.8, 0.66, 4  # parts of a name's letters, of names of so many letters
-AS_JSON = "bytewright.json"  # what a context has where errors are for programs
+_AS_JSON = "bytewright.json"  # what a context has where errors are for programs
 _INTERRUPTED = 130  # what shells report for SIGINT
 _BROKEN_PIPE = 141  # and for SIGPIPE
 
@@ -29,7 +30,9 @@ class CommandLine(click.Group):
     """A group whose commands fail as the exit codes of the project say; usage errors stay click's."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parses the group's own options."""
+        """Parses the group's own options; whether errors are for programs is known before the command's are parsed."""
+        if "--json" in takewhile(lambda word: word != "--", args):
+            ctx.meta[_AS_JSON] = True
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
@@ -41,21 +44,20 @@ class CommandLine(click.Group):
             result = super().invoke(ctx)
             sys.stdout.flush()
             return result
-        except click.NoSuchOption as error:
-            raise _with_what_was_meant(error) from None
-        except click.ClickException as error:
-            if AS_JSON not in ctx.meta:
-                raise
+        except click.ClickException as raised:
+            error = _with_what_was_meant(raised) if isinstance(raised, click.NoSuchOption) else raised
+            if _AS_JSON not in ctx.meta:
+                raise error from None
             status = error.exit_code
             error.show()
-            _show_json([{"code": None, "message": error.format_message()}], status)
+            _show_json([_without_code(error.format_message())], status)
         except (click.exceptions.Exit, click.Abort):
             raise
         except CompileError as error:
             status = int(error.exit_code)
             show(error.diagnostics)
             _show_traceback(ctx)
-            if AS_JSON in ctx.meta:
+            if _AS_JSON in ctx.meta:
                 _show_json([asdict(diagnostic) for diagnostic in error.diagnostics], status)
         except BrokenPipeError:
             status = _BROKEN_PIPE
@@ -67,8 +69,8 @@ class CommandLine(click.Group):
             status = int(ExitCode.INTERNAL)
             _show_bug(error)
             _show_traceback(ctx)
-            if AS_JSON in ctx.meta:
-                _show_json([{"code": None, "message": f"internal error: {_first_line(error)}"}], status)
+            if _AS_JSON in ctx.meta:
+                _show_json([_without_code(f"internal error: {_first_line(error)}")], status)
         return ctx.exit(status)
 
 
@@ -88,6 +90,11 @@ def _with_what_was_meant(error: click.NoSuchOption) -> click.NoSuchOption:
     return click.NoSuchOption(
         error.option_name, f"No such option '{error.option_name}'.{advice}", ctx=error.ctx
     )
+
+
+def _without_code(message: str) -> dict[str, Any]:
+    """A failure that has no code, with the keys of those that have one."""
+    return {"code": None, "message": message, "notes": [], "help": None, "where": None}
 
 
 def _show_json(errors: Sequence[dict[str, Any]], status: int) -> None:

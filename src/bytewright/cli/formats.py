@@ -1,6 +1,6 @@
 """What a command says, in the formats that are asked for: text, unless an option names another."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,8 +18,17 @@ _ASKED = "bytewright.formats"
 
 
 def format_options(command: _Command) -> _Command:
-    """An option for each format but text, which `say` follows."""
-    for form in reversed(FORMATS):
+    """An option for each format but text, which `say` follows; of a command without pictures."""
+    return _with_options(command, (form for form in FORMATS if not form.is_picture))
+
+
+def picture_options(command: _Command) -> _Command:
+    """The same of a command that has pictures."""
+    return _with_options(command, FORMATS)
+
+
+def _with_options(command: _Command, forms: Iterable[Format]) -> _Command:
+    for form in reversed(tuple(forms)):
         command = _option(form)(command)
     return command
 
@@ -36,17 +45,36 @@ def _option(form: Format) -> Callable[[_Command], _Command]:
     return click.option(f"--{form.name}", is_flag=True, expose_value=False, callback=ask, help=form.help)
 
 
-def say(view: View) -> None:
+def page_options(command: _Command) -> _Command:
+    """An option for each format that goes to a file, of a command that prints in its own way."""
+    return _with_options(command, (form for form in FORMATS if form.is_page))
+
+
+def asked_pages(view: Callable[[], View]) -> list[tuple[Path, str]]:
+    """Where the options of the command ask for a view, and the text; the view is made if they do."""
+    asked: dict[Format, Any] = click.get_current_context().meta.get(_ASKED, {})
+    pages = [(form, path) for form, path in asked.items() if form.is_page]
+    if not pages:
+        return []
+    made = view()
+    return [(path, form.write(made)) for form, path in pages]
+
+
+def say(view: View, read: Iterable[Path] = ()) -> None:
     """Prints a view, or writes it where the options of the command say.
+
+    Args:
+        view: What is said.
+        read: Files that nothing may be written over, besides those that the command was given.
 
     Raises:
         CompileError: BW206 for a file that cannot be written, or that the command has read.
     """
     context = click.get_current_context()
     asked: dict[Format, Any] = context.meta.get(_ASKED, {})
-    pages = [(path, form.write(view)) for form, path in asked.items() if form.is_page]
+    pages = asked_pages(lambda: view)
     if pages:
-        write_files(pages, _files_of(context))
+        write_files(pages, (*_files_of(context), *read))
     for form in asked:
         if not form.is_page:
             click.echo(form.write(view))

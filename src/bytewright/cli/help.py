@@ -8,8 +8,16 @@ from bytewright.base.shipped import ERRORS, shipped
 from bytewright.diagnostics import CODES, compile_error
 
 
+def _topics(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
+    """What a shell completes."""
+    del parameter
+    group = context.find_root().command
+    commands = group.list_commands(context) if isinstance(group, click.Group) else []
+    return [name for name in (*CODES, *commands) if name.lower().startswith(begun.lower())]
+
+
 @click.command("help", short_help="Explain an error, or a command.")
-@click.argument("topic", metavar="[BWxxx|COMMAND]", required=False)
+@click.argument("topic", metavar="[BWxxx|COMMAND]", required=False, shell_complete=_topics)
 @click.pass_context
 def help_command(context: click.Context, topic: str | None) -> None:
     """Say what an error such as BW301 means and what to do, or show the help of a command."""

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from bytewright import __version__
-from bytewright.cli.failures import AS_JSON, CommandLine
+from bytewright.cli.failures import CommandLine
 
 _EPILOG = (
     "Exit status: 0 fine; 1 the input is wrong; 2 option syntax; 3 it does not fit; 4 it does not verify; "
@@ -37,6 +37,7 @@ COMMANDS = {
     "sweep": "sweep",
     "targets": "targets",
     "ops": "ops",
+    "serial": "serial",
     "example": "example",
     "help": "help_command",
 }
@@ -48,9 +49,6 @@ def load_command(name: str) -> click.Command:
     command: click.Command = getattr(import_module(f"bytewright.cli.{name}"), COMMANDS[name])
     command.context_settings.update(_HELP_OPTIONS)
     command.params.append(_debug_option())
-    for option in command.params:
-        if "--json" in option.opts:
-            _remember_json(option)
     for inner in command.commands.values() if isinstance(command, click.Group) else ():
         inner.params.append(_debug_option())
     return command
@@ -66,18 +64,6 @@ class Commands(CommandLine):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command, or None if there is none of this name."""
         return load_command(cmd_name) if cmd_name in COMMANDS else super().get_command(ctx, cmd_name)
-
-
-def _remember_json(option: click.Parameter) -> None:
-    """Has errors printed as JSON where the option is given."""
-    before = option.callback
-
-    def remember(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
-        if value:
-            context.meta[AS_JSON] = True
-        return value if before is None else before(context, parameter, value)
-
-    option.callback = remember
 
 
 def _debug_option() -> click.Option:

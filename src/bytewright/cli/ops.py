@@ -66,5 +66,6 @@ def _show_library(library: Library) -> None:
 def _lacking(operator: ComparedOperator) -> str:
     """What Bytewright does not compile of an operator, in words."""
     if operator.is_compiled:
-        return ", ".join(operator.missing_types)
+        wrong = [f"{each}, which it computes wrongly" for each in operator.wrong_types]
+        return ", ".join((*operator.missing_types, *wrong))
     return "but where shapes and constants alone come to it" if operator.is_folded else "the operator"

@@ -9,9 +9,10 @@ from typing import NoReturn
 import click
 
 from bytewright.base.input_file import require_regular
+from bytewright.cli.formats import page_options
 from bytewright.cli.model_options import ModelOptions, given_model_options, model_options
 from bytewright.cli.option_types import PATH, echo_json, json_option, parsed_by
-from bytewright.cli.plan_model import PlanFiles, plan_model
+from bytewright.cli.plan_model import plan_model, write_plan
 from bytewright.cli.progress import status_line
 from bytewright.diagnostics import CompileError, compile_error
 from bytewright.frontends.registry import FRONTENDS
@@ -20,6 +21,7 @@ from bytewright.plan.request import DEFAULT_NODE_BUDGET, Goal, Progress, Report
 from bytewright.plan.solution import Solution
 from bytewright.plan.solve import solve
 from bytewright.plan.table import BufferTable, read_buffers, write_buffers
+from bytewright.report.solution_view import solution_view
 from bytewright.target.options import parse_capacity
 
 POOL_NAME = "memory"
@@ -37,9 +39,9 @@ POOL_NAME = "memory"
     help=f"How many search nodes may be visited.  [default: {DEFAULT_NODE_BUDGET}]",
 )
 @click.option("-o", "output", type=PATH, metavar="OUT.csv", help="Write the offsets here.")
-@click.option("--svg", type=PATH, metavar="FILE", help="Draw the plan.")
 @model_options(of_c=False)
 @json_option
+@page_options
 @click.pass_context
 def plan(
     context: click.Context,
@@ -47,7 +49,6 @@ def plan(
     capacity: int | None,
     budget: int | None,
     output: Path | None,
-    svg: Path | None,
     options: ModelOptions,
     as_json: bool,
 ) -> None:
@@ -57,7 +58,6 @@ def plan(
     fixed one). With --capacity the question is whether they fit; if they do not, the exit status is 3. A MODEL ends
     with .tflite or .bw; the options from --name on are those of compile.
     """
-    files = PlanFiles(output, svg)
     if buffers.suffix in FRONTENDS:
         if capacity is not None:
             raise click.UsageError(
@@ -65,7 +65,7 @@ def plan(
             )
         if budget is not None:
             raise click.UsageError("--budget is for a CSV file")
-        plan_model(buffers, options, files, as_json)
+        plan_model(buffers, options, output, as_json)
         return
     given = given_model_options(context, besides=("solver",))
     if given:
@@ -80,7 +80,9 @@ def plan(
         if as_json:
             echo_json(_as_json(solution, capacity))
         _refuse(solution)
-    files.write(buffers, partial(write_buffers, table, solution), problem, solution)
+    write_plan(
+        output, partial(write_buffers, table, solution), partial(solution_view, problem, solution), [buffers]
+    )
     if as_json:
         echo_json(_as_json(solution, capacity))
     else:

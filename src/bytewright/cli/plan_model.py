@@ -2,45 +2,37 @@
 
 import csv
 import io
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 
 import click
 
+from bytewright.cli.formats import asked_pages
 from bytewright.cli.model_options import ModelOptions
 from bytewright.cli.option_types import echo_json
 from bytewright.cli.progress import shown_progress
 from bytewright.cli.summary import plan_summary
 from bytewright.cli.write_files import write_files
-from bytewright.plan.drawing import draw
-from bytewright.plan.problem import Problem
-from bytewright.plan.solution import Solution
 from bytewright.record.plan import Plan, PlannedBuffer
 from bytewright.record.plan_file import document_of
+from bytewright.show.view import View
 
 _COLUMNS = ("id", "lower", "upper", "size", "alignment", "kind", "place", "offset")
 
 
-@dataclass(frozen=True, slots=True)
-class PlanFiles:
-    """What is written besides: a table of the buffers, and a drawing of the plan."""
+def write_plan(
+    path: Path | None, table: Callable[[], str], view: Callable[[], View], read: Iterable[Path]
+) -> None:
+    """Writes what is asked for besides: a table of the buffers, and pages.
 
-    table: Path | None
-    svg: Path | None
-
-    def write(self, read: Path, table: Callable[[], str], problem: Problem, solution: Solution) -> None:
-        """Writes those that were asked for, beside the file that was read."""
-        contents: list[tuple[Path, str]] = []
-        if self.table is not None:
-            contents.append((self.table, table()))
-        if self.svg is not None:
-            contents.append((self.svg, draw(problem, solution)))
-        write_files(contents, [read])
+    Raises:
+        CompileError: BW206; then nothing is written.
+    """
+    write_files([*([(path, table())] if path is not None else []), *asked_pages(view)], read)
 
 
-def plan_model(model: Path, options: ModelOptions, files: PlanFiles, as_json: bool) -> None:
+def plan_model(model: Path, options: ModelOptions, output: Path | None, as_json: bool) -> None:
     """Plans a model and shows pools, stack and buffers.
 
     Raises:
@@ -48,12 +40,13 @@ def plan_model(model: Path, options: ModelOptions, files: PlanFiles, as_json: bo
     """
     from bytewright.compiler.pipeline import plan_model as plan
     from bytewright.compiler.run_passes import Runner
+    from bytewright.report.report_view import report_view
 
     with shown_progress(f"planning {model.name}") as progress:
         target = options.target()
         planned = plan(model, target, options.compiling, Runner(target, progress))
-    made, trial = planned.plan, planned.trial
-    files.write(model, partial(_table, made), trial.stored.workspace, trial.workspace)
+    made = planned.plan
+    write_plan(output, partial(_table, made), partial(report_view, made), [model])
     if as_json:
         echo_json(document_of(made))
     else:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from bytewright.cli.formats import format_options, say
+from bytewright.cli.formats import picture_options, say
 from bytewright.cli.option_types import PATH
 from bytewright.cli.progress import shown_progress
 from bytewright.diagnostics import CompileError
@@ -19,7 +19,7 @@ _DOES_NOT_FIT = {"BW301", "BW302"}
 @click.argument("source", metavar="DIR|MODEL", type=PATH)
 @click.argument("new", metavar="[NEW]", required=False, type=PATH)
 @click.option("--target", metavar="NAME|FILE", help="Of a MODEL: what to plan it for.  [default: host]")
-@format_options
+@picture_options
 def report(source: Path, new: Path | None, target: str | None) -> None:
     """Show pools, stack, memory over time, the largest buffers and the steps of DIR, a bundle, or of MODEL.
 

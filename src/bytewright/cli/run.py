@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     help="Where to write an output, by its name or in the model's order.",
 )
 @what_runs.machine_options(
-    "This machine, or the target's board or processor in QEMU.  [default: host]",
+    "This machine, the target's board or processor in QEMU, or a board on a serial line.",
     "Inferences to run and time.  [default: 1]",
     MOST_RUNS,
     default=1,
@@ -66,7 +66,7 @@ def run(
 
     A model is compiled for --target, else for the host, or for mps3-an547 with --on qemu. A bundle for a board also
     runs on the host. In QEMU, targets that are no board there run on one of their core: memories are moved into those
-    of the board, as the first line says.
+    of the board, as the first line says. A board on a serial line has a program of its own (`bytewright serial`).
     With --paranoid the exit status is 4 if a step changes bytes that are not its own, or reads dead ones.
     """
     from bytewright.execute.build import BuildOptions
@@ -74,6 +74,7 @@ def run(
     from bytewright.execute.paranoid import run_paranoid
     from bytewright.execute.run import run_bundle
     from bytewright.execute.tensors import seen_by
+    from bytewright.execute.tools import TIMEOUT_SECONDS
 
     given, on = what_runs.inputs_of(asked), asked["on"]
 
@@ -87,6 +88,7 @@ def run(
             options = BuildOptions(sources=asked["sources"], compiler=asked["compiler"])
             how: RunOptions = {"on": on, "repeat": asked["repeat"] or 1, "options": options}
             how["entries"] = None if entry is None else [entry]
+            how["timeout_seconds"] = asked["timeout"] or TIMEOUT_SECONDS
             watched = run_paranoid(directory, inputs, seed=asked["seed"], **how) if paranoid else None
             result = watched.result if watched else run_bundle(directory, inputs, seed=asked["seed"], **how)
     if output_paths:
@@ -132,9 +134,11 @@ def _npy(array: Array) -> bytes:
 
 
 def _document(result: RunResult, bundle: Bundle) -> dict[str, Any]:
-    figures = ("target", "on", "instructions", "microseconds", "workspace_bytes", "stack_bytes")
+    figures = ("instructions", "cycles", "microseconds", "workspace_bytes", "stack_bytes")
     return {
         "outputs": [_plain(output.tolist()) for output in result.outputs],
+        "target": result.target,
+        "on": str(result.on),
         **{name: getattr(result, name) for name in figures},
         "ram_bytes": _ram_bytes(result, bundle),
         "devices": [
@@ -142,6 +146,7 @@ def _document(result: RunResult, bundle: Bundle) -> dict[str, Any]:
             for device in result.details.devices
         ],
         "stand_in": None if result.details.stand_in is None else result.details.stand_in.document,
+        "num_resent_frames": result.details.num_resent_frames,
     }
 
 
@@ -178,6 +183,10 @@ def _summary(result: RunResult, bundle: Bundle, seen: Plan) -> str:
         lines += [
             f"{device.instructions[-1]} instructions on {device.name}" for device in result.details.devices
         ]
+    if result.cycles is not None:
+        lines.append(f"{result.cycles} cycles, by the core's counter")
+    if result.details.num_resent_frames:
+        lines.append(f"frames that were damaged or lost, and sent again: {result.details.num_resent_frames}")
     lines.append(f"{result.workspace_bytes} B of workspace")
     if result.stack_bytes is not None:
         lines.append(f"{result.stack_bytes} B of stack, measured")

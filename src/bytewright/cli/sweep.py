@@ -6,15 +6,15 @@ from collections.abc import Generator
 from concurrent.futures import Executor, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
 
 import click
 
-from bytewright.cli.formats import format_options, say
+from bytewright.cli.formats import picture_options, say
 from bytewright.cli.option_types import PATH
 from bytewright.cli.progress import counted
-from bytewright.cli.write_files import write_files
 from bytewright.diagnostics import compile_error
 
 
@@ -29,11 +29,8 @@ from bytewright.diagnostics import compile_error
 )
 @click.option("--jobs", type=click.IntRange(1, 256), metavar="N", help="Processes.  [default: 1]")
 @click.option("--scheduler", metavar="ADDRESS", help="Of a Dask cluster, whose workers do the work.")
-@click.option("--svg", type=PATH, metavar="FILE", help="Draw all that fit, and those that nothing beats.")
-@format_options
-def sweep(
-    sweep_file: Path, record: Path | None, jobs: int | None, scheduler: str | None, svg: Path | None
-) -> None:
+@picture_options
+def sweep(sweep_file: Path, record: Path | None, jobs: int | None, scheduler: str | None) -> None:
     """Plan every model of SWEEP.toml for every target, every choice of options and every size of pools.
 
     What fits and what nothing beats is shown. Results do not depend on who finds them; those in the record are not
@@ -41,7 +38,7 @@ def sweep(
     """
     from bytewright.sweeps.grid import read_sweep
     from bytewright.sweeps.pareto import sweep_view
-    from bytewright.sweeps.picture import picture
+    from bytewright.sweeps.picture import points_of
     from bytewright.sweeps.sweep import run_sweep
 
     if jobs is not None and scheduler is not None:
@@ -50,9 +47,8 @@ def sweep(
     path = record or sweep_file.with_suffix(".jsonl")
     with _executor(jobs, scheduler, path) as executor, counted(sweep_file.name) as progress:
         found = run_sweep(asked, executor, path, progress)
-    if svg is not None:
-        write_files([(svg, picture(found.results))], [sweep_file, path])
-    say(sweep_view(found.results))
+    view = sweep_view(found.results)
+    say(replace(view, sections=(points_of(found.results), *view.sections)), [path])
 
 
 @contextmanager
@@ -84,12 +80,16 @@ def _executor(
 def _cluster(address: str) -> Generator[Executor, None, None]:
     try:
         from distributed import Client
+        from distributed.comm.addressing import get_address_host_port
     except ImportError as error:
         help_text = "pip install 'bytewright[dask]'"
         raise compile_error(
             "BW501", "the Python package 'distributed' is not installed", help=help_text
         ) from error
     try:
+        get_address_host_port(
+            address
+        )  # a client of what is no address complains once more when it is collected
         client = Client(address, timeout="10s", set_as_default=False)
     except (OSError, ValueError) as error:
         raise compile_error("BW502", f"there is no Dask scheduler at '{address}': {error}") from error

@@ -85,6 +85,12 @@ def _matching(pattern: str, what: str) -> Callable[[click.Context, click.Paramet
     return parsed_by(parse)
 
 
+def _cost(text: str) -> Any:
+    from bytewright.target.importers import parse_cost
+
+    return parse_cost(text)
+
+
 _isa_name = _matching(r"[A-Za-z0-9][A-Za-z0-9_.-]*", "the name of an instruction set, such as cortex-m55")
 _definition = _matching(r"[A-Za-z_.$][\w.$]*=[^\s=]+", "NAME=VALUE")
 
@@ -103,6 +109,14 @@ _definition = _matching(r"[A-Za-z_.$][\w.$]*=[^\s=]+", "NAME=VALUE")
     metavar="NAME=VALUE",
     help="A symbol that the build defines.",
 )
+@click.option(
+    "--cost",
+    "costs",
+    multiple=True,
+    callback=parsed_by(_cost),
+    metavar="MEMORY=READ[/WRITE]",
+    help="What a byte of a memory costs, relative to the others.  [default: 1]",
+)
 def _import(
     file: Path,
     output: Path | None,
@@ -110,6 +124,7 @@ def _import(
     name: str | None,
     include: tuple[Path, ...],
     define: tuple[str, ...],
+    costs: tuple[Any, ...],
 ) -> None:
     """Make a target file from FILE: a GNU linker script or a Zephyr devicetree.
 
@@ -117,7 +132,7 @@ def _import(
     """
     from bytewright.target.importers import ImportOptions, import_target
 
-    imported = import_target(file, ImportOptions(isa, name, include, define))
+    imported = import_target(file, ImportOptions(isa, name, include, define, costs))
     for remark in imported.remarks:
         click.echo(f"note: {remark}", err=True)
     if output is None:

@@ -6,18 +6,19 @@ import io
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import click
 
 from bytewright.cli.formats import format_options, say
 from bytewright.cli.option_types import PATH, NamedFile, named_file
 from bytewright.cli.progress import counted
-from bytewright.cli.what_runs import Asked, build_options, bundle_of
+from bytewright.cli.what_runs import Asked, build_options, bundle_of, on_option, timeout_option
 from bytewright.cli.write_files import write_files
 from bytewright.diagnostics import compile_error
 
 if TYPE_CHECKING:
+    from bytewright.execute.machine import Machine
     from bytewright.ops.arithmetic.numerics import Numerics
     from bytewright.record.plan import Plan
     from bytewright.validate.references import Reference
@@ -71,12 +72,8 @@ _REFERENCES = ("litert-ref", "tflm")
 @click.option(
     "--samples", "num_samples", type=click.IntRange(min=1), metavar="N", help="The first N samples alone."
 )
-@click.option(
-    "--on",
-    type=click.Choice(["host", "qemu"]),
-    default="host",
-    help="This machine, or the target's board in QEMU.  [default: host]",
-)
+@on_option("This machine, the target's board in QEMU, or a board on a serial line.")
+@timeout_option
 @build_options
 @format_options
 def validate(
@@ -89,7 +86,8 @@ def validate(
     with_layers: bool,
     tensors: Path | None,
     num_samples: int | None,
-    on: Literal["host", "qemu"],
+    on: Machine,
+    timeout: float | None,
     target: str | None,
     signature: str | None,
     sources: tuple[Path, ...],
@@ -102,13 +100,14 @@ def validate(
     or normalised; floats for an integer input are quantised by its scale. The exit status is 4 if anything differs.
     """
     from bytewright.execute.build import BuildOptions
+    from bytewright.execute.tools import TIMEOUT_SECONDS
     from bytewright.validate.samples import read_samples
     from bytewright.validate.validate import validate_bundle
     from bytewright.validate.view import validation_view
 
-    if with_layers and on == "qemu":
+    if with_layers and on != "host":
         raise click.UsageError(
-            "--layers looks between the kernels on this machine alone: leave out --on qemu"
+            f"--layers looks between the kernels on this machine alone: leave out --on {on}"
         )
     if tensors is not None and tensors.exists() and not tensors.is_dir():
         raise compile_error("BW206", f"'{tensors}' is no folder")
@@ -119,6 +118,7 @@ def validate(
         seed=None,
         on=on,
         repeat=None,
+        timeout=timeout,
         target=target,
         signature=signature,
         sources=sources,
@@ -126,7 +126,9 @@ def validate(
     )
 
     def admit(plan: Plan) -> tuple[Samples, Reference, list[Reference]]:
-        samples = read_samples(plan, [(file.name, file.path) for file in data_files], labels, num_samples)
+        data = [(file.name, file.path) for file in data_files]
+        is_paired = reference is not None and reference not in _REFERENCES
+        samples = read_samples(plan, data, labels, num_samples, is_paired=is_paired)
         first, others = _references(plan, model, reference, also, samples.num_given)
         return samples, first, others
 
@@ -144,6 +146,7 @@ def validate(
             options=BuildOptions(sources=sources, compiler=compiler),
             with_layers=with_layers or tensors is not None,
             progress=progress,
+            timeout_seconds=timeout or TIMEOUT_SECONDS,
         )
     if tensors is not None and found.layers is not None:
         _write_tensors(tensors, found.layers)

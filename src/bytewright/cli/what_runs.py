@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 import click
 
 from bytewright.base.input_file import read_input
-from bytewright.cli.option_types import PATH, NamedFile, named_file
+from bytewright.cli.option_types import PATH, NamedFile, named_file, parsed_by
 from bytewright.cli.progress import shown_progress
 from bytewright.diagnostics import compile_error
+from bytewright.execute.machine import SerialPort, machine_of
 
 if TYPE_CHECKING:
-    from bytewright.execute.result import Machine
+    from bytewright.execute.machine import Machine
     from bytewright.execute.tensors import Array
     from bytewright.ops.arithmetic.numerics import Numerics
     from bytewright.record.plan import Plan
@@ -24,6 +25,7 @@ _Admitted = TypeVar("_Admitted")
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 _TARGETS = {"host": "host", "qemu": "mps3-an547"}
+ON = "host|qemu|serial:PORT[,BAUD]"
 
 
 class Asked(TypedDict):
@@ -34,6 +36,7 @@ class Asked(TypedDict):
     seed: int | None
     on: Machine
     repeat: int | None
+    timeout: float | None
     target: str | None
     signature: str | None
     sources: tuple[Path, ...]
@@ -53,7 +56,7 @@ input_option = click.option(
 def machine_options(
     on_help: str, repeat_help: str, most: int, default: int | None = None
 ) -> Callable[[_Command], _Command]:
-    """`--seed`, `--on`, and `--repeat` with its limit."""
+    """`--seed`, `--on`, `--timeout`, and `--repeat` with its limit."""
     return _all_of(
         click.option(
             "--seed",
@@ -61,11 +64,31 @@ def machine_options(
             metavar="N",
             help="Seed of random input, which is used if no input is given.  [default: 0]",
         ),
-        click.option("--on", type=click.Choice(list(_TARGETS)), default="host", help=on_help),
+        on_option(on_help),
+        timeout_option,
         click.option(
             "--repeat", type=click.IntRange(1, most), default=default, metavar="N", help=repeat_help
         ),
     )
+
+
+def on_option(on_help: str) -> Callable[[_Command], _Command]:
+    """`--on`."""
+    return click.option(
+        "--on",
+        default="host",
+        metavar=ON,
+        callback=parsed_by(machine_of),
+        help=f"{on_help}  [default: host]",
+    )
+
+
+timeout_option = click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True, max=1e6),
+    metavar="SECONDS",
+    help="Limit of a run; on a serial line, of the time between two requests of the board.  [default: 300]",
+)
 
 
 def build_options(command: _Command) -> _Command:
@@ -121,7 +144,9 @@ def bundle_of(
     Raises:
         CompileError: What `admit` raises, and what reading or compiling does.
     """
-    source, signature = asked["source"], asked["signature"]
+    source, signature, on = asked["source"], asked["signature"], asked["on"]
+    if isinstance(on, SerialPort):
+        _require_built(asked)
     if source.is_dir():
         for name in ("target", "signature"):
             if asked[name] is not None:
@@ -140,12 +165,27 @@ def bundle_of(
     with build_folder() as folder:
         with shown_progress(f"compiling {source.name}") as progress:
             options = Options(signature=signature, numerics=numerics)
-            target = load_target(asked["target"] or _TARGETS[asked["on"]])
+            target = load_target(asked["target"] or _TARGETS[f"{on}"])
             run = Runner(target, progress)
             planned = plan_model(source, target, options, run)
             admitted = admit(planned.plan)
             write_bundle(compile_planned(planned, options, run).files, folder / "bundle")
         yield folder / "bundle", admitted
+
+
+def _require_built(asked: Asked) -> None:
+    """Refuses what concerns a build: the board has its program, which is of a bundle for its target.
+
+    Raises:
+        UsageError: There is something.
+    """
+    for name, option in (("sources", "--source"), ("compiler", "--compiler")):
+        if asked[name]:
+            raise click.UsageError(f"the board's program is built already: leave out {option}")
+    if not asked["source"].is_dir() and asked["target"] is None:
+        raise click.UsageError(
+            "what the board's program was compiled for is not known: give --target, or its bundle"
+        )
 
 
 def inputs_of(asked: Asked) -> list[tuple[str | None, Array]]:

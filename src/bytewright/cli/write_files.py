@@ -51,7 +51,7 @@ def write_files(contents: Sequence[tuple[Path, bytes | str]], read: Iterable[Pat
                     shutil.copymode(destination, entry.fresh)
                     _keep(destination, entry.old)
                 ready.append(entry)
-            except (OSError, RuntimeError, ValueError) as error:  # RuntimeError: links in a circle
+            except (OSError, ValueError) as error:
                 problems.add(_refusal(path, error))
         problems.stop_if_any()
         try:
@@ -71,7 +71,9 @@ def _destination(path: Path, inputs: Sequence[Path], others: Sequence[Path]) -> 
     Raises:
         OSError: It is nothing that may be replaced.
     """
-    destination = path.resolve()
+    destination = Path(os.path.realpath(path))
+    if destination.is_symlink():  # in a circle
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
     if destination in inputs:
         raise OSError(errno.EINVAL, "it is also an input of this command")
     if destination in others:
@@ -108,6 +110,6 @@ def _put_back(ready: Sequence[_Ready]) -> None:
                 entry.destination.unlink()
 
 
-def _refusal(path: Path, error: Exception) -> Diagnostic:
+def _refusal(path: Path, error: OSError | ValueError) -> Diagnostic:
     reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
     return Diagnostic("BW206", f"cannot write '{path}': {reason}")

@@ -26,7 +26,7 @@ from bytewright.ir.rewrite import (
     substitute,
     with_blocks,
 )
-from bytewright.ir.walk import blocks, names_in, regions, walk_statements
+from bytewright.ir.walk import blocks, names_in, regions, statements_of, walk_statements
 
 # What a name ends with that another name was not free for.
 _NUMBERED = re.compile(r"(.+)_\d+")
@@ -138,7 +138,7 @@ def with_variables_of_c(entry: ir.PrimFunc, taken: Collection[str], fronts: tupl
         taken: What else the run function names.
         fronts: What names of other things begin with, whichever there are.
     """
-    variables = [s.variable for s in walk_statements(entry.body) if isinstance(s, ir.For | ir.Let)]
+    variables = [s.variable for s in statements_of(entry) if isinstance(s, ir.For | ir.Let)]
     plain = [v.name for v in variables if not v.name.startswith(fronts)]
     names = unique_names(plain, taken)
     others = {v.name: f"own_{v.name}" for v in variables if v.name not in names}
@@ -150,16 +150,24 @@ def with_variables_of_c(entry: ir.PrimFunc, taken: Collection[str], fronts: tupl
 
 def _renamed(kernel: ir.PrimFunc, names: dict[str, str]) -> ir.PrimFunc:
     """The kernel with other names for parameters and variables; an extent is called as the parameter of its value."""
+    variables: dict[ir.Var, ir.Var] = {}
+    buffers: dict[ir.Buffer, ir.Buffer] = {}
 
     def named(node: _Named) -> _Named:
         return replace(node, name=names.get(node.name, node.name))
 
     def expression(node: ir.Expr) -> ir.Expr:
-        return named(node) if isinstance(node, ir.Var) else node
+        if not isinstance(node, ir.Var):
+            return node
+        if node not in variables:
+            variables[node] = named(node)
+        return variables[node]
 
     def buffer(node: ir.Buffer) -> ir.Buffer:
-        shape = tuple(named(extent) if isinstance(extent, ir.Symbol) else extent for extent in node.shape)
-        return replace(named(node), shape=shape)
+        if node not in buffers:
+            shape = tuple(named(extent) if isinstance(extent, ir.Symbol) else extent for extent in node.shape)
+            buffers[node] = replace(named(node), shape=shape)
+        return buffers[node]
 
     pairs = tuple((names.get(a, a), names.get(b, b)) for a, b in kernel.noalias)
     return replace(rewrite_function(kernel, Rewriting(expression, buffer)), noalias=pairs)
@@ -168,7 +176,7 @@ def _renamed(kernel: ir.PrimFunc, names: dict[str, str]) -> ir.PrimFunc:
 def _scalars_in_memory(kernel: ir.PrimFunc) -> dict[ir.Buffer, ir.Buffer]:
     """Buffers without axes that are no variables, each with what it becomes."""
     found = [parameter.buffer for parameter in kernel.buffer_parameters]
-    for statement in walk_statements(kernel.body):
+    for statement in statements_of(kernel):
         found += [region.buffer for region in regions(statement)]
         if isinstance(statement, ir.View):
             found.append(statement.buffer)

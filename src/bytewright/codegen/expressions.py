@@ -18,7 +18,9 @@ C_TYPES = {
     ir.DType.U8: "uint8_t",
     ir.DType.I16: "int16_t",
     ir.DType.I32: "int32_t",
+    ir.DType.U32: "uint32_t",
     ir.DType.I64: "int64_t",
+    ir.DType.U64: "uint64_t",
     ir.DType.F32: "float",
     ir.DType.F64: "double",
 }

@@ -6,7 +6,7 @@ import numpy as np
 
 from bytewright import ir
 from bytewright.ir.instructions import instructions_of
-from bytewright.ir.walk import walk_all_expressions, walk_expression, walk_statements
+from bytewright.ir.walk import statements_of, walk_all_expressions, walk_expression
 
 _MAX_F32 = float(np.finfo(np.float32).max)
 
@@ -26,7 +26,7 @@ def needs_bool_header(functions: Collection[ir.PrimFunc]) -> bool:
     parameters = (p for f in functions for p in f.parameters if isinstance(p, ir.ScalarParameter))
     if any(parameter.variable.dtype is ir.DType.BOOL for parameter in parameters):
         return True
-    for statement in (s for function in functions for s in walk_statements(function.body)):
+    for statement in (s for function in functions for s in statements_of(function)):
         match statement:
             case ir.Let() if statement.variable.dtype is ir.DType.BOOL:
                 return True

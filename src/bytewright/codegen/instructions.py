@@ -24,6 +24,8 @@ Macros = Mapping[ir.Feature, str]
 def write_features(writer: Writer, kernels: Iterable[ir.PrimFunc], prefix: str) -> Macros:
     """Writes a macro for each feature that kernels use, and includes its header where there is the feature.
 
+    Features whose instructions share a type of registers have one macro: the type is what all of them need.
+
     Args:
         writer: Writes the file.
         kernels: Those of the file.
@@ -31,29 +33,47 @@ def write_features(writer: Writer, kernels: Iterable[ir.PrimFunc], prefix: str) 
     """
     macros: dict[ir.Feature, str] = {}
     taken: set[str] = set()
-    for instruction in instructions_of(kernels):
-        feature = instruction.feature
-        if feature in macros:
-            continue
-        name = re.sub(r"[^A-Z0-9_]", "_", f"{prefix}_HAS_{feature.name}".upper())
-        macros[feature] = name = unique_c_name(name, taken)
+    for features in _joined_features(instructions_of(kernels)):
+        names = [feature.name for feature in features]
+        name = unique_c_name(re.sub(r"[^A-Z0-9_]", "_", f"{prefix}_HAS_{names[0]}".upper()), taken)
+        macros |= dict.fromkeys(features, name)
         writer.line()
+        what = "the feature" if len(names) == 1 else "the features"
+        listed = " and ".join(f"'{each}'" for each in names)
         writer.comment(
-            f"Instructions of the feature '{feature.name}', where the compiler generates code for it; else the same in "
-            "plain C."
+            f"Instructions of {what} {listed}, where the compiler generates code for it; else the same in plain C."
         )
-        writer.directive(f"#if {feature.condition}")
-        if feature.header:
-            writer.directive(f"#include <{feature.header}>")
+        writer.directive("#if " + " \\\n    && ".join(feature.condition for feature in features))
+        for header in dict.fromkeys(feature.header for feature in features if feature.header):
+            writer.directive(f"#include <{header}>")
         writer.lines(f"#define {name} 1\n#else\n#define {name} 0\n#endif")
     return macros
+
+
+def _joined_features(instructions: Iterable[ir.Instruction]) -> list[tuple[ir.Feature, ...]]:
+    """The features of instructions, those together that share a type of registers."""
+    types: dict[ir.Feature, set[str]] = {}
+    for instruction in instructions:
+        types.setdefault(instruction.feature, set()).update(_register_types([instruction]))
+    joined: list[tuple[ir.Feature, ...]] = []
+    for feature, own in types.items():
+        with_own = [features for features in joined if any(types[other] & own for other in features)]
+        joined = [features for features in joined if features not in with_own]
+        joined.append((*(other for features in with_own for other in features), feature))
+    return joined
+
+
+def _register_types(instructions: Iterable[ir.Instruction]) -> dict[str, ir.Buffer]:
+    """The names of types of registers, each with a register."""
+    parameters = (p for i in instructions for p in i.parameters if isinstance(p, ir.BufferParameter))
+    return {register_type(p.buffer): p.buffer for p in parameters if p.buffer.register}
 
 
 def write_instructions(writer: Writer, kernels: Iterable[ir.PrimFunc], macros: Macros) -> None:
     """Writes the types of the registers that kernels use, and a function for each instruction."""
     instructions = instructions_of(kernels)
-    for feature, macro in macros.items():
-        _write_types(writer, [i for i in instructions if i.feature == feature], macro)
+    for macro in dict.fromkeys(macros.values()):
+        _write_types(writer, [i for i in instructions if macros[i.feature] == macro], macro)
     for instruction in instructions:
         writer.line()
         _write_function(writer, instruction, macros[instruction.feature])
@@ -61,8 +81,7 @@ def write_instructions(writer: Writer, kernels: Iterable[ir.PrimFunc], macros: M
 
 def _write_types(writer: Writer, instructions: Sequence[ir.Instruction], macro: str) -> None:
     """Registers under names of their own, which are structures of as many lanes on any other machine."""
-    parameters = (p for i in instructions for p in i.parameters if isinstance(p, ir.BufferParameter))
-    buffers = {register_type(p.buffer): p.buffer for p in parameters if p.buffer.register}
+    buffers = _register_types(instructions)
     if not buffers:
         return
     writer.line()

@@ -23,7 +23,7 @@ from bytewright.ir.externals import entry_device, externals, own_kernels
 from bytewright.ir.instructions import instructions_of
 from bytewright.ir.packed import packed_calls
 from bytewright.ir.rewrite import rename_callees
-from bytewright.ir.walk import calls, expressions, walk_statements
+from bytewright.ir.walk import calls, expressions, statements_of, walk_statements
 from bytewright.naming.operator_functions import FUNCTIONS
 from bytewright.record.names import Names
 
@@ -145,7 +145,7 @@ def write_operator_functions(
     What only the plain C of instructions calls is there only where that is.
     """
     functions = tuple(functions)
-    used = _called_in(s for function in functions for s in walk_statements(function.body))
+    used = _called_in(s for function in functions for s in statements_of(function))
     conditions: dict[ir.ScalarFunction, list[str]] = {}
     for instruction in instructions_of(functions):
         for called in sorted(_called_in(walk_statements(instruction.body)), key=lambda f: f.name):

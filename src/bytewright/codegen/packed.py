@@ -32,6 +32,7 @@ _LIMITS: Mapping[ir.DType | None, tuple[str, str]] = {
     ir.DType.U8: ("0", "UINT8_MAX"),
     ir.DType.I16: ("INT16_MIN", "INT16_MAX"),
     ir.DType.I32: ("INT32_MIN", "INT32_MAX"),
+    ir.DType.U32: ("0", "UINT32_MAX"),
 }
 
 

@@ -109,7 +109,8 @@ class StatementWriter:
     def _instruction_call(self, call: ir.InstructionCall, target: str | None) -> None:
         """Writes a call of the function that stands for an instruction; what it returns, if anything, has a target."""
         instruction = call.instruction
-        by_address = instruction.results if len(instruction.results) > 1 else ()
+        results = instruction.results
+        by_address = results if len(results) > 1 else ()
         arguments: list[str] = []
         for parameter, argument in zip(instruction.parameters, call.arguments, strict=True):
             if isinstance(parameter, ir.ScalarParameter) or isinstance(argument, ir.Expr):

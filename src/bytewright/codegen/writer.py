@@ -26,9 +26,12 @@ class Writer:
         self._lines.append(f"{INDENT * self._depth}{text}" if text else "")
 
     def lines(self, text: str) -> None:
-        """Several lines at the current depth."""
+        """Several lines at the current depth, but for directives."""
         for line in text.splitlines():
-            self.line(line)
+            if line.startswith("#"):
+                self.directive(line)
+            else:
+                self.line(line)
 
     def directive(self, text: str) -> None:
         """A line for the preprocessor, which stands at the margin."""

@@ -56,7 +56,8 @@ from bytewright.storage.external_stacks import with_external_stacks
 from bytewright.storage.keep_initial import keep_initial
 from bytewright.storage.own_names import own_names
 from bytewright.storage.pass_constants import pass_constants
-from bytewright.storage.with_state_pool import with_state_pool
+from bytewright.storage.update_in_place import update_in_place
+from bytewright.storage.with_state_pools import with_state_pools
 from bytewright.target.model import Target
 from bytewright.target.variants import without_limits
 
@@ -300,6 +301,8 @@ def lower_model(
         if not is_wide:
             module = run(fold_constant_channels, module, target, bound)
         module = run(lower_graph, module, target, bound, options.optimize, options.kernel_code)
+        if module.state:
+            module = run(update_in_place, module, target, options.pins)
         module = run(share_kernels, module)
 
     # Every argument, every stack and every name is made plain, for storage to decide about.
@@ -336,7 +339,7 @@ def _io(module: ir.Module, options: Options) -> ir.Io:
 
 
 def _with_pools_of(module: ir.Module, target: Target) -> Target:
-    return with_state_pool(module, with_external_stacks(module, target))
+    return with_state_pools(module, with_external_stacks(module, target))
 
 
 def _with_ways(trial: Trial, run: Runner) -> Trial:

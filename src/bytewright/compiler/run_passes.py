@@ -32,6 +32,7 @@ PASSES: dict[str, Stage] = {
     "fold_pad": Stage.PLACED,
     "fold_constant_channels": Stage.PLACED,
     "lower_graph": Stage.OPEN,
+    "update_in_place": Stage.OPEN,
     "share_kernels": Stage.OPEN,
     "own_names": Stage.OPEN,
     "keep_initial": Stage.OPEN,

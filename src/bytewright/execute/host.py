@@ -39,7 +39,7 @@ from bytewright.execute.objects import build_from_sources
 from bytewright.execute.program import MEASURED_FILE, Ending, parse_report, read_report
 from bytewright.execute.result import BatchResult
 from bytewright.execute.settings import Settings
-from bytewright.execute.step_clock import read_timed_runs
+from bytewright.execute.step_clock import STEPS_FILE, read_timed_runs
 from bytewright.execute.tensors import (
     Array,
     Inputs,
@@ -195,7 +195,7 @@ def run_program(
         if len(data) != output_size_bytes(bundle.plan, checked):
             raise failure(f"{what} wrote {len(data)} B of outputs")
         nanoseconds = np.fromfile(folder / MEASURED_FILE, np.int64)
-        runs = read_timed_runs(folder / "steps.bin") if settings.by_step else ()
+        runs = read_timed_runs((folder / STEPS_FILE).read_bytes()) if settings.by_step else ()
         result = _result(bundle.plan, unpack_outputs(bundle.plan, data, checked), nanoseconds.tolist())
         result = replace(result, timed_runs=runs)
         return result if elsewhere is None else elsewhere.finish(folder, result)

@@ -9,7 +9,7 @@ from bytewright.diagnostics import compile_error
 
 if TYPE_CHECKING:
     from bytewright.execute.build import BuildOptions
-    from bytewright.execute.result import Machine
+    from bytewright.execute.machine import Machine
 
 MOST_RUNS = 1_000_000  # each has a time, which is kept
 MOST_PROFILED = 10_000  # the times of all steps are kept of each

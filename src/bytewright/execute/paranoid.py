@@ -19,8 +19,9 @@ from bytewright.execute.apart import needs_comparison, spread
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.description import Bundle, read_bundle
 from bytewright.execute.host import run_program
+from bytewright.execute.machine import Machine, SerialPort
 from bytewright.execute.options import RunOptions
-from bytewright.execute.result import Machine, RunResult
+from bytewright.execute.result import RunResult
 from bytewright.execute.run import run_bundle
 from bytewright.execute.settings import Settings
 from bytewright.execute.tensors import Array, random_inputs
@@ -34,7 +35,7 @@ NUM_POISONS = 2
 _POISON = "the plan calls dead"
 _OVERLAPS = "two buffers share within a step"
 # Large enough that a write past a pool ends in a guard, where there is memory to spare.
-GUARD_BYTES: dict[Machine, int] = {"host": 65536, "qemu": 64}
+GUARD_BYTES = {"host": 65536, "qemu": 64}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,10 +63,12 @@ def run_paranoid(
     """Runs one inference with each poison, and then plainly; arguments are those of `run_bundle`.
 
     Raises:
-        CompileError: BW204 for one entry alone; BW404 if a step changed what the plan does not let it change, or if the
-            outputs differ; and all that `run_bundle` raises.
+        CompileError: BW204 for one entry alone, or a board on a serial line; BW404 if a step changed what the plan does
+            not let it change, or if the outputs differ; and all that `run_bundle` raises.
     """
     on = how.get("on", "host")
+    if isinstance(on, SerialPort):
+        raise compile_error("BW204", "a paranoid run is of a build of its own", help="--on host or --on qemu")
     if how.get("entries"):
         raise compile_error(
             "BW204", "a paranoid run is of all entries, in their order", help="leave out --entry"

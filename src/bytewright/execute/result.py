@@ -2,12 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Literal
 
+from bytewright.execute.machine import Machine
 from bytewright.execute.tensors import Array
 from bytewright.target.size import format_size
-
-Machine = Literal["host", "qemu"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +71,7 @@ class DeviceWork:
 
 @dataclass(frozen=True, slots=True)
 class TimedRun:
-    """When things happened in a run on the host, in nanoseconds of some clock.
+    """When things happened in a run, in units of some clock.
 
     Attributes:
         marks: Steps, each with when it began; the number of all steps stands for the end of the last.
@@ -159,20 +157,23 @@ class BatchResult:
 
     Attributes:
         outputs: By inference, in the model's order.
-        on: "host" or "qemu".
+        on: Where it ran.
         target: The target's name.
         workspace_bytes: All workspace pools together.
-        board: The emulated board; `None` on the host.
+        board: The emulated board; `None` elsewhere.
         stand_in: What differs from the target there; `None` where nothing does.
         microseconds: Host time of each inference and repetition; empty under QEMU.
-        instructions: Executed instructions of each inference and repetition; empty on the host.
-        stack_bytes: The deepest stack of the model's run function; `None` on the host.
-        flash_bytes: Code, constants and data of the bundle's objects on the board; `None` on the host.
+        instructions: Executed instructions of each inference and repetition; empty but under QEMU.
+        cycles: Of the core's own counter, of each inference and repetition; empty but on boards that have one.
+        stack_bytes: The deepest stack of the model's run function; `None` but under QEMU.
+        flash_bytes: Code, constants and data of the bundle's objects on the board; `None` but under QEMU.
         functions: Instructions of the last inference by function, largest first.
         traffic: Memory traffic of the last inference, if it was asked for.
         devices: What each other device did (QEMU).
         work: What each device did in the last inference step by step, the entry's first, if it was asked for (QEMU).
-        timed_runs: When each step was come to in each inference and repetition, if it was asked for (host).
+        timed_runs: When each step was come to in each inference and repetition, if it was asked for: in nanoseconds on
+            the host, in cycles on a board.
+        num_resent_frames: Frames over a serial line that were damaged or lost, and sent again.
     """
 
     outputs: tuple[tuple[Array, ...], ...]
@@ -183,6 +184,7 @@ class BatchResult:
     stand_in: StandIn | None = None
     microseconds: tuple[float, ...] = ()
     instructions: tuple[int, ...] = ()
+    cycles: tuple[int, ...] = ()
     stack_bytes: int | None = None
     flash_bytes: int | None = None
     functions: tuple[FunctionCount, ...] = ()
@@ -190,6 +192,7 @@ class BatchResult:
     devices: tuple[DeviceRun, ...] = ()
     work: tuple[DeviceWork, ...] = ()
     timed_runs: tuple[TimedRun, ...] = ()
+    num_resent_frames: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -198,9 +201,10 @@ class RunResult:
 
     Attributes:
         outputs: In the model's order.
-        on: "host" or "qemu".
+        on: Where it ran.
         target: The target's name.
         instructions: Executed instructions of one inference (QEMU).
+        cycles: Of one inference (a board on a serial line, if it counts them).
         microseconds: The median time of one inference (host).
         workspace_bytes: All workspace pools together.
         stack_bytes: The deepest stack (QEMU).
@@ -208,9 +212,10 @@ class RunResult:
     """
 
     outputs: tuple[Array, ...]
-    on: str
+    on: Machine
     target: str
     instructions: int | None
+    cycles: int | None
     microseconds: float | None
     workspace_bytes: int
     stack_bytes: int | None

@@ -1,4 +1,4 @@
-"""The entry of this stage: runs a bundle from arrays or a seed, on the host or on its board under QEMU."""
+"""The entry of this stage: runs a bundle from arrays or a seed, on the host, on its board under QEMU, or on a board."""
 
 import statistics
 from collections.abc import Sequence
@@ -9,8 +9,10 @@ from bytewright.diagnostics import compile_error
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.description import Bundle, read_bundle
 from bytewright.execute.host import run_library, run_program
+from bytewright.execute.machine import Machine, SerialPort
 from bytewright.execute.options import MOST_RUNS, RunOptions, check_repetitions
-from bytewright.execute.result import BatchResult, Machine, RunResult
+from bytewright.execute.result import BatchResult, RunResult
+from bytewright.execute.serial.run import run_on_serial
 from bytewright.execute.settings import Settings
 from bytewright.execute.tensors import Array, random_inputs
 from bytewright.execute.tools import TIMEOUT_SECONDS
@@ -43,6 +45,7 @@ def run_bundle(
         on=batch.on,
         target=batch.target,
         instructions=batch.instructions[-1] if batch.instructions else None,
+        cycles=batch.cycles[-1] if batch.cycles else None,
         microseconds=statistics.median(batch.microseconds) if batch.microseconds else None,
         workspace_bytes=batch.workspace_bytes,
         stack_bytes=batch.stack_bytes,
@@ -74,6 +77,8 @@ def _run(
     settings = Settings(
         options or BuildOptions(), repeat, timeout_seconds, keep_state, entries, measure_memory=measure_memory
     )
+    if isinstance(on, SerialPort):
+        return run_on_serial(bundle, batch, on, settings)
     if on == "qemu":
         return run_in_qemu(bundle, batch, settings)
     if settings.build.sanitize:

@@ -38,23 +38,30 @@ _NPY_MAGIC = b"\x93NUMPY"
 
 
 def array_from_npy(content: bytes) -> Array:
-    """The array of a .npy file.
+    """The array of a .npy file, in this machine's byte order.
 
     Raises:
-        ValueError: It holds none, or only claims to.
+        ValueError: It holds none, or only claims to, or Python's objects, which would be code.
     """
     if content.startswith(b"PK"):
         raise ValueError("it holds several arrays; give one .npy file for each input")
     if not content.startswith(_NPY_MAGIC):
         raise ValueError("it does not begin as one")
     try:
-        return cast("Array", np.lib.format.read_array(io.BytesIO(content), allow_pickle=False))
+        return native(cast("Array", np.lib.format.read_array(io.BytesIO(content), allow_pickle=False)))
     except MemoryError as error:
         raise ValueError(f"it claims more bytes than the {len(content)} that it has") from error
-    except ValueError:
+    except ValueError as error:
+        if "allow_pickle" in str(error):
+            raise ValueError("it holds objects of Python, which are code and are not read") from error
         raise
     except Exception as error:  # what numpy trips over in a damaged header can be anything
         raise ValueError(f"it is damaged: {type(error).__name__}") from error
+
+
+def native(array: Array) -> Array:
+    """The same numbers in this machine's byte order."""
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
 def check_num_inputs(plan: Plan, num_given: int) -> None:

@@ -56,6 +56,7 @@ class ComparedOperator:
         types: Element types of data that the library runs it on.
         own_types: Those that Bytewright compiles, exact to the library.
         missing_types: Of the library's, those that Bytewright does not compile.
+        wrong_types: Of the library's, those on which its results are wrong.
         is_compiled: Whether Bytewright compiles it for any type.
         is_folded: Whether it is computed where only shapes and constants come to it.
     """
@@ -64,6 +65,7 @@ class ComparedOperator:
     types: tuple[str, ...]
     own_types: tuple[str, ...]
     missing_types: tuple[str, ...]
+    wrong_types: tuple[str, ...]
     is_compiled: bool
     is_folded: bool
 

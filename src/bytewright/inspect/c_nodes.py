@@ -133,6 +133,12 @@ def pointed_type(cast: c_ast.Cast) -> str | None:
     return type_name(cast.to_type) if isinstance(cast.to_type.type, c_ast.PtrDecl) else None
 
 
+def points_to_const(cast: c_ast.Cast) -> bool:
+    """Whether nothing is written through the pointer that a cast makes."""
+    pointer = cast.to_type.type
+    return isinstance(pointer, c_ast.PtrDecl) and "const" in pointer.type.quals
+
+
 def integer_of(node: c_ast.Node | None) -> int | None:
     """The number that a constant is; None for what is none."""
     if not isinstance(node, c_ast.Constant) or "int" not in node.type:

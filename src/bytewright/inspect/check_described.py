@@ -72,6 +72,7 @@ def faults_of_descriptions(plan: Plan) -> Iterator[str]:
     """What is said twice, and otherwise."""
     for buffer in plan.buffers.values():
         yield from _faults_of_size(buffer)
+        yield from _faults_of_channels(buffer)
         yield from _faults_of_place(plan, buffer)
         yield from _faults_of_use(plan, buffer)
         yield from _faults_of_devices(plan, buffer)
@@ -110,6 +111,18 @@ def _faults_of_size(buffer: PlannedBuffer) -> Iterator[str]:
         yield f"'{buffer.name}' is aligned to {buffer.alignment}, its {buffer.dtype.value} to {buffer.dtype.size_bytes}"
 
 
+def _faults_of_channels(buffer: PlannedBuffer) -> Iterator[str]:
+    """The channels that are left of a tensor are some of those before, in order, as many as it has."""
+    kept, before = buffer.kept_channels, buffer.shape_before
+    if before is not None and buffer.role is not BufferRole.PARAMETER:
+        are_some = list(kept) == sorted({*kept}.intersection(range(before[-1] if before else 0)))
+        if not are_some or (*before[:-1], len(kept)) != buffer.shape or buffer.shape == before:
+            shapes = [ir.format_shape(shape or ()) for shape in (before, buffer.shape)]
+            yield f"'{buffer.name}' of {shapes[0]} keeps {len(kept)} channels, and has {shapes[1]}"
+    elif kept:
+        yield f"'{buffer.name}' lost no channels, and keeps {len(kept)}"
+
+
 def _faults_of_place(plan: Plan, buffer: PlannedBuffer) -> Iterator[str]:
     """What has no place in a pool has neither offset nor choice; what might be in pools, in those of its sort."""
     if not buffer.has_offset and buffer.place.offset is not None:
@@ -134,17 +147,25 @@ def _faults_of_use(plan: Plan, buffer: PlannedBuffer) -> Iterator[str]:
         if touching or stated != (None, None) or buffer.live is not None:
             yield f"'{buffer.name}' is on a stack, and has steps or a lifetime"
         return
-    if touching and stated != (touching[0], touching[-1]):
-        touched = f"steps {touching[0]} to {touching[-1]} touch it"
-        yield f"'{buffer.name}' is said to be of steps {stated[0]} to {stated[1]}, and {touched}"
-    elif not touching and not all(n is not None and 0 <= n <= max(len(plan.steps) - 1, 0) for n in stated):
-        yield f"'{buffer.name}' is said to be of steps {stated[0]} to {stated[1]}, which do not exist"
+    first, last = (touching[0], touching[-1]) if touching else _steps_alive(plan, buffer)
+    if stated != (first, last):
+        of = (
+            f"steps {first} to {last} touch it" if touching else f"none touches it: that is {first} to {last}"
+        )
+        yield f"'{buffer.name}' is said to be of steps {stated[0]} to {stated[1]}, and {of}"
     if buffer.role is BufferRole.PARAMETER and buffer.live != (0, plan.num_ticks):
         yield f"parameter '{buffer.name}' does not live from the start to the end"
     works = any(buffer.name in step.scratch for step in plan.steps)
     passes = any(buffer.name in (*step.reads, *step.writes) for step in plan.steps)
     if (buffer.role is BufferRole.TENSOR and works) or (buffer.role is BufferRole.SCRATCH and passes):
         yield f"{buffer.role} '{buffer.name}' is not used as one"
+
+
+def _steps_alive(plan: Plan, buffer: PlannedBuffer) -> tuple[int, int]:
+    """The steps of what no step touches: those that it lives in, of constants, with which states begin, the first."""
+    lower, upper = (0, 0) if buffer.live is None or buffer.role is BufferRole.PARAMETER else buffer.live
+    alive = [step.index for step in plan.steps if step.ticks[0] < upper and lower < step.ticks[1]]
+    return (alive[0], alive[-1]) if alive else (0, 0)
 
 
 def faults_of_lives(plan: Plan) -> Iterator[str]:

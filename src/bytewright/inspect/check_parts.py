@@ -8,6 +8,9 @@ from bytewright.inspect.read_entry import CallText, Place, read_place
 from bytewright.record.names import MAX_NAMED, Names
 from bytewright.record.plan import PlaceKind, Plan, PlannedBuffer, PlannedStep
 
+# By numpy's names; of others `int8_t` and the like. In memory a truth value is a byte.
+_C_TYPES = {"bool": "uint8_t", "float32": "float", "float64": "double"}
+
 
 def differences_of_marks(
     path: str, plan: Plan, names: Names, end: int, marks: Sequence[tuple[int, str]]
@@ -43,6 +46,7 @@ def differences_of_arguments(
         yield f"plan and call differ in {', '.join(sorted(call.names ^ frozenset(buffers)))}"
         return
     given: list[str] = []
+    passed: list[tuple[str, bool]] = []  # by a cast, and whether only to be read
     for argument in call.arguments:
         place = read_place(argument, names)
         if place is None and spell(argument) in buffers:  # rows that are pushed have no other name
@@ -50,6 +54,8 @@ def differences_of_arguments(
         buffer = None if place is None else buffers.get(place.name)
         if place is not None and buffer is not None:
             given.append(buffer.name)
+            if place.element is not None:
+                passed.append((buffer.name, place.is_const))
             yield from _differences_of_place(place, plan, names, buffer)
         elif any(name in spell(argument) for name in buffers):
             yield f"'{spell(argument)}' is no address as it is generated"
@@ -57,6 +63,16 @@ def differences_of_arguments(
         planned = [name for name in listed if name in given]
         if [name for name in dict.fromkeys(given) if name in listed] != planned:
             yield f"what it {what} is in another order than the plan has: {', '.join(map(repr, planned))}"
+    yield from _differences_of_access(step, passed)
+
+
+def _differences_of_access(step: PlannedStep, passed: Sequence[tuple[str, bool]]) -> Iterator[str]:
+    """What is passed as const is read, and nothing else is written or worked in."""
+    for name in dict.fromkeys(name for name, _ in passed):
+        if (name, True) in passed and name not in step.reads:
+            yield f"'{name}' is passed to be read, and by the plan it is not"
+        if ((name, False) in passed) != (name in (*step.writes, *step.scratch)):
+            yield f"'{name}' is{' not' * ((name, False) not in passed)} passed to be written, against the plan"
 
 
 def _differences_of_place(place: Place, plan: Plan, names: Names, buffer: PlannedBuffer) -> Iterator[str]:
@@ -66,6 +82,9 @@ def _differences_of_place(place: Place, plan: Plan, names: Names, buffer: Planne
         address = f"{names.base(plan.pools[buffer.place.name])} + {address}"
     if place.address != address:
         yield f"'{buffer.name}' is passed as '{place.address}', not as '{address}'"
+    known = "" if buffer.dtype is None else buffer.dtype.numpy.name
+    if place.element is not None and known and place.element != _C_TYPES.get(known, f"{known}_t"):
+        yield f"'{buffer.name}' of {known} is passed as '{place.element}'"
     index = integer_of(place.index)
     if index is None or buffer.dtype is None:
         return

@@ -27,7 +27,15 @@ from bytewright.ir.analyses.clock import Condition
 from bytewright.plan import problem as planning
 from bytewright.plan.solution import Placement
 from bytewright.plan.validate import validate
-from bytewright.record.plan import BufferRole, PlaceKind, Plan, PlannedBuffer, PlannedPool, PlannedStep
+from bytewright.record.plan import (
+    BufferRole,
+    DeviceKind,
+    PlaceKind,
+    Plan,
+    PlannedBuffer,
+    PlannedPool,
+    PlannedStep,
+)
 from bytewright.target.model import Role
 
 _KINDS = {
@@ -229,7 +237,13 @@ def _faults_of_placed(plan: Plan, buffer: PlannedBuffer, devices: list[str]) -> 
 
 
 def _faults_of_stack(plan: Plan) -> Iterator[str]:
-    """Stacks keep to their limits, and their arrays are those of the path."""
+    """There are those of the devices that run C, the entry's first; each keeps to its limit, with the path's arrays."""
+    running = [name for name, device in plan.devices.items() if device.kind is DeviceKind.C]
+    devices = [plan.device, *(d for d in plan.hardware.devices if d.name in running and d != plan.device)]
+    contexts = [context.name for device in devices for context in device.contexts]
+    if list(plan.stack) != contexts:
+        stated, wanted = (", ".join(names) or "none" for names in (plan.stack, contexts))
+        yield f"the plan has the stacks {stated}, and its code runs on {wanted}"
     for name, stack in plan.stack.items():
         context = plan.hardware.find_context(name)
         if context is None or context.available_stack_bytes != stack.limit_bytes:

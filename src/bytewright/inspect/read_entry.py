@@ -11,6 +11,7 @@ from bytewright.inspect.c_nodes import (
     integer_of,
     loop_of,
     pointed_type,
+    points_to_const,
     spell,
     type_name,
 )
@@ -31,12 +32,14 @@ class Place:
         name: The offset's enumerator, `inputs->x`, `outputs->y`, or the variable of what was requested.
         element: The type that it is cast to a pointer to; None for no cast.
         index: How many elements are added to it; None for none.
+        is_const: Whether the cast is to a pointer that nothing is written through.
     """
 
     base: str
     name: str
     element: str | None
     index: c_ast.Node | None
+    is_const: bool = field(default=False, compare=False)
 
     @property
     def address(self) -> str:
@@ -194,15 +197,15 @@ def read_place(node: c_ast.Node, names: Names) -> Place | None:
     index = None
     if isinstance(node, c_ast.BinaryOp) and node.op == "+" and _place(node, names) is None:
         node, index = node.left, node.right
-    element = None
+    element, is_const = None, False
     if isinstance(node, c_ast.Cast):
-        element, node = pointed_type(node), node.expr
+        element, is_const, node = pointed_type(node), points_to_const(node), node.expr
         if element is None:
             return None
     while isinstance(node, c_ast.Cast) and pointed_type(node) == "void":
         node = node.expr
     found = _place(node, names)
-    return None if found is None else Place(*found, element, index)
+    return None if found is None else Place(*found, element, index, is_const)
 
 
 def _place(node: c_ast.Node, names: Names) -> tuple[str, str] | None:

@@ -39,7 +39,7 @@ def extent_bytes(buffer: Buffer) -> int:
 
 def has_constant_size(buffer: Buffer) -> bool:
     """True if no stored extent is symbolic."""
-    return not any(isinstance(extent, Symbol) for extent in storage_shape(buffer))
+    return Symbol not in map(type, storage_shape(buffer))
 
 
 def extent_expr(extent: Extent) -> Expr:

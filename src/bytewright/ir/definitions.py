@@ -14,7 +14,7 @@ from bytewright.ir.prim import Allocate, PrimFunc, Statement, View
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence, with_body
 from bytewright.ir.scope import Scope
 from bytewright.ir.storage import Storage
-from bytewright.ir.walk import walk_statements
+from bytewright.ir.walk import statements_of
 
 Definition = Allocate | ConstantBuffer
 _Kind = TypeVar("_Kind", bound=Definition)
@@ -44,7 +44,7 @@ def define_scope(scopes: Scopes, statement: Statement) -> None:
 def buffer_scopes(function: PrimFunc, constants: dict[str, Scope | None]) -> Scopes:
     """The scopes of all that a function may name."""
     scopes = given_scopes(function, constants)
-    for statement in walk_statements(function.body):
+    for statement in statements_of(function):
         define_scope(scopes, statement)
     return scopes
 

@@ -31,7 +31,15 @@ from bytewright.ir.prim import (
 from bytewright.ir.remember import Remembered
 from bytewright.ir.rewrite import with_blocks
 from bytewright.ir.symbols import symbols_of
-from bytewright.ir.walk import evaluated, loaded_buffers, names_in, regions, stored_buffers, walk_statements
+from bytewright.ir.walk import (
+    evaluated,
+    loaded_buffers,
+    names_in,
+    regions,
+    statements_of,
+    stored_buffers,
+    walk_statements,
+)
 
 # Of the bounds of a loop: their sum is computed in 32 bits.
 _LARGEST_BOUND = 1 << 30
@@ -87,22 +95,18 @@ class _Independent:
         self.symbols = symbols_of(function).keys()
         self.loops: list[For] = []
         is_plain = all(p.access is not Access.READ_WRITE for p in activations) and not function.is_opaque
-        if (
-            not is_plain
-            or not self.inputs
-            or any(isinstance(s, Call) for s in walk_statements(function.body))
-        ):
+        if not is_plain or not self.inputs or any(isinstance(s, Call) for s in statements_of(function)):
             return
         unordered = unordered_loops(function, self.outputs, scalars)
         if unordered is None:
             return
         ranges = telling_turns(function, {n: (v, v) for n, v in scalars.items()}, self.outputs).ranges
-        for statement in walk_statements(function.body):
+        for statement in statements_of(function):
             if isinstance(statement, View):  # names are unique in a function
                 names = {region.buffer.name for region in regions(statement)}
                 self.inputs |= {statement.buffer.name} if names & self.inputs else set()
                 self.outputs |= {statement.buffer.name} if names & self.outputs else set()
-        loops = [s for s in walk_statements(function.body) if isinstance(s, For) and id(s) not in unordered]
+        loops = [s for s in statements_of(function) if isinstance(s, For) and id(s) not in unordered]
         independent = [
             loop
             for loop in loops

@@ -48,7 +48,7 @@ def _once(body: Seq) -> Seq:
             case If(then=then, otherwise=Seq() as otherwise):
                 has_effect = bool(then.statements or otherwise.statements)
             case InstructionCall():
-                has_effect = any(buffer in buffers or buffer not in own for buffer in statement.written)
+                has_effect = _has_effect(statement.written, buffers, own)
             case Seq(statements=statements):
                 has_effect = bool(statements)
             case _:
@@ -67,45 +67,50 @@ def _used(body: Seq, own: set[Buffer]) -> tuple[set[Var], set[Buffer]]:
     buffers: set[Buffer] = set()
     several: list[tuple[Buffer, ...]] = []
     for statement in walk_statements(body):
-        nodes = list(evaluated(statement))
-        variables.update(n for n in nodes if isinstance(n, Var))
-        read = {n.buffer for n in nodes if isinstance(n, Load)}
-        buffers |= read.difference(stored_buffers(statement))
+        nodes = evaluated(statement)
+        if nodes:
+            variables.update([n for n in nodes if isinstance(n, Var)])
+            read = {n.buffer for n in nodes if isinstance(n, Load)}
+            buffers |= read.difference(stored_buffers(statement))
         if isinstance(statement, InstructionCall):
             buffers |= _read_for_others(statement)
-            several.append(statement.written)
-        buffers.update(region.buffer for region in regions(statement))
+            several += [statement.written] if len(statement.written) > 1 else []
+        else:
+            buffers.update([region.buffer for region in regions(statement)])
     num_before = -1
     while num_before < len(buffers):
         num_before = len(buffers)
         for written in several:
-            if any(buffer in buffers or buffer not in own for buffer in written):
+            if _has_effect(written, buffers, own):
                 buffers.update(written)
     return variables, buffers
 
 
+def _has_effect(written: tuple[Buffer, ...], read: set[Buffer], own: set[Buffer]) -> bool:
+    """Whether somebody reads one of the buffers, in the body or behind it."""
+    return not (read.isdisjoint(written) and own.issuperset(written))
+
+
 def _read_for_others(call: InstructionCall) -> set[Buffer]:
     """What an instruction reads of what it is given to compute something else than that."""
-    given = {
-        parameter.name: argument.buffer
-        for parameter, argument in zip(call.instruction.parameters, call.arguments, strict=True)
-        if isinstance(argument, Region)
-    }
-    return {
-        given[name]
-        for names, written in _uses(call.instruction)
-        for name in names
-        if name in given and (len(written) != 1 or given[name] != given.get(written[0]))
-    }
+    found: set[Buffer] = set()
+    for read, written in _uses(call.instruction):
+        source, result = call.arguments[read], None if written is None else call.arguments[written]
+        assert isinstance(source, Region)
+        if not isinstance(result, Region) or result.buffer.name != source.buffer.name:
+            found.add(source.buffer)
+    return found
 
 
 @lru_cache(maxsize=1 << 12)
-def _uses(instruction: Instruction) -> tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]:
-    """The names of what each statement of a body loads from, and of what it stores to."""
-    return tuple(
-        (
-            tuple(buffer.name for buffer in loaded_buffers(statement)),
-            tuple(buffer.name for buffer in stored_buffers(statement)),
-        )
-        for statement in walk_statements(instruction.body)
-    )
+def _uses(instruction: Instruction) -> tuple[tuple[int, int | None], ...]:
+    """The parameters that statements of a body load from, each with the one that alone is stored to from it."""
+    numbers = {parameter.name: number for number, parameter in enumerate(instruction.parameters)}
+    found: dict[tuple[int, int | None], None] = {}
+    for statement in walk_statements(instruction.body):
+        stored = stored_buffers(statement)
+        written = numbers.get(stored[0].name) if len(stored) == 1 else None
+        for buffer in loaded_buffers(statement):
+            if buffer.name in numbers:
+                found[numbers[buffer.name], written] = None
+    return tuple(found)

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from bytewright.ir.prim import Instruction, InstructionCall, PrimFunc
 from bytewright.ir.remember import remembered
-from bytewright.ir.walk import walk_statements
+from bytewright.ir.walk import statements_of
 
 
 def instructions_of(functions: Iterable[PrimFunc]) -> tuple[Instruction, ...]:
@@ -14,5 +14,5 @@ def instructions_of(functions: Iterable[PrimFunc]) -> tuple[Instruction, ...]:
 
 @remembered
 def _used(function: PrimFunc) -> tuple[Instruction, ...]:
-    calls = (s for s in walk_statements(function.body) if isinstance(s, InstructionCall))
+    calls = (s for s in statements_of(function) if isinstance(s, InstructionCall))
     return tuple(dict.fromkeys(call.instruction for call in calls))

@@ -59,6 +59,7 @@ class Narrowed:
         macs_before, macs: Multiply-accumulates of its convolutions, each counted once; of one sample if that is open.
         weight_bytes_before, weight_bytes: Of their weights.
         shapes: What had which shape before, by the names of values and constants, and later of buffers.
+        channels: Those that values have kept, in order, by the names of these.
     """
 
     macs_before: int
@@ -66,6 +67,7 @@ class Narrowed:
     weight_bytes_before: int
     weight_bytes: int
     shapes: Mapping[str, tuple[Extent, ...]]
+    channels: Mapping[str, tuple[int, ...]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -209,21 +209,11 @@ def expressions(statement: Statement) -> tuple[Expr, ...]:
                         found.append(argument)
             return tuple(found)
         case InstructionCall():
-            return _given(statement)
+            return statement.given
         case Allocate() | Seq():
             return ()
         case _:
             assert_never(statement)
-
-
-def _given(call: InstructionCall) -> tuple[Expr, ...]:
-    given: list[Expr] = []
-    for argument in call.arguments:
-        if not isinstance(argument, Region):
-            given.append(argument)
-        elif argument.indices:
-            given += argument.indices
-    return tuple(given)
 
 
 def regions(statement: Statement) -> tuple[Region, ...]:
@@ -279,7 +269,7 @@ class BufferParameter:
     @property
     def is_value(self) -> bool:
         """Whether it is a register or a variable, not memory: of an instruction."""
-        return bool(self.buffer.register) or not self.buffer.shape
+        return self.buffer.register != "" or not self.buffer.shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -358,9 +348,11 @@ class Instruction:
     def results(self) -> tuple[BufferParameter, ...]:
         """The registers and variables that it writes."""
         return tuple(
-            p
-            for p in self.parameters
-            if isinstance(p, BufferParameter) and p.is_value and p.access is not Access.READ
+            [
+                p
+                for p in self.parameters
+                if isinstance(p, BufferParameter) and p.access is not Access.READ and p.is_value
+            ]
         )
 
 
@@ -375,6 +367,7 @@ class InstructionCall(Seq):
     Attributes:
         expand: Makes the statements.
         arguments: Regions for registers, variables and memory, expressions for scalars.
+        given: The expressions that its arguments are evaluated from.
         read: The buffers of which it reads elements, those in its arguments included.
         written: The buffers of which it writes elements, by the parameters that they are given for.
         touches_memory: Whether any of these is no register.
@@ -384,6 +377,7 @@ class InstructionCall(Seq):
     instruction: Instruction
     arguments: tuple[Region | Expr, ...]
     expand: Callable[[], tuple[Statement, ...]] = field(compare=False, repr=False)
+    given: tuple[Expr, ...] = field(compare=False, repr=False)
     read: tuple[Buffer, ...] = field(compare=False, repr=False)
     written: tuple[Buffer, ...] = field(compare=False, repr=False)
     touches_memory: bool = field(compare=False, repr=False)

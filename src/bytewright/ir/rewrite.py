@@ -4,7 +4,7 @@ Expressions are rebuilt through the folding constructors of `ir.expr`, so that a
 takes conditions, index arithmetic and neutral elements with it.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from operator import is_
@@ -414,25 +414,30 @@ def instruction_call(
     """
     regions: dict[str, prim.Region] = {}
     scalars: dict[str, Expr] = {}
+    given: list[Expr] = []
     if len(arguments) != len(instruction.parameters):
         raise InternalError(f"'{instruction.name}' takes {len(instruction.parameters)} arguments")
     for parameter, argument in zip(instruction.parameters, arguments, strict=True):
         match parameter, argument:
             case prim.BufferParameter(), prim.Region() if parameter.buffer.dtype is argument.buffer.dtype:
-                regions[parameter.name] = argument
+                regions[parameter.buffer.name] = argument
+                given += argument.indices
             case prim.ScalarParameter(), Expr() if parameter.variable.dtype is argument.dtype:
-                scalars[parameter.name] = argument
+                scalars[parameter.variable.name] = argument
+                given.append(argument)
             case _:
                 raise InternalError(f"'{instruction.name}' cannot be given this for '{parameter.name}'")
 
     loaded, stored = _touched_names(instruction)
     read = [regions[name].buffer for name in loaded if name in regions]
-    read += [node.buffer for argument in arguments for node in _loads_in(argument)]
+    for expression in given:
+        if type(expression) is not Const and type(expression) is not Var:
+            read += [node.buffer for node in walk_expression(expression) if isinstance(node, Load)]
     written = [regions[name].buffer for name in stored if name in regions]
-    touches_memory = any(not buffer.register for buffer in (*read, *written))
+    touches_memory = "" in [buffer.register for buffer in read + written]
     expand = partial(_meaning, instruction, regions, scalars)
     return prim.InstructionCall(
-        instruction, tuple(arguments), expand, tuple(read), tuple(written), touches_memory
+        instruction, tuple(arguments), expand, tuple(given), tuple(read), tuple(written), touches_memory
     )
 
 
@@ -460,12 +465,6 @@ def _meaning(
         return region.buffer, (*outer, first + indices[-1])
 
     return rewrite_sequence(instruction.body, Rewriting(expression, buffer, element)).statements
-
-
-def _loads_in(argument: prim.Region | Expr) -> Iterator[Load]:
-    for expression in argument.indices if isinstance(argument, prim.Region) else (argument,):
-        if not isinstance(expression, Const | Var):
-            yield from (node for node in walk_expression(expression) if isinstance(node, Load))
 
 
 @lru_cache(maxsize=1 << 12)

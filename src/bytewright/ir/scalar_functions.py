@@ -181,6 +181,33 @@ def _floor_remainder(let: _Let, left: Expr, right: Expr) -> Expr:
     return select(right < 0.0, select(rest > 0.0, turned, rest), select(rest < 0.0, turned, rest))
 
 
+def _integer_power(let: _Let, base: Expr, exponent: Expr) -> Expr:
+    """By squares. Numbers beyond 32 bits stay there, in 33: what is left to multiply with is no zero then."""
+    least = let("least", (exponent & 1) + 32)
+    few = let("few", select(exponent < 0, const(0), select(exponent > least, least, exponent)))
+    power, square = let("power_0", const(1, I64)), let("square_0", cast(base, I64))
+    most = const(2**31, I64)
+    for bit in range(6):
+        taken = select(equal((few >> bit) & 1, const(1)), square, const(1, I64))
+        product = let(f"product_{bit}", power * taken)
+        above = select(product > most, most, product)
+        power = let(f"power_{bit + 1}", select(product < -(2**31), const(-(2**31), I64), above))
+        larger = let(f"larger_{bit}", square * square)
+        square = let(f"square_{bit + 1}", select(larger > most, most, larger))
+    return cast(power - select(equal(power, most), const(1, I64), const(0, I64)), I32)
+
+
+def _bit_length(let: _Let, value: Expr) -> Expr:
+    upper = let("upper", cast(value >> 16, I32))
+    part = let("part0", select(upper > 0, upper, cast(value & 0xFFFF, I32)))
+    length = let("length0", select(upper > 0, const(16), const(0)))
+    for number, step in enumerate((8, 4, 2, 1), start=1):
+        upper = let(f"upper{number}", part >> step)
+        length = let(f"length{number}", select(upper > 0, length + step, length))
+        part = let(f"part{number}", select(upper > 0, upper, part))
+    return length + part
+
+
 _LOWER_HALF = 2**32 - 1
 
 
@@ -385,6 +412,12 @@ DYNAMIC_ZERO_POINT = _defined(
     "The value of int8 that stands for zero, as LiteRT's hybrid kernels take it: counted from that end of the range "
     "from which the error is less, and rounded half away from zero.",
 )
+BIT_LENGTH = _defined(
+    "bit_length_32",
+    {"value": I64},
+    _bit_length,
+    "How many bits a number has, of 0 to 2^32 - 1; none if it is 0.",
+)
 DIVIDE_ROUND = _defined(
     "divide_round",
     {"total": I32, "count": I32},
@@ -415,6 +448,12 @@ FLOOR_REMAINDER = _defined(
     {"left": F32, "right": F32},
     _floor_remainder,
     "What left is more than a multiple of right, with the sign of right.",
+)
+INTEGER_POWER = _defined(
+    "integer_power",
+    {"base": I32, "exponent": I32},
+    _integer_power,
+    "base to the power of exponent, which is taken for 0 where it is below that; what leaves 32 bits saturates.",
 )
 WRAPPING_ADD = _defined(
     "wrapping_add_64",
@@ -465,6 +504,7 @@ SCALAR_FUNCTIONS = {
             REAL_ROUND_WIDE,
             DYNAMIC_SCALE,
             DYNAMIC_ZERO_POINT,
+            BIT_LENGTH,
             DIVIDE_ROUND,
             MULTIPLY_Q31,
             SHIFT_ROUND,
@@ -472,6 +512,7 @@ SCALAR_FUNCTIONS = {
             TANH_15,
             FLOOR_QUOTIENT,
             FLOOR_REMAINDER,
+            INTEGER_POWER,
             WRAPPING_ADD,
             WRAPPING_SUBTRACT,
             WRAPPING_MULTIPLY,

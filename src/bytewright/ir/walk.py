@@ -79,22 +79,34 @@ def expression_depth(expression: Expr) -> int:
 
 def walk_statements(statement: Statement) -> list[Statement]:
     """The statement and all statements inside it, in the order of the text."""
-    found: list[Statement] = []
-    pending = [statement]
+    found = [statement]
+    pending = [iter(_inside(statement))]
     while pending:
-        node = pending.pop()
-        found.append(node)
-        if type(node) is Seq:
-            pending.extend(node.statements[::-1])
-        elif type(node) not in LEAVES:
-            pending.extend(blocks(node)[::-1])
+        for node in pending[-1]:
+            found.append(node)
+            if type(node) not in LEAVES:
+                pending.append(iter(_inside(node)))
+                break
+        else:
+            pending.pop()
     return found
+
+
+def _inside(statement: Statement) -> tuple[Statement, ...]:
+    """The statements directly inside a statement; those of a `Seq` are its own."""
+    return statement.statements if type(statement) is Seq else blocks(statement)
+
+
+@remembered
+def statements_of(function: PrimFunc) -> tuple[Statement, ...]:
+    """The body of a function and all statements inside it, in the order of the text."""
+    return tuple(walk_statements(function.body))
 
 
 @remembered
 def allocations(function: PrimFunc) -> tuple[Allocate, ...]:
     """What a function allocates, in the order of the text."""
-    return tuple(s for s in walk_statements(function.body) if isinstance(s, Allocate))
+    return tuple(s for s in statements_of(function) if isinstance(s, Allocate))
 
 
 @remembered
@@ -106,14 +118,14 @@ def definitions(function: PrimFunc) -> tuple[BufferParameter | Allocate, ...]:
 @remembered
 def calls(function: PrimFunc) -> tuple[Call, ...]:
     """The calls of a function, in the order of the text."""
-    return tuple(s for s in walk_statements(function.body) if isinstance(s, Call))
+    return tuple(s for s in statements_of(function) if isinstance(s, Call))
 
 
 @remembered
 def names_in(function: PrimFunc) -> tuple[str, ...]:
     """The names that a function defines: those of its parameters, then those of its statements."""
     names = [parameter.name for parameter in function.parameters]
-    for statement in walk_statements(function.body):
+    for statement in statements_of(function):
         names.extend(defined_names(statement))
     return tuple(names)
 
@@ -158,13 +170,17 @@ def condition_buffer(statement: Statement) -> Buffer | None:
     )
 
 
-def named_buffers(statement: Statement) -> Iterator[Buffer]:
+def named_buffers(statement: Statement) -> list[Buffer]:
     """The buffers that the statement and those inside it show or pass, read and write, once for each time."""
+    found: list[Buffer] = []
     for inner in walk_statements(statement):
-        for region in regions(inner):
-            yield region.buffer
-        yield from loaded_buffers(inner)
-        yield from stored_buffers(inner)
+        if type(inner) is InstructionCall:
+            found += inner.read + inner.written
+        else:
+            found += [region.buffer for region in regions(inner)]
+            found += loaded_buffers(inner)
+            found += stored_buffers(inner)
+    return found
 
 
 def free_variables(statement: Statement) -> tuple[Var, ...]:

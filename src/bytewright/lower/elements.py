@@ -26,6 +26,7 @@ from bytewright.ir.scalar_functions import (
     FLOOR,
     FLOOR_QUOTIENT,
     FLOOR_REMAINDER,
+    INTEGER_POWER,
     LOG,
     MULTIPLY_Q31,
     POW,
@@ -38,6 +39,7 @@ from bytewright.ir.scalar_functions import (
     WRAPPING_MULTIPLY,
     WRAPPING_SUBTRACT,
 )
+from bytewright.lower.features import fixed_log, gain_control
 from bytewright.lower.interpolate import interpolated_at, sigmoid_by_table
 from bytewright.lower.point import Point
 from bytewright.lower.requantise import float_rescaled, real_rescaled, rescaled
@@ -53,6 +55,7 @@ from bytewright.ops.cast import TflCast
 from bytewright.ops.dynamic_quantization import TflDynamicQuantize, TflDynamicScale, TflDynamicZeroPoint
 from bytewright.ops.interpolation import Interpolate, TflSigmoid16
 from bytewright.ops.rescale import Rescale, TflFloatRescale, TflRealRescale
+from bytewright.ops.spectrum import TflFixedLog, TflGainControl
 
 I16, I32, I64, F32 = ir.DType.I16, ir.DType.I32, ir.DType.I64, ir.DType.F32
 # As in LiteRT: below, a float LOGISTIC is exp(x), which is 1e-4 more at most.
@@ -284,11 +287,20 @@ def _int_div(at: Point, operation: elementwise.IntDiv) -> Scalar:
     return Scalar(dividend // divisor, *dividend.dtype.bounds)
 
 
+def _integer_power(at: Point, operation: elementwise.TflIntegerPower) -> Scalar:
+    del operation
+    base, exponent = at.operands
+    return Scalar(INTEGER_POWER(base.expr, exponent.expr), *I32.bounds)
+
+
 def _floor_div(at: Point, operation: elementwise.TflFloorDiv) -> Scalar:
     first, second = at.operands
     if at.is_float:
         return Scalar(FLOOR_QUOTIENT(first.expr, second.expr))
     del operation
+    shift = second.low.bit_length() - 1
+    if second.low == second.high == 1 << max(shift, 0):
+        return Scalar(first.expr >> shift, first.low >> shift, first.high >> shift)
     dividend, divisor = _divided(at)
     quotient = at.body.let("quotient", dividend // divisor)
     zero, one = ir.const(0, divisor.dtype), ir.const(1, divisor.dtype)
@@ -430,12 +442,15 @@ ELEMENTS: dict[type[ir.Operation], ElementRule] = {
     TflDynamicScale: _unbounded(DYNAMIC_SCALE),
     TflDynamicZeroPoint: ElementRule(_zero_point, num_operands=2),
     float_functions.TflElu: ElementRule(_elu),
+    TflFixedLog: ElementRule(fixed_log),
     elementwise.TflFloorDiv: ElementRule(_floor_div, num_operands=2),
     elementwise.TflFloorMod: ElementRule(_floor_mod, num_operands=2),
     TflFloatRescale: ElementRule(float_rescaled),
+    TflGainControl: ElementRule(gain_control, num_operands=2),
     float_functions.TflGelu: ElementRule(_gelu),
     float_functions.TflHardSwish: ElementRule(_hard_swish),
     elementwise.TflIntegerDiv: ElementRule(_integer_div, num_operands=2),
+    elementwise.TflIntegerPower: ElementRule(_integer_power, num_operands=2),
     float_functions.TflLeakyRelu: ElementRule(_leaky_relu),
     elementwise.TflPrelu: ElementRule(_prelu, num_operands=2),
     quantization.TflQuantize: ElementRule(_quantized),

@@ -11,13 +11,16 @@ the application or devices that run no C compute.
 
 from dataclasses import replace
 
+import numpy as np
+from numpy.typing import NDArray
+
 from bytewright import ir
 from bytewright.base.frozen_mapping import FrozenMapping
 from bytewright.graph.bound.function import BoundValues
 from bytewright.graph.work import work_of
 from bytewright.lower.channels.known import known_channels
 from bytewright.lower.channels.links import Links, links_of
-from bytewright.lower.channels.narrow import Constants, Narrowing
+from bytewright.lower.channels.narrow import Constants, Mask, Narrowing
 from bytewright.lower.channels.removable import Operators, removed_channels
 from bytewright.lower.channels.weighted import Weighted, weighted_of
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d
@@ -35,9 +38,12 @@ def fold_constant_channels(module: ir.Module, target: Target, bound: BoundValues
         target: Its devices say to what widths tensors are narrowed.
         bound: What functions of the application compute, which stays as it is.
     """
-    before = module
+    before, channels = module, dict[str, NDArray[np.intp]]()
     while (narrower := _once(module, target, bound or {})) is not None:
-        module = narrower
+        module, removed = narrower
+        for name, mask in removed.items():
+            left = channels.get(name, np.arange(mask.size))
+            channels[name] = left[~mask]
     if module is before:
         return module
     shapes = {name: type_.shape for name, type_ in _types(before).items()}
@@ -47,8 +53,14 @@ def fold_constant_channels(module: ir.Module, target: Target, bound: BoundValues
         if name in shapes and type_.shape != shapes[name]
     }
     first, last = work_of(before), work_of(module)
+    kept = {name: tuple(map(int, left)) for name, left in channels.items()}
     narrowed = ir.Narrowed(
-        first.macs, last.macs, first.weight_bytes, last.weight_bytes, FrozenMapping(changed)
+        first.macs,
+        last.macs,
+        first.weight_bytes,
+        last.weight_bytes,
+        FrozenMapping(changed),
+        FrozenMapping(kept),
     )
     return replace(module, narrowed=narrowed)
 
@@ -61,8 +73,8 @@ def _types(module: ir.Module) -> dict[str, ir.TensorType]:
     return types
 
 
-def _once(module: ir.Module, target: Target, bound: BoundValues) -> ir.Module | None:
-    """The module without what can go at once; None if nothing can."""
+def _once(module: ir.Module, target: Target, bound: BoundValues) -> tuple[ir.Module, dict[str, Mask]] | None:
+    """The module without what can go at once, and that, of values by name; None if nothing can."""
     types = _types(module)
     constants = {constant.name: constant.data.array for constant in module.constants}
     changing = Constants({constant.name: constant for constant in module.constants})
@@ -82,7 +94,10 @@ def _once(module: ir.Module, target: Target, bound: BoundValues) -> ir.Module | 
     written = [narrowing.function() for narrowing in narrowings]
     names, kept = changing.named(set(types))
     functions = tuple(_renamed(function, read, names) for function, read in written)
-    return replace(module, functions=functions, constants=kept)
+    removed_of_values = {
+        item: mask for each in narrowings for item, mask in each.removed.items() if isinstance(item, str)
+    }
+    return replace(module, functions=functions, constants=kept), removed_of_values
 
 
 def _operators(

@@ -103,10 +103,12 @@ def float_rescaled(at: Point, operation: TflFloatRescale) -> Scalar:
     """
     (value,) = at.operands
     zero_point = operation.output_zero_point
-    outputs = tuple(bound - zero_point for bound in ir.DType.I8.bounds)
-    fit = _fit_float_rescale(operation, (value.low, value.high), (outputs[0], outputs[1]))
+    low, high = (bound - zero_point for bound in operation.dtype.bounds)
+    # Of wider results there are too many steps to compare.
+    is_narrow = operation.dtype is ir.DType.I8
+    fit = _fit_float_rescale(operation, (value.low, value.high), (low, high)) if is_narrow else None
     if fit is None:
-        scaled = _float_rescaled_in_double(value, operation, (outputs[0] - 1, outputs[1] + 1))
+        scaled = _float_rescaled_in_double(value, operation, (low - 1, high + 1))
     else:
         ends = [(bound * fit.multiplier + fit.addend) >> fit.shift for bound in (value.low, value.high)]
         numbers = (ir.const(fit.multiplier), ir.const(fit.addend, ir.DType.I64), ir.const(fit.shift))
@@ -114,7 +116,7 @@ def float_rescaled(at: Point, operation: TflFloatRescale) -> Scalar:
     scaled = _named(at, scaled)
     return clamped(
         Scalar(scaled.expr + zero_point, scaled.low + zero_point, scaled.high + zero_point),
-        *ir.DType.I8.bounds,
+        *operation.dtype.bounds,
     )
 
 

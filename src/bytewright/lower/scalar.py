@@ -1,6 +1,6 @@
 """Scalars with proven bounds: what the epilogue of a kernel computes on.
 
-Integer tensors are computed on as I32 in kernels, I64 where they are that, and cast when stored. The bounds
+Integer tensors are computed on as I32 in kernels, I64 where that does not hold them, and cast when stored. The bounds
 come from the weights and travel with the expression, so that each form of requantisation is chosen because it is
 proved exact, and arithmetic that could overflow is refused when it is compiled.
 """
@@ -43,14 +43,20 @@ class Scalar:
 
 def computed_on(dtype: ir.DType) -> ir.DType:
     """The type that elements of a type are computed on as."""
-    return ir.DType.I32 if dtype.is_integer and dtype is not ir.DType.I64 else dtype
+    if not dtype.is_integer:
+        return dtype
+    return ir.DType.I32 if dtype.bounds[1] <= ir.DType.I32.bounds[1] else ir.DType.I64
 
 
 def element(load: ir.Expr) -> Scalar:
-    """An element of a tensor: integers are widened (`computed_on`), with the bounds of their type."""
+    """An element of a tensor: integers are widened (`computed_on`), with the bounds of their type.
+
+    Of u64 it is the number of i64 with the same bits.
+    """
     if load.dtype.is_integer:
-        low, high = load.dtype.bounds
-        return Scalar(ir.cast(load, computed_on(load.dtype)), low, high)
+        wide = computed_on(load.dtype)
+        low, high = wide.bounds if load.dtype is ir.DType.U64 else load.dtype.bounds
+        return Scalar(ir.cast(load, wide), low, high)
     return Scalar(load)
 
 

@@ -9,13 +9,13 @@ from bytewright import ir
 from bytewright.ops.checks import only, require
 from bytewright.ops.result import shaped_like
 
-CASTS = (ir.DType.BOOL, ir.DType.I8, ir.DType.U8, ir.DType.I16, ir.DType.I32, ir.DType.I64, ir.DType.F32)
+CASTS = tuple(dtype for dtype in ir.DType if dtype not in (ir.DType.U64, ir.DType.F64))
 """Element types that are cast, and cast to."""
 
 
 @dataclass(frozen=True, slots=True)
 class TflCast(ir.Operation):
-    """bool, i8, u8, i16, i32, i64 or f32 -> another of these, whatever the quantisation.
+    """bool, i8, u8, i16, i32, u32, i64 or f32 -> another of these, whatever the quantisation.
 
     Integers that do not fit wrap; floats lose what is behind the point, and saturate; what is not zero is true.
 

@@ -223,6 +223,26 @@ class Pow(_OfTwoFloats):
     function: ClassVar[np.ufunc] = np.power
 
 
+@dataclass(frozen=True, slots=True)
+class TflIntegerPower(_OfTwo):
+    """x to the power of y, i32; what leaves 32 bits saturates. A y below zero is taken for zero."""
+
+    name: ClassVar[str] = "tfl_integer_power"
+    dtypes: ClassVar[tuple[ir.DType, ...]] = (ir.DType.I32,)
+
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
+        """Exact."""
+        bases, exponents = np.broadcast_arrays(*inputs)
+        low, high = ir.DType.I32.bounds
+        # Beyond 32 the power of what is not -1, 0 or 1 leaves 32 bits.
+        powers = [
+            int(base) ** (min(exponent, 32 + exponent % 2) if exponent > 0 else 0)
+            for base, exponent in zip(bases.ravel().tolist(), exponents.ravel().tolist(), strict=True)
+        ]
+        limited = [min(max(power, low), high) for power in powers]
+        return (np.array(limited, np.int32).reshape(bases.shape),)
+
+
 class _Quotient(_OfTwo):
     """Abstract: of integers raw values, where a divisor of zero is taken for one, or floats.
 
@@ -449,6 +469,7 @@ OPERATIONS = (
     TflFloorDiv,
     TflFloorMod,
     TflIntegerDiv,
+    TflIntegerPower,
     TflPrelu,
     WrappingAdd,
     WrappingMul,

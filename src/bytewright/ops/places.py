@@ -180,4 +180,41 @@ class UpdateSlice(ir.Operation):
         return (result,)
 
 
-OPERATIONS = (ArgMax, ArgMin, CumulativeSum, GatherNd, TopKPlaces, UpdateSlice)
+@dataclass(frozen=True, slots=True)
+class ScatterNd(ir.Operation):
+    """indices i32|i64 [..., n], updates -> zeros of `shape`, and at the numbers in each row of the indices its update.
+
+    Updates at one place are added one after the other; integers wrap. A number before the first element of its axis
+    means that, and one beyond the last means the last.
+    """
+
+    name: ClassVar[str] = "scatter_nd"
+    operand_names: ClassVar[tuple[str, ...]] = ("indices", "updates")
+    shape: tuple[int, ...]
+
+    def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
+        """The attribute's shape in the type of the updates."""
+        indices, updates = two(inputs)
+        require_dtype(indices, WIDE, "what is written to")
+        require_dtype(updates, _COMPARED, "the updates")
+        require(len(indices.shape) >= 1, "the indices have no axis")
+        count = indices.shape[-1]
+        fits = isinstance(count, int) and 1 <= count <= len(self.shape)
+        require(fits, f"indices [{ir.format_shape(indices.shape)}] into {len(self.shape)} axes")
+        assert isinstance(count, int)
+        expected = (*indices.shape[:-1], *self.shape[count:])
+        shapes = f"[{ir.format_shape(updates.shape)}], not [{ir.format_shape(expected)}]"
+        require(updates.shape == expected, f"the updates are {shapes}")
+        return (ir.TensorType(self.shape, updates.dtype),)
+
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
+        """Exact for integers; one float32 sum after the other."""
+        indices, updates = inputs
+        result = np.zeros(self.shape, updates.dtype)
+        extents = np.array(self.shape[: indices.shape[-1]])
+        places = np.clip(indices.reshape(-1, indices.shape[-1]), 0, extents - 1)
+        np.add.at(result, tuple(places.T), updates.reshape(len(places), *self.shape[len(extents) :]))
+        return (result,)
+
+
+OPERATIONS = (ArgMax, ArgMin, CumulativeSum, GatherNd, ScatterNd, TopKPlaces, UpdateSlice)

@@ -8,8 +8,8 @@ import numpy as np
 
 from bytewright import ir
 from bytewright.ops.arithmetic.multiplier import Multiplier
-from bytewright.ops.arithmetic.rescale import double_round
-from bytewright.ops.checks import ARITHMETIC, WIDE, only, require, require_dtype, require_rank
+from bytewright.ops.arithmetic.rescale import Int64, double_round, single_round
+from bytewright.ops.checks import ARITHMETIC, QUANTISED, WIDE, only, require, require_dtype, require_rank
 from bytewright.ops.result import in_32_bits, saturate
 from bytewright.ops.window import Padding, Pair, window_shape, windows
 
@@ -190,6 +190,50 @@ class ReduceProduct(_Reduction):
 
 
 @dataclass(frozen=True, slots=True)
+class TflQuantizedProduct(_Reduction):
+    """Product over axes of quantised integers, scaled at each step as LiteRT does, so that it rarely leaves 32 bits.
+
+    p = x[0] - input_zero_point; for each further element p = scaled(p * (x[i] - input_zero_point)); and
+    saturate(scaled(p) + output_zero_point), where scaled(v) = single_round(v * multiplier * 2^(exponent - 31)) modulo
+    2^32.
+
+    Attributes:
+        multiplier: Of 16 bits.
+        exponent: At most 30.
+    """
+
+    name: ClassVar[str] = "tfl_quantized_product"
+    input_zero_point: int
+    output_zero_point: int
+    multiplier: int
+    exponent: int
+    dtypes: ClassVar[tuple[ir.DType, ...]] = QUANTISED
+
+    def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
+        """The shape without the reduced axes, or with extents 1 there."""
+        require(0 <= self.multiplier < 1 << 15, f"multiplier {self.multiplier} is not of 16 bits")
+        require(-31 <= self.exponent <= 30, f"exponent {self.exponent} is not in -31..30")
+        return _Reduction.infer(self, inputs)
+
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
+        """Exact."""
+        (x,) = inputs
+        kept = [axis for axis in range(x.ndim) if axis not in self.axes]
+        (result,) = self.infer((ir.TensorType(x.shape, ir.DType.of(x.dtype)),))
+        rows = x.transpose(*kept, *self.axes).reshape(prod(result.fixed_shape), -1)
+        centred: Int64 = rows.astype(np.int64) - self.input_zero_point
+        product: Int64 = centred[:, 0]
+        for place in range(1, centred.shape[1]):
+            product = self._scaled(product * centred[:, place])
+        scaled = self._scaled(product) + self.output_zero_point
+        return (saturate(scaled, result.dtype).reshape(result.fixed_shape),)
+
+    def _scaled(self, values: Int64) -> Int64:
+        """i64 -> i64 within 32 bits."""
+        return single_round(values, self.multiplier, 31 - self.exponent).astype(np.int32).astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True)
 class ReduceAll(_OfPairs):
     """Whether all values along axes are true."""
 
@@ -266,5 +310,6 @@ OPERATIONS = (
     TflAveragePool2d,
     TflIntegerMean,
     TflMean,
+    TflQuantizedProduct,
     WrappingReduceSum,
 )

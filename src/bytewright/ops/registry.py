@@ -11,6 +11,7 @@ from bytewright.ops import (
     elementwise,
     ethos_u,
     float_functions,
+    fourier,
     interpolation,
     lstm,
     matmul,
@@ -20,7 +21,9 @@ from bytewright.ops import (
     quantization,
     rescale,
     resize,
+    roots,
     softmax,
+    spectrum,
 )
 
 OPERATIONS: dict[str, type[ir.Operation]] = {
@@ -35,6 +38,7 @@ OPERATIONS: dict[str, type[ir.Operation]] = {
         *elementwise.OPERATIONS,
         *ethos_u.OPERATIONS,
         *float_functions.OPERATIONS,
+        *fourier.OPERATIONS,
         *lstm.OPERATIONS,
         *interpolation.OPERATIONS,
         *matmul.OPERATIONS,
@@ -44,6 +48,18 @@ OPERATIONS: dict[str, type[ir.Operation]] = {
         *quantization.OPERATIONS,
         *rescale.OPERATIONS,
         *resize.OPERATIONS,
+        *roots.OPERATIONS,
         *softmax.OPERATIONS,
+        *spectrum.OPERATIONS,
     )
 }
+
+# Operators of which an element of the result reads one element of each operand, in its place or broadcast to it; a
+# table beside them is read whole.
+ELEMENTWISE: tuple[type[ir.Operation], ...] = (
+    *cast.OPERATIONS,
+    *elementwise.OPERATIONS,
+    *float_functions.OPERATIONS,
+    *quantization.OPERATIONS,
+    *rescale.OPERATIONS,
+)

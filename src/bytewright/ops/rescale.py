@@ -9,7 +9,7 @@ from bytewright import ir
 from bytewright.diagnostics import InternalError
 from bytewright.ops.arithmetic.numerics import Rounding
 from bytewright.ops.arithmetic.rescale import Int64, double_round, real_round, single_round
-from bytewright.ops.checks import WIDE, require, require_count, require_dtype, scaled_type, two
+from bytewright.ops.checks import QUANTISED, WIDE, require, require_count, require_dtype, scaled_type, two
 from bytewright.ops.result import in_32_bits, saturate, shaped_like
 
 _RESCALED = (ir.DType.I8, ir.DType.I16, ir.DType.I32)
@@ -94,9 +94,9 @@ class TflRealRescale(ir.Operation):
 
 @dataclass(frozen=True, slots=True)
 class TflFloatRescale(ir.Operation):
-    """x i32 -> i8: y = saturate(round_half_away(float32(float32(float32(x) * scale) + addend)) + output_zero_point).
+    """x i32 -> `dtype`: saturate(round_half_away(float32(float32(float32(x) * scale) + addend)) + output_zero_point).
 
-    What LiteRT does with the sum of an int8 SUM. It never falls as x rises.
+    What LiteRT does with the sum of a SUM. It never falls as x rises.
 
     Attributes:
         scale, addend: float32 values; the scale is positive.
@@ -106,15 +106,18 @@ class TflFloatRescale(ir.Operation):
     scale: float
     addend: float
     output_zero_point: int
+    dtype: ir.DType = ir.DType.I8
 
     def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
-        """The operand's shape in i8."""
-        return scaled_type(inputs, self.scale, (ir.DType.I32,), ir.DType.I8)
+        """The operand's shape in the attribute's type."""
+        (result,) = scaled_type(inputs, self.scale, (ir.DType.I32,), self.dtype)
+        require(result.dtype in QUANTISED, f"a rescale to {self.dtype.value} is not defined")
+        return (result,)
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """Exact: a float32 product, a float32 sum, and one rounding."""
         (x,) = inputs
-        return shaped_like(x, saturate(self.rounded(x) + self.output_zero_point, ir.DType.I8))
+        return shaped_like(x, saturate(self.rounded(x) + self.output_zero_point, self.dtype))
 
     def rounded(self, x: ir.Array) -> Int64:
         """Before the zero point: i64."""

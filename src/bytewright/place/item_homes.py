@@ -41,6 +41,7 @@ class ItemHomes:
     scopes: dict[int, ir.Scope | None] = field(default_factory=dict[int, "ir.Scope | None"])
     scope_reasons: dict[int, Asked] = field(default_factory=dict[int, Asked])
     _inputs: frozenset[int] = frozenset()
+    _planned: frozenset[int] = frozenset()  # inputs and outputs in the workspace, where no state is
     _outputs: frozenset[int] = frozenset()
     _unused: frozenset[int] = frozenset()  # results of functions that nothing runs
     _is_spread: bool = False  # whether anything is on another device than the default one
@@ -56,6 +57,11 @@ class ItemHomes:
         main = program.main
         self._inputs = frozenset(program.items[value.name] for value in main.parameters)
         self._outputs = frozenset(program.results[main.name])
+        if self.io is ir.Io.WORKSPACE:
+            num_states = len(program.module.state)
+            parameters = [program.items[value.name] for value in main.parameters]
+            sides = (parameters, program.results[main.name])
+            self._planned = frozenset(item for side in sides for item in side[: len(side) - num_states])
         self._unused = _unused_results(program)
         self.on = [self.devices.of(item) for item in range(len(program.values))]
         self._put_inputs()
@@ -166,7 +172,7 @@ class ItemHomes:
         for item in self._inputs:
             is_reached = (
                 self.pools.of_device(self.on[item]) & self.pools.input
-                if self.io is not ir.Io.WORKSPACE
+                if item not in self._planned
                 else self.pools.share(default, self.on[item])
             )
             if item not in self.program.asked and not is_reached:
@@ -192,10 +198,10 @@ class ItemHomes:
                 of_device  # what is another name of something elsewhere says what users reach, and no more
             )
         is_border = item in self._inputs or item in self._outputs
-        if is_border and self.io is not ir.Io.WORKSPACE and scope is None:
+        if is_border and item not in self._planned and scope is None:
             need = self.pools.input if item in self._inputs else self.pools.output
             places &= self.pools.with_room(self._size_bytes(item))
-        elif is_border and self._is_spread:
+        elif item in self._planned and self._is_spread:
             scope = ir.join_scopes(ir.WORKSPACE, scope)
             places &= self.pools.of_scope(scope) & of_default
         self.homes.add(places, need)
@@ -222,7 +228,7 @@ class ItemHomes:
         """A place without a memory: it is said why, as long as storage will not say it better."""
         target, device, name = self.program.target, self.on[item], self.program.name_of(item)
         texts = tuple(one.text for one in asked) or (self.devices.reason_of(item) or "nothing asks for it",)
-        if is_border and self.io is not ir.Io.WORKSPACE and scope is None:
+        if is_border and item not in self._planned and scope is None:
             message = f"{name} is to be on device '{device}', which does not reach all memory that the application has"
             raise compile_error("BW702", message, texts, "--io workspace")
         may_use = self.pools.names(self.pools.of_device(device))

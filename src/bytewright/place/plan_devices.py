@@ -58,9 +58,13 @@ def _settled(program: Program, devices: Devices, io: ir.Io) -> Settled:
     """Places with copies in as few hops as will do.
 
     The application is told where to have what other devices touch, and nothing is copied then; its rows it pushes from
-    anywhere. Where one of the two cannot be, the other one is tried.
+    anywhere. Where one of the two cannot be, the other one is tried. In the workspace are all but states.
     """
-    ways = {ir.Io.WORKSPACE: (False,), ir.Io.ROWS: (False, True), ir.Io.CALLER: (True, False)}[io]
+    ways = {
+        ir.Io.WORKSPACE: (True, False) if program.module.state else (False,),
+        ir.Io.ROWS: (False, True),
+        ir.Io.CALLER: (True, False),
+    }[io]
     refusals: list[CompileError] = []
     for most_hops in range(1, Routes(Pools(program.target)).most_hops + 1):
         refusals = []

@@ -120,6 +120,7 @@ class _Settling:
             keys = {number: self.key_of(flow) for number, flow in rest}
             for number, flow in sorted(rest, key=lambda pair: keys[pair[0]]):
                 self.join_or_cut(number, flow)
+            self.join_again()
 
     def key_of(self, flow: Flow) -> _Key:
         homes, keys = self.homes, self.keys
@@ -154,6 +155,17 @@ class _Settling:
             self.cut[number] = (homes.on[flow.user], flow)
             if homes.behind(flow.user) is flow:
                 homes.homes.narrow(flow.user, homes.reach(flow.user))
+
+    def join_again(self) -> None:
+        """Joins what was cut too early: what turned out to be the application's has more memories than pools."""
+        homes, before = self.homes, -1
+        while len(self.cut) != before:
+            before = len(self.cut)
+            for number, (_, flow) in list(self.cut.items()):
+                assert flow.user is not None
+                if homes.can_join(flow.value, flow.user):
+                    homes.join(flow.value, flow.user)
+                    del self.cut[number]
 
     def join_copies(self, *, are_equal: bool) -> Set[int]:
         """Joins the ends of explicit copies that have a place in common; of those at one place alone, or of all."""

@@ -1,7 +1,9 @@
 /* bytewright.plan._native: the planner's C core for Python. Arrays come as bytes-like objects of the machine's own
- * int64 or int32; plan/native.py is the only caller and keeps their lengths right. */
+ * int64 or int32; plan/native.py is the only caller and keeps their lengths right. The module uses the limited API of
+ * Python 3.11 alone, so that one build serves all later ones (setup.py). */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
+#include <stdlib.h>
 
 #include "_exact.h"
 #include "_first_fit.h"
@@ -14,7 +16,7 @@ static PyObject *new_cells(int32_t count, size_t size)
 
 static void *cells_of(PyObject *bytes)
 {
-    return PyBytes_AS_STRING(bytes);
+    return PyBytes_AsString(bytes);
 }
 
 static void release(Py_buffer *views, int count)

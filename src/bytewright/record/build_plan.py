@@ -15,7 +15,7 @@ from bytewright.ir.analyses.lines import line_reason
 from bytewright.ir.analyses.row_loops import row_loops
 from bytewright.ir.analyses.touch import alignment_reason, constant_touches, touch_alignment
 from bytewright.ir.symbols import scalar_symbols
-from bytewright.ir.walk import allocations, walk_statements
+from bytewright.ir.walk import allocations, statements_of
 from bytewright.options import Options, options_text
 from bytewright.plan.solution import Solution
 from bytewright.record.plan import (
@@ -265,7 +265,8 @@ def _sha256(content: bytes) -> str:
 def _described(planned: PlannedBuffer, buffer: ir.Buffer, module: ir.Module | None) -> PlannedBuffer:
     """With what it is as a tensor, of the model's file or of the compiler's own."""
     source = module.sources.get(buffer.name) if module else None
-    before = module.narrowed.shapes.get(buffer.name) if module and module.narrowed else None
+    narrowed = module.narrowed if module else None
+    before = narrowed.shapes.get(buffer.name) if narrowed else None
     quantization = source.quantization if source else None
     return replace(
         planned,
@@ -275,6 +276,7 @@ def _described(planned: PlannedBuffer, buffer: ir.Buffer, module: ir.Module | No
         scale=quantization.scale if quantization else None,
         zero_point=quantization.zero_point if quantization else None,
         shape_before=None if before is None else tuple(map(ir.upper_bound, before)),
+        kept_channels=narrowed.channels.get(buffer.name, ()) if narrowed else (),
         ring=ring_of(buffer),
     )
 
@@ -450,7 +452,7 @@ def _with_overlaps(
 def _numbers(entry: ir.PrimFunc) -> Definitions:
     """What the numbers stand for that the entry has names for."""
     numbers = Definitions()
-    for statement in walk_statements(entry.body):
+    for statement in statements_of(entry):
         if isinstance(statement, ir.Let):
             numbers.define(statement.variable, statement.value)
     return numbers

@@ -16,6 +16,7 @@ from bytewright.ir.analyses.clock import Branch, Condition, Loop, outer_first
 from bytewright.ir.packed import packed_bytes
 from bytewright.record.codec import Signed
 from bytewright.record.rows import PlannedRing, PlannedRows, PlannedSegment
+from bytewright.show.notebook import Shown
 from bytewright.target.model import PARAMETER_HEADER_BYTES, Device, Loader, Provider, Role, Target
 
 
@@ -94,6 +95,7 @@ class PlannedBuffer:
         line_bytes: Size of the cache lines that it has to itself while it lives, because a device touches it whose view
             of the memory is not coherent; 0 if it may share lines.
         shape_before: Of a tensor or of weights that lost channels: the shape in the model; None if it lost none.
+        kept_channels: Of a tensor that lost channels: those of the last axis in the model that are left, in order.
         ring: Where it keeps some rows of a tensor only: `shape` is then that of the tensor.
         parts: Tensors that lie in it, by offset.
     """
@@ -117,6 +119,7 @@ class PlannedBuffer:
     zero_point: Signed | None = None
     line_bytes: int = field(default=0, metadata={"omit_empty": True})
     shape_before: tuple[int, ...] | None = field(default=None, metadata={"omit_empty": True})
+    kept_channels: tuple[int, ...] = field(default=(), metadata={"omit_empty": True})
     ring: PlannedRing | None = field(default=None, metadata={"omit_empty": True})
     parts: tuple[PlannedPart, ...] = field(default=(), metadata={"omit_empty": True})
 
@@ -505,7 +508,7 @@ class Build:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class Plan(Shown):
     """Everything that plan.json holds.
 
     Attributes:
@@ -573,6 +576,10 @@ class Plan:
     plan_hash: str
     files: Mapping[str, str]
     files_hash: str | None = None
+
+    def __repr__(self) -> str:
+        figures = f"RAM {self.ram_bytes} B, parameters {self.parameter_bytes} B, {len(self.steps)} steps"
+        return f"Plan({self.model!r} for {self.target}: {figures})"
 
     @property
     def device(self) -> Device:

@@ -18,7 +18,7 @@ SCHEMA = 1
 # What the plan's hash leaves out: itself, the digests of files that contain it, and where the plan comes from, which is
 # another for the same program printed as text. `files_hash` covers these.
 UNHASHED_KEYS = ("plan_hash", "files", "files_hash", "model_files", "options", "narrowed", "stream")
-UNHASHED_KEYS_OF_BUFFERS = ("tensor", "scale", "zero_point", "shape_before", "parts")
+UNHASHED_KEYS_OF_BUFFERS = ("tensor", "scale", "zero_point", "shape_before", "kept_channels", "parts")
 
 
 def document_of(plan: Plan) -> dict[str, Any]:

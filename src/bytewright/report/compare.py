@@ -1,11 +1,12 @@
 """Two bundles side by side: what grew, what shrank, what is new and what is gone."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bytewright.record.plan import Plan, PlannedBuffer
 from bytewright.report.by_memory import use_by_memory
-from bytewright.show.view import Field, Table, View, keys, table_of
+from bytewright.report.report_view import pool_charts
+from bytewright.show.view import Band, Beside, Chart, Field, Table, View, keys, table_of
 
 NUM_CHANGES_SHOWN = 20
 
@@ -119,6 +120,7 @@ def comparison_view(old: Plan, new: Plan) -> View:
     return View(
         "the plans are the same" if is_same else None,
         (
+            *(() if is_same else _side_by_side(old, new)),
             changes("Totals", "totals", comparison.totals),
             changes("Pools that changed", "pools", comparison.pools),
             changes("Memories that changed", "memories", comparison.memories),
@@ -126,6 +128,23 @@ def comparison_view(old: Plan, new: Plan) -> View:
             moved,
         ),
     )
+
+
+def _side_by_side(old: Plan, new: Plan) -> tuple[Beside, ...]:
+    """The pictures of each workspace pool in both, which have one scale upwards."""
+    before, after = ({chart.name: chart for chart in pool_charts(plan)} for plan in (old, new))
+
+    def scaled(which: str, charts: Mapping[str, Chart], name: str) -> Chart | None:
+        if name not in charts:
+            return None
+        both = [found[name] for found in (before, after) if name in found]
+        scale = max(block.end for chart in both for block in chart.blocks)
+        bands = {band.name: Band(band.name, (), band.sign) for chart in both for band in chart.bands}
+        bands |= {band.name: band for band in charts[name].bands}
+        title = f"{which}: {charts[name].title}"
+        return replace(charts[name], title=title, scale=scale, bands=tuple(bands.values()))
+
+    return tuple(Beside(scaled("old", before, name), scaled("new", after, name)) for name in before | after)
 
 
 def _growth(change: Change) -> str:

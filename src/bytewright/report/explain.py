@@ -230,6 +230,7 @@ def _of_buffer(plan: Plan, buffer: PlannedBuffer) -> Iterator[Fact]:
     members = ("name", "role", "size_bytes", "alignment", "place", "live", "scope", "reason", "candidates")
     document = facts(buffer, *members)
     document |= {} if buffer.shape_before is None else facts(buffer, "shape", "shape_before")
+    document |= facts(buffer, "kept_channels") if buffer.kept_channels else {}
     document |= facts(buffer, "parts") if buffer.parts else {}
     what = f"{buffer.role}, {buffer.size_bytes} B, aligned to {buffer.alignment}"
     yield Fact((what,), "what", freeze(document))

@@ -17,6 +17,7 @@ class PoolHistory:
         peak_bytes: The most at any step.
         peak_steps: The steps where that is so.
         by_rows: The steps that run together row by row, with rings in this pool.
+        peak_tick: The first tick with so many bytes.
     """
 
     pool: PlannedPool
@@ -24,6 +25,7 @@ class PoolHistory:
     peak_bytes: int
     peak_steps: tuple[int, ...]
     by_rows: tuple[int, ...] = ()
+    peak_tick: int = 0
 
 
 def used_workspaces(plan: Plan) -> list[PlannedPool]:
@@ -81,7 +83,8 @@ def use_over_time(plan: Plan, pool: PlannedPool) -> PoolHistory:
         if here.intersection(segment.rings)
         for step in range(segment.steps[0], segment.steps[1] + 1)
     )
-    return PoolHistory(pool, live_bytes, peak, peak_steps, by_rows)
+    peak_tick = max(range(plan.num_ticks), key=lambda tick: at_tick[tick], default=0)
+    return PoolHistory(pool, live_bytes, peak, peak_steps, by_rows, peak_tick)
 
 
 def coexist(first: PlannedBuffer, second: PlannedBuffer) -> bool:
@@ -91,12 +94,17 @@ def coexist(first: PlannedBuffer, second: PlannedBuffer) -> bool:
     return first.live[0] < second.live[1] and second.live[0] < first.live[1]
 
 
+def spans_of(steps: Iterable[int]) -> tuple[tuple[int, int], ...]:
+    """Steps that follow each other, half-open."""
+    spans: list[tuple[int, int]] = []
+    for step in steps:
+        if spans and step == spans[-1][1]:
+            spans[-1] = (spans[-1][0], step + 1)
+        else:
+            spans.append((step, step + 1))
+    return tuple(spans)
+
+
 def step_ranges(steps: tuple[int, ...]) -> str:
     """`0, 2..5, 9`."""
-    ranges: list[list[int]] = []
-    for step in steps:
-        if ranges and step == ranges[-1][1] + 1:
-            ranges[-1][1] = step
-        else:
-            ranges.append([step, step])
-    return ", ".join(str(a) if a == b else f"{a}..{b}" for a, b in ranges)
+    return ", ".join(str(a) if a == end - 1 else f"{a}..{end - 1}" for a, end in spans_of(steps))

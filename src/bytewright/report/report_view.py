@@ -1,19 +1,25 @@
 """The report: how a plan uses its memories, from the total to the single step."""
 
+from dataclasses import replace
+
 from bytewright.record.codec import encode
 from bytewright.record.plan import Plan, PlannedBuffer, PlannedEntry, PlannedPool, PlannedStep
-from bytewright.report.blocks import blocks_of
+from bytewright.report.blocks import KINDS, blocks_of
 from bytewright.report.by_memory import MemoryUse, use_by_memory
 from bytewright.report.lanes import lanes
-from bytewright.report.memory import PoolHistory, step_ranges, use_over_time, used_workspaces
+from bytewright.report.memory import PoolHistory, spans_of, step_ranges, use_over_time, used_workspaces
+from bytewright.report.parameters import parameter_sections
 from bytewright.report.places import facts, largest_first, place_text, steps_text
 from bytewright.report.rows import calls_of, rows_text
 from bytewright.show.view import (
     ABSENT,
+    Band,
     Chart,
     Fact,
     Facts,
     Field,
+    Gauge,
+    Gauges,
     Lanes,
     Section,
     Table,
@@ -26,6 +32,7 @@ from bytewright.show.view import (
 from bytewright.target.model import Role
 
 NUM_LARGEST = 10
+_SHARED = "where two overlap, a kernel writes over what it has read"
 _WHERE_BORDER = {False: "the caller's", True: "in the workspace"}
 _FIGURES = (
     "ram_bytes",
@@ -47,12 +54,22 @@ def report_view(plan: Plan) -> View:
             _memories(plan),
             _stack(plan),
             *pool_charts(plan),
+            *_state_charts(plan),
+            _memory_gauges(plan),
+            _stack_gauges(plan),
             _segments(plan),
             *_lanes(plan),
+            *parameter_sections(plan),
             _buffers(plan),
             _steps(plan),
         ),
     )
+
+
+def pictures_of(plan: Plan) -> tuple[Section, ...]:
+    """What is drawn of a plan, for pages that say something else in text."""
+    charts = tuple(replace(chart, is_picture=True) for chart in pool_charts(plan))
+    return (*charts, *_state_charts(plan), _memory_gauges(plan), _stack_gauges(plan))
 
 
 def _figures(plan: Plan) -> Facts:
@@ -195,8 +212,83 @@ def pool_chart(use: PoolHistory, plan: Plan) -> Chart:
         f"{pool.name}: {use.peak_bytes} B alive at the peak (step{plural} {step_ranges(use.peak_steps)}), "
         f"{pool.used_bytes} B used, {capacity}"
     )
-    blocks = blocks_of(plan, pool)
-    return Chart(pool.name, title, use.live_bytes, pool.capacity_bytes, "rows", use.by_rows, blocks)
+    bands = [Band("peak", spans_of(use.peak_steps), "^")]
+    bands += [Band("rows", spans_of(use.by_rows))] if use.by_rows else []
+    bands += [Band(entry.name, (entry.steps,)) for entry in plan.stated_entries if len(plan.entries) > 1]
+    here = {buffer.name for buffer in plan.buffers_in(pool.name)}
+    is_shared = any(
+        {pair.source, pair.output} <= here and plan.shared_bytes(pair.source, pair.output)
+        for step in plan.steps
+        for pair in step.overlaps
+    )
+    return Chart(
+        pool.name,
+        title,
+        use.live_bytes,
+        pool.capacity_bytes,
+        tuple(bands),
+        blocks_of(plan, pool, use.peak_tick),
+        (("alive", use.peak_bytes), ("used", pool.used_bytes), ("lower bound", pool.lower_bound_bytes)),
+        kinds=KINDS,
+        remark=_SHARED if is_shared else "",
+    )
+
+
+def _state_charts(plan: Plan) -> tuple[Chart, ...]:
+    """What survives runs, for pictures: it is there all the time."""
+    return tuple(
+        Chart(
+            pool.name,
+            f"{pool.name}: {pool.used_bytes} B of state, kept between runs",
+            (pool.used_bytes,) * len(plan.steps),
+            pool.capacity_bytes,
+            blocks=blocks_of(plan, pool, 0),
+            levels=(("used", pool.used_bytes),),
+            kinds=KINDS,
+            is_low=True,
+            is_picture=True,
+        )
+        for pool in plan.used_pools(Role.STATE)
+    )
+
+
+def _memory_gauges(plan: Plan) -> Gauges:
+    """How far each memory is filled, and with what."""
+    return Gauges(
+        "What each memory holds",
+        tuple(
+            Gauge(
+                use.name,
+                tuple(
+                    (kind, size)
+                    for kind, size in (
+                        ("workspace", use.workspace_bytes),
+                        ("state", use.state_bytes),
+                        ("parameters", use.parameter_bytes),
+                        ("stack", use.stack_bytes),
+                    )
+                    if size
+                ),
+                use.size_bytes,
+            )
+            for use in use_by_memory(plan)
+        ),
+    )
+
+
+def _stack_gauges(plan: Plan) -> Gauges:
+    """How far each stack is filled."""
+    return Gauges(
+        "Stack, on the worst path of calls",
+        tuple(
+            Gauge(
+                context,
+                (("arrays", stack.planned_bytes), ("allowance", stack.size_bytes - stack.planned_bytes)),
+                stack.limit_bytes,
+            )
+            for context, stack in plan.stack.items()
+        ),
+    )
 
 
 def _segments(plan: Plan) -> Table:

@@ -42,7 +42,8 @@ class DropDeadCopies:
     def run(self, function: ir.PrimFunc) -> ir.PrimFunc:
         """The function without copies back that nobody reads; its callers read what it may write."""
         outputs = [p.buffer for p in function.buffer_parameters if p.access is not ir.Access.READ]
-        outputs += [a.buffer for a in allocations(function) if ir.border_of(a) is ir.Border.OUTPUT]
+        kept = (ir.Border.OUTPUT, ir.Border.STATE)
+        outputs += [a.buffer for a in allocations(function) if ir.border_of(a) in kept]
         body, _ = self._block(function.body, dict.fromkeys(map(_whole, outputs)))
         return replace(function, body=body)
 

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from bytewright import ir
 from bytewright.ir.analyses.homes import Pools
 from bytewright.ir.analyses.touch import TouchTable
-from bytewright.ir.walk import allocations, condition_buffer, walk_statements
+from bytewright.ir.walk import allocations, condition_buffer, statements_of
 from bytewright.place.routes import Routes
 from bytewright.scopes.scope_uses import Memory, Use
-from bytewright.target.model import Target
+from bytewright.target.model import Role, Target
 
 # A place, and why something is to be there.
 _Wanted = tuple[ir.Scope, str]
@@ -29,7 +29,8 @@ class Parted:
     """Places for what devices touch that reach no pool together.
 
     Attributes:
-        homes: Of definitions of the entry, by name. Inputs and outputs that the application has are not among them.
+        homes: Of definitions of the entry, by name. Inputs and outputs that the application has are not among them, nor
+            are states: of their pools any will do that is left to those without a copy.
         copies: Of arguments that are to be given copies, by the call's identity and their number.
     """
 
@@ -56,6 +57,7 @@ class Parting:
     io: ir.Io
     pools: Pools = field(init=False)
     told: Pools = field(init=False)
+    states: set[str] = field(default_factory=set[str])
     homes: dict[str, _Wanted] = field(default_factory=dict[str, "_Wanted"])
     copies: dict[tuple[int, int], _Wanted] = field(default_factory=dict[tuple[int, int], "_Wanted"])
 
@@ -70,7 +72,7 @@ class Parting:
                 by_name.setdefault(name, []).append(use)
         branched = {
             buffer.name
-            for statement in walk_statements(self.entry.body)
+            for statement in statements_of(self.entry)
             if (buffer := condition_buffer(statement)) is not None
         }
         for name, first in self._first_places().items():
@@ -81,13 +83,16 @@ class Parting:
     def _first_places(self) -> dict[str, int]:
         """Where each definition may be by itself."""
         found: dict[str, int] = {}
+        own = self.pools.of_device(self.entry.device)
         for allocation in allocations(self.entry):
             places = self.pools.of_scope(allocation.scope) & self._planned(is_io=False)
             if allocation.storage.candidates is not None:
                 places &= self._of_pools(allocation.storage.candidates)
+            if allocation.storage.border is ir.Border.STATE:
+                places &= own & self._beside_states()
+                self.states.add(allocation.buffer.name)
             if places:  # no tag that a pass will lower
                 found[allocation.buffer.name] = places
-        own = self.pools.of_device(self.entry.device)
         for parameter in self.entry.buffer_parameters:
             scope = parameter.scope
             if self.io is ir.Io.WORKSPACE or (scope is not None and scope.pool is not None):
@@ -109,6 +114,12 @@ class Parting:
         for name in names:
             places |= self.pools.of_scope(ir.pool_scope(name))
         return places
+
+    def _beside_states(self) -> int:
+        """The pools in whose memories states may be."""
+        memories = {pool.memory for pool in self.target.pools_of(Role.STATE)}
+        pools = self.target.workspace_pools
+        return self._of_pools(pool.name for pool in pools if not memories or pool.memory in memories)
 
     def _reach(self, use: Use) -> int:
         """Where the devices reach that touch an argument, as far as its parameter may lie there."""
@@ -137,7 +148,7 @@ class Parting:
             devices = " and ".join(f"'{device}'" for device in self._devices((use,)))
             reason = f"device {devices} does not reach '{name}' where others do"
             self.copies.setdefault((id(use.call), use.index), (ir.pool_scope(pool), reason))
-        if home is not None:
+        if home is not None and name not in self.states:
             near = self._devices(use for use in uses if use not in far) or (self.entry.device,)
             devices = " and ".join(f"'{device}'" for device in near)
             self.homes[name] = (

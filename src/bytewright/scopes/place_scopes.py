@@ -25,6 +25,7 @@ from bytewright.ir.verify.admit import place_in, refuse
 from bytewright.ir.verify.violation import Violation
 from bytewright.ir.verify.written import fully_written, unwritten
 from bytewright.ir.walk import allocations, calls, definitions
+from bytewright.scopes.candidates import role_of
 from bytewright.scopes.copy_kernels import CopyKernels
 from bytewright.scopes.flow_in import flow_in
 from bytewright.scopes.out_of_reach import Parted, Parting
@@ -75,14 +76,14 @@ class _Place:
         by: Who asked for that, or else what it is.
         reasons: Why it was narrowed.
         is_given: The application has it where it likes.
-        is_constant: It lies in parameter pools.
+        role: Of the pools that it lies in.
     """
 
     scope: ir.Scope | None
     by: str
     reasons: list[str] = field(default_factory=list[str])
     is_given: bool = False
-    is_constant: bool = False
+    role: Role = Role.WORKSPACE
 
     def joined(self, asked: ir.Scope | None, target: Target) -> ir.Scope | None:
         """Its scope as a use wants it.
@@ -96,11 +97,9 @@ class _Place:
         if self.is_given:
             raise ValueError("it is where the application has it")
         pool = None if joined is None else target.find_pool(joined.pool or "")
-        is_for_parameters = joined is not None and joined.pool is not None
-        if self.is_constant and (
-            not is_for_parameters or (pool is not None and pool.role is not Role.PARAMETERS)
-        ):
-            raise ValueError("constants lie in parameter pools")
+        is_open = joined is None or joined.pool is None
+        if self.role is not Role.WORKSPACE and (is_open or (pool is not None and pool.role is not self.role)):
+            raise ValueError(f"it lies in {self.role.value} pools")
         return joined
 
     def at(self, scope: ir.Scope, reason: str) -> _Place:
@@ -131,7 +130,7 @@ class _Flow:
         for constant in self.module.constant_buffers:
             name, scope = constant.buffer.name, constant.scope
             by = f"constant '{name}' is defined in {scope or ir.GLOBAL}"
-            self.constants[name] = _Place(scope, by, is_constant=True)
+            self.constants[name] = _Place(scope, by, role=Role.PARAMETERS)
 
     def run(self) -> ir.Module:
         for function in self.functions:
@@ -197,9 +196,9 @@ class _Flow:
             by = f"'{name}' of '{function.symbol}' is defined in {scope or ir.GLOBAL}"
             if is_given and (scope is None or scope.pool is None):
                 by = f"'{name}' is where the application has it"
-            found[name] = _Place(
-                ir.GLOBAL if is_allocated and scope is None else scope, by, is_given=is_given
-            )
+            scope = ir.GLOBAL if is_allocated and scope is None else scope
+            role = role_of(definition) if isinstance(definition, ir.Allocate) else Role.WORKSPACE
+            found[name] = _Place(scope, by, is_given=is_given, role=role)
         return found
 
     def of(self, use: Use, memory: Memory, own: Mapping[str, _Place]) -> list[_Place]:

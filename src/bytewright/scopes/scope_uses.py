@@ -12,7 +12,7 @@ from math import prod
 
 from bytewright import ir
 from bytewright.ir.analyses.bind_symbols import Known, binding_at, bound_extents
-from bytewright.ir.walk import calls, regions, walk_expression, walk_statements
+from bytewright.ir.walk import calls, regions, statements_of, walk_expression
 
 # A kernel and one of its parameters, by name.
 Written = tuple[str, str]
@@ -137,7 +137,7 @@ class Memory:
 
     def __post_init__(self) -> None:
         self.known = Known(self.function)
-        for statement in walk_statements(self.function.body):
+        for statement in statements_of(self.function):
             if isinstance(statement, ir.View):
                 shown = (name for r in regions(statement) for name in self.of(r.buffer.name))
                 self.roots[statement.buffer.name] = tuple(dict.fromkeys(shown))

@@ -17,7 +17,7 @@ def document_of(view: View) -> dict[str, Any]:
             case Table():
                 document |= {body.key: _rows(section, body) for body in section.bodies if body.key}
             case _:
-                pass  # a drawing: its figures are in tables
+                pass  # a picture: its figures are in tables
     return document
 
 

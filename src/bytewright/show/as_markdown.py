@@ -28,7 +28,7 @@ def _section(section: Section) -> Iterator[str]:
             yield from _facts(section)
         case Table() if section.is_shown:
             yield from _table(section)
-        case Chart():
+        case Chart() if not section.is_picture:
             yield from _drawing(bars(section))
         case Lanes():
             yield from _drawing(track_lines(section))

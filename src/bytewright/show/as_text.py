@@ -30,7 +30,7 @@ def print_section(section: Section, console: Console, is_listing: bool = False) 
             _print_facts(section, console)
         case Table() if section.is_shown:
             _print_table(section, console, is_listing)
-        case Chart():
+        case Chart() if not section.is_picture:
             _print_lines(console, ["", *bars(section, drawing_width(console), console.options.ascii_only)])
         case Lanes():
             drawn = track_lines(section, drawing_width(console), console.options.ascii_only)

@@ -36,12 +36,12 @@ def bars(chart: Chart, width: int = 78, ascii_only: bool = False) -> list[str]:
         ascii_only: For outputs that know no other characters.
 
     Returns:
-        Lines: the title, the capacity's line, the bars, an axis of steps, marks under the peak, and under the
-        steps that are marked.
+        Lines: the title, the capacity's line, the bars, an axis of steps, and marks under those of each band.
     """
     glyphs = _ASCII if ascii_only else _UNICODE
     capacity, live_bytes, peak = chart.limit, chart.series, chart.peak
-    labels_width = max(len(str(value)) for value in (peak, capacity or 0)) + 1
+    words = ["step", *(band.name for band in chart.bands)]
+    labels_width = max(*(len(str(value)) + 1 for value in (peak, capacity or 0)), *map(len, words))
     steps_each = max(1, -(-len(live_bytes) // max(width - labels_width - 2, 8)))
     columns = [max(live_bytes[step : step + steps_each]) for step in range(0, len(live_bytes), steps_each)]
     bar = max(1, min(_WIDEST_BAR, (width - labels_width - 2) // max(len(columns), 1)))
@@ -65,12 +65,12 @@ def bars(chart: Chart, width: int = 78, ascii_only: bool = False) -> list[str]:
         lines.append(row(label, f"│{cells}" if not ascii_only else f"|{cells}"))
     lines.append(row("0", glyphs.corner + glyphs.axis * (len(columns) * bar)))
     lines.append(row("step", " " + _ticks(range(0, len(live_bytes), steps_each), bar)))
-    marks = "".join(("^" if live == peak else " ") * bar for live in columns)
-    lines.append(row("peak", " " + marks))
-    if chart.marked:
-        spans = [range(step, step + steps_each) for step in range(0, len(live_bytes), steps_each)]
-        marked = "".join(("=" if any(step in chart.marked for step in span) else " ") * bar for span in spans)
-        lines.append(row(chart.mark, " " + marked))
+    for band in chart.bands:
+        firsts = range(0, len(live_bytes), steps_each)
+        marks = "".join(
+            (band.sign if band.touches(step, step + steps_each) else " ") * bar for step in firsts
+        )
+        lines.append(row(band.name, " " + marks))
     return lines
 
 

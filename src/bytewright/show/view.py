@@ -132,47 +132,174 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A rectangle in a chart: bytes that are taken during some steps.
+    """A rectangle in a chart: an amount that is taken for some time.
 
     Attributes:
-        first, last: The steps, the last one included.
-        begin, end: The bytes, the end not included.
+        name: Of what takes it.
+        first, until: When, in units of the chart's axis; `until` is not included.
+        begin, end: From which amount to which, such as addresses; `end` is not included.
         kind: What it is; blocks of a kind look alike.
-        lines: What else is known of it: where it lies and when, then the rest.
+        summary: Where it lies and when, in a line.
+        known: What else is known of it, each with a word before it.
+        is_at_peak: Whether it is there when most is.
     """
 
     name: str
-    first: int
-    last: int
+    first: float
+    until: float
     begin: int
     end: int
     kind: str
-    lines: tuple[str, ...] = ()
+    summary: str = ""
+    known: tuple[tuple[str, str], ...] = ()
+    is_at_peak: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """Times that are marked: spans of the axis, half-open, and the character that marks them in text."""
+
+    name: str
+    spans: tuple[tuple[int, int], ...]
+    sign: str = "="
+
+    def touches(self, first: int, until: int) -> bool:
+        """Whether any of it lies in a span."""
+        return any(first < own_until and own_first < until for own_first, own_until in self.spans)
 
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """Bytes of one memory over steps.
+    """Amounts over time: blocks, one step after the other.
 
     Attributes:
-        series: The bytes of each step.
+        name: Of the memory, or of what is counted.
+        title: What people read above it.
+        series: The amount of each step; empty where time is not in steps.
         limit: The most that there may be; None for no limit.
-        marked: Steps that people are shown apart, and `mark`, the word for them.
-        blocks: What the bytes are made of.
+        bands: Times that people are shown apart.
+        blocks: What the amounts are made of.
+        levels: Amounts that a picture marks, with a word for each.
+        extent: The ends of the axis; None for that of the series.
+        axis: What the axis counts.
+        unit: Of the amounts.
+        scale: An amount that a picture has room for, to be compared with another one.
+        kinds: Kinds of blocks in an order that other charts share, so that a kind looks alike in all of them.
+        remark: What is to say below it.
+        is_low: Whether a picture of it takes less room.
+        is_picture: Whether only pictures have it, because a table says the same.
     """
 
     name: str
     title: str
     series: tuple[int, ...]
-    limit: int | None
-    mark: str = ""
-    marked: tuple[int, ...] = ()
+    limit: int | None = None
+    bands: tuple[Band, ...] = ()
     blocks: tuple[Block, ...] = ()
+    levels: tuple[tuple[str, int], ...] = ()
+    extent: tuple[int, int] | None = None
+    axis: str = "step"
+    unit: str = "B"
+    scale: int = 0
+    kinds: tuple[str, ...] = ()
+    remark: str = ""
+    is_low: bool = False
+    is_picture: bool = False
 
     @property
     def peak(self) -> int:
-        """The most bytes of any step."""
+        """The most of any step."""
         return max(self.series, default=0)
+
+    @property
+    def ends(self) -> tuple[int, int]:
+        """The ends of the axis."""
+        return self.extent or (0, len(self.series))
+
+    @property
+    def numbers(self) -> dict[str, int]:
+        """A number for each kind."""
+        return _numbered(*self.kinds, *(block.kind for block in self.blocks))
+
+    @property
+    def present(self) -> frozenset[str]:
+        """The kinds of its blocks."""
+        return frozenset(block.kind for block in self.blocks)
+
+
+@dataclass(frozen=True, slots=True)
+class Gauge:
+    """How far something is filled, and with what: a kind and an amount for each part; None for no limit."""
+
+    name: str
+    parts: tuple[tuple[str, int], ...]
+    limit: int | None
+
+    @property
+    def total(self) -> int:
+        """All parts."""
+        return sum(amount for _, amount in self.parts)
+
+    def text(self, unit: str) -> str:
+        """The amounts in a line."""
+        parts = ", ".join(f"{kind} {amount} {unit}" for kind, amount in self.parts)
+        if self.limit is None:
+            return f"{self.name}: {parts}, no limit"
+        left = self.limit - self.total
+        rest = f"{left} {unit} free" if left >= 0 else f"{-left} {unit} too many"
+        return f"{self.name}: {parts}, {rest} of {self.limit} {unit}"
+
+
+@dataclass(frozen=True, slots=True)
+class Gauges:
+    """Bars below each other, for pictures alone: a table says the same."""
+
+    title: str
+    gauges: tuple[Gauge, ...]
+    unit: str = "B"
+
+    @property
+    def numbers(self) -> dict[str, int]:
+        """A number for each kind."""
+        return _numbered(*(kind for gauge in self.gauges for kind, _ in gauge.parts))
+
+    @property
+    def present(self) -> frozenset[str]:
+        """The kinds of their parts."""
+        return frozenset(self.numbers)
+
+
+def _numbered(*kinds: str) -> dict[str, int]:
+    return {kind: number for number, kind in enumerate(dict.fromkeys(kinds))}
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """Charts of the same thing in two bundles, for pictures alone; None where one has none."""
+
+    old: Chart | None
+    new: Chart | None
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """Two amounts of one thing; whether it is the best of its group in that nothing beats it in both."""
+
+    name: str
+    across: int
+    up: int
+    group: str
+    is_best: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Points:
+    """Two amounts of many things, with the words for them; for pictures alone."""
+
+    title: str
+    across: str
+    up: str
+    points: tuple[Point, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +319,7 @@ class Lanes:
     tracks: tuple[Track, ...]
 
 
-Section: TypeAlias = Table | Facts | Chart | Lanes
+Section: TypeAlias = Table | Facts | Chart | Lanes | Gauges | Beside | Points
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from bytewright import ir
 from bytewright.ir.drop_unused import drop_unused
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
-from bytewright.ir.walk import allocations, calls, regions, walk_all_expressions, walk_statements
+from bytewright.ir.walk import allocations, calls, regions, statements_of, walk_all_expressions
 from bytewright.storage.keep_initial import initial_constants
 
 
@@ -28,7 +28,7 @@ def drop_unused_buffers(module: ir.Module) -> ir.Module:
     named = {
         region.buffer.name
         for function in (*entries, *kernels)
-        for statement in walk_statements(function.body)
+        for statement in statements_of(function)
         for region in regions(statement)
     }
     named |= initial_constants(module)
@@ -39,7 +39,7 @@ def drop_unused_buffers(module: ir.Module) -> ir.Module:
 
 def _without_unused(entry: ir.PrimFunc) -> ir.PrimFunc:
     """Calls may have effects that the module does not show, so of the entry only allocations and names go."""
-    used = {region.buffer for statement in walk_statements(entry.body) for region in regions(statement)}
+    used = {region.buffer for statement in statements_of(entry) for region in regions(statement)}
     arenas = {a.storage.arena for a in allocations(entry) if a.buffer in used}
     variables = {node for node in walk_all_expressions(entry.body) if isinstance(node, ir.Var)}
 

@@ -29,7 +29,7 @@ from bytewright.plan.problem import Contract
 from bytewright.target.model import Target
 
 # The parameters that a buffer is passed for, and the byte of it that each begins at, where that is known.
-_Passed = list[tuple[ir.BufferParameter, int | None]]
+Passed = list[tuple[ir.BufferParameter, int | None]]
 _CHARACTERS = (ir.DType.I8, ir.DType.U8)
 # Inputs of one step that may be overlapped: for each of them the kernel is gone through, which may be as long as many.
 MOST_SOURCES = 16
@@ -109,19 +109,17 @@ def _of_step(
     kernels: Mapping[str, ir.PrimFunc],
     target: Target,
 ) -> list[Overlap]:
-    kernel = _kernel_in_order(step, kernels, target)
+    kernel = kernel_in_order(step.call, kernels, target)
     if kernel is None:
         return []
-    passed: dict[str, _Passed] = {}
-    for parameter, region in buffer_arguments(kernel, step.call):
-        passed.setdefault(region.buffer.name, []).append((parameter, _first_byte(region)))
+    passed = passed_by(kernel, step.call)
     around = [loop for loop in loops if loop.steps[0] <= step.index <= loop.steps[1]]
     own = {n: p for n, p in passed.items() if n in live and all(n in loop.inside for loop in around)}
     sources = _largest([name for name in own if _dies_in(step, live[name], own[name])], live)
     outputs = [name for name in own if _is_born_in(step, live[name], own[name])]
     scalars = scalars_of(kernel, step.call)
     ways = {
-        (source, output): _distances(kernel, own[source], own[output], scalars, kernels)
+        (source, output): distances_between(kernel, own[source], own[output], scalars, kernels)
         for source in sources
         for output in outputs
         if live[source].upper > live[output].lower
@@ -133,29 +131,37 @@ def _of_step(
     return [overlap for overlap in found if any(overlap.most_shared(way, live) for way in Direction)]
 
 
-def _kernel_in_order(step: Step, kernels: Mapping[str, ir.PrimFunc], target: Target) -> ir.PrimFunc | None:
-    """The kernel that a step runs, if it is one of ours, of whose order all is known."""
-    kernel = kernels.get(step.call.callee)
+def kernel_in_order(call: ir.Call, kernels: Mapping[str, ir.PrimFunc], target: Target) -> ir.PrimFunc | None:
+    """The kernel that a call runs, if it is one of ours, of whose order all is known."""
+    kernel = kernels.get(call.callee)
     if kernel is None or kernel.is_opaque or kernel.job is not None:
         return None
-    if step.call.kind is not ir.CallKind.EXTERN:  # another function may be called by that name
+    if call.kind is not ir.CallKind.EXTERN:  # another function may be called by that name
         return None
     return kernel if target.device(kernel.device).runs_c else None
 
 
-def _dies_in(step: Step, source: LiveBuffer, passed: _Passed) -> bool:
+def passed_by(kernel: ir.PrimFunc, call: ir.Call) -> dict[str, Passed]:
+    """What each buffer of a call is passed for, by name."""
+    passed: dict[str, Passed] = {}
+    for parameter, region in buffer_arguments(kernel, call):
+        passed.setdefault(region.buffer.name, []).append((parameter, _first_byte(region)))
+    return passed
+
+
+def _dies_in(step: Step, source: LiveBuffer, passed: Passed) -> bool:
     """Whether a step only reads a buffer, which nobody needs afterwards."""
     return (
-        _is_all(passed, ir.Access.READ)
+        is_all(passed, ir.Access.READ)
         and source.upper <= step.ticks[1]
         and _border_of(source) is not ir.Border.OUTPUT
     )
 
 
-def _is_born_in(step: Step, output: LiveBuffer, passed: _Passed) -> bool:
+def _is_born_in(step: Step, output: LiveBuffer, passed: Passed) -> bool:
     """Whether a step only writes a buffer, which nobody needs before."""
     return (
-        _is_all(passed, ir.Access.WRITE)
+        is_all(passed, ir.Access.WRITE)
         and output.lower >= step.ticks[0]
         and _border_of(output) is not ir.Border.INPUT
     )
@@ -189,7 +195,7 @@ def _first_byte(region: ir.Region) -> int | None:
     return int(index.value) * region.buffer.dtype.size_bytes if isinstance(index, ir.Const) else None
 
 
-def _is_all(passed: _Passed, access: ir.Access) -> bool:
+def is_all(passed: Passed, access: ir.Access) -> bool:
     """Whether a buffer is passed for activations alone, all of the same access, and it is known where they begin."""
     return all(
         parameter.access is access and parameter.role is ir.ParameterRole.ACTIVATION and first is not None
@@ -197,7 +203,7 @@ def _is_all(passed: _Passed, access: ir.Access) -> bool:
     )
 
 
-def _may_alias(first: _Passed, second: _Passed) -> bool:
+def _may_alias(first: Passed, second: Passed) -> bool:
     """Whether a C compiler has to think that the two may be the same memory."""
     types = [{parameter.buffer.dtype for parameter, _ in passed} for passed in (first, second)]
     return all(a is b or a in _CHARACTERS or b in _CHARACTERS for a in types[0] for b in types[1])
@@ -215,10 +221,10 @@ def scalars_of(kernel: ir.PrimFunc, call: ir.Call) -> dict[str, int]:
 _known: Remembered[dict[Hashable, dict[Direction, Distances]]] = Remembered()
 
 
-def _distances(
+def distances_between(
     kernel: ir.PrimFunc,
-    source: _Passed,
-    output: _Passed,
+    source: Passed,
+    output: Passed,
     scalars: Mapping[str, int],
     kernels: Mapping[str, ir.PrimFunc],
 ) -> dict[Direction, Distances]:

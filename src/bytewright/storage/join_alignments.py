@@ -25,7 +25,7 @@ from bytewright.ir.analyses.touch import (
 )
 from bytewright.ir.definitions import Definition, redefined, redefined_constants
 from bytewright.ir.rewrite import substitute_in_function
-from bytewright.ir.walk import allocations, free_buffers, regions, walk_statements
+from bytewright.ir.walk import allocations, free_buffers, regions, statements_of
 from bytewright.target.model import Target
 
 _OFFSET_HELP = "in the program: use a part that begins at a multiple of the alignment, or ask for less"
@@ -116,7 +116,7 @@ class _Joining:
 
     def function(self, function: ir.PrimFunc) -> None:
         """Learns what a function asks for, its callees being known."""
-        statements = list(walk_statements(function.body))
+        statements = list(statements_of(function))
         own = [p.buffer for p in function.buffer_parameters]
         own += [s.buffer for s in statements if isinstance(s, ir.Allocate | ir.View)]
         asked = {buffer.name: _own(buffer) for buffer in own}

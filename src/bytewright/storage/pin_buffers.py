@@ -9,15 +9,18 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 from bytewright import ir
+from bytewright.base.c_names import unique_name
 from bytewright.diagnostics import Collector, CompileError, compile_error
 from bytewright.ir.definitions import redefined, redefined_constants
 from bytewright.ir.walk import allocations
 from bytewright.options import Pin
 from bytewright.target.mistake import closest_names
 from bytewright.target.model import Role, Target
+from bytewright.target.options import Overrides, PoolOption
 
 _ROLES = (Role.WORKSPACE, Role.PARAMETERS)
 _PROGRAM = "the program"
+_SIZE_STEP = 1024  # of a pool that is proposed, in bytes
 
 
 @dataclass(slots=True)
@@ -135,11 +138,13 @@ def _nothing_matches(
     """The refusal of a pattern, with what was meant: the same in another case, another pool, or a similar name."""
     own, foreign = ([pinned.name for pinned in group] for group in both)
     place = f"--pin '{pin}'"
-    wrong = [name for name in foreign if fnmatchcase(name, pin.pattern)]
+    wrong = [pinned for pinned in both[1] if fnmatchcase(pinned.name, pin.pattern)]
     if wrong:
         other_role = Role.PARAMETERS if role is Role.WORKSPACE else Role.WORKSPACE
         pools = target.pools_of(other_role)
-        what = f"names a {role.value} pool, but '{wrong[0]}' is no {_noun(role)}"
+        what = f"names a {role.value} pool, but '{wrong[0].name}' is no {_noun(role)}"
+        if role is Role.WORKSPACE:
+            return _refused(pin, what, _pool_beside(pin, wrong, target), place)
         return _refused(pin, what, f"--pin '{pin.moved_to(pools[0].name)}'" if pools else None, place)
     what = f"matches no {_noun(role)}; {_some_names(own)}"
     lower = pin.pattern.lower()
@@ -150,6 +155,21 @@ def _nothing_matches(
     meant = [] if any(c in pin.pattern for c in "*?[") else closest_names(pin.pattern, (*own, *foreign))
     is_own = bool(meant) and meant[0] in own
     return _refused(pin, what, f"--pin '{replace(pin, pattern=meant[0])}'" if is_own else None, place)
+
+
+def _pool_beside(pin: Pin, constants: list[_Pinned], target: Target) -> str:
+    """Options that give constants a pool in the memory of the workspace pool that a pin names."""
+    memory, pools = target.pool(pin.pool).memory, target.pools_of(Role.PARAMETERS)
+    there = next((pool.name for pool in pools if pool.memory == memory), None)
+    if there is not None:
+        return f"--pin '{pin.moved_to(there)}'"
+    num_bytes = sum(-(-ir.size_bytes(c.buffer) // c.buffer.alignment) * c.buffer.alignment for c in constants)
+    taken = {pool.name for pool in target.pools} | {each.name for each in target.memories}
+    hot = PoolOption(unique_name("hot", taken), -(-num_bytes // _SIZE_STEP) * _SIZE_STEP, memory)
+    others = (
+        PoolOption(pool.name, None, None if pool.memory == pool.name else pool.memory) for pool in pools
+    )
+    return f"{Overrides(parameters=(hot, *others))} --pin '{pin.moved_to(hot.name)}'"
 
 
 def _some_names(names: list[str]) -> str:

@@ -28,7 +28,7 @@ from bytewright.ir.analyses.touch import Touch, Touches, TouchTable, alignment_r
 from bytewright.ir.definitions import redefined
 from bytewright.ir.remember import Remembered
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence, with_body
-from bytewright.ir.walk import allocations, blocks, names_in, walk_statements
+from bytewright.ir.walk import allocations, blocks, names_in, statements_of, walk_statements
 from bytewright.storage.choose_moves import Array, Demand, choose_moves
 from bytewright.storage.share_scratch import share_scratch
 from bytewright.target.mistake import in_target_file
@@ -295,7 +295,7 @@ def _in_parallel_loops(kernel: ir.PrimFunc, kind: type[_Inner]) -> list[_Inner]:
     """Statements of one kind that each thread of a parallel loop executes for itself."""
     return [
         inner
-        for statement in walk_statements(kernel.body)
+        for statement in statements_of(kernel)
         if isinstance(statement, ir.For) and statement.kind is ir.LoopKind.PARALLEL
         for inner in walk_statements(statement.body)
         if isinstance(inner, kind)

@@ -20,7 +20,7 @@ from bytewright import ir
 from bytewright.diagnostics import CompileError, compile_error
 from bytewright.ir.analyses.body_clock import BodyClock, Interval
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
-from bytewright.ir.walk import walk_statements
+from bytewright.ir.walk import statements_of
 
 MAX_SCRATCH = 32
 NUM_NAMED = 5
@@ -72,7 +72,7 @@ def share_scratch(
         return kernel, tuple(scratch)
     loop_of = {
         buffer.name: s.variable.name
-        for s in walk_statements(kernel.body)
+        for s in statements_of(kernel)
         if isinstance(s, ir.For)
         for buffer in s.private
     }

@@ -212,5 +212,5 @@ def _in_folder(folder: Path, name: str) -> str:
 
 def _malformed(message: str, note: str | None = None) -> Exception:
     return compile_error(
-        "BW606", message, () if note is None else (note,), help="docs/sweeps.md has examples"
+        "BW606", message, () if note is None else (note,), help="bytewright help BW606 has an example"
     )

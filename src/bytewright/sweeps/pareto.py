@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from operator import le
 
 from bytewright.show.view import Fact, Facts, Field, Table, View, data, table_of
 from bytewright.sweeps.evaluate import Result
@@ -17,35 +18,32 @@ def pareto(results: Iterable[Result], objectives: Sequence[str] = OBJECTIVES) ->
     Of equals the first one stays. An objective that a result does not have counts for none of its model.
     """
     fitting = [result for result in results if result["fits"]]
-    return tuple(
-        result
-        for number, result in enumerate(fitting)
-        if not any(
-            _beats(other, result, objectives) or (_is_equal(other, result, objectives) and before < number)
-            for before, other in enumerate(fitting)
-            if other["model"] == result["model"] and other is not result
-        )
-    )
+    by_model: dict[str, list[int]] = {}
+    for number, result in enumerate(fitting):
+        by_model.setdefault(result["model"], []).append(number)
+    best = {number for numbers in by_model.values() for number in _unbeaten(fitting, numbers, objectives)}
+    return tuple(result for number, result in enumerate(fitting) if number in best)
 
 
-def _values(result: Result, objectives: Sequence[str]) -> list[int]:
-    return [result[name] for name in objectives if result.get(name) is not None]
-
-
-def _beats(one: Result, other: Result, objectives: Sequence[str]) -> bool:
-    pairs = list(zip(_values(one, objectives), _values(other, objectives), strict=False))
-    return all(a <= b for a, b in pairs) and any(a < b for a, b in pairs)
-
-
-def _is_equal(one: Result, other: Result, objectives: Sequence[str]) -> bool:
-    return _values(one, objectives) == _values(other, objectives)
+def _unbeaten(results: Sequence[Result], numbers: Sequence[int], objectives: Sequence[str]) -> list[int]:
+    """Those that nothing before them in the order of their figures is as good as: what comes later beats none."""
+    known = [n for n in objectives if all(results[number].get(n) is not None for number in numbers)]
+    figures = {number: tuple(results[number][name] for name in known) for number in numbers}
+    found: list[int] = []
+    for number in sorted(numbers, key=lambda number: (figures[number], number)):
+        # Of up to two figures the last one found has the least second: what it does not beat, none does.
+        beside = found[-1:] if len(known) <= 2 else found
+        if not any(all(map(le, figures[other], figures[number])) for other in beside):
+            found.append(number)
+    return found
 
 
 def sweep_view(results: Sequence[Result]) -> View:
     """What fits and what does not, and the table of those that nothing beats; programs are given all results."""
     fitting = [result for result in results if result["fits"]]
     best = pareto(results)
-    head = f"{len(results)} configurations: {len(fitting)} fit, {len(results) - len(fitting)} do not"
+    noun = "configuration" if len(results) == 1 else "configurations"
+    head = f"{len(results)} {noun}: {len(fitting)} fit, {len(results) - len(fitting)} do not"
     refused = tuple(Fact((line,)) for line in _refused(results))
     sections = (
         _table("none beats these", "pareto", best),

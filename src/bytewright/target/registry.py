@@ -11,6 +11,7 @@ from os import PathLike
 from pathlib import Path
 
 from bytewright.diagnostics import compile_error
+from bytewright.target.isa.find import find_isa
 from bytewright.target.isa.this_machine import Machine, this_machine
 from bytewright.target.load import load_file, load_text
 from bytewright.target.mistake import closest, listing
@@ -43,9 +44,23 @@ def load_target(name_or_path: str | PathLike[str]) -> Target:
     path = Path(name_or_path)
     if path.name != name_or_path or path.suffix in _FILE_SUFFIXES or path.is_file():
         return load_file(path)
-    suggestion = closest(name_or_path, BUILTIN_TARGETS) or "a file is given by its path, such as ./board.toml"
+    suggestion = (
+        _with_core(name_or_path)
+        or closest(name_or_path, BUILTIN_TARGETS)
+        or "a file is given by its path, such as ./board.toml"
+    )
     note = listing("built-in targets", (*BUILTIN_TARGETS, NATIVE))
     raise compile_error("BW203", f"there is no target {name_or_path!r}", (note,), suggestion)
+
+
+def _with_core(name: str) -> str | None:
+    """What to give for the name of an instruction set, which is not that of a target; None if it is no such name."""
+    isa = find_isa(name)
+    if isa is None or isa.accelerator:
+        return None
+    found = [t for t in BUILTIN_TARGETS if isa in (device.isa for device in _builtin(t).devices)]
+    others = f"`bytewright targets import board.ld --isa {isa.name} -o board.toml` makes a target of a linker script"
+    return f"give {' or '.join(found)}, which has this core; {others}" if found else others
 
 
 def native_target(machine: Machine | None = None) -> Target:

@@ -50,7 +50,7 @@ def _parse_text(text: str) -> int:
         if text.strip().startswith("-"):
             raise SizeError(f"a size cannot be negative: {text.strip()[:40]}")
         raise SizeError(
-            f"{_shown(text)} is not a size; write digits and, if you like, B, KiB, MiB or GiB, or 0x10000"
+            f"{_shown(text)} is not a size; write digits and, if you like, B, KiB, MiB or GiB, or K, M or G, or 0x10000"
         )
     digits, unit = match.group(1), match.group(2) or "B"
     if len(digits.lstrip("0")) > _MOST_DIGITS:  # Python refuses to convert very long digit strings

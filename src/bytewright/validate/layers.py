@@ -49,7 +49,7 @@ def compare_tensors(
         fitting = [array for array in arrays if array is not None]
         if not fitting:
             continue
-        compared = [(array, _beside(array, reference)) for array in fitting]
+        compared = [(array, _beside(array, tensor, reference)) for array in fitting]
         # A part is right if it once was: later steps may have written over it.
         own, other = next((pair for pair in compared if is_equal(*pair)), compared[-1])
         num_different = 0 if is_equal(own, other) else int((own.reshape(-1) != other.reshape(-1)).sum())
@@ -72,23 +72,12 @@ def _array(content: bytes, tensor: WrittenTensor, reference: Array) -> Array | N
     flat = np.frombuffer(content, reference.dtype)
     if flat.size == reference.size:
         return flat.reshape(reference.shape)
-    is_narrowed = buffer.shape is not None and buffer.shape_before == reference.shape and not tensor.is_part
+    is_narrowed = buffer.shape_before == reference.shape and bool(buffer.kept_channels) and not tensor.is_part
     return flat.reshape(buffer.shape or ()) if is_narrowed else None
 
 
-def _beside(own: Array, reference: Array) -> Array:
-    """What to compare with: the reference, or those of its channels that are left.
-
-    Channels that are left are in their order, so each is compared with the next one that is equal. Where none is, it
-    stays beside the first that nothing else is left for.
-    """
+def _beside(own: Array, tensor: WrittenTensor, reference: Array) -> Array:
+    """What to compare with: the reference, or those of its channels that are left."""
     if own.shape == reference.shape:
         return reference
-    mine, theirs = (array.reshape(-1, array.shape[-1]) for array in (own, reference))
-    chosen: list[int] = []
-    for channel in range(mine.shape[1]):
-        least = chosen[-1] + 1 if chosen else 0
-        most = theirs.shape[1] - (mine.shape[1] - channel)
-        fitting = (c for c in range(least, most + 1) if is_equal(mine[:, channel], theirs[:, c]))
-        chosen.append(next(fitting, least))
-    return reference[..., chosen]
+    return reference[..., list(tensor.buffer.kept_channels)]

@@ -6,7 +6,6 @@ None of them knows anything of Bytewright. The packages are optional.
 from __future__ import annotations
 
 import importlib
-import math
 import re
 from collections.abc import Sequence
 from enum import StrEnum
@@ -174,7 +173,9 @@ class StoredOutputs:
         self._outputs: list[Array] = []
         for tensor, array in zip(plan.outputs, outputs, strict=True):
             shape = (num_samples, *tensor.shape)
-            if array.size != math.prod(shape) or array.dtype != tensor.dtype.numpy:
+            # An axis of one element may be missing.
+            is_alike = [n for n in array.shape if n != 1] == [n for n in shape if n != 1]
+            if not is_alike or array.dtype != tensor.dtype.numpy:
                 wanted = f"{tensor.dtype.numpy}{list(shape)}"
                 raise compile_error(
                     "BW205",

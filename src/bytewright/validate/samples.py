@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import importlib
 import io
+import re
 import wave
 import zipfile
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +24,27 @@ import numpy as np
 from bytewright.base.input_file import read_input
 from bytewright.diagnostics import CompileError, compile_error
 from bytewright.execute.by_name import in_order
-from bytewright.execute.tensors import Array, array_from_npy, check_num_inputs
+from bytewright.execute.tensors import Array, array_from_npy, check_num_inputs, native
 from bytewright.ops.arithmetic.tables import quantize_float
 from bytewright.record.plan import Plan, PlannedTensor
 
 SAMPLE_FILES = (".npy", ".png", ".wav")
+_PNG_MAGIC = b"\x89PNG\r\n\x1a\n"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Stored:
+    """What files hold.
+
+    Attributes:
+        array: Their numbers.
+        rate: Of recordings, frames a second.
+        mixed_up: Two files of a folder whose order by name is not that by number.
+    """
+
+    array: Array
+    rate: int | None = None
+    mixed_up: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,7 +65,12 @@ class Samples:
 
 
 def read_samples(
-    plan: Plan, data: Sequence[tuple[str | None, Path]], labels: str | None = None, limit: int | None = None
+    plan: Plan,
+    data: Sequence[tuple[str | None, Path]],
+    labels: str | None = None,
+    limit: int | None = None,
+    *,
+    is_paired: bool = False,
 ) -> Samples:
     """The samples of files.
 
@@ -55,22 +80,30 @@ def read_samples(
             sample, in the order of their names. Each with the input's name, or in the model's order.
         labels: An array of the .npz file, or a .npy file.
         limit: How many to take at most, from the first on.
+        is_paired: Whether something else than labels has their order, too: outputs of a file.
 
     Raises:
         CompileError: BW205 for what cannot be read or does not match; BW501 for a package that is missing.
     """
     archives = [path for _, path in data if path.suffix.lower() == ".npz"]
     inside: Mapping[str, Array] = {}
+    remarks: list[str] = []
     if archives and len(data) == 1:
-        inside = _arrays_of_npz(archives[0])
+        inside = _Archive(archives[0])
         given = _inputs_inside(plan, inside, labels, archives[0])
     elif archives:
         raise compile_error("BW205", f"'{archives[0]}' holds all inputs: give it alone")
     else:
-        given = [(name, _array_of(path)) for name, path in data]
+        stored = [(name, path, _stored_at(path)) for name, path in data]
+        for _, path, found in stored:
+            if labels is not None or is_paired:
+                _require_one_order(path, found)
+            remarks += [] if found.rate is None else [f"'{path}': {found.rate} frames a second, as recorded"]
+        given = [(name, found.array) for name, _, found in stored]
     names = [tensor.name for tensor in plan.inputs]
-    classes = None if labels is None else inside[labels] if labels in inside else _read_array(Path(labels))
-    return samples_of(plan, in_order(names, given, "input"), classes, limit)
+    classes = None if labels is None else inside[labels] if labels in inside else _read(Path(labels)).array
+    samples = samples_of(plan, in_order(names, given, "input"), classes, limit)
+    return replace(samples, remarks=(*samples.remarks, *remarks))
 
 
 def read_outputs(plan: Plan, path: Path) -> list[Array]:
@@ -87,8 +120,8 @@ def read_outputs(plan: Plan, path: Path) -> list[Array]:
                 f"model '{plan.model}' has {len(names)} outputs: give them in a .npz file",
                 notes=(f"by the names {', '.join(map(repr, names))}",),
             )
-        return [_read_array(path)]
-    arrays = _arrays_of_npz(path)
+        return [_read(path).array]
+    arrays = _Archive(path)
     missing = [name for name in names if name not in arrays]
     if missing:
         raise compile_error("BW205", f"'{path}' has no array '{missing[0]}'")
@@ -110,7 +143,7 @@ def samples_of(
     cut: list[Array] = []
     remarks: list[str] = []
     for tensor, array in zip(plan.inputs, arrays, strict=True):
-        own, remark = _of_type(tensor, _cut(tensor, np.asarray(array)))
+        own, remark = _of_type(tensor, _cut(tensor, native(np.asarray(array))))
         cut.append(own)
         remarks += remark
     counts = {len(array) for array in cut}
@@ -157,12 +190,14 @@ def _of_type(tensor: PlannedTensor, array: Array) -> tuple[Array, list[str]]:
     if array.dtype == wanted:
         return array, []
     if array.dtype.kind == "f" and wanted.kind == "f":
-        return array.astype(wanted), [f"input '{tensor.name}': {array.dtype} rounded to {wanted}"]
+        rounded = _rounded(tensor, array, wanted)
+        return rounded, [f"input '{tensor.name}': {array.dtype} rounded to {wanted}"]
     if array.dtype.kind == "f" and wanted.kind in "iu" and tensor.scale is not None:
         zero_point, limits = tensor.zero_point or 0, np.iinfo(str(wanted))
         if not np.isfinite(array).all():
             raise compile_error("BW205", f"input '{tensor.name}': samples hold infinities or NaN")
-        steps = quantize_float(array, tensor.scale, zero_point, (int(limits.min), int(limits.max)))
+        values = _rounded(tensor, array, np.dtype(np.float32))
+        steps = quantize_float(values, tensor.scale, zero_point, (int(limits.min), int(limits.max)))
         text = f"input '{tensor.name}': floats quantised, round(x / {tensor.scale:.9g}) + {zero_point} as {wanted}"
         return steps.astype(wanted), [text]
     raise compile_error(
@@ -172,6 +207,22 @@ def _of_type(tensor: PlannedTensor, array: Array) -> tuple[Array, list[str]]:
         if tensor.scale is not None
         else f"give {wanted}",
     )
+
+
+def _rounded(tensor: PlannedTensor, array: Array, dtype: np.dtype[Any]) -> Array:
+    """The samples as floats of another type, in which none becomes infinite.
+
+    Raises:
+        CompileError: BW205: one would.
+    """
+    with np.errstate(over="ignore"):
+        rounded = array.astype(dtype)
+    if (np.isinf(rounded) & np.isfinite(array)).any():
+        worst = np.abs(array[np.isfinite(array)]).max()
+        raise compile_error(
+            "BW205", f"input '{tensor.name}': samples hold {worst:.4g}, which no {dtype} can be"
+        )
+    return rounded
 
 
 def num_classes(plan: Plan) -> int:
@@ -213,88 +264,168 @@ def _inputs_inside(
     )
 
 
-def _array_of(path: Path) -> Array:
-    return _array_of_folder(path) if path.is_dir() else _read_array(path)
+def _stored_at(path: Path) -> _Stored:
+    """What a file or a folder holds.
+
+    Raises:
+        CompileError: BW205, BW501.
+    """
+    try:
+        return _read_folder(path) if path.is_dir() else _read(path)
+    except OSError as error:
+        raise _unreadable(path, error.strerror or str(error)) from error
 
 
-def _array_of_folder(folder: Path) -> Array:
+def _read_folder(folder: Path) -> _Stored:
     """The samples of a folder, one a file, in the order of the names.
 
     Raises:
-        CompileError: BW205: there are none, or they are of different shapes or types.
+        CompileError: BW205: there are none, or they are of different shapes, types or rates.
+        OSError: It cannot be read.
     """
     paths = [path for path in sorted(folder.iterdir()) if path.suffix.lower() in SAMPLE_FILES]
     if not paths:
         raise compile_error("BW205", f"folder '{folder}' has no samples: {', '.join(SAMPLE_FILES)} files")
-    first = _read_array(paths[0])
-    arrays = [first]
-    for path in paths[1:]:
-        array = _read_array(path)
-        if (array.shape, array.dtype) != (first.shape, first.dtype):
+    first, *others = (_read(path) for path in paths)
+    for path, other in zip(paths[1:], others, strict=True):
+        if (other.array.shape, other.array.dtype, other.rate) != (
+            first.array.shape,
+            first.array.dtype,
+            first.rate,
+        ):
             raise compile_error(
                 "BW205",
-                f"samples of folder '{folder}' differ: '{paths[0].name}' is {first.dtype}{list(first.shape)}, "
-                f"'{path.name}' {array.dtype}{list(array.shape)}",
+                f"samples of folder '{folder}' differ: '{paths[0].name}' is {_described(first)}, "
+                f"'{path.name}' {_described(other)}",
             )
-        arrays.append(array)
-    return np.stack(arrays)
+    mixed_up = (
+        (before.name, behind.name)
+        for before, behind in pairwise(paths)
+        if _by_number(before) > _by_number(behind)
+    )
+    return _Stored(np.stack([first.array, *(o.array for o in others)]), first.rate, next(mixed_up, None))
 
 
-def _read_array(path: Path) -> Array:
-    """The array of a file.
+def _described(stored: _Stored) -> str:
+    rate = "" if stored.rate is None else f" at {stored.rate} Hz"
+    return f"{stored.array.dtype}{list(stored.array.shape)}{rate}"
+
+
+def _by_number(path: Path) -> list[tuple[str, int]]:
+    """What orders names by the numbers in them: text, and the number behind it."""
+    return [(text, int(number or 0)) for text, number in re.findall(r"(\D*)([0-9]*)", path.name)]
+
+
+def _require_one_order(folder: Path, stored: _Stored) -> None:
+    """Refuses files that would go with other labels if their names were ordered by number.
+
+    Raises:
+        CompileError: BW205.
+    """
+    if stored.mixed_up is not None:
+        before, behind = stored.mixed_up
+        raise compile_error(
+            "BW205",
+            f"samples of folder '{folder}' have two orders: '{before}' comes before '{behind}' by name, and behind it "
+            "by number, and labels or outputs go with one of them",
+            help="write the numbers with as many digits: 001, 002, ..., 010; or give one array",
+        )
+
+
+def _read(path: Path) -> _Stored:
+    """What a file holds.
 
     Raises:
         CompileError: BW205, BW501.
     """
     readers = {".png": _pixels, ".wav": _frames}
-    read = readers.get(path.suffix.lower(), array_from_npy)
+    read = readers.get(path.suffix.lower(), lambda content: _Stored(array_from_npy(content)))
+    with _reported(path):
+        stored = read(read_input(path))
+    if stored.array.dtype.kind not in "biuf":
+        raise _unreadable(path, f"it holds {stored.array.dtype}, not numbers")
+    return stored
+
+
+class _Archive(Mapping[str, Array]):
+    """The arrays of a .npz file, each read when it is asked for: what nobody asks for may be anything.
+
+    Raises:
+        CompileError: BW205 for one that cannot be read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        with _reported(path):
+            self._archive = zipfile.ZipFile(io.BytesIO(read_input(path)))
+            members = [name for name in self._archive.namelist() if name.endswith(".npy")]
+            twice = [name for name, count in Counter(members).items() if count > 1]
+            if twice:
+                raise ValueError(f"it has {twice[0]!r} twice")
+        self._names = [name.removesuffix(".npy") for name in members]
+
+    def __getitem__(self, name: str) -> Array:
+        if name not in self._names:
+            raise KeyError(name)
+        with _reported(self._path):
+            return array_from_npy(self._archive.read(f"{name}.npy"))
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+@contextmanager
+def _reported(path: Path) -> Generator[None, None, None]:
+    """What readers trip over in a file, which can be anything, as BW205."""
     try:
-        array = read(read_input(path))
+        yield
+    except CompileError:
+        raise
     except OSError as error:
         raise _unreadable(path, error.strerror or str(error)) from error
-    except (ValueError, EOFError, wave.Error) as error:
+    except (ValueError, EOFError, wave.Error, zipfile.BadZipFile) as error:
         raise _unreadable(path, str(error) or "it ends too early") from error
-    if array.dtype.kind not in "biuf":
-        raise _unreadable(path, f"it holds {array.dtype}, not numbers")
-    return array
-
-
-def _arrays_of_npz(path: Path) -> dict[str, Array]:
-    try:
-        with zipfile.ZipFile(io.BytesIO(read_input(path))) as archive:
-            members = [name for name in archive.namelist() if name.endswith(".npy")]
-            return {name.removesuffix(".npy"): array_from_npy(archive.read(name)) for name in members}
-    except OSError as error:
-        raise _unreadable(path, error.strerror or str(error)) from error
-    except (ValueError, zipfile.BadZipFile, EOFError) as error:
-        raise _unreadable(path, str(error)) from error
+    except Exception as error:
+        raise _unreadable(path, f"it is damaged: {str(error) or type(error).__name__}") from error
 
 
 def _unreadable(path: Path, reason: str) -> CompileError:
     return compile_error("BW205", f"cannot read '{path}': {reason}")
 
 
-def _pixels(content: bytes) -> Array:
+def _pixels(content: bytes) -> _Stored:
     """The pixels of a picture as they are stored: uint8[H, W, C], with one channel where it is grey."""
     try:
         pictures: Any = importlib.import_module("PIL.Image")
     except ImportError:
         message = "to read pictures, the package Pillow is needed, and it is not installed"
         raise compile_error("BW501", message, help='install it: pip install "bytewright[validate]"') from None
-    try:
-        with pictures.open(io.BytesIO(content), formats=["PNG"]) as image:
-            pixels: Array = np.asarray(image)
-    except (pictures.DecompressionBombError, SyntaxError) as error:
-        raise ValueError(str(error)) from error
-    return pixels[..., np.newaxis] if pixels.ndim == 2 else pixels
+    if not content.startswith(_PNG_MAGIC):
+        raise ValueError("it is no PNG picture")
+    with pictures.open(io.BytesIO(content), formats=["PNG"]) as image:
+        if image.mode == "P":
+            raise ValueError("its pixels are numbers of a palette; store them as grey or RGB")
+        if image.n_frames > 1:
+            raise ValueError(f"it holds {image.n_frames} pictures")
+        pixels: Array = np.asarray(image)
+    return _Stored(pixels[..., np.newaxis] if pixels.ndim == 2 else pixels)
 
 
-def _frames(content: bytes) -> Array:
+def _frames(content: bytes) -> _Stored:
     """The frames of a recording as they are stored: [frames], or [frames, channels] if there are several."""
     types: dict[int, Any] = {1: np.uint8, 2: np.dtype("<i2"), 4: np.dtype("<i4")}
     with wave.open(io.BytesIO(content)) as recording:
-        width, channels = recording.getsampwidth(), recording.getnchannels()
+        width, channels, count = recording.getsampwidth(), recording.getnchannels(), recording.getnframes()
         if width not in types:
             raise ValueError(f"its samples have {8 * width} bits")
-        frames = np.frombuffer(recording.readframes(recording.getnframes()), types[width])
-    return frames if channels == 1 else frames.reshape(-1, channels)
+        data = recording.readframes(count)
+        if len(data) != count * channels * width:
+            raise ValueError(f"it ends after {len(data)} B of {count} frames of {channels * width} B")
+        frames = np.frombuffer(data, types[width])
+        return _Stored(frames if channels == 1 else frames.reshape(-1, channels), recording.getframerate())

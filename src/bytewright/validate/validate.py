@@ -13,11 +13,14 @@ from bytewright.diagnostics import CompileError, Diagnostic, compile_error
 from bytewright.execute.build import BuildOptions, StepHarness
 from bytewright.execute.description import Bundle, read_bundle
 from bytewright.execute.host import HostModel
-from bytewright.execute.result import Machine
+from bytewright.execute.machine import Machine
+from bytewright.execute.options import RunOptions
 from bytewright.execute.run import run_batch
 from bytewright.execute.step_tensors import StepTensors
 from bytewright.execute.tensors import Array
+from bytewright.execute.tools import TIMEOUT_SECONDS
 from bytewright.record.plan import Plan
+from bytewright.show.notebook import Shown
 from bytewright.validate.agreement import Agreement, AgreementCount, answer_of
 from bytewright.validate.layers import ComparedTensor, compare_tensors
 from bytewright.validate.parameters import ParameterVerdict, check_parameters
@@ -49,7 +52,7 @@ class LayerVerdict:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Validation:
+class Validation(Shown):
     """What validating showed.
 
     Attributes:
@@ -71,6 +74,15 @@ class Validation:
     others: tuple[Agreement, ...]
     parameters: ParameterVerdict | None
     layers: LayerVerdict | None
+
+    def __repr__(self) -> str:
+        return f"Validation({self.plan.model!r} for {self.plan.target}: {self.verdict})"
+
+    @property
+    def verdict(self) -> str:
+        """`exact, 100 samples on host`."""
+        is_exact = "not exact" if self.diagnostics else "exact"
+        return f"{is_exact}, {self.reference.num_samples} samples on {self.on}"
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
@@ -147,6 +159,7 @@ def validate_bundle(
     options: BuildOptions | None = None,
     with_layers: bool = False,
     progress: Progress | None = None,
+    timeout_seconds: float = TIMEOUT_SECONDS,
 ) -> Validation:
     """Runs samples through a bundle and its reference.
 
@@ -157,10 +170,11 @@ def validate_bundle(
         others: What is shown beside.
         model: The file that the bundle was compiled from: its parameters are compared, and where an output differs, or
             `with_layers`, tensors between the kernels, if LiteRT's kernels are the reference and the bundle runs here.
-        on: The host, or the target's board in QEMU.
+        on: The host, the target's board in QEMU, or a board on a serial line.
         options: How to compile.
         with_layers: Compares tensors of every sample.
         progress: Told how many samples are done, of how many.
+        timeout_seconds: Limit of a run elsewhere than on the host.
 
     Raises:
         CompileError: What reading, compiling and running do; BW205, BW402, BW501, BW502.
@@ -169,7 +183,7 @@ def validate_bundle(
     content = None if model is None else model_of(bundle.plan, model)
     parameters = None if model is None else check_parameters(bundle, model)
     try:
-        outputs = _outputs(bundle, samples, on, options, progress)
+        outputs = _outputs(bundle, samples, on, options, progress, timeout_seconds)
     except CompileError as error:
         if parameters is not None and parameters.wrong:  # which may be why
             faults = [wrong.text for wrong in parameters.wrong]
@@ -199,11 +213,17 @@ def validate_bundle(
 
 
 def _outputs(
-    bundle: Bundle, samples: Samples, on: Machine, options: BuildOptions | None, progress: Progress | None
+    bundle: Bundle,
+    samples: Samples,
+    on: Machine,
+    options: BuildOptions | None,
+    progress: Progress | None,
+    timeout_seconds: float,
 ) -> Sequence[Sequence[Array]]:
-    """The outputs of every sample: one after the other on the host, all in one image on a board."""
-    if on == "qemu":
-        return run_batch(bundle.directory, samples.batch, on=on, options=options, keep_state=True).outputs
+    """The outputs of every sample: one after the other on the host, all in one job on a board."""
+    if on != "host":
+        how = RunOptions(on=on, options=options, keep_state=True, timeout_seconds=timeout_seconds)
+        return run_batch(bundle.directory, samples.batch, **how).outputs
     model = HostModel.build(bundle.directory, options)
     context = model.open(keep_state=True)
     outputs: list[list[Array]] = []

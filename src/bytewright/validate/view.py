@@ -13,9 +13,7 @@ from bytewright.validate.validate import LayerVerdict, Validation
 
 def validation_view(validation: Validation, *, with_layers: bool = False) -> View:
     """Agreement, answers and parameters; with a table of the layers if it is asked for."""
-    plan, num_samples = validation.plan, validation.reference.num_samples
-    verdict = "not exact" if validation.diagnostics else "exact"
-    title = f"{plan.model} for {plan.target}: {verdict}, {num_samples} samples on {validation.on}"
+    title = f"{validation.plan.model} for {validation.plan.target}: {validation.verdict}"
     facts = Facts(tuple(_facts(validation)), indent=2, hanging=2)
     tables = [] if validation.layers is None else [_table(validation.layers, is_shown=with_layers)]
     return View(title, (facts, *tables))
@@ -23,7 +21,7 @@ def validation_view(validation: Validation, *, with_layers: bool = False) -> Vie
 
 def _facts(validation: Validation) -> Iterator[Fact]:
     plan, reference = validation.plan, validation.reference
-    yield data({"model": plan.model, "target": plan.target, "on": validation.on})
+    yield data({"model": plan.model, "target": plan.target, "on": str(validation.on)})
     yield data({"verified": not validation.diagnostics, "num_samples": reference.num_samples})
     yield from (Fact((remark,)) for remark in validation.samples.remarks)
     yield data({"remarks": validation.samples.remarks, "num_right": validation.num_right})

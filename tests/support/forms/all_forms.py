@@ -67,7 +67,7 @@ _MAKERS: Mapping[str, tuple[Maker, Sequence[str]]] = {
     "PADV2": (moves.padv2, ALL),
     "GATHER": (moves.gather, ALL),
     "GATHER_ND": (moves.gather_nd, ALL),
-    "SCATTER_ND": (moves.scatter_nd, (F32, I8, I32, I64)),
+    "SCATTER_ND": (moves.scatter_nd, (F32, I8, I32, I64, BOOL)),
     "EMBEDDING_LOOKUP": (moves.embedding, (F32, I8)),
     "ONE_HOT": (moves.one_hot, (F32, I8, I32, I64, BOOL)),
     "FILL": (moves.fill, ALL),

@@ -33,7 +33,8 @@ def unary(kind: str, dtype: str) -> Iterator[Form]:
         if kind in ("LOG", "RSQRT", "SQRT") and dtype == I8:
             source = (affine[0], -128)
         if kind in ("EXP", "GELU"):
-            source = (min(affine[0], 2.0**-5), affine[1])
+            # The greatest value of int16 has an exponential in float32.
+            source = (min(affine[0], 2.0**-9 if (kind, dtype) == ("EXP", I16) else 2.0**-5), affine[1])
         if kind == "LOGISTIC":
             target = (1 / 256, -128) if dtype == I8 else (2.0**-15, 0)
         if kind == "TANH":
@@ -87,11 +88,13 @@ def binary(kind: str, dtype: str) -> Iterator[Form]:
                     sketch = Sketch(kind, dtype, domain)
                     is_divisor = domain == "not zero" and dtype != F32
                     other = (affine[0] / 3, 0 if is_divisor else affine[1] // 2)
-                    a = sketch.input(first, affine)
+                    # Powers of such numbers fit 32 bits.
+                    least, most = (6, 36) if (kind, dtype) == ("POW", I32) else (None, None)
+                    a = sketch.input(first, affine, indices=most)
                     b = (
-                        sketch.constant(second, other)
+                        sketch.constant(second, other, below=least)
                         if constant or is_divisor
-                        else sketch.input(second, other)
+                        else sketch.input(second, other, indices=least)
                     )
                     result = np.broadcast_shapes(first, second)
                     y = sketch.output(

@@ -160,6 +160,12 @@ def scatter_nd(kind: str, dtype: str) -> Iterator[Form]:
     yield sketch.form(
         "repeated", [indices, sketch.input((3, 2)), sketch.integers((6, 2))], [sketch.output((6, 2))]
     )
+    for rows, count, shape in (((4,), 1, (6,)), ((2, 3), 2, (4, 5, 3)), ((3,), 3, (4, 4, 4))):
+        sketch = Sketch(kind, dtype)
+        numbers = sketch.input((*rows, count), dtype=I32, indices=min(shape[:count]))
+        updates = sketch.input((*rows, *shape[count:]))
+        operands = [numbers, updates, sketch.integers(shape)]
+        yield sketch.form(f"{[*rows, count]} of {list(shape)}", operands, [sketch.output(shape)])
 
 
 def embedding(kind: str, dtype: str) -> Iterator[Form]:

@@ -77,10 +77,14 @@ class Sketch:
         """A constant that says where or how many."""
         return self.builder.constant("numbers", np.array(values, dtype))
 
-    def constant(self, shape: Shape, affine: Affine = AFFINES[0], dtype: str = "") -> int:
-        """Constant data."""
+    def constant(
+        self, shape: Shape, affine: Affine = AFFINES[0], dtype: str = "", *, below: int | None = None
+    ) -> int:
+        """Constant data, of counts below a number if one is given."""
         dtype = dtype or self.dtype
-        return self.builder.constant("constant", self.values(shape, dtype), **self.keywords(dtype, affine))
+        counts = None if below is None else self.generator.integers(0, below, shape).astype(dtype)
+        values = self.values(shape, dtype) if counts is None else counts
+        return self.builder.constant("constant", values, **self.keywords(dtype, affine))
 
     def values(self, shape: Shape, dtype: str) -> NDArray[Any]:
         """Any values of a type; floats are small and not zero."""

@@ -229,6 +229,13 @@ def test_a_link_that_leads_to_no_folder_is_refused(tmp_path: Path, leads_to: str
     refusal(FILES, tmp_path / "out")
 
 
+def test_a_path_through_links_in_a_circle_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "out").symlink_to("out")
+    assert (
+        "leads through symbolic links in a circle" in refusal(FILES, tmp_path / "out" / "deep" / "er").message
+    )
+
+
 def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "thesis.txt").write_text("years of work")

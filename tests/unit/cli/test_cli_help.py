@@ -85,6 +85,16 @@ def test_usage_errors_are_json_too(tmp_path: Path) -> None:
     document = json.loads(done.stderr.splitlines()[-1])
     assert (done.exit_code, document["exit_status"], document["errors"][0]["code"]) == (2, 2, None)
     assert "--signature is for a model" in document["errors"][0]["message"]
+    written: tuple[tuple[str, ...], ...] = (
+        ("compile", "x", "--package", "bazel", "--json"),
+        ("compile", "x", "--pakage", "cmake", "--json"),
+        ("compil", "--json"),
+    )
+    for words in written:  # also what is wrong before the option is read
+        (error,) = json.loads(invoke(*words).stderr.splitlines()[-1])["errors"]
+        assert error["message"]
+        assert set(error) == {"code", "message", "notes", "help", "where"}
+    assert "exit_status" not in invoke("example", "--", "--json").stderr
 
 
 def test_a_bug_is_json_too(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,3 +150,6 @@ def test_shells_are_told_how_to_complete() -> None:
     environment = {"_BYTEWRIGHT_COMPLETE": "bash_complete", "COMP_WORDS": "bytewright sw", "COMP_CWORD": "1"}
     answer = CliRunner().invoke(command, [], prog_name="bytewright", env=environment)
     assert answer.output.split() == ["plain,sweep"]
+    environment |= {"COMP_WORDS": "bytewright help bw10", "COMP_CWORD": "2"}
+    answer = CliRunner().invoke(command, [], prog_name="bytewright", env=environment)
+    assert answer.output.split() == [f"plain,{code}" for code in CODES if code.startswith("BW10")]

@@ -219,7 +219,7 @@ def test_plan_shows_where_a_models_buffers_lie(tmp_path: Path) -> None:
                 place["name"],
                 "" if place["offset"] is None else str(place["offset"]),
             )
-    assert "<title>doubled: 16 B at" in picture.read_text()
+    assert "<title>doubled\n16 B at" in picture.read_text()
     assert (
         json.loads(succeed("plan", path, "--target", "mps3-an547", "--json"))["plan_hash"]
         == document["plan_hash"]

@@ -129,10 +129,14 @@ def test_ops_against_tflm_says_what_is_missing_by_type() -> None:
     assert "tflite-micro 0.dev20261023182759" in listed["source"]
     whole = {name for name, row in rows.items() if row["is_compiled"] and not row["missing_types"]}
     assert whole >= {"LOGICAL_AND", "SIN", "FLOOR"}
+    missing = {name for name, row in rows.items() if row["missing_types"] and not row["is_folded"]}
+    assert all(name.startswith("CUSTOM 'Signal") for name in missing)
+    assert {name for name, row in rows.items() if row["wrong_types"]} == {"GREATER"}
     assert not any(set(row["missing_types"]) & set(row["own_types"]) for row in rows.values())
     text = invoke("ops", "--against", "tflm").stdout
     assert all(f" {name} " in text for name in rows)
     assert f"{len(whole)} for all of their types" in text
+    assert "int16, which it computes wrongly" in text
 
 
 def test_ops_against_a_library_that_is_not_known_is_refused() -> None:

@@ -67,6 +67,16 @@ KINDS: dict[str, tuple[tuple[str, ...], int, str]] = {
         3,
         "pools 'dtcm', 'frames', 'results' have 25 B together, at least 1600 B are needed",
     ),
+    "weights in a pool of the workspace": (
+        ("--pin", "conv2d_*/weights=dtcm"),
+        1,
+        "help: --parameters hot=5KiB@dtcm --parameters flash --pin 'conv2d_*/weights=hot'",
+    ),
+    "weights in a pool of the workspace, with one for them in its memory": (
+        ("--parameters", "fast=16K@dtcm", "--parameters", "flash", "--pin", "*/weights=dtcm"),
+        1,
+        "help: --pin '*/weights=fast'",
+    ),
     "an input that the application brings": (("--pin", "image=results"), 1, "those are the application's"),
     "an input that the application brings, and a pool that is too small": (
         ("--pin", "image=frames"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -55,6 +56,7 @@ def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
     messages = refusals([(tmp_path / "fine", b""), *((tmp_path / name, b"") for name in names)])
     assert len(messages) == len(names)
     assert messages[0] == f"cannot write '{tmp_path / 'pipe'}': it is not a regular file"
+    assert messages[2] == f"cannot write '{tmp_path / 'circle'}': {os.strerror(errno.ELOOP)}"
     with pytest.raises(CompileError, match="it is not a regular file"):
         write_files([(Path(os.devnull), b"")])
 

@@ -35,17 +35,29 @@ def test_the_document_lists_what_is_computed_at_import() -> None:
 def test_every_converter_is_listed_and_tested() -> None:
     assert [operator.name for operator in SUPPORTED] == list(OPERATORS) == sorted(OPERATORS)
     # What Vela made is tested with the files that it makes, state with networks that keep it (`test_streams.py`,
-    # `test_recurrent.py`, `test_svdf.py`, `test_signal.py`), what runs subgraphs with some (`test_control_flow.py`),
-    # detections in `test_detection.py`.
+    # `test_recurrent.py`, `test_svdf.py`, `test_signal.py`), spectra in `test_spectrum.py`, what runs subgraphs with
+    # some (`test_control_flow.py`), detections in `test_detection.py`, what is sparse in `test_tflite_sparse.py`.
     elsewhere = {
         ETHOS_U,
         "CUSTOM 'CIRCULAR_BUFFER'",
         "CUSTOM 'SignalDelay'",
+        "CUSTOM 'SignalEnergy'",
+        "CUSTOM 'SignalFftAutoScale'",
+        "CUSTOM 'SignalFilterBank'",
+        "CUSTOM 'SignalFilterBankLog'",
+        "CUSTOM 'SignalFilterBankSpectralSubtraction'",
+        "CUSTOM 'SignalFilterBankSquareRoot'",
+        "CUSTOM 'SignalFramer'",
+        "CUSTOM 'SignalIrfft'",
         "CUSTOM 'SignalOverlapAdd'",
+        "CUSTOM 'SignalPCAN'",
+        "CUSTOM 'SignalRfft'",
+        "CUSTOM 'SignalStacker'",
         "CUSTOM 'SignalWindow'",
         "CUSTOM 'TFLite_Detection_PostProcess'",
         "ASSIGN_VARIABLE",
         "CALL_ONCE",
+        "DENSIFY",
         "IF",
         "READ_VARIABLE",
         "SVDF",

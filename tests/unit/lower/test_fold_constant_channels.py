@@ -235,6 +235,16 @@ def test_rows_and_columns_of_a_constant_operand_are_cut() -> None:
     assert widths(after)["a"] == 3
 
 
+def test_a_convolution_of_a_constant_keeps_it_whole() -> None:
+    """Beside one that loses channels; a constant that is no operand of a link is no item of its own."""
+    draft = ended(started(), "y")
+    draft.constant("c", np.arange(60).reshape(1, 4, 5, 3), I8)
+    draft.node("other", Conv2d((1, 1), PLAIN, (1, 1), 0), "c", "w", "b")
+    after = folded(draft.module("z", "other"))
+    assert data(after, "c").shape == (1, 4, 5, 3)
+    assert (widths(after)["y"], widths(after)["other"]) == (3, 5)
+
+
 def test_channels_of_a_concatenation() -> None:
     draft = started()
     draft.constant("c", np.broadcast_to(np.array([9, -9]), (1, 4, 5, 2)), I8)

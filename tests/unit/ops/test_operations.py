@@ -14,6 +14,7 @@ import bytewright.ops
 from bytewright.diagnostics import InternalError
 from bytewright.ir.graph import Array, ControlOperation, Operation
 from bytewright.ir.types import DType, TensorType
+from bytewright.ops import fourier, spectrum
 from bytewright.ops.arithmetic.numerics import Rounding
 from bytewright.ops.cast import TflCast
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d, GroupedConv2d, TransposeConv2d
@@ -40,6 +41,7 @@ from bytewright.ops.elementwise import (
     TflFloorDiv,
     TflFloorMod,
     TflIntegerDiv,
+    TflIntegerPower,
     TflPrelu,
     WrappingAdd,
     WrappingMul,
@@ -70,7 +72,7 @@ from bytewright.ops.interpolation import Interpolate, TflSigmoid16, TflSoftmax16
 from bytewright.ops.lstm import TflLstm, TflQuantizedLstm
 from bytewright.ops.matmul import TflBatchMatMul
 from bytewright.ops.placement import DeviceCopy, OnDevice
-from bytewright.ops.places import ArgMax, ArgMin, CumulativeSum, GatherNd, TopKPlaces, UpdateSlice
+from bytewright.ops.places import ArgMax, ArgMin, CumulativeSum, GatherNd, ScatterNd, TopKPlaces, UpdateSlice
 from bytewright.ops.pooling import (
     MaxPool2d,
     ReduceAll,
@@ -82,13 +84,16 @@ from bytewright.ops.pooling import (
     TflAveragePool2d,
     TflIntegerMean,
     TflMean,
+    TflQuantizedProduct,
     WrappingReduceSum,
 )
 from bytewright.ops.quantization import Recentre, Table, TflDequantize, TflQuantize
 from bytewright.ops.registry import OPERATIONS
 from bytewright.ops.rescale import Rescale, TflFloatRescale, TflRealRescale
 from bytewright.ops.resize import TflResizeBilinear, TflResizeNearest
+from bytewright.ops.roots import TflInverseRoot, TflL2Normalization
 from bytewright.ops.softmax import TflLogSoftmax, TflSoftmax
+from bytewright.ops.spectrum import TflFixedLog
 
 I8, I16, I32, I64 = DType.I8, DType.I16, DType.I32, DType.I64
 F32, F64, BOOL = DType.F32, DType.F64, DType.BOOL
@@ -490,6 +495,8 @@ WITHOUT_AXES: tuple[tuple[Operation, tuple[Array, ...], Any], ...] = (
     (Sigmoid(), (typed(0, F32),), 0.5),
     (Tanh(), (typed(0, F32),), 0),
     (TflHardSwish(), (typed(3, F32),), 3),
+    (TflFixedLog(64, 0), (typed(8, DType.U32),), 133),
+    (TflFixedLog(64, 31), (typed(2, DType.U32),), 0),
     (TflLeakyRelu(0.5), (typed(-4, F32),), -2),
     (TflQuantize(0.5, 1), (typed(4, F32),), 9),
     (TflDynamicScale(), (typed(-1, F32), typed(254, F32)), 1),
@@ -542,6 +549,12 @@ WITHOUT_AXES: tuple[tuple[Operation, tuple[Array, ...], Any], ...] = (
     (Gather(0), (typed([5, 7], I8), typed(1, I32)), 7),
     (GatherNd(), (typed([[5, 7], [8, 9]], I8), typed([1, -4], I32)), 8),
     (UpdateSlice(), (typed(3, I8), typed(7, I8), typed(np.zeros(0), I32)), 7),
+    (TflInverseRoot(1 << 30, -9), (typed(4, I16),), 512),
+    (TflInverseRoot(1 << 30, -9), (typed(-4, I16),), 32767),
+    (TflIntegerPower(), (typed(-3, I32), typed(5, I32)), -243),
+    (TflIntegerPower(), (typed(-3, I32), typed(21, I32)), -(2**31)),
+    (TflIntegerPower(), (typed(7, I32), typed(-1, I32)), 1),
+    (TflQuantizedProduct((0,), False, 1, -2, 1 << 14, 17), (typed([3, -4, 6], I8),), -52),
     (Identity(), (typed(7, I8),), 7),
     (OnDevice("npu"), (typed(7, I8),), 7),
     (DeviceCopy(), (typed(7, I8),), 7),
@@ -579,12 +592,23 @@ def test_every_operator_without_axes_is_tried() -> None:
         (Concat(0), 2),
         (ShiftIn(0), 2),
     )
+    # Of int8 alone, and of indices.
+    with pytest.raises(ValueError, match="scalar"):
+        TflL2Normalization(0).infer((kind(I8),))
+    with pytest.raises(ValueError, match="axis"):
+        ScatterNd((2,)).infer((kind(I32), kind(F32)))
     # Of int16 alone.
     with pytest.raises(ValueError, match="scalar"):
         TflSoftmax16(0, 0).infer((kind(I16), *(kind(I16, 513),) * 2))
-    # An LSTM's operands are of several types; boxes are rows (`test_detection_operators.py`).
-    others = ControlOperation | EthosU | TflLstm | TflQuantizedLstm | TflDecodeBoxes | TflSelectDetections
-    assert tried | {operation.name for operation, _ in needing_axes} | {TflSoftmax16.name} == {
+    # An LSTM's operands are of several types; boxes are rows (`test_detection_operators.py`), spectra vectors
+    # (`test_spectrum.py`).
+    others = (
+        *(ControlOperation, EthosU, TflLstm, TflQuantizedLstm, TflDecodeBoxes, TflSelectDetections),
+        *fourier.OPERATIONS,
+        *(operation for operation in spectrum.OPERATIONS if operation is not TflFixedLog),
+    )
+    elsewhere = {TflSoftmax16.name, TflL2Normalization.name, ScatterNd.name}
+    assert tried | {operation.name for operation, _ in needing_axes} | elsewhere == {
         name for name, operation in OPERATIONS.items() if not issubclass(operation, others)
     }
     for operation, count in needing_axes:

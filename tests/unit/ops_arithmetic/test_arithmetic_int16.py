@@ -229,6 +229,24 @@ def test_unary_operators_on_every_value(operator: str) -> None:
             np.testing.assert_array_equal(meaning(numerics, content, ALL_INT16), expected)
 
 
+@pytest.mark.parametrize("alpha", [-0.5, -1.0, -7.5])
+def test_negative_slopes_on_every_value(alpha: float) -> None:
+    """What is below zero is scaled by the magnitude and then negated, so that ties go the other way."""
+    for scales in ((0.05, 0.05), (2.0**-8, 2.0**-7), (0.05, 0.06), (1.5, 3.0)):
+        content = elementwise("LEAKY_RELU", (1, 65536), scales[:1], scales[1], alpha=alpha)
+        for numerics in BOTH:
+            expected = run(numerics, content, ALL_INT16.reshape(1, -1))
+            np.testing.assert_array_equal(meaning(numerics, content, ALL_INT16.reshape(1, -1)), expected)
+
+
+@pytest.mark.parametrize(("operator", "numerics"), [("SQRT", LITERT), ("RSQRT", TFLM)])
+def test_roots_of_every_value_that_has_one(operator: str, numerics: Numerics) -> None:
+    x = ALL_INT16[ALL_INT16 >= 0].reshape(1, -1)
+    for scales in ((0.05, 0.05), (1e-3, 0.002), (2.0**-15, 2.0**-10), (1000.0, 0.01)):
+        content = elementwise(operator, x.shape, scales[:1], scales[1])
+        np.testing.assert_array_equal(meaning(numerics, content, x), run(numerics, content, x))
+
+
 @pytest.mark.parametrize("operator", ["EXP", "GELU", "LOG", "RSQRT"])
 def test_interpolated_operators_on_every_value(operator: str) -> None:
     """Of LiteRT alone, which ends the run of a root of what is negative. The last scales give LOG lines that wrap."""

@@ -10,6 +10,7 @@ from bytewright.cli.main import load_command
 from bytewright.diagnostics import CompileError
 from bytewright.plan.problem import Pool, Problem
 from bytewright.plan.table import read_buffers
+from support.pages import Page
 
 PLAN = load_command("plan")
 
@@ -142,18 +143,43 @@ def test_the_drawing_has_a_rectangle_with_hover_text_for_each_buffer(tmp_path):
     CliRunner().invoke(PLAN, [str(source), "--svg", str(drawing)], catch_exceptions=False)
     root = ElementTree.parse(drawing).getroot()
     name = "{http://www.w3.org/2000/svg}"
-    titles = [title.text for title in root.iter(f"{name}title")]
-    assert len(titles) == 3
-    assert any(text.startswith("<c>: 10 B at ") and text.endswith("ticks 2 .. 4") for text in titles)
     rectangles = {
-        rect.find(f"{name}title").text.split(":")[0]: rect for rect in root.iter(f"{name}rect") if len(rect)
+        rect.find(f"{name}title").text.split("\n")[0]: rect for rect in root.iter(f"{name}rect") if len(rect)
     }
+    assert set(rectangles) == {"a", "b", "<c>"}
+    summary = rectangles["<c>"].find(f"{name}title").text.split("\n")[1]
+    assert summary.startswith("10 B at ")
+    assert summary.endswith("ticks 2 to 4")
     assert (
         float(rectangles["a"].get("x")) < float(rectangles["b"].get("x")) < float(rectangles["<c>"].get("x"))
     )
     assert float(rectangles["b"].get("height")) == pytest.approx(
-        2 * float(rectangles["a"].get("height")), abs=0.02
+        2 * float(rectangles["a"].get("height")), abs=0.1
     )
+
+
+def test_the_page_has_the_peak_and_each_life(tmp_path):
+    source, page = tmp_path / "in.csv", tmp_path / "plan.html"
+    # b is alive beside a, and beside c; the most is alive while b and c are.
+    source.write_text("id,lower,upper,size\na,0,2,64\nb,1,4,32\nc,2,1000000000,80\n")
+    CliRunner().invoke(PLAN, [str(source), "--html", str(page)], catch_exceptions=False)
+    read = Page(page.read_text("utf-8"))
+    known = {row[0]: row[1] for row in read.known()[0]}
+    assert set(known) == {"a", "b", "c"}
+    assert known["c"].endswith("ticks 2 to 1000000000")
+    (caption,) = [text for text in read.texts if text.startswith("memory: ")]
+    assert caption == "memory: 112 B used, optimal; 112 B alive at the peak (tick 2)"
+    (summary,) = [text for text in read.texts if text.startswith("Alive at the peak")]
+    assert summary == "Alive at the peak: 2 blocks"
+
+
+def test_nothing_to_place_is_a_page_without_pictures(tmp_path):
+    source, page = tmp_path / "in.csv", tmp_path / "plan.html"
+    source.write_text("id,lower,upper,size\n")
+    CliRunner().invoke(PLAN, [str(source), "--html", str(page)], catch_exceptions=False)
+    read = Page(page.read_text("utf-8"))
+    assert "0 buffers, ticks 0 to 1" in read.texts
+    assert read.known() == []
 
 
 def test_an_output_that_cannot_be_written_leaves_nothing(tmp_path):

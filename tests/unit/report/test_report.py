@@ -196,15 +196,15 @@ def test_many_steps_share_columns_of_the_lanes() -> None:
 def test_the_chart_is_drawn_to_scale() -> None:
     assert bars(use((16, 8, 0, 2)), width=20, ascii_only=True) == [
         "ram: 16 B alive at the peak (step 0), 16 B used, no limit",
-        " 16 |###",
-        "    |###",
-        "    |###",
-        "    |###",
-        "    |######",
-        "    |######",
-        "    |######",
-        "    |######   ###",
-        "  0 +------------",
+        "  16 |###",
+        "     |###",
+        "     |###",
+        "     |###",
+        "     |######",
+        "     |######",
+        "     |######",
+        "     |######   ###",
+        "   0 +------------",
         "step  0  1  2  3",
         "peak  ^^^",
     ]
@@ -212,8 +212,8 @@ def test_the_chart_is_drawn_to_scale() -> None:
 
 def test_bars_have_eighths_where_the_output_knows_them() -> None:
     rows = bars(use((64, 33, 1)), width=16)
-    assert rows[4:6] == ["    │███▁▁▁", "    │██████"]  # 33 of 64 is four rows and an eighth
-    assert rows[8] == "    │██████▁▁▁"  # one byte of 64 shows
+    assert rows[4:6] == ["     │███▁▁▁", "     │██████"]  # 33 of 64 is four rows and an eighth
+    assert rows[8] == "     │██████▁▁▁"  # one byte of 64 shows
 
 
 def test_a_near_capacity_is_on_the_same_scale_and_a_far_one_is_not() -> None:

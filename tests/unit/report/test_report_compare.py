@@ -13,6 +13,7 @@ from bytewright.cli.main import bytewright
 from bytewright.record.plan import Place, PlaceKind, Plan, PlannedStack
 from bytewright.report.by_memory import use_by_memory
 from bytewright.report.compare import Change, compare, comparison_view
+from bytewright.show.view import Beside
 from support.digits_bundle import digits_plan
 from support.views import comparison_document, text_of
 
@@ -96,3 +97,19 @@ def test_the_document_has_every_change() -> None:
     old = digits_plan()
     document = comparison_document(old, _grown(old))
     assert {"totals", "pools", "memories", "buffers", "moved"} == set(document)
+
+
+def test_pools_of_both_are_drawn_on_one_scale() -> None:
+    old = digits_plan()
+    new = _grown(old)
+    pairs = [each for each in comparison_view(old, new).sections if isinstance(each, Beside)]
+    assert [pair.old.name for pair in pairs if pair.old is not None] == [
+        pool.name for pool in old.workspaces if pool.used_bytes
+    ]
+    for pair in pairs:
+        assert pair.old is not None
+        assert pair.new is not None
+        ends = [block.end for chart in (pair.old, pair.new) for block in chart.blocks]
+        assert pair.old.scale == pair.new.scale == max(ends)
+        assert [band.name for band in pair.old.bands] == [band.name for band in pair.new.bands]
+    assert not any(isinstance(each, Beside) for each in comparison_view(old, old).sections)

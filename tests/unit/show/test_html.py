@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode
+from dataclasses import replace
 from hashlib import sha256
-from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -16,68 +17,80 @@ import bytewright
 from bytewright.cli.main import bytewright as command
 from bytewright.report.report_view import report_view
 from bytewright.show.as_html import html_text
-from bytewright.show.view import Block, Chart, Fact, Facts, Field, Lanes, Track, View, table_of
+from bytewright.show.as_svg import svg_text
+from bytewright.show.view import Block, Chart, Fact, Facts, Field, Gauge, Gauges, Lanes, Track, View, table_of
 from support import shared_models as models
 from support.digits_bundle import digits_plan, write_digits
-
-HOSTILE = "</script><img onerror=alert(1)>\"'&<b>"
-
-
-class Page(HTMLParser):
-    """Elements with their attributes, and the text of titles and cells."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.texts: list[str] = []
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, dict(attrs)))
-
-    def handle_data(self, data: str) -> None:
-        self.texts.append(data)
-
-    def all(self, tag: str) -> list[dict[str, str | None]]:
-        return [attributes for name, attributes in self.elements if name == tag]
+from support.pages import HOSTILE, Page, many_blocks
+from support.row_bundle import row_plan
 
 
 def chart(*blocks: Block, limit: int | None = None) -> Chart:
     return Chart("ram", "ram: 64 B", (64, 64, 32), limit, blocks=blocks)
 
 
-def numbers(attributes: dict[str, str | None]) -> list[float]:
-    return [float(attributes[name] or "") for name in ("x", "y", "width", "height")]
+def blocks_in(page: Page) -> list[dict[str, str | None]]:
+    """The rectangles of blocks, which have a place in per cent."""
+    return [each for each in page.all("rect") if "%" in (each.get("x") or "") and each.get("class") != "band"]
+
+
+def place(attributes: dict[str, str | None]) -> list[float]:
+    return [float((attributes[name] or "").rstrip("%")) for name in ("x", "y", "width", "height")]
 
 
 def test_rectangles_are_to_scale() -> None:
-    low, high = Block("low", 0, 2, 0, 32, "tensor"), Block("high", 1, 1, 32, 64, "ring")
+    low, high = Block("low", 0, 3, 0, 32, "tensor"), Block("high", 1.5, 2, 32, 64, "ring")
     page = Page(html_text(View(None, (chart(low, high),))))
-    first, second = (numbers(each) for each in page.all("rect")[:2])
-    assert first == [72, 160, 888, 160]  # half of the height, over all three steps
-    assert second == [368, 0, 296, 160]
-    assert [each.get("class") for each in page.all("rect")[:2]] == [None, "k1"]  # another kind, and hatched
-    assert {"low", "high"} <= set(page.texts)
+    first, second = map(place, blocks_in(page)[:2])
+    assert first == [0, 160, 100, 160]  # half of the height, over all three steps
+    assert second == pytest.approx([50, 0, 100 / 6, 160], abs=0.01)
+    assert [each.get("class") for each in blocks_in(page)[:2]] == [None, "k1"]  # another colour, and hatched
+    assert [row[0] for row in page.known()[0]] == ["low", "high"]
 
 
 def test_a_near_limit_is_drawn_and_a_far_one_would_flatten_the_picture() -> None:
-    block = Block("a", 0, 0, 0, 64, "tensor")
-    for limit, is_drawn in ((80, True), (1000, False), (None, False)):
+    block = Block("a", 0, 1, 0, 64, "tensor")
+    for limit, is_drawn in ((80, True), (96, True), (97, False), (1000, False), (None, False)):
         page = Page(html_text(View(None, (chart(block, limit=limit),))))
-        assert (any(each.get("class") == "limit" for each in page.all("path"))) is is_drawn
+        assert (any(each.get("class") == "limit" for each in page.all("line"))) is is_drawn
+
+
+def test_labels_of_near_amounts_do_not_touch() -> None:
+    near = replace(chart(Block("a", 0, 1, 0, 64, "tensor"), limit=66), levels=(("used", 64), ("alive", 63)))
+    found = Page(html_text(View(None, (near,)))).all("text")
+    heights = sorted(float(each["y"] or "") for each in found if each["class"] == "y")
+    assert len(heights) == 5  # nothing, both, the limit, and the word for steps
+    assert all(b - a >= 12 for a, b in pairwise(heights))
 
 
 def test_every_buffer_of_a_plan_with_a_place_is_a_rectangle() -> None:
     plan = digits_plan()
     page = Page(html_text(report_view(plan)))
-    names = {text.partition("\n")[0] for text in page.texts}
-    placed = [b.name for pool in plan.workspaces for b in plan.buffers_in(pool.name)]
+    (pool,) = [pool for pool in plan.workspaces if pool.used_bytes]
+    placed = {buffer.name: buffer for buffer in plan.buffers_in(pool.name)}
+    rows = page.known()[0]
     assert placed
-    assert set(placed) <= names
-    (figure,) = [each for each in page.all("figure") if "data-blocks" in each]
-    blocks, lines = (json.loads(figure[name] or "") for name in ("data-blocks", "data-lines"))
-    assert len(blocks) == len(placed)
-    assert all(0 <= line < len(lines) for block in blocks for line in block)
+    assert {row[0] for row in rows} == set(placed)
+    for name, summary, *words in rows:
+        assert summary.startswith(f"{placed[name].size_bytes} B at {pool.name}+{placed[name].place.offset}")
+        maker = "scratch of" if placed[name].role == "scratch" else "made by"
+        assert {"what", maker, "because"} <= set(words[::2])
+
+
+def test_a_ring_is_there_for_its_whole_segment_and_a_tensor_as_long_as_it_lives() -> None:
+    plan = row_plan()
+    (segment,) = plan.segments
+    (pool,) = [pool for pool in plan.workspaces if pool.used_bytes]
+    (drawn,) = [
+        each for each in report_view(plan).sections if isinstance(each, Chart) and each.name == pool.name
+    ]
+    rings = [block for block in drawn.blocks if block.kind == "ring"]
+    assert {block.name for block in rings} == set(segment.rings)
+    assert {(block.first, block.until) for block in rings} == {(segment.steps[0], segment.steps[1] + 1)}
+    for block in drawn.blocks:
+        live = plan.buffers[block.name].live
+        assert live is not None
+        assert (3 * block.first, 3 * block.until) == live  # a step of this plan has three ticks
 
 
 def test_the_policy_names_the_style_and_the_script_of_the_page_and_nothing_else() -> None:
@@ -99,46 +112,24 @@ def test_a_hostile_name_is_a_text() -> None:
     sections = (
         Facts((Fact((HOSTILE,), HOSTILE),), HOSTILE, head_width=1),
         table_of(HOSTILE, None, (HOSTILE,), Field(HOSTILE, None, str)),
-        chart(Block(HOSTILE, 0, 1, 0, 8, HOSTILE, (HOSTILE, HOSTILE))),
+        chart(Block(HOSTILE, 0, 1, 0, 8, HOSTILE, HOSTILE, ((HOSTILE, HOSTILE),))),
+        Gauges(HOSTILE, (Gauge(HOSTILE, ((HOSTILE, 1),), 2),), HOSTILE),
         Lanes(2, (Track(HOSTILE, (0,), (1,)),)),
     )
     plain = Page(html_text(View("x", sections)))
     page = Page(html_text(View(HOSTILE, sections)))
     assert page.elements == plain.elements
     assert not any(name.startswith("on") for _, attributes in page.elements for name in attributes)
-    (figure,) = [each for each in page.all("figure") if "data-lines" in each]
-    assert json.loads(figure["data-lines"] or "") == [HOSTILE]
-
-
-def test_one_tab_stop_a_pool() -> None:
-    page = Page(html_text(report_view(digits_plan())))
-    stops = [attributes for _, attributes in page.elements if "tabindex" in attributes]
-    assert len(stops) == len([pool for pool in digits_plan().workspaces if pool.used_bytes])
-    assert all("arrow keys" in (attributes["aria-label"] or "") for attributes in stops)
+    assert {text.replace("\\u202e", "\u202e") for text in page.known()[0][0]} == {HOSTILE}
+    assert "\u202e" not in html_text(View(HOSTILE, sections)) + svg_text(View(HOSTILE, sections))
+    assert Page(svg_text(View(HOSTILE, sections))).elements == Page(svg_text(View("x", sections))).elements
 
 
 def test_sizes() -> None:
     """vww in 60 KB, and 2,000 buffers in 300."""
     plan = bytewright.compile(models.model_path(models.VWW), target="mps3-an547").plan
     assert len(html_text(report_view(plan)).encode()) < 60_000
-    blocks = tuple(
-        Block(
-            f"conv2d_{n}/out",
-            n,
-            n + 2,
-            640 * (n % 40),
-            640 * (n % 40) + 640,
-            "tensor",
-            (
-                f"sram+{640 * (n % 40)}, 640 B, steps {n}..{n + 2}",
-                f"by {n} (CONV_2D)",
-                "attach_candidates: ...",
-            ),
-        )
-        for n in range(2000)
-    )
-    page = html_text(View("large", (Chart("sram", "sram", (25600,) * 2002, None, blocks=blocks),)))
-    assert len(page.encode()) < 300_000
+    assert len(html_text(many_blocks()).encode()) < 300_000
 
 
 def test_the_command_writes_the_page_and_nothing_over_what_it_reads(tmp_path: Path) -> None:

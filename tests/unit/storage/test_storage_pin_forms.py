@@ -131,7 +131,8 @@ def test_advice_keeps_to_what_was_meant() -> None:
     assert help_of("CONV2D_0/Out=dtcm") == "--pin 'conv2d_0/out=dtcm'"
     assert help_of("Conv2D_*/out=dtcm+64") == "--pin 'conv2d_*/out=dtcm+64'"
     assert help_of("conv2d_0/oot=dtcm") == "--pin 'conv2d_0/out=dtcm'"
-    assert help_of("conv2d_0/weights=dtcm") == "--pin 'conv2d_0/weights=flash'"  # the same weights
+    of_weights = "--parameters hot=1KiB@dtcm --parameters flash --pin 'conv2d_0/weights=hot'"
+    assert help_of("conv2d_0/weights=dtcm") == of_weights  # the same weights, in the same memory
     assert help_of("conv2d_0/weihgts=dtcm") == "leave out --pin conv2d_0/weihgts=dtcm"  # no tensor
     assert (
         help_of("conv2d_9*=dtcm") == "leave out --pin 'conv2d_9*=dtcm'"

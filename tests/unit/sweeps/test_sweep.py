@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
 import bytewright
 from bytewright.cli.main import bytewright as command
 from bytewright.diagnostics import CompileError
+from bytewright.show.as_svg import svg_text
+from bytewright.show.view import View
 from bytewright.sweeps import evaluate as module
 from bytewright.sweeps.pareto import pareto
-from bytewright.sweeps.picture import picture
+from bytewright.sweeps.picture import points_of
 from bytewright.sweeps.sweep import SweepResults
 from support.digits_bundle import DIGITS
 from support.tiers import THOROUGH
@@ -160,11 +166,24 @@ def test_pareto() -> None:
     ]
     assert [each["key"] for each in pareto(results)] == ["a", "b", "e", "f"]
     assert [each["key"] for each in pareto(results, ["ram_bytes"])] == ["b", "f"]
-    drawn = picture(results)
+    drawn = svg_text(View(None, (points_of(results),)))
     assert drawn.count("<circle") == 6
-    assert drawn.count('fill="#1b5e9b"') == 4
-    assert "t&lt;" in drawn
-    assert "t<" not in drawn
+    assert drawn.count('<circle class="best"') == 4
+    assert "for t&lt;" in drawn
+    assert "for t<" not in drawn
+
+
+@pytest.mark.parametrize("num_objectives", [1, 2, 3])
+def test_of_many_results_those_stay_that_none_beats(num_objectives: int) -> None:
+    objectives = ("ram_bytes", "parameter_bytes", "instructions")[:num_objectives]
+    drawn = np.random.default_rng(num_objectives).integers(0, 30, (300, 3))
+    results = [result(str(n), int(a), int(b), instructions=int(c)) for n, (a, b, c) in enumerate(drawn)]
+    figures = drawn[:, :num_objectives]
+    at_most = (figures[:, None] <= figures[None]).all(axis=2)
+    is_less = (figures[:, None] < figures[None]).any(axis=2)
+    is_repeated = np.tril(at_most & at_most.T, -1).any(axis=1)
+    expected = np.flatnonzero(~((at_most & is_less).any(axis=0) | is_repeated))
+    assert [int(each["key"]) for each in pareto(results, objectives)] == expected.tolist()
 
 
 SWEEP = """
@@ -256,6 +275,25 @@ def _process(*arguments: str) -> subprocess.Popen[bytes]:
     )
 
 
+@pytest.mark.parametrize("address", ["nowhere", "pigeon://nowhere:1", "127.0.0.1:1"])
+def test_a_cluster_that_is_none(
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
+) -> None:
+    distributed = pytest.importorskip("distributed", reason="pip install 'bytewright[dask]'")
+    client = distributed.Client
+    monkeypatch.setattr(
+        distributed, "Client", lambda *words, **named: client(*words, **{**named, "timeout": "1s"})
+    )
+    path = tmp_path / "sweep.toml"
+    path.write_text(f'models = ["{DIGITS}"]\ntargets = ["host"]\n', encoding="utf-8")
+    done = invoke("sweep", path, "--scheduler", address)
+    assert (done.exit_code, f"there is no Dask scheduler at '{address}'" in done.stderr) == (5, True), (
+        done.stderr
+    )
+    gc.collect()
+    assert not [each for each in recwarn if "Unraisable" in each.category.__name__]
+
+
 def test_a_worker_of_a_cluster_is_killed(alone: SweepResults, tmp_path: Path) -> None:
     """The scheduler gives the work of one that is gone to the other."""
     distributed = pytest.importorskip("distributed", reason="pip install 'bytewright[dask]'")
@@ -301,7 +339,31 @@ def test_two_thousand_configurations(tmp_path: Path) -> None:
         "io": ["caller", "workspace"],
         "resize dtcm": sizes,
     }
+    begin = time.process_time()
     one = bytewright.sweep(DIGITS, grid, record=tmp_path / "one.jsonl")
+    seconds = time.process_time() - begin
+    print(f"{seconds / 2000 * 1000:.0f} ms of processor time for a configuration")
     assert len(one.results) == 2000
+    record = tmp_path / "two.jsonl"
     with ProcessPoolExecutor(2, get_context("spawn")) as pool:
-        assert bytewright.sweep(DIGITS, grid, pool) == one
+        killer = threading.Thread(target=_kill_one, args=(pool, record))
+        killer.start()
+        with pytest.raises(BrokenProcessPool):
+            bytewright.sweep(DIGITS, grid, pool, record=record)
+        killer.join()
+    found = len(record.read_text("utf-8").splitlines())
+    assert 100 <= found < 2000
+    with ProcessPoolExecutor(2, get_context("spawn")) as pool:
+        assert bytewright.sweep(DIGITS, grid, pool, record=record) == one
+    lines = record.read_text("utf-8").splitlines()
+    assert len(lines) == len(set(lines)) == 2000
+
+
+def _kill_one(pool: ProcessPoolExecutor, record: Path) -> None:
+    """Kills a worker once a hundred results are on the disk."""
+    deadline = time.monotonic() + 1200
+    while time.monotonic() < deadline:
+        if record.exists() and record.read_bytes().count(b"\n") >= 100:
+            next(iter(pool._processes.values())).kill()
+            return
+        time.sleep(0.05)

@@ -70,7 +70,9 @@ def test_an_output_that_cannot_be_written(script: Path, tmp_path: Path) -> None:
     assert "error[BW206]" in result.stderr
 
 
-@pytest.mark.parametrize("options", [("-D", "SIZE"), ("-D", "A=b c"), ("--isa", "cortex m4"), ("--isa", "")])
+@pytest.mark.parametrize(
+    "options", [("-D", "SIZE"), ("-D", "A=b c"), ("--isa", "cortex m4"), ("--isa", ""), ("--cost", "flash=0")]
+)
 def test_malformed_options_are_usage_errors(script: Path, options: tuple[str, ...]) -> None:
     assert _run("import", script, *options).exit_code == 2
 

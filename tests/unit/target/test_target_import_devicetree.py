@@ -1,6 +1,5 @@
 """Devicetrees become targets; what is wrong in them has a file and a line."""
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -352,13 +351,3 @@ def test_a_tree_without_memories_is_refused(tmp_path: Path) -> None:
         "the tree describes no memory that is enabled",
         str(path),
     )
-
-
-def test_the_package_is_asked_for_only_when_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "devicetree", None)
-    monkeypatch.setitem(sys.modules, "devicetree.dtlib", None)
-    with pytest.raises(CompileError) as caught:
-        import_target(_write(tmp_path))
-    (diagnostic,) = caught.value.diagnostics
-    assert (diagnostic.code, diagnostic.exit_code) == ("BW501", ExitCode.TOOL_FAILED)
-    assert diagnostic.help == "install it: pip install 'bytewright[import]'"

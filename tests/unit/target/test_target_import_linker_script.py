@@ -1,14 +1,16 @@
 """Linker scripts become targets; what the linker refuses, or cannot evaluate alone, has a file and a line."""
 
+import re
 import shutil
 from pathlib import Path
 
 import pytest
 
+from bytewright.base.option import OptionSyntaxError
 from bytewright.diagnostics import CompileError, Diagnostic, ExitCode
 from bytewright.options import Options
-from bytewright.target import MemoryAccess, Provider, load_file, load_target
-from bytewright.target.importers import ImportedTarget, ImportOptions, import_target
+from bytewright.target import MemoryAccess, Provider, Target, load_file, load_target
+from bytewright.target.importers import Cost, ImportedTarget, ImportOptions, import_target, parse_cost
 
 needs_arm_linker = pytest.mark.skipif(
     shutil.which("arm-none-eabi-ld") is None, reason="arm-none-eabi-ld is not installed"
@@ -107,11 +109,44 @@ def test_a_vendors_script_becomes_a_target(board: Path) -> None:
 
 def test_the_text_says_what_was_read_and_what_was_assumed(board: Path) -> None:
     imported = import_target(board)
-    assert imported.remarks == ("UNUSED is left out: its length is 0",)
+    assert imported.remarks[0] == "UNUSED is left out: its length is 0"
     assert "# UNUSED is left out: its length is 0\n" in imported.text
     assert f"# RAM_D1 (xrw), {board}:11\n" in imported.text
     assert "# the script's _estack is 0x24080000\n" in imported.text
     assert 'isa = "cortex-m"                # assumed; --isa NAME says which\n' in imported.text
+
+
+def test_costs_are_as_given_or_guesses_in_comments(board: Path, tmp_path: Path) -> None:
+    def costs(target: Target) -> dict[str, tuple[int, int]]:
+        return {memory.name: (memory.read_cost, memory.write_cost) for memory in target.memories}
+
+    imported = import_target(board)
+    assert set(costs(imported.target).values()) == {(1, 1)}
+    guess = "--cost flash=4 --cost ram_d1=2/2 --cost ram_d2=2/2 --cost otp=4"
+    assert imported.remarks[-1].endswith(f"a guess is {guess}")
+    edited = tmp_path / "edited.toml"
+    edited.write_text(re.sub("# ((?:read|write)-cost)", r"\1", imported.text), encoding="utf-8")
+    advised = tuple(map(parse_cost, guess.split()[1::2]))
+    assert costs(load_file(edited)) == costs(import_target(board, ImportOptions(costs=advised)).target)
+    given = import_target(board, ImportOptions(costs=(parse_cost("FLASH=5/1"), parse_cost("ram_d1=3"))))
+    assert {name: cost for name, cost in costs(given.target).items() if cost != (1, 1)} == {
+        "flash": (5, 1),
+        "ram_d1": (3, 1),
+    }
+    assert "guess" not in given.text
+    assert "guess" not in _imported(tmp_path, _region("  FLASH (rx) : ORIGIN = 0, LENGTH = 64K")).text
+    diagnostic = _refusal(
+        tmp_path, board.read_text("utf-8"), include=(board.parent,), costs=(Cost("ram", 2),)
+    )
+    assert (diagnostic.code, diagnostic.message) == ("BW204", "there is no memory 'ram'")
+
+
+@pytest.mark.parametrize(
+    "text", ["flash", "=5", "flash=", "flash=5/", "flash=0", "flash=5/1000001", "flash=1/2/3"]
+)
+def test_a_cost_that_is_none(text: str) -> None:
+    with pytest.raises(OptionSyntaxError):
+        parse_cost(text)
 
 
 def test_the_text_loads_as_the_target(board: Path, tmp_path: Path) -> None:

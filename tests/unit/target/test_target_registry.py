@@ -101,6 +101,21 @@ def test_an_unknown_name_lists_the_names_and_close_ones() -> None:
     assert caught.value.diagnostics[0].code == "BW203"
 
 
+@pytest.mark.parametrize(
+    ("name", "targets"),
+    [("cortex-m55", "corstone-300-u55 or mps3-an547"), ("Cortex-M4F", "mps2-an386"), ("cortex-m0", "")],
+)
+def test_the_name_of_a_core_lists_the_targets_that_have_it(name: str, targets: str) -> None:
+    with pytest.raises(CompileError) as caught:
+        load_target(name)
+    help_text = caught.value.diagnostics[0].help or ""
+    isa = name.lower().removesuffix("f")
+    assert help_text.startswith(f"give {targets}, which" if targets else "`bytewright targets import")
+    assert f"`bytewright targets import board.ld --isa {isa} -o board.toml`" in help_text
+    with pytest.raises(CompileError, match="there is no target 'ethos-u55-128'"):
+        load_target("ethos-u55-128")
+
+
 @pytest.mark.parametrize("name", ["bord.toml", "./mps3", "bord.json"])
 def test_a_path_that_does_not_exist_is_a_file_that_cannot_be_read(name: str) -> None:
     with pytest.raises(CompileError) as caught:

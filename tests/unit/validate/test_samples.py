@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import errno
+import io
+import os
 import re
 import sys
+import warnings
 import wave
+import zipfile
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +19,9 @@ import pytest
 
 import bytewright
 from bytewright.diagnostics import CompileError
+from bytewright.ir.types import DType
 from bytewright.record.plan import Plan
+from bytewright.validate.references import StoredOutputs
 from bytewright.validate.samples import Samples, read_outputs, read_samples, samples_of
 from support.digits_bundle import digits_plan, two_by_two
 
@@ -178,3 +187,163 @@ def test_outputs_of_a_file_are_those_of_the_model(tmp_path: Path) -> None:
     np.savez(tmp_path / "some.npz", total=np.zeros(4))
     with pytest.raises(CompileError, match="has no array 'difference'"):
         read_outputs(plan, tmp_path / "some.npz")
+
+
+def recording(path: Path, frames: int = 64, rate: int = 16000, cut: int = 0) -> None:
+    with wave.open(str(path), "wb") as stored:
+        stored.setnchannels(1)
+        stored.setsampwidth(2)
+        stored.setframerate(rate)
+        stored.writeframes(bytes(2 * frames))
+    with path.open("r+b") as file:
+        file.truncate(path.stat().st_size - cut)
+
+
+def of_type(dtype: str) -> Plan:
+    """The plan with an input of another type, without a scale."""
+    own = next(each for each in DType if each.numpy == dtype)
+    tensor = replace(PLAN.inputs[0], dtype=own, scale=None, zero_point=None)
+    return replace(PLAN, inputs=(tensor,))
+
+
+@pytest.mark.parametrize("dtype", ["int16", "int32", "float32"])
+def test_the_byte_order_of_a_file_does_not_matter(dtype: str, tmp_path: Path) -> None:
+    images = IMAGES.astype(dtype) * 3
+    np.save(tmp_path / "x.npy", images.astype(images.dtype.newbyteorder(">")))
+    found = read_samples(of_type(dtype), [(None, tmp_path / "x.npy")])
+    assert found.remarks == ()
+    np.testing.assert_array_equal(np.concatenate([image for (image,) in found.batch]), images)
+    assert samples_of(of_type(dtype), [images.astype(images.dtype.newbyteorder(">"))]).remarks == ()
+
+
+@pytest.mark.parametrize("plan", [PLAN, of_type("float32")])
+@pytest.mark.filterwarnings("error")
+def test_a_number_that_rounding_would_make_infinite_is_refused(plan: Plan) -> None:
+    images = IMAGES.astype(np.float64)
+    images[2, 3, 3, 0] = -1e300
+    with pytest.raises(CompileError, match=r"samples hold 1e\+300, which no float32 can be"):
+        samples_of(plan, [images])
+
+
+def test_objects_of_python_are_not_read_and_only_what_is_asked_for_is(tmp_path: Path) -> None:
+    class Trap:
+        def __reduce__(self) -> tuple[object, tuple[str]]:
+            return (Path.touch, (tmp_path / "executed",))  # type: ignore[return-value]
+
+    objects = np.array([Trap()], dtype=object)
+    np.save(tmp_path / "x.npy", objects, allow_pickle=True)
+    np.savez(tmp_path / "x.npz", image=objects)
+    for name in ("x.npy", "x.npz"):
+        with pytest.raises(CompileError, match="it holds objects of Python, which are code and are not read"):
+            read(tmp_path, name)
+    np.savez(tmp_path / "beside.npz", image=IMAGES, names=objects)
+    assert len(read(tmp_path, "beside.npz").batch) == 5
+    assert not (tmp_path / "executed").exists()
+
+
+def test_an_array_that_an_archive_has_twice_is_refused(tmp_path: Path) -> None:
+    content = io.BytesIO()
+    np.save(content, IMAGES)
+    with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        archive.writestr("image.npy", content.getvalue())
+        archive.writestr("image.npy", content.getvalue())
+    with pytest.raises(CompileError, match=re.escape("it has 'image.npy' twice")):
+        read(tmp_path, "x.npz")
+
+
+@pytest.mark.parametrize("kind", ["npy", "npz", "png", "wav"])
+def test_damage_of_any_byte_is_an_error_or_another_sample(kind: str, tmp_path: Path) -> None:
+    """Readers of files trip over damage in many ways: none of them is a bug of ours."""
+    path = tmp_path / f"x.{kind}"
+    if kind == "png":
+        pictures = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
+        pictures.fromarray(np.arange(64, dtype=np.uint8).reshape(8, 8)).save(path)
+    elif kind == "wav":
+        recording(path)
+    elif kind == "npz":
+        np.savez_compressed(path, image=IMAGES)
+    else:
+        np.save(path, IMAGES)
+    whole = path.read_bytes()
+    random = np.random.default_rng(5)
+    for _ in range(150):
+        content = bytearray(whole)
+        for place in random.integers(0, min(len(content), 400), random.integers(1, 4)):
+            content[place] = random.integers(0, 256)
+        path.write_bytes(content[: random.integers(1, 2 * len(content))])
+        with suppress(CompileError):
+            read(tmp_path, path.name)
+
+
+def test_pictures_that_are_more_than_pixels_are_refused(tmp_path: Path) -> None:
+    pictures = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
+    grey = pictures.new("L", (8, 8))
+    palette = pictures.new("P", (8, 8))
+    palette.putpalette([255, 0, 0] * 256)
+    palette.save(tmp_path / "palette.png")
+    grey.save(tmp_path / "moves.png", save_all=True, append_images=[pictures.new("L", (8, 8), 9)])
+    grey.save(tmp_path / "a.jpg")
+    (tmp_path / "a.jpg").rename(tmp_path / "jpeg.png")
+    pictures.new("RGBA", (8, 8)).save(tmp_path / "alpha.png")
+    for name, reason in (
+        ("palette.png", "its pixels are numbers of a palette"),
+        ("moves.png", "it holds 2 pictures"),
+        ("jpeg.png", "it is no PNG picture"),
+        ("alpha.png", r"the array is uint8\[8, 8, 4\]"),
+    ):
+        with pytest.raises(CompileError, match=reason):
+            read(tmp_path, name)
+
+
+def test_recordings_are_whole_and_of_one_rate_which_is_said(tmp_path: Path) -> None:
+    recording(tmp_path / "cut.wav", cut=20)
+    with pytest.raises(CompileError, match="it ends after 108 B of 64 frames of 2 B"):
+        read(tmp_path, "cut.wav")
+    (tmp_path / "both").mkdir()
+    recording(tmp_path / "both" / "a.wav")
+    tensor = replace(of_type("int16").inputs[0], shape=(1, 64), extents=(1, 64))
+    plan = replace(PLAN, inputs=(tensor,))
+    found = read_samples(plan, [(None, tmp_path / "both")])
+    assert found.remarks == (f"'{tmp_path / 'both'}': 16000 frames a second, as recorded",)
+    recording(tmp_path / "both" / "b.wav", rate=8000)
+    with pytest.raises(CompileError) as error:
+        read_samples(plan, [(None, tmp_path / "both")])
+    assert "'a.wav' is int16[64] at 16000 Hz, 'b.wav' int16[64] at 8000 Hz" in refusal(error)
+
+
+def test_files_whose_order_is_not_clear_go_with_no_labels(tmp_path: Path) -> None:
+    folder = tmp_path / "images"
+    folder.mkdir()
+    np.save(tmp_path / "labels.npy", np.arange(3))
+    for number in (1, 2, 10):
+        np.save(folder / f"s{number}.npy", IMAGES[0])
+    assert len(read(tmp_path, "images").batch) == 3
+    for how in ({"labels": str(tmp_path / "labels.npy")}, {"is_paired": True}):
+        with pytest.raises(CompileError) as error:
+            read_samples(PLAN, [(None, folder)], **how)  # type: ignore[arg-type]
+        assert "'s10.npy' comes before 's2.npy' by name, and behind it by number" in refusal(error)
+    for number in (1, 2):
+        (folder / f"s{number}.npy").rename(folder / f"s0{number}.npy")
+    assert read(tmp_path, "images", labels=str(tmp_path / "labels.npy")).labels is not None
+
+
+def test_a_folder_that_cannot_be_read_is_said_to_be_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(CompileError, match=r"BW205.*cannot read 'x{300}': File name too long"):
+        read_samples(PLAN, [(None, Path("x" * 300))])
+
+    def refuse(path: Path) -> list[Path]:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    with pytest.raises(CompileError, match=r"cannot read '.*': Permission denied"):
+        read_samples(PLAN, [(None, tmp_path)])
+
+
+@pytest.mark.parametrize("shape", [(10, 5), (1, 50), (5, 2, 5)])
+def test_outputs_of_a_file_in_another_layout_are_refused(shape: tuple[int, ...]) -> None:
+    with pytest.raises(CompileError, match=re.escape(f"it holds int8{list(shape)}")):
+        StoredOutputs("y.npy", PLAN, [np.zeros(shape, np.int8)], 5)
+    assert StoredOutputs("y.npy", PLAN, [np.zeros((5, 10), np.int8)], 5).run(4, [])[0].shape == (1, 10)

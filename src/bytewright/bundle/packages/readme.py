@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bytewright import ir
+from bytewright.bundle.caller_memory import caller_arrays
 from bytewright.bundle.packages.contents import PackageContents
 from bytewright.codegen.expressions import memory_type
 from bytewright.codegen.writer import OWNERSHIP
@@ -62,16 +63,7 @@ def _glue(contents: PackageContents) -> Iterator[str]:
     plan, names, model = contents.plan, contents.names, contents.model
     yield f'#include "{names.included(names.header)}"'
     yield ""
-    for pool in plan.caller_workspaces:
-        section = f"{names.section}({names.section_of(pool)}) " if pool.section and include_line(plan) else ""
-        array = f"static {names.aligned}({names.alignment(pool)}) {section}"
-        yield f"{array}uint8_t {pool.c_name}[{names.size(pool)}];"
-    for pool in plan.caller_parameters:
-        yield f"static {names.aligned}({names.alignment(pool)}) const uint8_t {pool.c_name}[{names.size(pool)}] = {{"
-        yield f"#include {names.initializer(pool)}"
-        yield "};"
-    for pool in plan.caller_copies:
-        yield f"static {names.aligned}({names.alignment(pool)}) uint8_t {pool.c_name}_copy[{names.size(pool)}];"
+    yield from caller_arrays(plan, names)
     yield f"static {names.context_type} context; /* zeroed */"
     yield ""
     yield f"int32_t {model}_setup(void) {{"

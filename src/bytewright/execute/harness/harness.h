@@ -39,8 +39,18 @@ typedef struct {
     HARNESS_STRUCTURES(HARNESS_STRUCTURE) /* those that the entries are given */
 } harness_session;
 
-/* What Python finds in the library of the host, all else of which is hidden, so that the compiler may inline it. */
+/* What compilers of the GNU dialect are told. HARNESS_EXPORT is what Python finds in the library of the host, all else of
+ * which is hidden, so that the compiler may inline it.
+ */
+#ifdef __GNUC__
 #define HARNESS_EXPORT __attribute__((visibility("default")))
+#define HARNESS_USED __attribute__((used))
+#define HARNESS_NORETURN __attribute__((noreturn))
+#else
+#define HARNESS_EXPORT
+#define HARNESS_USED
+#define HARNESS_NORETURN
+#endif
 
 /* The bytes of an array for an input or output, up to the end of its last cache line where that must be its own. */
 #define HARNESS_WHOLE_LINES(size_bytes) \

@@ -9,7 +9,7 @@
 
 #include "port.h"
 
-static HARNESS_MODEL(context) harness_model_context __attribute__((used)) HARNESS_WRITABLE;
+static HARNESS_MODEL(context) harness_model_context HARNESS_USED HARNESS_WRITABLE;
 static int report_file = -1;
 
 void harness_report(const char *name, int64_t value)
@@ -78,7 +78,7 @@ static void infer(harness_session *session, int input_file, int output_file, int
     }
 }
 
-int main(void)
+int HARNESS_MAIN(void)
 {
     static harness_session session;
     uint32_t counts[3]; /* of inferences, how often each runs, and whether state is kept from one to the next */

@@ -30,7 +30,13 @@ int port_open(const char *path, int mode);
 void port_read(int file, void *to, size_t size_bytes);
 void port_write(int file, const void *from, size_t size_bytes);
 
-void port_exit(int status) __attribute__((noreturn));
+void port_exit(int status) HARNESS_NORETURN;
+
+/* The whole program, where it is not all that there is. Returns how it ended. */
+#ifndef HARNESS_MAIN
+#define HARNESS_MAIN main
+#endif
+int HARNESS_MAIN(void);
 
 /* Writes a fact to report.txt: "name value"; nothing before that is open. */
 void harness_report(const char *name, int64_t value);

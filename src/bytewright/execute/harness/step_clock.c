@@ -1,8 +1,7 @@
 /* Reads the clock between the kernels while a model runs on the host.
  *
- * Writes steps.bin: for each run the number of its marks, when it began and when it ended, and the marks, each a step and
- * when it was come to; all are int64_t, and times are in nanoseconds. The model's own number of steps is the mark after
- * the last one.
+ * Writes steps.bin: pairs of int64_t, what is come to and when, in nanoseconds. That is a step by its number, -1 for the
+ * begin of a run, or -2 for its end. The model's own number of steps is the step after the last one.
  */
 #define _POSIX_C_SOURCE 199309L
 
@@ -48,15 +47,20 @@ void harness_step(unsigned int step)
     ++num_marks;
 }
 
+static int write_pair(int64_t what, int64_t nanoseconds)
+{
+    const int64_t pair[2] = {what, nanoseconds};
+
+    return fwrite(pair, sizeof pair, 1, file) == 1;
+}
+
 void harness_keep_run(int64_t began_at, int64_t ended_at)
 {
-    const int64_t head[3] = {(int64_t)num_marks, began_at, ended_at};
-
     if (file == NULL) {
         file = fopen("steps.bin", "wb");
     }
-    if (file == NULL || fwrite(head, sizeof head, 1, file) != 1 || fwrite(marks, sizeof *marks, num_marks, file) != num_marks ||
-        fflush(file) != 0) {
+    if (file == NULL || !write_pair(-1, began_at) || fwrite(marks, sizeof *marks, num_marks, file) != num_marks ||
+        !write_pair(-2, ended_at) || fflush(file) != 0) {
         stop("cannot write the times of the steps");
     }
     num_marks = 0;

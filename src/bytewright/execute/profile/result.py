@@ -5,8 +5,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from bytewright.base.frozen_mapping import FrozenMapping
-from bytewright.execute.result import Machine, StandIn
+from bytewright.execute.machine import Machine
+from bytewright.execute.result import StandIn
 from bytewright.record.plan import Plan
+from bytewright.show.notebook import Shown
 
 
 class Unit(StrEnum):
@@ -14,6 +16,17 @@ class Unit(StrEnum):
 
     INSTRUCTIONS = "instructions"
     NANOSECONDS = "nanoseconds"
+    CYCLES = "cycles"
+
+    @property
+    def shown(self) -> str:
+        """What people and programs are told instead: microseconds in place of nanoseconds."""
+        return "microseconds" if self is Unit.NANOSECONDS else self.value
+
+    @property
+    def scale(self) -> int:
+        """How many of these are one of those."""
+        return 1000 if self is Unit.NANOSECONDS else 1
 
 
 class BytesAre(StrEnum):
@@ -120,13 +133,13 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Profile:
+class Profile(Shown):
     """What one inference of a bundle cost.
 
     Attributes:
         plan: Of the bundle.
         on: Where it ran.
-        board: The emulated board; None on the host.
+        board: The emulated board; None elsewhere.
         unit: Of all amounts.
         bytes_are: What bytes are.
         num_repetitions: How many inferences there were, the one that is shown among them.
@@ -147,18 +160,22 @@ class Profile:
     events: tuple[Event, ...]
     stand_in: StandIn | None = None
 
+    def __repr__(self) -> str:
+        total = sum(device.total.amount for device in self.devices)
+        return f"Profile({self.plan.model!r} for {self.plan.target}: {total} {self.unit} on {self.board or self.on})"
+
     def total(self, device: str) -> Cost:
         """All that a device did; of all devices, where one clock stands for them."""
         return next(found.total for found in self.devices if found.device in (device, None))
 
     def cycles(self, cost: Cost) -> int | None:
-        """The estimate for a core whose instructions take a cycle each, without those that wait for a memory.
+        """Those that a core counted; else the estimate for one whose instructions take a cycle each, without waiting.
 
-        A byte takes what the target says that it costs in its memory, less 1: at a cost of 1 nothing waits. None where
-        no instructions were counted.
+        To that a byte adds what the target says that it costs in its memory, less 1: at a cost of 1 nothing waits. None
+        where no instructions were counted either.
         """
         if self.unit is not Unit.INSTRUCTIONS:
-            return None
+            return cost.amount if self.unit is Unit.CYCLES else None
         reads, writes = cost.read_bytes, cost.written_bytes
         return cost.amount + sum(
             reads.get(memory.name, 0) * (memory.read_cost - 1)

@@ -1,12 +1,13 @@
 """A profile as a trace that chrome://tracing and Perfetto show: a lane for each device.
 
 The format is the Trace Event Format of Chromium: complete events ("ph": "X") with `ts` and `dur`, and metadata events
-("ph": "M") that name the lanes. Its unit of time is a microsecond; on a board an instruction stands for one.
+("ph": "M") that name the lanes. Its unit of time is a microsecond; on a board an
+instruction or a cycle stands for one.
 """
 
 from typing import Any
 
-from bytewright.execute.profile.result import Event, Profile, Unit
+from bytewright.execute.profile.result import Event, Profile
 from bytewright.execute.profile.view import kernel_text
 
 _PROCESS = 1
@@ -21,8 +22,7 @@ def trace_document(profile: Profile) -> dict[str, Any]:
     events = [_name("process_name", 0, f"{profile.plan.model} for {profile.plan.hardware.name} on {place}")]
     events += [_name("thread_name", number, device) for device, number in lanes.items()]
     events += [_event(profile, event, lanes[event.device]) for event in profile.events]
-    unit = "instructions" if profile.unit is Unit.INSTRUCTIONS else "microseconds"
-    return {"traceEvents": events, "displayTimeUnit": "ns", "otherData": {"unit": unit}}
+    return {"traceEvents": events, "displayTimeUnit": "ns", "otherData": {"unit": profile.unit.shown}}
 
 
 def _name(kind: str, lane: int, text: str) -> dict[str, Any]:
@@ -30,7 +30,7 @@ def _name(kind: str, lane: int, text: str) -> dict[str, Any]:
 
 
 def _event(profile: Profile, event: Event, lane: int) -> dict[str, Any]:
-    scale = 1 if profile.unit is Unit.INSTRUCTIONS else 1000
+    scale = profile.unit.scale
     arguments: dict[str, Any] = {}
     name = "entry"
     if event.step is not None:

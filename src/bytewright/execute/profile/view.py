@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from bytewright.execute.profile.pictures import cost_charts
 from bytewright.execute.profile.result import BytesAre, Cost, DeviceCost, Profile, StepCost, Unit
 from bytewright.record.plan import Plan, PlannedStep
 from bytewright.show.view import (
@@ -58,17 +59,17 @@ def profile_view(profile: Profile) -> View:
             {
                 "model": profile.plan.model,
                 "target": profile.plan.hardware.name,
-                "on": profile.on,
+                "on": str(profile.on),
                 "board": profile.board,
                 "stand_in": None if profile.stand_in is None else profile.stand_in.document,
-                "unit": "instructions" if profile.unit is Unit.INSTRUCTIONS else "microseconds",
+                "unit": profile.unit.shown,
                 "bytes": profile.bytes_are.value,
                 "repetitions": profile.num_repetitions,
             }
         )
     )
     notes = tuple(Fact((note,)) for note in _notes(profile))
-    sections = (Facts((head,)), _costs(profile), costs, Facts(notes))
+    sections = (Facts((head,)), *cost_charts(profile), _costs(profile), costs, Facts(notes))
     return View(_title(profile), sections, is_listing=True)
 
 
@@ -78,8 +79,9 @@ def _title(profile: Profile) -> str:
         board = profile.board if profile.stand_in is None else profile.stand_in.text
         return f"{of}: instructions of inference {profile.num_repetitions} on {board}"
     if profile.num_repetitions == 1:
-        return f"{of}: microseconds of one inference on {profile.on}"
-    return f"{of}: microseconds of the inference with the median time, of {profile.num_repetitions} on {profile.on}"
+        return f"{of}: {profile.unit.shown} of one inference on {profile.on}"
+    which = "the inference with the median time"
+    return f"{of}: {profile.unit.shown} of {which}, of {profile.num_repetitions} on {profile.on}"
 
 
 def _costs(profile: Profile) -> Table:
@@ -146,24 +148,26 @@ def _of_step(profile: Profile) -> Iterator[Field[_Line]]:
 
 def _of_cost(profile: Profile) -> Iterator[Field[_Line]]:
     """What a line costs."""
-    is_counted = profile.unit is Unit.INSTRUCTIONS
+    unit = profile.unit
+    is_counted = unit is Unit.INSTRUCTIONS
+    short = "us" if unit is Unit.NANOSECONDS else unit.shown
     has_medians = not is_counted and profile.num_repetitions > 1
 
     def cycles(line: _Line) -> int | None:
         return profile.cycles(line.cost)
 
+    def amount(number: int | None) -> object:
+        return _us(number) if unit is Unit.NANOSECONDS else "" if number is None else number
+
     yield Field(None, "instructions", lambda line: line.cost.amount if is_counted else None)
-    yield Field(None, "microseconds", lambda line: None if is_counted else line.cost.amount / 1000)
-    yield Field(
-        "instructions" if is_counted else "us",
-        None,
-        lambda line: line.cost.amount if is_counted else _us(line.cost.amount),
-        is_number=True,
-    )
+    yield Field(None, "microseconds", lambda line: line.cost.amount / 1000 if short == "us" else None)
+    yield Field(short, None, lambda line: amount(line.cost.amount), is_number=True)
     yield Field("%", None, lambda line: _percent(line.cost.amount, line.total.amount), is_number=True)
     yield Field(None, "share", lambda line: _share(line.cost.amount, line.total.amount))
-    yield Field("median us" if has_medians else None, None, lambda line: _us(line.median), is_number=True)
-    yield Field(None, "median_microseconds", _median)
+    median = f"median {short}" if has_medians else None
+    yield Field(median, None, lambda line: amount(line.median), is_number=True)
+    yield Field(None, "median_microseconds", lambda line: _median(line, unit, Unit.NANOSECONDS))
+    yield Field(None, "median_cycles", lambda line: _median(line, unit, Unit.CYCLES))
     for name, is_written in _memories(profile):
         yield Field(
             f"{name} {'written' if is_written else 'read'}",
@@ -208,10 +212,13 @@ def _by_memory(cost: Cost) -> list[dict[str, object]]:
     ]
 
 
-def _median(line: _Line) -> object:
+def _median(line: _Line, unit: Unit, shown: Unit) -> object:
+    """The median of a profile in the unit that is shown."""
     if line.what == "total" and line.step is None:
         return ABSENT
-    return None if line.median is None else line.median / 1000
+    if line.median is None or unit is not shown:
+        return None
+    return line.median / unit.scale if unit.scale > 1 else line.median
 
 
 def _us(nanoseconds: int | None) -> str:

@@ -189,14 +189,17 @@ def clamp_activation(at: Conversion, value: str, activation: str, target: Affine
     # A bound may lie outside the type; the references clamp to what remains, lower bound first.
     low, high = min(low, target.bounds[1]), max(high, target.bounds[0])
     at.require(low <= high, f"the range of {activation} is empty with scale {target.scale}")
-    if (low, high) == target.bounds:
-        return value
-    return at.emit(Clamp(low, high), (value,), "clamped")
+    return value if (low, high) == target.bounds else limited(at, value, low, high)
+
+
+def limited(at: Conversion, value: str, low: float, high: float, role: str = "clamped") -> str:
+    """The nearest value between two."""
+    return at.emit(Clamp(low, high), (value,), role)
 
 
 def saturated(at: Conversion, value: str, dtype: ir.DType) -> str:
     """A wide integer as the nearest one that a type has."""
-    return at.emit(Clamp(*dtype.bounds), (value,), "saturated")
+    return limited(at, value, *dtype.bounds, "saturated")
 
 
 def clamp_integer(at: Conversion, value: str, activation: str) -> str:
@@ -210,7 +213,7 @@ def clamp_integer(at: Conversion, value: str, activation: str) -> str:
         )
     limits = zip(ACTIVATIONS[activation], at.type_of(value).dtype.bounds, strict=True)
     low, high = (int(limit) if isfinite(limit) else bound for limit, bound in limits)
-    return at.emit(Clamp(low, high), (value,), "clamped")
+    return limited(at, value, low, high)
 
 
 def clamp_float(at: Conversion, value: str, activation: str, *, is_infinite: bool = False) -> str:
@@ -225,4 +228,4 @@ def clamp_float(at: Conversion, value: str, activation: str, *, is_infinite: boo
         low, high = max(low, -_MAX_F32), min(high, _MAX_F32)
     elif activation == "NONE":
         return value
-    return at.emit(Clamp(low, high), (value,), "clamped")
+    return limited(at, value, low, high)

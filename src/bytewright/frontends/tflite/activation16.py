@@ -8,12 +8,15 @@ from collections.abc import Callable
 import numpy as np
 
 from bytewright import ir
-from bytewright.frontends.tflite.accumulator import checked_multiplier, clamp_activation, rescale
+from bytewright.frontends.tflite.accumulator import checked_multiplier, clamp_activation, limited, rescale
+from bytewright.frontends.tflite.cast import emit_cast
 from bytewright.frontends.tflite.conversion import Conversion
+from bytewright.frontends.tflite.elementwise import emit_difference, emit_root
 from bytewright.frontends.tflite.graph_builder import Operand
 from bytewright.ops.arithmetic.interpolation import (
     prepare_sigmoid,
     prepare_softmax16,
+    reciprocal_square_root,
     sigmoid_output_is_valid,
     softmax16_output_is_valid,
     softmax16_tables,
@@ -21,9 +24,11 @@ from bytewright.ops.arithmetic.interpolation import (
 )
 from bytewright.ops.arithmetic.multiplier import Multiplier
 from bytewright.ops.arithmetic.numerics import Numerics
-from bytewright.ops.arithmetic.tables import rescale_factor, slope_factor
-from bytewright.ops.elementwise import TflPrelu
+from bytewright.ops.arithmetic.tables import prepare_inverse_root, rescale_factor, slope_factor
+from bytewright.ops.elementwise import TflDiv, TflPrelu
 from bytewright.ops.interpolation import Interpolate, TflSigmoid16, TflSoftmax16
+from bytewright.ops.quantization import TflDequantize
+from bytewright.ops.roots import TflInverseRoot
 
 I16 = ir.DType.I16
 Int16 = Callable[[Conversion, Operand], str]
@@ -48,12 +53,12 @@ def relu16(at: Conversion, source: Operand) -> str:
 
 
 def leaky_relu16(alpha: float) -> Int16:
-    """LEAKY_RELU: a PRELU whose slope is 1 before its scale."""
+    """LEAKY_RELU: a PRELU whose slope is 1 before its scale, unless the slope is negative."""
 
     def emit(at: Conversion, source: Operand) -> str:
-        at.require(alpha >= 0, f"the slope {alpha} of int16 values is negative, which is not supported")
         scales = at.affine(source.tensor).scale, alpha, at.affine(at.output_tensor()).scale
-        return _sloped(at, source, _factor(at, source), slope_factor(at.numerics, *scales), 1)
+        factors = _factor(at, source), slope_factor(at.numerics, *scales)
+        return _sloped(at, source, *factors, 1) if alpha >= 0 else _folded(at, source, *factors)
 
     return emit
 
@@ -76,6 +81,26 @@ def _sloped(at: Conversion, source: Operand, above: Multiplier, below: Multiplie
     return at.emit(operation, (at.value_of(source), alpha), "result")
 
 
+def _folded(at: Conversion, source: Operand, above: Multiplier, below: Multiplier) -> str:
+    """Values times one factor, less those below zero times the magnitude of another, which is negative.
+
+    The product with a negative factor would have its ties rounded the other way.
+    """
+    own = at.affine(source.tensor)
+    factors = above, Multiplier(-below.multiplier, below.exponent)
+    sides = (0, own.bounds[1]), (own.bounds[0], 0)
+    parts = [
+        rescale(
+            at,
+            limited(at, at.value_of(source), *bounds, "side"),
+            [checked_multiplier(at, factor, own.reach)],
+            *(0, 0, ir.DType.I32, "part"),
+        )
+        for bounds, factor in zip(sides, factors, strict=True)
+    ]
+    return rescale(at, emit_difference(at, *parts), [_IDENTITY], 0, 0, I16, "result")
+
+
 def sigmoid16(at: Conversion, source: Operand) -> str:
     """LOGISTIC and TANH: by one table of the logistic function."""
     scale = at.affine(at.output_tensor()).scale
@@ -94,6 +119,26 @@ def interpolated16(function: Callable[[float, float], float]) -> Int16:
         return at.emit(Interpolate(), (at.value_of(source), at.constant("table", table, I16)), "result")
 
     return emit
+
+
+def inverse_root16(at: Conversion, source: Operand) -> str:
+    """RSQRT: LiteRT's table, or as of int8 in TensorFlow Lite Micro."""
+    if at.numerics is Numerics.LITERT_REF:
+        return interpolated16(reciprocal_square_root)(at, source)
+    scales = at.affine(source.tensor).scale, at.affine(at.output_tensor()).scale
+    factor = prepare_inverse_root(*scales, at.numerics)
+    operation = TflInverseRoot(factor.multiplier, factor.exponent)
+    return at.emit(operation, (at.value_of(source),), "result")
+
+
+def root16(at: Conversion, source: Operand) -> str:
+    """SQRT: the quotient of a root in float32 and the output's scale, truncated; of what is below zero, zero."""
+    own, target = at.affine(source.tensor), at.affine(at.output_tensor())
+    positive = limited(at, at.value_of(source), 0, own.bounds[1], "positive")
+    real = at.emit(TflDequantize(own.scale, 0), (positive,), "real")
+    root = emit_root(at, real)
+    divisor = at.constant("scale", np.array(target.scale, np.float32), ir.DType.F32)
+    return emit_cast(at, at.emit(TflDiv(), (root, divisor), "quotient"), I16, "result")
 
 
 def softmax16(at: Conversion, source: Operand, beta: float) -> str:

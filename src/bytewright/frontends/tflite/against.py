@@ -16,14 +16,17 @@ def tflm() -> Library:
     data = tomllib.loads(
         files("bytewright.frontends.tflite").joinpath("tflm_operators.toml").read_text(encoding="utf-8")
     )
-    operators = tuple(_compared(kind, tuple(types)) for kind, types in data["operators"].items())
+    wrong = data["wrong"]
+    operators = tuple(
+        _compared(kind, tuple(types), tuple(wrong.get(kind, ()))) for kind, types in data["operators"].items()
+    )
     return Library("TensorFlow Lite Micro", data["source"], data["date"], operators)
 
 
-def _compared(kind: str, theirs: tuple[str, ...]) -> ComparedOperator:
-    """One operator; what the library's numerics do not have is not taken for them."""
+def _compared(kind: str, theirs: tuple[str, ...], wrong: tuple[str, ...]) -> ComparedOperator:
+    """One operator; what the library's numerics do not have is not taken for them, and what is wrong is not missed."""
     row = OPERATORS.get(kind)
     absent = () if row is None else row.absent.get(Numerics.TFLM, ())
     own = () if row is None else tuple(each for each in row.types if each not in absent)
-    missing = tuple(each for each in theirs if each not in own)
-    return ComparedOperator(kind, theirs, own, missing, row is not None, kind in FOLDED)
+    missing = tuple(each for each in theirs if each not in (*own, *wrong))
+    return ComparedOperator(kind, theirs, own, missing, wrong, row is not None, kind in FOLDED)

@@ -9,7 +9,7 @@ from bytewright.ops.cast import CASTS, TflCast
 
 
 def emit_cast(at: Conversion, value: str, dtype: ir.DType, role: str) -> str:
-    """Integers in another type, in which they wrap."""
+    """In another type, in which integers wrap; floats lose what is behind their point, and saturate."""
     return at.emit(TflCast(dtype), (value,), role)
 
 

@@ -17,6 +17,7 @@ from bytewright.frontends.tflite.graph_builder import DTYPES, Kept, Operand
 from bytewright.frontends.tflite.known import UNKNOWN, Growth, no_growth
 from bytewright.frontends.tflite.model import CUSTOM, TensorRecord
 from bytewright.frontends.tflite.operator_reader import OperatorReader
+from bytewright.frontends.tflite.stored import STORED
 from bytewright.ops.data import Concat, Reshape, Slice, Transpose
 
 WITHOUT_ELEMENTS = (
@@ -253,7 +254,8 @@ class Conversion(OperatorReader):
         """Makes a value the operator's result at `position`, after a look at what the file declares."""
         tensor = self.output_tensor(position)
         found = self.type_of(name)
-        if DTYPES.get(tensor.element_type) is not found.dtype:
+        stored = STORED.get(tensor.element_type)
+        if (stored.dtype if stored else DTYPES.get(tensor.element_type)) is not found.dtype:
             self.fail(f"the result is {tensor.element_type}, {found.dtype.value} was computed", tensor=tensor)
         if not self._shape_agrees(tensor, found.fixed_shape):
             declared, computed = ir.format_shape(tensor.shape), ir.format_shape(found.shape)

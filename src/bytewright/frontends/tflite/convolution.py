@@ -107,7 +107,10 @@ def convert_conv2d(at: Conversion) -> None:
 
 
 def convert_depthwise(at: Conversion) -> None:
-    """DEPTHWISE_CONV_2D: weights [1,KH,KW,C*M] become [KH,KW,C,M], the same bytes."""
+    """DEPTHWISE_CONV_2D: weights [1,KH,KW,C*M] become [KH,KW,C,M], the same bytes.
+
+    Of one channel the same sums are a convolution's, for which kernels are quicker.
+    """
     options = depthwise_options(at)
     source, weights, array = _image_operands(at, axis=3)
     one, height, width, channels = weights.shape
@@ -118,8 +121,14 @@ def convert_depthwise(at: Conversion) -> None:
     stated = options.depth_multiplier
     at.require(stated in (0, multiplier), f"depth multiplier {stated} is stated, shapes give {multiplier}")
     taps = array.reshape(-1, channels).T
-    layer = _layer(at, source, weights, array.reshape(height, width, depth, multiplier), taps, axis=3)
-    operation = _sliding(at, DepthwiseConv2d, options, source, (height, width))
+    operation: _Convolution
+    if depth == 1 < multiplier:
+        array = taps.reshape(channels, height, width, 1)
+        operation = _sliding(at, Conv2d, options, source, (height, width))
+    else:
+        array = array.reshape(height, width, depth, multiplier)
+        operation = _sliding(at, DepthwiseConv2d, options, source, (height, width))
+    layer = _layer(at, source, weights, array, taps, axis=3)
     at.define(_computed(at, layer, at.value_of(source), operation, options.activation, depthwise_form))
 
 

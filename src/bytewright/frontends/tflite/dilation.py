@@ -16,11 +16,10 @@ from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.graph_builder import Spread
 from bytewright.frontends.tflite.shape import emit_slice
 from bytewright.frontends.tflite.windows import MAX_STEP
-from bytewright.ops import elementwise, rescale
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d
 from bytewright.ops.data import Reshape
+from bytewright.ops.registry import ELEMENTWISE
 
-_ELEMENTWISE = (*elementwise.OPERATIONS, *rescale.OPERATIONS)
 # Operators between the two: a few convolutions have some for each rescale and activation.
 _MOST_BETWEEN = 64
 _Widths = tuple[int, ...]
@@ -160,7 +159,7 @@ class _Image:
             constant.num_elements == prod(constant.fixed_shape[-1:]) for constant in constants
         )
         is_padded = any(axis.before or axis.after for axis in self.axes)
-        if not isinstance(node.operation, _ELEMENTWISE) or not is_by_channel or is_padded:
+        if not isinstance(node.operation, ELEMENTWISE) or not is_by_channel or is_padded:
             raise _OtherwiseError
         self._again(node, node.operation)
 

@@ -4,7 +4,7 @@ Operators with fused activations are the first ones. What int8 needs is written 
 """
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,10 +43,12 @@ from bytewright.ops.elementwise import (
     Maximum,
     Minimum,
     Mul,
+    Pow,
     Sub,
     TflDiv,
     TflFloorDiv,
     TflIntegerDiv,
+    TflIntegerPower,
     TflPrelu,
     WrappingAdd,
     WrappingMul,
@@ -54,6 +56,7 @@ from bytewright.ops.elementwise import (
 )
 from bytewright.ops.float_functions import TflSqrt
 from bytewright.ops.pooling import ReduceSum
+from bytewright.ops.roots import TflL2Normalization
 
 # What both references have of L2_NORMALIZATION.
 _LEAST_NORM = 1e-6
@@ -154,19 +157,42 @@ def _widened(
 
 
 def convert_add_n(at: Conversion, operation: ir.Operation) -> None:
-    """ADD_N: tensors of one shape, added one after the other; int32 wraps."""
+    """ADD_N: tensors of one shape, added one after the other; int32 wraps, int8 has 20 more bits."""
     count = len(at.operator.inputs)
     at.require(count >= 2, f"{count} operands, 2 are needed")
     at.require_counts((count,))
     operands = [at.activation_operand(position, "operand", ir.DType.I32) for position in range(count)]
     at.require_same_dtype(*operands)
-    operation = operation if operands[0].is_float else WrappingAdd()
     shapes = {operand.shape for operand in operands}
     at.require(len(shapes) == 1, f"operands of different shapes: {sorted(shapes)}")
-    total, *rest = (at.value_of(operand) for operand in operands)
+    if operands[0].is_quantised:
+        at.define(_sum_of_many(at, operands, operation))
+        return
+    operation = operation if operands[0].is_float else WrappingAdd()
+    at.define(_added(at, [at.value_of(operand) for operand in operands], operation))
+
+
+def _added(at: Conversion, values: Sequence[str], operation: ir.Operation) -> str:
+    """The values, added one after the other."""
+    total, *rest = values
     for value in rest:
         total = at.emit(operation, (total, value), "sum")
-    at.define(total)
+    return total
+
+
+def _sum_of_many(at: Conversion, operands: Sequence[Operand], operation: ir.Operation) -> str:
+    """Of int8. The kernel of TensorFlow Lite Micro begins at the zero point's negative, as if it were an operand."""
+    quantisations = {at.affine(operand.tensor) for operand in operands}
+    at.require(len(quantisations) == 1, "operands of different quantisations")
+    (own,), target = quantisations, at.affine(at.output_tensor())
+    half, _, factor = prepare_sum(at.operator.kind, own.scale, own.scale, target.scale)
+    left_shift = LEFT_SHIFTS[own.bounds]
+    widened = [_widened(at, operand, half, left_shift, "operand")[0] for operand in operands]
+    total = _added(at, widened, operation)
+    reach = (len(operands) * own.reach + abs(own.zero_point)) << left_shift - 1
+    factor = checked_multiplier(at, factor, reach, target.zero_point)
+    beginning = own.zero_point << left_shift - 1
+    return rescale(at, total, [factor], beginning, target.zero_point, ir.DType.I8, "rescaled")
 
 
 def convert_squared_difference(at: Conversion) -> None:
@@ -182,7 +208,7 @@ def convert_squared_difference(at: Conversion) -> None:
     *factors, factor = prepare_squared_difference(one.scale, two.scale, target.scale)
     left, left_reach = _widened(at, first, factors[0], DIFFERENCE_LEFT_SHIFT, "first")
     right, right_reach = _widened(at, second, factors[1], DIFFERENCE_LEFT_SHIFT, "second")
-    difference = at.emit(Sub(), (left, right), "difference")
+    difference = emit_difference(at, left, right)
     square = at.emit(Mul(), (difference, difference), "square")
     factor = checked_multiplier(at, factor, (left_reach + right_reach) ** 2, target.zero_point)
     at.define(rescale(at, square, [factor], 0, target.zero_point, ir.DType.I8, "rescaled"))
@@ -200,6 +226,11 @@ def convert_square(at: Conversion) -> None:
 def emit_square(at: Conversion, value: str) -> str:
     """Floats times themselves."""
     return at.emit(Mul(), (value, value), "square")
+
+
+def emit_difference(at: Conversion, first: str, second: str) -> str:
+    """Of integers whose type holds it."""
+    return at.emit(Sub(), (first, second), "difference")
 
 
 def emit_root(at: Conversion, value: str) -> str:
@@ -283,6 +314,12 @@ def emit_sign(at: Conversion, value: str) -> str:
     return at.emit(Minimum(), (at.emit(Maximum(), (value, least), "raised"), greatest), "sign")
 
 
+def convert_pow(at: Conversion) -> None:
+    """POW."""
+    is_float = at.output_dtype() is ir.DType.F32
+    convert_plain_binary(at, Pow() if is_float else TflIntegerPower(), (ir.DType.I32,))
+
+
 def convert_plain_binary(at: Conversion, operation: ir.Operation, dtypes: tuple[ir.DType, ...] = ()) -> None:
     """A function of two raw values or floats, without a fused activation."""
     first, second = _two_operands(at, dtypes=dtypes)
@@ -308,27 +345,34 @@ def convert_prelu(at: Conversion) -> None:
 
 
 def convert_l2_normalization(at: Conversion) -> None:
-    """L2_NORMALIZATION of float32: rows of the last axis, divided by their Euclidean norms, of 1e-6 at least."""
+    """L2_NORMALIZATION: rows of the last axis, divided by their Euclidean norms, of float32 by 1e-6 at least."""
     at.require_counts((1,))
     activation = fused_activation(at, 0)
     at.require(activation == "NONE", f"the fused activation {activation} is not supported")
     source = at.activation_operand(0, "input")
     at.require_same_dtype(source)
-    if not source.is_float:
-        at.fail(
-            "the input is int8, and float32 alone is supported",
-            help="leave it out of the model, and normalise its result in the application; or keep the model in float32",
-        )
     rank = len(source.shape)
     at.require(
         1 <= rank <= _MOST_AXES_OF_ROWS, f"an input of {rank} axes; 1 to {_MOST_AXES_OF_ROWS} are supported"
     )
     value = at.value_of(source)
+    if not source.is_float:
+        at.define(at.emit(_normalisation(at, source), (value,), "normalised"))
+        return
     total = at.emit(ReduceSum((rank - 1,), True), (emit_square(at, value),), "sum")
     root = emit_root(at, total)
     least = at.constant("least", np.full((1,) * rank, _LEAST_NORM, np.float32), ir.DType.F32)
     norm = at.emit(Maximum(), (root, least), "norm")
     at.define(at.emit(TflDiv(), (value, norm), "normalised"))
+
+
+def _normalisation(at: Conversion, source: Operand) -> TflL2Normalization:
+    """Of int8; TensorFlow Lite Micro does not look at the quantisation of the result, and takes it for the same."""
+    target = at.affine(at.output_tensor())
+    at.require(
+        (target.scale, target.zero_point) == (1 / 128, 0), "an int8 result has scale 1/128 and zero point 0"
+    )
+    return TflL2Normalization(at.affine(source.tensor).zero_point)
 
 
 def _two_operands(

@@ -19,6 +19,8 @@ DTYPES = {
     "FLOAT32": ir.DType.F32,
     "INT32": ir.DType.I32,
     "INT64": ir.DType.I64,
+    "UINT32": ir.DType.U32,
+    "UINT64": ir.DType.U64,
     "UINT8": ir.DType.U8,
     "BOOL": ir.DType.BOOL,
 }

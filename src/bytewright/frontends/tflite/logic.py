@@ -97,4 +97,9 @@ def convert_select(at: Conversion) -> None:
         if condition.shape != first.shape and len(condition.shape) == 1 and first.shape:
             value = at.reshape(value, (*condition.shape, *(1,) * (len(first.shape) - 1)), "condition")
     choices = (at.value_of(first, "first"), at.value_of(second, "second"))
-    at.define(at.emit(Select(), (value, *choices), "chosen"))
+    at.define(emit_choice(at, value, *choices))
+
+
+def emit_choice(at: Conversion, condition: str, if_true: str, if_false: str) -> str:
+    """One of two values, element by element."""
+    return at.emit(Select(), (condition, if_true, if_false), "chosen")

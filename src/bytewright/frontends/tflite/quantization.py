@@ -61,6 +61,13 @@ def convert_dequantize(at: Conversion) -> None:
     at.define(real_value(at, source))
 
 
+def convert_densify(at: Conversion) -> None:
+    """DENSIFY of a sparse constant, which is dense when it is read."""
+    at.require_counts((1,))
+    operand, _ = at.constant_operand(0, "input")
+    at.define(at.value_of(operand, "input"))
+
+
 def real_value(at: Conversion, source: Operand) -> str:
     """An operand with one scale in float32."""
     own = at.affine(source.tensor)

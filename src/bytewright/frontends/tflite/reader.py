@@ -25,6 +25,7 @@ from bytewright.frontends.tflite.model import (
 from bytewright.frontends.tflite.of_vela import ETHOS_U, block_offsets, with_stream
 from bytewright.frontends.tflite.other_formats import HEAD_BYTES, refuse_other_formats
 from bytewright.frontends.tflite.signatures import SignatureRecord, chosen_signature, read_signatures
+from bytewright.frontends.tflite.sparse import dense_values
 from bytewright.frontends.tflite.stored import STORED
 
 IDENTIFIER = b"TFL3"
@@ -38,6 +39,8 @@ _ELEMENT_BYTES = {
     **dict.fromkeys(("COMPLEX64", "FLOAT64", "INT64", "UINT64"), 8),
     "COMPLEX128": 16,
 }
+# Of values that are stored one by one, also where they are sparse.
+_DENSE = {**_ELEMENT_BYTES, "FLOAT16": 2}
 
 
 def load_file(path: Path) -> bytes:
@@ -141,13 +144,14 @@ def _subgraph(
     inputs, outputs = subgraph.numbers(1, "<i4"), subgraph.numbers(2, "<i4")
     operators = tuple(_operator(i, table, codes) for i, table in enumerate(subgraph.tables(3)))
     defined = {*inputs, *(index for operator in operators for index in operator.outputs)}
+    expanded = list(buffers)
     tensors = tuple(
-        _tensor(i, table, buffers, is_defined=i in defined) for i, table in enumerate(subgraph.tables(0))
+        _tensor(i, table, expanded, is_defined=i in defined) for i, table in enumerate(subgraph.tables(0))
     )
     if ETHOS_U in codes:
         offsets = block_offsets(file.root(), buffers, len(tensors))
         operators = tuple(with_stream(operator, offsets) for operator in operators)
-    model = ModelRecord(file, 1, tensors, operators, inputs, outputs, buffers)
+    model = ModelRecord(file, 1, tensors, operators, inputs, outputs, tuple(expanded))
     _check_references(model)
     _check_definitions(model)
     return model
@@ -174,8 +178,8 @@ def _buffer(table: Table) -> memoryview:
     return table.content(0)
 
 
-def _tensor(index: int, table: Table, buffers: tuple[memoryview, ...], *, is_defined: bool) -> TensorRecord:
-    """One tensor, its shape and values checked against each other.
+def _tensor(index: int, table: Table, buffers: list[memoryview], *, is_defined: bool) -> TensorRecord:
+    """One tensor, its shape and values checked against each other; a sparse one has dense values in a new buffer.
 
     One without elements that neither is an input nor comes of an operator is a constant: it has no bytes to show.
     """
@@ -193,8 +197,13 @@ def _tensor(index: int, table: Table, buffers: tuple[memoryview, ...], *, is_def
     if buffer >= max(len(buffers), 1):
         raise DamagedError(f"{place} refers to buffer {buffer} of {len(buffers)}")
     values = buffers[buffer] if buffers else memoryview(b"")
-    needed_bytes = _needed_bytes(element_type, prod(shape))
-    if len(values) and needed_bytes not in (None, len(values)):
+    sparsity = table.table(6)
+    if sparsity is not None and element_type in _DENSE:
+        values = memoryview(dense_values(sparsity, values, shape, _DENSE[element_type]))
+        buffer, sparsity = len(buffers), None
+        buffers.append(values)
+    needed_bytes = None if sparsity else _needed_bytes(element_type, prod(shape))
+    if values and needed_bytes not in (None, len(values)):
         raise DamagedError(f"{place} needs {needed_bytes} bytes of values, its buffer has {len(values)}")
     return TensorRecord(
         index=index,
@@ -206,7 +215,7 @@ def _tensor(index: int, table: Table, buffers: tuple[memoryview, ...], *, is_def
         has_values=len(values) > 0 or (0 in shape and not is_defined and not is_variable),
         quantization=_quantization(table.table(4), place),
         is_variable=is_variable,
-        is_sparse=table.table(6) is not None,
+        is_sparse=sparsity is not None,
     )
 
 

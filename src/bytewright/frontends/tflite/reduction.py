@@ -7,7 +7,7 @@ from bytewright.frontends.tflite.accumulator import checked_multiplier, require_
 from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.graph_builder import Operand
 from bytewright.ops import pooling
-from bytewright.ops.arithmetic.factors import prepare_float_sum, prepare_mean
+from bytewright.ops.arithmetic.factors import prepare_float_sum, prepare_mean, prepare_reduced_product
 from bytewright.ops.arithmetic.multiplier import (
     INT32_MAX,
     quantize_multiplier,
@@ -28,7 +28,7 @@ def convert_mean(at: Conversion) -> None:
     if source.is_float:
         at.define(at.emit(pooling.TflMean(axes, keep), (at.value_of(source),), "mean"))
         return
-    count = _num_reduced(at, source, axes)
+    count = _num_summed(at, source, axes)
     own, target = at.affine(source.tensor), at.affine(at.output_tensor())
     factor = prepare_mean(own.scale, target.scale, count, own.bounds[1] - own.bounds[0])
     factor = checked_multiplier(at, factor, count * own.reach, target.zero_point)
@@ -38,7 +38,7 @@ def convert_mean(at: Conversion) -> None:
 
 
 def convert_sum(at: Conversion) -> None:
-    """SUM: of int8, a rescale of the sum, in float32 by LiteRT, by a factor in double by TensorFlow Lite Micro."""
+    """SUM: of int8 and int16, a rescale of the sum, in float32 by LiteRT, by a factor in double by `tflm`."""
     source, axes, keep = _operands(at, *WIDE)
     if source.dtype in WIDE:
         at.define(at.emit(pooling.WrappingReduceSum(axes, keep), (at.value_of(source),), "sum"))
@@ -47,18 +47,19 @@ def convert_sum(at: Conversion) -> None:
     if source.is_float:
         at.define(total)
         return
-    count = _num_reduced(at, source, axes)
+    count = _num_summed(at, source, axes)
     own, target = at.affine(source.tensor), at.affine(at.output_tensor())
     reach = count * own.reach
     if at.numerics is Numerics.LITERT_REF:
         scale, addend = prepare_float_sum(own.scale, own.zero_point, target.scale, count)
         greatest = round_half_away(reach * scale + 1)
         require_sum(at, -greatest, greatest, target.zero_point)
-        at.define(at.emit(TflFloatRescale(scale, addend, target.zero_point), (total,), "rescaled"))
+        operation = TflFloatRescale(scale, addend, target.zero_point, source.dtype)
+        at.define(at.emit(operation, (total,), "rescaled"))
         return
     factor = checked_multiplier(at, quantize_multiplier(own.scale / target.scale), reach, target.zero_point)
     zero_points = own.zero_point * count
-    at.define(rescale(at, total, [factor], zero_points, target.zero_point, ir.DType.I8, "rescaled"))
+    at.define(rescale(at, total, [factor], zero_points, target.zero_point, source.dtype, "rescaled"))
 
 
 def convert_extremum(at: Conversion, kind: type[pooling.ReduceMax | pooling.ReduceMin]) -> None:
@@ -79,10 +80,16 @@ def convert_truths(at: Conversion, kind: type[pooling.ReduceAll | pooling.Reduce
 
 
 def convert_product(at: Conversion) -> None:
-    """REDUCE_PROD of floats and of wide integers."""
+    """REDUCE_PROD: of int8 and int16 scaled at each step."""
     source, axes, keep = _operands(at, *WIDE)
-    _num_reduced(at, source, axes)
-    at.define(at.emit(pooling.ReduceProduct(axes, keep), (at.value_of(source),), "product"))
+    count = _num_reduced(at, source, axes)
+    operation: ir.Operation = pooling.ReduceProduct(axes, keep)
+    if source.is_quantised:
+        own, target = at.affine(source.tensor), at.affine(at.output_tensor())
+        factor = prepare_reduced_product(own.scale, target.scale, count)
+        numbers = own.zero_point, target.zero_point, factor.multiplier, factor.exponent
+        operation = pooling.TflQuantizedProduct(axes, keep, *numbers)
+    at.define(at.emit(operation, (at.value_of(source),), "product"))
 
 
 def _operands(at: Conversion, *more: ir.DType) -> tuple[Operand, tuple[int, ...], bool]:
@@ -95,11 +102,16 @@ def _operands(at: Conversion, *more: ir.DType) -> tuple[Operand, tuple[int, ...]
 
 
 def _num_reduced(at: Conversion, source: Operand, axes: tuple[int, ...]) -> int:
-    """How many elements one result is of; 32 bits hold the sum of as many."""
+    """How many elements one result is of."""
     count = prod(source.shape[axis] for axis in axes)
     at.require(count >= 1, "nothing is reduced")
-    is_summed = source.dtype.is_integer and source.dtype not in WIDE
-    low, high = source.dtype.bounds if is_summed else (0, 0)
+    return count
+
+
+def _num_summed(at: Conversion, source: Operand, axes: tuple[int, ...]) -> int:
+    """The same, of int8 or int16, whose sum 32 bits hold."""
+    count = _num_reduced(at, source, axes)
+    low, high = source.dtype.bounds
     if count * (high - low + 1) > INT32_MAX:
         at.fail(f"the sum over {count} elements can leave 32 bits", code="BW110")
     return count

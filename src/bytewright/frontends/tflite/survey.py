@@ -18,7 +18,7 @@ from bytewright.ops.arithmetic.numerics import Numerics
 MOST_PLACES = 10
 _RUN_TIME_TYPES = ("INT8", "FLOAT32", "BOOL")
 _KNOWN_TYPES = (*_RUN_TIME_TYPES, "INT32", "INT64")
-_TYPES_OF_SOME = ("INT16", "INT32", "INT64", "UINT8", "RESOURCE")
+_TYPES_OF_SOME = ("INT16", "INT32", "INT64", "UINT8", "UINT32", "UINT64", "RESOURCE")
 _ALL_OPERATORS = "`bytewright ops` lists the operators that are supported"
 _SHAPES_ALONE = "it is computed at import where only shapes and constants come to it, and not otherwise"
 _INTEGERS = ("INT8", "UINT8", "INT16", "INT4", "INT2", "UINT4")
@@ -287,8 +287,10 @@ def _taken_as(model: ModelRecord, element_type: str) -> frozenset[int]:
 def _widened_constants(model: ModelRecord) -> set[int]:
     """Constants that are stored in fewer bits, and that operators alone have to do with, and such as take them."""
     found: set[int] = set()
+    constant = {t.index for t in model.tensors if t.has_values}
+    constant |= {index for each in model.operators if each.kind == "DENSIFY" for index in each.outputs}
     for element_type in STORED:
-        kind = {t.index for t in model.tensors if t.has_values and t.element_type == element_type}
+        kind = {index for index in constant if model.tensors[index].element_type == element_type}
         found |= kind & _taken_as(model, element_type.lower()) if kind else kind
     return found - {*model.outputs}
 

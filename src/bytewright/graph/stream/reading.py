@@ -10,7 +10,6 @@ from math import prod
 from typing import Any
 
 from bytewright import ir
-from bytewright.ops import cast, elementwise, float_functions, rescale
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d, GroupedConv2d
 from bytewright.ops.data import Concat, Gather, Identity, Pad, Reshape, Slice, Tile, Transpose
 from bytewright.ops.interpolation import Interpolate, TflSigmoid16, TflSoftmax16
@@ -19,6 +18,8 @@ from bytewright.ops.places import ArgMax, ArgMin, CumulativeSum, TopKPlaces
 from bytewright.ops.pooling import OPERATIONS as REDUCTIONS
 from bytewright.ops.pooling import MaxPool2d, TflAveragePool2d
 from bytewright.ops.quantization import Table
+from bytewright.ops.registry import ELEMENTWISE
+from bytewright.ops.roots import TflInverseRoot, TflL2Normalization
 from bytewright.ops.softmax import TflLogSoftmax, TflSoftmax
 
 Axes = tuple[int | None, ...]
@@ -253,11 +254,10 @@ def _matmul(operation: TflBatchMatMul, at: Operands) -> Reading | Whole:
 _Rule = Callable[[Any, Operands], Reading | Whole]
 _POOLS = (MaxPool2d, TflAveragePool2d)
 READINGS: dict[type[ir.Operation], _Rule] = {
-    **dict.fromkeys((*elementwise.OPERATIONS, *rescale.OPERATIONS, *cast.OPERATIONS), _elementwise),
-    **dict.fromkeys((*float_functions.OPERATIONS, Interpolate, TflSigmoid16, Identity), _elementwise),
+    **dict.fromkeys((*ELEMENTWISE, Interpolate, TflInverseRoot, TflSigmoid16, Identity), _elementwise),
     **dict.fromkeys((DepthwiseConv2d, GroupedConv2d), _convolution),
     **{each: _pool if each in _POOLS else _reduction for each in REDUCTIONS},
-    **dict.fromkeys((TflSoftmax, TflLogSoftmax, TflSoftmax16, TopKPlaces), _of_last_axis),
+    **dict.fromkeys((TflSoftmax, TflLogSoftmax, TflSoftmax16, TflL2Normalization, TopKPlaces), _of_last_axis),
     **dict.fromkeys((ArgMax, ArgMin), _arg_extremum),
     Concat: _concat,
     Conv2d: _dense,

@@ -11,8 +11,8 @@ from math import prod
 import numpy as np
 
 from bytewright import ir
-from bytewright.base.c_names import unique_name
 from bytewright.graph.stream.flow import Flow, Flows
+from bytewright.graph.stream.new_nodes import NewNodes
 from bytewright.ops.cast import TflCast
 from bytewright.ops.elementwise import Clamp, Greater, IntDiv, Select, WrappingAdd
 from bytewright.ops.pooling import MaxPool2d, ReduceMax, ReduceMin, ReduceSum, TflAveragePool2d, TflMean
@@ -28,12 +28,12 @@ def split_reductions(module: ir.Module, flows: Flows) -> ir.Module:
     for node in function.nodes:
         flow = flows.of_value.get(node.inputs[0]) if node.inputs else None
         if flow is None or node.outputs[0].name in flows.of_value:
-            splitting.nodes.append(node)
+            splitting.new.nodes.append(node)
         else:
             splitting.node(node, flow)
-    if len(splitting.nodes) == len(function.nodes):
+    if len(splitting.new.nodes) == len(function.nodes):
         return module
-    changed = replace(function, nodes=tuple(splitting.nodes))
+    changed = replace(function, nodes=tuple(splitting.new.nodes))
     return replace(
         module,
         functions=(*module.functions[:-1], changed),
@@ -46,19 +46,17 @@ class _Splitting:
     """One run of the pass."""
 
     module: ir.Module
-    nodes: list[ir.Node] = field(default_factory=list[ir.Node])
+    new: NewNodes = field(init=False)
     constants: dict[int, ir.Constant] = field(default_factory=dict[int, ir.Constant])
-    types: dict[str, ir.TensorType] = field(default_factory=dict[str, ir.TensorType])
-    names: set[str] = field(default_factory=set[str])
 
     def __post_init__(self) -> None:
         module = self.module
-        self.types = dict(ir.value_types(module.graph, module.constants))
-        self.names = {name for each in module.functions for name in ir.value_types(each, module.constants)}
+        names = {name for each in module.functions for name in ir.value_types(each, module.constants)}
+        self.new = NewNodes(dict(ir.value_types(module.graph, module.constants)), names)
 
     def node(self, node: ir.Node, flow: Flow) -> None:
         """A reduction, or any other operator."""
-        operand = self.types[node.inputs[0]]
+        operand = self.new.types[node.inputs[0]]
         match node.operation:
             case ReduceMax(axes=axes) | ReduceMin(axes=axes) if _others(axes, flow, operand) > 1:
                 inner = replace(node.operation, axes=_without(axes, flow.axis), keep_dims=True)
@@ -72,28 +70,25 @@ class _Splitting:
             ):
                 self._average(node, flow)
             case _:
-                self.nodes.append(node)
+                self.new.nodes.append(node)
 
     def _chain(self, node: ir.Node, operations: Sequence[ir.Operation]) -> None:
         """Operators one after the other; the last has the node's result."""
         name = node.inputs[0]
         for operation in operations[:-1]:
             name = self._added(node, operation, (name,))
-        self.nodes.append(replace(node, operation=operations[-1], inputs=(name,)))
+        self.new.nodes.append(replace(node, operation=operations[-1], inputs=(name,)))
 
     def _added(self, node: ir.Node, operation: ir.Operation, inputs: tuple[str, ...]) -> str:
-        (type_,) = operation.infer(tuple(self.types[each] for each in inputs))
-        value = ir.Value(unique_name(f"{node.outputs[0].name}/part", self.names), type_)
-        self.types[value.name] = type_
-        self.nodes.append(ir.Node(operation, inputs, (value,), node.where))
-        return value.name
+        name = self.new.fresh(f"{node.outputs[0].name}/part")
+        return self.new.add(operation, inputs, name, node.where).name
 
     def _average(self, node: ir.Node, flow: Flow) -> None:
         """The mean of raw values, rounded half away from zero: a half is added to the sum, or taken off, and cut."""
         rows = self._added(node, ReduceSum((3 - flow.axis,), True), (node.inputs[0],))
         rows = self._added(node, TflCast(ir.DType.I16), (rows,))
         total = self._added(node, ReduceSum((flow.axis,), True), (rows,))
-        count = prod(self.types[node.inputs[0]].fixed_shape[1:3])
+        count = prod(self.new.types[node.inputs[0]].fixed_shape[1:3])
         zero, half, less, all_of = (
             self._constant(number) for number in (0, count // 2, -(count // 2), count)
         )
@@ -101,14 +96,14 @@ class _Splitting:
         addend = self._added(node, Select(), (is_above, half, less))
         shifted = self._added(node, WrappingAdd(), (total, addend))
         mean = self._added(node, IntDiv(), (shifted, all_of))
-        self.nodes.append(replace(node, operation=TflCast(ir.DType.I8), inputs=(mean,)))
+        self.new.nodes.append(replace(node, operation=TflCast(ir.DType.I8), inputs=(mean,)))
 
     def _constant(self, number: int) -> str:
         if number not in self.constants:
-            name = unique_name(f"number_{number}".replace("-", "minus_"), self.names)
+            name = self.new.fresh(f"number_{number}".replace("-", "minus_"))
             data = ir.TensorData.from_array(np.full((1, 1, 1, 1), number, np.int32), ir.DType.I32)
             self.constants[number] = ir.Constant(name, data)
-            self.types[name] = data.type
+            self.new.types[name] = data.type
         return self.constants[number].name
 
 

@@ -16,10 +16,11 @@ from math import lcm
 import numpy as np
 
 from bytewright import ir
-from bytewright.base.c_names import unique_c_name, unique_name
+from bytewright.base.c_names import unique_c_name
 from bytewright.base.frozen_mapping import FrozenMapping
 from bytewright.diagnostics import Collector, compile_error
 from bytewright.graph.stream.flow import HELP, Flow, Flows, flows_of, unread_rows
+from bytewright.graph.stream.new_nodes import NewNodes
 from bytewright.graph.stream.split import split_reductions
 from bytewright.graph.work import work_of
 from bytewright.ir.where import Where
@@ -151,21 +152,21 @@ class _Streaming:
     module: ir.Module
     flows: Flows
     num_new: int
-    types: dict[str, ir.TensorType] = field(default_factory=dict[str, ir.TensorType])
+    new: NewNodes = field(default_factory=NewNodes)
     values: dict[str, ir.Value] = field(default_factory=dict[str, ir.Value])
-    names: set[str] = field(default_factory=set[str])
     behind: dict[str, tuple[str, tuple[ir.Operation, ...]]] = field(
         default_factory=dict[str, tuple[str, tuple[ir.Operation, ...]]]
     )
     counts: dict[_Key, int] = field(default_factory=dict[_Key, int])
     kept: dict[_Key, str] = field(default_factory=dict[_Key, str])
-    nodes: list[ir.Node] = field(default_factory=list[ir.Node])
     states: list[tuple[ir.Value, ir.Port, str]] = field(default_factory=list[tuple[ir.Value, ir.Port, str]])
 
     def run(self) -> ir.Module:
         module, function = self.module, self.module.graph
-        self.types = {constant.name: constant.data.type for constant in module.constants}
-        self.names = {name for each in module.functions for name in ir.value_types(each, module.constants)}
+        self.new.types = {constant.name: constant.data.type for constant in module.constants}
+        self.new.names = {
+            name for each in module.functions for name in ir.value_types(each, module.constants)
+        }
         parameters = tuple(self._parameter(value) for value in function.parameters)
         self._find_borders(function)
         self._count(function)
@@ -176,17 +177,18 @@ class _Streaming:
         streamed = ir.Function(
             function.name,
             (*parameters, *(value for value, _, _ in self.states)),
-            tuple(self.nodes),
+            tuple(self.new.nodes),
             (*results, *(result for _, _, result in self.states)),
         )
         changed = replace(
             module,
             functions=(*module.functions[:-1], streamed),
             inputs=tuple(
-                replace(p, type=self.types[v.name]) for p, v in zip(module.inputs, parameters, strict=False)
+                replace(p, type=self.new.types[v.name])
+                for p, v in zip(module.inputs, parameters, strict=False)
             ),
             outputs=tuple(
-                replace(port, type=self.types[name])
+                replace(port, type=self.new.types[name])
                 for port, name in zip(module.outputs, results[:num_outputs], strict=True)
             ),
             state=(*module.state, *(port for _, port, _ in self.states)),
@@ -232,17 +234,19 @@ class _Streaming:
         return self._defined(value)
 
     def _defined(self, value: ir.Value) -> ir.Value:
-        self.types[value.name], self.values[value.name] = value.type, value
+        self.new.types[value.name], self.values[value.name] = value.type, value
         return value
 
     def _added(self, operation: ir.Operation, inputs: tuple[str, ...], name: str, where: Where) -> str:
         """A new operator; returns the name of its result."""
-        (type_,) = operation.infer(tuple(self.types[each] for each in inputs))
-        value = self._defined(
-            ir.Value(unique_name(name, self.names), type_, self.values[inputs[-1]].quantization)
-        )
-        self.nodes.append(ir.Node(operation, inputs, (value,), where))
-        return value.name
+        return self._computed(operation, inputs, self.new.fresh(name), where, self.values[inputs[-1]])
+
+    def _computed(
+        self, operation: ir.Operation, inputs: tuple[str, ...], name: str, where: Where, like: ir.Value
+    ) -> str:
+        """The same for a name that is free, quantised as another value is."""
+        self.values[name] = self.new.add(operation, inputs, name, where, like.quantization)
+        return name
 
     # What operators read
 
@@ -321,7 +325,7 @@ class _Streaming:
             name, count = self.kept[key], self.counts[key]
         if use.count == count:
             return name
-        shape = self.types[name].fixed_shape
+        shape = self.new.types[name].fixed_shape
         start = tuple(count - use.count if each == axis else 0 for each in range(len(shape)))
         size = tuple(use.count if each == axis else extent for each, extent in enumerate(shape))
         return self._added(Slice(start, size, (1,) * len(shape)), (name,), f"{name}/last", where)
@@ -338,7 +342,7 @@ class _Streaming:
         if fill is None:
             fill = 0 if quantization is None else quantization.zero_point
         initial = ir.TensorData.from_array(np.full(type_.fixed_shape, fill), type_.dtype) if fill else None
-        kept = self._defined(ir.Value(unique_c_name(f"{name}_kept", self.names), type_, quantization))
+        kept = self._defined(ir.Value(unique_c_name(f"{name}_kept", self.new.names), type_, quantization))
         port = ir.Port(kept.name, type_, quantization, initial=initial)
         result = self._added(ShiftIn(axis), (kept.name, name), f"{name}/rows", where)
         self.states.append((kept, port, result))
@@ -357,12 +361,11 @@ class _Streaming:
         )
         reading = self.flows.readings.get(node.outputs[0].name)
         if reading is None:
-            self.nodes.append(replace(node, inputs=inputs, outputs=tuple(map(self._defined, node.outputs))))
+            self.new.nodes.append(
+                replace(node, inputs=inputs, outputs=tuple(map(self._defined, node.outputs)))
+            )
             return
         operation = reading.operation(self._num_results(node))
         (value,) = node.outputs
         assert operation is not None  # or it were a border
-        (type_,) = operation.infer(tuple(self.types[name] for name in inputs))
-        self.nodes.append(
-            ir.Node(operation, inputs, (self._defined(replace(value, type=type_)),), node.where)
-        )
+        self._computed(operation, inputs, value.name, node.where, value)

@@ -29,11 +29,13 @@ def _depth(body: ir.Seq) -> int:
     pending: list[tuple[ir.Statement, int]] = [(body, 0)]
     while pending:
         statement, depth = pending.pop()
-        own = max([0, *[expression_depth(expression) for expression in expressions(statement)]])
-        deepest = max(deepest, depth + own)
+        own = 0
+        for expression in expressions(statement):
+            own = max(own, expression_depth(expression))
         if isinstance(statement, ir.InstructionCall):
             deepest = max(deepest, depth + own + _depth_of_meaning(statement.instruction))
             continue
+        deepest = max(deepest, depth + own)
         inner = statement.statements if isinstance(statement, ir.Seq) else blocks(statement)
         pending.extend([(child, depth + isinstance(child, ir.Seq)) for child in inner])
     return deepest

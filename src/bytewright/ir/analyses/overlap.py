@@ -26,7 +26,7 @@ from bytewright.ir.analyses.spans import NOTHING, Reach, Span
 from bytewright.ir.analyses.turns import FEW_TURNS, TellingTurns, telling_turns
 from bytewright.ir.analyses.values import Numbers, evaluate
 from bytewright.ir.symbols import symbols_of
-from bytewright.ir.walk import evaluated, expressions, operands, regions, walk_expression, walk_statements
+from bytewright.ir.walk import evaluated, expressions, operands, regions, statements_of, walk_expression
 
 # Combinations of turns that are looked at together, at most.
 MAX_TURNS = 1 << 20
@@ -129,7 +129,7 @@ def _extents_are_plain(function: ir.PrimFunc, given: Mapping[str, Given]) -> boo
     shapes = [p.buffer.shape for p in function.buffer_parameters if p.name in given]
     if any(isinstance(extent, ir.Symbol) for shape in shapes for extent in shape[1:]):
         return False
-    for statement in walk_statements(function.body):
+    for statement in statements_of(function):
         used = [node for node in evaluated(statement) if isinstance(node, ir.Var) and node.name in symbols]
         if used and not (isinstance(statement, ir.For) and used == [statement.end]):
             return False

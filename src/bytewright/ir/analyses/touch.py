@@ -11,14 +11,7 @@ from dataclasses import dataclass, field
 
 from bytewright import ir
 from bytewright.ir.analyses.arguments import buffer_arguments
-from bytewright.ir.walk import (
-    allocations,
-    calls,
-    condition_buffer,
-    free_buffers,
-    regions,
-    walk_statements,
-)
+from bytewright.ir.walk import allocations, calls, condition_buffer, free_buffers, regions, statements_of
 from bytewright.target.model import Target
 
 
@@ -82,7 +75,7 @@ class TouchTable:
         """Who touches each buffer of a function by way of its calls, by name; what a view shows counts with it."""
         found: dict[str, Touches] = {}
         shown: dict[str, tuple[str, ...]] = {}
-        for statement in walk_statements(function.body):
+        for statement in statements_of(function):
             match statement:
                 case ir.Call():
                     for index, argument in enumerate(statement.arguments):

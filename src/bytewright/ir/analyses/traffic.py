@@ -19,7 +19,7 @@ from bytewright.ir.analyses.arguments import buffer_arguments, scalar_arguments
 from bytewright.ir.analyses.ranges import Intervals, Range
 from bytewright.ir.rewrite import substitute_expression
 from bytewright.ir.symbols import symbols_of
-from bytewright.ir.walk import evaluated, loaded_buffers, walk_statements
+from bytewright.ir.walk import evaluated, loaded_buffers, statements_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def _find_calls(
     kernels: Mapping[str, ir.PrimFunc],
     found: dict[str, dict[_Scalars, None]],
 ) -> None:
-    for statement in walk_statements(function.body):
+    for statement in statements_of(function):
         if isinstance(statement, ir.Let):
             _learn(statement, values)
         elif isinstance(statement, ir.Call) and statement.callee in kernels:

@@ -63,7 +63,9 @@ def evaluate(expression: ir.Expr, values: Mapping[str, Numbers | None]) -> Numbe
 
 
 def _wrapped(values: Numbers, dtype: ir.DType, given: ir.DType) -> Numbers:
-    if dtype.size_bytes >= given.size_bytes or dtype.size_bytes == ir.DType.I64.size_bytes:
+    if not given.is_integer or dtype.size_bytes == ir.DType.I64.size_bytes:
         return values
     low, high = dtype.bounds
+    if low <= given.bounds[0] and given.bounds[1] <= high:
+        return values
     return (values - low) % (high - low + 1) + low

@@ -23,7 +23,9 @@ FORMATS = {
     ir.DType.U8: "B",
     ir.DType.I16: "h",
     ir.DType.I32: "i",
+    ir.DType.U32: "I",
     ir.DType.I64: "q",
+    ir.DType.U64: "Q",
     ir.DType.F32: "f",
     ir.DType.F64: "d",
 }

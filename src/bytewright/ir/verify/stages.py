@@ -22,7 +22,7 @@ from bytewright.ir.verify.verify_prim import check_primfunc
 from bytewright.ir.verify.verify_rings import check_rings
 from bytewright.ir.verify.verify_state import check_state
 from bytewright.ir.verify.violation import Context, ModuleIndex, StageRules, Violation, word_for
-from bytewright.ir.walk import allocations, calls, named_buffers, walk_statements
+from bytewright.ir.walk import allocations, calls, named_buffers, statements_of
 from bytewright.target.model import Target
 
 
@@ -122,7 +122,7 @@ _CLEAN: Remembered[tuple[object, ...]] = Remembered()
 @remembered
 def _names_in(function: ir.PrimFunc) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The callees and the buffers that a function's body names."""
-    calls = (s.callee for s in walk_statements(function.body) if isinstance(s, ir.Call))
+    calls = (s.callee for s in statements_of(function) if isinstance(s, ir.Call))
     names = (buffer.name for buffer in named_buffers(function.body))
     return tuple(dict.fromkeys(calls)), tuple(dict.fromkeys(names))
 

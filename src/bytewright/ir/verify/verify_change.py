@@ -6,7 +6,7 @@ Names survive passes, so they say what is the same. What is new starts a chain o
 from bytewright import ir
 from bytewright.ir.definitions import Definition
 from bytewright.ir.verify.violation import Context, graph_values
-from bytewright.ir.walk import definitions, walk_statements
+from bytewright.ir.walk import definitions, statements_of
 
 _AnyDefinition = ir.BufferParameter | Definition
 
@@ -83,7 +83,7 @@ def _check_lowered(
     context: Context, entry: ir.PrimFunc, values: dict[str, ir.VirtualDevice], pass_name: str
 ) -> None:
     """A graph value that became an allocation of a new entry keeps the scope that placement gave it."""
-    for statement in walk_statements(entry.body):
+    for statement in statements_of(entry):
         if isinstance(statement, ir.Allocate) and statement.buffer.name in values:
             name, scope = statement.buffer.name, statement.scope
             if not ir.is_within(scope, values[name].scope):

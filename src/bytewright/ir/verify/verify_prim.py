@@ -61,7 +61,8 @@ class _Checker:
         self.node: object = function
 
     def report(self, *faults: str) -> None:
-        self.context.report(self.function, self.node, *faults)
+        if faults:
+            self.context.report(self.function, self.node, *faults)
 
     def run(self) -> None:
         for parameter in self.function.parameters:
@@ -182,13 +183,14 @@ class _Checker:
                 f"'{buffer.name}' has lines of {line} B and alignment {buffer.alignment}: no power of two, or not a "
                 "multiple of it"
             )
-        if buffer.register and not (len(buffer.shape) == 1 and ir.has_constant_size(buffer)):
+        is_local, is_constant = ir.is_local(memory.scope), ir.has_constant_size(buffer)
+        if buffer.register and not (len(buffer.shape) == 1 and is_constant):
             self.report(f"'{buffer.name}' is a register, so it has one axis of constant size")
-        if buffer.register and not ir.is_local(memory.scope):
+        if buffer.register and not is_local:
             self.report(f"'{buffer.name}' is a register, so its scope is 'local'")
         if any(isinstance(extent, int) and extent < 1 for extent in buffer.shape):
             self.report(f"'{buffer.name}' has no elements: its shape is {ir.format_shape(buffer.shape)}")
-        if ir.is_local(memory.scope) and not ir.has_constant_size(buffer):
+        if is_local and not is_constant:
             self.report(f"'{buffer.name}' is local, so its size must be constant")
         self.report(*self.context.scope_faults(memory.scope, self.function.device, f"'{buffer.name}'"))
 
@@ -245,30 +247,21 @@ class _Checker:
 
     def instruction_call(self, call: ir.InstructionCall) -> None:
         """Its statements are those of the instruction; what they are given is looked at."""
-        name = call.instruction.name
         for parameter, argument in zip(call.instruction.parameters, call.arguments, strict=True):
             if not isinstance(argument, ir.Region):
                 self.expression(argument)
-                continue
-            if isinstance(parameter, ir.ScalarParameter):
-                continue
-            given, wanted, is_value = argument.buffer, parameter.buffer, parameter.is_value
-            what = f"'{given.name}' is passed to '{wanted.name}' of instruction '{name}'"
-            if argument.indices and not given.register:
-                self.element(given, argument.indices)
-            else:
-                self.defined(given)
-            if is_value and (given.register, given.shape) != (wanted.register, wanted.shape):
-                found, expected = given.register or "no register", wanted.register or "a variable"
-                self.report(f"{what}: it is {found}, {expected} is wanted")
-            if not is_value:
-                if given.register or not argument.indices:
-                    self.report(f"{what}, which takes memory from an element on")
-                num_given, num_wanted = ir.num_elements(given), ir.num_elements(wanted)
-                if num_wanted > num_given:
-                    self.report(f"{what}: {num_given} elements, {num_wanted} expected")
-            if parameter.access is not ir.Access.READ and self.is_read_only(given.name):
-                self.report(f"{what}, which writes it, but it is only to be read")
+            elif isinstance(parameter, ir.BufferParameter):
+                given = argument.buffer
+                if argument.indices and not given.register:
+                    self.element(given, argument.indices)
+                else:
+                    self.defined(given)
+                faults = _faults_of_given(parameter, argument)
+                if parameter.access is not ir.Access.READ and self.is_read_only(given.name):
+                    faults.append(", which writes it, but it is only to be read")
+                if faults:
+                    what = f"'{given.name}' is passed to '{parameter.name}' of instruction"
+                    self.report(*[f"{what} '{call.instruction.name}'{fault}" for fault in faults])
 
     def loop(self, loop: ir.For) -> None:
         for bound in (loop.begin, loop.end):
@@ -427,6 +420,23 @@ class _Checker:
         width = 8 * node.dtype.size_bytes
         if node.operator in (ir.BinaryOperator.SHL, ir.BinaryOperator.SHR) and not 0 <= value < width:
             self.report(f"'{node.operator.value}' shifts {node.dtype.value} by {value} bits")
+
+
+def _faults_of_given(parameter: ir.BufferParameter, argument: ir.Region) -> list[str]:
+    """What is wrong with a buffer that an instruction is given, as the end of a sentence."""
+    given, wanted = argument.buffer, parameter.buffer
+    if parameter.is_value:
+        if (given.register, given.shape) == (wanted.register, wanted.shape):
+            return []
+        found, expected = given.register or "no register", wanted.register or "a variable"
+        return [f": it is {found}, {expected} is wanted"]
+    faults: list[str] = []
+    if given.register or not argument.indices:
+        faults.append(", which takes memory from an element on")
+    num_given, num_wanted = ir.num_elements(given), ir.num_elements(wanted)
+    if num_wanted > num_given:
+        faults.append(f": {num_given} elements, {num_wanted} expected")
+    return faults
 
 
 def _difference(defined: ir.Buffer, used: ir.Buffer) -> str:

@@ -15,8 +15,8 @@ from bytewright.ir.walk import (
     condition_buffer,
     definitions,
     loaded_buffers,
+    statements_of,
     stored_buffers,
-    walk_statements,
 )
 from bytewright.target.model import Role, Target
 
@@ -87,7 +87,7 @@ def _of_entry(module: ir.Module) -> Iterator[Violation]:
             yield Violation(entry, parameter, text, help_text)
     yield from _of_ports(module)
     constants = {constant.buffer.name for constant in module.constant_buffers}
-    for statement in walk_statements(entry.body):
+    for statement in statements_of(entry):
         condition = condition_buffer(statement)
         if condition is not None and condition.name in constants:
             text = f"the entry branches on constant '{condition.name}', which is always the same"
@@ -182,7 +182,7 @@ def _entry_statement_faults(statement: ir.Statement) -> Iterator[tuple[str, str]
 
 def _of_unrolled(function: ir.PrimFunc) -> Iterator[Violation]:
     """Unrolled loops become a number of statements that a compiler can bear."""
-    for statement in walk_statements(function.body):
+    for statement in statements_of(function):
         if isinstance(statement, ir.For) and statement.kind is ir.LoopKind.UNROLLED:
             num_statements = _num_unrolled(statement)
             if num_statements > MAX_UNROLLED:
@@ -233,7 +233,7 @@ def missing_text(module: ir.Module, target: Target) -> tuple[Violation, ...]:
     device = module.entry_device
     for function in (*module.kernels, *module.entries):
         found.extend(_without_code(function, device, target))
-        for statement in walk_statements(function.body):
+        for statement in statements_of(function):
             if not isinstance(statement, ir.Call):
                 continue
             callee = kernels.get(statement.callee)

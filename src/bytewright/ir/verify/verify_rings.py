@@ -6,7 +6,7 @@ A ring keeps at least one row and at most all rows of an axis of constant extent
 from bytewright import ir
 from bytewright.ir.remember import remembered
 from bytewright.ir.verify.violation import Context
-from bytewright.ir.walk import walk_statements
+from bytewright.ir.walk import statements_of
 
 
 def check_rings(context: Context) -> bool:
@@ -25,7 +25,7 @@ def check_rings(context: Context) -> bool:
 @remembered
 def _faults_in(function: ir.PrimFunc) -> tuple[tuple[object, str], ...]:
     """What is wrong with rings that a function defines, with where it does."""
-    defining = (s for s in walk_statements(function.body) if isinstance(s, ir.Allocate | ir.View))
+    defining = (s for s in statements_of(function) if isinstance(s, ir.Allocate | ir.View))
     found = ((node, _fault(node.buffer)) for node in (*function.buffer_parameters, *defining))
     return tuple((node, fault) for node, fault in found if fault is not None)
 

@@ -13,7 +13,7 @@ from bytewright.ir.analyses.row_program import RowProgram, row_program
 from bytewright.ir.analyses.row_replay import RowFault, replay
 from bytewright.ir.analyses.rows import row_windows
 from bytewright.ir.verify.violation import UNWRITTEN, Violation
-from bytewright.ir.walk import walk_statements
+from bytewright.ir.walk import statements_of
 
 _ELSEWHERE = "leave out ring=, or make it an allocation of the entry"
 _FOLLOWED = (
@@ -43,7 +43,7 @@ def _of_definitions(module: ir.Module) -> Iterator[Violation]:
                 what = "whose rows the application counts" if is_entry else "which is scratch"
                 text = f"'{parameter.name}' of '{function.name}' is a ring, {what}"
                 yield Violation(function, parameter, text, _ELSEWHERE)
-        for statement in walk_statements(function.body):
+        for statement in statements_of(function):
             if not isinstance(statement, ir.Allocate | ir.View) or statement.buffer.rows is None:
                 continue
             name = statement.buffer.name
@@ -61,7 +61,7 @@ def _of_calls(module: ir.Module) -> Iterator[Violation]:
     """What is given a ring knows how many rows it keeps, and goes through it row by row."""
     kernels = {kernel.name: kernel for kernel in module.kernels}
     for function in (*module.kernels, module.main):
-        for call in (s for s in walk_statements(function.body) if isinstance(s, ir.Call)):
+        for call in (s for s in statements_of(function) if isinstance(s, ir.Call)):
             kernel = kernels.get(call.callee)
             given = [] if kernel is None else buffer_arguments(kernel, call)
             if kernel is None:

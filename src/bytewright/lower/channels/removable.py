@@ -122,7 +122,7 @@ def _largest(around: _Around, known: Mapping[str, Known]) -> dict[Item, Mask]:
     staying = {
         position: _staying(weighted, known.get(nodes[position].inputs[0]))
         for position, weighted in around.operators.weighted.items()
-        if weighted.source is None
+        if weighted.source is None and isinstance(around.item(position, 0), str)
     }
 
     def change(position: int) -> list[Item]:

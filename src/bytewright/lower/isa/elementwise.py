@@ -3,20 +3,17 @@
 Neighbours along the last axis are lanes, where a tensor's other axes are merged into it as far as all of them allow.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 
-from bytewright import ir
-from bytewright.ir.walk import evaluated, walk_expression
 from bytewright.lower.epilogue import Epilogue
 from bytewright.lower.group import Group
+from bytewright.lower.isa.lines import write_line
 from bytewright.lower.isa.registry import instruction_sets
 from bytewright.lower.isa.vector_unit import VectorUnit
-from bytewright.lower.isa.vectorise import vectorise
 from bytewright.lower.kernel import KernelBuilder
-from bytewright.lower.kernels.context import counted, loops
+from bytewright.lower.kernels.context import loops
 from bytewright.lower.kernels.elementwise import lower_elementwise
 from bytewright.lower.merge_axes import Constants, Types, merge_axes
-from bytewright.lower.point import Coordinates
 
 
 def write_elementwise(
@@ -63,34 +60,5 @@ def _write_in_lanes(kernel: KernelBuilder, epilogue: Epilogue, unit: VectorUnit)
     # Without the operators' names, as `lower_elementwise`.
     kernel.body.note(f"{unit.lanes} elements at a time: load, compute, store")
     with loops(kernel, shape, range(len(shape) - 1)) as indices:
-        return _write_line(epilogue, unit, tuple(indices.values()), count)
-
-
-def _write_line(epilogue: Epilogue, unit: VectorUnit, outer: Coordinates, count: int) -> str | None:
-    """Writes the elements along the last axis: vectors, then those that do not fill one."""
-    body = epilogue.kernel.body
-    num_vectors, num_left = divmod(count, unit.lanes)
-    lane = ir.Var(body.unique_name("lane"), ir.DType.I32)
-    with counted(body, "vector", num_vectors) as vector:
-        with body.captured() as statements:
-            epilogue.store((*outer, vector * unit.lanes + lane))
-        if not _calls_function(statements, lane):
-            return "C compilers make vectors of narrower elements of it"
-        if not vectorise(body, unit, lane, statements):
-            return "there is no vector instruction for something in it"
-    if num_left:
-        with counted(body, "rest", num_left) as rest:
-            epilogue.store((*outer, num_vectors * unit.lanes + rest))
-    return None
-
-
-def _calls_function(statements: Sequence[ir.Statement], lane: ir.Var) -> bool:
-    """Whether a function is called that may give another value in every lane."""
-    named = {lane}
-    for statement in statements:
-        for each in evaluated(statement):
-            if isinstance(each, ir.ScalarCall) and not named.isdisjoint(walk_expression(each)):
-                return True
-        if isinstance(statement, ir.Let) and not named.isdisjoint(walk_expression(statement.value)):
-            named.add(statement.variable)
-    return False
+        outer = tuple(indices.values())
+        return write_line(kernel.body, unit, count, lambda index: epilogue.store((*outer, index)))

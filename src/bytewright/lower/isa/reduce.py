@@ -8,6 +8,7 @@ from typing import Any
 from bytewright import ir
 from bytewright.lower.isa.instruction_set import IsaTemplate
 from bytewright.lower.isa.narrow import MOST_SUMMED, NarrowLanes, NarrowReducer
+from bytewright.lower.isa.range import lower_range
 from bytewright.lower.isa.registers import RegisterReducer
 from bytewright.lower.isa.vector_unit import VectorUnit
 from bytewright.lower.kernels.context import Template
@@ -99,8 +100,39 @@ def _few_channels(template: Template, lanes: int, what: str) -> str | None:
     return None
 
 
+def depthwise_lanes(name: str, unit: VectorUnit) -> IsaTemplate:
+    """Depthwise convolutions by the lanes of a unit."""
+    write = partial(lower_depthwise_by_blocks, reducer=RegisterReducer(unit, _OF_DEPTHWISE))
+    return IsaTemplate(f"{name}.depthwise_lanes", write, _depthwise_declines(unit))
+
+
+def ranges(name: str, unit: VectorUnit) -> Templates:
+    """Least and greatest values of the last axes, for sets that compare floats in lanes."""
+    return {
+        key: (IsaTemplate(f"{name}.range", partial(lower_range, unit=unit), _range_declines(unit)),)
+        for key in (ReduceMax, ReduceMin)
+    }
+
+
+def _range_declines(unit: VectorUnit) -> Decline:
+    def why(template: Template, operation: Reduction) -> str | None:
+        shape = template.type(0).shape
+        axes = sorted(operation.axes)
+        if template.type(0).dtype is not ir.DType.F32:
+            return "its elements are not float32"
+        if axes != list(range(len(shape) - len(axes), len(shape))) or not axes:
+            return "it is not over the last axes"
+        if any(isinstance(shape[axis], ir.Symbol) for axis in axes):
+            return "how many elements it is over is not known"
+        if num_reduced(template, operation) < unit.lanes:
+            return f"it is over fewer than {unit.lanes} elements"
+        return None
+
+    return why
+
+
 def _reductions(name: str, unit: VectorUnit) -> Templates:
-    pools, depthwise = RegisterReducer(unit, _OF_POOLS), RegisterReducer(unit, _OF_DEPTHWISE)
+    pools = RegisterReducer(unit, _OF_POOLS)
     pool = partial(lower_pool, reducer=pools)
     over_axes = partial(lower_reduction, reducer=pools)
     return {
@@ -110,13 +142,7 @@ def _reductions(name: str, unit: VectorUnit) -> Templates:
         ReduceMin: (IsaTemplate(f"{name}.reduce", over_axes, _axes_decline(unit, _MIN)),),
         ReduceSum: (IsaTemplate(f"{name}.reduce", over_axes, _axes_decline(unit, _ADD)),),
         TflMean: (IsaTemplate(f"{name}.mean", over_axes, _axes_decline(unit, _ADD)),),
-        DepthwiseConv2d: (
-            IsaTemplate(
-                f"{name}.depthwise_lanes",
-                partial(lower_depthwise_by_blocks, reducer=depthwise),
-                _depthwise_declines(unit),
-            ),
-        ),
+        DepthwiseConv2d: (depthwise_lanes(name, unit),),
     }
 
 

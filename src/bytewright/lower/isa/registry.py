@@ -4,13 +4,16 @@ from collections.abc import Collection, Mapping
 
 from bytewright.lower.isa.dsp import DSP
 from bytewright.lower.isa.instruction_set import InstructionSet, IsaTemplate
-from bytewright.lower.isa.mve import MVE, MVE_FLOAT
+from bytewright.lower.isa.mve import MVE, MVE_FLOAT, MVE_HYBRID
 from bytewright.lower.isa.neon import NEON
 from bytewright.lower.isa.rvv import RVV
 from bytewright.lower.isa.x86 import AVX2, AVX512_VNNI
 from bytewright.lower.kernels.context import Template
 
-INSTRUCTION_SETS: tuple[InstructionSet, ...] = (MVE, MVE_FLOAT, DSP, NEON, AVX512_VNNI, AVX2, RVV)
+INSTRUCTION_SETS: tuple[InstructionSet, ...] = (
+    *(MVE_HYBRID, MVE, MVE_FLOAT),
+    *(DSP, NEON, AVX512_VNNI, AVX2, RVV),
+)
 
 
 def instruction_sets(features: Collection[str]) -> tuple[InstructionSet, ...]:

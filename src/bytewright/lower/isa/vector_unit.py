@@ -22,7 +22,9 @@ class VectorUnit:
         broadcasts: A scalar in every lane, by its type.
         binaries: `result = left operator right`, of two vectors, by operator and type.
         with_scalar: The same, of a vector and a scalar on its right.
-        functions: Of scalars that expressions call, by name: operands and result are vectors.
+        functions: Of scalars that expressions call, by name: the result is a vector, and so are operands of types that
+            vectors have.
+        conversions: Of a vector to another type, by both.
         saturating_stores: As `stores`, but values that do not fit become the nearest that does.
         num_elements: How many first lanes are loaded and stored; 0 if all are.
     """
@@ -40,6 +42,9 @@ class VectorUnit:
     saturating_stores: Mapping[ir.DType, ir.Instruction] = field(
         default_factory=dict[ir.DType, ir.Instruction]
     )
+    conversions: Mapping[tuple[ir.DType, ir.DType], ir.Instruction] = field(
+        default_factory=dict[tuple[ir.DType, ir.DType], ir.Instruction]
+    )
     num_elements: int = 0
 
     @property
@@ -52,7 +57,7 @@ class VectorUnit:
         """All of them, each once."""
         tables = (
             *(self.loads, self.stores, self.saturating_stores, self.broadcasts),
-            *(self.binaries, self.with_scalar, self.functions),
+            *(self.binaries, self.with_scalar, self.functions, self.conversions),
         )
         return tuple(dict.fromkeys(instruction for table in tables for instruction in table.values()))
 

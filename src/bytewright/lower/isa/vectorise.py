@@ -135,18 +135,32 @@ class _Vectors:
         match expression:
             case ir.Load() if not expression.buffer.register:
                 return self._loaded(expression, name, into)
-            case ir.Cast(operand=ir.Load() as load) if expression.dtype is I32:
+            case ir.Cast(operand=ir.Load() as load) if expression.dtype is I32 and load.dtype.is_integer:
                 return self._loaded(load, name, into)
+            case ir.Cast(operand=operand):
+                conversion = self.unit.conversions.get((operand.dtype, expression.dtype))
+                source = self._vector(operand, name)
+                return self._executed(conversion, name, expression.dtype, source, into=into)
             case ir.Binary():
                 return self._binary(expression, name, into)
             case ir.ScalarCall():
-                instruction = self.unit.functions.get(expression.function.name)
-                if instruction is None:
-                    raise _NoInstructionError
-                operands = [self._vector(operand, name) for operand in expression.operands]
-                return self._executed(instruction, name, expression.dtype, *operands, into=into)
+                return self._called(expression, name, into)
             case _:
                 raise _NoInstructionError
+
+    def _called(self, call: ir.ScalarCall, name: str, into: ir.Buffer | None) -> ir.Buffer:
+        instruction = self.unit.functions.get(call.function.name)
+        if instruction is None:
+            raise _NoInstructionError
+        operands: list[ir.Buffer | ir.Expr] = []
+        for parameter, operand in zip(instruction.parameters[1:], call.operands, strict=True):
+            if isinstance(parameter, ir.BufferParameter):
+                operands.append(self._vector(operand, name))
+            elif self._is_uniform(operand):
+                operands.append(self._scalar(operand))
+            else:
+                raise _NoInstructionError
+        return self._executed(instruction, name, call.dtype, *operands, into=into)
 
     def _loaded(self, load: ir.Load, name: str, into: ir.Buffer | None) -> ir.Buffer:
         dtype = load.dtype if load.dtype in (I32, F32) else I32

@@ -132,12 +132,28 @@ class Width:
         )
 
     def function(self, function: ir.ScalarFunction, text: str) -> ir.Instruction:
-        """A function of scalars on each lane; the text has its parameters' names."""
-        operands = tuple(self.vector(parameter.name, parameter.dtype) for parameter in function.parameters)
+        """A function of scalars on each lane; the text has its parameters' names.
+
+        Operands of types that no vector has are the same in every lane.
+        """
+        operands = tuple(
+            self.vector(parameter.name, parameter.dtype)
+            if parameter.dtype in self.types
+            else ir.ScalarParameter(parameter)
+            for parameter in function.parameters
+        )
         parameters = (self.vector("result", function.result_type, WRITE), *operands)
         name = f"{self.prefix}_{function.name}"
         return lane_wise(
             name, self.lanes, parameters, lambda given: function(*given), text, self.feature, function.comment
+        )
+
+    def conversion(self, source: ir.DType, dtype: ir.DType, text: str) -> ir.Instruction:
+        """A vector as one of another type."""
+        parameters = (self.vector("result", dtype, WRITE), self.vector("values", source))
+        name = f"{self.prefix}_{dtype.value}_of_{source.value}"
+        return lane_wise(
+            name, self.lanes, parameters, lambda given: ir.cast(given[0], dtype), text, self.feature
         )
 
     def unit(
@@ -150,6 +166,7 @@ class Width:
         functions: Iterable[tuple[ir.ScalarFunction, str]],
         with_scalar: Operations | None = None,
         saturating_stores: Mapping[ir.DType, str] | None = None,
+        conversions: Mapping[tuple[ir.DType, ir.DType], str] | None = None,
         num: int = 0,
     ) -> VectorUnit:
         """The unit of these vectors; each operation is given by its C text.
@@ -162,6 +179,7 @@ class Width:
             binaries: With `left` and `right`.
             functions: With the names of parameters.
             with_scalar: With `left` and `number`.
+            conversions: With `values`, by their type and that of the result.
             num: How many first lanes are loaded and stored; 0 if all are.
         """
         count = num or self.lanes
@@ -180,6 +198,9 @@ class Width:
             },
             binaries={key: self.binary(*key, f"return {text};") for key, text in binaries.items()},
             with_scalar={key: self.with_scalar(*key, text) for key, text in (with_scalar or {}).items()},
+            conversions={
+                key: self.conversion(*key, f"return {text};") for key, text in (conversions or {}).items()
+            },
             functions={function.name: self.function(function, text) for function, text in functions},
         )
 

@@ -1,5 +1,7 @@
 """Operators that move data: each output element is loaded from where it comes from, then finished and stored."""
 
+from collections.abc import Callable
+
 from bytewright import ir
 from bytewright.ir.builder import load
 from bytewright.lower.kernels.context import (
@@ -11,11 +13,21 @@ from bytewright.lower.kernels.context import (
     stretch,
 )
 from bytewright.lower.point import Coordinates
-from bytewright.lower.scalar import element
+from bytewright.lower.scalar import Scalar, element
 from bytewright.ops.data import Concat, Gather, Pad, ShiftIn, Slice, Tile, Transpose
 
+Line = Callable[[Template, Coordinates, Callable[[ir.Expr], Scalar]], None]
+"""Writes all elements along the last axis: at the outer coordinates, each given its index."""
 
-def lower_pad(template: Template, operation: Pad) -> None:
+
+def element_by_element(template: Template, outer: Coordinates, value: Callable[[ir.Expr], Scalar]) -> None:
+    """A line as a loop."""
+    shape = template.result_type.shape
+    with stretch(template.kernel, shape, len(outer), 0, shape[-1]) as own:
+        template.epilogue.store((*outer, own), value(own))
+
+
+def lower_pad(template: Template, operation: Pad, line: Line = element_by_element) -> None:
     """Writes the kernel of a pad: along each axis what stands before, the input, and what stands after.
 
     No element asks where it lies. Besides being slower, that is code which GCC 12 vectorises wrongly for AVX-512
@@ -24,18 +36,18 @@ def lower_pad(template: Template, operation: Pad) -> None:
     """
     source = template.input(0)
     shape = template.type(0).shape
-    result = template.result_type.shape
+    result, last = template.result_type.shape, len(template.result_type.shape) - 1
 
     def fill(outer: Coordinates, first: int, count: int) -> None:
         """The constant at `count` indices from `first` on, along the axis after the outer ones."""
         if count:
-            axis = len(outer)
-            with (
-                stretch(template.kernel, result, axis, first, count) as own,
-                loops(template.kernel, result, range(axis + 1, len(result))) as inner,
-            ):
-                value = ir.const(operation.value, source.dtype)
-                template.epilogue.store((*outer, own, *inner.values()), element(value))
+            axis, value = len(outer), element(ir.const(operation.value, source.dtype))
+            with stretch(template.kernel, result, axis, first, count) as own:
+                if axis == last:
+                    template.epilogue.store((*outer, own), value)
+                    return
+                with loops(template.kernel, result, range(axis + 1, last)) as inner:
+                    line(template, (*outer, own, *inner.values()), lambda _: value)
 
     def write(outer: Coordinates, indices: Coordinates) -> None:
         axis = len(outer)
@@ -43,6 +55,9 @@ def lower_pad(template: Template, operation: Pad) -> None:
             template.epilogue.store(outer, element(load(source, *indices)))
             return
         before = operation.before[axis]
+        if axis == last and not before and not operation.after[axis]:
+            line(template, outer, lambda own: element(load(source, *indices, own)))
+            return
         fill(outer, 0, before)
         with stretch(template.kernel, result, axis, before, shape[axis]) as own:
             write((*outer, own), (*indices, own - before))

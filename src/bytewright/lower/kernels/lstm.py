@@ -23,7 +23,7 @@ from bytewright.ops.arithmetic.multiplier import Multiplier
 from bytewright.ops.lstm import CELL, FORGET, GATES, INPUT, OUTPUT, TflLstm, TflQuantizedLstm, power_of_two
 
 I8, I16, I32, I64, F32 = ir.DType.I8, ir.DType.I16, ir.DType.I32, ir.DType.I64, ir.DType.F32
-_HIDDEN, _CELL, _WEIGHTS, _RECURRENT, _BIAS, _RECURRENT_BIAS = range(1, 7)
+_HIDDEN, _CELL, WEIGHTS, RECURRENT, BIAS, RECURRENT_BIAS = range(1, 7)
 # Of a product of two numbers in Q0.15, the least of which is -32767 in one of them.
 _MOST_PRODUCT = (1 << 30) - 1
 
@@ -41,71 +41,25 @@ class _Unit:
     cell: ir.Expr
 
 
+Sums = tuple[tuple[ir.Expr, ...], tuple[ir.Expr, ...]]
+"""Of a unit's gates: over the input, and over the hidden state."""
+GateSums = Callable[[ir.Expr, ir.Expr, ir.Expr, ir.Buffer], Sums]
+"""Writes the sums of a sample, a step and a unit, given the last step's results."""
 _WriteUnit = Callable[[_Unit], tuple[ir.Expr, ir.Expr]]
 
 
-def lower_lstm(template: Template, operation: TflLstm) -> None:
-    """Writes the kernel of a layer in float32."""
-
-    def write(unit: _Unit) -> tuple[ir.Expr, ir.Expr]:
-        body = template.body
-        gates = [body.let(f"{name}_gate", value) for name, value in zip(GATES, unit.sums[0], strict=True)]
-        kept = body.let("kept", sigmoid(body, gates[FORGET])[0] * unit.cell)
-        added = body.let("added", sigmoid(body, gates[INPUT])[0] * TANH(gates[CELL]))
-        cell: ir.Expr = kept + added
-        if operation.cell_clip:
-            cell = ir.minimum(ir.maximum(cell, -operation.cell_clip), operation.cell_clip)
-        cell = body.let("next_cell", cell)
-        return sigmoid(body, gates[OUTPUT])[0] * TANH(cell), cell
-
-    _Layer(template, F32).write_units(write)
-
-
-def lower_quantized_lstm(template: Template, operation: TflQuantizedLstm) -> None:
-    """Writes the kernel of a layer in int8 or int16, whose cell is int16."""
-    _QuantizedLayer(template, operation).write()
-
-
-def _narrow(value: Scalar) -> Scalar:
-    return clamped(value, *I16.bounds)
-
-
-class _Layer:
-    """The loops of a layer, and its memory."""
+class _ScalarSums:
+    """Element after element."""
 
     def __init__(self, template: Template, sum_type: ir.DType) -> None:
-        self.template, self.body, self.sum_type = template, template.body, sum_type
-        self.samples, self.steps, self.depth = template.type(0).shape
-        self.units = template.type(_WEIGHTS).fixed_shape[1]
-        self.dtype = template.type(0).dtype
-        self.input, self.hidden, self.cell = (template.input(number) for number in (0, _HIDDEN, _CELL))
-        self.weights, self.recurrent = (template.input(number) for number in (_WEIGHTS, _RECURRENT))
-        biases = range(_BIAS, len(template.anchor.inputs))
-        self.biases = [template.input(number) for number in biases]
-        self.output, self.next_cell = template.epilogue.output, template.output(1)
+        self.body, self.sum_type = template.body, sum_type
+        _, _, self.depth = template.type(0).shape
+        self.units = template.type(WEIGHTS).fixed_shape[1]
+        self.input = template.input(0)
+        self.weights, self.recurrent = (template.input(number) for number in (WEIGHTS, RECURRENT))
+        self.biases = [template.input(number) for number in range(BIAS, len(template.anchor.inputs))]
 
-    def write_units(self, write_unit: _WriteUnit) -> None:
-        """Writes all, with what a unit becomes: its result, and its cell."""
-        body = self.body
-        with counted(body, "n", self.samples) as n:
-            before = self.template.kernel.scratch("before", (self.units,), self.dtype)
-            body.note("the state that comes in")
-            with body.for_("unit", 0, self.units) as unit:
-                body.store(before, unit, load(self.hidden, n, unit))
-                body.store(self.next_cell, (n, unit), load(self.cell, n, unit))
-            with counted(body, "t", self.steps) as t:
-                with body.for_("unit", 0, self.units) as unit:
-                    cell = body.let("cell", load(self.next_cell, n, unit))
-                    result, changed = write_unit(_Unit(self._sums(n, t, unit, before), cell))
-                    body.store(self.next_cell, (n, unit), ir.cast(changed, self.next_cell.dtype))
-                    body.store(self.output, (n, t, unit), ir.cast(result, self.dtype))
-                if self.steps != 1:
-                    with body.for_("unit", 0, self.units) as unit:
-                        body.store(before, unit, load(self.output, n, t, unit))
-
-    def _sums(
-        self, n: ir.Expr, t: ir.Expr, unit: ir.Expr, before: ir.Buffer
-    ) -> tuple[tuple[ir.Expr, ...], tuple[ir.Expr, ...]]:
+    def __call__(self, n: ir.Expr, t: ir.Expr, unit: ir.Expr, before: ir.Buffer) -> Sums:
         """The sums of a unit; those of floats go on over the hidden state."""
         over_input = self._begun(self.biases[0], "input_sum", unit)
         with counted(self.body, "k", self.depth) as k:
@@ -134,17 +88,98 @@ class _Layer:
             self.body.add_to(total, (), value * weight)
 
 
+def lower_lstm(template: Template, operation: TflLstm) -> None:
+    """Writes the kernel of a layer in float32."""
+
+    def write(unit: _Unit) -> tuple[ir.Expr, ir.Expr]:
+        body = template.body
+        gates = [body.let(f"{name}_gate", value) for name, value in zip(GATES, unit.sums[0], strict=True)]
+        kept = body.let("kept", sigmoid(body, gates[FORGET])[0] * unit.cell)
+        added = body.let("added", sigmoid(body, gates[INPUT])[0] * TANH(gates[CELL]))
+        cell: ir.Expr = kept + added
+        if operation.cell_clip:
+            cell = ir.minimum(ir.maximum(cell, -operation.cell_clip), operation.cell_clip)
+        cell = body.let("next_cell", cell)
+        return sigmoid(body, gates[OUTPUT])[0] * TANH(cell), cell
+
+    _Layer(template, F32, _ScalarSums).write_units(write)
+
+
+def lower_quantized_lstm(
+    template: Template,
+    operation: TflQuantizedLstm,
+    make_sums: Callable[[Template, ir.DType], GateSums] = _ScalarSums,
+) -> None:
+    """Writes the kernel of a layer in int8 or int16, whose cell is int16."""
+    _QuantizedLayer(template, operation, make_sums).write()
+
+
+def sum_type_of(template: Template, operation: TflQuantizedLstm) -> ir.DType:
+    """The type of a layer's sums: of 64 bits where 32 are not proved to hold them."""
+    greatest = max(map(max, _reaches(template)))
+    return (
+        I64 if operation.is_by_table and template.type(0).dtype is I16 and greatest > I32.bounds[1] else I32
+    )
+
+
+def _reaches(template: Template) -> list[list[int]]:
+    return [_reach(template, *pair) for pair in ((WEIGHTS, BIAS), (RECURRENT, RECURRENT_BIAS))]
+
+
+def _narrow(value: Scalar) -> Scalar:
+    return clamped(value, *I16.bounds)
+
+
+class _Layer:
+    """The loops of a layer, and its memory."""
+
+    def __init__(
+        self, template: Template, sum_type: ir.DType, make_sums: Callable[[Template, ir.DType], GateSums]
+    ) -> None:
+        self.template, self.body = template, template.body
+        self.samples, self.steps, _ = template.type(0).shape
+        self.units = template.type(WEIGHTS).fixed_shape[1]
+        self.dtype = template.type(0).dtype
+        template.input(0)  # parameters are in the order of the operands
+        self.hidden, self.cell = (template.input(number) for number in (_HIDDEN, _CELL))
+        self.sums = make_sums(template, sum_type)
+        self.output, self.next_cell = template.epilogue.output, template.output(1)
+
+    def write_units(self, write_unit: _WriteUnit) -> None:
+        """Writes all, with what a unit becomes: its result, and its cell."""
+        body = self.body
+        with counted(body, "n", self.samples) as n:
+            before = self.template.kernel.scratch("before", (self.units,), self.dtype)
+            body.note("the state that comes in")
+            with body.for_("unit", 0, self.units) as unit:
+                body.store(before, unit, load(self.hidden, n, unit))
+                body.store(self.next_cell, (n, unit), load(self.cell, n, unit))
+            with counted(body, "t", self.steps) as t:
+                with body.for_("unit", 0, self.units) as unit:
+                    cell = body.let("cell", load(self.next_cell, n, unit))
+                    result, changed = write_unit(_Unit(self.sums(n, t, unit, before), cell))
+                    body.store(self.next_cell, (n, unit), ir.cast(changed, self.next_cell.dtype))
+                    body.store(self.output, (n, t, unit), ir.cast(result, self.dtype))
+                if self.steps != 1:
+                    with body.for_("unit", 0, self.units) as unit:
+                        body.store(before, unit, load(self.output, n, t, unit))
+
+
 class _QuantizedLayer(_Layer):
     """Integers, whose sums have 32 bits where these are proved to hold them."""
 
-    def __init__(self, template: Template, operation: TflQuantizedLstm) -> None:
-        reaches = [_reach(template, *pair) for pair in ((_WEIGHTS, _BIAS), (_RECURRENT, _RECURRENT_BIAS))]
-        greatest = max(map(max, reaches))
-        is_wide = operation.is_by_table and template.type(0).dtype is I16 and greatest > I32.bounds[1]
-        if not is_wide:
+    def __init__(
+        self,
+        template: Template,
+        operation: TflQuantizedLstm,
+        make_sums: Callable[[Template, ir.DType], GateSums],
+    ) -> None:
+        self.operation, self.reaches = operation, _reaches(template)
+        sum_type = sum_type_of(template, operation)
+        if sum_type is I32:
+            greatest = max(map(max, self.reaches))
             require_i32(-greatest, greatest, "a sum of a gate", template.anchor.where)
-        super().__init__(template, I64 if is_wide else I32)
-        self.operation, self.reaches = operation, reaches
+        super().__init__(template, sum_type, make_sums)
 
     def write(self) -> None:
         """Writes all."""

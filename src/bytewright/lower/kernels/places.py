@@ -1,14 +1,16 @@
 """Places of greatest values, elements by several numbers, running sums, and tensors of which a part is replaced."""
 
 import operator
+from collections.abc import Callable
 
 from bytewright import ir
 from bytewright.ir.builder import load
 from bytewright.ir.expr import both, either, equal
 from bytewright.lower.kernels.context import Template, counted, loops
 from bytewright.lower.kernels.reduction import wrapping_sum
+from bytewright.lower.point import Coordinates
 from bytewright.lower.scalar import Scalar, computed_on, element
-from bytewright.ops.places import ArgMax, ArgMin, CumulativeSum, GatherNd, TopKPlaces, UpdateSlice
+from bytewright.ops.places import ArgMax, ArgMin, CumulativeSum, GatherNd, ScatterNd, TopKPlaces, UpdateSlice
 
 
 def lower_arg_extremum(template: Template, operation: ArgMax | ArgMin) -> None:
@@ -79,14 +81,50 @@ def lower_gather_nd(template: Template, _: GatherNd) -> None:
     result, end = template.result_type.shape, len(rows) - 1
     with loops(template.kernel, result, range(end)) as outer:
         coordinates = tuple(outer.values())
-        taken: list[ir.Expr] = []
-        for number in range(rows[-1]):
-            own: ir.Expr = load(table, *coordinates, number)
-            own = own if is_known else ir.clamp(own, 0, shape[number] - 1)
-            taken.append(template.body.let("taken", ir.cast(own, ir.DType.I32)))
+        taken = _places(template, table, coordinates, shape[: rows[-1]], is_known=is_known)
         with loops(template.kernel, result, range(end, len(result))) as inner:
             value = load(source, *taken, *inner.values())
             template.epilogue.store((*coordinates, *inner.values()), element(value))
+
+
+def lower_scatter_nd(template: Template, operation: ScatterNd) -> None:
+    """Writes zeros, and adds the updates to them, one after the other."""
+    table, updates = template.input(0), template.input(1)
+    shape, rows, parts = operation.shape, template.type(0).fixed_shape, template.type(1).fixed_shape
+    is_known = template.anchor.inputs[0] in template.epilogue.constants
+    body, output = template.body, template.epilogue.output
+    dtype, kind = template.result_type.dtype, computed_on(template.result_type.dtype)
+    combine = _combining(dtype)
+    with loops(template.kernel, shape, range(len(shape)), by_rows=False) as indices:
+        body.store(output, tuple(indices.values()), ir.cast(ir.const(0, kind), dtype))
+    end = len(rows) - 1
+    with loops(template.kernel, parts, range(end), by_rows=False) as outer:
+        coordinates = tuple(outer.values())
+        taken = _places(template, table, coordinates, shape[: rows[-1]], is_known=is_known)
+        with loops(template.kernel, parts, range(end, len(parts)), by_rows=False) as inner:
+            own = (*taken, *inner.values())
+            update = element(load(updates, *coordinates, *inner.values())).expr
+            total = combine(element(load(output, *own)).expr, update)
+            body.store(output, own, ir.cast(total, dtype))
+
+
+def _combining(dtype: ir.DType) -> Callable[[ir.Expr, ir.Expr], ir.Expr]:
+    """What adds two elements of a type."""
+    if dtype is ir.DType.BOOL:
+        return either
+    return wrapping_sum(dtype) if dtype.is_integer else operator.add
+
+
+def _places(
+    template: Template, table: ir.Buffer, row: Coordinates, extents: tuple[int, ...], *, is_known: bool
+) -> tuple[ir.Expr, ...]:
+    """The numbers in a row of a table; those that only the run knows are kept within their axes."""
+    taken: list[ir.Expr] = []
+    for number, extent in enumerate(extents):
+        own: ir.Expr = load(table, *row, number)
+        own = own if is_known else ir.clamp(own, 0, extent - 1)
+        taken.append(template.body.let("taken", ir.cast(own, ir.DType.I32)))
+    return tuple(taken)
 
 
 def lower_cumulative_sum(template: Template, operation: CumulativeSum) -> None:
@@ -94,7 +132,7 @@ def lower_cumulative_sum(template: Template, operation: CumulativeSum) -> None:
     source, shape, body = template.input(0), template.type(0).shape, template.body
     axis, dtype = operation.axis, template.type(0).dtype
     extent = template.type(0).fixed_shape[axis]
-    add = wrapping_sum(dtype) if dtype.is_integer else operator.add
+    add = _combining(dtype)
     kept = [each for each in range(len(shape)) if each != axis]
     with loops(template.kernel, shape, kept, by_rows=False) as outer:
         total = body.scalar("total", computed_on(dtype), ir.const(0, computed_on(dtype)))

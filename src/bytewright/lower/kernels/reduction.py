@@ -10,7 +10,7 @@ from typing import assert_never
 from bytewright import ir
 from bytewright.ir.builder import load
 from bytewright.ir.expr import both, either
-from bytewright.ir.scalar_functions import WRAPPING_ADD, WRAPPING_MULTIPLY
+from bytewright.ir.scalar_functions import SCALE_HALF_UP_WIDE, WRAPPING_ADD, WRAPPING_MULTIPLY
 from bytewright.lower.kernels.context import Template, channel_blocks, loops, reduced
 from bytewright.lower.kernels.side_by_side import Reducer
 from bytewright.lower.point import Coordinates
@@ -27,12 +27,13 @@ Reduction = (
     | pooling.ReduceSum
     | pooling.TflIntegerMean
     | pooling.TflMean
+    | pooling.TflQuantizedProduct
     | pooling.WrappingReduceSum
 )
 
 
 @dataclass(frozen=True, slots=True)
-class _Reduced:
+class Reduced:
     """What a reduction does with elements.
 
     Attributes:
@@ -40,38 +41,44 @@ class _Reduced:
         start: What a result is at first.
         combine: The result so far and an element make the next one.
         finish: The anchor's element, of the result of all.
+        first: What the first element makes of itself, where that is not what combining it with the start gives.
     """
 
     hint: str
     start: ir.Const
     combine: Callable[[ir.Expr, ir.Expr], ir.Expr]
     finish: Callable[[ir.Expr], Scalar]
+    first: Callable[[ir.Expr], ir.Expr] | None = None
 
 
-def _reduction(template: Template, operation: Reduction) -> _Reduced:
+def reduction(template: Template, operation: Reduction) -> Reduced:
+    """How the elements of a reduction are combined."""
     dtype = template.type(0).dtype
     zero = ir.const(0, computed_on(dtype))
     whole = partial(_whole, dtype)
     match operation:
         case pooling.ReduceAll():
-            return _Reduced("all", ir.TRUE, both, Scalar)
+            return Reduced("all", ir.TRUE, both, Scalar)
         case pooling.ReduceAny():
-            return _Reduced("any", ir.FALSE, either, Scalar)
+            return Reduced("any", ir.FALSE, either, Scalar)
         case pooling.ReduceMax():
-            return _Reduced("greatest", lowest(dtype), ir.maximum, whole)
+            return Reduced("greatest", lowest(dtype), ir.maximum, whole)
         case pooling.ReduceMin():
-            return _Reduced("least", highest(dtype), ir.minimum, whole)
+            return Reduced("least", highest(dtype), ir.minimum, whole)
         case pooling.ReduceProduct():
-            return _Reduced("product", ir.const(1, computed_on(dtype)), wrapping_product(dtype), whole)
+            return Reduced("product", ir.const(1, computed_on(dtype)), wrapping_product(dtype), whole)
         case pooling.WrappingReduceSum():
-            return _Reduced("total", zero, wrapping_sum(dtype), whole)
+            return Reduced("total", zero, wrapping_sum(dtype), whole)
         case pooling.TflIntegerMean():
             total = ir.const(0, ir.DType.I64)
-            return _Reduced("total", total, WRAPPING_ADD, partial(_integer_mean, template, operation))
+            return Reduced("total", total, WRAPPING_ADD, partial(_integer_mean, template, operation))
         case pooling.ReduceSum():
-            return _Reduced("total", zero, add, partial(_sum, template, operation))
+            return Reduced("total", zero, add, partial(_sum, template, operation))
         case pooling.TflMean():
-            return _Reduced("total", zero, add, partial(_mean, template, operation))
+            return Reduced("total", zero, add, partial(_mean, template, operation))
+        case pooling.TflQuantizedProduct():
+            combine, finish = partial(_scaled_product, operation), partial(_product, operation, dtype)
+            return Reduced("product", zero, combine, finish, lambda value: value - operation.input_zero_point)
         case _:
             assert_never(operation)
 
@@ -83,7 +90,7 @@ def lower_reduction(template: Template, operation: Reduction, reducer: Reducer |
     kept = [axis for axis in axes if axis not in operation.axes]
     if reducer is not None:
         kept.remove(axes[-1])
-    how = _reduction(template, operation)
+    how = reduction(template, operation)
     with loops(template.kernel, input_shape, kept, by_rows=operation.keep_dims) as outer:
         own = tuple(outer.get(axis, ir.const(0)) for axis in axes if operation.keep_dims or axis in outer)
         if reducer is None:
@@ -94,22 +101,29 @@ def lower_reduction(template: Template, operation: Reduction, reducer: Reducer |
 
 
 def _one(
-    template: Template, operation: Reduction, how: _Reduced, outer: Mapping[int, ir.Expr], own: Coordinates
+    template: Template, operation: Reduction, how: Reduced, outer: Mapping[int, ir.Expr], own: Coordinates
 ) -> None:
     """One element of the result, at coordinates of its own and of the input."""
     source, input_shape = template.input(0), template.type(0).shape
-    result = template.body.scalar(how.hint, how.start.dtype, how.start)
+    body = template.body
+    result = body.scalar(how.hint, how.start.dtype, how.start)
+    is_first = None if how.first is None else body.scalar("is_first", ir.DType.BOOL, ir.TRUE)
     with loops(template.kernel, input_shape, operation.axes, by_rows=False) as inner:
         indices = {**outer, **inner}
         value = element(load(source, *(indices[axis] for axis in range(len(input_shape))))).expr
-        template.body.store(result, (), how.combine(load(result), ir.cast(value, how.start.dtype)))
+        combined = how.combine(load(result), ir.cast(value, how.start.dtype))
+        if how.first is None or is_first is None:
+            body.store(result, (), combined)
+        else:
+            body.store(result, (), ir.select(load(is_first), how.first(value), combined))
+            body.store(is_first, (), ir.FALSE)
     template.epilogue.store(own, how.finish(load(result)))
 
 
 def _blocks(
     template: Template,
     operation: Reduction,
-    how: _Reduced,
+    how: Reduced,
     outer: Mapping[int, ir.Expr],
     own: Coordinates,
     reducer: Reducer,
@@ -128,7 +142,7 @@ def _blocks(
 
 
 def _with_element(
-    how: _Reduced, source: ir.Buffer, position: Coordinates, old: ir.Expr, channel: ir.Expr
+    how: Reduced, source: ir.Buffer, position: Coordinates, old: ir.Expr, channel: ir.Expr
 ) -> ir.Expr:
     """A result and the element so many channels after a position."""
     *outer, first = position
@@ -191,3 +205,20 @@ def _mean(template: Template, operation: pooling.TflMean, total: ir.Expr) -> Sca
     return clamped(
         Scalar(scaled.expr + zero_point, scaled.low + zero_point, scaled.high + zero_point), *bounds
     )
+
+
+def _scaled_product(operation: pooling.TflQuantizedProduct, product: ir.Expr, value: ir.Expr) -> ir.Expr:
+    """The next one, of an element; what leaves 32 bits wraps."""
+    centred = ir.cast(value - operation.input_zero_point, ir.DType.I64)
+    return _half_up(operation, ir.cast(product, ir.DType.I64) * centred)
+
+
+def _half_up(operation: pooling.TflQuantizedProduct, wide: ir.Expr) -> ir.Expr:
+    return SCALE_HALF_UP_WIDE(wide, ir.const(operation.multiplier), ir.const(31 - operation.exponent))
+
+
+def _product(operation: pooling.TflQuantizedProduct, dtype: ir.DType, product: ir.Expr) -> Scalar:
+    """Scaled once more. Limits come before the zero point, which could leave 32 bits."""
+    scaled = _half_up(operation, ir.cast(product, ir.DType.I64))
+    low, high = (bound - operation.output_zero_point for bound in dtype.bounds)
+    return Scalar(ir.clamp(scaled, low, high) + operation.output_zero_point, *dtype.bounds)

@@ -19,6 +19,7 @@ from bytewright.lower.kernels.data import (
 )
 from bytewright.lower.kernels.depthwise import lower_depthwise_conv2d
 from bytewright.lower.kernels.detection import lower_decode_boxes, lower_select_detections
+from bytewright.lower.kernels.fourier import lower_inverse_real_fft, lower_real_fft
 from bytewright.lower.kernels.log_softmax import lower_log_softmax
 from bytewright.lower.kernels.lstm import lower_lstm, lower_quantized_lstm
 from bytewright.lower.kernels.matmul import lower_batch_matmul
@@ -26,26 +27,44 @@ from bytewright.lower.kernels.places import (
     lower_arg_extremum,
     lower_cumulative_sum,
     lower_gather_nd,
+    lower_scatter_nd,
     lower_top_k,
     lower_update_slice,
 )
 from bytewright.lower.kernels.pooling import lower_pool
 from bytewright.lower.kernels.reduction import lower_reduction
 from bytewright.lower.kernels.resize import lower_resize_bilinear, lower_resize_nearest
+from bytewright.lower.kernels.roots import lower_inverse_root, lower_l2_normalization
 from bytewright.lower.kernels.softmax import lower_softmax
 from bytewright.lower.kernels.softmax16 import lower_softmax16
+from bytewright.lower.kernels.spectrum import (
+    lower_auto_scale,
+    lower_energy,
+    lower_filter_bank,
+    lower_rounded_root,
+    lower_spectral_subtraction,
+)
 from bytewright.lower.kernels.transpose_conv2d import lower_transpose_conv2d
 from bytewright.ops import pooling
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d, GroupedConv2d, TransposeConv2d
 from bytewright.ops.data import Concat, Gather, Identity, Pad, ShiftIn, Slice, Tile, Transpose
 from bytewright.ops.detection import TflDecodeBoxes, TflSelectDetections
+from bytewright.ops.fourier import TflInverseRealFft, TflRealFft
 from bytewright.ops.interpolation import TflSoftmax16
 from bytewright.ops.lstm import TflLstm, TflQuantizedLstm
 from bytewright.ops.matmul import TflBatchMatMul
 from bytewright.ops.placement import DeviceCopy
-from bytewright.ops.places import ArgMax, ArgMin, CumulativeSum, GatherNd, TopKPlaces, UpdateSlice
+from bytewright.ops.places import ArgMax, ArgMin, CumulativeSum, GatherNd, ScatterNd, TopKPlaces, UpdateSlice
 from bytewright.ops.resize import TflResizeBilinear, TflResizeNearest
+from bytewright.ops.roots import TflInverseRoot, TflL2Normalization
 from bytewright.ops.softmax import TflLogSoftmax, TflSoftmax
+from bytewright.ops.spectrum import (
+    TflAutoScale,
+    TflEnergy,
+    TflFilterBank,
+    TflRoundedRoot,
+    TflSpectralSubtraction,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +103,22 @@ TEMPLATES: dict[type[ir.Operation], Anchor] = {
     ShiftIn: Anchor(lower_shift_in, takes_epilogue=False),
     Slice: Anchor(lower_slice),
     pooling.TflAveragePool2d: Anchor(lower_pool),
+    TflAutoScale: Anchor(lower_auto_scale, takes_epilogue=False),
     TflBatchMatMul: Anchor(lower_batch_matmul),
+    TflInverseRoot: Anchor(lower_inverse_root),
     Tile: Anchor(lower_tile),
     TflDecodeBoxes: Anchor(lower_decode_boxes, takes_epilogue=False),
+    TflEnergy: Anchor(lower_energy),
+    TflFilterBank: Anchor(lower_filter_bank),
+    TflInverseRealFft: Anchor(lower_inverse_real_fft, takes_epilogue=False),
+    TflRealFft: Anchor(lower_real_fft, takes_epilogue=False),
+    TflRoundedRoot: Anchor(lower_rounded_root),
+    TflSpectralSubtraction: Anchor(lower_spectral_subtraction, takes_epilogue=False),
     TflResizeBilinear: Anchor(lower_resize_bilinear),
     TflResizeNearest: Anchor(lower_resize_nearest),
+    ScatterNd: Anchor(lower_scatter_nd, takes_epilogue=False),
+    TflL2Normalization: Anchor(lower_l2_normalization, takes_epilogue=False),
+    pooling.TflQuantizedProduct: Anchor(lower_reduction),
     TflLogSoftmax: Anchor(lower_log_softmax, takes_epilogue=False),
     TflLstm: Anchor(lower_lstm, takes_epilogue=False),
     TflQuantizedLstm: Anchor(lower_quantized_lstm, takes_epilogue=False),

@@ -9,6 +9,7 @@ from bytewright.ops.arithmetic.multiplier import (
     Multiplier,
     UnsupportedQuantizationError,
     quantize_multiplier,
+    reduced,
     require_left_shift,
     single,
     single_product,
@@ -158,3 +159,20 @@ def prepare_float_sum(
     scale = single_quotient(single(input_scale), single(output_scale))
     addend = single_product(single_product(float(-input_zero_point), scale), float(count))
     return scale, addend
+
+
+def prepare_reduced_product(input_scale: float, output_scale: float, count: int) -> Multiplier:
+    """Of a REDUCE_PROD of `count` values: what each product so far is scaled by, and the last one once more.
+
+    The factor is s_in divided by the root of which s_out is the `count`-th power, in double, as a multiplier of 16
+    bits: SINGLE_ROUND follows. LiteRT alone has the operator.
+
+    Raises:
+        UnsupportedQuantizationError: The factor is beyond what LiteRT shifts by.
+    """
+    factor = reduced(quantize_multiplier(single(input_scale) / single(output_scale) ** (1 / count)))
+    if factor.exponent > 30:
+        raise UnsupportedQuantizationError(
+            f"REDUCE_PROD: the input's scale {input_scale} is too large for the output's {output_scale}"
+        )
+    return factor

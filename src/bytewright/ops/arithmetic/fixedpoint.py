@@ -5,12 +5,10 @@ gemmlowp's `fixedpoint.h` and give the same bits; each is plain 32-bit integer w
 in `high_multiply`, so C99 does it without floating point.
 """
 
-from functools import cache
-
 import numpy as np
 
 from bytewright.ops.arithmetic.multiplier import INT32_MAX, INT32_MIN
-from bytewright.ops.arithmetic.rescale import Int64, high_multiply, rounding_shift_right
+from bytewright.ops.arithmetic.rescale import Int64, double_round, high_multiply, rounding_shift_right
 
 EXP_MINUS_ONE_EIGHTH = 1895147668
 """exp(-1/8) in Q0.31."""
@@ -22,6 +20,8 @@ FORTY_EIGHT_OVER_SEVENTEEN = 1515870810
 """48/17 in Q2.29: with the next one, the linear first guess of a reciprocal on [1/2, 1]."""
 MINUS_THIRTY_TWO_OVER_SEVENTEEN = -1010580540
 """-32/17 in Q2.29."""
+ROOT_BITS = 20
+"""Fractional bits of the integer roots of RSQRT."""
 LOG_2 = 1488522236
 """log(2) in Q0.31."""
 SQRT_HALF = 1518500250
@@ -127,20 +127,28 @@ def log_of_one_and_more(values: Int64) -> Int64:
     return _saturating_shift_left(high_multiply(power, LOG_2) + quotient, 1)
 
 
-@cache
-def inverse_square_root(value: int) -> tuple[int, int]:
-    """1/sqrt of an integer from 1 to 255 as a multiplier and exponent, which stand for `multiplier * 2**(e - 31)`.
+def inverse_square_root(values: Int64) -> tuple[Int64, Int64]:
+    """1/sqrt of integers below 2^31 as multipliers and exponents, which stand for `multiplier * 2**(e - 31)`.
 
-    Five Newton steps in Q3.28 from the guess 1, on the value shifted by pairs of bits into [1/2, 2).
+    Five Newton steps in Q3.28 from the guess 1, on values shifted by pairs of bits into [1/2, 2). 0 counts as 1.
     """
-    if value == 1:
-        return INT32_MAX, 0
-    pairs = (31 - value.bit_length()) // 2 - 1
-    scaled = np.array(value << (2 * pairs) >> 1, np.int64)
-    half = rounding_shift_right(scaled, 1)
-    x = np.array(1 << 28, np.int64)
+    is_large = values >= 1 << 29
+    scaled = np.where(is_large, values >> 2, values)
+    exponents = np.where(is_large, -12, -11)
+    for _ in range(13):
+        is_small = scaled < 1 << 27
+        scaled, exponents = np.where(is_small, scaled << 2, scaled), exponents + is_small
+    half = rounding_shift_right(scaled >> 1, 1)
+    x = np.full(values.shape, 1 << 28, np.int64)
     for _ in range(5):
         cube = _saturating_shift_left(high_multiply(high_multiply(x, x), x), 6)
         x = _saturating_shift_left(high_multiply(3 << 27, x) - high_multiply(half, cube), 3)
-    multiplier, right_shift = int(high_multiply(x, SQRT_HALF)), 11 - pairs
-    return (multiplier, -right_shift) if right_shift >= 0 else (multiplier << -right_shift, 0)
+    multipliers = high_multiply(x, SQRT_HALF) << np.maximum(exponents, 0)
+    is_one = values <= 1
+    return np.where(is_one, INT32_MAX, multipliers), np.where(is_one, 0, np.minimum(exponents, 0))
+
+
+def inverse_root(values: Int64) -> Int64:
+    """1/sqrt of integers with 20 fractional bits."""
+    multipliers, exponents = inverse_square_root(values)
+    return double_round(1, multipliers, exponents + ROOT_BITS, 0)

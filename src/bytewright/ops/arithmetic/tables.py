@@ -35,8 +35,6 @@ _INPUTS: Int64 = np.arange(INT8_MIN, INT8_MAX + 1, dtype=np.int64)
 
 
 _FAR = 2.0**40
-_ROOT_BITS = 20
-"""Fractional bits of the integer roots of RSQRT."""
 _SQRT_HALF = single(math.sqrt(0.5))
 _SQRT_2_OVER_PI = single(math.sqrt(2 / math.pi))
 _GELU_CUBIC = single(0.044715)
@@ -186,24 +184,30 @@ def reciprocal_square_root(source: Affine, target: Affine, numerics: Numerics) -
 
     Zero gives 127. A value below zero ends the references' run; here it is as zero.
     """
+    factor = prepare_inverse_root(source.scale, target.scale, numerics)
+    centred = _INPUTS - source.zero_point
+    roots = fixedpoint.inverse_root(np.maximum(centred, 0))
+    scaled = double_round(roots, factor.multiplier, factor.left_shift, factor.right_shift)
+    return np.where(centred > 0, scaled + target.zero_point, INT8_MAX)
+
+
+def prepare_inverse_root(source_scale: float, target_scale: float, numerics: Numerics) -> Multiplier:
+    """What a root with 20 fractional bits is scaled by, DOUBLE_ROUND: 1/(sqrt(s_in)*s_out), of `tflm` in double.
+
+    Raises:
+        UnsupportedQuantizationError: 32 bits overflow.
+    """
+    source_scale, target_scale = single(source_scale), single(target_scale)
     if numerics is Numerics.LITERT_REF:
-        root = float(np.sqrt(np.float32(source.scale)))
-        factor = quantize_multiplier(1.0 / single_product(root, target.scale))
+        root = float(np.sqrt(np.float32(source_scale)))
+        factor = quantize_multiplier(1.0 / single_product(root, target_scale))
     else:
-        factor = quantize_multiplier(1.0 / (math.sqrt(source.scale) * target.scale))
-    shift = factor.exponent - _ROOT_BITS
+        factor = quantize_multiplier(1.0 / (math.sqrt(source_scale) * target_scale))
+    exponent = factor.exponent - fixedpoint.ROOT_BITS
     # A root is below 2**20: 1 << 20 times a multiplier below 1.
-    if shift < -31 or shift > 31 - _ROOT_BITS:
+    if exponent < -31 or exponent > 31 - fixedpoint.ROOT_BITS:
         raise UnsupportedQuantizationError("RSQRT's output scale does not fit the input's: 32 bits overflow")
-    values = np.full(256, INT8_MAX, np.int64)
-    for index, value in enumerate(_INPUTS - source.zero_point):
-        if value > 0:
-            multiplier, exponent = fixedpoint.inverse_square_root(int(value))
-            bits = exponent + _ROOT_BITS
-            root = double_round(1, multiplier, max(bits, 0), max(-bits, 0))
-            scaled = double_round(root, factor.multiplier, max(shift, 0), max(-shift, 0))
-            values[index] = int(scaled) + target.zero_point
-    return values
+    return Multiplier(factor.multiplier, exponent)
 
 
 def exponential(source: Affine, target: Affine, numerics: Numerics) -> Int64:

@@ -5,6 +5,7 @@ of a target file whose comments state what was read and what was assumed. The te
 out, so what a command writes is a target.
 """
 
+from bytewright.target.importers.costs import Cost, parse_cost
 from bytewright.target.importers.import_target import ImportedTarget, ImportOptions, import_target
 
-__all__ = ["ImportOptions", "ImportedTarget", "import_target"]
+__all__ = ["Cost", "ImportOptions", "ImportedTarget", "import_target", "parse_cost"]

@@ -7,6 +7,7 @@ gap, and each stands in the file with a comment, for the user to change:
   instruction memories last.
 - Parameters go into the memory that the source prefers for the program, else into the first read-only one.
 - The stack lies where the source puts it, else in the first writable memory that is large enough.
+- What a byte costs is nowhere read: it is as the user says, else guesses stand beside memories as comments.
 - Of memories that overlap, which are views or parts of one another, only the preferred or first one is kept.
 """
 
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 from bytewright.base.c_names import is_reserved
 from bytewright.target.check import FORBIDDEN_POOL_NAMES
 from bytewright.target.importers.board import FoundBoard, FoundMemory, refusal
+from bytewright.target.importers.costs import Cost, given_costs, proposed_costs
 from bytewright.target.isa.find import ASSUMED_ISA, find_isa, isa_note
 from bytewright.target.isa.isa import Isa
 from bytewright.target.mistake import shown
@@ -45,11 +47,13 @@ class _Stack:
     size_comment: str = "assumed; the startup code knows"
 
 
-def compose(board: FoundBoard, source: str, isa: str | None, name: str | None) -> tuple[str, tuple[str, ...]]:
+def compose(
+    board: FoundBoard, source: str, isa: str | None, name: str | None, costs: Sequence[Cost] = ()
+) -> tuple[str, tuple[str, ...]]:
     """Decides pools and stack, and writes the file: its text, and the remarks in it.
 
     Raises:
-        CompileError: BW202 for a board on which nothing can be written.
+        CompileError: BW202 for a board on which nothing can be written, BW204 for a cost of no memory.
     """
     chosen_isa = isa or board.isa or ASSUMED_ISA
     known_isa = find_isa(chosen_isa)
@@ -58,6 +62,8 @@ def compose(board: FoundBoard, source: str, isa: str | None, name: str | None) -
         raise refusal(message, source, isa_note(), help_text="say which one is nearest with --isa NAME")
     reached, unreached = _within_reach(board.memories, known_isa)
     memories, dropped = _without_overlaps(reached)
+    known = given_costs(costs, memories)
+    proposed = {} if known else proposed_costs(memories)
     remarks = (*board.remarks, *unreached, *dropped)
     stack = _choose_stack(board, memories, source)
     parameters = _choose_parameters(memories, stack)
@@ -75,6 +81,11 @@ def compose(board: FoundBoard, source: str, isa: str | None, name: str | None) -
         lines.append('tags = ["micro"]')
     for memory in memories:
         lines += ["", *_memory_lines(memory)]
+        if memory.name in known:
+            lines += known[memory.name].lines()
+        if memory.name in proposed:
+            guesses = [f"# {line}" for line in proposed[memory.name].lines()]
+            lines += [_commented(guesses[0], "a guess: other memory is tightly coupled"), *guesses[1:]]
     lines += ["", *_device_lines(chosen_isa, reason, memories, stack)]
     for pool in workspaces:
         lines += ["", *_pool_lines("workspace", pool)]
@@ -82,6 +93,12 @@ def compose(board: FoundBoard, source: str, isa: str | None, name: str | None) -
     for library in known_isa.libraries[:1]:
         comment = f"what functions of {library.source} need; others differ"
         lines += ["", "[stack]", _commented(f'libraries = "{library.name}"', comment)]
+    if proposed:
+        words = " ".join(f"--cost {cost}" for cost in proposed.values())
+        remarks = (
+            *remarks,
+            f"a byte costs the same in all memories; with tightly coupled ones a guess is {words}",
+        )
     return "\n".join(lines) + "\n", remarks
 
 

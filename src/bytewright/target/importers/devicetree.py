@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from bytewright.diagnostics import CompileError, compile_error
+from bytewright.diagnostics import CompileError
 from bytewright.target.addresses import END_OF_ADDRESSES
 from bytewright.target.importers.board import FoundBoard, FoundMemory, memory_name, refusal
 from bytewright.target.importers.limits import LimitError, run_limited
@@ -76,12 +76,8 @@ def _read_tree(path: Path, text: str, include: Sequence[Path]) -> FoundBoard:
 
 
 def _parse(path: Path, text: str, include: Sequence[Path], source: SourceMap) -> DT:
-    try:
-        from devicetree.dtlib import DT, DTError
-    except ImportError:
-        help_text = "install it: pip install 'bytewright[import]'"
-        message = "a devicetree needs the Python package 'devicetree', which is not installed"
-        raise compile_error("BW501", message, help=help_text) from None
+    from devicetree.dtlib import DT, DTError
+
     with tempfile.TemporaryDirectory(prefix="bytewright-import-") as folder:
         copy = Path(folder) / "board.dts"
         copy.write_text(text, encoding="utf-8")

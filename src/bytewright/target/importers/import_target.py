@@ -6,6 +6,7 @@ from pathlib import Path
 
 from bytewright.diagnostics import CompileError, InternalError
 from bytewright.target.importers.compose import compose
+from bytewright.target.importers.costs import Cost
 from bytewright.target.importers.devicetree import read_devicetree
 from bytewright.target.importers.linker_script import read_linker_script
 from bytewright.target.isa.find import require_isa
@@ -26,12 +27,14 @@ class ImportOptions:
         name: The target's name; `None`: as the source says, else the file's stem.
         include: Folders in which included files are looked up, besides the file's own.
         define: Symbols (`NAME=VALUE`) that a build would define: of the linker, or of the preprocessor.
+        costs: What a byte of a memory costs; 1 where nothing is said.
     """
 
     isa: str | None = None
     name: str | None = None
     include: tuple[str | PathLike[str], ...] = ()
     define: tuple[str, ...] = ()
+    costs: tuple[Cost, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +56,8 @@ def import_target(path: str | PathLike[str], options: ImportOptions | None = Non
     """Imports a GNU linker script or a Zephyr devicetree, told apart by suffix, else by `/dts-v1/`.
 
     Raises:
-        CompileError: BW201 if a file cannot be read, BW204 for an ISA that nobody knows, BW202 for what is wrong in the
-            file, with file and line; BW501 and BW502 for the linker, the preprocessor and the package `devicetree`.
+        CompileError: BW201 if a file cannot be read, BW204 for an ISA or a memory that nobody knows, BW202 for
+            what is wrong in the file, with file and line; BW501 and BW502 for the linker and the preprocessor.
     """
     path, options = Path(path), options or ImportOptions()
     if options.isa is not None:
@@ -65,7 +68,7 @@ def import_target(path: str | PathLike[str], options: ImportOptions | None = Non
         board = read_devicetree(path, text, include, options.define)
     else:
         board = read_linker_script(path, text, include, options.define)
-    composed, remarks = compose(board, str(path), options.isa, options.name)
+    composed, remarks = compose(board, str(path), options.isa, options.name, options.costs)
     try:
         target = load_text(composed, f"<import of {path}>")
     except CompileError as error:

@@ -10,8 +10,21 @@ from bytewright.frontends.tflite.operators.row import (
 from bytewright.frontends.tflite.signal import (
     convert_circular_buffer,
     convert_delay,
+    convert_framer,
     convert_overlap_add,
+    convert_stacker,
     convert_window,
+)
+from bytewright.frontends.tflite.spectrum import (
+    convert_auto_scale,
+    convert_energy,
+    convert_filter_bank,
+    convert_fixed_log,
+    convert_gain_control,
+    convert_inverse_real_fft,
+    convert_real_fft,
+    convert_spectral_subtraction,
+    convert_square_root,
 )
 from bytewright.frontends.tflite.variables import (
     convert_assign_variable,
@@ -30,6 +43,8 @@ def _convert_ethos_u(conversion: Conversion) -> None:
 
 
 _KEPT = (*MOVED, "uint8", "resource")
+_TRANSFORMED = ("int16", "int32", "float32")
+_LENGTHS = "an even length of 4 to 32,768, of factors 2, 3 and 5"
 
 CONTROL: dict[str, TfliteOperator] = {
     "ASSIGN_VARIABLE": TfliteOperator(convert_assign_variable, types=_KEPT),
@@ -43,8 +58,50 @@ CONTROL: dict[str, TfliteOperator] = {
         has_state=True,
     ),
     "CUSTOM 'SignalDelay'": TfliteOperator(convert_delay, types=("int16",)),
+    "CUSTOM 'SignalEnergy'": TfliteOperator(
+        convert_energy, limits="what no index names is 0", types=("int16",), results=("uint32",)
+    ),
+    "CUSTOM 'SignalFftAutoScale'": TfliteOperator(convert_auto_scale, types=("int16",), results=("int32",)),
+    "CUSTOM 'SignalFilterBank'": TfliteOperator(
+        convert_filter_bank,
+        limits="constant weights of 0 and more, and constant bands",
+        types=("uint32",),
+        results=("uint64",),
+        of_own_types=(1, 2, 3, 4, 5),
+    ),
+    "CUSTOM 'SignalFilterBankLog'": TfliteOperator(convert_fixed_log, types=("uint32",), results=("int16",)),
+    "CUSTOM 'SignalFilterBankSpectralSubtraction'": TfliteOperator(
+        convert_spectral_subtraction, types=("uint32",)
+    ),
+    "CUSTOM 'SignalFilterBankSquareRoot'": TfliteOperator(
+        convert_square_root,
+        limits="a scale of 0 to 31 bits",
+        types=("uint64",),
+        results=("uint32",),
+        of_own_types=(1,),
+    ),
+    "CUSTOM 'SignalFramer'": TfliteOperator(
+        convert_framer, limits="at most 32 frames a run", types=("int16",), results=("bool",), cost_ms=4.0
+    ),
+    "CUSTOM 'SignalIrfft'": TfliteOperator(
+        convert_inverse_real_fft, limits=_LENGTHS, types=_TRANSFORMED, cost_ms=4.0
+    ),
     "CUSTOM 'SignalOverlapAdd'": TfliteOperator(
         convert_overlap_add, limits="at most 32 frames a run", types=("int16", "float32"), cost_ms=4.0
+    ),
+    "CUSTOM 'SignalPCAN'": TfliteOperator(
+        convert_gain_control,
+        limits="constant gains of 0 and more",
+        types=("uint32",),
+        of_own_types=(2,),
+    ),
+    "CUSTOM 'SignalRfft'": TfliteOperator(convert_real_fft, limits=_LENGTHS, types=_TRANSFORMED, cost_ms=4.0),
+    "CUSTOM 'SignalStacker'": TfliteOperator(
+        convert_stacker,
+        limits="a step of at most all frames",
+        types=("int16",),
+        results=("bool",),
+        cost_ms=2.0,
     ),
     "CUSTOM 'SignalWindow'": TfliteOperator(
         convert_window,

@@ -9,7 +9,13 @@ from bytewright.frontends.tflite.activation import (
     convert_relu,
     convert_unary,
 )
-from bytewright.frontends.tflite.activation16 import absolute16, interpolated16, sigmoid16
+from bytewright.frontends.tflite.activation16 import (
+    absolute16,
+    interpolated16,
+    inverse_root16,
+    root16,
+    sigmoid16,
+)
 from bytewright.frontends.tflite.cast import convert_cast
 from bytewright.frontends.tflite.elementwise import (
     convert_add_n,
@@ -17,6 +23,7 @@ from bytewright.frontends.tflite.elementwise import (
     convert_div,
     convert_extremum,
     convert_plain_binary,
+    convert_pow,
     convert_prelu,
     convert_square,
     convert_squared_difference,
@@ -38,16 +45,17 @@ from bytewright.frontends.tflite.operators.row import (
     NUMBERS,
     TfliteOperator,
 )
-from bytewright.frontends.tflite.quantization import convert_dequantize, convert_quantize
+from bytewright.frontends.tflite.quantization import convert_densify, convert_dequantize, convert_quantize
 from bytewright.ops import elementwise, float_functions
 from bytewright.ops.arithmetic import tables
-from bytewright.ops.arithmetic.interpolation import exponential, logarithm, reciprocal_square_root
+from bytewright.ops.arithmetic.interpolation import exponential, logarithm
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.checks import WIDE
 
 _BOTH = ("int8", "float32")
 _BOTH_AND_INT32 = (*_BOTH, "int32")
 _NOT_IN_TFLM = {Numerics.TFLM: _BOTH}
+_SPARSE = ("int8", "float32", "float16")
 _FLOAT_ALONE = dict.fromkeys(Numerics, ("int8",))
 _FLOAT_IN_TFLM = {Numerics.TFLM: ("int8", "int16")}
 _OF_BELOW_ONE = "int8: scales below 1"
@@ -82,14 +90,15 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
     ),
     "ADD_N": TfliteOperator(
         partial(convert_add_n, operation=elementwise.Add()),
-        limits="int32 wraps; tflm: float32 alone",
-        types=("float32", "int32"),
-        absent={Numerics.TFLM: ("int32",)},
+        limits="int32 wraps; int8: operands quantised alike, with tflm alone; tflm: not int32",
+        types=_BOTH_AND_INT32,
+        absent={Numerics.LITERT_REF: ("int8",), Numerics.TFLM: ("int32",)},
+        int8_cost_ms=1.4,
     ),
     "CAST": TfliteOperator(
         convert_cast,
         limits="raw values; integers wrap, floats are truncated and saturate; tflm: neither uint8 nor int64",
-        types=(*NUMBERS, "uint8", "bool"),
+        types=(*NUMBERS, "uint8", "uint32", "bool"),
         absent={Numerics.TFLM: ("uint8", "int64")},
     ),
     "CEIL": TfliteOperator(
@@ -97,6 +106,12 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
     ),
     "COS": TfliteOperator(
         partial(convert_unary, operation=float_functions.Cos()), types=FLOAT, absent=_FLOAT_ALONE
+    ),
+    "DENSIFY": TfliteOperator(
+        convert_densify,
+        limits="of a sparse constant",
+        types=_SPARSE,
+        absent={Numerics.TFLM: _SPARSE},
     ),
     "DEQUANTIZE": TfliteOperator(
         convert_dequantize,
@@ -254,10 +269,10 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
         absent=NO_INT16_IN_TFLM,
     ),
     "POW": TfliteOperator(
-        partial(convert_plain_binary, operation=elementwise.Pow()),
-        limits="broadcasting; not with tflm",
-        types=FLOAT,
-        absent=_NOT_IN_TFLM,
+        convert_pow,
+        limits="broadcasting; int32: an exponent below zero is taken for zero; not with tflm",
+        types=("float32", "int32"),
+        absent={Numerics.TFLM: ("float32", "int32")},
     ),
     "PRELU": TfliteOperator(convert_prelu, limits="a slope that broadcasts to the input", int8_cost_ms=2.0),
     "QUANTIZE": TfliteOperator(
@@ -288,11 +303,10 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
             convert_unary,
             operation=float_functions.Rsqrt(),
             int8=tables.reciprocal_square_root,
-            int16=interpolated16(reciprocal_square_root),
+            int16=inverse_root16,
         ),
         int8_cost_ms=10.0,
         types=ACTIVATIONS,
-        absent=NO_INT16_IN_TFLM,
     ),
     "SELECT": TfliteOperator(
         convert_select,
@@ -318,9 +332,10 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
         partial(convert_unary, operation=float_functions.Sin()), types=FLOAT, absent=_FLOAT_ALONE
     ),
     "SQRT": TfliteOperator(
-        partial(convert_unary, operation=float_functions.TflSqrt(), int8=tables.square_root),
+        partial(convert_unary, operation=float_functions.TflSqrt(), int8=tables.square_root, int16=root16),
         limits="tflm: float32 alone",
         absent=_FLOAT_IN_TFLM,
+        types=ACTIVATIONS,
     ),
     "SQUARE": TfliteOperator(convert_square, types=FLOAT, absent=_FLOAT_ALONE),
     "SQUARED_DIFFERENCE": TfliteOperator(

@@ -30,6 +30,7 @@ from bytewright.frontends.tflite.places import (
     convert_fill,
     convert_gather_nd,
     convert_one_hot,
+    convert_scatter_nd,
     convert_update_slice,
 )
 from bytewright.frontends.tflite.shape import (
@@ -49,6 +50,7 @@ from bytewright.ops.arithmetic.numerics import Numerics
 _MOVED_IN_TFLM: Absent = {Numerics.TFLM: ("int16", "int32", "int64", "bool")}
 _ALSO_INT16_MOVED_IN_TFLM: Absent = {Numerics.TFLM: ("int32", "int64", "bool")}
 _BUT_INT16_MOVED = (*BUT_INT16, "bool")
+_OF_LITERT_ALONE: Absent = {Numerics.TFLM: _BUT_INT16_MOVED}
 
 MOVES: dict[str, TfliteOperator] = {
     "BATCH_TO_SPACE_ND": TfliteOperator(
@@ -85,8 +87,8 @@ MOVES: dict[str, TfliteOperator] = {
     "EMBEDDING_LOOKUP": TfliteOperator(
         convert_embedding_lookup,
         limits="rows of float32, int8 or int4, per tensor or per row, zero point 0 (tflm: neither int4 nor per row); "
-        "indices int32, or constant; one that is outside means the nearest",
-        types=("float32",),
+        "int8 also as raw values; indices int32, or constant; one that is outside means the nearest",
+        types=("int8", "float32"),
         indices=0,
         hybrid={Numerics.LITERT_REF: ("int8", "int4"), Numerics.TFLM: ("int8",)},
         narrow_weights=INT4,
@@ -100,12 +102,12 @@ MOVES: dict[str, TfliteOperator] = {
     ),
     "FILL": TfliteOperator(
         convert_fill,
-        limits="constant shape; not with tflm",
+        limits="constant shape; tflm: int8, float32 and int32 alone",
         types=MOVED,
         indices=0,
         input_at=1,
         cost_ms=1.5,
-        absent={Numerics.TFLM: MOVED},
+        absent={Numerics.TFLM: ("int16", "int64", "bool")},
     ),
     "GATHER": TfliteOperator(
         convert_gather,
@@ -140,7 +142,7 @@ MOVES: dict[str, TfliteOperator] = {
         indices=0,
         input_at=2,
         cost_ms=1.0,
-        absent={Numerics.TFLM: _BUT_INT16_MOVED},
+        absent=_OF_LITERT_ALONE,
     ),
     "PACK": TfliteOperator(
         convert_pack, "PackOptions", "operands quantised as the result is", cost_ms=1.5, types=NUMBERS
@@ -162,6 +164,16 @@ MOVES: dict[str, TfliteOperator] = {
     "RESHAPE": TfliteOperator(convert_reshape, "ReshapeOptions", "constant shape", types=MOVED),
     "REVERSE_V2": TfliteOperator(
         convert_reverse, "ReverseV2Options", "constant axes", cost_ms=1.5, types=MOVED
+    ),
+    "SCATTER_ND": TfliteOperator(
+        convert_scatter_nd,
+        "ScatterNdOptions",
+        "constant shape; indices int32; one that is outside means the nearest; integers wrap; not with tflm",
+        cost_ms=1.5,
+        indices=0,
+        input_at=1,
+        absent=_OF_LITERT_ALONE,
+        types=_BUT_INT16_MOVED,
     ),
     "SLICE": TfliteOperator(
         convert_slice,

@@ -142,7 +142,11 @@ REDUCTIONS: dict[str, TfliteOperator] = {
         types=ACTIVATIONS,
     ),
     "L2_NORMALIZATION": TfliteOperator(
-        convert_l2_normalization, "L2NormOptions", "last axis; no fused activation", types=FLOAT, cost_ms=2.0
+        convert_l2_normalization,
+        "L2NormOptions",
+        "last axis, of at most 4; no fused activation; int8: output scale 1/128 and zero point 0, at most 33025 values "
+        "a row",
+        cost_ms=2.0,
     ),
     "L2_POOL_2D": TfliteOperator(convert_l2_pool, "Pool2DOptions", CLAMPS, types=FLOAT, cost_ms=2.0),
     "LOG_SOFTMAX": TfliteOperator(
@@ -199,10 +203,10 @@ REDUCTIONS: dict[str, TfliteOperator] = {
     "REDUCE_PROD": TfliteOperator(
         convert_product,
         "ReducerOptions",
-        "constant axes; int32 and int64 wrap; not with tflm",
-        types=("float32", "int32", "int64"),
+        "constant axes; int8 and int16 are scaled at each step; int32 and int64 wrap; not with tflm",
+        types=NUMBERS,
         cost_ms=2.0,
-        absent={Numerics.TFLM: ("float32", "int32", "int64")},
+        absent={Numerics.TFLM: NUMBERS},
     ),
     "RESIZE_BILINEAR": TfliteOperator(
         partial(convert_resize, kind=TflResizeBilinear),
@@ -230,9 +234,9 @@ REDUCTIONS: dict[str, TfliteOperator] = {
     "SUM": TfliteOperator(
         convert_sum,
         "ReducerOptions",
-        f"constant axes; int32 and int64 wrap; {FEW_MOVED}",
+        f"constant axes; int32 and int64 wrap; {ALSO_INT16_MOVED}",
         cost_ms=2.0,
-        types=BUT_INT16,
+        types=NUMBERS,
         absent={Numerics.TFLM: ("int32", "int64")},
     ),
     "TOPK_V2": TfliteOperator(

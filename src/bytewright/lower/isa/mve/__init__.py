@@ -1,18 +1,27 @@
 """Arm's M-profile vector extension (Helium): vectors of 16 bytes, on Cortex-M52, M55 and M85."""
 
+from functools import partial
+from typing import Any
+
 from bytewright import ir
 from bytewright.lower.isa.conv2d import conv2d_templates
 from bytewright.lower.isa.instruction_set import InstructionSet, IsaTemplate
+from bytewright.lower.isa.lines import pad_template
 from bytewright.lower.isa.mve.conv2d import conv2d_declines, write_conv2d
 from bytewright.lower.isa.mve.convolve import sum_block
 from bytewright.lower.isa.mve.copy_elements import copy_elements
 from bytewright.lower.isa.mve.depthwise import depthwise_declines, write_depthwise
-from bytewright.lower.isa.mve.floats import FLOAT_DOTS
+from bytewright.lower.isa.mve.floats import FLOAT_DOTS, MIXED
 from bytewright.lower.isa.mve.floats import UNIT as FLOAT_UNIT
+from bytewright.lower.isa.mve.floats import VECTORS as MIXED_VECTORS
 from bytewright.lower.isa.mve.lanes import UNIT, VECTORS
+from bytewright.lower.isa.mve.lstm import lstm_declines, write_lstm
 from bytewright.lower.isa.mve.narrow import EXTREMA, SUMS
-from bytewright.lower.isa.reduce import with_reductions
+from bytewright.lower.isa.reduce import depthwise_lanes, ranges, with_reductions
+from bytewright.lower.kernels.context import Template
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d
+from bytewright.ops.data import Pad
+from bytewright.ops.lstm import TflQuantizedLstm
 
 I16 = ir.DType.I16
 # Of the instructions that there are for each size, one of every form.
@@ -33,8 +42,9 @@ MVE = InstructionSet(
         "mve",
         UNIT,
         {
-            Conv2d: (IsaTemplate("mve.conv2d", write_conv2d, conv2d_declines),),
+            Conv2d: (IsaTemplate("mve.conv2d", partial(write_conv2d, UNIT), conv2d_declines),),
             DepthwiseConv2d: (IsaTemplate("mve.depthwise_conv2d", write_depthwise, depthwise_declines),),
+            TflQuantizedLstm: (IsaTemplate("mve.lstm", write_lstm, lstm_declines),),
         },
         (SUMS, EXTREMA),
     ),
@@ -43,9 +53,43 @@ MVE = InstructionSet(
     unit=UNIT,
 )
 
+
+def _of_floats(each: IsaTemplate) -> IsaTemplate:
+    """The same for integers whose sums become floats, and for nothing else."""
+
+    def declines(template: Template, operation: Any) -> str | None:
+        output = template.epilogue.types[template.epilogue.group.output.name].dtype
+        if template.type(0).dtype.is_integer and output is ir.DType.F32:
+            return each.declines(template, operation)
+        return "its elements are no integers, or its results no floats"
+
+    return IsaTemplate(each.name, each.write, declines)
+
+
+MVE_HYBRID = InstructionSet(
+    name="mve_hybrid",
+    features=frozenset({"mve", "mve-float"}),
+    templates={
+        Conv2d: (
+            _of_floats(IsaTemplate("mve_hybrid.conv2d", partial(write_conv2d, MIXED), conv2d_declines)),
+        ),
+        DepthwiseConv2d: (_of_floats(depthwise_lanes("mve_hybrid", MIXED)),),
+    },
+    instructions=(),
+)
 MVE_FLOAT = InstructionSet(
     name="mve_float",
     features=frozenset({"mve-float"}),
-    templates=with_reductions("mve_float", FLOAT_UNIT, {Conv2d: conv2d_templates("mve_float", FLOAT_DOTS)}),
-    instructions=FLOAT_DOTS.instructions,
+    templates=with_reductions(
+        "mve_float",
+        FLOAT_UNIT,
+        {
+            Conv2d: conv2d_templates("mve_float", FLOAT_DOTS),
+            Pad: (pad_template("mve_float", MIXED),),
+            **ranges("mve_float", MIXED),
+        },
+    ),
+    instructions=tuple(dict.fromkeys((*FLOAT_DOTS.instructions, *MIXED.instructions))),
+    operands=MIXED_VECTORS.operands,
+    unit=MIXED,
 )

@@ -12,9 +12,9 @@ from bytewright.ir.builder import region
 from bytewright.lower.isa.mve.convolve import PIXELS, convolve, sum_block
 from bytewright.lower.isa.mve.dot_products import CHANNELS, LEAST_DEPTH, num_blocks, packed_weights
 from bytewright.lower.isa.mve.gather import Gather
-from bytewright.lower.isa.mve.lanes import UNIT
 from bytewright.lower.isa.mve.scaling import Scaling, by_lanes, scaling_of
 from bytewright.lower.isa.store_lanes import store_lanes
+from bytewright.lower.isa.vector_unit import VectorUnit
 from bytewright.lower.kernels.context import Pixel, Template, counted, named
 from bytewright.lower.kernels.convolution import Convolution, convolution_of
 from bytewright.ops.convolution import Conv2d
@@ -47,15 +47,21 @@ def conv2d_declines(template: Template, operation: Conv2d) -> str | None:
     return None
 
 
-def write_conv2d(template: Template, operation: Conv2d) -> None:
-    """Writes the kernel. x: [N, H, W, IC]; weights: [OC, KH, KW, IC], packed by blocks of four channels."""
+def write_conv2d(unit: VectorUnit, template: Template, operation: Conv2d) -> None:
+    """Writes the kernel. x: [N, H, W, IC]; weights: [OC, KH, KW, IC], packed by blocks of four channels.
+
+    Args:
+        unit: For epilogues that are no rescale.
+        template: Of the kernel.
+        operation: The convolution.
+    """
     convolution = convolution_of(template, operation)
     body, columns = template.body, convolution.window.columns
     depth = convolution.weights.shape[1]
     is_direct = _is_direct(convolution)
     pair_bytes = depth * PIXELS * convolution.dtype.size_bytes
     num_pixels = min(PIXELS, columns.out) if is_direct or pair_bytes <= MAX_GATHERED_BYTES else 1
-    pixels = _Pixels(convolution, num_pixels)
+    pixels = _Pixels(convolution, num_pixels, unit)
     with counted(body, "n", convolution.num) as n, template.kernel.rows(convolution.window.rows.out) as y:
         if is_direct:
             _write_row(
@@ -103,8 +109,8 @@ def _write_row(
 class _Pixels:
     """All output channels of one or two pixels, of which the runs are known."""
 
-    def __init__(self, convolution: Convolution, most: int) -> None:
-        self.convolution = convolution
+    def __init__(self, convolution: Convolution, most: int, unit: VectorUnit) -> None:
+        self.convolution, self.unit = convolution, unit
         self.template = template = convolution.template
         self.body = template.body
         self.num_channels, self.depth = convolution.weights.shape
@@ -153,9 +159,9 @@ class _Pixels:
         block_bytes = ir.num_elements(self.weights) // num
         with counted(body, "block", num) as block:
             channel = named(body, "channel", block * CHANNELS)
-            totals = [UNIT.register(body, f"totals{i}") for i in range(len(runs))]
+            totals = [self.unit.register(body, f"totals{i}") for i in range(len(runs))]
             filters = region(self.weights, block * block_bytes)
             body.execute(instruction, *totals, *runs, filters, region(bias.values, channel))
             for i, total in enumerate(totals):
                 with body.numbered(i):
-                    store_lanes(self.template, UNIT, (n, y, x + i), channel, total, bias.finished)
+                    store_lanes(self.template, self.unit, (n, y, x + i), channel, total, bias.finished)

@@ -7,6 +7,7 @@ from bytewright.ir.scalar_functions import (
     DOUBLE_ROUND_WIDE,
     HIGH_MULTIPLY,
     HIGH_MULTIPLY_WIDE,
+    REAL_ROUND,
     SCALE_HIGH,
 )
 from bytewright.lower.isa.width import Width
@@ -33,30 +34,64 @@ return vrshlq_s32(vqaddq_s32(scaled, vshrq_n_s32(vandq_s32(scaled, vnegq_s32(shi
 _ROUND_SHIFTED = """const int32x4_t scaled = vqrdmulhq_s32(value, multiplier);
 return vrshlq_s32(vaddq_s32(scaled, vshrq_n_s32(scaled, 31)), vnegq_s32(shift));"""
 
+# A lane is a register of single precision as well, and a conversion rounds half away from zero.
+_REAL_ROUND_LANE = """vcvt.f64.s32 d3, s{lane}
+vmul.f64 d3, d3, d2
+vmaxnm.f64 d3, d3, d4
+vminnm.f64 d3, d3, d5
+vcvta.s32.f64 s{lane}, d3"""
+
+
+def _real_round() -> str:
+    lines = [line for lane in range(LANES) for line in _REAL_ROUND_LANE.format(lane=lane).splitlines()]
+    text = "\n".join(f'    "{line}\\n"' for line in lines)
+    return f"""#if defined(__ARM_FP) && (__ARM_FP & 8)
+register int32x4_t value_ __asm__("q0") = value;
+register double scale_ __asm__("d2") = scale;
+register double low_ __asm__("d4") = low;
+register double high_ __asm__("d5") = high;
+__asm(
+{text}
+    : "+w"(value_) : "w"(scale_), "w"(low_), "w"(high_) : "d3");
+return value_;
+#else
+for (int32_t lane = 0; lane < {LANES}; ++lane) {{
+    value[lane] = real_round(value[lane], scale, low, high);
+}}
+return value;
+#endif"""
+
+
 _OPERATORS = {ADD: "add", SUB: "sub", MUL: "mul", MIN: "min", MAX: "max"}
 
+LOADS = {
+    I8: "return vldrbq_s32(elements);",
+    I16: "return vldrhq_s32(elements);",
+    I32: "return vldrwq_s32(elements);",
+}
+STORES = {
+    I8: "vstrbq_s32(elements, values);",
+    I16: "vstrhq_s32(elements, values);",
+    I32: "vstrwq_s32(elements, values);",
+}
+BROADCAST = "vdupq_n_s32(value)"
+BINARIES = {(operator, I32): f"v{name}q_s32(left, right)" for operator, name in _OPERATORS.items()}
+WITH_SCALAR = {
+    (operator, I32): f"return v{_OPERATORS[operator]}q_n_s32(left, number);" for operator in (ADD, SUB, MUL)
+}
+
 UNIT = VECTORS.unit(
-    loads={
-        I8: "return vldrbq_s32(elements);",
-        I16: "return vldrhq_s32(elements);",
-        I32: "return vldrwq_s32(elements);",
-    },
-    stores={
-        I8: "vstrbq_s32(elements, values);",
-        I16: "vstrhq_s32(elements, values);",
-        I32: "vstrwq_s32(elements, values);",
-    },
-    broadcasts={I32: "vdupq_n_s32(value)"},
-    binaries={(operator, I32): f"v{name}q_s32(left, right)" for operator, name in _OPERATORS.items()},
-    with_scalar={
-        (operator, I32): f"return v{_OPERATORS[operator]}q_n_s32(left, number);"
-        for operator in (ADD, SUB, MUL)
-    },
+    loads=LOADS,
+    stores=STORES,
+    broadcasts={I32: BROADCAST},
+    binaries=BINARIES,
+    with_scalar=WITH_SCALAR,
     functions=(
         (DOUBLE_ROUND, _ROUND_SHIFTED),
         (DOUBLE_ROUND_WIDE, _ROUND),
         (HIGH_MULTIPLY, "return vqrdmulhq_s32(value, multiplier);"),
         (HIGH_MULTIPLY_WIDE, "return vqrdmulhq_s32(value, multiplier);"),
+        (REAL_ROUND, _real_round()),
         (SCALE_HIGH, "return vrshlq_s32(vqdmulhq_s32(value, multiplier), vnegq_s32(shift));"),
     ),
 )

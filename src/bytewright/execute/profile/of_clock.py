@@ -23,8 +23,8 @@ from bytewright.record.plan import PlaceKind, Plan, PlannedBuffer, PlannedStep
 CALLER = "(caller)"
 
 
-def profile_of_host(plan: Plan, result: BatchResult) -> Profile:
-    """The profile of the run with the median time, of two the shorter one."""
+def profile_of_clock(plan: Plan, result: BatchResult, unit: Unit) -> Profile:
+    """The profile of the run with the median time, of two the shorter one, by a clock that counts in this unit."""
     runs = sorted(result.timed_runs, key=lambda run: run.ended_at - run.began_at)
     shown = runs[(len(runs) - 1) // 2]
     times = [_times(plan, run) for run in runs]
@@ -49,7 +49,7 @@ def profile_of_host(plan: Plan, result: BatchResult) -> Profile:
         plan=plan,
         on=result.on,
         board=None,
-        unit=Unit.NANOSECONDS,
+        unit=unit,
         bytes_are=BytesAre.PLANNED,
         num_repetitions=len(runs),
         steps=steps,
@@ -72,7 +72,7 @@ def _intervals(plan: Plan, run: TimedRun) -> Iterator[tuple[int | None, int, int
 
 
 def _times(plan: Plan, run: TimedRun) -> Counter[int]:
-    """The nanoseconds of each step."""
+    """The time of each step."""
     times: Counter[int] = Counter()
     for step, begin, end in _intervals(plan, run):
         if step is not None:

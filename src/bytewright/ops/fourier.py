@@ -1,0 +1,157 @@
+"""Fourier transforms of real samples, and the way back: complex numbers are two elements, real part first."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from bytewright import ir
+from bytewright.ops.arithmetic.fourier import (
+    FIXED,
+    FLOAT,
+    Complex,
+    Environment,
+    butterfly,
+    roots,
+    spectrum_ends,
+    spectrum_of_zero,
+    stages,
+    super_roots,
+    transform_ends,
+    transform_of_zero,
+)
+from bytewright.ops.checks import only, require, require_rank
+
+_TRANSFORMED = (ir.DType.I16, ir.DType.I32, ir.DType.F32)
+
+
+class _Transform(ir.Operation):
+    """Abstract: rows of one transform each.
+
+    Attributes:
+        length: Samples of a transform, an even number; half of it is a product of 2, 3, 4 and 5.
+    """
+
+    __slots__ = ()
+    is_inverse: ClassVar[bool]
+    length: int
+
+    @property
+    def count(self) -> int:
+        """Complex numbers that are transformed."""
+        return self.length // 2
+
+    def require_rows(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, int, int]:
+        """The operand, its rows, and how long they are; the length of a transform is one that there is."""
+        operand = only(inputs, *_TRANSFORMED)
+        require_rank(operand, 2, "the operand")
+        require(self.length % 2 == 0, f"a transform of {self.length} samples, an odd number")
+        stages_of = tuple(stages(self.count))
+        require(bool(stages_of), "a transform of nothing")
+        rows, size = operand.fixed_shape
+        return operand, rows, size
+
+    def environment(self, dtype: np.dtype[Any]) -> Environment:
+        """How arrays of an element type are computed with."""
+        wide = np.dtype(np.float32) if dtype.kind == "f" else np.dtype(np.int64)
+        arithmetic = FLOAT if dtype.kind == "f" else FIXED[dtype.itemsize]
+        return Environment(
+            arithmetic,
+            self.is_inverse,
+            lambda _, number: number,
+            lambda number: number.astype(dtype).astype(wide),
+        )
+
+    def transformed(self, at: Environment, numbers: ir.Array, dtype: np.dtype[Any]) -> ir.Array:
+        """The transform of complex numbers [rows,count,2], of the type that is computed in."""
+        rows = len(numbers)
+        unit = roots(self.count, dtype, is_inverse=self.is_inverse).astype(numbers.dtype)
+        places = np.arange(self.count).reshape([stage.radix for stage in stages(self.count)])
+        numbers = numbers[:, places.transpose().reshape(-1)]
+        for stage in stages(self.count):
+            groups = numbers.reshape(rows, -1, stage.radix, stage.size, 2)
+            points = [_parts(groups[:, :, number]) for number in range(stage.radix)]
+            places = np.arange(stage.size) * stage.stride
+            turns = [_parts(unit[places * number]) for number in range(1, stage.radix)]
+            steps = [_parts(unit[stage.stride * stage.size * n % self.count]) for n in (1, 2)]
+            found = butterfly(at, points, turns, steps)
+            numbers = np.stack([np.stack(pair, -1) for pair in found], 2)
+            numbers = at.wrapped(numbers).reshape(rows, self.count, 2)
+        return numbers
+
+
+def _parts(numbers: ir.Array) -> Complex:
+    return numbers[..., 0], numbers[..., 1]
+
+
+@dataclass(frozen=True, slots=True)
+class TflRealFft(_Transform):
+    """samples i16, i32 or f32 [R,N] -> spectrum [R,length+2] of the same type, as kissfft computes it.
+
+    N is `length` at most; what is missing are zeros. Of integers the spectrum is divided by the length.
+    """
+
+    name: ClassVar[str] = "tfl_real_fft"
+    is_inverse: ClassVar[bool] = False
+    length: int
+
+    def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
+        """A spectrum a row."""
+        operand, rows, samples = self.require_rows(inputs)
+        require(1 <= samples <= self.length, f"{samples} samples in a transform of {self.length}")
+        return (ir.TensorType((rows, self.length + 2), operand.dtype),)
+
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
+        """Exact for integers; floats in the order of the reference."""
+        (given,) = inputs
+        dtype, count = given.dtype, self.count
+        at = self.environment(dtype)
+        padded = np.zeros((len(given), self.length), np.float32 if dtype.kind == "f" else np.int64)
+        padded[:, : given.shape[1]] = given
+        numbers = self.transformed(at, padded.reshape(-1, count, 2), dtype)
+        result = np.zeros((len(given), count + 1, 2), numbers.dtype)
+        result[:, 0, 0], result[:, count, 0] = spectrum_of_zero(at, _parts(numbers[:, 0]))
+        low = np.arange(1, count // 2 + 1)
+        turns = _parts(super_roots(count, dtype, is_inverse=False).astype(numbers.dtype)[low - 1])
+        ends = spectrum_ends(at, _parts(numbers[:, low]), _parts(numbers[:, count - low]), turns)
+        for places, pair in zip((low, count - low), ends, strict=True):
+            result[:, places] = np.stack(pair, -1)
+        return (at.wrapped(result).astype(dtype).reshape(len(given), -1),)
+
+
+@dataclass(frozen=True, slots=True)
+class TflInverseRealFft(_Transform):
+    """spectrum i16, i32 or f32 [R,length+2] -> samples [R,length] of the same type, as kissfft computes it.
+
+    Of floats the samples are divided by the length at the end, of integers at each stage.
+    """
+
+    name: ClassVar[str] = "tfl_inverse_real_fft"
+    is_inverse: ClassVar[bool] = True
+    length: int
+
+    def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
+        """Samples of each row."""
+        operand, rows, numbers = self.require_rows(inputs)
+        require(numbers == self.length + 2, f"a spectrum of {numbers} elements for {self.length} samples")
+        return (ir.TensorType((rows, self.length), operand.dtype),)
+
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
+        """Exact for integers; floats in the order of the reference."""
+        (given,) = inputs
+        dtype, count = given.dtype, self.count
+        at = self.environment(dtype)
+        spectrum = given.astype(np.float32 if dtype.kind == "f" else np.int64).reshape(len(given), -1, 2)
+        numbers = np.zeros((len(given), count, 2), spectrum.dtype)
+        numbers[:, 0] = np.stack(transform_of_zero(at, spectrum[:, 0, 0], spectrum[:, count, 0]), -1)
+        low = np.arange(1, count // 2 + 1)
+        turns = _parts(super_roots(count, dtype, is_inverse=True).astype(numbers.dtype)[low - 1])
+        ends = transform_ends(at, _parts(spectrum[:, low]), _parts(spectrum[:, count - low]), turns)
+        for places, pair in zip((low, count - low), ends, strict=True):
+            numbers[:, places] = at.wrapped(np.stack(pair, -1))
+        found = self.transformed(at, numbers, dtype).reshape(len(given), -1)
+        divided = np.divide(found, np.float32(self.length)) if dtype.kind == "f" else found
+        return (divided.astype(dtype),)
+
+
+OPERATIONS = (TflInverseRealFft, TflRealFft)
