@@ -43,7 +43,7 @@ DIGITS = Path(__file__).resolve().parents[2] / "examples" / "digits" / "digits.t
 SANITIZED = BuildOptions(flags=("-O0",), sanitize=True, compiler="gcc")
 TOLERANCE = 1e-5
 # The first axis of these is no batch as they are drawn: all of a tensor is made, indexed or moved at once.
-WITHOUT_BATCH = {"DYNAMIC_UPDATE_SLICE", "FILL", "GATHER_ND", "SPACE_TO_BATCH_ND"}
+WITHOUT_BATCH = {"DYNAMIC_UPDATE_SLICE", "FILL", "GATHER_ND", "SCATTER_ND", "SPACE_TO_BATCH_ND"}
 # Operators of which some draws mix samples, and so have no open batch.
 MIXING = {
     "BATCH_TO_SPACE_ND",

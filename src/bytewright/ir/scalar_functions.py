@@ -188,12 +188,13 @@ def _integer_power(let: _Let, base: Expr, exponent: Expr) -> Expr:
     power, square = let("power_0", const(1, I64)), let("square_0", cast(base, I64))
     most = const(2**31, I64)
     for bit in range(6):
+        if bit:
+            larger = let(f"larger_{bit}", square * square)
+            square = let(f"square_{bit}", select(larger > most, most, larger))
         taken = select(equal((few >> bit) & 1, const(1)), square, const(1, I64))
         product = let(f"product_{bit}", power * taken)
         above = select(product > most, most, product)
         power = let(f"power_{bit + 1}", select(product < -(2**31), const(-(2**31), I64), above))
-        larger = let(f"larger_{bit}", square * square)
-        square = let(f"square_{bit + 1}", select(larger > most, most, larger))
     return cast(power - select(equal(power, most), const(1, I64), const(0, I64)), I32)
 
 
