@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -16,31 +15,10 @@ from bytewright.diagnostics import CompileError
 from bytewright.inspect.check import check_bundle
 from bytewright.record.plan_file import document_of, hash_document, plan_of
 from bytewright.target.registry import load_target
+from support.narrowed_models import written
 from support.plan_mutations import write_consistently
-from tflite_writer import ModelBuilder
 
 LINE = "constant channels: 36 of 48 multiply-accumulates (75.0 %) and 9 of 12 B of weights (75.0 %) removed"
-
-
-def written(path: Path, *, empty: tuple[int, ...] = (1, 3)) -> Path:
-    """x [1,2,2,1] -> 4 channels, of which some have weights of zero -> 2 channels, the first 4 and then 8 products."""
-    builder = ModelBuilder()
-    x = builder.tensor("x", (1, 2, 2, 1), "int8", scale=0.5, zero_point=3)
-    inner = builder.tensor("inner", (1, 2, 2, 4), "int8", scale=0.5, zero_point=-4)
-    y = builder.tensor("y", (1, 2, 2, 2), "int8", scale=2.0, zero_point=1)
-    weights = np.arange(10, 50, 10, dtype=np.int8).reshape(4, 1, 1, 1)
-    weights[list(empty)] = 0
-    first = builder.constant("w1", weights, scale=0.25, zero_point=0)
-    second = builder.constant(
-        "w2", np.arange(1, 9, dtype=np.int8).reshape(2, 1, 1, 4), scale=0.25, zero_point=0
-    )
-    bias = builder.constant("b1", np.array([8, 16, 24, 32], np.int32), scale=0.125, zero_point=0)
-    bias2 = builder.constant("b2", np.array([5, 6], np.int32), scale=0.125, zero_point=0)
-    options = {"padding": "VALID", "stride_h": 1, "stride_w": 1}
-    builder.operator("CONV_2D", [x, first, bias], [inner], **options)
-    builder.operator("CONV_2D", [inner, second, bias2], [y], **options)
-    path.write_bytes(builder.build([x], [y]))
-    return path
 
 
 def test_plan_json_says_it_and_the_hash_does_not(tmp_path: Path) -> None:
