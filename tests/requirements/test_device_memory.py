@@ -21,7 +21,7 @@ from bytewright.inspect.check import check_bundle
 from bytewright.ir.border import Io
 from bytewright.ir.text.modules import named_constants, print_module
 from bytewright.options import Options, parse_on_option
-from bytewright.record.plan import BufferRole
+from bytewright.record.buffers import BufferRole
 from bytewright.record.plan_file import read_plan
 from bytewright.report.lanes import is_copy
 from bytewright.target import load_text

@@ -16,7 +16,7 @@ from bytewright.execute.run import run_bundle
 from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
 from bytewright.lower.isa.neon.dots import BYTE_DOTS as NEON
-from bytewright.record.plan import PlaceKind
+from bytewright.record.buffers import PlaceKind
 from bytewright.target.registry import load_target
 from support.digits_bundle import DIGITS
 from support.instruction_program import InstructionProgram

@@ -26,7 +26,8 @@ from bytewright.inspect.check_files import faults_of_files
 from bytewright.inspect.check_plan import faults_of_plan
 from bytewright.ir.border import Io
 from bytewright.options import Options, parse_pin_option
-from bytewright.record.plan import BufferRole, Place, PlaceKind, Plan, PlannedBuffer
+from bytewright.record.buffers import BufferRole, Place, PlaceKind, PlannedBuffer
+from bytewright.record.plan import Plan
 from bytewright.target.options import Overrides, apply_overrides, parse_resize_option
 from bytewright.target.registry import load_target
 from support.c_program import run_c

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bytewright.compiler.pipeline import compile_model
-from bytewright.record.plan import BufferRole
+from bytewright.record.buffers import BufferRole
 from bytewright.record.plan_file import document_of, plan_of
 from bytewright.target.registry import load_target
 from support.against_reference import assert_equals_reference

@@ -18,7 +18,7 @@ from bytewright.execute.paranoid import run_paranoid
 from bytewright.execute.run import run_batch, run_bundle
 from bytewright.execute.worker import commands, streams
 from bytewright.options import Options, Pin
-from bytewright.record.plan import PlannedDevice
+from bytewright.record.devices import PlannedDevice
 from support.c_program import WARNINGS
 from support.compilers import host_build
 from support.two_devices import PROGRAM, STREAM_TARGET, bundle, evaluated, stream_program

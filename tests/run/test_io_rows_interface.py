@@ -15,7 +15,7 @@ from bytewright.execute.description import read_bundle
 from bytewright.execute.paranoid import run_paranoid
 from bytewright.execute.run import run_batch
 from bytewright.inspect.check import verified_plan
-from bytewright.record.plan import PlaceKind
+from bytewright.record.buffers import PlaceKind
 from support.c_program import run_c
 from support.digits_bundle import DIGITS
 from support.kws_program import ALIGN, NOT_SET, NULL, OK, OVERLAP, RANGE

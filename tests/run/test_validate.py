@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 
 import bytewright
 from bytewright.cli.main import bytewright as command
-from bytewright.record.plan import BufferRole
+from bytewright.record.buffers import BufferRole
 from bytewright.record.plan_file import read_plan
 from support.digits_bundle import DIGITS, change_file, write_digits
 from support.reference import LiteRt

@@ -13,8 +13,9 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from bytewright.record.buffers import PlannedBuffer
 from bytewright.record.names import names_of
-from bytewright.record.plan import Plan, PlannedBuffer
+from bytewright.record.plan import Plan
 from bytewright.record.plan_file import hash_document, hash_files, read_plan
 
 

@@ -19,7 +19,7 @@ from bytewright.lower.isa.registry import INSTRUCTION_SETS
 from bytewright.lower.kernels.registry import TEMPLATES
 from bytewright.ops.registry import OPERATIONS
 from bytewright.options import DECLARATIONS
-from bytewright.record.plan import PlannedPool
+from bytewright.record.buffers import PlannedPool
 from bytewright.show.formats import FORMATS
 from bytewright.target.model import Pool
 

@@ -15,7 +15,8 @@ from bytewright.inspect.check_view import check_view
 from bytewright.inspect.safety_view import safety_view
 from bytewright.inspect.stack.check_stack import StackProof, check_stack
 from bytewright.inspect.stack.compile_call_graphs import compile_call_graphs, cores_of
-from bytewright.record.plan import DeviceKind, Plan, PlannedDevice
+from bytewright.record.devices import DeviceKind, PlannedDevice
+from bytewright.record.plan import Plan
 from bytewright.record.plan_file import PLAN_FILE
 from bytewright.show.formats import BY_SUFFIX
 from bytewright.target.isa.isa import Isa

@@ -14,7 +14,8 @@ from bytewright.cli.option_types import echo_json
 from bytewright.cli.progress import shown_progress
 from bytewright.cli.summary import plan_summary
 from bytewright.cli.write_files import write_files
-from bytewright.record.plan import Plan, PlannedBuffer
+from bytewright.record.buffers import PlannedBuffer
+from bytewright.record.plan import Plan
 from bytewright.record.plan_file import document_of
 from bytewright.show.view import View
 

@@ -11,8 +11,9 @@ from contextlib import ExitStack, contextmanager
 from bytewright import ir
 from bytewright.codegen.expressions import c_num_bytes
 from bytewright.codegen.writer import Writer
+from bytewright.record.buffers import PlaceKind
 from bytewright.record.names import Names
-from bytewright.record.plan import PlaceKind, Plan
+from bytewright.record.plan import Plan
 
 _STATUS = "request_status"
 

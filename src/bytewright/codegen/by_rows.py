@@ -27,8 +27,9 @@ from bytewright.diagnostics import InternalError
 from bytewright.ir.analyses.row_loops import RowLoops, row_loops
 from bytewright.ir.rewrite import Rewriting, rewrite_function
 from bytewright.naming.symbols import RUN_ROW
+from bytewright.record.entries import PlannedTensor
 from bytewright.record.names import Names
-from bytewright.record.plan import Plan, PlannedTensor
+from bytewright.record.plan import Plan
 
 
 def image_of(plan: Plan) -> PlannedTensor:

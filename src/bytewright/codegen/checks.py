@@ -15,8 +15,10 @@ from bytewright.codegen.overlaps import (
 )
 from bytewright.codegen.sections_ld import write_sections_check
 from bytewright.codegen.writer import Writer
+from bytewright.record.buffers import PlannedPool
+from bytewright.record.entries import PlannedTensor
 from bytewright.record.names import MEMBER_OF_STATE, Names, by_entry
-from bytewright.record.plan import Plan, PlannedPool, PlannedTensor
+from bytewright.record.plan import Plan
 from bytewright.target.model import Memory
 
 

@@ -15,11 +15,13 @@ from bytewright.codegen.ports import address_head, run_head, strict_alignments
 from bytewright.codegen.set_parameters import set_parameters_head, verify_parameters_head
 from bytewright.codegen.state import failure_contract, reset_head, state_contract
 from bytewright.codegen.writer import Writer
+from bytewright.record.buffers import PlannedPool
+from bytewright.record.entries import EntryForm, PlannedTensor
 from bytewright.record.names import (
     Names,
     by_entry,
 )
-from bytewright.record.plan import EntryForm, Plan, PlannedPool, PlannedTensor
+from bytewright.record.plan import Plan
 
 
 def described(tensor: PlannedTensor) -> str:

@@ -11,8 +11,9 @@ from bytewright.codegen.writer import Writer
 from bytewright.ir.analyses.hand_over import handed_to
 from bytewright.ir.externals import externals
 from bytewright.ir.symbols import symbols_of
+from bytewright.record.devices import PlannedDevice
 from bytewright.record.names import Names
-from bytewright.record.plan import Plan, PlannedDevice
+from bytewright.record.plan import Plan
 
 
 def num_scalars(kernel: ir.PrimFunc) -> int:

@@ -36,8 +36,11 @@ from bytewright.codegen.state import write_reset
 from bytewright.codegen.steps import StepWriter, address_in_pool
 from bytewright.codegen.writer import Writer
 from bytewright.ir.walk import allocations
+from bytewright.record.buffers import PlannedPool
+from bytewright.record.devices import DeviceKind
+from bytewright.record.entries import EntryForm
 from bytewright.record.names import MAX_NAMED, Names, by_entry
-from bytewright.record.plan import DeviceKind, EntryForm, Plan, PlannedPool
+from bytewright.record.plan import Plan
 from bytewright.target.model import Role
 
 INT_MAX = (1 << 31) - 1

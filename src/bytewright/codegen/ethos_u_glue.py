@@ -6,8 +6,9 @@ each base pointer follows from where the plan has what the streams are given.
 
 from bytewright.codegen.writer import Writer
 from bytewright.record.base_pointers import CALLER, STREAM, base_pointers
+from bytewright.record.devices import DeviceKind, PlannedDevice
 from bytewright.record.names import Names
-from bytewright.record.plan import DeviceKind, Plan, PlannedDevice
+from bytewright.record.plan import Plan
 from bytewright.target.isa.find import require_isa
 
 _SETTINGS = {"axi0": "0 or 1", "axi1": "2 or 3"}

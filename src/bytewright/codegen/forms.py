@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from bytewright.base.frozen_mapping import FrozenMapping
 from bytewright.codegen.overlaps import SpanTable, drivers_table, rows_table
+from bytewright.record.entries import EntryForm
 from bytewright.record.names import Names
-from bytewright.record.plan import EntryForm, Plan
+from bytewright.record.plan import Plan
 
 
 def _nothing(*_: object) -> tuple[()]:

@@ -18,9 +18,11 @@ from bytewright.codegen.parameters import embedded_files, parameters_source
 from bytewright.codegen.sections_ld import sections_text
 from bytewright.ir.externals import externals
 from bytewright.options import Embedding
+from bytewright.record.devices import DeviceKind
+from bytewright.record.entries import EntryForm
 from bytewright.record.names import Names, check_names
 from bytewright.record.placed_sections import placed_sections
-from bytewright.record.plan import DeviceKind, EntryForm, Plan
+from bytewright.record.plan import Plan
 
 # What kernels are given, by the form of the entries.
 _GIVEN: Mapping[EntryForm, Callable[[ir.Module], ir.Module]] = FrozenMapping(

@@ -13,8 +13,10 @@ from bytewright.codegen.dispatcher import access_text
 from bytewright.codegen.expressions import c_num_bytes
 from bytewright.codegen.writer import Writer
 from bytewright.ir.walk import calls
+from bytewright.record.buffers import PlannedPool
+from bytewright.record.devices import DeviceKind, Lent, PlannedDevice
 from bytewright.record.names import Names
-from bytewright.record.plan import DeviceKind, Lent, Plan, PlannedDevice, PlannedPool
+from bytewright.record.plan import Plan
 
 
 def write_hand_over_helpers(writer: Writer, plan: Plan, names: Names) -> None:

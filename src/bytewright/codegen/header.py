@@ -21,6 +21,7 @@ from bytewright.codegen.ports import strict_alignments
 from bytewright.codegen.writer import Writer
 from bytewright.ir.instructions import instructions_of
 from bytewright.options import Embedding
+from bytewright.record.buffers import PlannedPool
 from bytewright.record.names import (
     LINES_MACRO,
     MEMBER_OF_STATE,
@@ -31,7 +32,7 @@ from bytewright.record.names import (
     by_entry,
 )
 from bytewright.record.placed_sections import placed_sections
-from bytewright.record.plan import Plan, PlannedPool
+from bytewright.record.plan import Plan
 from bytewright.target.model import Role
 
 ERRORS = (

@@ -11,8 +11,9 @@ from bytewright import ir
 from bytewright.codegen.expressions import c_num_bytes, memory_type
 from bytewright.codegen.writer import Writer
 from bytewright.naming.symbols import DRIVERS_TABLE, PARAMETER_TABLE, ROWS_TABLE, WORKSPACE_TABLE
+from bytewright.record.buffers import PlannedPool
 from bytewright.record.names import Names
-from bytewright.record.plan import Plan, PlannedPool
+from bytewright.record.plan import Plan
 
 _SPAN = "memory_span"
 

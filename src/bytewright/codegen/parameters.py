@@ -6,8 +6,9 @@ import numpy as np
 
 from bytewright.codegen.writer import Writer
 from bytewright.options import Embedding
+from bytewright.record.buffers import PlannedPool
 from bytewright.record.names import Names
-from bytewright.record.plan import Plan, PlannedPool
+from bytewright.record.plan import Plan
 from bytewright.target.model import Role
 
 BYTES_PER_LINE = 16

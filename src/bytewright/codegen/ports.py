@@ -4,8 +4,9 @@ from collections.abc import Mapping
 
 from bytewright import ir
 from bytewright.codegen.expressions import memory_type
+from bytewright.record.entries import PlannedTensor
 from bytewright.record.names import Names
-from bytewright.record.plan import Plan, PlannedTensor
+from bytewright.record.plan import Plan
 
 
 def run_head(plan: Plan, names: Names, name: str | None = None) -> str:

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from bytewright import ir
 from bytewright.codegen.expressions import memory_type
 from bytewright.codegen.writer import Writer
+from bytewright.record.entries import PlannedTensor
 from bytewright.record.names import Names
-from bytewright.record.plan import Plan, PlannedTensor
+from bytewright.record.plan import Plan
 from bytewright.target.model import Role
 
 _BASIS, _PRIME = 2166136261, 16777619

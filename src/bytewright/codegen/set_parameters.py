@@ -13,9 +13,10 @@ from bytewright.codegen.checks import (
 )
 from bytewright.codegen.overlaps import parameter_table
 from bytewright.codegen.writer import Writer
+from bytewright.record.buffers import PlannedPool
 from bytewright.record.names import Names
 from bytewright.record.parameter_bytes import blob_header
-from bytewright.record.plan import Plan, PlannedPool
+from bytewright.record.plan import Plan
 from bytewright.target.model import PARAMETER_HEADER_BYTES
 
 

@@ -4,8 +4,10 @@ from bytewright import ir
 from bytewright.codegen.checks import any_is_null
 from bytewright.codegen.writer import Writer
 from bytewright.diagnostics import InternalError
+from bytewright.record.buffers import PlaceKind, PlannedBuffer
+from bytewright.record.entries import PlannedTensor
 from bytewright.record.names import MEMBER_OF_STATE, Names
-from bytewright.record.plan import PlaceKind, Plan, PlannedBuffer, PlannedTensor
+from bytewright.record.plan import Plan
 from bytewright.target.model import Role
 
 

@@ -20,8 +20,11 @@ from bytewright.codegen.writer import Writer
 from bytewright.diagnostics import InternalError
 from bytewright.ir.analyses.arguments import buffer_arguments, scalar_arguments
 from bytewright.ir.analyses.hand_over import handed_to
+from bytewright.record.buffers import PlaceKind, PlannedBuffer
+from bytewright.record.devices import PlannedDevice
+from bytewright.record.entries import PlannedStep
 from bytewright.record.names import MAX_NAMED, REQUEST, Names
-from bytewright.record.plan import PlaceKind, Plan, PlannedBuffer, PlannedDevice, PlannedStep
+from bytewright.record.plan import Plan
 from bytewright.record.row_reasons import rows_held
 
 

@@ -12,8 +12,9 @@ from bytewright.diagnostics import compile_error
 from bytewright.execute.run import run_batch
 from bytewright.execute.tensors import random_inputs
 from bytewright.execute.tools import build_folder
+from bytewright.record.entries import EntryForm
 from bytewright.record.names import Names
-from bytewright.record.plan import EntryForm, Plan
+from bytewright.record.plan import Plan
 
 
 def self_test_files(

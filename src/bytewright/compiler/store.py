@@ -22,7 +22,7 @@ from bytewright.plan.problem import Problem
 from bytewright.plan.request import DEFAULT_NODE_BUDGET
 from bytewright.plan.solution import Solution, Status
 from bytewright.plan.solve import solve
-from bytewright.record.plan import PlannedPart
+from bytewright.record.buffers import PlannedPart
 from bytewright.scopes.attach_candidates import attach_candidates
 from bytewright.scopes.check_addresses import check_addresses
 from bytewright.scopes.check_scopes import check_scopes

@@ -11,7 +11,7 @@ from bytewright import ir
 from bytewright.compiler.shortfall import largest_shortfall
 from bytewright.options import Options
 from bytewright.plan.solution import Solution
-from bytewright.record.plan import PlannedPart
+from bytewright.record.buffers import PlannedPart
 from bytewright.record.rows import PlannedSegment
 from bytewright.storage.stored import Stored
 from bytewright.target.model import Role, Target

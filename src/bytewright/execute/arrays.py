@@ -6,8 +6,9 @@ from enum import Enum
 
 from bytewright import ir
 from bytewright.base.c_names import c_identifier
+from bytewright.record.buffers import PlannedPool
 from bytewright.record.names import names_of
-from bytewright.record.plan import Plan, PlannedPool
+from bytewright.record.plan import Plan
 from bytewright.target.model import Provider, Role
 
 

@@ -22,9 +22,10 @@ from bytewright.execute.arrays import (
 )
 from bytewright.execute.description import Bundle
 from bytewright.execute.watch import Watch, step_header, table_header
+from bytewright.record.entries import EntryForm, PlannedTensor
 from bytewright.record.names import Names, by_entry, names_of
 from bytewright.record.placed_sections import placed_sections
-from bytewright.record.plan import EntryForm, Plan, PlannedTensor
+from bytewright.record.plan import Plan
 
 LANGUAGE_FLAGS = ("-std=c99", "-ffp-contract=off", "-fno-strict-aliasing")
 LIBRARY_FLAGS = ("-fPIC", "-fvisibility=hidden")  # hidden symbols let the compiler inline

@@ -11,8 +11,9 @@ from os import PathLike
 from pathlib import Path
 
 from bytewright.bundle.folder import is_inside
+from bytewright.record.buffers import PlannedPool
 from bytewright.record.names import GLUE_FOLDER, Names, names_of
-from bytewright.record.plan import Plan, PlannedPool
+from bytewright.record.plan import Plan
 from bytewright.record.plan_file import PLAN_FILE, not_a_bundle, read_plan
 
 

@@ -62,7 +62,8 @@ from bytewright.execute.tools import (
 from bytewright.execute.watch import Watch
 from bytewright.execute.worker.commands import build_workers, device_sources
 from bytewright.execute.worker.failure import DeviceFacts, device_error
-from bytewright.record.plan import Plan, PlannedPool
+from bytewright.record.buffers import PlannedPool
+from bytewright.record.plan import Plan
 
 _IO_ALIGNMENT = 16
 _FILL = 0xA5  # HARNESS_WORKSPACE_FILL

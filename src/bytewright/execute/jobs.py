@@ -7,7 +7,9 @@ import ctypes
 from enum import IntEnum
 from pathlib import Path
 
-from bytewright.record.plan import Plan, PlannedDevice, PlannedStep
+from bytewright.record.devices import PlannedDevice
+from bytewright.record.entries import PlannedStep
+from bytewright.record.plan import Plan
 
 REASON_BYTES = 512
 

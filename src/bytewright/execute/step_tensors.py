@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 
 from bytewright.execute.host import HostModel
 from bytewright.execute.tensors import Array
-from bytewright.record.plan import BufferRole, PlaceKind, Plan, PlannedBuffer
+from bytewright.record.buffers import BufferRole, PlaceKind, PlannedBuffer
+from bytewright.record.plan import Plan
 from bytewright.record.row_calls import RowCall, row_runs
 
 

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bytewright.diagnostics import Collector, Diagnostic, compile_error
-from bytewright.record.plan import Plan, PlannedTensor
+from bytewright.record.entries import PlannedTensor
+from bytewright.record.plan import Plan
 
 Array = np.ndarray[Any, Any]
 

@@ -12,8 +12,10 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from bytewright.execute.watch_rows import WatchedRows, watched_rows
+from bytewright.record.buffers import BufferRole, PlannedBuffer, PlannedPool
+from bytewright.record.entries import PlannedEntry, PlannedStep
 from bytewright.record.names import Names
-from bytewright.record.plan import BufferRole, Plan, PlannedBuffer, PlannedEntry, PlannedPool, PlannedStep
+from bytewright.record.plan import Plan
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,9 @@ then; and a call may change nothing of the buffer that it makes rows of but thos
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from bytewright.record.plan import BufferRole, Plan, PlannedBuffer, PlannedStep
+from bytewright.record.buffers import BufferRole, PlannedBuffer
+from bytewright.record.entries import PlannedStep
+from bytewright.record.plan import Plan
 from bytewright.record.row_calls import RowCall, RowRun, row_runs
 
 _Span = tuple[int, int]  # bytes of a pool, half-open

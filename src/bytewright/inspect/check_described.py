@@ -13,15 +13,9 @@ from math import prod
 from bytewright import ir
 from bytewright.ir.analyses.clock import outer_first
 from bytewright.ops.arithmetic.numerics import Numerics
-from bytewright.record.plan import (
-    OWN_NUMERICS,
-    BufferRole,
-    EntryForm,
-    PlaceKind,
-    Plan,
-    PlannedBuffer,
-    PlannedTensor,
-)
+from bytewright.record.buffers import BufferRole, PlaceKind, PlannedBuffer
+from bytewright.record.entries import EntryForm, PlannedTensor
+from bytewright.record.plan import OWN_NUMERICS, Plan
 from bytewright.target.model import Role
 
 _IN_A_POOL = (PlaceKind.PLANNED, PlaceKind.CONSTANT, PlaceKind.ARENA)

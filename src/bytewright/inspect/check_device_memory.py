@@ -10,8 +10,9 @@ from itertools import pairwise
 
 from bytewright.inspect.c_nodes import spell
 from bytewright.inspect.c_source import CSource, words_of
+from bytewright.record.buffers import BufferRole, PlaceKind, PlannedPool
 from bytewright.record.names import Names
-from bytewright.record.plan import BufferRole, PlaceKind, Plan, PlannedPool
+from bytewright.record.plan import Plan
 from bytewright.target.model import Role
 
 _HANDED_ON = (BufferRole.INPUT, BufferRole.OUTPUT, BufferRole.STATE, BufferRole.ARENA)

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from bytewright.ir.prim import Job
 from bytewright.record.base_pointers import contradicting_ports
-from bytewright.record.plan import DeviceKind, Plan, PlannedDevice
+from bytewright.record.devices import DeviceKind, PlannedDevice
+from bytewright.record.plan import Plan
 from bytewright.target.isa.find import find_isa
 
 

@@ -19,9 +19,10 @@ from pathlib import Path
 from bytewright.diagnostics import compile_error
 from bytewright.elf.image import ElfSymbol, Image, Section, read_image
 from bytewright.inspect.c_source import read_bytes
+from bytewright.record.buffers import PlannedPool
 from bytewright.record.names import names_of
 from bytewright.record.placed_sections import include_line
-from bytewright.record.plan import Plan, PlannedPool
+from bytewright.record.plan import Plan
 from bytewright.target.mistake import from_line, in_target_file, read_only_memories
 from bytewright.target.model import Loader, Memory, Role
 

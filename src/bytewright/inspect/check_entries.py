@@ -8,7 +8,9 @@ from collections.abc import Iterable, Iterator
 
 from bytewright import ir
 from bytewright.base.c_names import is_c_name
-from bytewright.record.plan import ONE_ENTRY, BufferRole, EntryForm, Plan, PlannedEntry
+from bytewright.record.buffers import BufferRole
+from bytewright.record.entries import ONE_ENTRY, EntryForm, PlannedEntry
+from bytewright.record.plan import Plan
 
 _OF_ALL = (BufferRole.STATE, BufferRole.PARAMETER)
 

@@ -33,8 +33,10 @@ from bytewright.inspect.check_state import differences_of_reset
 from bytewright.inspect.check_written import differences_of_texts, options_of_plan
 from bytewright.inspect.read_entry import Entry, Place, read_entry, read_place
 from bytewright.options import NOTHING_ASKED
+from bytewright.record.buffers import BufferRole, PlaceKind, PlannedPool
+from bytewright.record.entries import PlannedTensor
 from bytewright.record.names import CMAKE_FILE, ROW_MACROS, TENSOR_MACROS, Names, by_entry, names_of
-from bytewright.record.plan import BufferRole, PlaceKind, Plan, PlannedPool, PlannedTensor
+from bytewright.record.plan import Plan
 from bytewright.record.plan_file import PLAN_FILE, hash_document, hash_files
 from bytewright.target.model import Role
 

@@ -9,8 +9,9 @@ from bytewright.inspect.check_row_loops import branches_in_c, loops_in_c, places
 from bytewright.inspect.read_entry import Entry, read_place
 from bytewright.ir.analyses.affine import Form
 from bytewright.ir.analyses.clock import Branch
+from bytewright.record.buffers import PlaceKind
 from bytewright.record.names import Names
-from bytewright.record.plan import PlaceKind, Plan
+from bytewright.record.plan import Plan
 
 
 def faults_of_branches(plan: Plan) -> Iterator[str]:

@@ -7,8 +7,10 @@ from bytewright.inspect.c_nodes import form_of, most_bytes, number_of, spell
 from bytewright.inspect.c_source import CSource
 from bytewright.inspect.read_entry import CallText, JobText, SpanText, read_place, step_functions
 from bytewright.ir.analyses.affine import Form
+from bytewright.record.buffers import BufferRole, PlaceKind, PlannedBuffer
+from bytewright.record.entries import PlannedSpan, PlannedStep
 from bytewright.record.names import Names
-from bytewright.record.plan import BufferRole, PlaceKind, Plan, PlannedBuffer, PlannedSpan, PlannedStep
+from bytewright.record.plan import Plan
 
 _ELEMENT_BYTES = {
     **{f"{sign}int{bits}_t": bits // 8 for sign in ("", "u") for bits in (8, 16, 32, 64)},

@@ -8,8 +8,9 @@ from bytewright import ir
 from bytewright.inspect.c_nodes import call_of, most_bytes, spell, type_name
 from bytewright.inspect.c_source import CSource, descend
 from bytewright.inspect.read_entry import flags_of
+from bytewright.record.devices import PlannedDevice
 from bytewright.record.names import Names
-from bytewright.record.plan import Plan, PlannedDevice
+from bytewright.record.plan import Plan
 
 # One entry of a table: the address, or number and offset of what has none; the bytes with every extent at its largest;
 # and the access.

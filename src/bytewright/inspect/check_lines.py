@@ -6,7 +6,8 @@ memory. That the bytes which this module counts to a buffer overlap no others is
 
 from collections.abc import Iterator, Mapping
 
-from bytewright.record.plan import PlaceKind, Plan, PlannedBuffer
+from bytewright.record.buffers import PlaceKind, PlannedBuffer
+from bytewright.record.plan import Plan
 from bytewright.target.model import Device, Role
 
 

@@ -7,7 +7,9 @@ stated is for the validator, which is given these contracts.
 from collections.abc import Iterator
 
 from bytewright.plan.problem import Contract
-from bytewright.record.plan import BufferRole, PlaceKind, Plan, PlannedOverlap, PlannedStep
+from bytewright.record.buffers import BufferRole, PlaceKind
+from bytewright.record.entries import PlannedOverlap, PlannedStep
+from bytewright.record.plan import Plan
 
 
 def contracts_in(plan: Plan, kind: PlaceKind) -> tuple[Contract, ...]:

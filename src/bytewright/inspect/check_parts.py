@@ -5,8 +5,10 @@ from itertools import zip_longest
 
 from bytewright.inspect.c_nodes import integer_of, spell
 from bytewright.inspect.read_entry import CallText, Place, read_place
+from bytewright.record.buffers import PlaceKind, PlannedBuffer
+from bytewright.record.entries import PlannedStep
 from bytewright.record.names import MAX_NAMED, Names
-from bytewright.record.plan import PlaceKind, Plan, PlannedBuffer, PlannedStep
+from bytewright.record.plan import Plan
 
 # By numpy's names; of others `int8_t` and the like. In memory a truth value is a byte.
 _C_TYPES = {"bool": "uint8_t", "float32": "float", "float64": "double"}

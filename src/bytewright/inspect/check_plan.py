@@ -27,15 +27,10 @@ from bytewright.ir.analyses.clock import Condition
 from bytewright.plan import problem as planning
 from bytewright.plan.solution import Placement
 from bytewright.plan.validate import validate
-from bytewright.record.plan import (
-    BufferRole,
-    DeviceKind,
-    PlaceKind,
-    Plan,
-    PlannedBuffer,
-    PlannedPool,
-    PlannedStep,
-)
+from bytewright.record.buffers import BufferRole, PlaceKind, PlannedBuffer, PlannedPool
+from bytewright.record.devices import DeviceKind
+from bytewright.record.entries import PlannedStep
+from bytewright.record.plan import Plan
 from bytewright.target.model import Role
 
 _KINDS = {

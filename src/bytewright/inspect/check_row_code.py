@@ -23,8 +23,9 @@ from bytewright.inspect.c_source import CSource, children, descend
 from bytewright.inspect.read_entry import CallText
 from bytewright.ir.analyses.affine import Form
 from bytewright.ir.analyses.rows import ROW_BEGIN, ROW_END
+from bytewright.record.entries import PlannedStep
 from bytewright.record.names import ROWS, Names
-from bytewright.record.plan import Plan, PlannedStep
+from bytewright.record.plan import Plan
 from bytewright.record.row_calls import asked_rows
 
 _Interval = tuple[float, float]

@@ -14,8 +14,9 @@ from bytewright.inspect.c_source import CSource, descend
 from bytewright.ir.analyses.affine import Form
 from bytewright.ir.analyses.clock import Branch, Loop, outer_first
 from bytewright.naming.symbols import RUN_ROW
+from bytewright.record.entries import PlannedTensor
 from bytewright.record.names import Names
-from bytewright.record.plan import Plan, PlannedTensor
+from bytewright.record.plan import Plan
 
 
 def loops_in_c(plan: Plan) -> list[Loop]:

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from math import prod
 
 from bytewright.ir.analyses.row_replay import replay
-from bytewright.record.plan import BufferRole, Plan, PlannedBuffer
+from bytewright.record.buffers import BufferRole, PlannedBuffer
+from bytewright.record.plan import Plan
 from bytewright.record.row_calls import row_nodes
 from bytewright.record.rows import PlannedRing
 

@@ -10,8 +10,9 @@ from pycparser import c_ast
 
 from bytewright.inspect.c_nodes import call_of, spell
 from bytewright.inspect.c_source import CSource, descend
+from bytewright.record.entries import PlannedTensor
 from bytewright.record.names import Names
-from bytewright.record.plan import Plan, PlannedTensor
+from bytewright.record.plan import Plan
 
 _WRITING = ("memset", "memcpy")
 

@@ -24,8 +24,9 @@ from bytewright.inspect.c_source import CSource, Item, words_of
 from bytewright.naming.operator_functions import FUNCTIONS
 from bytewright.naming.symbols import RUN_ROW
 from bytewright.options import Options, options_of_text
+from bytewright.record.entries import EntryForm
 from bytewright.record.names import Names, by_entry
-from bytewright.record.plan import EntryForm, Plan
+from bytewright.record.plan import Plan
 
 _SHOWN_WORDS = 8
 

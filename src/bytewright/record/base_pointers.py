@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bytewright.diagnostics import CompileError, Diagnostic
-from bytewright.record.plan import DeviceKind, Plan, PlannedDevice
+from bytewright.record.devices import DeviceKind, PlannedDevice
+from bytewright.record.plan import Plan
 
 STREAM = -1
 """The number that stands for the pointer to the stream itself."""

@@ -18,28 +18,26 @@ from bytewright.ir.symbols import scalar_symbols
 from bytewright.ir.walk import allocations, statements_of
 from bytewright.options import Options, options_text
 from bytewright.plan.solution import Solution
-from bytewright.record.plan import (
-    OWN_NUMERICS,
+from bytewright.record.buffers import (
     BufferRole,
-    Build,
-    DeviceKind,
-    Initial,
-    NarrowedWork,
     Place,
     PlaceKind,
-    Plan,
     PlannedBuffer,
-    PlannedDevice,
-    PlannedEntry,
-    PlannedKernel,
-    PlannedOverlap,
     PlannedPart,
     PlannedPool,
-    PlannedSpan,
     PlannedStack,
+)
+from bytewright.record.devices import DeviceKind, PlannedDevice, PlannedKernel
+from bytewright.record.entries import (
+    Initial,
+    NarrowedWork,
+    PlannedEntry,
+    PlannedOverlap,
+    PlannedSpan,
     PlannedStep,
     PlannedTensor,
 )
+from bytewright.record.plan import OWN_NUMERICS, Build, Plan
 from bytewright.record.plan_file import with_hash
 from bytewright.record.rows import PlannedSegment, ring_of, rows_of
 from bytewright.storage.choose_ways import ways_of

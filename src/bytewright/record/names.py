@@ -34,16 +34,10 @@ from bytewright.naming.symbols import (
     argument_type,
     packed_run,
 )
-from bytewright.record.plan import (
-    BufferRole,
-    EntryForm,
-    PlaceKind,
-    Plan,
-    PlannedBuffer,
-    PlannedDevice,
-    PlannedPool,
-    PlannedTensor,
-)
+from bytewright.record.buffers import BufferRole, PlaceKind, PlannedBuffer, PlannedPool
+from bytewright.record.devices import PlannedDevice
+from bytewright.record.entries import EntryForm, PlannedTensor
+from bytewright.record.plan import Plan
 
 CMAKE_FILE = "CMakeLists.txt"
 GLUE_FOLDER = "glue/"  # C that needs headers of others, so that it is no part of the library

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from bytewright.record.buffers import PlannedPool
 from bytewright.record.names import names_of
-from bytewright.record.plan import Plan, PlannedPool
+from bytewright.record.plan import Plan
 from bytewright.target.model import Loader, Memory, Role
 
 

@@ -22,7 +22,8 @@ from bytewright.ir.analyses.row_replay import (
     steps_of,
     value_of,
 )
-from bytewright.record.plan import Plan, PlannedStep
+from bytewright.record.entries import PlannedStep
+from bytewright.record.plan import Plan
 from bytewright.record.rows import PlannedRows
 
 

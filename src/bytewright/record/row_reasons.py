@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 
-from bytewright.record.plan import Plan, PlannedBuffer
+from bytewright.record.buffers import PlannedBuffer
+from bytewright.record.plan import Plan
 from bytewright.record.row_calls import row_runs
 
 

@@ -3,7 +3,8 @@
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from bytewright.record.plan import Plan, PlannedBuffer, PlannedPool
+from bytewright.record.buffers import PlannedBuffer, PlannedPool
+from bytewright.record.plan import Plan
 from bytewright.report.places import place_text, steps_text
 from bytewright.report.rows import rows_text
 from bytewright.show.view import Block

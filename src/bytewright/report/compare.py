@@ -3,7 +3,8 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from bytewright.record.plan import Plan, PlannedBuffer
+from bytewright.record.buffers import PlannedBuffer
+from bytewright.record.plan import Plan
 from bytewright.report.by_memory import use_by_memory
 from bytewright.report.report_view import pool_charts
 from bytewright.show.view import Band, Beside, Chart, Field, Table, View, keys, table_of

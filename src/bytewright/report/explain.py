@@ -5,15 +5,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bytewright.diagnostics import CompileError, Diagnostic
-from bytewright.record.plan import (
-    BufferRole,
-    PlaceKind,
-    Plan,
-    PlannedBuffer,
-    PlannedOverlap,
-    PlannedPool,
-    PlannedStep,
-)
+from bytewright.record.buffers import BufferRole, PlaceKind, PlannedBuffer, PlannedPool
+from bytewright.record.entries import PlannedOverlap, PlannedStep
+from bytewright.record.plan import Plan
 from bytewright.report.explain_kernel import HEAD_WIDTH
 from bytewright.report.memory import coexist, live_at_ticks
 from bytewright.report.places import facts, place_text, steps_text

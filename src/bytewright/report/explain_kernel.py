@@ -1,6 +1,7 @@
 """How a kernel was made: which template wrote it and why no other did, answered from the plan alone."""
 
-from bytewright.record.plan import Plan, PlannedStep
+from bytewright.record.entries import PlannedStep
+from bytewright.record.plan import Plan
 from bytewright.show.view import Fact, Facts, View, freeze
 
 PORTABLE = "portable"

@@ -6,7 +6,8 @@ One device needs no lanes: there is nothing to show then.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bytewright.record.plan import Plan, PlannedStep
+from bytewright.record.entries import PlannedStep
+from bytewright.record.plan import Plan
 
 COPY = "device_copy"  # what a step is called that only moves bytes from one memory to another
 

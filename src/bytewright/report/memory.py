@@ -4,7 +4,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate
 
-from bytewright.record.plan import Plan, PlannedBuffer, PlannedPool
+from bytewright.record.buffers import PlannedBuffer, PlannedPool
+from bytewright.record.plan import Plan
 from bytewright.target.model import Role
 
 

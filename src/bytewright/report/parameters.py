@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bytewright.base.frozen_mapping import FrozenMapping
-from bytewright.record.plan import PlaceKind, Plan
+from bytewright.record.buffers import PlaceKind
+from bytewright.record.plan import Plan
 from bytewright.show.view import Block, Chart, Field, Table, table_of
 
 _MOST_SHOWN = 10

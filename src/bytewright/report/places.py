@@ -2,8 +2,9 @@
 
 from typing import Any
 
+from bytewright.record.buffers import PlaceKind, PlannedBuffer
 from bytewright.record.codec import encode
-from bytewright.record.plan import PlaceKind, Plan, PlannedBuffer
+from bytewright.record.plan import Plan
 
 
 def largest_first(plan: Plan) -> list[PlannedBuffer]:

@@ -2,8 +2,10 @@
 
 from dataclasses import replace
 
+from bytewright.record.buffers import PlannedBuffer, PlannedPool
 from bytewright.record.codec import encode
-from bytewright.record.plan import Plan, PlannedBuffer, PlannedEntry, PlannedPool, PlannedStep
+from bytewright.record.entries import PlannedEntry, PlannedStep
+from bytewright.record.plan import Plan
 from bytewright.report.blocks import KINDS, blocks_of
 from bytewright.report.by_memory import MemoryUse, use_by_memory
 from bytewright.report.lanes import lanes

@@ -2,7 +2,8 @@
 
 from math import prod
 
-from bytewright.record.plan import BufferRole, Plan, PlannedBuffer
+from bytewright.record.buffers import BufferRole, PlannedBuffer
+from bytewright.record.plan import Plan
 from bytewright.record.row_calls import row_runs
 from bytewright.record.row_reasons import ring_reason, rows_held
 from bytewright.record.rows import PlannedSegment

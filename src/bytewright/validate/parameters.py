@@ -18,7 +18,8 @@ from bytewright.diagnostics import compile_error
 from bytewright.execute.description import Bundle
 from bytewright.inspect.check_files import parameter_files
 from bytewright.options import options_of_text
-from bytewright.record.plan import BufferRole, Plan, PlannedBuffer
+from bytewright.record.buffers import BufferRole, PlannedBuffer
+from bytewright.record.plan import Plan
 from bytewright.target.model import Role
 
 

@@ -16,7 +16,8 @@ import numpy as np
 from bytewright import ir
 from bytewright.diagnostics import CompileError, compile_error
 from bytewright.execute.tensors import Array
-from bytewright.record.plan import Plan, PlannedTensor
+from bytewright.record.entries import PlannedTensor
+from bytewright.record.plan import Plan
 
 
 class Witness(StrEnum):

@@ -26,7 +26,8 @@ from bytewright.diagnostics import CompileError, compile_error
 from bytewright.execute.by_name import in_order
 from bytewright.execute.tensors import Array, array_from_npy, check_num_inputs, native
 from bytewright.ops.arithmetic.tables import quantize_float
-from bytewright.record.plan import Plan, PlannedTensor
+from bytewright.record.entries import PlannedTensor
+from bytewright.record.plan import Plan
 
 SAMPLE_FILES = (".npy", ".png", ".wav")
 _PNG_MAGIC = b"\x89PNG\r\n\x1a\n"

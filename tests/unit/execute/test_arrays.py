@@ -9,7 +9,7 @@ from bytewright.execute.boards.layout import lay_out, linker_script
 from bytewright.execute.boards.placement import place_on_board
 from bytewright.execute.build import model_table
 from bytewright.execute.description import read_bundle
-from bytewright.record.plan import PlannedPool
+from bytewright.record.buffers import PlannedPool
 from bytewright.target.model import Loader, Provider, Role
 from support.tiny_bundle import write_tiny_bundle
 

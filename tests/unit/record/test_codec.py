@@ -20,7 +20,8 @@ from bytewright.diagnostics import CompileError
 from bytewright.ir.border import Io
 from bytewright.ir.types import DType
 from bytewright.options import Options
-from bytewright.record.plan import BufferRole, Plan
+from bytewright.record.buffers import BufferRole
+from bytewright.record.plan import Plan
 from bytewright.record.plan_file import document_of, hash_document, plan_of, read_plan
 from bytewright.target import Overrides, load_target
 from bytewright.target.options import ResizeOption

@@ -7,7 +7,9 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from bytewright.record.plan import Plan, PlannedBuffer, PlannedPool, PlannedStep
+from bytewright.record.buffers import PlannedBuffer, PlannedPool
+from bytewright.record.entries import PlannedStep
+from bytewright.record.plan import Plan
 from bytewright.record.plan_file import document_of
 from support.digits_bundle import digits_document
 from support.flow_program import FLOW

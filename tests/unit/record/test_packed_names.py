@@ -8,7 +8,7 @@ import pytest
 import tflite
 
 from bytewright.compiler.pipeline import compile_model
-from bytewright.record.plan import BufferRole
+from bytewright.record.buffers import BufferRole
 from bytewright.target import load_target
 
 DIGITS = Path(__file__).resolve().parents[3] / "examples" / "digits" / "digits.tflite"

@@ -13,16 +13,9 @@ import bytewright
 from bytewright.diagnostics import CompileError
 from bytewright.ir.border import Io
 from bytewright.ir.types import Symbol
-from bytewright.record.plan import (
-    BufferRole,
-    Build,
-    Place,
-    PlaceKind,
-    Plan,
-    PlannedBuffer,
-    PlannedPool,
-    PlannedStep,
-)
+from bytewright.record.buffers import BufferRole, Place, PlaceKind, PlannedBuffer, PlannedPool
+from bytewright.record.entries import PlannedStep
+from bytewright.record.plan import Build, Plan
 from bytewright.record.plan_file import plan_of
 from bytewright.report.compare import compare
 from bytewright.report.explain import explain

@@ -10,7 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from bytewright.cli.main import bytewright
-from bytewright.record.plan import Place, PlaceKind, Plan, PlannedStack
+from bytewright.record.buffers import Place, PlaceKind, PlannedStack
+from bytewright.record.plan import Plan
 from bytewright.report.by_memory import use_by_memory
 from bytewright.report.compare import Change, compare, comparison_view
 from bytewright.show.view import Beside

@@ -14,7 +14,8 @@ from bytewright.ir.border import Io
 from bytewright.ir.text.modules import print_module
 from bytewright.ir.walk import allocations
 from bytewright.options import Options, Pin
-from bytewright.record.plan import Plan, PlannedBuffer
+from bytewright.record.buffers import PlannedBuffer
+from bytewright.record.plan import Plan
 from bytewright.record.plan_file import document_of
 from bytewright.target.load import load_text
 from bytewright.target.model import Target

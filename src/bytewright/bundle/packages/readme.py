@@ -9,8 +9,8 @@ from bytewright.bundle.caller_memory import caller_arrays
 from bytewright.bundle.packages.contents import PackageContents
 from bytewright.codegen.expressions import memory_type
 from bytewright.codegen.writer import OWNERSHIP
+from bytewright.record.entries import EntryForm, PlannedTensor
 from bytewright.record.placed_sections import include_line
-from bytewright.record.plan import EntryForm, PlannedTensor
 
 
 def readme(contents: PackageContents, how: str) -> str:

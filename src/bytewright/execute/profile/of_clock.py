@@ -17,7 +17,9 @@ from bytewright.execute.profile.result import (
     total_of,
 )
 from bytewright.execute.result import BatchResult, TimedRun
-from bytewright.record.plan import PlaceKind, Plan, PlannedBuffer, PlannedStep
+from bytewright.record.buffers import PlaceKind, PlannedBuffer
+from bytewright.record.entries import PlannedStep
+from bytewright.record.plan import Plan
 
 # What the application brings lies wherever it has it.
 CALLER = "(caller)"

@@ -6,7 +6,8 @@ from typing import Any
 
 from bytewright.execute.profile.pictures import cost_charts
 from bytewright.execute.profile.result import BytesAre, Cost, DeviceCost, Profile, StepCost, Unit
-from bytewright.record.plan import Plan, PlannedStep
+from bytewright.record.entries import PlannedStep
+from bytewright.record.plan import Plan
 from bytewright.show.view import (
     ABSENT,
     Fact,

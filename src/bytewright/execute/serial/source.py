@@ -8,8 +8,9 @@ from bytewright.codegen.writer import OWNERSHIP
 from bytewright.diagnostics import compile_error
 from bytewright.execute.build import harness_source, model_table
 from bytewright.execute.description import Bundle
+from bytewright.record.buffers import PlannedPool
 from bytewright.record.names import Names
-from bytewright.record.plan import Plan, PlannedPool
+from bytewright.record.plan import Plan
 
 _PARTS = (
     ("harness", "harness.h"),

@@ -20,7 +20,7 @@ from bytewright.execute.description import Bundle
 from bytewright.execute.objects import build_from_sources
 from bytewright.execute.tools import find_host_compiler, flags_on_this_machine
 from bytewright.execute.worker.streams import require_stream_model
-from bytewright.record.plan import DeviceKind, PlannedDevice
+from bytewright.record.devices import DeviceKind, PlannedDevice
 
 # The address sanitizer has uses of its own for the addresses that a device may not have.
 _SANITIZER_FLAGS = ("-fsanitize=undefined", *CHECKED_CODE_FLAGS)

@@ -13,7 +13,10 @@ from bytewright.execute.description import Bundle
 from bytewright.execute.job_error import FailedJob, job_error
 from bytewright.execute.jobs import Failure, FailureRecord, described_job, step_of_job
 from bytewright.execute.tools import ending_of
-from bytewright.record.plan import DeviceKind, Lent, Plan, PlannedBuffer, PlannedDevice, PlannedStep
+from bytewright.record.buffers import PlannedBuffer
+from bytewright.record.devices import DeviceKind, Lent, PlannedDevice
+from bytewright.record.entries import PlannedStep
+from bytewright.record.plan import Plan
 
 _NO_REGION = (1 << 32) - 1
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytewright.diagnostics import compile_error
-from bytewright.record.plan import PlannedDevice
+from bytewright.record.devices import PlannedDevice
 from bytewright.target.isa.ethos_u import ACCELERATORS
 
 

@@ -23,8 +23,10 @@ from bytewright.inspect.stack.call_graph import (
     read_call_graph,
     worst_path,
 )
+from bytewright.record.buffers import PlannedStack
+from bytewright.record.devices import PlannedDevice
 from bytewright.record.names import Names, by_entry, names_of
-from bytewright.record.plan import Plan, PlannedDevice, PlannedStack
+from bytewright.record.plan import Plan
 
 # Compiler flags -> the call graph of each source, by the source's name.
 CompileCallGraphs = Callable[[tuple[str, ...]], Mapping[str, str]]

@@ -1,0 +1,211 @@
+"""Steps, ports and entries of a plan, as frozen values: what runs in which order, and what a run is given."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from bytewright import ir
+from bytewright.record.codec import Signed
+from bytewright.record.rows import PlannedRows
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedSpan:
+    """A part of a buffer that a job is given.
+
+    Attributes:
+        buffer: Whose part it is.
+        offset: Where it begins in the buffer, in bytes: a number, a sum such as `128*turn + 4` if it changes, or None
+            if it changes otherwise.
+        size_bytes: With every extent that a run is given at its largest; None if a turn decides.
+        access: What the device may do with it.
+    """
+
+    buffer: str
+    offset: int | str | None
+    size_bytes: int | None
+    access: ir.Access
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedOverlap:
+    """An input that dies in a step, and an output that may lie over it because the kernel is done with what it writes.
+
+    Attributes:
+        source: The buffer that is read.
+        output: The buffer that is written. It begins so far below the other one, or above it, or further:
+        below_bytes: as the kernel asks, run as the step runs it,
+        above_bytes: the same.
+    """
+
+    source: str
+    output: str
+    below_bytes: int
+    above_bytes: int
+
+    @property
+    def text(self) -> str:
+        """What its kernel asks for, for people."""
+        return f"contract: at least {self.below_bytes} B below it, or {self.above_bytes} B above"
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedStep:
+    """One call of the entry.
+
+    Attributes:
+        ticks: Half-open interval on the clock: reading, the body, writing.
+        operators: Those of the model that became this call.
+        reads: Buffers that it reads.
+        writes: Buffers that it writes.
+        scratch: Buffers that it works in.
+        alive: For each of them the ticks, half-open, in which the call needs its bytes: from the first use to the last.
+        is_packed: Whether it calls the packed form of the kernel,
+        num_packed_arguments: and with how many arguments.
+        spans: What the job consists of, of a call that is handed over, in the job's order; a command stream is first.
+        scalars: The numbers that such a call hands to its kernel, in order, each as the offset of a span.
+        overlaps: The pairs of its buffers that may share bytes while they coexist.
+        runs_down: Whether its kernel runs from the last row and pixel to the first.
+        rows: Which rows it makes, of a call that makes some of a tensor's.
+        template: What of an instruction set made its kernel; empty if a portable template did.
+        remarks: What else is to say of how that was made, for people.
+    """
+
+    index: int
+    ticks: tuple[int, int]
+    kernel: str
+    device: str
+    operators: tuple[str, ...]
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+    scratch: tuple[str, ...]
+    alive: Mapping[str, tuple[int, int]]
+    is_packed: bool = field(default=False, metadata={"omit_empty": True})
+    num_packed_arguments: int = field(default=0, metadata={"omit_empty": True})
+    spans: tuple[PlannedSpan, ...] = field(default=(), metadata={"omit_empty": True})
+    scalars: tuple[int | str | None, ...] = field(default=(), metadata={"omit_empty": True})
+    overlaps: tuple[PlannedOverlap, ...] = field(default=(), metadata={"omit_empty": True})
+    runs_down: bool = field(default=False, metadata={"omit_empty": True})
+    rows: PlannedRows | None = field(default=None, metadata={"omit_empty": True})
+    template: str = field(default="", metadata={"omit_empty": True})
+    remarks: tuple[str, ...] = field(default=(), metadata={"omit_empty": True})
+
+    @property
+    def touched(self) -> tuple[str, ...]:
+        """All buffers of the call, each once."""
+        return tuple(dict.fromkeys((*self.reads, *self.writes, *self.scratch)))
+
+
+@dataclass(frozen=True, slots=True)
+class Initial:
+    """The bytes of a state before the first run.
+
+    Attributes:
+        fill: What each of them is; None where they are not all the same.
+        constant: The buffer in a parameter pool that has them, then.
+    """
+
+    fill: int | None = None
+    constant: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedTensor:
+    """An input, output or state of the model; scale and zero point are None for float tensors.
+
+    Attributes:
+        buffer: Its buffer. One that the caller provides and no step touches is not among the plan's buffers.
+        shape: With every extent that a run is given at its largest; size_bytes is that of this shape.
+        extents: The same with the names of such extents.
+        num_rows: Rows of it that the application hands over one after another; 0 where it has all of it at once.
+        initial: What a state is before the first run.
+    """
+
+    name: str
+    c_name: str
+    buffer: str
+    dtype: ir.DType
+    shape: tuple[int, ...]
+    extents: tuple[int | str, ...]
+    size_bytes: int
+    scale: float | None
+    zero_point: Signed | None
+    num_rows: int = field(default=0, metadata={"omit_empty": True})
+    initial: Initial | None = field(default=None, metadata={"omit_empty": True})
+
+    @property
+    def row_bytes(self) -> int:
+        """The bytes of one of these rows."""
+        return self.size_bytes // self.num_rows
+
+    def shape_for(self, values: Mapping[str, int]) -> tuple[int, ...]:
+        """The shape in a run that is given these values of extents."""
+        return tuple(values[extent] if isinstance(extent, str) else extent for extent in self.extents)
+
+    def bytes_for(self, values: Mapping[str, int]) -> int:
+        """The bytes of that shape."""
+        return math.prod(self.shape_for(values)) * self.dtype.size_bytes
+
+
+# What the entry of a model is called in C that has one alone.
+ONE_ENTRY = "run"
+
+
+class EntryForm(StrEnum):
+    """How the application runs an entry.
+
+    RUN: By one function, which is given inputs and outputs.
+    ROWS: By three: one begins, one is given the input a few rows at a time, and one finishes.
+    """
+
+    RUN = "run"
+    ROWS = "rows"
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedEntry:
+    """What the application runs: some of the steps, with inputs and outputs of its own.
+
+    Attributes:
+        name: Its name in C.
+        inputs: The names of its inputs,
+        outputs: and of its outputs.
+        steps: Its steps, half-open.
+        ticks: Its ticks, half-open: what is its own lives in these alone.
+    """
+
+    name: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    steps: tuple[int, int]
+    ticks: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class NarrowedWork:
+    """What the model's convolutions take, of what they took before channels were removed.
+
+    Attributes:
+        macs: Multiply-accumulates, each convolution counted once; of one sample where the batch is open.
+        weight_bytes: Of weights.
+    """
+
+    macs: int
+    macs_before: int
+    weight_bytes: int
+    weight_bytes_before: int
+
+    @property
+    def text(self) -> str:
+        """How much was removed, of how much."""
+        macs, weights = self.macs_before - self.macs, self.weight_bytes_before - self.weight_bytes
+        sums = f"{macs} of {self.macs_before} multiply-accumulates ({_share(macs, self.macs_before)})"
+        share = _share(weights, self.weight_bytes_before)
+        return f"{sums} and {weights} of {self.weight_bytes_before} B of weights ({share}) removed"
+
+
+def _share(part: int, whole: int) -> str:
+    """In tenths of a percent, rounded down."""
+    tenths = 1000 * part // whole if whole else 0
+    return f"{tenths // 10}.{tenths % 10} %"
