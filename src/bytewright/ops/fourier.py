@@ -1,5 +1,6 @@
-"""Fourier transforms of real samples, and the way back: complex numbers are two elements, real part first."""
+"""Fourier transforms of real samples and the way back, and of complex numbers: two elements each, real part first."""
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -25,27 +26,26 @@ from bytewright.ops.checks import only, require, require_rank
 _TRANSFORMED = (ir.DType.I16, ir.DType.I32, ir.DType.F32)
 
 
-class _Transform(ir.Operation):
+class Transform(ir.Operation):
     """Abstract: rows of one transform each.
 
     Attributes:
-        length: Samples of a transform, an even number; half of it is a product of 2, 3, 4 and 5.
+        is_inverse: Whether it makes samples of a spectrum.
+        count: Complex numbers that are transformed: a product of 2, 3, 4 and 5.
     """
 
     __slots__ = ()
     is_inverse: ClassVar[bool]
-    length: int
 
     @property
+    @abstractmethod
     def count(self) -> int:
         """Complex numbers that are transformed."""
-        return self.length // 2
 
     def require_rows(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, int, int]:
         """The operand, its rows, and how long they are; the length of a transform is one that there is."""
         operand = only(inputs, *_TRANSFORMED)
         require_rank(operand, 2, "the operand")
-        require(self.length % 2 == 0, f"a transform of {self.length} samples, an odd number")
         stages_of = tuple(stages(self.count))
         require(bool(stages_of), "a transform of nothing")
         rows, size = operand.fixed_shape
@@ -84,8 +84,29 @@ def _parts(numbers: ir.Array) -> Complex:
     return numbers[..., 0], numbers[..., 1]
 
 
+class _RealTransform(Transform):
+    """Abstract: between samples and their spectra.
+
+    Attributes:
+        length: Samples of a transform, an even number.
+    """
+
+    __slots__ = ()
+    length: int
+
+    @property
+    def count(self) -> int:
+        """Pairs of samples."""
+        return self.length // 2
+
+    def require_rows(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, int, int]:
+        """As of every transform, of an even length."""
+        require(self.length % 2 == 0, f"a transform of {self.length} samples, an odd number")
+        return Transform.require_rows(self, inputs)
+
+
 @dataclass(frozen=True, slots=True)
-class TflRealFft(_Transform):
+class TflRealFft(_RealTransform):
     """samples i16, i32 or f32 [R,N] -> spectrum [R,length+2] of the same type, as kissfft computes it.
 
     N is `length` at most; what is missing are zeros. Of integers the spectrum is divided by the length.
@@ -120,7 +141,7 @@ class TflRealFft(_Transform):
 
 
 @dataclass(frozen=True, slots=True)
-class TflInverseRealFft(_Transform):
+class TflInverseRealFft(_RealTransform):
     """spectrum i16, i32 or f32 [R,length+2] -> samples [R,length] of the same type, as kissfft computes it.
 
     Of floats the samples are divided by the length at the end, of integers at each stage.
@@ -154,4 +175,32 @@ class TflInverseRealFft(_Transform):
         return (divided.astype(dtype),)
 
 
-OPERATIONS = (TflInverseRealFft, TflRealFft)
+@dataclass(frozen=True, slots=True)
+class TflFft(Transform):
+    """complex numbers f32 [R,2N] -> their spectra f32 [R,2N], in kissfft's order of operations."""
+
+    name: ClassVar[str] = "tfl_fft"
+    is_inverse: ClassVar[bool] = False
+    numbers: int
+
+    @property
+    def count(self) -> int:
+        """All numbers of a row."""
+        return self.numbers
+
+    def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
+        """As many numbers as there are."""
+        operand, _, size = self.require_rows(inputs)
+        require(operand.dtype is ir.DType.F32, f"complex numbers of {operand.dtype.value}, not f32")
+        require(size == 2 * self.numbers, f"{size} elements of {self.numbers} complex numbers")
+        return (operand,)
+
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
+        """Each operation rounded to float32."""
+        (given,) = inputs
+        numbers = given.reshape(len(given), self.count, 2)
+        found = self.transformed(self.environment(given.dtype), numbers, given.dtype)
+        return (found.reshape(given.shape),)
+
+
+OPERATIONS = (TflFft, TflInverseRealFft, TflRealFft)

@@ -25,7 +25,7 @@ from bytewright.ops.arithmetic.fourier import (
     transform_ends,
     transform_of_zero,
 )
-from bytewright.ops.fourier import TflInverseRealFft, TflRealFft
+from bytewright.ops.fourier import TflFft, TflInverseRealFft, TflRealFft, Transform
 
 # One of those that are transformed, of a row.
 _Number = Callable[[ir.Expr, ir.Expr], Complex]
@@ -34,6 +34,7 @@ _Number = Callable[[ir.Expr, ir.Expr], Complex]
 def lower_real_fft(template: Template, operation: TflRealFft) -> None:
     """Writes the kernel of a spectrum."""
     transform = _Transform(template, operation)
+    turns = transform.super_roots()
     rows, samples = template.type(0).fixed_shape
     source, count, body = template.input(0), operation.count, template.body
     zero = ir.const(0, source.dtype)
@@ -55,15 +56,23 @@ def lower_real_fft(template: Template, operation: TflRealFft) -> None:
         body.note("both ends of the spectrum")
         with body.for_("low", 1, count // 2 + 1) as low:
             high = body.let("high", count - low)
-            turn = transform.super_root(low - 1)
+            turn = transform.root(turns, low - 1)
             ends = spectrum_ends(at, read(row, low), read(row, high), turn)
             write(row, low, ends[0])
             write(row, high, ends[1])
 
 
+def lower_fft(template: Template, operation: TflFft) -> None:
+    """Writes the kernel of a spectrum of complex numbers."""
+    transform, source = _Transform(template, operation), template.input(0)
+    with counted(template.body, "row", template.type(0).fixed_shape[0]) as row:
+        transform.write(row, lambda row, place: transform.loaded(source, row, place))
+
+
 def lower_inverse_real_fft(template: Template, operation: TflInverseRealFft) -> None:
     """Writes the kernel of samples from a spectrum, which becomes that of half as many complex numbers first."""
     transform = _Transform(template, operation)
+    turns = transform.super_roots()
     source, count, body = template.input(0), operation.count, template.body
     halves = template.kernel.scratch("halves", (count, 2), source.dtype)
 
@@ -79,7 +88,7 @@ def lower_inverse_real_fft(template: Template, operation: TflInverseRealFft) -> 
         put(ir.const(0), transform_of_zero(transform.at, *ends))
         with body.for_("low", 1, count // 2 + 1) as low:
             high = body.let("high", count - low)
-            turn = transform.super_root(low - 1)
+            turn = transform.root(turns, low - 1)
             pair = transform_ends(transform.at, number(row, low), number(row, high), turn)
             put(low, pair[0])
             put(high, pair[1])
@@ -93,7 +102,7 @@ def lower_inverse_real_fft(template: Template, operation: TflInverseRealFft) -> 
 class _Transform:
     """One under construction, in the place of the kernel's result."""
 
-    def __init__(self, template: Template, operation: TflRealFft | TflInverseRealFft) -> None:
+    def __init__(self, template: Template, operation: Transform) -> None:
         self.body, self.output, self.count = template.body, template.epilogue.output, operation.count
         self.dtype = template.type(0).dtype
         # Products of numbers of 32 bits are computed in 64.
@@ -101,12 +110,9 @@ class _Transform:
         self.zero = ir.const(0, self.wide)
         arithmetic = FIXED[self.dtype.size_bytes] if self.dtype.is_integer else FLOAT
         self.at = Environment(arithmetic, operation.is_inverse, self.body.let, self._wrapped)
-        is_inverse, kernel, dtype = operation.is_inverse, template.kernel, self.dtype
-        self.own_roots = roots(self.count, dtype.numpy, is_inverse=is_inverse)
-        self.roots = kernel.constant("roots", self.own_roots, dtype)
-        self.super_roots = kernel.constant(
-            "super_roots", super_roots(self.count, dtype.numpy, is_inverse=is_inverse), dtype
-        )
+        self.kernel, self.is_inverse = template.kernel, operation.is_inverse
+        self.own_roots = roots(self.count, self.dtype.numpy, is_inverse=self.is_inverse)
+        self.roots = self.kernel.constant("roots", self.own_roots, self.dtype)
 
     def _wrapped(self, number: ir.Expr) -> ir.Expr:
         return ir.cast(ir.cast(number, self.dtype), self.wide)
@@ -127,12 +133,14 @@ class _Transform:
         for part, value in enumerate(number):
             self.body.store(self.output, (row, place * 2 + part), ir.cast(value, self.dtype))
 
-    def _root(self, table: ir.Buffer, place: ir.Expr) -> Complex:
+    def root(self, table: ir.Buffer, place: ir.Expr) -> Complex:
+        """A number of a table."""
         return self._widened((load(table, place, 0), load(table, place, 1)))
 
-    def super_root(self, place: ir.Expr) -> Complex:
-        """What the odd part of two numbers of a spectrum is turned by."""
-        return self._root(self.super_roots, place)
+    def super_roots(self) -> ir.Buffer:
+        """What the odd parts of two numbers of a spectrum each are turned by."""
+        values = super_roots(self.count, self.dtype.numpy, is_inverse=self.is_inverse)
+        return self.kernel.constant("super_roots", values, self.dtype)
 
     def _known_root(self, place: int) -> Complex:
         real, imaginary = self.own_roots[place % self.count].tolist()
@@ -151,7 +159,7 @@ class _Transform:
                 base = named(self.body, "base", block * (stage.radix * stage.size) + k)
                 places = [base + each * stage.size for each in range(stage.radix)]
                 turn = named(self.body, "turn", k * stage.stride)
-                turns = [self._root(self.roots, turn * each) for each in range(1, stage.radix)]
+                turns = [self.root(self.roots, turn * each) for each in range(1, stage.radix)]
                 points = [self.read(row, place) for place in places]
                 self._finish(row, stage, places, points, turns)
 
