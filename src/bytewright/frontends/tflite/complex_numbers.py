@@ -1,10 +1,9 @@
 """RFFT2D, and what makes floats of its spectra: a complex number is two floats along a last axis, real part first."""
 
 from bytewright.frontends.tflite.conversion import Conversion
-from bytewright.frontends.tflite.elementwise import emit_root, emit_square
+from bytewright.frontends.tflite.elementwise import emit_root, emit_square, emit_sum
 from bytewright.frontends.tflite.graph_builder import Operand
 from bytewright.frontends.tflite.shape import emit_padded, emit_part, emit_slice
-from bytewright.ops.elementwise import Add
 from bytewright.ops.fourier import TflFft, TflRealFft
 
 _MOST = 1 << 15
@@ -28,7 +27,7 @@ def convert_rfft2d(at: Conversion) -> None:
     value = emit_slice(at, value, (0, 0, 0), (images, *taken), (1, 1, 1))
     value = emit_padded(at, value, (0, 0, 0), (0, height - taken[0], 0), 0.0)
     value = at.reshape(value, (images * height, taken[1]), "rows")
-    value = at.emit(TflRealFft(width), (value,), "spectra")
+    value = at.emit(TflRealFft(width, is_double=True), (value,), "spectra")
     numbers = width // 2 + 1
     if height > 1:
         value = _transformed_columns(at, at.reshape(value, (images, height, numbers, 2), "spectra"))
@@ -52,8 +51,8 @@ def convert_part(at: Conversion) -> None:
 def convert_magnitude(at: Conversion) -> None:
     """COMPLEX_ABS."""
     source = _numbers(at)
-    squares = [emit_square(at, emit_part(at, source, part)) for part in (0, 1)]
-    at.define(emit_root(at, at.emit(Add(), squares, "sum")))
+    real, imaginary = (emit_square(at, emit_part(at, source, part)) for part in (0, 1))
+    at.define(emit_root(at, emit_sum(at, real, imaginary)))
 
 
 def _numbers(at: Conversion) -> Operand:

@@ -1,7 +1,7 @@
 """Fourier transforms: loops over the blocks and the numbers of each stage, in the place of the result.
 
 The first stage reads the samples in the order in which stages want them; the others, and the pass over both ends of a
-spectrum, change the result where it lies. Roots of unity are constants.
+spectrum, change the result where it lies, or doubles that become the result. Roots of unity are constants.
 """
 
 from collections.abc import Callable, Sequence
@@ -60,6 +60,7 @@ def lower_real_fft(template: Template, operation: TflRealFft) -> None:
             ends = spectrum_ends(at, read(row, low), read(row, high), turn)
             write(row, low, ends[0])
             write(row, high, ends[1])
+        transform.round(row)
 
 
 def lower_fft(template: Template, operation: TflFft) -> None:
@@ -67,6 +68,7 @@ def lower_fft(template: Template, operation: TflFft) -> None:
     transform, source = _Transform(template, operation), template.input(0)
     with counted(template.body, "row", template.type(0).fixed_shape[0]) as row:
         transform.write(row, lambda row, place: transform.loaded(source, row, place))
+        transform.round(row)
 
 
 def lower_inverse_real_fft(template: Template, operation: TflInverseRealFft) -> None:
@@ -100,11 +102,17 @@ def lower_inverse_real_fft(template: Template, operation: TflInverseRealFft) -> 
 
 
 class _Transform:
-    """One under construction, in the place of the kernel's result."""
+    """One under construction, in the place of the kernel's result, or of a row of doubles that becomes one of it."""
 
     def __init__(self, template: Template, operation: Transform) -> None:
         self.body, self.output, self.count = template.body, template.epilogue.output, operation.count
-        self.dtype = template.type(0).dtype
+        self.dtype = operation.kept_as(template.type(0).dtype)
+        self.size = template.anchor.outputs[0].type.fixed_shape[-1]
+        self.doubles = (
+            template.kernel.scratch("doubles", (self.size,), self.dtype)
+            if self.dtype is ir.DType.F64
+            else None
+        )
         # Products of numbers of 32 bits are computed in 64.
         self.wide = ir.DType.I64 if self.dtype is ir.DType.I32 else computed_on(self.dtype)
         self.zero = ir.const(0, self.wide)
@@ -126,12 +134,26 @@ class _Transform:
 
     def read(self, row: ir.Expr, place: ir.Expr) -> Complex:
         """A number of the result so far."""
-        return self.loaded(self.output, row, place)
+        if self.doubles is None:
+            return self.loaded(self.output, row, place)
+        return load(self.doubles, place * 2), load(self.doubles, place * 2 + 1)
 
     def store(self, row: ir.Expr, place: ir.Expr, number: Complex) -> None:
         """Makes it one of the result."""
         for part, value in enumerate(number):
-            self.body.store(self.output, (row, place * 2 + part), ir.cast(value, self.dtype))
+            element = place * 2 + part
+            if self.doubles is None:
+                self.body.store(self.output, (row, element), ir.cast(value, self.dtype))
+            else:
+                self.body.store(self.doubles, (element,), value)
+
+    def round(self, row: ir.Expr) -> None:
+        """Makes doubles, where there are any, floats of the result."""
+        if self.doubles is not None:
+            self.body.note("rounded once")
+            with self.body.for_("element", 0, self.size) as element:
+                value = ir.cast(load(self.doubles, element), self.output.dtype)
+                self.body.store(self.output, (row, element), value)
 
     def root(self, table: ir.Buffer, place: ir.Expr) -> Complex:
         """A number of a table."""
