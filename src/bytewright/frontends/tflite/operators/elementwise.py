@@ -19,6 +19,7 @@ from bytewright.frontends.tflite.activation16 import (
 from bytewright.frontends.tflite.cast import convert_cast
 from bytewright.frontends.tflite.complex_numbers import convert_magnitude, convert_part
 from bytewright.frontends.tflite.elementwise import (
+    QuantisedForm,
     convert_add_n,
     convert_binary,
     convert_div,
@@ -65,6 +66,26 @@ _FLOAT_IN_TFLM = {Numerics.TFLM: ("int8", "int16")}
 _OF_BELOW_ONE = "int8: scales below 1"
 _OF_INT_BELOW_ONE = "int8 and int16: scales below 1"
 
+
+def _arithmetic(
+    operation: ir.Operation,
+    wrapping: ir.Operation,
+    quantised: QuantisedForm,
+    options: str,
+    tflm: str,
+    int8_cost_ms: float,
+) -> TfliteOperator:
+    """The row of a sum, a difference or a product."""
+    return TfliteOperator(
+        partial(convert_binary, operation=operation, wrapping=wrapping, quantised=quantised),
+        options,
+        f"broadcasting; {CLAMPS}; int32 and int64 wrap; {tflm}",
+        types=NUMBERS,
+        absent=NO_INT64_IN_TFLM,
+        int8_cost_ms=int8_cost_ms,
+    )
+
+
 ELEMENTWISE: dict[str, TfliteOperator] = {
     "ABS": TfliteOperator(
         partial(
@@ -79,18 +100,13 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
         types=(*ACTIVATIONS, "int32"),
         absent={Numerics.TFLM: ("int32",)},
     ),
-    "ADD": TfliteOperator(
-        partial(
-            convert_binary,
-            operation=elementwise.Add(),
-            wrapping=elementwise.WrappingAdd(),
-            quantised=sum_form,
-        ),
+    "ADD": _arithmetic(
+        elementwise.Add(),
+        elementwise.WrappingAdd(),
+        sum_form,
         "AddOptions",
-        f"broadcasting; {CLAMPS}; int32 and int64 wrap; tflm: no int64, and no fused activation of int32",
-        types=NUMBERS,
-        absent=NO_INT64_IN_TFLM,
-        int8_cost_ms=1.4,
+        "tflm: no int64, and no fused activation of int32",
+        1.4,
     ),
     "ADD_N": TfliteOperator(
         partial(convert_add_n, operation=elementwise.Add()),
@@ -251,18 +267,8 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
         limits="broadcasting; int8: of raw values",
         types=NUMBERS,
     ),
-    "MUL": TfliteOperator(
-        partial(
-            convert_binary,
-            operation=elementwise.Mul(),
-            wrapping=elementwise.WrappingMul(),
-            quantised=product_form,
-        ),
-        "MulOptions",
-        f"broadcasting; {CLAMPS}; int32 and int64 wrap; tflm: not int64",
-        types=NUMBERS,
-        absent=NO_INT64_IN_TFLM,
-        int8_cost_ms=1.2,
+    "MUL": _arithmetic(
+        elementwise.Mul(), elementwise.WrappingMul(), product_form, "MulOptions", "tflm: not int64", 1.2
     ),
     "NEG": TfliteOperator(
         partial(convert_unary, operation=float_functions.Negate(), int8=tables.negate, integers=emit_negated),
@@ -354,18 +360,8 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
         types=_BOTH_AND_INT32,
         int8_cost_ms=1.4,
     ),
-    "SUB": TfliteOperator(
-        partial(
-            convert_binary,
-            operation=elementwise.Sub(),
-            wrapping=elementwise.WrappingSub(),
-            quantised=sum_form,
-        ),
-        "SubOptions",
-        f"broadcasting; {CLAMPS}; int32 and int64 wrap; tflm: not int64",
-        types=NUMBERS,
-        absent=NO_INT64_IN_TFLM,
-        int8_cost_ms=1.4,
+    "SUB": _arithmetic(
+        elementwise.Sub(), elementwise.WrappingSub(), sum_form, "SubOptions", "tflm: not int64", 1.4
     ),
     "TANH": TfliteOperator(
         partial(convert_unary, operation=float_functions.Tanh(), int8=tables.tanh, int16=sigmoid16),
