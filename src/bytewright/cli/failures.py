@@ -18,6 +18,7 @@ import click
 from rich.console import Console
 from rich.text import Text
 
+from bytewright.base.visible import visible
 from bytewright.diagnostics import CompileError, Diagnostic, ExitCode
 
 _ALIKE, _ALIKE_IF_SHORT, _SHORT = 0.8, 0.66, 4  # parts of a name's letters, of names of so many letters
@@ -106,7 +107,7 @@ def show(diagnostics: tuple[Diagnostic, ...]) -> None:
     """Prints refusals, coloured on a terminal."""
     console = _console()
     for diagnostic in diagnostics:
-        head, _, rest = diagnostic.render().partition("]: ")
+        head, _, rest = visible(diagnostic.render()).partition("]: ")
         text = Text.assemble((f"{head}]", "bold red"), ": ", (rest.partition("\n")[0], "bold"))
         for line in rest.split("\n")[1:]:
             is_help = line.startswith("help: ")
