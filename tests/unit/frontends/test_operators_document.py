@@ -57,6 +57,7 @@ def test_every_converter_is_listed_and_tested() -> None:
         "CUSTOM 'SignalWindow'",
         "CUSTOM 'TFLite_Detection_PostProcess'",
         "ASSIGN_VARIABLE",
+        "BIDIRECTIONAL_SEQUENCE_LSTM",
         "CALL_ONCE",
         "COMPLEX_ABS",
         "DENSIFY",

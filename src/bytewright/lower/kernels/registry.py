@@ -21,7 +21,7 @@ from bytewright.lower.kernels.depthwise import lower_depthwise_conv2d
 from bytewright.lower.kernels.detection import lower_decode_boxes, lower_select_detections
 from bytewright.lower.kernels.fourier import lower_fft, lower_inverse_real_fft, lower_real_fft
 from bytewright.lower.kernels.log_softmax import lower_log_softmax
-from bytewright.lower.kernels.lstm import lower_lstm, lower_quantized_lstm
+from bytewright.lower.kernels.lstm import lower_hybrid_lstm, lower_lstm, lower_quantized_lstm
 from bytewright.lower.kernels.matmul import lower_batch_matmul
 from bytewright.lower.kernels.places import (
     lower_arg_extremum,
@@ -51,7 +51,7 @@ from bytewright.ops.data import Concat, Gather, Identity, Pad, ShiftIn, Slice, T
 from bytewright.ops.detection import TflDecodeBoxes, TflSelectDetections
 from bytewright.ops.fourier import TflFft, TflInverseRealFft, TflRealFft
 from bytewright.ops.interpolation import TflSoftmax16
-from bytewright.ops.lstm import TflLstm, TflQuantizedLstm
+from bytewright.ops.lstm import TflHybridLstm, TflLstm, TflQuantizedLstm
 from bytewright.ops.matmul import TflBatchMatMul
 from bytewright.ops.placement import DeviceCopy
 from bytewright.ops.places import ArgMax, ArgMin, CumulativeSum, GatherNd, ScatterNd, TopKPlaces, UpdateSlice
@@ -121,6 +121,7 @@ TEMPLATES: dict[type[ir.Operation], Anchor] = {
     TflL2Normalization: Anchor(lower_l2_normalization, takes_epilogue=False),
     pooling.TflQuantizedProduct: Anchor(lower_reduction),
     TflLogSoftmax: Anchor(lower_log_softmax, takes_epilogue=False),
+    TflHybridLstm: Anchor(lower_hybrid_lstm, takes_epilogue=False),
     TflLstm: Anchor(lower_lstm, takes_epilogue=False),
     TflQuantizedLstm: Anchor(lower_quantized_lstm, takes_epilogue=False),
     pooling.TflIntegerMean: Anchor(lower_reduction),

@@ -17,7 +17,7 @@ from bytewright.frontends.tflite.elementwise import (
     convert_l2_normalization,
 )
 from bytewright.frontends.tflite.kernels_of import Absent
-from bytewright.frontends.tflite.lstm import convert_lstm
+from bytewright.frontends.tflite.lstm import convert_bidirectional_lstm, convert_lstm
 from bytewright.frontends.tflite.matmul import convert_batch_matmul, convert_fully_connected
 from bytewright.frontends.tflite.operators.row import (
     ACTIVATIONS,
@@ -89,6 +89,17 @@ REDUCTIONS: dict[str, TfliteOperator] = {
         _POOLS,
         cost_ms=2.0,
         types=ACTIVATIONS,
+    ),
+    "BIDIRECTIONAL_SEQUENCE_LSTM": TfliteOperator(
+        convert_bidirectional_lstm,
+        "BidirectionalSequenceLSTMOptions",
+        "constant weights, also int8, and biases; as many units each way; activation TANH; no peepholes, projection or "
+        "auxiliary input; not with tflm",
+        types=FLOAT,
+        cost_ms=12.0,
+        hybrid=_HYBRID_INT8,
+        absent={Numerics.TFLM: FLOAT},
+        has_state=True,
     ),
     "BATCH_MATMUL": TfliteOperator(
         convert_batch_matmul,
@@ -284,9 +295,10 @@ REDUCTIONS: dict[str, TfliteOperator] = {
         convert_lstm,
         "UnidirectionalSequenceLSTMOptions",
         "constant weights and biases; activation TANH; no peepholes, projection or layer normalisation; int8 and "
-        "int16: a cell of int16, in units of a power of two; int16 with tflm alone",
+        f"int16: a cell of int16, in units of a power of two; int16 with tflm alone; {_INT8_UNDER_FLOAT}",
         types=ACTIVATIONS,
         cost_ms=6.0,
+        hybrid=_HYBRID_INT8,
         absent={Numerics.LITERT_REF: ("int16",)},
         has_state=True,
     ),
