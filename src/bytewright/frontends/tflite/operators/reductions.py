@@ -6,6 +6,7 @@ from bytewright.frontends.tflite.activation import (
     convert_log_softmax,
     convert_softmax,
 )
+from bytewright.frontends.tflite.complex_numbers import convert_rfft2d
 from bytewright.frontends.tflite.conv3d import convert_conv3d
 from bytewright.frontends.tflite.convolution import (
     convert_conv2d,
@@ -222,6 +223,16 @@ REDUCTIONS: dict[str, TfliteOperator] = {
         _RESIZED,
         cost_ms=1.5,
         types=ACTIVATIONS,
+    ),
+    "RFFT2D": TfliteOperator(
+        convert_rfft2d,
+        limits="lengths of a power of two up to 32,768, of rows from 4 on; complex64 results inside of a model, for "
+        "COMPLEX_ABS, IMAG, REAL, CAST and reshapes; not with tflm",
+        types=FLOAT,
+        results=("complex64",),
+        cost_ms=6.0,
+        of_own_types=(1,),
+        absent={Numerics.TFLM: FLOAT},
     ),
     "SOFTMAX": TfliteOperator(
         convert_softmax,
