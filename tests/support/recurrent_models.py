@@ -88,7 +88,7 @@ class Writer:
             setattr(found.builtinOptions, key, value)
         self.graph.operators.append(found)
 
-    def custom(self, code: str, inputs: list[int], outputs: list[int], **options: int) -> None:
+    def custom(self, code: str, inputs: list[int], outputs: list[int], **options: float) -> None:
         """Adds a custom operator, whose options are numbers by their names."""
         kind = schema.OperatorCodeT()
         kind.builtinCode = schema.BuiltinOperator.CUSTOM
@@ -100,7 +100,7 @@ class Writer:
         with builder.Map():
             for name, value in sorted(options.items()):
                 builder.Key(name)
-                builder.Int(value)
+                builder.Add(value)
         found.customOptions = np.frombuffer(bytes(builder.Finish()), np.uint8)
         self.graph.operators.append(found)
 
