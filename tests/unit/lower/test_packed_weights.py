@@ -73,7 +73,10 @@ def test_every_weight_is_in_what_is_packed(target: str, optimize: Optimize) -> N
             module,
             target,
             optimize,
-            {n: (LEAST + own // step % BASE).astype(np.int8).reshape(shapes[n]) for n, own in numbers.items()},
+            {
+                n: (LEAST + own // step % BASE).astype(np.int8).reshape(shapes[n])
+                for n, own in numbers.items()
+            },
         )
         for step in BASE ** np.arange(NUM_DIGITS)
     ]
