@@ -127,7 +127,7 @@ class SuppressionModel:
         return builder.build([boxes, scores], results)
 
     def inputs(self, seed: int) -> list[NDArray[np.generic]]:
-        """Corners in either order, in every third input on grid lines, so that boxes meet, and have no area now and then."""
+        """Corners in either order; in every third input on lines of a grid, so that boxes meet or have no area."""
         generator = np.random.default_rng(seed)
         centres, halves = (generator.uniform(0, 1, (self.num_boxes, 2)) for _ in range(2))
         boxes = np.concatenate([centres - halves / 3, centres + halves / 3], axis=1).astype(np.float32)
