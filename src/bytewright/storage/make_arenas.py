@@ -9,8 +9,8 @@ is reached.
 Requests of one call that never need to hold at once are one request (`share_requests.py`).
 
 At most one arena of an entry ends in a pool. Requests with the fewest candidate pools come first and keep them; another
-one joins an arena whose pools are all among its own and hold its call, and else gets an arena in the pools that are left
-to it. Runs after `attach_candidates`. Other allocations of the entry are planned at their upper bounds: the lifetimes of
+one joins an arena whose pools are all among its own and hold its call, and else gets an arena in the pools that are
+left to it. Runs after `attach_candidates`. Other allocations are planned at their upper bounds: lifetimes of
 tensors are not nested, so no arena could serve them.
 """
 
