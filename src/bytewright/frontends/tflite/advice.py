@@ -5,7 +5,6 @@ _AFTER = "leave it out of the model, and compute it in the application"
 
 # Operators to what can be done about them, where something can be done without another network.
 ADVICE: dict[str, str] = {
-    "BIDIRECTIONAL_SEQUENCE_LSTM": _UNROLL,
     "UNIDIRECTIONAL_SEQUENCE_RNN": _UNROLL,
     "BIDIRECTIONAL_SEQUENCE_RNN": _UNROLL,
     "LSTM": _UNROLL,

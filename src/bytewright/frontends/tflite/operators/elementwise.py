@@ -17,6 +17,7 @@ from bytewright.frontends.tflite.activation16 import (
     sigmoid16,
 )
 from bytewright.frontends.tflite.cast import convert_cast
+from bytewright.frontends.tflite.complex_numbers import convert_magnitude, convert_part
 from bytewright.frontends.tflite.elementwise import (
     QuantisedForm,
     convert_add_n,
@@ -54,6 +55,9 @@ from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.checks import WIDE
 
 _BOTH = ("int8", "float32")
+_COMPLEX = ("complex64",)
+_NO_COMPLEX_IN_TFLM = {Numerics.TFLM: _COMPLEX}
+_TO_FLOAT = "to float32; not with tflm"
 _BOTH_AND_INT32 = (*_BOTH, "int32")
 _NOT_IN_TFLM = {Numerics.TFLM: _BOTH}
 _SPARSE = ("int8", "float32", "float16")
@@ -113,12 +117,16 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
     ),
     "CAST": TfliteOperator(
         convert_cast,
-        limits="raw values; integers wrap, floats are truncated and saturate; tflm: neither uint8 nor int64",
-        types=(*NUMBERS, "uint8", "uint32", "bool"),
-        absent={Numerics.TFLM: ("uint8", "int64")},
+        limits="raw values; integers wrap, floats are truncated and saturate; of complex64 the real part, to float32; "
+        "tflm: neither uint8 nor int64 nor complex64",
+        types=(*NUMBERS, "uint8", "uint32", "bool", "complex64"),
+        absent={Numerics.TFLM: ("uint8", "int64", "complex64")},
     ),
     "CEIL": TfliteOperator(
         partial(convert_unary, operation=float_functions.Ceil()), types=FLOAT, absent=_FLOAT_ALONE
+    ),
+    "COMPLEX_ABS": TfliteOperator(
+        convert_magnitude, limits=_TO_FLOAT, types=_COMPLEX, absent=_NO_COMPLEX_IN_TFLM
     ),
     "COS": TfliteOperator(
         partial(convert_unary, operation=float_functions.Cos()), types=FLOAT, absent=_FLOAT_ALONE
@@ -206,6 +214,7 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
         limits="int8: input scale at most 128 times the output's",
         int8_cost_ms=0.6,
     ),
+    "IMAG": TfliteOperator(convert_part, limits=_TO_FLOAT, types=_COMPLEX, absent=_NO_COMPLEX_IN_TFLM),
     "LEAKY_RELU": TfliteOperator(convert_leaky_relu, "LeakyReluOptions", int8_cost_ms=0.4, types=ACTIVATIONS),
     "LESS": TfliteOperator(
         convert_comparison,
@@ -297,6 +306,7 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
             ),
         },
     ),
+    "REAL": TfliteOperator(convert_part, limits=_TO_FLOAT, types=_COMPLEX, absent=_NO_COMPLEX_IN_TFLM),
     "RELU": TfliteOperator(convert_relu, types=ACTIVATIONS),
     "RELU6": TfliteOperator(convert_relu, types=ACTIVATIONS),
     "RELU_0_TO_1": TfliteOperator(convert_relu, limits="not with tflm", absent=_NOT_IN_TFLM),

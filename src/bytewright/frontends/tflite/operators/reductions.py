@@ -6,6 +6,7 @@ from bytewright.frontends.tflite.activation import (
     convert_log_softmax,
     convert_softmax,
 )
+from bytewright.frontends.tflite.complex_numbers import convert_rfft2d
 from bytewright.frontends.tflite.conv3d import convert_conv3d
 from bytewright.frontends.tflite.convolution import (
     convert_conv2d,
@@ -16,7 +17,7 @@ from bytewright.frontends.tflite.elementwise import (
     convert_l2_normalization,
 )
 from bytewright.frontends.tflite.kernels_of import Absent
-from bytewright.frontends.tflite.lstm import convert_lstm
+from bytewright.frontends.tflite.lstm import convert_bidirectional_lstm, convert_lstm
 from bytewright.frontends.tflite.matmul import convert_batch_matmul, convert_fully_connected
 from bytewright.frontends.tflite.operators.row import (
     ACTIVATIONS,
@@ -88,6 +89,17 @@ REDUCTIONS: dict[str, TfliteOperator] = {
         _POOLS,
         cost_ms=2.0,
         types=ACTIVATIONS,
+    ),
+    "BIDIRECTIONAL_SEQUENCE_LSTM": TfliteOperator(
+        convert_bidirectional_lstm,
+        "BidirectionalSequenceLSTMOptions",
+        "constant weights, also int8, and biases; as many units each way; activation TANH; no peepholes, projection or "
+        "auxiliary input; not with tflm",
+        types=FLOAT,
+        cost_ms=12.0,
+        hybrid=_HYBRID_INT8,
+        absent={Numerics.TFLM: FLOAT},
+        has_state=True,
     ),
     "BATCH_MATMUL": TfliteOperator(
         convert_batch_matmul,
@@ -223,6 +235,16 @@ REDUCTIONS: dict[str, TfliteOperator] = {
         cost_ms=1.5,
         types=ACTIVATIONS,
     ),
+    "RFFT2D": TfliteOperator(
+        convert_rfft2d,
+        limits="lengths of a power of two up to 32,768, of rows from 4 on; complex64 results inside of a model, for "
+        "COMPLEX_ABS, IMAG, REAL, CAST and reshapes; not with tflm",
+        types=FLOAT,
+        results=("complex64",),
+        cost_ms=6.0,
+        of_own_types=(1,),
+        absent={Numerics.TFLM: FLOAT},
+    ),
     "SOFTMAX": TfliteOperator(
         convert_softmax,
         "SoftmaxOptions",
@@ -273,9 +295,10 @@ REDUCTIONS: dict[str, TfliteOperator] = {
         convert_lstm,
         "UnidirectionalSequenceLSTMOptions",
         "constant weights and biases; activation TANH; no peepholes, projection or layer normalisation; int8 and "
-        "int16: a cell of int16, in units of a power of two; int16 with tflm alone",
+        f"int16: a cell of int16, in units of a power of two; int16 with tflm alone; {_INT8_UNDER_FLOAT}",
         types=ACTIVATIONS,
         cost_ms=6.0,
+        hybrid=_HYBRID_INT8,
         absent={Numerics.LITERT_REF: ("int16",)},
         has_state=True,
     ),
