@@ -33,7 +33,7 @@ from bytewright.report.layers import (
 )
 from bytewright.show.as_json import document_of
 from bytewright.show.spreadsheet import csv_text
-from bytewright.show.view import Field, table_of
+from bytewright.show.view import Body, Column, Table
 from bytewright.target.registry import load_target
 from support.digits_bundle import digits_plan
 from support.row_bundle import row_plan
@@ -278,12 +278,8 @@ def test_csv_reads_back_and_no_text_is_a_formula(names: tuple[str, ...]) -> None
 
 
 def test_csv_leaves_numbers_and_gaps_as_they_are() -> None:
-    table = table_of(
-        None,
-        "rows",
-        [(-5, None, 2.5, ("a", "b")), (7, "x", -0.5, ())],
-        *(Field(None, f"c{number}", lambda row, number=number: row[number]) for number in range(4)),
-    )
+    columns = tuple(Column(None, f"c{number}") for number in range(4))
+    table = Table(None, columns, (Body("rows", ((-5, None, 2.5, ("a", "b")), (7, "x", -0.5, ()))),))
     assert (
         csv_text(table, ("c3", "c0", "missing", "c1", "c2"))
         == "c3,c0,c1,c2\r\na + b,-5,,2.5\r\n,7,x,-0.5\r\n"
