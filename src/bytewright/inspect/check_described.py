@@ -113,7 +113,10 @@ def _faults_of_channels(buffer: PlannedBuffer) -> Iterator[str]:
         if not are_some or (*before[:-1], len(kept)) != buffer.shape or buffer.shape == before:
             shapes = [ir.format_shape(shape or ()) for shape in (before, buffer.shape)]
             yield f"'{buffer.name}' of {shapes[0]} keeps {len(kept)} channels, and has {shapes[1]}"
-    elif kept:
+        constant = buffer.constant_channels
+        if list(constant) != sorted({*constant}.intersection(range(before[-1] if before else 0))):
+            yield f"'{buffer.name}' of {before[-1] if before else 0} channels has {len(constant)} that are constant"
+    elif kept or buffer.constant_channels:
         yield f"'{buffer.name}' lost no channels, and keeps {len(kept)}"
 
 
@@ -143,10 +146,8 @@ def _faults_of_use(plan: Plan, buffer: PlannedBuffer) -> Iterator[str]:
         return
     first, last = (touching[0], touching[-1]) if touching else _steps_alive(plan, buffer)
     if stated != (first, last):
-        of = (
-            f"steps {first} to {last} touch it" if touching else f"none touches it: that is {first} to {last}"
-        )
-        yield f"'{buffer.name}' is said to be of steps {stated[0]} to {stated[1]}, and {of}"
+        of = f"steps {first} to {last} use it" if touching else f"none uses it: that is {first} to {last}"
+        yield f"'{buffer.name}' is said to be used in steps {stated[0]} to {stated[1]}, and {of}"
     if buffer.role is BufferRole.PARAMETER and buffer.live != (0, plan.num_ticks):
         yield f"parameter '{buffer.name}' does not live from the start to the end"
     works = any(buffer.name in step.scratch for step in plan.steps)

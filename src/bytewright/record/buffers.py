@@ -66,8 +66,9 @@ class PlannedBuffer:
 
     Attributes:
         size_bytes: The most that it takes, where that is known only at run time; without padding.
-        live: Half-open interval of ticks; None for what lives inside a kernel.
-        first_step: The first step that touches it; None for what lives inside a kernel.
+        live: When it is alive, as a half-open interval of ticks; None for what lives inside a kernel.
+        first_step, last_step: Those of the steps that use it, of what none uses of those that it is alive in; None for
+            what lives inside a kernel.
         scope: Its storage scope.
         candidates: Pools that it might have gone to, preferred first.
         devices: Those that touch it, by way of whatever call.
@@ -81,6 +82,7 @@ class PlannedBuffer:
             of the memory is not coherent; 0 if it may share lines.
         shape_before: Of a tensor or of weights that lost channels: the shape in the model; None if it lost none.
         kept_channels: Of a tensor that lost channels: those of the last axis in the model that are left, in order.
+        constant_channels: Of a tensor that lost channels: those in the model that are constant whatever it is given.
         ring: Where it keeps some rows of a tensor only: `shape` is then that of the tensor.
         parts: Tensors that lie in it, by offset.
     """
@@ -105,6 +107,7 @@ class PlannedBuffer:
     line_bytes: int = field(default=0, metadata={"omit_empty": True})
     shape_before: tuple[int, ...] | None = field(default=None, metadata={"omit_empty": True})
     kept_channels: tuple[int, ...] = field(default=(), metadata={"omit_empty": True})
+    constant_channels: tuple[int, ...] = field(default=(), metadata={"omit_empty": True})
     ring: PlannedRing | None = field(default=None, metadata={"omit_empty": True})
     parts: tuple[PlannedPart, ...] = field(default=(), metadata={"omit_empty": True})
 

@@ -4,12 +4,18 @@ from typing import Any
 
 from bytewright.record.buffers import PlaceKind, PlannedBuffer
 from bytewright.record.codec import encode
+from bytewright.record.entries import PlannedStep
 from bytewright.record.plan import Plan
 
 
 def largest_first(plan: Plan) -> list[PlannedBuffer]:
     """All buffers, largest first, and by name where sizes are equal."""
     return sorted(plan.buffers.values(), key=lambda buffer: (-buffer.size_bytes, buffer.name))
+
+
+def written_by(plan: Plan, step: PlannedStep) -> list[PlannedBuffer]:
+    """The buffers that a step writes."""
+    return [plan.buffers[name] for name in step.writes if name in plan.buffers]
 
 
 def place_text(buffer: PlannedBuffer) -> str:
@@ -24,20 +30,6 @@ def place_text(buffer: PlannedBuffer) -> str:
             return f"arena of {place.name}"
         case _:
             return place.name if place.offset is None else f"{place.name}+{place.offset}"
-
-
-def steps_text(buffer: PlannedBuffer) -> str:
-    """`3..4`; nothing for what lives inside a kernel."""
-    if buffer.first_step is None or buffer.last_step is None:
-        return ""
-    if buffer.first_step == buffer.last_step:
-        return str(buffer.first_step)
-    return f"{buffer.first_step}..{buffer.last_step}"
-
-
-def step_range(first: int, last: int) -> str:
-    """`step 3`, or `steps 4..6`."""
-    return f"step {first}" if first == last else f"steps {first}..{last}"
 
 
 def facts(record: object, *names: str) -> dict[str, Any]:

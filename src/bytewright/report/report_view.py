@@ -17,10 +17,12 @@ from bytewright.report.by_memory import (
     use_elsewhere,
 )
 from bytewright.report.code import Code, code_facts
+from bytewright.report.dead_channels import dead_channel_sections
 from bytewright.report.lanes import lanes
+from bytewright.report.lives import Lives
 from bytewright.report.memory import PoolHistory, spans_of, step_ranges, use_over_time, used_workspaces
 from bytewright.report.parameters import parameter_sections
-from bytewright.report.places import facts, largest_first, place_text, steps_text
+from bytewright.report.places import facts, largest_first, place_text
 from bytewright.report.rows import calls_of, rows_text
 from bytewright.show.view import (
     ABSENT,
@@ -78,6 +80,7 @@ def report_view(plan: Plan, code: Code | None = None) -> View:
             _segments(plan),
             *_lanes(plan),
             *parameter_sections(plan),
+            *dead_channel_sections(plan),
             _buffers(plan),
             _steps(plan),
         ),
@@ -360,7 +363,7 @@ def _buffers(plan: Plan) -> Table:
     def fact(buffer: PlannedBuffer, name: str) -> object:
         return facts(buffer, name)[name]
 
-    found = largest_first(plan)
+    found, lives = largest_first(plan), Lives(plan)
     return table_of(
         f"Largest buffers ({min(NUM_LARGEST, len(found))} of {plan.num_buffers_text})",
         "buffers",
@@ -370,8 +373,10 @@ def _buffers(plan: Plan) -> Table:
         Field("bytes", "size_bytes", lambda buffer: buffer.size_bytes, is_number=True),
         Field("rows kept" if plan.segments else None, "rows", rows_text),
         Field("place", None, place_text),
-        Field("steps", None, steps_text),
-        *keys(("place", "first_step", "last_step"), fact),
+        Field("alive", None, lives.alive_text),
+        Field("used", None, lives.used_text),
+        *keys(("place",), fact),
+        *keys(("alive_steps", "used_steps"), lambda buffer, name: lives.document(buffer)[name]),
         most_rows=NUM_LARGEST,
     )
 
