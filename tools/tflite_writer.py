@@ -135,6 +135,8 @@ _FORMS: dict[str, _OperatorForm] = {
     "REAL": _OperatorForm("", {}, 1, 1),
     "IMAG": _OperatorForm("", {}, 1, 1),
     "RFFT2D": _OperatorForm("Rfft2dOptions", {}, 1, 1),
+    "NON_MAX_SUPPRESSION_V4": _OperatorForm("NonMaxSuppressionV4Options", {}, 1, 1),
+    "NON_MAX_SUPPRESSION_V5": _OperatorForm("NonMaxSuppressionV5Options", {}, 1, 1),
     "RELU": _OperatorForm("", {}),
     "RELU6": _OperatorForm("", {}),
     "RELU_N1_TO_1": _OperatorForm("", {}, 1, 1),

@@ -63,6 +63,8 @@ def test_every_converter_is_listed_and_tested() -> None:
         "DENSIFY",
         "IF",
         "IMAG",
+        "NON_MAX_SUPPRESSION_V4",
+        "NON_MAX_SUPPRESSION_V5",
         "READ_VARIABLE",
         "REAL",
         "RFFT2D",

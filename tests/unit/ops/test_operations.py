@@ -19,7 +19,7 @@ from bytewright.ops.arithmetic.numerics import Rounding
 from bytewright.ops.cast import TflCast
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d, GroupedConv2d, TransposeConv2d
 from bytewright.ops.data import Concat, Gather, Identity, Pad, Reshape, ShiftIn, Slice, Tile, Transpose
-from bytewright.ops.detection import TflDecodeBoxes, TflSelectDetections
+from bytewright.ops.detection import TflDecodeBoxes, TflSelectDetections, TflSuppress
 from bytewright.ops.dynamic_quantization import TflDynamicQuantize, TflDynamicScale, TflDynamicZeroPoint
 from bytewright.ops.elementwise import (
     Add,
@@ -611,6 +611,7 @@ def test_every_operator_without_axes_is_tried() -> None:
             TflQuantizedLstm,
             TflDecodeBoxes,
             TflSelectDetections,
+            TflSuppress,
         ),
         *fourier.OPERATIONS,
         *(operation for operation in spectrum.OPERATIONS if operation is not TflFixedLog),

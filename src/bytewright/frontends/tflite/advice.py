@@ -9,8 +9,6 @@ ADVICE: dict[str, str] = {
     "BIDIRECTIONAL_SEQUENCE_RNN": _UNROLL,
     "LSTM": _UNROLL,
     "RNN": _UNROLL,
-    "NON_MAX_SUPPRESSION_V4": _AFTER,
-    "NON_MAX_SUPPRESSION_V5": _AFTER,
     "WHERE": _AFTER,
     "FAKE_QUANT": "convert the network again with TensorFlow 2, which writes QUANTIZE and DEQUANTIZE in its place",
 }

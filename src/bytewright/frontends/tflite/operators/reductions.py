@@ -13,6 +13,7 @@ from bytewright.frontends.tflite.convolution import (
     convert_depthwise,
     convert_transpose_conv,
 )
+from bytewright.frontends.tflite.detection import convert_suppression
 from bytewright.frontends.tflite.elementwise import (
     convert_l2_normalization,
 )
@@ -52,6 +53,7 @@ _INT8_OR_INT4 = "weights also int4, and either under float32 (not with tflm)"
 _INT8_UNDER_FLOAT = "int8 weights also under float32 (not with tflm)"
 _HYBRID_INT8 = {Numerics.LITERT_REF: ("int8",)}
 _HYBRID = {Numerics.LITERT_REF: ("int8", "int4")}
+_SUPPRESSED = "constant number of boxes, thresholds and sigma; results behind the boxes are 0; not with tflm"
 _ARG = (
     "constant axis; raw values; results int32 or int64 (int32 alone with tflm); tflm: int8 and float32 alone"
 )
@@ -180,6 +182,24 @@ REDUCTIONS: dict[str, TfliteOperator] = {
         cost_ms=2.0,
         types=NUMBERS,
         absent={Numerics.TFLM: ("int32", "int64")},
+    ),
+    "NON_MAX_SUPPRESSION_V4": TfliteOperator(
+        convert_suppression,
+        limits=_SUPPRESSED,
+        types=FLOAT,
+        results=("int32",),
+        cost_ms=5.0,
+        of_own_types=(2,),
+        absent={Numerics.TFLM: FLOAT},
+    ),
+    "NON_MAX_SUPPRESSION_V5": TfliteOperator(
+        convert_suppression,
+        limits=_SUPPRESSED,
+        types=FLOAT,
+        results=("int32",),
+        cost_ms=5.0,
+        of_own_types=(2,),
+        absent={Numerics.TFLM: FLOAT},
     ),
     "REDUCE_ALL": TfliteOperator(
         partial(convert_truths, kind=pooling.ReduceAll),
