@@ -36,7 +36,7 @@ GATES = np.arange(-(2**15), 2**15)
 def test_a_layer_equals_its_reference_run_after_run(
     tmp_path: Path, is_wide: bool, sizes: tuple[int, int, int, int]
 ) -> None:
-    content = lstm_model(7, is_float=False, is_wide=is_wide, sizes=sizes)
+    content = lstm_model(7, form="int16" if is_wide else "int8", sizes=sizes)
     path, random = tmp_path / "lstm.tflite", np.random.default_rng(0)
     path.write_bytes(content)
     numerics = Numerics.TFLM if is_wide else Numerics.LITERT_REF
@@ -57,7 +57,7 @@ def test_a_layer_equals_its_reference_run_after_run(
 def test_what_a_product_costs(tmp_path: Path, compiler: str) -> None:
     """All instructions, those of the gates too, over the products of weights."""
     path = tmp_path / "lstm.tflite"
-    path.write_bytes(lstm_model(1, is_float=False, one_hidden_scale=True, sizes=(1, STEPS, DEPTH, UNITS)))
+    path.write_bytes(lstm_model(1, form="int8", one_hidden_scale=True, sizes=(1, STEPS, DEPTH, UNITS)))
     folder = bytewright.compile(path, target=TARGET).write(tmp_path / "m")
     options = BuildOptions(compiler=None if compiler == "gcc" else compiler)
     profile = profile_bundle(folder, seed=1, on="qemu", options=options)

@@ -187,6 +187,7 @@ class Plan(Shown):
             loops=tuple(loop for loop in self.loops if first <= loop.steps[0] < end),
             conditions=tuple(c for c in self.conditions if entry.ticks[0] <= c.tick < entry.ticks[1]),
             branches=tuple(b for b in self.branches if first <= b.then[0] and b.otherwise[1] <= end),
+            segments=tuple(segment for segment in self.segments if first <= segment.steps[0] < end),
         )
 
     @property
