@@ -87,6 +87,41 @@ def test_entries_run_in_any_order_in_one_process(tmp_path: Path, io: str, option
     run_paranoid(tmp_path / "wake", [given[0]])
 
 
+def test_each_entry_requests_from_an_arena_of_its_own(tmp_path: Path) -> None:
+    """What is requested of one is as large as its calls need, in bytes that both have in turn."""
+    text = WAKE
+    for entry, size, name, made in (("push", 4, "halved", "halved"), ("classify", 4, "sums", "sums")):
+        kind = "i8" if entry == "push" else "i32"
+        head = f"{made} : buffer<{size}x{kind}> w activation) on cpu {{\n"
+        scratch = f"  allocate s : buffer<{size}x{kind}>\n"
+        copy = f"  for d : i32 in 0 .. {size} {{ {made}[d] = s[d] }}\n}}\n"
+        before, found, after = text.partition(head)
+        body, end, rest = after.partition("\n}\n")
+        assert (bool(found), bool(end)) == (True, True)
+        text = f"{before}{head}{scratch}{body.replace(f'{name}[', 's[')}\n{copy}{rest}"
+    (tmp_path / "wake.bw").write_text(text)
+    model = bytewright.compile(tmp_path / "wake.bw", use_backend_alloc_workspace=True)
+    model.write(tmp_path / "wake")
+    header = (tmp_path / "wake/include/wake.h").read_text()
+    sizes = [line for line in header.splitlines() if "ARENA_SIZE" in line]
+    assert sizes == ["#define WAKE_PUSH_RAM_ARENA_SIZE 4", "#define WAKE_CLASSIFY_RAM_ARENA_SIZE 16"]
+    check_bundle(tmp_path / "wake")
+    session, given = model.session(), frames(4)
+    for number, frame in enumerate(given, 1):
+        session.run(frame, entry="push")
+        for value, wanted in zip(session.run(entry="classify"), classified(given[:number]), strict=True):
+            np.testing.assert_array_equal(value, wanted)
+    run_paranoid(tmp_path / "wake", [given[0]])
+    source = tmp_path / "wake/src/wake.c"
+    source.write_text(
+        source.read_text().replace("= WAKE_PUSH_RAM_ARENA_SIZE", "= WAKE_CLASSIFY_RAM_ARENA_SIZE")
+    )
+    with pytest.raises(CompileError) as caught:
+        check_bundle(tmp_path / "wake")
+    notes = [note for diagnostic in caught.value.diagnostics for note in diagnostic.notes]
+    assert "src/wake.c does not set the arenas of the plan: ram_arena" in notes
+
+
 def test_a_report_and_a_run_say_which_entries_there_are(tmp_path: Path) -> None:
     wake(tmp_path)
     bundle, runner = str(tmp_path / "wake"), CliRunner()
@@ -141,7 +176,8 @@ def test_random_entries_compute_what_numpy_does(tmp_path: Path, seed: int) -> No
     program, random = random_entry_program(seed), Random(seed)
     text, io = tmp_path / "r.bw", random.choice(["caller", "workspace"])
     text.write_text(program.text())
-    bytewright.compile(text, io=io).write(tmp_path / "r")
+    asks = random.random() < 0.5  # every second kernel requests its scratch at run time
+    bytewright.compile(text, io=io, use_backend_alloc_workspace=asks).write(tmp_path / "r")
     check_bundle(tmp_path / "r")
     calls, kept = program.calls(random, 12), program.begun()
     found = run_batch(

@@ -17,6 +17,7 @@ from bytewright.report.by_memory import (
     use_elsewhere,
 )
 from bytewright.report.code import Code, code_facts
+from bytewright.report.dead_channels import dead_channel_sections
 from bytewright.report.lanes import lanes
 from bytewright.report.lives import Lives
 from bytewright.report.memory import PoolHistory, spans_of, step_ranges, use_over_time, used_workspaces
@@ -80,6 +81,7 @@ def report_view(plan: Plan, code: Code | None = None) -> View:
             _segments(plan),
             *_lanes(plan),
             *parameter_sections(plan),
+            *dead_channel_sections(plan),
             _buffers(plan),
             _steps(plan),
         ),

@@ -246,19 +246,6 @@ def test_an_entry_on_another_device_and_an_open_extent_are_refused() -> None:
         compile_model(parse_module(extent, {}, {}), HOST)
 
 
-def test_memory_on_request_is_for_one_entry() -> None:
-    text = WAKE.replace(
-        "on cpu {\n  for c : i32 in 0 .. 4 {\n    halved[c] = i8(i32(frame[c]) >> 1)\n  }\n}",
-        "on cpu {\n  allocate s : buffer<4xi8>\n  for c : i32 in 0 .. 4 {\n    s[c] = i8(i32(frame[c]) >> 1)\n"
-        "    halved[c] = s[c]\n  }\n}",
-    )
-    assert text != WAKE
-    device = replace(HOST.default_device, use_backend_alloc_workspace=True)
-    target = replace(HOST, devices=(device,))
-    with pytest.raises(CompileError, match="has 2 entries, and a kernel of it requests memory at run time"):
-        compile_model(parse_module(text, {}, {}), target)
-
-
 def test_a_self_test_is_of_one_run_function() -> None:
     with pytest.raises(CompileError, match="model 'wake' can have no self-test: it has 2 entries"):
         compile_model(wake(), HOST, Options(self_test=1))
