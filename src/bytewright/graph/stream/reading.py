@@ -12,6 +12,7 @@ from typing import Any
 from bytewright import ir
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d, GroupedConv2d
 from bytewright.ops.data import Concat, Gather, Identity, Pad, Reshape, Slice, Tile, Transpose
+from bytewright.ops.dynamic_quantization import OPERATIONS as DYNAMIC_QUANTIZATION
 from bytewright.ops.interpolation import Interpolate, TflSigmoid16, TflSoftmax16
 from bytewright.ops.matmul import TflBatchMatMul
 from bytewright.ops.places import ArgMax, ArgMin, CumulativeSum, TopKPlaces
@@ -254,7 +255,10 @@ def _matmul(operation: TflBatchMatMul, at: Operands) -> Reading | Whole:
 _Rule = Callable[[Any, Operands], Reading | Whole]
 _POOLS = (MaxPool2d, TflAveragePool2d)
 READINGS: dict[type[ir.Operation], _Rule] = {
-    **dict.fromkeys((*ELEMENTWISE, Interpolate, TflInverseRoot, TflSigmoid16, Identity), _elementwise),
+    **dict.fromkeys(
+        (*ELEMENTWISE, *DYNAMIC_QUANTIZATION, Interpolate, TflInverseRoot, TflSigmoid16, Identity),
+        _elementwise,
+    ),
     **dict.fromkeys((DepthwiseConv2d, GroupedConv2d), _convolution),
     **{each: _pool if each in _POOLS else _reduction for each in REDUCTIONS},
     **dict.fromkeys((TflSoftmax, TflLogSoftmax, TflSoftmax16, TflL2Normalization, TopKPlaces), _of_last_axis),
