@@ -44,6 +44,7 @@ _DTYPES = {
     "int32": "INT32",
     "int64": "INT64",
     "bool": "BOOL",
+    "resource": "RESOURCE",
 }
 
 _ENUMERATIONS = {
@@ -241,7 +242,10 @@ _FORMS: dict[str, _OperatorForm] = {
     "ONE_HOT": _OperatorForm("OneHotOptions", {"axis": -1}, 1, 1),
     "SCATTER_ND": _OperatorForm("ScatterNdOptions", {}, 1, 1),
     "TOPK_V2": _OperatorForm("TopKV2Options", {}, 1, 1),
-    "READ_VARIABLE": _OperatorForm("ReadVariableOptions", {}),
+    "VAR_HANDLE": _OperatorForm("VarHandleOptions", {"container": "", "shared_name": ""}, 1, 1),
+    "READ_VARIABLE": _OperatorForm("ReadVariableOptions", {}, 1, 1),
+    "ASSIGN_VARIABLE": _OperatorForm("AssignVariableOptions", {}, 1, 1),
+    "CALL_ONCE": _OperatorForm("CallOnceOptions", {"init_subgraph_index": 0}, 1, 1),
     # Not an operator that Bytewright compiles: it makes the models that it must refuse.
     "SEGMENT_SUM": _OperatorForm("SegmentSumOptions", {}, 1, 1),
 }
@@ -550,7 +554,9 @@ class _FileWriter:
         builder = self._builder
         values: dict[str, Any] = {}
         for key, value in options.items():
-            if isinstance(value, str):
+            if isinstance(value, str) and key not in _ENUMERATIONS:
+                values[key] = builder.CreateString(value)
+            elif isinstance(value, str):
                 values[key] = getattr(getattr(_schema, _ENUMERATIONS[key]), value)
             elif isinstance(value, Sequence):
                 values[key] = self._int32_vector(value)
