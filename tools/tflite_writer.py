@@ -261,6 +261,7 @@ class _Tensor:
     quantized_dimension: int
     shape_signature: tuple[int, ...] | None
     data: bytes | None
+    is_variable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,8 +332,9 @@ class ModelBuilder:
         quantized_dimension: int = 0,
         shape_signature: Sequence[int] | None = None,
         data: NDArray[Any] | Sequence[Any] | None = None,
+        is_variable: bool = False,
     ) -> int:
-        """Add a tensor and return its index; with `data` it is a constant.
+        """Add a tensor and return its index; with `data` it is a constant, and a variable survives runs.
 
         A sequence of scales means per-channel quantisation along `quantized_dimension`. One zero point
         serves all scales. `shape_signature` has -1 where the extent is open. Values of int4 are from -8 to 7.
@@ -353,7 +355,9 @@ class ModelBuilder:
         signature = None if shape_signature is None else tuple(int(d) for d in shape_signature)
         dimensions = tuple(int(d) for d in shape)
         self._tensors.append(
-            _Tensor(name, dimensions, dtype, scales, zeros, quantized_dimension, signature, content)
+            _Tensor(
+                name, dimensions, dtype, scales, zeros, quantized_dimension, signature, content, is_variable
+            )
         )
         return len(self._tensors) - 1
 
@@ -519,6 +523,8 @@ class _FileWriter:
             _schema.TensorAddQuantization(builder, quantization)
         if signature is not None:
             _schema.TensorAddShapeSignature(builder, signature)
+        if tensor.is_variable:
+            _schema.TensorAddIsVariable(builder, True)
         return _schema.TensorEnd(builder)
 
     def _quantization(self, tensor: _Tensor) -> int:

@@ -29,6 +29,7 @@ from bytewright.frontends.tflite.reader import load_file, read_model
 from bytewright.frontends.tflite.shape_arithmetic import FOLDED
 from bytewright.frontends.tflite.survey import MOST_PLACES, survey
 from bytewright.frontends.tflite.table import OPERATORS
+from bytewright.frontends.tflite.variables import touched_variables
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.checks import WIDE
 
@@ -134,10 +135,13 @@ def import_record(model: ModelRecord, file_name: str, **how: Unpack[ImportOption
 
 
 def _kept(graph: GraphBuilder, outputs: tuple[str, ...]) -> tuple[Kept, ...]:
-    """What survives runs and is read by one."""
+    """What survives runs and is read by one, of this signature or another."""
+    elsewhere = touched_variables(graph.model.beside, "READ_VARIABLE")
     read = {*outputs, *(name for node in graph.nodes for name in node.inputs)}
     read.update(state.current for state in graph.kept.values())
-    return tuple(state for state in graph.kept.values() if state.parameter.name in read)
+    return tuple(
+        state for key, state in graph.kept.items() if state.parameter.name in read or key in elsewhere
+    )
 
 
 def _state(kept: Kept) -> ir.Port:

@@ -35,7 +35,7 @@ def _name(operator: OperatorRecord) -> str:
 
 def unassigned_variables(model: ModelRecord) -> dict[str, tuple[OperatorRecord, ...]]:
     """The variables that are read and that nothing assigns, neither once nor in a run, with what reads them."""
-    assigned = _assigned_by((model, *model.beside, *model.called_once))
+    assigned = _assigned_by(model, *model.beside, *model.called_once)
     found: dict[str, tuple[OperatorRecord, ...]] = {}
     names = variable_names(model)
     for operator in model.operators:
@@ -45,17 +45,21 @@ def unassigned_variables(model: ModelRecord) -> dict[str, tuple[OperatorRecord, 
     return found
 
 
-def _assigned_by(records: Iterable[ModelRecord]) -> set[str]:
-    """The variables that some subgraphs assign."""
+def touched_variables(records: Iterable[ModelRecord], kind: str) -> set[str]:
+    """The variables that operators of a kind read, or assign, in some subgraphs."""
     found: set[str] = set()
     for record in records:
         names = variable_names(record)
         found |= {
             names[operator.inputs[0]]
             for operator in record.operators
-            if operator.kind == "ASSIGN_VARIABLE" and operator.inputs[:1] and operator.inputs[0] in names
+            if operator.kind == kind and operator.inputs[:1] and operator.inputs[0] in names
         }
     return found
+
+
+def _assigned_by(*records: ModelRecord) -> set[str]:
+    return touched_variables(records, "ASSIGN_VARIABLE")
 
 
 def convert_nothing(at: Conversion) -> None:
@@ -71,10 +75,10 @@ def convert_read_variable(at: Conversion) -> None:
     kept = at.graph.kept.get(name)
     initial = at.graph.initial.get(name)
     model = at.graph.model
-    if kept is None and initial is not None and name not in _assigned_by((model, *model.beside)):
+    if kept is None and initial is not None and name not in _assigned_by(model, *model.beside):
         at.define(at.constant("value", initial.array, initial.dtype))
         return
-    if kept is None and initial is None and name not in _assigned_by(model.beside):
+    if kept is None and initial is None and name not in _assigned_by(*model.beside):
         at.fail(f"variable '{name}' is read before anything is assigned", help=WITHOUT_VALUES)
     if kept is None:
         stated = ir.TensorType(tensor.shape, DTYPES[tensor.element_type])
@@ -88,9 +92,9 @@ def convert_assign_variable(at: Conversion) -> None:
     at.require_counts((2,), outputs=0)
     name, value = _variable(at), at.operand(1, "value")
     initial = at.graph.initial.get(name)
-    kept = at.graph.kept.get(name) or at.graph.keep(
-        name, name, value.tensor, value.type, initial, is_shared=True
-    )
+    kind = value.type if initial is None else initial.type
+    kept = at.graph.kept.get(name)
+    kept = kept or at.graph.keep(name, name, value.tensor, kind, initial, is_shared=True)
     _require_same(at, name, kept, value)
     at.keep(kept, at.value_of(value, "value"))
 
