@@ -41,6 +41,21 @@ class Imported:
 
 
 @dataclass(frozen=True, slots=True)
+class FileEntry:
+    """A signature of a file, as libraries that run the format know it.
+
+    Attributes:
+        subgraph: The number of the one that it is of.
+        inputs, outputs: Its names of them, in the file's order.
+    """
+
+    key: str
+    subgraph: int
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class SupportedOperator:
     """One line of the table that `bytewright ops` prints.
 
@@ -209,6 +224,20 @@ FRONTENDS: dict[str, Frontend] = {".tflite": _TFLITE, ".bw": _TEXT}
 
 LIBRARIES = {name: load for frontend in FRONTENDS.values() for name, load in frontend.libraries.items()}
 """Other libraries by name."""
+
+
+def entries_of(content: bytes, file_name: str, signatures: tuple[str, ...]) -> tuple[FileEntry, ...]:
+    """The signatures of a TFLite file whose names match, in the file's order."""
+    from bytewright.frontends.tflite.reader import read_models
+
+    found: list[FileEntry] = []
+    for model in read_models(content, file_name, signatures):
+        if model.signature is not None:
+            inputs, outputs = dict(model.signature.inputs), dict(model.signature.outputs)
+            names = tuple(inputs.get(index, "") for index in model.inputs)
+            others = tuple(outputs.get(index, "") for index in model.outputs)
+            found.append(FileEntry(model.signature.key, model.signature.subgraph, names, others))
+    return tuple(found)
 
 
 def import_model(path: Path, target: Target, options: Options) -> Imported:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
 
@@ -17,7 +16,7 @@ import numpy as np
 from bytewright import ir
 from bytewright.diagnostics import CompileError, compile_error
 from bytewright.execute.tensors import Array
-from bytewright.frontends.tflite.reader import read_models
+from bytewright.frontends.registry import FileEntry, entries_of
 from bytewright.record.entries import PlannedTensor
 from bytewright.record.plan import Plan
 
@@ -78,36 +77,12 @@ def _package(witness: Witness) -> Any:
         ) from None
 
 
-@dataclass(frozen=True, slots=True)
-class SignatureCall:
-    """A signature that a reference runs.
-
-    Attributes:
-        subgraph: The one that it is of.
-        inputs, outputs: Its names of them, in the file's order.
-    """
-
-    key: str
-    subgraph: int
-    inputs: tuple[str, ...]
-    outputs: tuple[str, ...]
-
-
-def signature_calls(content: bytes, plan: Plan) -> tuple[SignatureCall, ...]:
+def signature_calls(content: bytes, plan: Plan) -> tuple[FileEntry, ...]:
     """The signatures that a bundle was compiled of, each of which a run calls; none where it is the first subgraph."""
     front = "--signature "
     wanted = tuple(option.removeprefix(front) for option in plan.options if option.startswith(front))
-    if not wanted:
-        return ()
-    found: list[SignatureCall] = []
-    for model in read_models(content, plan.model, wanted):
-        signature = model.signature
-        if signature is not None:
-            inputs, outputs = dict(signature.inputs), dict(signature.outputs)
-            names = (inputs.get(index, "") for index in model.inputs)
-            others = (outputs.get(index, "") for index in model.outputs)
-            found.append(SignatureCall(signature.key, signature.subgraph, tuple(names), tuple(others)))
-    return () if [call.subgraph for call in found] == [0] else tuple(found)
+    found = entries_of(content, plan.model, wanted) if wanted else ()
+    return () if [entry.subgraph for entry in found] == [0] else found
 
 
 class LiteRt:
@@ -120,7 +95,7 @@ class LiteRt:
         self,
         content: bytes,
         witness: Witness,
-        calls: Sequence[SignatureCall] = (),
+        calls: Sequence[FileEntry] = (),
         *,
         keeps_tensors: bool = False,
     ) -> None:
