@@ -62,6 +62,10 @@ bench-plan: setup  ## Measure the planner beside CP-SAT on the public instances
 bench-memory: setup  ## Measure memory beside its bounds, and what it costs: instructions, code, compile time
 	@$(VENV)/python benchmarks/memory.py
 
+.PHONY: bench-networks
+bench-networks: setup  ## Measure networks of many kinds beside TensorFlow Lite Micro with CMSIS-NN, where it can be built
+	@$(VENV)/python benchmarks/networks.py
+
 .PHONY: bench-rows
 bench-rows: setup  ## Measure what layers by rows cost: host time, instructions, code
 	@$(VENV)/python benchmarks/rows.py

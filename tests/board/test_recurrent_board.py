@@ -30,7 +30,7 @@ MOST_A_PRODUCT = 2.0  # 4.29 element after element
 def test_a_layer_equals_its_reference_run_after_run(
     tmp_path: Path, is_wide: bool, sizes: tuple[int, int, int, int]
 ) -> None:
-    content = lstm_model(7, is_float=False, is_wide=is_wide, sizes=sizes)
+    content = lstm_model(7, form="int16" if is_wide else "int8", sizes=sizes)
     path, random = tmp_path / "lstm.tflite", np.random.default_rng(0)
     path.write_bytes(content)
     numerics = Numerics.TFLM if is_wide else Numerics.LITERT_REF
@@ -50,7 +50,7 @@ def test_a_layer_equals_its_reference_run_after_run(
 def test_what_a_product_costs(tmp_path: Path) -> None:
     """All instructions, those of the gates too, over the products of weights."""
     path = tmp_path / "lstm.tflite"
-    path.write_bytes(lstm_model(1, is_float=False, one_hidden_scale=True, sizes=(1, STEPS, DEPTH, UNITS)))
+    path.write_bytes(lstm_model(1, form="int8", one_hidden_scale=True, sizes=(1, STEPS, DEPTH, UNITS)))
     profile = profile_bundle(bytewright.compile(path, target=TARGET).write(tmp_path / "m"), seed=1, on="qemu")
     cost = sum(line.cost.amount for line in profile.steps)
     assert 0 < cost / (STEPS * 4 * UNITS * (DEPTH + UNITS)) <= MOST_A_PRODUCT

@@ -15,7 +15,7 @@ import pytest
 
 import bytewright
 from bytewright.options import Rows
-from bytewright.report.compare import comparison_view
+from bytewright.report.compare import Side, comparison_view
 from bytewright.report.report_view import report_view
 from bytewright.show.as_html import html_fragment, html_text
 from bytewright.show.view import Block, Chart, Fact, Facts, View
@@ -195,7 +195,7 @@ def test_light_dark_and_print(show: Any) -> None:
 
 
 def test_two_bundles_are_side_by_side_where_there_is_room(show: Any) -> None:
-    text = html_text(comparison_view(compiled_by_rows(rows=Rows.OFF).plan, row_plan()))
+    text = html_text(comparison_view(Side(compiled_by_rows(rows=Rows.OFF).plan), Side(row_plan())))
     places = "[...document.querySelectorAll('.plot > g > g:first-child')].map(plot => plot.getBoundingClientRect())"
     wide, narrow = (show(text, width).page for width in (WIDE, NARROW))
     old, new = wide.evaluate(places)[:2]

@@ -6,7 +6,7 @@ from typing import Any
 from rich.console import Console
 
 from bytewright.record.plan import Plan
-from bytewright.report.compare import comparison_view
+from bytewright.report.compare import Side, comparison_view
 from bytewright.report.explain import explain, explanation_view
 from bytewright.report.report_view import report_view
 from bytewright.show.as_json import document_of
@@ -33,7 +33,7 @@ def report_document(plan: Plan) -> dict[str, Any]:
 
 def comparison_document(old: Plan, new: Plan) -> dict[str, Any]:
     """What differs between two plans, for programs."""
-    return document_of(comparison_view(old, new))
+    return document_of(comparison_view(Side(old), Side(new)))
 
 
 def explanation_lines(plan: Plan, name: str) -> list[str]:

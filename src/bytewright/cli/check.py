@@ -9,12 +9,13 @@ from bytewright.cli.formats import format_options, say
 from bytewright.cli.option_types import PATH
 from bytewright.cli.write_files import write_files
 from bytewright.execute.description import read_bundle
+from bytewright.execute.tools import cores_of
 from bytewright.inspect.check import check_bundle
 from bytewright.inspect.check_elf import check_elf
 from bytewright.inspect.check_view import check_view
 from bytewright.inspect.safety_view import safety_view
 from bytewright.inspect.stack.check_stack import StackProof, check_stack
-from bytewright.inspect.stack.compile_call_graphs import compile_call_graphs, cores_of
+from bytewright.inspect.stack.compile_call_graphs import compile_call_graphs
 from bytewright.record.devices import DeviceKind, PlannedDevice
 from bytewright.record.plan import Plan
 from bytewright.record.plan_file import PLAN_FILE

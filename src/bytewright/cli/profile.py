@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import Unpack
@@ -12,6 +11,7 @@ import click
 
 from bytewright.cli import what_runs
 from bytewright.cli.formats import picture_options, say
+from bytewright.cli.measured import split_flags
 from bytewright.cli.option_types import PATH
 from bytewright.cli.progress import shown_progress
 from bytewright.cli.write_files import write_files
@@ -46,10 +46,7 @@ def profile(cflags: str, trace: Path | None, **asked: Unpack[what_runs.Asked]) -
     from bytewright.execute.tools import TIMEOUT_SECONDS
     from bytewright.report.report_view import pictures_of
 
-    try:
-        flags = tuple(shlex.split(cflags))
-    except ValueError as error:
-        raise click.BadParameter(f"{cflags!r} is no command line: {error}", param_hint="--cflags") from error
+    flags = split_flags(cflags)
     given, on = what_runs.inputs_of(asked), asked["on"]
     options = BuildOptions(flags=flags, sources=asked["sources"], compiler=asked["compiler"])
     with (

@@ -84,7 +84,7 @@ def read_image(path: Path) -> Image:
     Raises:
         CompileError: BW208 if the file cannot be read, is no ELF file, is damaged, is not linked, or has no symbols.
     """
-    with _opened(path) as (file, stream, file_bytes):
+    with opened(path) as (file, stream, file_bytes):
         if file["e_type"] not in ("ET_EXEC", "ET_DYN"):
             raise _refusal(f"'{path}' is not linked: its ELF type is {file['e_type']}")
         return _read(path, file, stream, file_bytes)
@@ -96,7 +96,7 @@ def loaded_bytes(path: Path) -> int:
     Raises:
         CompileError: BW208 if the file cannot be read, is no ELF file, or is damaged.
     """
-    with _opened(path) as (file, _, _):
+    with opened(path) as (file, _, _):
         return sum(
             section["sh_size"]
             for section in file.iter_sections()
@@ -105,7 +105,7 @@ def loaded_bytes(path: Path) -> int:
 
 
 @contextmanager
-def _opened(path: Path) -> Generator[tuple[ELFFile, BinaryIO, int], None, None]:
+def opened(path: Path) -> Generator[tuple[ELFFile, BinaryIO, int], None, None]:
     """The file with its size in bytes; whatever is wrong with it is a refusal."""
     from elftools.common.exceptions import ELFError
     from elftools.elf.elffile import ELFFile

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from bytewright.base.programs import execute, find_program, missing_program
 from bytewright.diagnostics import CompileError, compile_error
+from bytewright.target.isa.find import require_isa
 from bytewright.target.isa.isa import Isa
 from bytewright.target.isa.this_machine import this_machine
 from bytewright.target.registry import NATIVE
@@ -102,6 +103,34 @@ def find_host_compiler(chosen: str | None = None) -> list[str]:
     """The command of the system's C compiler: `chosen`, else $CC, else cc, gcc or clang."""
     missing = "no C compiler is installed (looked for cc, gcc and clang)"
     return find_program(("cc", "gcc", "clang"), "gcc", missing, "CC", chosen)
+
+
+def cores_of(isa: Isa) -> tuple[Isa, ...]:
+    """The cores that code for an instruction set may run on, for each of which the compiler makes other code."""
+    return tuple(require_isa(name) for name in isa.cores) or (isa,)
+
+
+def find_compiler(isa: Isa, chosen: str | None = None) -> list[str]:
+    """The command of the C compiler that makes code for an instruction set, whether it runs here or not.
+
+    Args:
+        isa: Of a core, which may be this machine's.
+        chosen: `gcc`, `clang`, or a compiler's command; `None` for the usual one.
+
+    Raises:
+        CompileError: BW204 if it names no core that a compiler is known for, BW501 for the compiler.
+    """
+    if isa.is_host:
+        return find_host_compiler(chosen)
+    if this_machine().executes(isa):
+        return [*find_host_compiler(chosen), *isa.flags]
+    if isa.triple is None:
+        raise compile_error(
+            "BW204",
+            f"no compiler is known without the core, and the ISA '{isa.name}' names none",
+            help="set the device's isa in the target file: host, or a core such as cortex-m4",
+        )
+    return find_cross_compiler(isa, chosen)
 
 
 @contextmanager

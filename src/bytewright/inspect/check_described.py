@@ -143,10 +143,8 @@ def _faults_of_use(plan: Plan, buffer: PlannedBuffer) -> Iterator[str]:
         return
     first, last = (touching[0], touching[-1]) if touching else _steps_alive(plan, buffer)
     if stated != (first, last):
-        of = (
-            f"steps {first} to {last} touch it" if touching else f"none touches it: that is {first} to {last}"
-        )
-        yield f"'{buffer.name}' is said to be of steps {stated[0]} to {stated[1]}, and {of}"
+        of = f"steps {first} to {last} use it" if touching else f"none uses it: that is {first} to {last}"
+        yield f"'{buffer.name}' is said to be used in steps {stated[0]} to {stated[1]}, and {of}"
     if buffer.role is BufferRole.PARAMETER and buffer.live != (0, plan.num_ticks):
         yield f"parameter '{buffer.name}' does not live from the start to the end"
     works = any(buffer.name in step.scratch for step in plan.steps)

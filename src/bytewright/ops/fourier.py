@@ -1,5 +1,6 @@
-"""Fourier transforms of real samples, and the way back: complex numbers are two elements, real part first."""
+"""Fourier transforms of real samples and the way back, and of complex numbers: two elements each, real part first."""
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -25,35 +26,45 @@ from bytewright.ops.checks import only, require, require_rank
 _TRANSFORMED = (ir.DType.I16, ir.DType.I32, ir.DType.F32)
 
 
-class _Transform(ir.Operation):
+class Transform(ir.Operation):
     """Abstract: rows of one transform each.
 
     Attributes:
-        length: Samples of a transform, an even number; half of it is a product of 2, 3, 4 and 5.
+        is_inverse: Whether it makes samples of a spectrum.
+        count: Complex numbers that are transformed: a product of 2, 3, 4 and 5.
     """
 
     __slots__ = ()
     is_inverse: ClassVar[bool]
-    length: int
 
     @property
+    @abstractmethod
     def count(self) -> int:
         """Complex numbers that are transformed."""
-        return self.length // 2
 
     def require_rows(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, int, int]:
         """The operand, its rows, and how long they are; the length of a transform is one that there is."""
-        operand = only(inputs, *_TRANSFORMED)
+        rounded = self.kept_as(ir.DType.F32) is not ir.DType.F32
+        operand = only(inputs, *((ir.DType.F32,) if rounded else _TRANSFORMED))
         require_rank(operand, 2, "the operand")
-        require(self.length % 2 == 0, f"a transform of {self.length} samples, an odd number")
         stages_of = tuple(stages(self.count))
         require(bool(stages_of), "a transform of nothing")
         rows, size = operand.fixed_shape
         return operand, rows, size
 
+    def kept_as(self, dtype: ir.DType) -> ir.DType:
+        """The type that numbers have between two stages, of elements of a type: doubles are rounded at the end."""
+        return dtype
+
+    def widened(self, given: ir.Array) -> ir.Array:
+        """Elements in the type that they are computed in."""
+        if given.dtype.kind != "f":
+            return given.astype(np.int64)
+        return given.astype(self.kept_as(ir.DType.F32).numpy)
+
     def environment(self, dtype: np.dtype[Any]) -> Environment:
-        """How arrays of an element type are computed with."""
-        wide = np.dtype(np.float32) if dtype.kind == "f" else np.dtype(np.int64)
+        """How arrays of a type that numbers are kept as are computed with."""
+        wide = dtype if dtype.kind == "f" else np.dtype(np.int64)
         arithmetic = FLOAT if dtype.kind == "f" else FIXED[dtype.itemsize]
         return Environment(
             arithmetic,
@@ -84,16 +95,43 @@ def _parts(numbers: ir.Array) -> Complex:
     return numbers[..., 0], numbers[..., 1]
 
 
+class _RealTransform(Transform):
+    """Abstract: between samples and their spectra.
+
+    Attributes:
+        length: Samples of a transform, an even number.
+    """
+
+    __slots__ = ()
+    length: int
+
+    @property
+    def count(self) -> int:
+        """Pairs of samples."""
+        return self.length // 2
+
+    def require_rows(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, int, int]:
+        """As of every transform, of an even length."""
+        require(self.length % 2 == 0, f"a transform of {self.length} samples, an odd number")
+        return Transform.require_rows(self, inputs)
+
+
 @dataclass(frozen=True, slots=True)
-class TflRealFft(_Transform):
+class TflRealFft(_RealTransform):
     """samples i16, i32 or f32 [R,N] -> spectrum [R,length+2] of the same type, as kissfft computes it.
 
-    N is `length` at most; what is missing are zeros. Of integers the spectrum is divided by the length.
+    N is `length` at most; what is missing are zeros. Of integers the spectrum is divided by the length. Floats may be
+    computed with in double precision, as LiteRT's RFFT2D does.
     """
 
     name: ClassVar[str] = "tfl_real_fft"
     is_inverse: ClassVar[bool] = False
     length: int
+    is_double: bool = False
+
+    def kept_as(self, dtype: ir.DType) -> ir.DType:
+        """Doubles, where they are asked for."""
+        return ir.DType.F64 if self.is_double else dtype
 
     def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """A spectrum a row."""
@@ -103,11 +141,11 @@ class TflRealFft(_Transform):
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """Exact for integers; floats in the order of the reference."""
-        (given,) = inputs
-        dtype, count = given.dtype, self.count
-        at = self.environment(dtype)
-        padded = np.zeros((len(given), self.length), np.float32 if dtype.kind == "f" else np.int64)
-        padded[:, : given.shape[1]] = given
+        (given,), count = inputs, self.count
+        dtype = self.kept_as(ir.DType.of(given.dtype)).numpy
+        at, samples = self.environment(dtype), self.widened(given)
+        padded = np.zeros((len(given), self.length), samples.dtype)
+        padded[:, : given.shape[1]] = samples
         numbers = self.transformed(at, padded.reshape(-1, count, 2), dtype)
         result = np.zeros((len(given), count + 1, 2), numbers.dtype)
         result[:, 0, 0], result[:, count, 0] = spectrum_of_zero(at, _parts(numbers[:, 0]))
@@ -116,11 +154,11 @@ class TflRealFft(_Transform):
         ends = spectrum_ends(at, _parts(numbers[:, low]), _parts(numbers[:, count - low]), turns)
         for places, pair in zip((low, count - low), ends, strict=True):
             result[:, places] = np.stack(pair, -1)
-        return (at.wrapped(result).astype(dtype).reshape(len(given), -1),)
+        return (at.wrapped(result).astype(given.dtype).reshape(len(given), -1),)
 
 
 @dataclass(frozen=True, slots=True)
-class TflInverseRealFft(_Transform):
+class TflInverseRealFft(_RealTransform):
     """spectrum i16, i32 or f32 [R,length+2] -> samples [R,length] of the same type, as kissfft computes it.
 
     Of floats the samples are divided by the length at the end, of integers at each stage.
@@ -141,7 +179,7 @@ class TflInverseRealFft(_Transform):
         (given,) = inputs
         dtype, count = given.dtype, self.count
         at = self.environment(dtype)
-        spectrum = given.astype(np.float32 if dtype.kind == "f" else np.int64).reshape(len(given), -1, 2)
+        spectrum = self.widened(given).reshape(len(given), -1, 2)
         numbers = np.zeros((len(given), count, 2), spectrum.dtype)
         numbers[:, 0] = np.stack(transform_of_zero(at, spectrum[:, 0, 0], spectrum[:, count, 0]), -1)
         low = np.arange(1, count // 2 + 1)
@@ -154,4 +192,35 @@ class TflInverseRealFft(_Transform):
         return (divided.astype(dtype),)
 
 
-OPERATIONS = (TflInverseRealFft, TflRealFft)
+@dataclass(frozen=True, slots=True)
+class TflFft(Transform):
+    """complex numbers f32 [R,2N] -> their spectra f32 [R,2N], in double precision and kissfft's order of operations."""
+
+    name: ClassVar[str] = "tfl_fft"
+    is_inverse: ClassVar[bool] = False
+    numbers: int
+
+    @property
+    def count(self) -> int:
+        """All numbers of a row."""
+        return self.numbers
+
+    def kept_as(self, dtype: ir.DType) -> ir.DType:  # noqa: ARG002
+        """Doubles."""
+        return ir.DType.F64
+
+    def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
+        """As many numbers as there are."""
+        operand, _, size = self.require_rows(inputs)
+        require(size == 2 * self.numbers, f"{size} elements of {self.numbers} complex numbers")
+        return (operand,)
+
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
+        """Rounded to float32 at the end."""
+        (given,) = inputs
+        numbers = self.widened(given).reshape(len(given), self.count, 2)
+        found = self.transformed(self.environment(numbers.dtype), numbers, numbers.dtype)
+        return (found.reshape(given.shape).astype(np.float32),)
+
+
+OPERATIONS = (TflFft, TflInverseRealFft, TflRealFft)

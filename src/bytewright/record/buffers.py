@@ -66,8 +66,9 @@ class PlannedBuffer:
 
     Attributes:
         size_bytes: The most that it takes, where that is known only at run time; without padding.
-        live: Half-open interval of ticks; None for what lives inside a kernel.
-        first_step: The first step that touches it; None for what lives inside a kernel.
+        live: When it is alive, as a half-open interval of ticks; None for what lives inside a kernel.
+        first_step, last_step: Those of the steps that use it, of what none uses of those that it is alive in; None for
+            what lives inside a kernel.
         scope: Its storage scope.
         candidates: Pools that it might have gone to, preferred first.
         devices: Those that touch it, by way of whatever call.

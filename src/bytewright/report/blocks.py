@@ -5,7 +5,8 @@ from collections.abc import Iterator, Sequence
 
 from bytewright.record.buffers import PlannedBuffer, PlannedPool
 from bytewright.record.plan import Plan
-from bytewright.report.places import place_text, steps_text
+from bytewright.report.lives import Lives
+from bytewright.report.places import place_text
 from bytewright.report.rows import rows_text
 from bytewright.show.view import Block
 
@@ -38,7 +39,6 @@ def blocks_of(plan: Plan, pool: PlannedPool, peak_tick: int) -> tuple[Block, ...
             continue
         first, end = buffer.live or (0, plan.num_ticks)
         kind = _RING if buffer.ring else str(buffer.role)
-        life = _life_text(plan, first, end)
         found.append(
             Block(
                 buffer.name,
@@ -47,7 +47,7 @@ def blocks_of(plan: Plan, pool: PlannedPool, peak_tick: int) -> tuple[Block, ...
                 begin,
                 begin + buffer.size_bytes,
                 kind,
-                f"{buffer.size_bytes} B at {place_text(buffer)}, alive in {life}",
+                f"{buffer.size_bytes} B at {place_text(buffer)}, alive {story.lives.alive_text(buffer)}",
                 tuple(story.of(buffer, kind)),
                 first <= peak_tick < end,
             )
@@ -55,19 +55,12 @@ def blocks_of(plan: Plan, pool: PlannedPool, peak_tick: int) -> tuple[Block, ...
     return tuple(sorted(found, key=lambda block: (block.first, block.until, block.begin, block.name)))
 
 
-def _life_text(plan: Plan, first: int, end: int) -> str:
-    """`steps 0..7`: the steps in which something lives from one tick to before another."""
-    steps = [step.index for step in plan.steps if step.ticks[0] < end and first < step.ticks[1]]
-    if not steps:
-        return "no step"
-    return f"step {steps[0]}" if len(steps) == 1 else f"steps {steps[0]}..{steps[-1]}"
-
-
 class _Story:
     """What a plan knows of its buffers, looked up once for all of them."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
+        self.lives = Lives(plan)
         self._makers: dict[str, list[int]] = defaultdict(list)
         self._readers: dict[str, list[int]] = defaultdict(list)
         self._workers: dict[str, list[int]] = defaultdict(list)
@@ -95,8 +88,7 @@ class _Story:
             ("read by", self._readers),
         ):
             yield from self._steps(head, found.get(buffer.name, ()))
-        if buffer.first_step is not None:
-            yield "used", f"in steps {steps_text(buffer)}"
+        yield "used", self.lives.used_text(buffer)
         if buffer.line_bytes:
             yield "lines", f"has cache lines of {buffer.line_bytes} B to itself"
         for part in buffer.parts:

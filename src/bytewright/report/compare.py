@@ -3,9 +3,12 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from bytewright import ir
+from bytewright.elf.sizes import SectionSizes
 from bytewright.record.buffers import PlannedBuffer
 from bytewright.record.plan import Plan
-from bytewright.report.by_memory import use_by_memory
+from bytewright.report.by_memory import border_bytes, use_by_memory
+from bytewright.report.code import Code
 from bytewright.report.report_view import pool_charts
 from bytewright.show.view import Band, Beside, Chart, Field, Table, View, keys, table_of
 
@@ -20,6 +23,25 @@ _TOTALS = {
 
 
 @dataclass(frozen=True, slots=True)
+class Side:
+    """A bundle that is compared.
+
+    Attributes:
+        name: What people call it.
+        code: What its C takes, if somebody compiled it.
+    """
+
+    plan: Plan
+    name: str = "this"
+    code: Code | None = None
+
+    @property
+    def sizes(self) -> SectionSizes | None:
+        """Of its C, if they are known."""
+        return None if self.code is None else self.code.sizes
+
+
+@dataclass(frozen=True, slots=True)
 class Change:
     """One figure in both bundles; None where one of them does not have it."""
 
@@ -31,6 +53,15 @@ class Change:
     def growth_bytes(self) -> int:
         """Bytes more in the new bundle."""
         return (self.new_bytes or 0) - (self.old_bytes or 0)
+
+    @property
+    def growth_percent(self) -> float | None:
+        """The same of a hundred in the old one; None where it has nothing."""
+        return (
+            round(100 * self.growth_bytes / self.old_bytes, 1)
+            if self.old_bytes and self.new_bytes is not None
+            else None
+        )
 
     @property
     def has_changed(self) -> bool:
@@ -57,26 +88,33 @@ class Comparison:
     moved: tuple[tuple[str, str, str], ...]
 
 
-def compare(old: Plan, new: Plan) -> Comparison:
-    """Compares two plans, which may be of different models or targets."""
+def compare(old: Side, new: Side) -> Comparison:
+    """Compares two bundles, which may be of different models or targets."""
 
-    def changes(figures: Callable[[Plan], dict[str, int]]) -> list[Change]:
+    def changes(figures: Callable[[Side], Mapping[str, int]]) -> list[Change]:
         before, after = figures(old), figures(new)
-        return [Change(name, before.get(name), after.get(name)) for name in before | after]
+        return [Change(name, before.get(name), after.get(name)) for name in {**before, **after}]
+
+    def of_plans(figures: Callable[[Plan], Mapping[str, int]]) -> list[Change]:
+        return changes(lambda side: figures(side.plan))
 
     totals = (
-        *changes(lambda plan: {name: getattr(plan, member) for name, member in _TOTALS.items()}),
-        *changes(lambda plan: {f"stack {name}": stack.size_bytes for name, stack in plan.stack.items()}),
+        *of_plans(lambda plan: {name: getattr(plan, member) for name, member in _TOTALS.items()}),
+        *changes(lambda side: {"code": side.sizes.all_bytes} if side.sizes is not None else {}),
+        *of_plans(lambda plan: {side.value + "s": border_bytes(plan, side) for side in ir.SIDES}),
+        *of_plans(lambda plan: {f"stack {name}": stack.size_bytes for name, stack in plan.stack.items()}),
     )
-    pools = changes(lambda plan: {name: pool.used_bytes for name, pool in plan.pools.items()})
-    memories = changes(lambda plan: {use.name: use.used_bytes for use in use_by_memory(plan)})
-    buffers = changes(lambda plan: {name: buffer.size_bytes for name, buffer in plan.buffers.items()})
+    pools = of_plans(lambda plan: {name: pool.used_bytes for name, pool in plan.pools.items()})
+    memories = changes(
+        lambda side: {use.name: use.used_bytes for use in use_by_memory(side.plan, side.sizes)}
+    )
+    buffers = of_plans(lambda plan: {name: buffer.size_bytes for name, buffer in plan.buffers.items()})
     by_growth = sorted(buffers, key=lambda change: (-abs(change.growth_bytes), change.name))
 
     def different(found: list[Change]) -> tuple[Change, ...]:
         return tuple(change for change in found if change.has_changed)
 
-    moved = _moved(old.buffers, new.buffers)
+    moved = _moved(old.plan.buffers, new.plan.buffers)
     return Comparison(totals, different(pools), different(memories), different(by_growth), moved)
 
 
@@ -90,10 +128,11 @@ def _moved(
     return tuple((name, before, after) for name, before, after in places if before != after)
 
 
-def comparison_view(old: Plan, new: Plan) -> View:
-    """What differs between two plans; people read one line if nothing does."""
+def comparison_view(old: Side, new: Side) -> View:
+    """What differs between two bundles; people read one line if nothing does."""
     comparison = compare(old, new)
-    is_same = old.plan_hash == new.plan_hash
+    is_same = old.plan.plan_hash == new.plan.plan_hash and old.sizes == new.sizes
+    names = f"{old.name} and {new.name}"
 
     def changes(title: str, key: str, found: tuple[Change, ...]) -> Table:
         return table_of(
@@ -104,7 +143,8 @@ def comparison_view(old: Plan, new: Plan) -> View:
             Field("old", "old_bytes", lambda change: change.old_bytes, is_number=True),
             Field("new", "new_bytes", lambda change: change.new_bytes, is_number=True),
             Field("grew by", None, _growth, is_number=True),
-            *keys(("growth_bytes",)),
+            Field("%", None, _percent, is_number=True),
+            *keys(("growth_bytes", "growth_percent")),
             none="-",
             most_rows=NUM_CHANGES_SHOWN if key == "buffers" else None,
             hidden="and {} more buffers; --json has all",
@@ -119,9 +159,9 @@ def comparison_view(old: Plan, new: Plan) -> View:
         Field("new", "new", lambda move: move[2]),
     )
     return View(
-        "the plans are the same" if is_same else None,
+        f"{names}: the plans are the same" if is_same else names,
         (
-            *(() if is_same else _side_by_side(old, new)),
+            *(() if is_same else _side_by_side(old.plan, new.plan)),
             changes("Totals", "totals", comparison.totals),
             changes("Pools that changed", "pools", comparison.pools),
             changes("Memories that changed", "memories", comparison.memories),
@@ -150,3 +190,7 @@ def _side_by_side(old: Plan, new: Plan) -> tuple[Beside, ...]:
 
 def _growth(change: Change) -> str:
     return f"{change.growth_bytes:+d}" if change.growth_bytes else "0"
+
+
+def _percent(change: Change) -> str | None:
+    return None if change.growth_percent is None else f"{change.growth_percent:+.1f}"

@@ -9,8 +9,9 @@ from bytewright.record.buffers import BufferRole, PlaceKind, PlannedBuffer, Plan
 from bytewright.record.entries import PlannedOverlap, PlannedStep
 from bytewright.record.plan import Plan
 from bytewright.report.explain_kernel import HEAD_WIDTH
+from bytewright.report.lives import Lives
 from bytewright.report.memory import coexist, live_at_ticks
-from bytewright.report.places import facts, place_text, steps_text
+from bytewright.report.places import facts, place_text
 from bytewright.report.rows import row_reasons
 from bytewright.show.view import Fact, Facts, View, freeze
 from bytewright.target.mistake import did_you_mean
@@ -213,7 +214,7 @@ def explanation_view(plan: Plan, explanation: Explanation) -> View:
         (
             Facts(tuple(_of_buffer(plan, buffer)), indent=2, head_width=HEAD_WIDTH),
             Facts(tuple(_of_uses(plan, explanation)), "used by", "uses", indent=2, hanging=8),
-            _beside(explanation),
+            _beside(plan, explanation),
             Facts(tuple(elsewhere), "why not in" if explanation.elsewhere else None, "elsewhere", indent=2),
         ),
     )
@@ -238,7 +239,7 @@ def _of_buffer(plan: Plan, buffer: PlannedBuffer) -> Iterator[Fact]:
     )
     yield Fact(parts, "parts")
     yield Fact((_where(plan, buffer),), "where")
-    yield Fact((_lifetime(buffer),), "alive")
+    yield from _lives(plan, buffer)
     yield from (Fact((reason,), "rows") for reason in row_reasons(plan, buffer))
     yield Fact((buffer.scope or "unconstrained",), "scope")
     yield Fact(tuple(buffer.reason.split("; ")), "because")
@@ -277,12 +278,12 @@ def _overlap_text(plan: Plan, step: PlannedStep, pair: PlannedOverlap) -> str:
     return f"'{pair.output}' {shares}; {pair.text}; the kernel runs {way}"
 
 
-def _beside(explanation: Explanation) -> Facts:
+def _beside(plan: Plan, explanation: Explanation) -> Facts:
     """What lives in its pool while it does; people are shown it of a buffer that has an offset."""
-    place, found = explanation.buffer.place, explanation.neighbours
+    place, found, lives = explanation.buffer.place, explanation.neighbours, Lives(plan)
     beside = tuple(
         Fact(
-            (f"{place_text(other)}  {other.name}, {other.size_bytes} B, {_steps(other)}",),
+            (f"{place_text(other)}  {other.name}, {other.size_bytes} B, alive {lives.alive_text(other)}",),
             data=other.name,
         )
         for other in found
@@ -307,14 +308,10 @@ def _where(plan: Plan, buffer: PlannedBuffer) -> str:
     return f"{place_text(buffer)}, bytes {place.offset} to {last} of {pool.role} {pool.name}, {provider}"
 
 
-def _lifetime(buffer: PlannedBuffer) -> str:
-    if buffer.live is None:
-        return "inside the kernel, for one call"
-    if buffer.place.kind is PlaceKind.CONSTANT or buffer.role is BufferRole.STATE:
-        return "always"
-    return f"ticks {buffer.live[0]} to {buffer.live[1]}, {_steps(buffer)}"
-
-
-def _steps(buffer: PlannedBuffer) -> str:
-    plural = "" if buffer.first_step == buffer.last_step else "s"
-    return f"step{plural} {steps_text(buffer)}"
+def _lives(plan: Plan, buffer: PlannedBuffer) -> Iterator[Fact]:
+    """When it is alive, and when it is used."""
+    lives = Lives(plan)
+    text = lives.alive_text(buffer)
+    ticks = f", ticks {buffer.live[0]} to {buffer.live[1]}" if buffer.live and text != "always" else ""
+    yield Fact((f"{text}{ticks}",), "alive", freeze(lives.document(buffer)))
+    yield Fact((lives.used_text(buffer),), "used")

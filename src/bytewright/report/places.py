@@ -26,20 +26,6 @@ def place_text(buffer: PlannedBuffer) -> str:
             return place.name if place.offset is None else f"{place.name}+{place.offset}"
 
 
-def steps_text(buffer: PlannedBuffer) -> str:
-    """`3..4`; nothing for what lives inside a kernel."""
-    if buffer.first_step is None or buffer.last_step is None:
-        return ""
-    if buffer.first_step == buffer.last_step:
-        return str(buffer.first_step)
-    return f"{buffer.first_step}..{buffer.last_step}"
-
-
-def step_range(first: int, last: int) -> str:
-    """`step 3`, or `steps 4..6`."""
-    return f"step {first}" if first == last else f"steps {first}..{last}"
-
-
 def facts(record: object, *names: str) -> dict[str, Any]:
     """Some of the members that plan.json has of a record."""
     document = encode(record)

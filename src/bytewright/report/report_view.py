@@ -2,16 +2,26 @@
 
 from dataclasses import replace
 
+from bytewright import ir
+from bytewright.elf.sizes import SectionSizes
 from bytewright.record.buffers import PlannedBuffer, PlannedPool
 from bytewright.record.codec import encode
 from bytewright.record.entries import PlannedEntry, PlannedStep
 from bytewright.record.plan import Plan
 from bytewright.report.blocks import KINDS, blocks_of
-from bytewright.report.by_memory import MemoryUse, use_by_memory
+from bytewright.report.by_memory import (
+    KINDS_OF_USE,
+    MemoryUse,
+    border_bytes,
+    use_by_memory,
+    use_elsewhere,
+)
+from bytewright.report.code import Code, code_facts
 from bytewright.report.lanes import lanes
+from bytewright.report.lives import Lives
 from bytewright.report.memory import PoolHistory, spans_of, step_ranges, use_over_time, used_workspaces
 from bytewright.report.parameters import parameter_sections
-from bytewright.report.places import facts, largest_first, place_text, steps_text
+from bytewright.report.places import facts, largest_first, place_text
 from bytewright.report.rows import calls_of, rows_text
 from bytewright.show.view import (
     ABSENT,
@@ -27,6 +37,7 @@ from bytewright.show.view import (
     Table,
     Track,
     View,
+    body_of,
     freeze,
     keys,
     table_of,
@@ -34,8 +45,8 @@ from bytewright.show.view import (
 from bytewright.target.model import Role
 
 NUM_LARGEST = 10
+_USUAL = ("workspace", "parameters", "stack")  # in every table of memories
 _SHARED = "where two overlap, a kernel writes over what it has read"
-_WHERE_BORDER = {False: "the caller's", True: "in the workspace"}
 _FIGURES = (
     "ram_bytes",
     "workspace_bytes",
@@ -46,18 +57,25 @@ _FIGURES = (
 )
 
 
-def report_view(plan: Plan) -> View:
-    """Figures of the whole, pools with their use by step, stacks, the largest buffers, and steps."""
+def report_view(plan: Plan, code: Code | None = None) -> View:
+    """Figures of the whole, pools with their use by step, stacks, the largest buffers, and steps.
+
+    Args:
+        plan: What is reported.
+        code: What its C takes, if somebody compiled it.
+    """
+    sizes = None if code is None else code.sizes
     return View(
         f"{plan.model} for {plan.target}, {plan.arithmetic_text}",
         (
             _figures(plan),
+            *code_facts(code),
             _pools(plan),
-            _memories(plan),
+            _memories(plan, sizes),
             _stack(plan),
             *pool_charts(plan),
             *_state_charts(plan),
-            _memory_gauges(plan),
+            _memory_gauges(plan, sizes),
             _stack_gauges(plan),
             _segments(plan),
             *_lanes(plan),
@@ -78,12 +96,10 @@ def _figures(plan: Plan) -> Facts:
     written = f", parameters in RAM {plan.ram_parameter_bytes} B" if plan.ram_parameter_bytes else ""
     ram = f"RAM {plan.ram_bytes} B: workspace {plan.workspace_bytes} B"
     ram += f", state {plan.state_bytes} B" if plan.states else ""
-    border = f"inputs and outputs are {_WHERE_BORDER[plan.io_in_workspace]}"
-    if plan.image is not None:
-        border = f"the input comes in {plan.image.num_rows} rows of {plan.image.row_bytes} B, outputs are the caller's"
+    border, given_bytes = _border(plan)
     of_plan = {name: getattr(plan, name) for name in ("model", "target", "numerics")}
     of_plan |= {"symbols": [encode(symbol) for symbol in plan.symbols], "plan_hash": plan.plan_hash}
-    of_plan |= {name: getattr(plan, name) for name in _FIGURES}
+    of_plan |= {name: getattr(plan, name) for name in _FIGURES} | {"caller_bytes": given_bytes}
     found = [
         Fact(
             (
@@ -123,6 +139,18 @@ def _entry_text(entry: PlannedEntry) -> str:
     first, end = entry.steps
     steps = f"steps {first}..{end - 1}" if first < end else "no steps"
     return f"{entry.name} ({', '.join((*entry.inputs, *entry.outputs)) or 'no tensors'}; {steps})"
+
+
+def _border(plan: Plan) -> tuple[str, dict[str, int]]:
+    """Where inputs and outputs are, and what the application has of them."""
+    given, taken = (border_bytes(plan, side) for side in ir.SIDES)
+    in_bytes = {"inputs": given, "outputs": taken}
+    if plan.io_in_workspace:
+        return "inputs and outputs are in the workspace", in_bytes
+    if plan.image is not None:
+        rows = f"{plan.image.num_rows} rows of {plan.image.row_bytes} B"
+        return f"the input comes in {rows}, outputs are the caller's, {taken} B", in_bytes
+    return f"inputs and outputs are the caller's, {given} B and {taken} B", in_bytes
 
 
 def _pools(plan: Plan) -> Table:
@@ -165,25 +193,31 @@ def evidence(pool: PlannedPool) -> str:
     return f"at most {pool.used_bytes - pool.lower_bound_bytes} B too many"
 
 
-def _memories(plan: Plan) -> Table:
-    """What each memory holds."""
+def _memories(plan: Plan, code: SectionSizes | None) -> Table:
+    """What each memory holds, and what lies wherever the application likes."""
+    uses, elsewhere = use_by_memory(plan, code), use_elsewhere(plan, code)
 
-    def state_bytes(use: MemoryUse) -> int:
-        return use.state_bytes
+    def of_kind(kind: str, member: str) -> Field[MemoryUse]:
+        is_shown = kind in _USUAL or any(getattr(use, member) for use in (*uses, elsewhere))
+        return Field(kind if is_shown else None, member, lambda use: getattr(use, member), is_number=True)
 
-    state = (Field("state", "state_bytes", state_bytes, is_number=True),) if plan.states else ()
-    return table_of(
-        "Memories",
-        "memories",
-        use_by_memory(plan),
+    def of_memory(heading: str, member: str) -> Field[MemoryUse]:
+        def figure(use: MemoryUse) -> object:
+            return ABSENT if use is elsewhere else getattr(use, member)
+
+        return Field(heading, member, figure, is_number=True)
+
+    fields: tuple[Field[MemoryUse], ...] = (
         Field("memory", "name", lambda use: use.name),
-        Field(None, "size_bytes", lambda use: use.size_bytes),
-        Field("workspace", "workspace_bytes", lambda use: use.workspace_bytes, is_number=True),
-        *state,
-        Field("parameters", "parameter_bytes", lambda use: use.parameter_bytes, is_number=True),
-        Field("stack", "stack_bytes", lambda use: use.stack_bytes, is_number=True),
-        Field("free", "free_bytes", lambda use: use.free_bytes, is_number=True),
+        *(of_kind(kind, member) for kind, member in KINDS_OF_USE.items()),
+        Field("in all", "used_bytes", lambda use: use.used_bytes, is_number=True),
+        of_memory("of", "size_bytes"),
+        of_memory("free", "free_bytes"),
     )
+    bodies = [body_of("memories", uses, fields)]
+    bodies += [body_of("elsewhere", [elsewhere], fields)] if elsewhere.used_bytes else []
+    columns = tuple(field.column for field in fields)
+    return Table("Memories", columns, tuple(bodies), none="no limit")
 
 
 def _stack(plan: Plan) -> Table:
@@ -254,26 +288,13 @@ def _state_charts(plan: Plan) -> tuple[Chart, ...]:
     )
 
 
-def _memory_gauges(plan: Plan) -> Gauges:
+def _memory_gauges(plan: Plan, code: SectionSizes | None = None) -> Gauges:
     """How far each memory is filled, and with what."""
     return Gauges(
         "What each memory holds",
         tuple(
-            Gauge(
-                use.name,
-                tuple(
-                    (kind, size)
-                    for kind, size in (
-                        ("workspace", use.workspace_bytes),
-                        ("state", use.state_bytes),
-                        ("parameters", use.parameter_bytes),
-                        ("stack", use.stack_bytes),
-                    )
-                    if size
-                ),
-                use.size_bytes,
-            )
-            for use in use_by_memory(plan)
+            Gauge(use.name, tuple((kind, size) for kind, size in use.parts if size), use.size_bytes)
+            for use in use_by_memory(plan, code)
         ),
     )
 
@@ -336,7 +357,7 @@ def _buffers(plan: Plan) -> Table:
     def fact(buffer: PlannedBuffer, name: str) -> object:
         return facts(buffer, name)[name]
 
-    found = largest_first(plan)
+    found, lives = largest_first(plan), Lives(plan)
     return table_of(
         f"Largest buffers ({min(NUM_LARGEST, len(found))} of {plan.num_buffers_text})",
         "buffers",
@@ -346,8 +367,10 @@ def _buffers(plan: Plan) -> Table:
         Field("bytes", "size_bytes", lambda buffer: buffer.size_bytes, is_number=True),
         Field("rows kept" if plan.segments else None, "rows", rows_text),
         Field("place", None, place_text),
-        Field("steps", None, steps_text),
-        *keys(("place", "first_step", "last_step"), fact),
+        Field("alive", None, lives.alive_text),
+        Field("used", None, lives.used_text),
+        *keys(("place",), fact),
+        *keys(("alive_steps", "used_steps"), lambda buffer, name: lives.document(buffer)[name]),
         most_rows=NUM_LARGEST,
     )
 

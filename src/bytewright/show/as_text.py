@@ -70,7 +70,9 @@ def _print_table(table: Table, console: Console, is_listing: bool) -> None:
     for body in table.bodies:
         for row in table.texts(body):
             grid.add_row(*map(Text, row))
-    console.print(grid)
+    with console.capture() as drawn:
+        console.print(grid)
+    console.file.write("\n".join(line.rstrip(" ") for line in drawn.get().split("\n")))
     if table.num_hidden and table.hidden is not None:
         _print_line(console, table.hidden.format(table.num_hidden))
 

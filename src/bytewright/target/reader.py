@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from enum import Enum
+from types import NoneType
 from typing import TypeVar, cast
 
 from bytewright.target.addresses import END_OF_ADDRESSES
@@ -28,25 +29,20 @@ _MOST_ENTRIES = 256  # of memories, devices, pools and every array: no machine h
 _MOST_UNKNOWN_KEYS = 20
 
 
+_KINDS: tuple[tuple[type, str], ...] = (
+    (NoneType, "null"),
+    (bool, "a boolean"),  # before the integers, of which it is one
+    (int, "an integer"),
+    (float, "a float"),
+    (str, "a string"),
+    (list, "an array"),
+    (Mapping, "a table"),
+)
+
+
 def kind_of(value: object) -> str:
     """What a TOML or JSON value is, in the words of those formats."""
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "a boolean"
-        case int():
-            return "an integer"
-        case float():
-            return "a float"
-        case str():
-            return "a string"
-        case list():
-            return "an array"
-        case Mapping():
-            return "a table"
-        case _:
-            return "a date"
+    return next((words for kind, words in _KINDS if isinstance(value, kind)), "a date")
 
 
 class TomlTable:

@@ -60,6 +60,7 @@ _MAKERS: Mapping[str, tuple[Maker, Sequence[str]]] = {
     "SOFTMAX": (rows.softmax, (F32, I8, I16)),
     "LOG_SOFTMAX": (rows.softmax, (F32, I8)),
     "L2_NORMALIZATION": (rows.norm, (F32, I8)),
+    **dict.fromkeys(("COMPLEX_ABS", "IMAG", "REAL"), (rows.spectrum, (F32,))),
     "CUMSUM": (rows.cumsum, (F32, I8, I32, I64)),
     "TOPK_V2": (rows.topk, (F32, I8, I16, I32, I64)),
     **dict.fromkeys(moves.MOVES, (moves.move, ALL)),

@@ -71,3 +71,14 @@ def topk(kind: str, dtype: str) -> Iterator[Form]:
         result = (*shape[:-1], count)
         outputs = [sketch.output(result), sketch.output((*result, 1)[:-1], dtype=I32)]
         yield sketch.form(f"{list(shape)} {count}", [sketch.input(shape), sketch.integers(count)], outputs)
+
+
+def spectrum(kind: str, dtype: str) -> Iterator[Form]:
+    """Floats of the spectra of images, which are cut, filled with zeros, or whole."""
+    cases = (((3, 8), (1, 8)), ((2, 4, 16), (4, 16)), ((2, 1, 6, 9), (8, 4)), ((1, 2, 5), (2, 32)))
+    for shape, lengths in cases:
+        sketch = Sketch(kind, dtype)
+        found = (*shape[:-2], lengths[0], lengths[1] // 2 + 1)
+        x, y = sketch.input(shape), sketch.output(found, dtype="complex64")
+        sketch.builder.operator("RFFT2D", [x, sketch.integers(lengths)], [y])
+        yield sketch.form(f"{list(shape)} by {list(lengths)}", [y], [sketch.output(found)])

@@ -127,7 +127,7 @@ KINDS: dict[str, tuple[tuple[str, ...], int, tuple[str, ...]]] = {
         3,
         (
             "pools 'dtcm', 'isram' have 1512 B together, at least 2048 B are needed at step 2: 536 B too few",
-            "'conv2d_0/out' (1024 B, alive in steps 0..2), of 0 (CONV_2D): 'stem'",
+            "'conv2d_0/out' (1024 B, alive in steps 0..2, used in steps 0..2), of 0 (CONV_2D): 'stem'",
         ),
     ),
     "one pool is too small for what is pinned there": (
@@ -153,7 +153,7 @@ KINDS: dict[str, tuple[tuple[str, ...], int, tuple[str, ...]]] = {
         (
             "2 buffers, 2048 B, cannot be placed together",
             "dtcm  1KiB, 1056 B needed at step 2: 32 B too few",
-            "'depthwise_conv2d_1/out' (1024 B, alive in steps 1..2)",
+            "'depthwise_conv2d_1/out' (1024 B, alive in steps 1..2, used in steps 1..2)",
             "without any one of them the others can be placed",
         ),
     ),

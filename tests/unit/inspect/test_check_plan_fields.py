@@ -282,7 +282,7 @@ FORGED: dict[str, tuple[str, Change, str]] = {
     "what a state begins with in another step": (
         "entries",
         lambda d: buffer(d, "ring/initial").update(first_step=1, last_step=1),
-        "'ring/initial' is said to be of steps 1 to 1, and none touches it: that is 0 to 0",
+        "'ring/initial' is said to be used in steps 1 to 1, and none uses it: that is 0 to 0",
     ),
     "an array of another type": (
         "entries",

@@ -17,7 +17,7 @@ from bytewright.record.buffers import BufferRole, Place, PlaceKind, PlannedBuffe
 from bytewright.record.entries import PlannedStep
 from bytewright.record.plan import Build, Plan
 from bytewright.record.plan_file import plan_of
-from bytewright.report.compare import compare
+from bytewright.report.compare import Side, compare
 from bytewright.report.explain import explain
 from bytewright.report.lanes import lanes
 from bytewright.report.memory import PoolHistory, step_ranges, use_over_time
@@ -346,7 +346,7 @@ def test_parameters_in_memory_that_can_be_written_are_ram() -> None:
     assert split.ram_parameter_bytes == split.pools["weights"].used_bytes > 0
     assert split.pools["flash"].used_bytes > 0
     assert split.ram_bytes == plain.ram_bytes + split.pools["weights"].used_bytes
-    (ram,) = [total for total in compare(plain, moved).totals if total.name == "RAM"]
+    (ram,) = [total for total in compare(Side(plain), Side(moved)).totals if total.name == "RAM"]
     assert (ram.old_bytes, ram.new_bytes) == (plain.ram_bytes, moved.ram_bytes)
     assert f"RAM {moved.ram_bytes} B" in text_of(moved)
     assert f"parameters in RAM {moved.parameter_bytes} B" in text_of(moved)

@@ -13,7 +13,7 @@ from bytewright.cli.main import bytewright
 from bytewright.record.buffers import Place, PlaceKind, PlannedStack
 from bytewright.record.plan import Plan
 from bytewright.report.by_memory import use_by_memory
-from bytewright.report.compare import Change, compare, comparison_view
+from bytewright.report.compare import Change, Side, compare, comparison_view
 from bytewright.show.view import Beside
 from support.digits_bundle import digits_plan
 from support.views import comparison_document, text_of
@@ -33,7 +33,7 @@ def _grown(plan: Plan) -> Plan:
 def test_buffers_that_grew_moved_and_went() -> None:
     old = digits_plan()
     new = _grown(old)
-    comparison = compare(old, new)
+    comparison = compare(Side(old), Side(new))
     names = [name for name, buffer in old.buffers.items() if buffer.role == "tensor"][:3]
     changes = {change.name: change for change in comparison.buffers}
     assert set(changes) == {names[0], names[2]}
@@ -49,10 +49,10 @@ def test_buffers_that_grew_moved_and_went() -> None:
 
 def test_equal_plans_differ_in_nothing() -> None:
     plan = digits_plan()
-    comparison = compare(plan, plan)
+    comparison = compare(Side(plan), Side(plan))
     assert not any(change.has_changed for change in comparison.totals)
     assert (comparison.pools, comparison.memories, comparison.buffers, comparison.moved) == ((), (), (), ())
-    assert text_of(comparison_view(plan, plan)) == "the plans are the same\n"
+    assert text_of(comparison_view(Side(plan, "a"), Side(plan, "b"))) == "a and b: the plans are the same\n"
 
 
 def test_a_memory_holds_pools_stack_and_reserve() -> None:
@@ -103,7 +103,7 @@ def test_the_document_has_every_change() -> None:
 def test_pools_of_both_are_drawn_on_one_scale() -> None:
     old = digits_plan()
     new = _grown(old)
-    pairs = [each for each in comparison_view(old, new).sections if isinstance(each, Beside)]
+    pairs = [each for each in comparison_view(Side(old), Side(new)).sections if isinstance(each, Beside)]
     assert [pair.old.name for pair in pairs if pair.old is not None] == [
         pool.name for pool in old.workspaces if pool.used_bytes
     ]
@@ -113,4 +113,4 @@ def test_pools_of_both_are_drawn_on_one_scale() -> None:
         ends = [block.end for chart in (pair.old, pair.new) for block in chart.blocks]
         assert pair.old.scale == pair.new.scale == max(ends)
         assert [band.name for band in pair.old.bands] == [band.name for band in pair.new.bands]
-    assert not any(isinstance(each, Beside) for each in comparison_view(old, old).sections)
+    assert not any(isinstance(each, Beside) for each in comparison_view(Side(old), Side(old)).sections)

@@ -346,7 +346,7 @@ def test_an_arena_that_does_not_fit_is_refused_with_its_size() -> None:
     module = open_chain("m", [open_kernel("k", [replace(WIDE, scope=pool_scope("b"))])])
     with pytest.raises(CompileError) as caught:
         plan_model(module, few)
-    assert "'arena' (160 B, alive in step 0)" in str(caught.value)
+    assert "'arena' (160 B, alive in step 0, used in step 0)" in str(caught.value)
     assert caught.value.diagnostics[0].help == "--resize b=160"
 
 

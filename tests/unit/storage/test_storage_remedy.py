@@ -276,7 +276,9 @@ def test_what_no_option_can_mend_says_what_to_change(scope: Scope | None) -> Non
     assert diagnostic.message == (
         f"pool 'own' has {capacity} B, at least {need} B are needed at step 0: {need - capacity} B too few"
     )
-    assert any("'t0/out' (204800 B, alive in steps 0..1)" in note for note in diagnostic.notes)
+    assert any(
+        "'t0/out' (204800 B, alive in steps 0..1, used in steps 0..1)" in note for note in diagnostic.notes
+    )
     assert diagnostic.help is not None
     assert diagnostic.help.startswith(
         "no option helps: all that device 'cpu' reaches (own, shared, rom) was tried"

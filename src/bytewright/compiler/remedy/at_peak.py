@@ -11,7 +11,7 @@ from bytewright.compiler.shortfall import Shortfall
 from bytewright.ir.analyses.clock import Timeline
 from bytewright.plan.problem import Buffer
 from bytewright.record.rows import ring_of
-from bytewright.report.places import step_range
+from bytewright.report.lives import steps_text
 from bytewright.target.model import Role
 
 MAX_BUFFERS_SHOWN = 8
@@ -36,16 +36,16 @@ class Words:
         return self.role is Role.PARAMETERS
 
     def described(self, buffer: Buffer) -> str:
-        """`'conv2d_3/out' (36864 B, alive in steps 4..6, used in 4..5), of 3 (CONV_2D): 'model/conv3/Relu'`."""
+        """`'conv2d_3/out' (36864 B, alive in steps 4..6, used in steps 4, 6), of 3 (CONV_2D): 'model/conv3/Relu'`."""
         facts = [f"{buffer.size_bytes} B"]
-        used = None if self.timeline is None else self.timeline.steps_touching().get(buffer.name)
+        used = self._used(buffer.name)
         if self.timeline is not None and not self.is_constant:
             facts += self._rows(buffer.name)
             alive = self.timeline.steps_alive(buffer.name)
-            facts.append(f"alive in {step_range(*alive)}")
-            facts += [f"used in {step_range(*used)}"] if used is not None and used != alive else []
+            facts.append(f"alive in {steps_text(range(alive[0], alive[1] + 1))}")
+            facts.append(f"used in {steps_text(used)}")
         text = f"'{buffer.name}' ({', '.join(facts)})"
-        text += f", of {self.operators(used[0])}" if used is not None and self.operators(used[0]) else ""
+        text += f", of {self.operators(used[0])}" if used and self.operators(used[0]) else ""
         source = self.module.sources.get(buffer.name)
         return text if source is None or source.name == buffer.name else f"{text}: '{source.name}'"
 
@@ -54,6 +54,11 @@ class Words:
         buffers = () if self.timeline is None else self.timeline.buffers
         rings = (ring_of(live.buffer) for live in buffers if live.buffer.name == name)
         return [f"{ring.num_rows} of {ring.tensor_rows} rows" for ring in rings if ring is not None]
+
+    def _used(self, name: str) -> list[int]:
+        """The steps whose calls touch a buffer."""
+        steps = () if self.timeline is None else self.timeline.steps
+        return [step.index for step in steps if name in step.touched]
 
     def operators(self, step: int) -> str:
         """Those of the model that a step computes: `3 (CONV_2D) + 4 (RELU)`."""

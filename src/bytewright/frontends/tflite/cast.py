@@ -3,6 +3,7 @@
 from bytewright import ir
 from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.graph_builder import DTYPES
+from bytewright.frontends.tflite.shape import emit_part
 from bytewright.frontends.tflite.shape_arithmetic import cast_known
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.cast import CASTS, TflCast
@@ -29,6 +30,10 @@ def convert_cast(at: Conversion) -> None:
         if found not in CASTS:
             at.fail(f"'{tensor.name}' is {tensor.element_type}", code="BW105", tensor=tensor)
     assert dtype is not None  # of None there is no cast
+    if "COMPLEX64" in (source.tensor.element_type, result.element_type):
+        at.require(result.element_type == "FLOAT32", f"{source.tensor.element_type} to {result.element_type}")
+        at.define(emit_part(at, source, 0))
+        return
     value = at.value_of(source)
     if dtype is source.dtype:
         at.define(value)

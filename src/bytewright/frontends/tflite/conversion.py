@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from bytewright import ir
 from bytewright.base.c_names import c_name
-from bytewright.frontends.tflite.graph_builder import DTYPES, Kept, Operand
+from bytewright.frontends.tflite.graph_builder import DTYPES, PARTS, Kept, Operand
 from bytewright.frontends.tflite.known import UNKNOWN, Growth, no_growth
 from bytewright.frontends.tflite.model import CUSTOM, TensorRecord
 from bytewright.frontends.tflite.operator_reader import OperatorReader
@@ -234,6 +234,10 @@ class Conversion(OperatorReader):
         """The value under another shape; the value itself if it has that shape."""
         return name if self.type_of(name).shape == shape else self.emit(Reshape(shape), (name,), role)
 
+    def define_reshaped(self, source: Operand, shape: tuple[int, ...]) -> None:
+        """Makes an operand under another shape the operator's result."""
+        self.define(self.reshape(self.value_of(source), (*shape, *source.parts)))
+
     def transpose(self, name: str, permutation: tuple[int, ...], role: str) -> str:
         """The value with its axes in another order."""
         return self.emit(Transpose(permutation), (name,), role)
@@ -257,8 +261,10 @@ class Conversion(OperatorReader):
         stored = STORED.get(tensor.element_type)
         if (stored.dtype if stored else DTYPES.get(tensor.element_type)) is not found.dtype:
             self.fail(f"the result is {tensor.element_type}, {found.dtype.value} was computed", tensor=tensor)
-        if not self._shape_agrees(tensor, found.fixed_shape):
-            declared, computed = ir.format_shape(tensor.shape), ir.format_shape(found.shape)
+        parts = PARTS.get(tensor.element_type, ())
+        shape = found.fixed_shape[: len(found.shape) - len(parts)]
+        if found.shape != (*shape, *parts) or not self._shape_agrees(tensor, shape):
+            declared, computed = ir.format_shape(tensor.shape), ir.format_shape(shape)
             self.fail(
                 f"'{tensor.name}' is declared as [{declared}], operands give [{computed}]",
                 code="BW103",

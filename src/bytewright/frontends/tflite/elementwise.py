@@ -81,6 +81,10 @@ class _Form:
     role: str
 
 
+QuantisedForm = Callable[[Conversion, Affine, Affine, Affine], _Form]
+"""The form of an operator whose two operands and result are quantised so."""
+
+
 def sum_form(at: Conversion, first: Affine, second: Affine, output: Affine) -> _Form:
     """ADD or SUB, at a common scale with 20 more bits, of int16 with 15."""
     if output.bounds == INT16:
@@ -119,7 +123,7 @@ def convert_binary(
     at: Conversion,
     operation: ir.Operation,
     wrapping: ir.Operation,
-    quantised: Callable[[Conversion, Affine, Affine, Affine], _Form],
+    quantised: QuantisedForm,
 ) -> None:
     """An operator of two operands with a fused activation; its form on int8 and int16 depends on the scales.
 

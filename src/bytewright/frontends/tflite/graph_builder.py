@@ -23,8 +23,11 @@ DTYPES = {
     "UINT64": ir.DType.U64,
     "UINT8": ir.DType.U8,
     "BOOL": ir.DType.BOOL,
+    "COMPLEX64": ir.DType.F32,
 }
 """Element types that values may have, those that are known at import included."""
+PARTS = {"COMPLEX64": (2,)}
+"""Extents behind those of a tensor: values of complex numbers have an axis more, real parts first."""
 FOLDING_BUDGET = 1 << 25
 """Multiplications and moves that computing constants at import may take, over the whole model."""
 
@@ -93,6 +96,11 @@ class Operand:
     def shape(self) -> tuple[int, ...]:
         """The shape; all extents are fixed here."""
         return self.type.fixed_shape
+
+    @property
+    def parts(self) -> tuple[int, ...]:
+        """Extents that its value has behind the shape."""
+        return PARTS.get(self.tensor.element_type, ())
 
     @property
     def dtype(self) -> ir.DType:

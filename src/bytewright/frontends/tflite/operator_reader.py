@@ -1,7 +1,7 @@
 """What converters ask of one operator: options, operands that must be of some kind, results, and refusals."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any, NoReturn
 
@@ -12,7 +12,7 @@ from bytewright import ir
 from bytewright.diagnostics import compile_error
 from bytewright.frontends.tflite.flatbuffer import DamagedError, File, Table
 from bytewright.frontends.tflite.flexbuffer import numbers_by_name
-from bytewright.frontends.tflite.graph_builder import DTYPES, GraphBuilder, Operand
+from bytewright.frontends.tflite.graph_builder import DTYPES, PARTS, GraphBuilder, Operand
 from bytewright.frontends.tflite.known import Known, no_growth
 from bytewright.frontends.tflite.model import ABSENT, OperatorRecord, TensorRecord
 from bytewright.graph.open_batch import WITHOUT_BATCH
@@ -105,7 +105,10 @@ class OperatorReader:
         tensor = self.graph.model.tensors[index]
         if index in self.graph.values:
             name = self.graph.values[index]
-            return Operand(tensor, self.graph.types[name], self.graph.constants.get(name))
+            kind = self.graph.types[name]
+            parts = len(PARTS.get(tensor.element_type, ()))
+            shape = kind.shape[: len(kind.shape) - parts]
+            return Operand(tensor, replace(kind, shape=shape), self.graph.constants.get(name))
         data = self.graph.content(tensor)
         return Operand(tensor, data.type, data)
 

@@ -69,7 +69,7 @@ def convert_reshape(at: Conversion) -> None:
         _require_samples_apart(at, shape, growth)
     if shape == (0,):
         shape = ()  # the form in which old converters wrote a scalar
-    at.define(at.reshape(at.value_of(source), _completed(at, shape, prod(source.shape))))
+    at.define_reshaped(source, _completed(at, shape, prod(source.shape)))
 
 
 def _require_samples_apart(at: Conversion, shape: tuple[int, ...], growth: tuple[int, ...]) -> None:
@@ -115,7 +115,7 @@ def convert_squeeze(at: Conversion) -> None:
     axes = at.axes(stated, rank) or tuple(axis for axis in range(rank) if source.shape[axis] == 1)
     at.require(all(source.shape[axis] == 1 for axis in axes), f"axes {list(axes)} are not all of extent 1")
     shape = tuple(extent for axis, extent in enumerate(source.shape) if axis not in axes)
-    at.define(at.reshape(at.value_of(source), shape))
+    at.define_reshaped(source, shape)
 
 
 def convert_expand_dims(at: Conversion) -> None:
@@ -127,7 +127,7 @@ def convert_expand_dims(at: Conversion) -> None:
     at.require(-rank - 1 <= position <= rank, f"axis {position} for a tensor of rank {rank}")
     position = position % (rank + 1)
     shape = (*source.shape[:position], 1, *source.shape[position:])
-    at.define(at.reshape(at.value_of(source), shape))
+    at.define_reshaped(source, shape)
 
 
 def one_integer(at: Conversion, position: int, role: str) -> int:
@@ -198,6 +198,13 @@ def emit_slice(
     if 0 in size:
         return at.empty(size, at.type_of(name).dtype, "sliced")
     return at.emit(Slice(start, size, stride), (name,), "sliced")
+
+
+def emit_part(at: Conversion, source: Operand, part: int) -> str:
+    """The real (0) or the imaginary part (1) of each of complex numbers."""
+    start = (*(0,) * len(source.shape), part)
+    found = emit_slice(at, at.value_of(source), start, (*source.shape, 1), (1,) * len(start))
+    return at.reshape(found, source.shape, "part")
 
 
 def convert_split(at: Conversion) -> None:

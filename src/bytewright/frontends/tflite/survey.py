@@ -18,7 +18,7 @@ from bytewright.ops.arithmetic.numerics import Numerics
 MOST_PLACES = 10
 _RUN_TIME_TYPES = ("INT8", "FLOAT32", "BOOL")
 _KNOWN_TYPES = (*_RUN_TIME_TYPES, "INT32", "INT64")
-_TYPES_OF_SOME = ("INT16", "INT32", "INT64", "UINT8", "UINT32", "UINT64", "RESOURCE")
+_TYPES_OF_SOME = ("INT16", "INT32", "INT64", "UINT8", "UINT32", "UINT64", "COMPLEX64", "RESOURCE")
 _ALL_OPERATORS = "`bytewright ops` lists the operators that are supported"
 _SHAPES_ALONE = "it is computed at import where only shapes and constants come to it, and not otherwise"
 _INTEGERS = ("INT8", "UINT8", "INT16", "INT4", "INT2", "UINT4")
@@ -233,6 +233,9 @@ def _check_types(whole: _Survey) -> None:
     model, reported = whole.model, _reported(whole)
     taken = {each: _taken_as(model, each.lower()) for each in _TYPES_OF_SOME}
     taken |= dict.fromkeys(STORED, _widened_constants(model))
+    # Of complex numbers neither ports nor constants have a type.
+    stored = {tensor.index for tensor in model.tensors if tensor.has_values}
+    taken["COMPLEX64"] -= {*model.inputs, *model.outputs, *stored}
     reported |= _checked_by_converters(model)
     wrong = [
         tensor

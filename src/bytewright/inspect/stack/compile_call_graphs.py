@@ -10,28 +10,17 @@ from itertools import chain
 from pathlib import Path
 
 from bytewright.base.programs import execute
-from bytewright.diagnostics import compile_error
 from bytewright.execute.build import LANGUAGE_FLAGS, include_flags, staged
 from bytewright.execute.description import Bundle
 from bytewright.execute.objects import compile_object
-from bytewright.execute.tools import (
-    build_folder,
-    find_cross_compiler,
-    find_host_compiler,
-    is_clang,
-)
+from bytewright.execute.tools import build_folder, cores_of, find_compiler, is_clang
 from bytewright.inspect.stack.clang_call_graph import FLAGS as CLANG_FLAGS
 from bytewright.inspect.stack.clang_call_graph import clang_call_graph
-from bytewright.target.isa.find import ISAS, require_isa
+from bytewright.target.isa.find import ISAS
 from bytewright.target.isa.isa import Isa
 from bytewright.target.isa.this_machine import this_machine
 
 _GRAPH_FLAGS = ("-fno-lto", "-fstack-usage", "-fcallgraph-info=su")
-
-
-def cores_of(isa: Isa) -> tuple[Isa, ...]:
-    """The cores that code for an instruction set may run on, for each of which the compiler makes other code."""
-    return tuple(require_isa(name) for name in isa.cores) or (isa,)
 
 
 def compile_call_graphs(
@@ -86,17 +75,8 @@ def _graph_of(folder: Path, source: Path) -> str:
 
 def _compiler(isa: Isa, chosen: str | None) -> list[str]:
     """The compiler's command, with the flags that choose the core."""
-    if isa.is_host:
-        return _with_whole_frames(find_host_compiler(chosen))
-    if this_machine().executes(isa):
-        return _with_whole_frames([*find_host_compiler(chosen), *isa.flags])
-    if isa.triple is None:
-        raise compile_error(
-            "BW204",
-            f"--stack needs to know the core, and the ISA '{isa.name}' names none",
-            help="set the device's isa in the target file: host, or a core such as cortex-m4",
-        )
-    return find_cross_compiler(isa, chosen)
+    command = find_compiler(isa, chosen)
+    return _with_whole_frames(command) if isa.is_host or this_machine().executes(isa) else command
 
 
 def _with_whole_frames(compiler: list[str]) -> list[str]:

@@ -1,7 +1,7 @@
 """Fourier transforms: loops over the blocks and the numbers of each stage, in the place of the result.
 
 The first stage reads the samples in the order in which stages want them; the others, and the pass over both ends of a
-spectrum, change the result where it lies. Roots of unity are constants.
+spectrum, change the result where it lies, or doubles that become the result. Roots of unity are constants.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,7 +25,7 @@ from bytewright.ops.arithmetic.fourier import (
     transform_ends,
     transform_of_zero,
 )
-from bytewright.ops.fourier import TflInverseRealFft, TflRealFft
+from bytewright.ops.fourier import TflFft, TflInverseRealFft, TflRealFft, Transform
 
 # One of those that are transformed, of a row.
 _Number = Callable[[ir.Expr, ir.Expr], Complex]
@@ -34,6 +34,7 @@ _Number = Callable[[ir.Expr, ir.Expr], Complex]
 def lower_real_fft(template: Template, operation: TflRealFft) -> None:
     """Writes the kernel of a spectrum."""
     transform = _Transform(template, operation)
+    turns = transform.super_roots()
     rows, samples = template.type(0).fixed_shape
     source, count, body = template.input(0), operation.count, template.body
     zero = ir.const(0, source.dtype)
@@ -55,15 +56,25 @@ def lower_real_fft(template: Template, operation: TflRealFft) -> None:
         body.note("both ends of the spectrum")
         with body.for_("low", 1, count // 2 + 1) as low:
             high = body.let("high", count - low)
-            turn = transform.super_root(low - 1)
+            turn = transform.root(turns, low - 1)
             ends = spectrum_ends(at, read(row, low), read(row, high), turn)
             write(row, low, ends[0])
             write(row, high, ends[1])
+        transform.round(row)
+
+
+def lower_fft(template: Template, operation: TflFft) -> None:
+    """Writes the kernel of a spectrum of complex numbers."""
+    transform, source = _Transform(template, operation), template.input(0)
+    with counted(template.body, "row", template.type(0).fixed_shape[0]) as row:
+        transform.write(row, lambda row, place: transform.loaded(source, row, place))
+        transform.round(row)
 
 
 def lower_inverse_real_fft(template: Template, operation: TflInverseRealFft) -> None:
     """Writes the kernel of samples from a spectrum, which becomes that of half as many complex numbers first."""
     transform = _Transform(template, operation)
+    turns = transform.super_roots()
     source, count, body = template.input(0), operation.count, template.body
     halves = template.kernel.scratch("halves", (count, 2), source.dtype)
 
@@ -79,7 +90,7 @@ def lower_inverse_real_fft(template: Template, operation: TflInverseRealFft) -> 
         put(ir.const(0), transform_of_zero(transform.at, *ends))
         with body.for_("low", 1, count // 2 + 1) as low:
             high = body.let("high", count - low)
-            turn = transform.super_root(low - 1)
+            turn = transform.root(turns, low - 1)
             pair = transform_ends(transform.at, number(row, low), number(row, high), turn)
             put(low, pair[0])
             put(high, pair[1])
@@ -91,22 +102,25 @@ def lower_inverse_real_fft(template: Template, operation: TflInverseRealFft) -> 
 
 
 class _Transform:
-    """One under construction, in the place of the kernel's result."""
+    """One under construction, in the place of the kernel's result, or of a row of doubles that becomes one of it."""
 
-    def __init__(self, template: Template, operation: TflRealFft | TflInverseRealFft) -> None:
+    def __init__(self, template: Template, operation: Transform) -> None:
         self.body, self.output, self.count = template.body, template.epilogue.output, operation.count
-        self.dtype = template.type(0).dtype
+        self.dtype = operation.kept_as(template.type(0).dtype)
+        self.size = template.anchor.outputs[0].type.fixed_shape[-1]
+        self.doubles = (
+            template.kernel.scratch("doubles", (self.size,), self.dtype)
+            if self.dtype is ir.DType.F64
+            else None
+        )
         # Products of numbers of 32 bits are computed in 64.
         self.wide = ir.DType.I64 if self.dtype is ir.DType.I32 else computed_on(self.dtype)
         self.zero = ir.const(0, self.wide)
         arithmetic = FIXED[self.dtype.size_bytes] if self.dtype.is_integer else FLOAT
         self.at = Environment(arithmetic, operation.is_inverse, self.body.let, self._wrapped)
-        is_inverse, kernel, dtype = operation.is_inverse, template.kernel, self.dtype
-        self.own_roots = roots(self.count, dtype.numpy, is_inverse=is_inverse)
-        self.roots = kernel.constant("roots", self.own_roots, dtype)
-        self.super_roots = kernel.constant(
-            "super_roots", super_roots(self.count, dtype.numpy, is_inverse=is_inverse), dtype
-        )
+        self.kernel, self.is_inverse = template.kernel, operation.is_inverse
+        self.own_roots = roots(self.count, self.dtype.numpy, is_inverse=self.is_inverse)
+        self.roots = self.kernel.constant("roots", self.own_roots, self.dtype)
 
     def _wrapped(self, number: ir.Expr) -> ir.Expr:
         return ir.cast(ir.cast(number, self.dtype), self.wide)
@@ -120,19 +134,35 @@ class _Transform:
 
     def read(self, row: ir.Expr, place: ir.Expr) -> Complex:
         """A number of the result so far."""
-        return self.loaded(self.output, row, place)
+        if self.doubles is None:
+            return self.loaded(self.output, row, place)
+        return load(self.doubles, place * 2), load(self.doubles, place * 2 + 1)
 
     def store(self, row: ir.Expr, place: ir.Expr, number: Complex) -> None:
         """Makes it one of the result."""
         for part, value in enumerate(number):
-            self.body.store(self.output, (row, place * 2 + part), ir.cast(value, self.dtype))
+            element = place * 2 + part
+            if self.doubles is None:
+                self.body.store(self.output, (row, element), ir.cast(value, self.dtype))
+            else:
+                self.body.store(self.doubles, (element,), value)
 
-    def _root(self, table: ir.Buffer, place: ir.Expr) -> Complex:
+    def round(self, row: ir.Expr) -> None:
+        """Makes doubles, where there are any, floats of the result."""
+        if self.doubles is not None:
+            self.body.note("rounded once")
+            with self.body.for_("element", 0, self.size) as element:
+                value = ir.cast(load(self.doubles, element), self.output.dtype)
+                self.body.store(self.output, (row, element), value)
+
+    def root(self, table: ir.Buffer, place: ir.Expr) -> Complex:
+        """A number of a table."""
         return self._widened((load(table, place, 0), load(table, place, 1)))
 
-    def super_root(self, place: ir.Expr) -> Complex:
-        """What the odd part of two numbers of a spectrum is turned by."""
-        return self._root(self.super_roots, place)
+    def super_roots(self) -> ir.Buffer:
+        """What the odd parts of two numbers of a spectrum each are turned by."""
+        values = super_roots(self.count, self.dtype.numpy, is_inverse=self.is_inverse)
+        return self.kernel.constant("super_roots", values, self.dtype)
 
     def _known_root(self, place: int) -> Complex:
         real, imaginary = self.own_roots[place % self.count].tolist()
@@ -151,7 +181,7 @@ class _Transform:
                 base = named(self.body, "base", block * (stage.radix * stage.size) + k)
                 places = [base + each * stage.size for each in range(stage.radix)]
                 turn = named(self.body, "turn", k * stage.stride)
-                turns = [self._root(self.roots, turn * each) for each in range(1, stage.radix)]
+                turns = [self.root(self.roots, turn * each) for each in range(1, stage.radix)]
                 points = [self.read(row, place) for place in places]
                 self._finish(row, stage, places, points, turns)
 

@@ -10,17 +10,35 @@ from dataclasses import dataclass
 import numpy as np
 
 from bytewright import ir
-from bytewright.ir.builder import load
-from bytewright.ir.scalar_functions import LOGISTIC_15, TANH, TANH_15
+from bytewright.ir.builder import BodyBuilder, load
+from bytewright.ir.scalar_functions import (
+    DYNAMIC_SCALE,
+    DYNAMIC_ZERO_POINT,
+    LOGISTIC_15,
+    ROUND,
+    TANH,
+    TANH_15,
+)
 from bytewright.lower.interpolate import sigmoid_by_table
 from bytewright.lower.kernels.context import Template, counted
 from bytewright.lower.rescale import double_round, fixed_scale, half_up
 from bytewright.lower.scalar import Scalar, clamped, require_i32
 from bytewright.lower.sigmoid import sigmoid
+from bytewright.ops.arithmetic.dynamic import SYMMETRIC_STEPS
 from bytewright.ops.arithmetic.fixedpoint16 import GATE_BITS
 from bytewright.ops.arithmetic.interpolation import sigmoid_scale
 from bytewright.ops.arithmetic.multiplier import Multiplier
-from bytewright.ops.lstm import CELL, FORGET, GATES, INPUT, OUTPUT, TflLstm, TflQuantizedLstm, power_of_two
+from bytewright.ops.lstm import (
+    CELL,
+    FORGET,
+    GATES,
+    INPUT,
+    OUTPUT,
+    TflHybridLstm,
+    TflLstm,
+    TflQuantizedLstm,
+    power_of_two,
+)
 
 I8, I16, I32, I64, F32 = ir.DType.I8, ir.DType.I16, ir.DType.I32, ir.DType.I64, ir.DType.F32
 _HIDDEN, _CELL, WEIGHTS, RECURRENT, BIAS, RECURRENT_BIAS = range(1, 7)
@@ -88,21 +106,91 @@ class _ScalarSums:
             self.body.add_to(total, (), value * weight)
 
 
+class _HybridSums:
+    """Of floats, which begin with what the input gave; the last step's results are quantised by their own range."""
+
+    def __init__(self, template: Template, *, is_symmetric: bool) -> None:
+        self.body, self.is_symmetric = template.body, is_symmetric
+        self.units = template.type(WEIGHTS).fixed_shape[1]
+        self.gates, _, _, self.recurrent, self.scales = map(
+            template.input, range(len(template.anchor.inputs))
+        )
+        self.steps = template.kernel.scratch("steps", (self.units,), I8)
+        self.scale: ir.Expr = ir.const(1.0, F32)
+        self.zero_point: ir.Expr = ir.const(0)
+
+    def quantise(self, before: ir.Buffer) -> None:
+        """Finds the range of the results, and their steps."""
+        body = self.body
+        bounds = [body.scalar(name, F32, load(before, 0)) for name in ("least", "greatest")]
+        with body.for_("unit", 0, self.units) as unit:
+            for bound, extremum in zip(bounds, (ir.minimum, ir.maximum), strict=True):
+                body.store(bound, (), extremum(load(bound), load(before, unit)))
+        inverse = self._set_scale(*map(load, bounds))
+        low, high = (
+            body.let("low", ir.const(float(bound), F32) - ir.cast(self.zero_point, F32))
+            for bound in I8.bounds
+        )
+        with body.for_("unit", 0, self.units) as unit:
+            limited = ir.minimum(ir.maximum(low, ROUND(load(before, unit) * inverse)), high)
+            body.store(self.steps, unit, ir.cast(ir.cast(limited, I32) + self.zero_point, I8))
+
+    def _set_scale(self, least: ir.Expr, greatest: ir.Expr) -> ir.Expr:
+        """Scale and zero point of the range; returns what values are multiplied with."""
+        body = self.body
+        if not self.is_symmetric:
+            self.scale = body.let("scale", DYNAMIC_SCALE(least, greatest))
+            self.zero_point = body.let("zero_point", DYNAMIC_ZERO_POINT(least, greatest))
+            return body.let("inverse", ir.const(1.0, F32) / self.scale)
+        most = ir.const(float(SYMMETRIC_STEPS), F32)
+        reach = body.let("reach", ir.maximum(greatest, 0.0 - least))
+        reach = body.let("reach", ir.select(reach > 0.0, reach, most))
+        self.scale = body.let("scale", reach / most)
+        return body.let("inverse", most / reach)
+
+    def __call__(self, n: ir.Expr, t: ir.Expr, unit: ir.Expr, before: ir.Buffer) -> Sums:
+        """What the input gave, and the scaled sums over the steps."""
+        del before
+        body, numbers = self.body, range(len(GATES))
+        sums = [body.scalar(f"hidden_sum{number}", I32, 0) for number in numbers]
+        with counted(body, "k", self.units) as k:
+            value = body.let("value", ir.cast(load(self.steps, k), I32) - self.zero_point)
+            for number, total in enumerate(sums):
+                body.add_to(total, (), value * ir.cast(load(self.recurrent, number, unit, k), I32))
+        gates: list[ir.Expr] = []
+        for number, total in enumerate(sums):
+            factor = body.let("factor", self.scale * load(self.scales, number))
+            given = load(self.gates, n, t, unit + number * self.units)
+            gates.append(given + ir.cast(load(total), F32) * factor)
+        return tuple(gates), ()
+
+
 def lower_lstm(template: Template, operation: TflLstm) -> None:
     """Writes the kernel of a layer in float32."""
+    _Layer(template, F32, _ScalarSums).write_units(_float_unit(template.body, operation.cell_clip))
+
+
+def lower_hybrid_lstm(template: Template, operation: TflHybridLstm) -> None:
+    """Writes the kernel of a layer of floats with integer weights."""
+    sums = _HybridSums(template, is_symmetric=operation.is_symmetric)
+    layer = _Layer(template, F32, lambda _template, _sum_type: sums)
+    layer.write_units(_float_unit(template.body, operation.cell_clip), sums.quantise)
+
+
+def _float_unit(body: BodyBuilder, clip: float) -> _WriteUnit:
+    """What a unit becomes of the sums of its gates."""
 
     def write(unit: _Unit) -> tuple[ir.Expr, ir.Expr]:
-        body = template.body
         gates = [body.let(f"{name}_gate", value) for name, value in zip(GATES, unit.sums[0], strict=True)]
         kept = body.let("kept", sigmoid(body, gates[FORGET])[0] * unit.cell)
         added = body.let("added", sigmoid(body, gates[INPUT])[0] * TANH(gates[CELL]))
         cell: ir.Expr = kept + added
-        if operation.cell_clip:
-            cell = ir.minimum(ir.maximum(cell, -operation.cell_clip), operation.cell_clip)
+        if clip:
+            cell = ir.minimum(ir.maximum(cell, -clip), clip)
         cell = body.let("next_cell", cell)
         return sigmoid(body, gates[OUTPUT])[0] * TANH(cell), cell
 
-    _Layer(template, F32, _ScalarSums).write_units(write)
+    return write
 
 
 def lower_quantized_lstm(
@@ -145,8 +233,8 @@ class _Layer:
         self.sums = make_sums(template, sum_type)
         self.output, self.next_cell = template.epilogue.output, template.output(1)
 
-    def write_units(self, write_unit: _WriteUnit) -> None:
-        """Writes all, with what a unit becomes: its result, and its cell."""
+    def write_units(self, write_unit: _WriteUnit, prepare: Callable[[ir.Buffer], None] | None = None) -> None:
+        """Writes all, with what a unit becomes: its result, and its cell; and what a step's sums are prepared by."""
         body = self.body
         with counted(body, "n", self.samples) as n:
             before = self.template.kernel.scratch("before", (self.units,), self.dtype)
@@ -155,6 +243,8 @@ class _Layer:
                 body.store(before, unit, load(self.hidden, n, unit))
                 body.store(self.next_cell, (n, unit), load(self.cell, n, unit))
             with counted(body, "t", self.steps) as t:
+                if prepare is not None:
+                    prepare(before)
                 with body.for_("unit", 0, self.units) as unit:
                     cell = body.let("cell", load(self.next_cell, n, unit))
                     result, changed = write_unit(_Unit(self.sums(n, t, unit, before), cell))

@@ -17,7 +17,9 @@ from bytewright.frontends.tflite.activation16 import (
     sigmoid16,
 )
 from bytewright.frontends.tflite.cast import convert_cast
+from bytewright.frontends.tflite.complex_numbers import convert_magnitude, convert_part
 from bytewright.frontends.tflite.elementwise import (
+    QuantisedForm,
     convert_add_n,
     convert_binary,
     convert_div,
@@ -53,6 +55,9 @@ from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.checks import WIDE
 
 _BOTH = ("int8", "float32")
+_COMPLEX = ("complex64",)
+_NO_COMPLEX_IN_TFLM = {Numerics.TFLM: _COMPLEX}
+_TO_FLOAT = "to float32; not with tflm"
 _BOTH_AND_INT32 = (*_BOTH, "int32")
 _NOT_IN_TFLM = {Numerics.TFLM: _BOTH}
 _SPARSE = ("int8", "float32", "float16")
@@ -60,6 +65,26 @@ _FLOAT_ALONE = dict.fromkeys(Numerics, ("int8",))
 _FLOAT_IN_TFLM = {Numerics.TFLM: ("int8", "int16")}
 _OF_BELOW_ONE = "int8: scales below 1"
 _OF_INT_BELOW_ONE = "int8 and int16: scales below 1"
+
+
+def _arithmetic(
+    operation: ir.Operation,
+    wrapping: ir.Operation,
+    quantised: QuantisedForm,
+    options: str,
+    tflm: str,
+    int8_cost_ms: float,
+) -> TfliteOperator:
+    """The row of a sum, a difference or a product."""
+    return TfliteOperator(
+        partial(convert_binary, operation=operation, wrapping=wrapping, quantised=quantised),
+        options,
+        f"broadcasting; {CLAMPS}; int32 and int64 wrap; {tflm}",
+        types=NUMBERS,
+        absent=NO_INT64_IN_TFLM,
+        int8_cost_ms=int8_cost_ms,
+    )
+
 
 ELEMENTWISE: dict[str, TfliteOperator] = {
     "ABS": TfliteOperator(
@@ -75,18 +100,13 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
         types=(*ACTIVATIONS, "int32"),
         absent={Numerics.TFLM: ("int32",)},
     ),
-    "ADD": TfliteOperator(
-        partial(
-            convert_binary,
-            operation=elementwise.Add(),
-            wrapping=elementwise.WrappingAdd(),
-            quantised=sum_form,
-        ),
+    "ADD": _arithmetic(
+        elementwise.Add(),
+        elementwise.WrappingAdd(),
+        sum_form,
         "AddOptions",
-        f"broadcasting; {CLAMPS}; int32 and int64 wrap; tflm: no int64, and no fused activation of int32",
-        types=NUMBERS,
-        absent=NO_INT64_IN_TFLM,
-        int8_cost_ms=1.4,
+        "tflm: no int64, and no fused activation of int32",
+        1.4,
     ),
     "ADD_N": TfliteOperator(
         partial(convert_add_n, operation=elementwise.Add()),
@@ -97,12 +117,16 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
     ),
     "CAST": TfliteOperator(
         convert_cast,
-        limits="raw values; integers wrap, floats are truncated and saturate; tflm: neither uint8 nor int64",
-        types=(*NUMBERS, "uint8", "uint32", "bool"),
-        absent={Numerics.TFLM: ("uint8", "int64")},
+        limits="raw values; integers wrap, floats are truncated and saturate; of complex64 the real part, to float32; "
+        "tflm: neither uint8 nor int64 nor complex64",
+        types=(*NUMBERS, "uint8", "uint32", "bool", "complex64"),
+        absent={Numerics.TFLM: ("uint8", "int64", "complex64")},
     ),
     "CEIL": TfliteOperator(
         partial(convert_unary, operation=float_functions.Ceil()), types=FLOAT, absent=_FLOAT_ALONE
+    ),
+    "COMPLEX_ABS": TfliteOperator(
+        convert_magnitude, limits=_TO_FLOAT, types=_COMPLEX, absent=_NO_COMPLEX_IN_TFLM
     ),
     "COS": TfliteOperator(
         partial(convert_unary, operation=float_functions.Cos()), types=FLOAT, absent=_FLOAT_ALONE
@@ -190,6 +214,7 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
         limits="int8: input scale at most 128 times the output's",
         int8_cost_ms=0.6,
     ),
+    "IMAG": TfliteOperator(convert_part, limits=_TO_FLOAT, types=_COMPLEX, absent=_NO_COMPLEX_IN_TFLM),
     "LEAKY_RELU": TfliteOperator(convert_leaky_relu, "LeakyReluOptions", int8_cost_ms=0.4, types=ACTIVATIONS),
     "LESS": TfliteOperator(
         convert_comparison,
@@ -242,18 +267,8 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
         limits="broadcasting; int8: of raw values",
         types=NUMBERS,
     ),
-    "MUL": TfliteOperator(
-        partial(
-            convert_binary,
-            operation=elementwise.Mul(),
-            wrapping=elementwise.WrappingMul(),
-            quantised=product_form,
-        ),
-        "MulOptions",
-        f"broadcasting; {CLAMPS}; int32 and int64 wrap; tflm: not int64",
-        types=NUMBERS,
-        absent=NO_INT64_IN_TFLM,
-        int8_cost_ms=1.2,
+    "MUL": _arithmetic(
+        elementwise.Mul(), elementwise.WrappingMul(), product_form, "MulOptions", "tflm: not int64", 1.2
     ),
     "NEG": TfliteOperator(
         partial(convert_unary, operation=float_functions.Negate(), int8=tables.negate, integers=emit_negated),
@@ -291,6 +306,7 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
             ),
         },
     ),
+    "REAL": TfliteOperator(convert_part, limits=_TO_FLOAT, types=_COMPLEX, absent=_NO_COMPLEX_IN_TFLM),
     "RELU": TfliteOperator(convert_relu, types=ACTIVATIONS),
     "RELU6": TfliteOperator(convert_relu, types=ACTIVATIONS),
     "RELU_0_TO_1": TfliteOperator(convert_relu, limits="not with tflm", absent=_NOT_IN_TFLM),
@@ -344,18 +360,8 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
         types=_BOTH_AND_INT32,
         int8_cost_ms=1.4,
     ),
-    "SUB": TfliteOperator(
-        partial(
-            convert_binary,
-            operation=elementwise.Sub(),
-            wrapping=elementwise.WrappingSub(),
-            quantised=sum_form,
-        ),
-        "SubOptions",
-        f"broadcasting; {CLAMPS}; int32 and int64 wrap; tflm: not int64",
-        types=NUMBERS,
-        absent=NO_INT64_IN_TFLM,
-        int8_cost_ms=1.4,
+    "SUB": _arithmetic(
+        elementwise.Sub(), elementwise.WrappingSub(), sum_form, "SubOptions", "tflm: not int64", 1.4
     ),
     "TANH": TfliteOperator(
         partial(convert_unary, operation=float_functions.Tanh(), int8=tables.tanh, int16=sigmoid16),

@@ -50,6 +50,7 @@ from bytewright.ops.arithmetic.numerics import Numerics
 _MOVED_IN_TFLM: Absent = {Numerics.TFLM: ("int16", "int32", "int64", "bool")}
 _ALSO_INT16_MOVED_IN_TFLM: Absent = {Numerics.TFLM: ("int32", "int64", "bool")}
 _BUT_INT16_MOVED = (*BUT_INT16, "bool")
+_RESHAPED = (*MOVED, "complex64")
 _OF_LITERT_ALONE: Absent = {Numerics.TFLM: _BUT_INT16_MOVED}
 
 MOVES: dict[str, TfliteOperator] = {
@@ -97,7 +98,7 @@ MOVES: dict[str, TfliteOperator] = {
     "EXPAND_DIMS": TfliteOperator(
         convert_expand_dims,
         limits=f"constant axis; {ALSO_INT16_MOVED}",
-        types=MOVED,
+        types=_RESHAPED,
         absent=_ALSO_INT16_MOVED_IN_TFLM,
     ),
     "FILL": TfliteOperator(
@@ -161,7 +162,7 @@ MOVES: dict[str, TfliteOperator] = {
         types=MOVED,
         absent={Numerics.TFLM: ("int64", "bool")},
     ),
-    "RESHAPE": TfliteOperator(convert_reshape, "ReshapeOptions", "constant shape", types=MOVED),
+    "RESHAPE": TfliteOperator(convert_reshape, "ReshapeOptions", "constant shape", types=_RESHAPED),
     "REVERSE_V2": TfliteOperator(
         convert_reverse, "ReverseV2Options", "constant axes", cost_ms=1.5, types=MOVED
     ),
@@ -214,7 +215,7 @@ MOVES: dict[str, TfliteOperator] = {
         types=NUMBERS,
         absent=NO_INT64_IN_TFLM,
     ),
-    "SQUEEZE": TfliteOperator(convert_squeeze, "SqueezeOptions", types=MOVED),
+    "SQUEEZE": TfliteOperator(convert_squeeze, "SqueezeOptions", types=_RESHAPED),
     "STRIDED_SLICE": TfliteOperator(
         convert_strided_slice,
         "StridedSliceOptions",
