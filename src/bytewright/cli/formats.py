@@ -15,6 +15,7 @@ from bytewright.show.view import View
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _ASKED = "bytewright.formats"
+STANDARD_OUTPUT = Path("-")
 
 
 def format_options(command: _Command) -> _Command:
@@ -60,25 +61,33 @@ def asked_pages(view: Callable[[], View]) -> list[tuple[Path, str]]:
     return [(path, form.write(made)) for form, path in pages]
 
 
-def say(view: View, read: Iterable[Path] = ()) -> None:
+def say(view: View, read: Iterable[Path] = (), besides: Iterable[tuple[Path, str]] = ()) -> None:
     """Prints a view, or writes it where the options of the command say.
 
     Args:
         view: What is said.
         read: Files that nothing may be written over, besides those that the command was given.
+        besides: Texts that are written with it, or in its place; to `STANDARD_OUTPUT` as they are.
 
     Raises:
         CompileError: BW206 for a file that cannot be written, or that the command has read.
+        UsageError: Two things are to be printed.
     """
     context = click.get_current_context()
     asked: dict[Format, Any] = context.meta.get(_ASKED, {})
-    pages = asked_pages(lambda: view)
+    forms = [form for form in asked if not form.is_page]
+    others = tuple(besides)
+    printed = [text for path, text in others if path == STANDARD_OUTPUT]
+    if len(forms) + len(printed) > 1:
+        raise click.UsageError(
+            "one format can go to standard output: give the others a file, or leave them out"
+        )
+    pages = [*((path, text) for path, text in others if path != STANDARD_OUTPUT), *asked_pages(lambda: view)]
     if pages:
         write_files(pages, (*_files_of(context), *read))
-    for form in asked:
-        if not form.is_page:
-            click.echo(form.write(view))
-    if not asked:
+    for text in (*(form.write(view) + "\n" for form in forms), *printed):
+        click.echo(text, nl=False)
+    if not asked and not others:
         print_view(view, standard_output())
 
 
