@@ -66,6 +66,10 @@ bench-memory: setup  ## Measure memory beside its bounds, and what it costs: ins
 bench-networks: setup  ## Measure networks of many kinds beside TensorFlow Lite Micro with CMSIS-NN, where it can be built
 	@$(VENV)/python benchmarks/networks.py
 
+.PHONY: bench-streams
+bench-streams: setup  ## Measure networks over frames as a whole and frame by frame: memory, work, instructions
+	@$(VENV)/python benchmarks/streams.py
+
 .PHONY: bench-rows
 bench-rows: setup  ## Measure what layers by rows cost: host time, instructions, code
 	@$(VENV)/python benchmarks/rows.py

@@ -40,6 +40,10 @@ _PLACES = {
 }
 
 
+class MicroError(Exception):
+    """TensorFlow Lite Micro does not run a model; what it says, its last lines."""
+
+
 @dataclass(frozen=True, slots=True)
 class MicroRun:
     """What TensorFlow Lite Micro did.
@@ -66,7 +70,7 @@ def run_micro(board: str, content: bytes, runs: Sequence[Sequence[NDArray[Any]]]
 
     Raises:
         subprocess.CalledProcessError: A compiler failed.
-        RuntimeError: The model did not run.
+        MicroError: The model did not run.
     """
     with tempfile.TemporaryDirectory() as temporary:
         own = Path(temporary)
@@ -84,9 +88,8 @@ def run_micro(board: str, content: bytes, runs: Sequence[Sequence[NDArray[Any]]]
         command += ["-semihosting-config", "enable=on,target=native"]
         done = subprocess.run(command, check=False, cwd=own, capture_output=True, text=True, timeout=900)
         if done.returncode != 0:
-            raise RuntimeError(
-                f"TensorFlow Lite Micro ended with {done.returncode}:\n{done.stdout}{done.stderr}"
-            )
+            said = "\n".join((done.stdout + done.stderr).splitlines()[-5:])
+            raise MicroError(f"TensorFlow Lite Micro ended with {done.returncode}:\n{said}")
         counts = parse_counts((own / "counts.txt").read_text(), image.symbols, [])
         written = (own / "outputs.bin").read_bytes()
     (arena_bytes,), rest = struct.unpack("<I", written[:4]), written[4:]

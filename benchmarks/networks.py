@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "tools"), str(ROOT / "tests")]
 
 from common import show  # noqa: E402
-from micro_board import run_micro  # noqa: E402
+from micro_board import MicroError, run_micro  # noqa: E402
 from micro_build import VARIABLE, sources  # noqa: E402
 from model_tables import beside  # noqa: E402
 
@@ -88,7 +88,11 @@ def figures(network: Network, board: str) -> Figures:
     own = Figures(model.plan.ram_bytes, found.instructions[-1], sum(map(bool, wrong)))
     if sources() is None:
         return own
-    peer = run_micro(board, network.content, network.all_inputs[:NUM_RUNS], BUILD)
+    try:
+        peer = run_micro(board, network.content, network.all_inputs[:NUM_RUNS], BUILD)
+    except MicroError as error:
+        print(f"{network.title}, {network.form}: {error}", file=sys.stderr)
+        return own
     return Figures(own.ram_bytes, own.instructions, own.num_wrong, peer.arena_bytes, peer.instructions[-1])
 
 

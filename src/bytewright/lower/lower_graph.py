@@ -23,6 +23,7 @@ from bytewright.lower.bound.facts import BoundOperator
 from bytewright.lower.bound.lower_bound import lower_bound
 from bytewright.lower.epilogue import Epilogue
 from bytewright.lower.group import Group
+from bytewright.lower.group_work import group_work
 from bytewright.lower.hand_over import BlockCopy, CallBlock, HandOver, lower_ethos_u
 from bytewright.lower.isa.elementwise import write_elementwise
 from bytewright.lower.isa.registry import choose
@@ -302,6 +303,7 @@ class _Lowering:
                 operators=tuple(dict.fromkeys(map(_operator, group.nodes))),
                 touched_by=kernel.touched_by,
                 where=kernel.function.where,
+                work=group_work(group, self.types, self.constants, self.module.narrowed),
             )
 
     def _begin_update(self, node: ir.Node, operand: int) -> None:

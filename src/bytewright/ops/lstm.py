@@ -30,6 +30,13 @@ _HYBRID_OPERANDS = ("gates", "hidden", "cell", "recurrent", "scales")
 _INTEGER_OPERANDS = ("input", "hidden", "cell", "weights", "recurrent", "bias", "recurrent_bias")
 
 
+def _num_macs(inputs: tuple[ir.TensorType, ...], results: tuple[ir.TensorType, ...]) -> int:
+    """Each step of each sample has the products of all gates, with the input and with the state before."""
+    weights, recurrent = (inputs[_FLOAT_OPERANDS.index(name)] for name in ("weights", "recurrent"))
+    units = recurrent.fixed_shape[-1]
+    return (weights.num_elements + recurrent.num_elements) * results[0].sample_elements // units
+
+
 def _inferred(
     inputs: tuple[ir.TensorType, ...],
     data: ir.DType,
@@ -72,6 +79,10 @@ class TflLstm(ir.Operation):
         """Y and the cell."""
         require_count(inputs, len(_FLOAT_OPERANDS))
         return _inferred(inputs, ir.DType.F32, ir.DType.F32, ir.DType.F32, (ir.DType.F32,))
+
+    def num_macs(self, inputs: tuple[ir.TensorType, ...], results: tuple[ir.TensorType, ...]) -> int:
+        """Those of all steps."""
+        return _num_macs(inputs, results)
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """In float64, rounded once a step."""
@@ -198,6 +209,10 @@ class TflQuantizedLstm(ir.Operation):
         data = ir.DType.I16 if inputs[0].dtype is ir.DType.I16 else ir.DType.I8
         require(self.is_by_table or data is ir.DType.I8, "gates of an i16 input come from a table")
         return _inferred(inputs, data, ir.DType.I8, ir.DType.I16, WIDE)
+
+    def num_macs(self, inputs: tuple[ir.TensorType, ...], results: tuple[ir.TensorType, ...]) -> int:
+        """Those of all steps."""
+        return _num_macs(inputs, results)
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """Exact."""
