@@ -62,6 +62,14 @@ bench-plan: setup  ## Measure the planner beside CP-SAT on the public instances
 bench-memory: setup  ## Measure memory beside its bounds, and what it costs: instructions, code, compile time
 	@$(VENV)/python benchmarks/memory.py
 
+.PHONY: bench-networks
+bench-networks: setup  ## Measure networks of many kinds beside TensorFlow Lite Micro with CMSIS-NN, where it can be built
+	@$(VENV)/python benchmarks/networks.py
+
+.PHONY: bench-streams
+bench-streams: setup  ## Measure networks over frames as a whole and frame by frame: memory, work, instructions
+	@$(VENV)/python benchmarks/streams.py
+
 .PHONY: bench-rows
 bench-rows: setup  ## Measure what layers by rows cost: host time, instructions, code
 	@$(VENV)/python benchmarks/rows.py

@@ -27,8 +27,6 @@ Array = NDArray[Any]
 FOLDER = DATA / "advice"
 ALL_OPERATORS = "`bytewright ops` lists the operators that are supported"
 PAIRS: dict[str, tuple[str, ...]] = {
-    "suppression_v4": ("NON_MAX_SUPPRESSION_V4",),
-    "suppression_v5": ("NON_MAX_SUPPRESSION_V5",),
     "where": ("WHERE",),
     "fake_quant": ("FAKE_QUANT",),
 }
@@ -50,6 +48,8 @@ TAKEN = (
     "one_hot",
     "fill",
     "top_k",
+    "suppression_v4",
+    "suppression_v5",
 )
 """Networks with operators that were refused once, and are compiled."""
 
@@ -57,7 +57,6 @@ _NO_CONVERTER = (
     "no converter of TensorFlow 2 writes it: the layer becomes UNIDIRECTIONAL_SEQUENCE_LSTM or WHILE"
 )
 WITHOUT_A_PAIR = {
-    "BIDIRECTIONAL_SEQUENCE_LSTM": _NO_CONVERTER,
     "UNIDIRECTIONAL_SEQUENCE_RNN": _NO_CONVERTER,
     "BIDIRECTIONAL_SEQUENCE_RNN": _NO_CONVERTER,
     "LSTM": _NO_CONVERTER,
@@ -140,27 +139,7 @@ def test_the_network_is_still_the_same(network: str) -> None:
         np.testing.assert_allclose(after(*inputs)[0], before(*inputs)[0], rtol=1e-5, atol=1e-6)
 
 
-def overlap(a: Array, b: Array) -> float:
-    """What two boxes (y, x, y, x), corners in any order, have in common, as a part of both."""
-    corners = [(np.minimum(box[:2], box[2:]), np.maximum(box[:2], box[2:])) for box in (a, b)]
-    (low_a, high_a), (low_b, high_b) = corners
-    common = float(np.prod(np.maximum(np.minimum(high_a, high_b) - np.maximum(low_a, low_b), 0.0)))
-    return common / (float(np.prod(high_a - low_a)) + float(np.prod(high_b - low_b)) - common)
-
-
-def suppressed(results: Sequence[Array]) -> list[Array]:
-    """The count, and the places of at most three boxes that overlap by no more than half, the best first."""
-    scores, boxes = results
-    chosen: list[int] = []
-    for place in np.argsort(-scores):
-        is_free = all(overlap(boxes[place], boxes[other]) <= 0.5 for other in chosen)
-        if scores[place] > 0.1 and is_free and len(chosen) < 3:
-            chosen.append(int(place))
-    return [np.array(len(chosen)), np.array([*chosen, 0, 0, 0][:3])]
-
-
 LEFT_OUT: dict[str, Callable[[Sequence[Array]], list[Array]]] = {
-    "suppression_v4": suppressed,
     "where": lambda results: [np.argwhere(results[0])],
 }
 

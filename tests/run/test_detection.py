@@ -9,12 +9,15 @@ import pytest
 
 from bytewright.compiler.pipeline import compile_model
 from bytewright.diagnostics import CompileError
+from bytewright.frontends.tflite.importer import import_content
+from bytewright.ir.evaluate.evaluate_graph import evaluate_graph
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.options import Options
 from bytewright.target.registry import load_target
-from support.detection_models import DetectionModel
+from support.detection_models import DetectionModel, SuppressionModel
 from support.many_models import SANITIZERS, Job, build
 from support.reference import LiteRt, TfLiteMicro
+from tflite_writer import ModelBuilder
 
 _RUNS = 6
 FORMS = (
@@ -92,3 +95,49 @@ def test_what_is_refused(model: DetectionModel, numerics: Numerics, reason: str,
     with pytest.raises(CompileError, match=reason) as caught:
         compile_model(path, load_target("host"), Options(numerics=numerics))
     assert {diagnostic.code for diagnostic in caught.value.diagnostics} == {"BW107"}
+
+
+SUPPRESSIONS = [
+    SuppressionModel(num_boxes, num_kept, least_score, most_overlap, sigma)
+    for num_boxes, num_kept in ((1, 3), (37, 9), (12, 20))
+    for least_score, most_overlap in ((0.0, 0.5), (-1.0, 0.2), (0.3, 1.0))
+    for sigma in (None, 0.0, 0.4)
+]
+
+
+def test_suppressed_boxes_are_those_of_litert(tmp_path: Path) -> None:
+    """In all forms the same boxes are taken, those without an area too; scores that became less, to the last bits."""
+    jobs: list[Job] = []
+    for number, model in enumerate(SUPPRESSIONS):
+        path = tmp_path / f"m{number}.tflite"
+        path.write_bytes(model.content)
+        compiled = compile_model(path, load_target("host"), Options())
+        jobs.append(Job(compiled.files, compiled.document, [model.inputs(seed) for seed in range(6)]))
+    found = build(jobs, tmp_path / "build", SANITIZERS).run()
+    for model, job, runs in zip(SUPPRESSIONS, jobs, found, strict=True):
+        library, module = LiteRt(model.content), import_content(model.content, "m.tflite")
+        for inputs, outputs in zip(job.batch, runs, strict=True):
+            wanted = library.run(*inputs)
+            for results in (outputs, evaluate_graph(module, inputs)):
+                np.testing.assert_array_equal(results[0], wanted[0], err_msg=repr(model))
+                np.testing.assert_array_equal(results[-1], wanted[-1])
+                np.testing.assert_allclose(results[1], wanted[1], rtol=2e-6)
+
+
+def test_scores_that_are_alike_are_taken_in_order() -> None:
+    model = SuppressionModel(5, 4, 0.1, 0.5, None)
+    module = import_content(model.content, "m.tflite")
+    apart = np.arange(20, dtype=np.float32).reshape(5, 4)
+    numbers, count = evaluate_graph(module, [apart, np.full(5, 0.5, np.float32)])
+    assert (numbers.tolist(), count.tolist()) == ([0, 1, 2, 3], 4)
+
+
+def test_a_number_of_boxes_that_the_run_decides_is_refused() -> None:
+    builder = ModelBuilder()
+    boxes, scores = builder.tensor("b", (3, 4), "float32"), builder.tensor("s", (3,), "float32")
+    most = builder.tensor("most", (), "int32")
+    given = [builder.constant("n", np.array(0.5, np.float32)) for _ in range(2)]
+    results = [builder.tensor("places", (3,), "int32"), builder.tensor("number", (), "int32")]
+    builder.operator("NON_MAX_SUPPRESSION_V4", [boxes, scores, most, *given], results)
+    with pytest.raises(CompileError, match="the number of boxes must be constant"):
+        import_content(builder.build([boxes, scores, most], results), "m.tflite")

@@ -20,6 +20,7 @@ from bytewright.execute.run import run_batch, run_bundle
 from bytewright.inspect.check import check_bundle
 from support.c_program import LANGUAGE, WARNINGS, run_command
 from support.entry_programs import WAKE, classified, random_entry_program
+from support.row_entries import random_row_entries, two_chains
 from support.tiers import TIMES, some
 
 pytestmark = pytest.mark.run
@@ -86,6 +87,41 @@ def test_entries_run_in_any_order_in_one_process(tmp_path: Path, io: str, option
     run_paranoid(tmp_path / "wake", [given[0]])
 
 
+def test_each_entry_requests_from_an_arena_of_its_own(tmp_path: Path) -> None:
+    """What is requested of one is as large as its calls need, in bytes that both have in turn."""
+    text = WAKE
+    for entry, size, name, made in (("push", 4, "halved", "halved"), ("classify", 4, "sums", "sums")):
+        kind = "i8" if entry == "push" else "i32"
+        head = f"{made} : buffer<{size}x{kind}> w activation) on cpu {{\n"
+        scratch = f"  allocate s : buffer<{size}x{kind}>\n"
+        copy = f"  for d : i32 in 0 .. {size} {{ {made}[d] = s[d] }}\n}}\n"
+        before, found, after = text.partition(head)
+        body, end, rest = after.partition("\n}\n")
+        assert (bool(found), bool(end)) == (True, True)
+        text = f"{before}{head}{scratch}{body.replace(f'{name}[', 's[')}\n{copy}{rest}"
+    (tmp_path / "wake.bw").write_text(text)
+    model = bytewright.compile(tmp_path / "wake.bw", use_backend_alloc_workspace=True)
+    model.write(tmp_path / "wake")
+    header = (tmp_path / "wake/include/wake.h").read_text()
+    sizes = [line for line in header.splitlines() if "ARENA_SIZE" in line]
+    assert sizes == ["#define WAKE_PUSH_RAM_ARENA_SIZE 4", "#define WAKE_CLASSIFY_RAM_ARENA_SIZE 16"]
+    check_bundle(tmp_path / "wake")
+    session, given = model.session(), frames(4)
+    for number, frame in enumerate(given, 1):
+        session.run(frame, entry="push")
+        for value, wanted in zip(session.run(entry="classify"), classified(given[:number]), strict=True):
+            np.testing.assert_array_equal(value, wanted)
+    run_paranoid(tmp_path / "wake", [given[0]])
+    source = tmp_path / "wake/src/wake.c"
+    source.write_text(
+        source.read_text().replace("= WAKE_PUSH_RAM_ARENA_SIZE", "= WAKE_CLASSIFY_RAM_ARENA_SIZE")
+    )
+    with pytest.raises(CompileError) as caught:
+        check_bundle(tmp_path / "wake")
+    notes = [note for diagnostic in caught.value.diagnostics for note in diagnostic.notes]
+    assert "src/wake.c does not set the arenas of the plan: ram_arena" in notes
+
+
 def test_a_report_and_a_run_say_which_entries_there_are(tmp_path: Path) -> None:
     wake(tmp_path)
     bundle, runner = str(tmp_path / "wake"), CliRunner()
@@ -140,7 +176,8 @@ def test_random_entries_compute_what_numpy_does(tmp_path: Path, seed: int) -> No
     program, random = random_entry_program(seed), Random(seed)
     text, io = tmp_path / "r.bw", random.choice(["caller", "workspace"])
     text.write_text(program.text())
-    bytewright.compile(text, io=io).write(tmp_path / "r")
+    asks = random.random() < 0.5  # every second kernel requests its scratch at run time
+    bytewright.compile(text, io=io, use_backend_alloc_workspace=asks).write(tmp_path / "r")
     check_bundle(tmp_path / "r")
     calls, kept = program.calls(random, 12), program.begun()
     found = run_batch(
@@ -155,3 +192,84 @@ def test_random_entries_compute_what_numpy_does(tmp_path: Path, seed: int) -> No
             np.testing.assert_array_equal(value, wanted)
     if seed % 4 == 1:
         run_paranoid(tmp_path / "r", seed=seed)
+
+
+@pytest.mark.parametrize("seed", some(range(32 * TIMES), every=16))
+def test_random_entries_by_rows_compute_what_numpy_does(tmp_path: Path, seed: int) -> None:
+    random = Random(seed)
+    rows, io = random.choice(["auto", "max", "max"]), random.choice(["caller", "workspace"])
+    program, text = random_row_entries(seed), tmp_path / "r.bw"
+    text.write_text(program.text())
+    bytewright.compile(text, rows=rows, io=io).write(tmp_path / "r")
+    check_bundle(tmp_path / "r")
+    calls, kept = program.calls(random, 12), program.begun()
+    found = run_batch(
+        tmp_path / "r",
+        [arrays for _, arrays in calls],
+        options=SANITIZED if seed % 4 == 0 else PLAIN,
+        keep_state=True,
+        entries=[name for name, _ in calls],
+    )
+    for (name, inputs), outputs in zip(calls, found.outputs, strict=True):
+        for value, wanted in zip(outputs, program.run(kept, name, inputs), strict=True):
+            np.testing.assert_array_equal(value, wanted)
+    if seed // 16 % 2:
+        run_paranoid(tmp_path / "r", seed=seed)
+
+
+def test_entries_have_rings_of_their_own(tmp_path: Path) -> None:
+    """Three rows of each of two tensors: 72 B for either entry, where whole tensors lie 12 B apart over one another."""
+    text = tmp_path / "r.bw"
+    text.write_text(two_chains().text())
+    bytewright.compile(text).write(tmp_path / "r")
+    check_bundle(tmp_path / "r")
+    plan = json.loads((tmp_path / "r/plan.json").read_text())
+    assert [segment["steps"] for segment in plan["segments"]] == [[0, 2], [4, 6]]
+    whole = json.loads(bytewright.compile(text, rows="off").files["plan.json"])
+    used = [sum(p["used_bytes"] for p in one["pools"] if p["role"] == "workspace") for one in (plan, whole)]
+    assert used == [72, plan["plain_workspace_bytes"]] == [72, 204]
+    source = (tmp_path / "r/src/r.c").read_text()
+    assert "Steps 4 to 6 run together, row by row" in source
+    assert " *   right/t0: 3 of 16 rows, as step 5 needs 3 at once" in source
+    profile = profile_bundle(tmp_path / "r", repeat=3)
+    assert [step.num_calls for step in profile.steps] == [18, 18, 18, 1] * 2
+
+
+def test_a_row_that_only_the_second_entry_does_not_make_is_found(tmp_path: Path) -> None:
+    text = tmp_path / "r.bw"
+    text.write_text(two_chains().text())
+    bytewright.compile(text).write(tmp_path / "r")
+    source = tmp_path / "r/src/r.c"
+    before, loop, after = source.read_text().rpartition("turn < 18")
+    assert loop
+    assert "r_left_2_rows" in before
+    source.write_text(f"{before}turn < 17{after}")
+    with pytest.raises(CompileError) as caught:
+        run_paranoid(tmp_path / "r")
+    (found,) = caught.value.diagnostics
+    assert found.notes == ("the loop of step 4 (r_right_0_rows) does not make the calls that the plan has",)
+
+
+def test_a_paranoid_run_lets_rows_of_a_state_live(tmp_path: Path) -> None:
+    """The first steps read the state's rows, which the run before has left, in loops over rows."""
+    text = tmp_path / "r.bw"
+    row = "for r : i32 in row_begin .. row_end { y[r] = x[r] + 1 }"
+    text.write_text(
+        f"""module m
+input %x : tensor<6xi32>
+output %y : tensor<6xi32>
+state %s : tensor<6xi32>
+kernel m_row(x : buffer<6xi32> r, y : buffer<6xi32> w, row_begin : i32, row_end : i32) on cpu {{ {row} }}
+entry main(x : buffer<6xi32> r, y : buffer<6xi32> w) on cpu {{
+  allocate s : buffer<6xi32> {{io="state"}}
+  for t : i32 in 0 .. 6 {{
+    call_extern m_row(&s, &y, t, t + 1)
+    call_extern m_row(&x, &s, t, t + 1)
+  }}
+}}
+"""
+    )
+    bytewright.compile(text).write(tmp_path / "m")
+    check_bundle(tmp_path / "m")
+    found = run_paranoid(tmp_path / "m", [np.full(6, 7, np.int32)])
+    np.testing.assert_array_equal(found.result.outputs[0], np.full(6, 1))

@@ -113,3 +113,16 @@ def test_logistic_far_below_zero(tmp_path: Path, value: float, expected: float) 
     values = np.array([[value]], np.float32)
     (found,) = compiled_outputs(model("LOGISTIC", (1, 1)), values, tmp_path).flat
     assert found == pytest.approx(expected, rel=1e-5, abs=2 * SMALLEST)
+
+
+@pytest.mark.parametrize("half_pixel_centers", [False, True])
+def test_bilinear_resizes_are_the_reference_s(half_pixel_centers: bool, tmp_path: Path) -> None:
+    """To the last bit: networks put a dozen of them one after the other, and subtract their results."""
+    builder = ModelBuilder()
+    x, y = builder.tensor("x", (1, 9, 7, 5), "float32"), builder.tensor("y", (1, 20, 13, 5), "float32")
+    size = builder.constant("size", np.array((20, 13), np.int32))
+    builder.operator("RESIZE_BILINEAR", [x, size], [y], half_pixel_centers=half_pixel_centers)
+    content = builder.build([x], [y])
+    values = np.random.default_rng(6).normal(size=(1, 9, 7, 5)).astype(np.float32)
+    found = compiled_outputs(content, values, tmp_path)
+    np.testing.assert_array_equal(found, run_litert(content, [values])[0])

@@ -123,6 +123,7 @@ CASES = [
     *((f"integer_power({base}, x[i])", SMALL, powers(base, SMALL)) for base in (-2, -1, 0, 1, 2, 3, TOP)),
     ("integer_power(x[i], 2)", X, powers(X, 2)),
     ("bit_length_32(i64(x[i]) - -2147483648:i64)", X, np.array([(int(x) + TOP + 1).bit_length() for x in X])),
+    *((f"nibble(x[i] & 255, {number})", SHORT, (SHORT >> 4 * (number % 2) & 15) - 8) for number in (0, 6, 7)),
     ("divide_round(x[i], 7)", SHORT, divided(SHORT, 7)),
     ("divide_round(x[i], 8)", SHORT, divided(SHORT, 8)),
     (f"i32(multiply_q31(i64(x[i]), {TOP}:i64))", X, rescale.high_multiply(X, TOP)),

@@ -90,12 +90,12 @@ MODELS = {
 }
 
 
-def inputs_and_wanted(content: bytes) -> tuple[list[Array], list[Array]]:
+def inputs_and_wanted(content: bytes) -> tuple[list[Array], list[list[Array]]]:
     kind = import_content(content, "signal.tflite", numerics=Numerics.TFLM).inputs[0].type
     model, random = TfLiteMicro(content), np.random.default_rng(len(content))
     details = {"dtype": kind.dtype.numpy.type, "shape": kind.fixed_shape}
     inputs = [drawn(details, random) for _ in range(RUNS)]
-    return inputs, [model.run(array)[0] for array in inputs]
+    return inputs, [model.run(array) for array in inputs]
 
 
 @pytest.mark.parametrize("numerics", list(Numerics), ids=lambda each: each.value)

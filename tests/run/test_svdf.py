@@ -47,9 +47,9 @@ def inputs_of(content: bytes, numerics: Numerics) -> list[Array]:
     return [drawn(details, random) for _ in range(RUNS)]
 
 
-def wanted_of(content: bytes, numerics: Numerics, inputs: list[Array]) -> list[Array]:
+def wanted_of(content: bytes, numerics: Numerics, inputs: list[Array]) -> list[list[Array]]:
     model = LiteRt(content) if numerics is LITERT else TfLiteMicro(content)
-    return [model.run(array)[0] for array in inputs]
+    return [model.run(array) for array in inputs]
 
 
 @pytest.mark.parametrize("form", FORMS)

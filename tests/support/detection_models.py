@@ -98,3 +98,43 @@ class DetectionModel:
         if self.dtype == "float32":
             return [boxes, scores]
         return [np.clip(np.rint(each * 128) + 3, 0, 255).astype(np.uint8) for each in (boxes, scores)]
+
+
+@dataclass(frozen=True)
+class SuppressionModel:
+    """A NON_MAX_SUPPRESSION_V5, or with `sigma` None a V4."""
+
+    num_boxes: int
+    num_kept: int
+    least_score: float
+    most_overlap: float
+    sigma: float | None
+
+    @property
+    def content(self) -> bytes:
+        """The file."""
+        builder, kept = ModelBuilder(), (self.num_kept,)
+        boxes = builder.tensor("boxes", (self.num_boxes, 4), "float32")
+        scores = builder.tensor("scores", (self.num_boxes,), "float32")
+        most = builder.constant("most", np.array(self.num_kept, np.int32))
+        numbers = (self.most_overlap, self.least_score, *(() if self.sigma is None else (self.sigma,)))
+        given = [builder.constant(f"n{i}", np.array(number, np.float32)) for i, number in enumerate(numbers)]
+        results = [builder.tensor("places", kept, "int32")]
+        results += [] if self.sigma is None else [builder.tensor("likelihoods", kept, "float32")]
+        results += [builder.tensor("number", (), "int32")]
+        kind = f"NON_MAX_SUPPRESSION_V{4 if self.sigma is None else 5}"
+        builder.operator(kind, [boxes, scores, most, *given], results)
+        return builder.build([boxes, scores], results)
+
+    def inputs(self, seed: int) -> list[NDArray[np.generic]]:
+        """Corners in either order; in every third input on lines of a grid, so that boxes meet or have no area."""
+        generator = np.random.default_rng(seed)
+        centres, halves = (generator.uniform(0, 1, (self.num_boxes, 2)) for _ in range(2))
+        boxes = np.concatenate([centres - halves / 3, centres + halves / 3], axis=1).astype(np.float32)
+        if seed % 3 == 0:
+            boxes = np.round(boxes * 4) / 4
+        if seed % 2:
+            boxes = boxes[:, [2, 3, 0, 1]]
+        # No two alike: LiteRT leaves the order of such to its C++ library.
+        scores = generator.permutation(self.num_boxes).astype(np.float32) / np.float32(self.num_boxes)
+        return [np.ascontiguousarray(boxes), scores - np.float32(0.1)]

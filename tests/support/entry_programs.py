@@ -208,13 +208,16 @@ class EntryProgram:
             a = f"a[i % {self.size(entry, step.a)}]"
             b = "out[i]" if step.out == step.b else f"b[i % {self.size(entry, step.b)}]"
             ka, kb, k = step.factors
+            size, made = self.size(entry, step.out), "scratch" if number % 2 and step.out != step.b else "out"
+            lines.append(f"kernel r_{entry.name}_{number}({parameters}) on cpu {{")
+            lines += [f"  allocate scratch : buffer<{size}xi32>"] if made != "out" else []
             lines += [
-                f"kernel r_{entry.name}_{number}({parameters}) on cpu {{",
-                f"  for i : i32 in 0 .. {self.size(entry, step.out)} {{",
-                f"    out[i] = ({ka} * {a} + {kb} * {b} + {k}) % 251",
+                f"  for i : i32 in 0 .. {size} {{",
+                f"    {made}[i] = ({ka} * {a} + {kb} * {b} + {k}) % 251",
                 "  }",
-                "}",
             ]
+            lines += [f"  for j : i32 in 0 .. {size} {{ out[j] = scratch[j] }}"] if made != "out" else []
+            lines.append("}")
         return lines
 
     def _entry(self, entry: _Entry) -> list[str]:

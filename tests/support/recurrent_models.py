@@ -88,7 +88,7 @@ class Writer:
             setattr(found.builtinOptions, key, value)
         self.graph.operators.append(found)
 
-    def custom(self, code: str, inputs: list[int], outputs: list[int], **options: int) -> None:
+    def custom(self, code: str, inputs: list[int], outputs: list[int], **options: float) -> None:
         """Adds a custom operator, whose options are numbers by their names."""
         kind = schema.OperatorCodeT()
         kind.builtinCode = schema.BuiltinOperator.CUSTOM
@@ -100,7 +100,7 @@ class Writer:
         with builder.Map():
             for name, value in sorted(options.items()):
                 builder.Key(name)
-                builder.Int(value)
+                builder.Add(value)
         found.customOptions = np.frombuffer(bytes(builder.Finish()), np.uint8)
         self.graph.operators.append(found)
 
@@ -112,74 +112,101 @@ class Writer:
         return bytes(builder.Output())
 
 
+@dataclass(slots=True)
+class _LstmWriter:
+    """Tensors of LSTM layers in one of the forms float32, hybrid (int8 weights under floats), int8 or int16."""
+
+    writer: Writer
+    random: np.random.Generator
+    form: str
+
+    @property
+    def data(self) -> str:
+        """The element type of activations."""
+        return "float32" if self.is_float else self.form
+
+    @property
+    def is_float(self) -> bool:
+        return self.form in ("float32", "hybrid")
+
+    def affine(self, low: float, high: float) -> Affine | None:
+        if self.is_float:
+            return None
+        scale = float(np.float32(self.random.uniform(low, high)))
+        zero_point = int(self.random.integers(-128, 128))
+        return (scale / 256, 0) if self.form == "int16" else (scale, zero_point)
+
+    def weights(self, shape: tuple[int, ...]) -> int:
+        if self.form == "float32":
+            values = self.random.normal(0, 0.8, shape).astype(np.float32)
+            return self.writer.tensor(shape, self.data, values=values)
+        scale = float(np.float32(self.random.uniform(0.002, 0.02)))
+        values = self.random.integers(-127, 128, shape).astype(np.int8)
+        return self.writer.tensor(shape, "int8", (scale, 0), values)
+
+    def bias(self, units: int) -> int:
+        """Of int16 int64, which needs more than 32 bits now and then."""
+        if self.is_float:
+            values = self.random.normal(0, 0.5, units).astype(np.float32)
+            return self.writer.tensor((units,), self.data, values=values)
+        values = self.random.integers(-4000, 4000, units)
+        if self.form == "int16":
+            values = values * int(self.random.choice([256, 2**20]))
+        kind = "int64" if self.form == "int16" else "int32"
+        return self.writer.tensor((units,), kind, (1e-4, 0), values.astype(kind))
+
+    def constants(self, depth: int, units: int) -> tuple[list[int], list[int], list[int]]:
+        """Weights, recurrent weights and biases of four gates."""
+        over_input = [self.weights((units, depth)) for _ in range(4)]
+        over_hidden = [self.weights((units, units)) for _ in range(4)]
+        return over_input, over_hidden, [self.bias(units) for _ in range(4)]
+
+    def states(
+        self, samples: int, units: int, affine: Affine | None = None, cell: Affine | None = None
+    ) -> list[int]:
+        """Hidden state and cell."""
+        hidden = self.writer.tensor((samples, units), self.data, affine, is_variable=True)
+        kind = "float32" if self.is_float else "int16"
+        return [hidden, self.writer.tensor((samples, units), kind, cell, is_variable=True)]
+
+
 def lstm_model(
     seed: int,
     *,
-    is_float: bool,
+    form: str,
     one_hidden_scale: bool = False,
     cell_scale: float | None = None,
-    is_wide: bool = False,
     sizes: tuple[int, int, int, int] | None = None,
 ) -> bytes:
     """A random LSTM layer; with `one_hidden_scale` hidden state, intermediate and result are quantised alike.
 
-    With `is_wide` activations are int16, and biases int64, one of which needs more than 32 bits now and then. Sizes are
-    samples, steps, elements of the input and units.
+    Sizes are samples, steps, elements of the input and units.
     """
     random, writer = np.random.default_rng(seed), Writer()
+    at = _LstmWriter(writer, random, form)
     drawn = [int(random.integers(1, most)) for most in (3, 5, 7, 9)]
     samples, steps, depth, units = sizes or drawn
     is_time_major = bool(random.integers(2))
     lead = (steps, samples) if is_time_major else (samples, steps)
-    clip = float(random.choice([0.0, 0.75, 10.0]))
-    data = "float32" if is_float else "int16" if is_wide else "int8"
-
-    def affine(low: float, high: float) -> Affine | None:
-        if is_float:
-            return None
-        scale, zero_point = float(np.float32(random.uniform(low, high))), int(random.integers(-128, 128))
-        return (scale / 256, 0) if is_wide else (scale, zero_point)
-
-    def weights(shape: tuple[int, ...]) -> int:
-        if is_float:
-            return writer.tensor(shape, data, values=random.normal(0, 0.8, shape).astype(np.float32))
-        scale = float(np.float32(random.uniform(0.002, 0.02)))
-        return writer.tensor(shape, "int8", (scale, 0), random.integers(-127, 128, shape).astype(np.int8))
-
-    def bias() -> int:
-        if is_float:
-            return writer.tensor((units,), data, values=random.normal(0, 0.5, units).astype(np.float32))
-        values = random.integers(-4000, 4000, units)
-        if is_wide:
-            values = values * int(random.choice([256, 2**20]))
-        kind = "int64" if is_wide else "int32"
-        return writer.tensor((units,), kind, (1e-4, 0), values.astype(kind))
-
-    source = writer.tensor((*lead, depth), data, affine(0.005, 0.05))
-    over_input = [weights((units, depth)) for _ in range(4)]
-    over_hidden = [weights((units, units)) for _ in range(4)]
-    biases = [bias() for _ in range(4)]
-    hidden_affine = affine(0.004, 0.02)
+    options = _options(random, is_time_major)
+    source = writer.tensor((*lead, depth), at.data, at.affine(0.005, 0.05))
+    over_input, over_hidden, biases = at.constants(depth, units)
+    hidden_affine = at.affine(0.004, 0.02)
     exponent = int(random.integers(-15, -8))
-    hidden = writer.tensor((samples, units), data, hidden_affine, is_variable=True)
-    cell = writer.tensor(
-        (samples, units),
-        "float32" if is_float else "int16",
-        None if is_float else (cell_scale or 2.0**exponent, 0),
-        is_variable=True,
+    states = at.states(
+        samples, units, hidden_affine, None if at.is_float else (cell_scale or 2.0**exponent, 0)
     )
-    effective = hidden_affine if one_hidden_scale else affine(0.004, 0.02)
-    result = writer.tensor((*lead, units), data, effective)
+    effective = hidden_affine if one_hidden_scale else at.affine(0.004, 0.02)
+    result = writer.tensor((*lead, units), at.data, effective)
     between = (
         ()
-        if is_float
+        if at.is_float
         else (
             *(writer.tensor((0,), "float32") for _ in range(4)),
-            writer.tensor((0,), data, effective),
+            writer.tensor((0,), at.data, effective),
         )
     )
-    options = {"fusedActivationFunction": 4, "cellClip": clip, "timeMajor": is_time_major}
-    inputs = [source, *over_input, *over_hidden, -1, -1, -1, *biases, -1, -1, hidden, cell, -1, -1, -1, -1]
+    inputs = [source, *over_input, *over_hidden, -1, -1, -1, *biases, -1, -1, *states, -1, -1, -1, -1]
     writer.operator(
         "UNIDIRECTIONAL_SEQUENCE_LSTM",
         inputs,
@@ -188,6 +215,41 @@ def lstm_model(
         *between,
     )
     return writer.build([source], [result])
+
+
+def _options(random: np.random.Generator, is_time_major: bool) -> dict[str, Any]:
+    """Those that both operators have, with a clip now and then; of hybrid layers also zero points."""
+    return {
+        "fusedActivationFunction": 4,
+        "cellClip": float(random.choice([0.0, 0.75, 10.0])),
+        "timeMajor": is_time_major,
+        "asymmetricQuantizeInputs": bool(random.integers(2)),
+    }
+
+
+def bidirectional_model(seed: int, *, form: str, units: tuple[int, int] | None = None) -> bytes:
+    """Two random layers of float32, or hybrid ones, results joined or not."""
+    random, writer = np.random.default_rng(seed), Writer()
+    at = _LstmWriter(writer, random, form)
+    samples, steps, depth = (int(random.integers(1, most)) for most in (3, 6, 7))
+    is_time_major = bool(random.integers(2))
+    # LiteRT overwrites tensors of its own where it joins results of several samples that come first.
+    merges = bool(random.integers(2)) and (is_time_major or samples == 1)
+    sides = [*(units or (int(random.integers(1, 9)),) * 2)]
+    lead = (steps, samples) if is_time_major else (samples, steps)
+    source = writer.tensor((*lead, depth), "float32")
+    inputs = [source]
+    for size in sides:
+        over_input, over_hidden, biases = at.constants(depth, size)
+        inputs += [*over_input, *over_hidden, -1, -1, -1, *biases, -1, -1]
+    for size in sides:
+        inputs += at.states(samples, size)
+    widths = [sum(sides)] if merges else sides
+    results = [writer.tensor((*lead, width), "float32") for width in widths]
+    options = {**_options(random, is_time_major), "mergeOutputs": merges}
+    kind = "BIDIRECTIONAL_SEQUENCE_LSTM"
+    writer.operator(kind, [*inputs, *[-1] * 9], results, ("BidirectionalSequenceLSTMOptions", options))
+    return writer.build([source], results)
 
 
 def svdf_model(seed: int, *, form: str, has_state_offset: bool = False, **changed: Any) -> bytes:

@@ -31,6 +31,7 @@ class Net:
     Attributes:
         value, shape: Of what is written so far.
         count: Of tensors, which draws weights that do not depend on the window's length.
+        gain: Of the weights of int8.
     """
 
     seed: int
@@ -41,6 +42,7 @@ class Net:
     value: int = -1
     shape: Shape = ()
     count: int = 0
+    gain: float = 0.4
 
     def _name(self) -> str:
         self.count += 1
@@ -101,7 +103,7 @@ class Net:
         values = self.random().integers(-100, 101, form)
         quantised: dict[str, Any] = {}
         if self.dtype == "int8":
-            scale = 0.4 / (70 * np.prod(form[1:3]) ** 0.5)
+            scale = self.gain / (70 * np.prod(form[1:3]) ** 0.5)
             quantised = {
                 "scale": [float(scale)] * channels,
                 "quantized_dimension": 0 if kind == "CONV_2D" else 3,
@@ -139,7 +141,7 @@ class Net:
         """A layer that is fully connected with all rows."""
         depth = int(np.prod(self.shape))
         values = self.random().integers(-100, 101, (units, depth))
-        scale = {"scale": 0.4 / (70 * depth**0.5)} if self.dtype == "int8" else {}
+        scale = {"scale": self.gain / (70 * depth**0.5)} if self.dtype == "int8" else {}
         weights = values.astype(np.int8) if scale else (values // 25 / 8).astype(np.float32)
         self.add("RESHAPE", (1, depth), self.integers([1, depth]), new_shape=[1, depth])
         self.add("FULLY_CONNECTED", (1, units), self.builder.constant(self._name(), weights, **scale), -1)
@@ -282,7 +284,7 @@ def streamed_net(seed: int, *, is_padded: bool) -> StreamedNet:
 
 def keyword_net(num_frames: int, *, width: int = 10, channels: int = 64, blocks: int = 4) -> bytes:
     """A DS-CNN as keyword spotters have it, int8, over frames of so many features; nothing is padded along time."""
-    net = Net(7, 1, is_padded=False, dtype="int8")
+    net = Net(7, 1, is_padded=False, dtype="int8", gain=1.1)
     net.shape = (1, num_frames, width, 1)
     source = net.value = net.tensor(net.shape)
     net.convolution("CONV_2D", 10, stride=2, channels=channels)

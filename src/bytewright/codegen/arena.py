@@ -12,7 +12,7 @@ from bytewright import ir
 from bytewright.codegen.expressions import c_num_bytes
 from bytewright.codegen.writer import Writer
 from bytewright.record.buffers import PlaceKind
-from bytewright.record.names import Names
+from bytewright.record.names import Names, by_entry
 from bytewright.record.plan import Plan
 
 _STATUS = "request_status"
@@ -36,8 +36,9 @@ def write_arena_sizes(writer: Writer, plan: Plan, names: Names) -> None:
     if not plan.arenas:
         return
     writer.comment("Bytes of each arena, a part of its pool: the most that is requested from it at once.")
-    for arena, pool in plan.arenas:
-        writer.line(f"#define {names.arena_size(pool)} {arena.size_bytes}")
+    for alone, own in by_entry(plan, names):
+        for arena, pool in alone.arenas:
+            writer.line(f"#define {own.arena_size(pool)} {arena.size_bytes}")
     writer.comment("Requests that are outstanding at once, at most.")
     writer.line(f"#define {names.arena_depth} {_depth(plan)}")
 
@@ -47,7 +48,7 @@ def write_arena_types(writer: Writer, plan: Plan, names: Names) -> None:
     if not plan.arenas:
         return
     writer.comment("Pools that memory is requested from at run time.")
-    writer.enumeration([f"{names.arena_pool(pool)} = {index}" for index, (_, pool) in enumerate(plan.arenas)])
+    writer.enumeration([f"{names.arena_pool(pool)} = {index}" for index, pool in enumerate(plan.arena_pools)])
     writer.line()
     writer.comment("The blocks of an arena, the last requested one on top. Private.")
     blocks = "    uint64_t begin;\n    uint64_t used_bytes_before;"
@@ -62,8 +63,10 @@ def write_arena_prototypes(writer: Writer, plan: Plan, names: Names) -> None:
     """The pair of functions, with what a run expects of them, whoever provides them."""
     if not plan.arenas:
         return
+    runs = [own.run for alone, own in by_entry(plan, names) if alone.arenas]
+    does = f"{' and '.join(runs)} {'do' if len(runs) > 1 else 'does'}"
     writer.comment(
-        f"Requests memory from a pool, {names.prefix}_POOL_...; {names.run} does, around the kernels that need it. "
+        f"Requests memory from a pool, {names.prefix}_POOL_...; {does}, around the kernels that need it. "
         "Returns an address that is a multiple of the alignment, of bytes that nothing else uses until they are "
         "released; NULL refuses, and the run ends with the error NO_MEMORY. Refused is also an alignment that is no "
         "power of two."
@@ -99,7 +102,7 @@ def backend_source(plan: Plan, names: Names) -> str:
     writer.line()
     with writer.block(f"static {names.arena_type} *find_arena({names.context_type} *context, int32_t pool)"):
         writer.refuse("context == NULL", "NULL")
-        for _, pool in plan.arenas:
+        for pool in plan.arena_pools:
             writer.refuse(f"pool == {names.arena_pool(pool)}", f"&context->{names.arena(pool)}")
         writer.line("return NULL;")
     writer.line()

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from bytewright.record.buffers import PlannedBuffer
 from bytewright.record.plan import Plan
-from bytewright.record.row_reasons import ring_reason
+from bytewright.record.row_reasons import ring_reason, rows_held
 from bytewright.record.rows import PlannedSegment
 
 
@@ -15,8 +15,13 @@ def describe_ring(buffer: PlannedBuffer) -> str:
     return f"ring of {buffer.ring.num_rows} row{'s' if buffer.ring.num_rows > 1 else ''} "
 
 
-def describe_segment(plan: Plan, segment: PlannedSegment, held: Mapping[str, Mapping[int, int]]) -> str:
-    """The comment above the loop of a segment, one line for each ring; `held` is `rows_held` of the plan."""
+def describe_segments(plan: Plan) -> dict[int, str]:
+    """The comment above the loop of each segment, one line for each ring, by the segment's first step."""
+    held = rows_held(plan) if plan.segments else {}
+    return {segment.steps[0]: _described(plan, segment, held) for segment in plan.segments}
+
+
+def _described(plan: Plan, segment: PlannedSegment, held: Mapping[str, Mapping[int, int]]) -> str:
     first, last = segment.steps
     lines = [
         f"Steps {first} to {last} run together, row by row: each call makes one row, or none where its tensor has no "

@@ -19,6 +19,7 @@ from bytewright.codegen.checks import (
     write_run_checks,
     write_set_workspaces,
 )
+from bytewright.codegen.describe_rows import describe_segments
 from bytewright.codegen.hand_over import (
     contexts_passed,
     write_hand_over_helpers,
@@ -172,6 +173,7 @@ class StepsOfModule:
             *module.constant_buffers,
         )
         self._types = {definition.buffer.name: definition.buffer for definition in definitions}
+        self._segments = describe_segments(plan)
         self._rows: RowFunctions | None = None
 
     @property
@@ -193,11 +195,11 @@ class StepsOfModule:
         module = list(ir.entries_alone(self.module))[entry]
         (plan, names), end = by_entry(self.plan, self.names)[entry], self.plan.ends[entry]
         if plan.devices:
-            _write_run_steps(writer, module, plan, names, end)
+            _write_run_steps(writer, module, plan, names, end, self._segments)
             return
         with writer.block(run_head(plan, names)):
             write_run_checks(writer, plan, names, strict_alignments(plan))
-            _write_steps(writer, module, plan, names, end)
+            _write_steps(writer, module, plan, names, end, self._segments)
 
     def write_first_rows(self, writer: Writer) -> None:
         """One row, and the begin."""
@@ -212,7 +214,7 @@ class StepsOfModule:
         if self._rows is None:
             module, plan, names = self.module, self.plan, self.names
             watched = [names.base(pool) for pool in _used_pools(plan, Role.WORKSPACE)]
-            steps = StepWriter(writer, module, plan, names, watched, len(plan.steps))
+            steps = StepWriter(writer, module, plan, names, watched, len(plan.steps), self._segments)
 
             def write_variables(function: Writer) -> None:
                 _write_bases(function, plan, names)
@@ -282,12 +284,14 @@ def _write_step_macro(writer: Writer, plan: Plan, names: Names) -> None:
         writer.line()
 
 
-def _write_run_steps(writer: Writer, module: ir.Module, plan: Plan, names: Names, end: int) -> None:
+def _write_run_steps(
+    writer: Writer, module: ir.Module, plan: Plan, names: Names, end: int, segments: Mapping[int, str]
+) -> None:
     """The function that has the steps where devices are taken into use around them."""
     writer.comment("The steps, while all devices are in use.")
     body = Writer()
     with body.indented():
-        _write_steps(body, module, plan, names, end)
+        _write_steps(body, module, plan, names, end, segments)
     used = set(re.findall(r"\w+", body.text()))
     writer.wrapped(f"static {run_head(plan, names, names.run_steps)} {{")
     with writer.indented():
@@ -314,13 +318,15 @@ def _touched_pools(plan: Plan) -> set[str]:
     return {plan.buffers[name].place.name for step in plan.steps for name in step.touched}
 
 
-def _write_steps(writer: Writer, module: ir.Module, plan: Plan, names: Names, end: int) -> None:
+def _write_steps(
+    writer: Writer, module: ir.Module, plan: Plan, names: Names, end: int, segments: Mapping[int, str]
+) -> None:
     """The steps, behind what they name."""
     write_variables_of_plan(writer, plan, names)
     write_argument_arrays(writer, module, plan, names)
     _write_device_contexts(writer, module, plan, names)
     watched = [names.base(pool) for pool in _used_pools(plan, Role.WORKSPACE)]
-    StepWriter(writer, module, plan, names, watched, end).entry(module.main)
+    StepWriter(writer, module, plan, names, watched, end, segments).entry(module.main)
     writer.line(f"return {names.ok};")
 
 

@@ -286,7 +286,7 @@ def _write_pools(writer: Writer, plan: Plan, names: Names) -> None:
     members = (
         *(f"uint8_t *{pool.c_name};" for pool in plan.caller_workspaces),
         *(f"const uint8_t *{pool.c_name};" for pool in plan.set_parameters),
-        *(f"{names.arena_type} {names.arena(pool)};" for _, pool in plan.arenas),
+        *(f"{names.arena_type} {names.arena(pool)};" for pool in plan.arena_pools),
         *FORMS[plan.form].members(names),
         *((f"int32_t {MEMBER_OF_STATE};",) if plan.states else ()),
     )

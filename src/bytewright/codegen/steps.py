@@ -4,12 +4,13 @@ The entry is printed as kernels are, but for two things: its buffers are where t
 and its calls are steps.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from bytewright import ir
 from bytewright.codegen.arena import describe_requests, requested, requests_of
 from bytewright.codegen.c_form import with_variables_of_c
-from bytewright.codegen.describe_rows import describe_ring, describe_segment
+from bytewright.codegen.describe_rows import describe_ring
 from bytewright.codegen.dispatcher import num_scalars
 from bytewright.codegen.expressions import c_expression, c_num_bytes, c_value, memory_type
 from bytewright.codegen.hand_over import device_span_text, span_text, write_spans
@@ -25,7 +26,6 @@ from bytewright.record.devices import PlannedDevice
 from bytewright.record.entries import PlannedStep
 from bytewright.record.names import MAX_NAMED, REQUEST, Names
 from bytewright.record.plan import Plan
-from bytewright.record.row_reasons import rows_held
 
 
 def address_in_pool(base: str, offset: str, dtype: ir.DType, access: ir.Access) -> str:
@@ -49,9 +49,26 @@ class StepWriter(StatementWriter):
     """Writes the entry's statements, its calls as steps; the macro between them is given the `watched` workspaces."""
 
     def __init__(
-        self, writer: Writer, module: ir.Module, plan: Plan, names: Names, watched: list[str], end: int
+        self,
+        writer: Writer,
+        module: ir.Module,
+        plan: Plan,
+        names: Names,
+        watched: list[str],
+        end: int,
+        segments: Mapping[int, str],
     ) -> None:
-        """Args: `end` is the number of the macro behind the last step."""
+        """What they are of.
+
+        Args:
+            writer: Of the file.
+            module: With the entry alone.
+            plan: As the entry sees it.
+            names: The same.
+            watched: What the macro is given.
+            end: The number of the macro behind the last step.
+            segments: The comment above each loop over rows, by its first step.
+        """
         super().__init__(writer)
         self.module, self.plan, self.names = module, plan, names
         self.device = module.main.device
@@ -59,7 +76,7 @@ class StepWriter(StatementWriter):
         self.called = called(module)
         self.watched = watched
         self.num_written, self.end_number = 0, end
-        self.held = rows_held(plan) if plan.segments else {}
+        self.segments = segments
 
     def entry(self, entry: ir.PrimFunc) -> None:
         """Writes all steps, and the macro after the last."""
@@ -101,9 +118,9 @@ class StepWriter(StatementWriter):
 
     def loop(self, loop: ir.For) -> None:
         """A loop; that of a segment under what it is for."""
-        segment = next((s for s in self.plan.segments if s.steps[0] == self.num_written), None)
-        if segment is not None and loop.note:  # the outermost of its loops alone has one
-            self.writer.comment(describe_segment(self.plan, segment, self.held))
+        comment = self.segments.get(self.plan.entries[0].steps[0] + self.num_written)
+        if comment is not None and loop.note:  # the outermost of its loops alone has one
+            self.writer.comment(comment)
             loop = replace(loop, note="")
         super().loop(loop)
 

@@ -10,15 +10,15 @@ from bytewright.storage.rows.segment import Segment
 
 
 def describe_segments(
-    by_rows: Trial, fused: ir.PrimFunc, segments: Sequence[Segment], plain: Alive
+    by_rows: Trial, fused: ir.Module, segments: Sequence[Segment], plain: Alive
 ) -> tuple[PlannedSegment, ...]:
     """The segments as the plan has them.
 
     Args:
-        by_rows: What came of the entry with segments.
-        fused: That entry, before it was stored.
+        by_rows: What came of the module with segments.
+        fused: That module, before it was stored.
         segments: What is in it; steps have the same numbers with and without.
-        plain: What is alive in the entry without segments.
+        plain: What is alive without segments.
     """
     peaks = alive_of(fused, by_rows.stored.timeline, by_rows.stored.workspace).peaks
     return tuple(

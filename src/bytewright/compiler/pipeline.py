@@ -32,6 +32,7 @@ from bytewright.ir.verify.check_indices import check_indices
 from bytewright.lower.calling_forms import require_forms
 from bytewright.lower.fold_constant_channels import fold_constant_channels
 from bytewright.lower.fold_pad import fold_pad
+from bytewright.lower.join_entries import join_entries
 from bytewright.lower.lower_graph import lower_graph
 from bytewright.lower.pack_calls import pack_calls
 from bytewright.lower.share_kernels import share_kernels
@@ -84,14 +85,14 @@ class Lowered:
     """A model before any byte of it has a place.
 
     Attributes:
-        source: What was lowered: a graph, or the program that a text is.
+        sources: What was lowered: a graph for each entry, or the program that a text is.
         module: Lowered.
         bound: Operators that functions of the application compute.
         model_files: What it was read from, by name.
         is_program: Whether its steps are what somebody wrote.
     """
 
-    source: ir.Module
+    sources: tuple[ir.Module, ...]
     module: ir.Module
     bound: BoundValues
     model_files: Mapping[str, bytes]
@@ -179,30 +180,39 @@ def read_and_lower(model: Path | ir.Module, target: Target, options: Options, ru
     if isinstance(model, Path):
         imported = import_model(model, target, options)
         model_files = {file.name: read_input(file) for file in imported.files}
-        module = run.verified(imported.pass_name, imported.module, imported.stage)
+        modules = tuple(run.verified(imported.pass_name, each, imported.stage) for each in imported.modules)
     else:
         admit(model, target)
-        module, model_files = _folded(model), dict[str, bytes]()
-    is_program = bool(module.entries)
+        modules, model_files = (_folded(model),), dict[str, bytes]()
+    is_program = bool(modules[0].entries)
+    bound: BoundValues = {}
+    if len(modules) == 1:  # what changes a graph is of one
+        module, bound = _as_asked(modules[0], target, options, run)
+        modules = (module,)
+        if bound and options.kernel_file is not None:
+            model_files[options.kernel_file.name] = read_input(options.kernel_file)
+    if not is_program:
+        run.begin("place")  # every value gets a virtual device
+    lowered = lower_model(modules, target, options, bound, run)
+    return Lowered(modules, lowered, bound, model_files, is_program)
+
+
+def _as_asked(
+    module: ir.Module, target: Target, options: Options, run: Runner
+) -> tuple[ir.Module, BoundValues]:
+    """The graph, or program, as options change it, and operators that functions of the application compute."""
     if options.state:
         module = run(tie_states, module, options.state)
     if options.stream:
-        module = run(stream, module if is_program else inline_calls(module), options.stream)
-    bound: BoundValues = {}
-    if not is_program:
-        if options.batch_max is not None:
-            # Each function at its place, since one may be given samples and another time a constant.
-            module = run(open_batch, inline_calls(module), options.batch_max)
-        # Operators that functions of the application compute
-        bound = find_bound(module, target, options.kernels, options.kernel_file)
-        run.begin("place")  # every value gets a virtual device
-        if bound and options.kernel_file is not None:
-            model_files[options.kernel_file.name] = read_input(options.kernel_file)
-            module = run(place_bound, module, bound)
-    else:
+        module = run(stream, module if module.entries else inline_calls(module), options.stream)
+    if module.entries:
         refuse_bindings(options.kernels)
-    lowered = lower_model(module, target, options, bound, run)
-    return Lowered(module, lowered, bound, model_files, is_program)
+        return module, {}
+    if options.batch_max is not None:
+        # Each function at its place, since one may be given samples and another time a constant.
+        module = run(open_batch, inline_calls(module), options.batch_max)
+    bound = find_bound(module, target, options.kernels, options.kernel_file)
+    return run(place_bound, module, bound) if bound else module, bound
 
 
 def plan_lowered(
@@ -234,10 +244,16 @@ def plan_lowered(
         """With the options that were asked for of those that lowering reads, or with all channels."""
         if asked == as_asked and not is_wide:
             return lowered
+<<<<<<< HEAD
         other = replace(options, **dict(asked))
         if lowered_as is not None and asked[: len(_READ_WITH)] != as_asked[: len(_READ_WITH)]:
             return lowered_as(other).module
         return lower_model(model.source, target, other, model.bound, Runner(target), is_wide=is_wide)
+=======
+        io = ir.Io.WORKSPACE if is_planned else ir.Io.CALLER
+        own = replace(options, io=io)
+        return lower_model(model.sources, target, own, model.bound, Runner(target), is_wide=is_wide)
+>>>>>>> main
 
     # What passes returned is remembered, for the search for a way out; nobody can be shown a pass that does not run.
     in_search = replace(run, after_pass=None, known=run.known or Known())
@@ -298,7 +314,7 @@ def _planned(trial: Trial, model_files: Mapping[str, bytes], run: Runner) -> Pla
 
 
 def lower_model(
-    module: ir.Module,
+    modules: tuple[ir.Module, ...],
     target: Target,
     options: Options,
     bound: BoundValues,
@@ -309,23 +325,19 @@ def lower_model(
     """The stages of `read_and_lower` from placement on.
 
     Args:
-        module: A graph, or the program that a text is.
+        modules: A graph for each entry, or the program that a text is.
         target: As the options change it.
         options: What the user asked for.
         bound: Operators that functions of the application compute.
         run: Carries the stages out.
         is_wide: Whether channels stay that are constant, to see what they take.
     """
+    module, *others = modules
     if not module.entries:
-        module = run(plan_devices, module, target, options.on, options.io)
-        run.begin("lower")  # operators are fused into kernels, which an entry calls
-        module = run(inline_calls, module)
-        module = run(fold_pad, module, bound)
-        if not is_wide:
-            module = run(fold_constant_channels, module, target, bound)
-        module = run(lower_graph, module, target, bound, options.optimize, options.kernel_code)
-        if module.state:
-            module = run(update_in_place, module, target, options.pins)
+        module = _lower_one(module, target, options, bound, run, is_wide=is_wide)
+        if others:
+            rest = (_lower_one(each, target, options, bound, run, is_wide=is_wide) for each in others)
+            module = run(join_entries, module, *rest)
         module = run(share_kernels, module)
 
     # Every argument, every stack and every name is made plain, for storage to decide about.
@@ -349,6 +361,20 @@ def lower_model(
     module = run(name_symbols, module, options.entry_form)
     check_indices(module)
     return module
+
+
+def _lower_one(
+    module: ir.Module, target: Target, options: Options, bound: BoundValues, run: Runner, *, is_wide: bool
+) -> ir.Module:
+    """From a graph to an entry and the kernels that it calls."""
+    module = run(plan_devices, module, target, options.on, options.io)
+    run.begin("lower")  # operators are fused into kernels, which an entry calls
+    module = run(inline_calls, module)
+    module = run(fold_pad, module, bound)
+    if not is_wide:
+        module = run(fold_constant_channels, module, target, bound)
+    module = run(lower_graph, module, target, bound, options.optimize, options.kernel_code)
+    return run(update_in_place, module, target, options.pins) if module.state else module
 
 
 def conditions_of(module: ir.Module, target: Target, options: Options) -> Conditions:

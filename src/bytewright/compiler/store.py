@@ -151,7 +151,7 @@ class _Search:
         """The smallest of what is tried, the first of equals; and its trial with its segments described."""
         takes_rows = self.conditions.options.io is ir.Io.ROWS
         plain = self.smallest(Cut.NONE)
-        rows = self.conditions.options.rows if len(self.module.entries) == 1 else Rows.OFF
+        rows = self.conditions.options.rows
         found = [self.smallest(cut) for cut in CUTS[rows]]
         if rows is not Rows.MAX and not takes_rows:
             found.insert(0, plain)
@@ -200,13 +200,13 @@ class _Search:
         if not best.segments:
             return best.trial
         fused = self.by_rows(self.with_parts(best.parts, self.run), best.segments, self.run)
-        segments = describe_segments(best.trial, fused.main, best.segments, self.alive(best.parts))
+        segments = describe_segments(best.trial, fused, best.segments, self.alive(best.parts))
         plain_bytes = plain.workspace_bytes if plain.workspace.has_plan else None
         return replace(best.trial, segments=segments, plain_workspace_bytes=plain_bytes)
 
     def parts(self) -> tuple[Part, ...]:
         """All that could be parts. The rows that the application hands over stay in a ring of their own."""
-        if self.is_program:
+        if self.is_program or len(self.module.entries) > 1:
             return ()
         module, options = self.with_parts((), self.run), self.conditions.options
         ring = taken_rows(module) if options.io is ir.Io.ROWS else None
@@ -264,7 +264,7 @@ class _Search:
     def alive(self, parts: tuple[Part, ...]) -> Alive:
         """What is alive while the module with parts runs, without segments; sizes of pools do not change it."""
         module, trial = self.with_parts(parts, self.run), self.trial(parts, ())
-        find = partial(alive_of, module.main, trial.stored.timeline, trial.stored.workspace)
+        find = partial(alive_of, module, trial.stored.timeline, trial.stored.workspace)
         return self.run.answer(find, alive_of, module, trial.stored.module)
 
     def segments(self, parts: tuple[Part, ...], *, everywhere: bool) -> tuple[Segment, ...]:

@@ -76,8 +76,9 @@ class Trial:
 
     @property
     def workspace_bytes(self) -> int:
-        """Bytes of all workspace pools, as far as there is a plan."""
-        return sum(use.top_bytes for use in self.workspace.pools)
+        """Bytes of all workspace pools, as far as there is a plan; those of states are none."""
+        states = {pool.name for pool in self.conditions.target.pools_of(Role.STATE)}
+        return sum(use.top_bytes for use in self.workspace.pools if use.pool not in states)
 
     @property
     def _measure(self) -> int:

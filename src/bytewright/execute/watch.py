@@ -65,6 +65,12 @@ class Watch:
     still: tuple[WatchedRange, ...]
     rows: tuple[WatchedRows, ...] = ()
 
+    @property
+    def row_ends(self) -> tuple[int, ...]:
+        """For each entry, how many of the ranges of rows are of it or an entry before it."""
+        steps = [rows.step for rows in self.rows]
+        return tuple(sum(step < entry.steps[1] for step in steps) for entry in self.plan.entries)
+
 
 def watch_plan(plan: Plan, guard_bytes: int) -> Watch:
     """The tables for a plan, with guards that are a power of two or as large as a pool's alignment."""
@@ -200,6 +206,7 @@ def table_header(watch: Watch) -> str:
             ("PARANOID_DEAD", _entries(watch, watch.dead)),
             ("PARANOID_STILL", _entries(watch, watch.still)),
             ("PARANOID_ROWS", _row_entries(watch)),
+            ("PARANOID_ROW_ENDS", [f"ENTRY({end})" for end in watch.row_ends]),
         )
     )
 
@@ -226,7 +233,7 @@ def parse_findings(watch: Watch, report: str) -> list[WatchedRange]:
     lines = [line for line in report.splitlines() if line.startswith("finding_")]
     numbers = [int(line.partition(" ")[2]) for line in lines]
     findings: list[WatchedRange] = []
-    # Behind the ranges that are still come those of rows, and behind them that not all calls were there.
+    # Behind the ranges that are still come those of rows, and behind them, by entry, that not all calls were there.
     for index, first, end in zip(numbers[::3], numbers[1::3], numbers[2::3], strict=True):
         watched = (
             watch.still[index] if index < len(watch.still) else _range_of(watch, index - len(watch.still))
@@ -237,8 +244,10 @@ def parse_findings(watch: Watch, report: str) -> list[WatchedRange]:
 
 
 def _range_of(watch: Watch, index: int) -> WatchedRange:
-    """A finding about rows: bytes that a call changed, or the first call that never came, which has none."""
+    """A finding about rows: bytes that a call changed, or the first call of an entry that lacks some."""
     if index < len(watch.rows):
         entry = watch.rows[index]
         return WatchedRange(entry.step, entry.pool, entry.first, entry.end, entry.buffer, entry.row)
-    return WatchedRange(watch.rows[0].step, watch.rows[0].pool, 0, 0)
+    entry = index - len(watch.rows)
+    first = watch.rows[watch.row_ends[entry - 1] if entry else 0]
+    return WatchedRange(first.step, first.pool, 0, 0)

@@ -14,6 +14,7 @@ from bytewright.record.plan import Plan
 from bytewright.record.row_calls import RowCall, RowRun, row_runs
 
 _Span = tuple[int, int]  # bytes of a pool, half-open
+_KEPT = (BufferRole.OUTPUT, BufferRole.STATE)  # somebody reads them after the steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +158,8 @@ def _rows(plan: Plan, run: RowRun, calls: Sequence[RowCall], buffers: dict[str, 
 
     for name, buffer in buffers.items():
         slots[name] = counts[name] if buffer.ring is None else buffer.ring.num_rows
-        is_there = name not in made_here or (buffer.live is not None and buffer.live[0] < begin)
+        is_state = buffer.role is BufferRole.STATE  # which a run before this one has left
+        is_there = name not in made_here or is_state or (buffer.live is not None and buffer.live[0] < begin)
         for row in range(counts[name]) if is_there else ():
             place(name, row, -1, is_there=True)
     for number, call in enumerate(calls):
@@ -170,7 +172,7 @@ def _rows(plan: Plan, run: RowRun, calls: Sequence[RowCall], buffers: dict[str, 
             place(call.step.rows.buffer if call.step.rows else "", row, number, is_there=False)
     for row in latest.values():
         buffer = buffers[row.buffer]
-        is_kept = buffer.role is BufferRole.OUTPUT or (buffer.live is not None and buffer.live[1] > end)
+        is_kept = buffer.role in _KEPT or (buffer.live is not None and buffer.live[1] > end)
         if is_kept and buffer.ring is None:
             row.read = never
     return found

@@ -1,7 +1,6 @@
 """What convolutions cost, before and after: multiply-accumulates of one run, and bytes of weights."""
 
 from dataclasses import dataclass
-from math import prod
 
 from bytewright import ir
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d
@@ -21,14 +20,12 @@ def work_of(module: ir.Module) -> Work:
     weights: dict[str, int] = {}
     macs = 0
     for function in module.functions:
+        types = {**ir.function_types(function), **constants}
         for node in function.nodes:
             if (
                 isinstance(node.operation, Conv2d | DepthwiseConv2d)
                 and {*node.inputs[1:]} <= constants.keys()
             ):
-                own = constants[node.inputs[1]]
-                weights[node.inputs[1]] = own.size_bytes
-                shape = node.outputs[0].type.shape
-                per_element = own.num_elements // node.operation.channels(own.fixed_shape)[1]
-                macs += per_element * prod(extent for extent in shape if isinstance(extent, int))
+                weights[node.inputs[1]] = constants[node.inputs[1]].size_bytes
+                macs += node.num_macs(types)
     return Work(macs, sum(weights.values()))

@@ -113,7 +113,10 @@ def _faults_of_channels(buffer: PlannedBuffer) -> Iterator[str]:
         if not are_some or (*before[:-1], len(kept)) != buffer.shape or buffer.shape == before:
             shapes = [ir.format_shape(shape or ()) for shape in (before, buffer.shape)]
             yield f"'{buffer.name}' of {shapes[0]} keeps {len(kept)} channels, and has {shapes[1]}"
-    elif kept:
+        constant = buffer.constant_channels
+        if list(constant) != sorted({*constant}.intersection(range(before[-1] if before else 0))):
+            yield f"'{buffer.name}' of {before[-1] if before else 0} channels has {len(constant)} that are constant"
+    elif kept or buffer.constant_channels:
         yield f"'{buffer.name}' lost no channels, and keeps {len(kept)}"
 
 

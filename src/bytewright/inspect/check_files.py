@@ -132,8 +132,8 @@ def _faults_of_header(directory: Path, plan: Plan, names: Names) -> Iterator[str
     expected: dict[str, int] = {}
     for pool in (pool for pool in plan.pools.values() if pool.used_bytes):
         expected |= {names.size(pool): pool.used_bytes, names.alignment(pool): pool.alignment}
-    for arena, pool in plan.arenas:
-        expected[names.arena_size(pool)] = arena.size_bytes
+    for alone, own in by_entry(plan, names):
+        expected |= {own.arena_size(pool): arena.size_bytes for arena, pool in alone.arenas}
     for stack in tuple(plan.stack.values())[:1]:  # that of the entry
         expected[names.stack_planned_bytes] = stack.planned_bytes
         expected[names.stack_size] = stack.size_bytes

@@ -106,7 +106,7 @@ class _Function:
             names.base(pool): f"context->{pool.c_name}" if pool.is_set else names.array(pool)
             for pool in plan.pools.values()
         } | _ARGUMENTS
-        self.arenas = {names.arena(pool) for _, pool in plan.arenas}
+        self.arenas = {names.arena(pool) for pool in plan.arena_pools}
 
     def faults(self) -> Iterator[tuple[c_ast.Node, str]]:
         """The nodes that are not as they are generated, and what they do."""

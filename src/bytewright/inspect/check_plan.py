@@ -29,7 +29,7 @@ from bytewright.plan.solution import Placement
 from bytewright.plan.validate import validate
 from bytewright.record.buffers import BufferRole, PlaceKind, PlannedBuffer, PlannedPool
 from bytewright.record.devices import DeviceKind
-from bytewright.record.entries import PlannedStep
+from bytewright.record.entries import PlannedEntry, PlannedStep
 from bytewright.record.plan import Plan
 from bytewright.target.model import Role
 
@@ -397,17 +397,27 @@ def _header(pool: PlannedPool, num_ticks: int) -> tuple[planning.Buffer, Placeme
 
 
 def _faults_of_arenas(plan: Plan) -> Iterator[str]:
-    """What is requested at run time has one arena in its pool, exactly as large as the calls need it."""
-    pools = {buffer.place.name for buffer in plan.buffers.values() if buffer.place.kind is PlaceKind.ARENA}
-    pools |= {buffer.place.name for buffer in plan.buffers_of(BufferRole.ARENA)}
-    for pool in sorted(pools):
-        inside = [buffer for buffer in plan.buffers.values() if buffer.place.name == pool]
-        arenas = [buffer for buffer in inside if buffer.role is BufferRole.ARENA]
-        if len(arenas) != 1:
-            yield f"pool '{pool}' has {len(arenas)} arenas for what is requested from it"
-            continue
-        requests = [buffer for buffer in inside if buffer.place.kind is PlaceKind.ARENA]
-        yield from _faults_of_arena(plan, arenas[0], {buffer.name for buffer in requests})
+    """What an entry requests at run time has one arena in its pool, exactly as large as the calls need it."""
+    served = [
+        buffer
+        for buffer in plan.buffers.values()
+        if buffer.place.kind is PlaceKind.ARENA or buffer.role is BufferRole.ARENA
+    ]
+    for entry in plan.entries:
+        alone = plan.alone(entry)
+        own = [buffer for buffer in served if not plan.stated_entries or _is_alive_in(buffer, entry)]
+        for pool in sorted({buffer.place.name for buffer in own}):
+            inside = [buffer for buffer in own if buffer.place.name == pool]
+            arenas = [buffer for buffer in inside if buffer.role is BufferRole.ARENA]
+            if len(arenas) != 1:
+                yield f"pool '{pool}' has {len(arenas)} arenas for what is requested from it"
+                continue
+            requests = {buffer.name for buffer in inside if buffer.place.kind is PlaceKind.ARENA}
+            yield from _faults_of_arena(alone, arenas[0], requests)
+
+
+def _is_alive_in(buffer: PlannedBuffer, entry: PlannedEntry) -> bool:
+    return buffer.live is not None and buffer.live[0] < entry.ticks[1] and entry.ticks[0] < buffer.live[1]
 
 
 def _faults_of_arena(plan: Plan, arena: PlannedBuffer, requests: set[str]) -> Iterator[str]:

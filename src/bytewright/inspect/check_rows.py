@@ -118,7 +118,8 @@ def _faults_of_calls(plan: Plan) -> Iterator[str]:
     outputs = {tensor.buffer for tensor in plan.outputs}
     inside = [step for s in plan.segments for step in plan.steps[s.steps[0] : s.steps[1] + 1]]
     once = {step.rows.buffer for step in inside if step.rows is not None}
-    for fault in replay(row_nodes(plan), slots, outputs, once):
+    states = {tensor.buffer for tensor in plan.states}
+    for fault in replay(row_nodes(plan), slots, outputs, once, states):
         if fault.last is not None:
             yield f"{fault.text}: a number of them is not known"
         elif fault.call is None:

@@ -90,6 +90,7 @@ from bytewright.ir.prim import (
     Statement,
     Store,
     View,
+    Work,
 )
 from bytewright.ir.scope import (
     GLOBAL,

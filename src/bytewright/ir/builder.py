@@ -25,6 +25,7 @@ from bytewright.ir.prim import (
     Statement,
     Store,
     View,
+    Work,
 )
 from bytewright.ir.rewrite import instruction_call
 from bytewright.ir.scope import LOCAL
@@ -226,10 +227,11 @@ class BodyBuilder:
         operators: tuple[str, ...] = (),
         touched_by: tuple[tuple[str, ...], ...] | None = None,
         where: Where = NOWHERE,
+        work: Work | None = None,
     ) -> None:
         """Calls another PrimFunc or an external function; plain integers are I32."""
         converted = tuple(item if isinstance(item, Region) else as_expr(item) for item in arguments)
-        self.emit(Call(callee, converted, kind, operators, touched_by, where))
+        self.emit(Call(callee, converted, kind, operators, touched_by, where, work))
 
     def finish(self) -> Seq:
         """The statements so far; every block must be closed."""

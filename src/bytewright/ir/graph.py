@@ -7,6 +7,7 @@ descriptor that keeps the contract of `Operation`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -56,6 +57,11 @@ class Operation:
         """The operator on operands whose leading extent is `batch` where it was 1: shapes that it states change too."""
         del batch
         return self
+
+    def num_macs(self, inputs: tuple[TensorType, ...], results: tuple[TensorType, ...]) -> int:
+        """Multiply-accumulates of tensors with each other, of one sample if the batch is open; 0 of all other sums."""
+        del inputs, results
+        return 0
 
     def work_per_element(self, inputs: tuple[TensorType, ...]) -> int:
         """Steps that one element of the result takes, roughly."""
@@ -168,6 +174,11 @@ class Node:
     inputs: tuple[str, ...]
     outputs: tuple[Value, ...]
     where: Where
+
+    def num_macs(self, types: Mapping[str, TensorType]) -> int:
+        """Multiply-accumulates of one sample, with the types of all that it names."""
+        operands = tuple(types[name] for name in self.inputs)
+        return self.operation.num_macs(operands, tuple(value.type for value in self.outputs))
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,6 +60,7 @@ class Narrowed:
         weight_bytes_before, weight_bytes: Of their weights.
         shapes: What had which shape before, by the names of values and constants, and later of buffers.
         channels: Those that values have kept, in order, by the names of these.
+        constant: Those of such values that are constant whatever the model is given, in the numbers of the model.
     """
 
     macs_before: int
@@ -68,6 +69,7 @@ class Narrowed:
     weight_bytes: int
     shapes: Mapping[str, tuple[Extent, ...]]
     channels: Mapping[str, tuple[int, ...]]
+    constant: Mapping[str, tuple[int, ...]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,6 +125,23 @@ class Let:
 
 
 @dataclass(frozen=True, slots=True)
+class Work:
+    """What a call computes, of one sample if the batch is open: documentation, which no text has.
+
+    Attributes:
+        macs: Multiply-accumulates, those of taps in the padding among them.
+        weight_bytes: Of its weights in the graph, before a kernel packs them,
+        weight_bytes_before: and before channels were removed.
+        shapes: Of its results, with every extent that a run is given at its largest.
+    """
+
+    macs: int
+    weight_bytes: int
+    weight_bytes_before: int
+    shapes: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Call:
     """A call of another PrimFunc or of an external C function.
 
@@ -132,6 +149,7 @@ class Call:
         arguments: Regions for buffer parameters, expressions for scalar ones, contexts for contexts.
         operators: What the call computes, for comments and reports: one entry an operator of the model.
         touched_by: For opaque calls: per argument the devices that touch it; None means every device.
+        work: None where it is not known.
     """
 
     callee: str
@@ -140,6 +158,7 @@ class Call:
     operators: tuple[str, ...] = ()
     touched_by: tuple[tuple[str, ...], ...] | None = None
     where: Where = NOWHERE
+    work: Work | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

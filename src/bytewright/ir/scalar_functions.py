@@ -150,6 +150,11 @@ def _rounded(let: _Let, limited: Expr) -> Expr:
     return whole + select(rest >= 0.5, const(1), const(0)) - select(rest <= -0.5, const(1), const(0))
 
 
+def _nibble(let: _Let, byte: Expr, number: Expr) -> Expr:
+    del let
+    return ((byte >> ((number & 1) << 2)) & 15) - 8
+
+
 def _divide_round(let: _Let, total: Expr, count: Expr) -> Expr:
     half = let("half", count // 2)
     return select(total > 0, (total + half) // count, 0 - (half - total) // count)
@@ -419,6 +424,12 @@ BIT_LENGTH = _defined(
     _bit_length,
     "How many bits a number has, of 0 to 2^32 - 1; none if it is 0.",
 )
+NIBBLE = _defined(
+    "nibble",
+    {"byte": I32, "number": I32},
+    _nibble,
+    "Four bits of a byte less 8: the lower half for an even number of an element, the upper one for an odd number.",
+)
 DIVIDE_ROUND = _defined(
     "divide_round",
     {"total": I32, "count": I32},
@@ -506,6 +517,7 @@ SCALAR_FUNCTIONS = {
             DYNAMIC_SCALE,
             DYNAMIC_ZERO_POINT,
             BIT_LENGTH,
+            NIBBLE,
             DIVIDE_ROUND,
             MULTIPLY_Q31,
             SHIFT_ROUND,

@@ -129,6 +129,11 @@ class TensorType:
         return prod(upper_bound(extent) for extent in self.shape)
 
     @property
+    def sample_elements(self) -> int:
+        """Number of elements of one sample, where the batch is open."""
+        return prod(extent for extent in self.shape if isinstance(extent, int))
+
+    @property
     def size_bytes(self) -> int:
         """Bytes of the tensor, with every symbolic extent at its upper bound."""
         return self.num_elements * self.dtype.size_bytes

@@ -10,7 +10,7 @@ from bytewright.ir.analyses.hand_over import devices_of
 from bytewright.ir.definitions import buffer_scopes, scopes_of_constants
 from bytewright.ir.packed import packed_calls
 from bytewright.ir.text.primfuncs import format_statement
-from bytewright.options import Options, Rows
+from bytewright.options import Options
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,6 @@ def _require_one_entry(module: ir.Module, options: Options) -> None:
     """Refuses what takes the place of the one run function that a module of several entries has not."""
     asked = {
         "--io rows": options.io is ir.Io.ROWS,
-        f"--rows {options.rows.value}": options.rows is Rows.MAX,
         f"--entry-form {options.entry_form}": options.entry_form is ir.Form.PACKED,
     }
     for option in (option for option, is_asked in asked.items() if is_asked and len(module.entries) > 1):

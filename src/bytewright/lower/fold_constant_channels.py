@@ -38,12 +38,13 @@ def fold_constant_channels(module: ir.Module, target: Target, bound: BoundValues
         target: Its devices say to what widths tensors are narrowed.
         bound: What functions of the application compute, which stays as it is.
     """
-    before, channels = module, dict[str, NDArray[np.intp]]()
+    before, channels, constant = module, dict[str, NDArray[np.intp]](), dict[str, set[int]]()
     while (narrower := _once(module, target, bound or {})) is not None:
-        module, removed = narrower
+        module, removed, known = narrower
         for name, mask in removed.items():
             left = channels.get(name, np.arange(mask.size))
             channels[name] = left[~mask]
+            constant.setdefault(name, set()).update(map(int, left[known[name]] if name in known else ()))
     if module is before:
         return module
     shapes = {name: type_.shape for name, type_ in _types(before).items()}
@@ -61,6 +62,7 @@ def fold_constant_channels(module: ir.Module, target: Target, bound: BoundValues
         last.weight_bytes,
         FrozenMapping(changed),
         FrozenMapping(kept),
+        FrozenMapping({name: tuple(sorted(numbers)) for name, numbers in constant.items()}),
     )
     return replace(module, narrowed=narrowed)
 
@@ -73,8 +75,10 @@ def _types(module: ir.Module) -> dict[str, ir.TensorType]:
     return types
 
 
-def _once(module: ir.Module, target: Target, bound: BoundValues) -> tuple[ir.Module, dict[str, Mask]] | None:
-    """The module without what can go at once, and that, of values by name; None if nothing can."""
+def _once(
+    module: ir.Module, target: Target, bound: BoundValues
+) -> tuple[ir.Module, dict[str, Mask], dict[str, Mask]] | None:
+    """The module without what can go at once, that, and what is constant, of values by name; None if nothing can go."""
     types = _types(module)
     constants = {constant.name: constant.data.array for constant in module.constants}
     changing = Constants({constant.name: constant for constant in module.constants})
@@ -97,7 +101,8 @@ def _once(module: ir.Module, target: Target, bound: BoundValues) -> tuple[ir.Mod
     removed_of_values = {
         item: mask for each in narrowings for item, mask in each.removed.items() if isinstance(item, str)
     }
-    return replace(module, functions=functions, constants=kept), removed_of_values
+    constant = {name: known.is_constant for each in narrowings for name, known in each.known.items()}
+    return replace(module, functions=functions, constants=kept), removed_of_values, constant
 
 
 def _operators(

@@ -23,6 +23,7 @@ from bytewright.lower.bound.facts import BoundOperator
 from bytewright.lower.bound.lower_bound import lower_bound
 from bytewright.lower.epilogue import Epilogue
 from bytewright.lower.group import Group
+from bytewright.lower.group_work import group_work
 from bytewright.lower.hand_over import BlockCopy, CallBlock, HandOver, lower_ethos_u
 from bytewright.lower.isa.elementwise import write_elementwise
 from bytewright.lower.isa.registry import choose
@@ -37,6 +38,7 @@ from bytewright.lower.kernel import (
 from bytewright.lower.kernels.context import Template
 from bytewright.lower.kernels.registry import TEMPLATES
 from bytewright.lower.known_kernels import KnownKernels
+from bytewright.lower.pack_nibbles import fits_nibbles, pack_nibbles
 from bytewright.lower.shared_scratch import share_scratch
 from bytewright.ops.control import CondIf, Loop
 from bytewright.ops.data import Identity
@@ -50,6 +52,7 @@ _OF_STATE = "lower_graph: a state survives runs"
 _WEIGHTS = "weights"
 # Operands of an anchor that its kernel may have packed, by what kernels call that; with the bias go its scales.
 _PACKED_OPERANDS = {_WEIGHTS: 1, "bias": 2, "scales": 2, "channels": 2}
+_PACKED = "not by instructions: with --optimize size its weights stay in 4 bits each"
 _ORIGIN = "lower_graph: a tensor of the entry starts as global.workspace"
 
 
@@ -300,6 +303,7 @@ class _Lowering:
                 operators=tuple(dict.fromkeys(map(_operator, group.nodes))),
                 touched_by=kernel.touched_by,
                 where=kernel.function.where,
+                work=group_work(group, self.types, self.constants, self.module.narrowed),
             )
 
     def _begin_update(self, node: ir.Node, operand: int) -> None:
@@ -421,7 +425,7 @@ class _Lowering:
             lowered = kernel.finish()
             used = instructions_of([lowered.function])
             if self.code is KernelCode.AUTO or not any(each.is_assembler for each in used):
-                return lowered
+                return pack_nibbles(lowered) if self.optimize is Optimize.SIZE else lowered
             left_out[kernel.template] = "it is assembler, which --kernels excludes"
 
     def _write_group(
@@ -437,8 +441,9 @@ class _Lowering:
         kernel = new_kernel()
         template = Template(kernel, Epilogue(kernel, group, self.types, self.constants), group.anchor)
         operation = group.anchor.operation
-        chosen, reasons = choose(template, features, left_out)
-        kernel.remarks += reasons
+        is_packed = self.optimize is Optimize.SIZE and any(map(fits_nibbles, template.constants()))
+        chosen, reasons = choose(template, () if is_packed else features, left_out)
+        kernel.remarks += (_PACKED,) if is_packed and features else reasons
         (TEMPLATES[type(operation)] if chosen is None else chosen).write(template, operation)
         kernel.template = "" if chosen is None else chosen.name
         return kernel

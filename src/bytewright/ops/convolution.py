@@ -86,6 +86,10 @@ class _Convolution(ir.Operation):
             total += self.tap(seen[..., row, column], factors, row, column)
         return (_finish(total, bias),)
 
+    def num_macs(self, inputs: tuple[ir.TensorType, ...], results: tuple[ir.TensorType, ...]) -> int:
+        """Every tap of every window, whether it is in the padding or not."""
+        return self.work_per_element(inputs) * results[0].sample_elements
+
     def work_per_element(self, inputs: tuple[ir.TensorType, ...]) -> int:
         """One product for each weight of a channel."""
         return inputs[1].num_elements // self.channels(inputs[1].fixed_shape)[1]
@@ -220,6 +224,12 @@ class TransposeConv2d(ir.Operation):
             for (first, last), extent in zip(self._pads, padded.shape[1:3], strict=True)
         )
         return (_finish(padded[:, cut[0], cut[1]], bias),)
+
+    def num_macs(self, inputs: tuple[ir.TensorType, ...], results: tuple[ir.TensorType, ...]) -> int:
+        """Every element of the input with its window, whether the result has it all or not."""
+        del results
+        channels, height, width, _ = inputs[1].fixed_shape
+        return inputs[0].sample_elements * channels * height * width
 
     def work_per_element(self, inputs: tuple[ir.TensorType, ...]) -> int:
         """The products of the taps that reach an element, at most."""

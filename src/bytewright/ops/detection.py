@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from bytewright import ir
 from bytewright.ops.checks import require, require_dtype, two
 
-F32 = ir.DType.F32
+F32, I32 = ir.DType.F32, ir.DType.I32
 COORDINATES = 4
 """Of a box: the least y and x, and the greatest."""
 _Floats = NDArray[np.float32]
@@ -164,4 +164,75 @@ class TflSelectDetections(ir.Operation):
         return bool(common / (areas[0] + areas[1] - common) > np.float32(self.most_overlap))
 
 
-OPERATIONS = (TflDecodeBoxes, TflSelectDetections)
+@dataclass(frozen=True, slots=True)
+class TflSuppress(ir.Operation):
+    """boxes f32 [N,4], scores f32 [N] -> numbers of boxes i32 [D], their scores f32 [D], and how many there are i32 [].
+
+    The best box is taken, the first of those that score alike, until there are D. What is behind them is 0. A box has
+    two opposite corners, in either order. Where one without an area is taken, it is taken again, as long as there are
+    fewer than boxes at first, which is what LiteRT does.
+
+    Attributes:
+        num_kept: D.
+        least_score: Scores at or below it are none.
+        most_overlap: Boxes that have this part of their union in common, or more, with one that is taken are left out.
+        sigma: Where it is not 0, scores of other boxes become less: by exp(-overlap^2 / 2 sigma).
+    """
+
+    name: ClassVar[str] = "tfl_suppress"
+    operand_names: ClassVar[tuple[str, ...]] = ("boxes", "scores")
+    num_kept: int
+    least_score: float
+    most_overlap: float
+    sigma: float = 0.0
+
+    @property
+    def decay(self) -> float:
+        """What a squared overlap is multiplied with."""
+        return float(np.float32(-0.5 / self.sigma)) if self.sigma else 0.0
+
+    def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
+        """Of as many boxes as there may be."""
+        boxes, scores = two(inputs)
+        _require_boxes(boxes, "a box")
+        require_dtype(scores, (F32,), "the scores")
+        shapes = f"scores [{ir.format_shape(scores.shape)}] of {boxes.fixed_shape[0]} boxes"
+        require(scores.shape == boxes.shape[:1], shapes)
+        require(self.num_kept >= 1, "nothing is kept")
+        require(self.sigma >= 0, f"a sigma of {self.sigma}")
+        places, count = (self.num_kept,), ()
+        return ir.TensorType(places, I32), ir.TensorType(places, F32), ir.TensorType(count, I32)
+
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
+        """Exact, but for the exponential function."""
+        boxes, scores = (each.astype(np.float32) for each in inputs)
+        is_left = scores > np.float32(self.least_score)
+        numbers, best = np.zeros(self.num_kept, np.int32), np.zeros(self.num_kept, np.float32)
+        most, count = min(self.num_kept, int(is_left.sum())), 0
+        while count < most and is_left.any():
+            chosen = int(np.argmax(np.where(is_left, scores, -np.inf)))
+            numbers[count], best[count] = chosen, scores[chosen]
+            count += 1
+            overlaps = _shares(boxes[chosen], boxes)
+            is_left &= ~(overlaps >= np.float32(self.most_overlap))
+            if self.sigma:
+                scores = scores * np.exp(np.float32(self.decay) * overlaps * overlaps)
+                is_left &= scores > np.float32(self.least_score)
+        return numbers, best, np.array(count, np.int32)
+
+
+def _shares(box: _Floats, boxes: _Floats) -> _Floats:
+    """What boxes and one have in common, as parts of their unions; none where one has no area."""
+    (low, high), (lows, highs) = (
+        (np.minimum(each[..., :2], each[..., 2:]), np.maximum(each[..., :2], each[..., 2:]))
+        for each in (box, boxes)
+    )
+    area, areas = np.prod(high - low), np.prod(highs - lows, axis=-1)
+    sides = np.maximum(np.minimum(high, highs) - np.maximum(low, lows), np.float32(0))
+    common = sides[:, 0] * sides[:, 1]
+    with np.errstate(all="ignore"):
+        shares = common / (area + areas - common)
+    return np.where((area > 0) & (areas > 0), shares, np.float32(0)).astype(np.float32)
+
+
+OPERATIONS = (TflDecodeBoxes, TflSelectDetections, TflSuppress)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from bytewright import ir
 from bytewright.ops.arithmetic import fixedpoint16
+from bytewright.ops.arithmetic.dynamic import quantize_rows
 from bytewright.ops.arithmetic.interpolation import sigmoid_int16, sigmoid_scale
 from bytewright.ops.arithmetic.multiplier import Multiplier
 from bytewright.ops.arithmetic.rescale import Int64, double_round, rounding_shift_right, single_round
@@ -25,7 +26,15 @@ from bytewright.ops.checks import WIDE, require, require_count, require_dtype
 GATES = ("input", "forget", "cell", "output")
 INPUT, FORGET, CELL, OUTPUT = range(4)
 _FLOAT_OPERANDS = ("input", "hidden", "cell", "weights", "recurrent", "bias")
+_HYBRID_OPERANDS = ("gates", "hidden", "cell", "recurrent", "scales")
 _INTEGER_OPERANDS = ("input", "hidden", "cell", "weights", "recurrent", "bias", "recurrent_bias")
+
+
+def _num_macs(inputs: tuple[ir.TensorType, ...], results: tuple[ir.TensorType, ...]) -> int:
+    """Each step of each sample has the products of all gates, with the input and with the state before."""
+    weights, recurrent = (inputs[_FLOAT_OPERANDS.index(name)] for name in ("weights", "recurrent"))
+    units = recurrent.fixed_shape[-1]
+    return (weights.num_elements + recurrent.num_elements) * results[0].sample_elements // units
 
 
 def _inferred(
@@ -71,19 +80,84 @@ class TflLstm(ir.Operation):
         require_count(inputs, len(_FLOAT_OPERANDS))
         return _inferred(inputs, ir.DType.F32, ir.DType.F32, ir.DType.F32, (ir.DType.F32,))
 
+    def num_macs(self, inputs: tuple[ir.TensorType, ...], results: tuple[ir.TensorType, ...]) -> int:
+        """Those of all steps."""
+        return _num_macs(inputs, results)
+
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """In float64, rounded once a step."""
         source, hidden, cell, weights, recurrent, bias = (operand.astype(np.float64) for operand in inputs)
         results: list[ir.Array] = []
         for step in range(source.shape[1]):
             gates = bias[:, None] + source[:, step] @ weights.swapaxes(1, 2) + _recurrent(hidden, recurrent)
-            opened = 1.0 / (1.0 + np.exp(-gates))
-            cell = opened[FORGET] * cell + opened[INPUT] * np.tanh(gates[CELL])
-            if self.cell_clip:
-                cell = np.clip(cell, -self.cell_clip, self.cell_clip)
-            cell = cell.astype(np.float32).astype(np.float64)
-            results.append((opened[OUTPUT] * np.tanh(cell)).astype(np.float32))
-            hidden = results[-1].astype(np.float64)
+            result, cell = _stepped(gates, cell, self.cell_clip)
+            results.append(result)
+            hidden = result.astype(np.float64)
+        return np.stack(results, axis=1), cell.astype(np.float32)
+
+
+def _stepped(gates: NDArray[Any], cell: NDArray[Any], clip: float) -> tuple[ir.Array, ir.Array]:
+    """Results of a step, f32, and the cell, f64, which has been rounded to float32."""
+    opened = 1.0 / (1.0 + np.exp(-gates))
+    cell = opened[FORGET] * cell + opened[INPUT] * np.tanh(gates[CELL])
+    cell = np.clip(cell, -clip, clip) if clip else cell
+    cell = cell.astype(np.float32).astype(np.float64)
+    return (opened[OUTPUT] * np.tanh(cell)).astype(np.float32), cell
+
+
+@dataclass(frozen=True, slots=True)
+class TflHybridLstm(ir.Operation):
+    """gates f32 [N,T,4C], hidden and cell f32 [N,C], recurrent i8 [4,C,C], scales f32 [4] -> y f32 [N,T,C], cell.
+
+    The gates hold their sums over the input, and the bias. The hidden state is quantised at each step, a sample by its
+    own range, and what it adds is of integers: f32(sum * f32(its scale * the gate's)).
+
+    Attributes:
+        is_symmetric: Whether the zero point of the hidden state is 0; else it follows from the range.
+        cell_clip: The greatest magnitude of the cell; 0 for none.
+    """
+
+    name: ClassVar[str] = "tfl_hybrid_lstm"
+    operand_names: ClassVar[tuple[str, ...]] = _HYBRID_OPERANDS
+    is_symmetric: bool
+    cell_clip: float = 0.0
+
+    def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
+        """Y and the cell."""
+        require_count(inputs, len(_HYBRID_OPERANDS))
+        types = (ir.DType.F32, ir.DType.F32, ir.DType.F32, ir.DType.I8, ir.DType.F32)
+        for operand, dtype, role in zip(inputs, types, _HYBRID_OPERANDS, strict=True):
+            require_dtype(operand, (dtype,), f"the operand {role}")
+        gates, hidden, cell, recurrent, scales = inputs
+        require(len(gates.shape) == 3, f"the gates have {len(gates.shape)} axes, not 3")
+        samples, steps, sums = gates.shape
+        require(
+            len(hidden.shape) == 2 and hidden.shape[0] == samples, "the hidden state is not one of each unit"
+        )
+        units = hidden.shape[1]
+        require(hidden.shape == cell.shape, "hidden state and cell are not one of each unit")
+        require(recurrent.shape == (len(GATES), units, units), "the recurrent weights are not of the units")
+        require(
+            sums == recurrent.num_elements // recurrent.fixed_shape[2], "the gates are not those of the units"
+        )
+        require(scales.shape == (len(GATES),), "there is no scale of each gate")
+        return ir.TensorType((samples, steps, units), ir.DType.F32), ir.TensorType(cell.shape, ir.DType.F32)
+
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
+        """The sums exact, the rest in float64, rounded once a step."""
+        given, hidden, cell, _, scales = (operand.astype(np.float32) for operand in inputs)
+        recurrent = inputs[3].astype(np.int64)
+        by_gate = given.reshape(*given.shape[:2], len(GATES), -1).transpose(1, 2, 0, 3)
+        results: list[ir.Array] = []
+        for gates in by_gate:
+            steps, scale = quantize_rows(hidden, is_symmetric=self.is_symmetric)
+            added = _recurrent(steps, recurrent).astype(np.float32)
+            added *= scale * scales[:, np.newaxis, np.newaxis]
+            result, cell = _stepped(
+                (gates + added).astype(np.float64), cell.astype(np.float64), self.cell_clip
+            )
+            results.append(result)
+            hidden = result.astype(np.float32)
         return np.stack(results, axis=1), cell.astype(np.float32)
 
 
@@ -135,6 +209,10 @@ class TflQuantizedLstm(ir.Operation):
         data = ir.DType.I16 if inputs[0].dtype is ir.DType.I16 else ir.DType.I8
         require(self.is_by_table or data is ir.DType.I8, "gates of an i16 input come from a table")
         return _inferred(inputs, data, ir.DType.I8, ir.DType.I16, WIDE)
+
+    def num_macs(self, inputs: tuple[ir.TensorType, ...], results: tuple[ir.TensorType, ...]) -> int:
+        """Those of all steps."""
+        return _num_macs(inputs, results)
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """Exact."""
@@ -204,4 +282,4 @@ def _rounded_once(values: Int64, multiplier: Multiplier) -> Int64:
     return single_round(values, multiplier.multiplier, 31 - multiplier.exponent)
 
 
-OPERATIONS = (TflLstm, TflQuantizedLstm)
+OPERATIONS = (TflHybridLstm, TflLstm, TflQuantizedLstm)

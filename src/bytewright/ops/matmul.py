@@ -74,6 +74,10 @@ class TflBatchMatMul(ir.Operation):
         """Products of one element, of the first operand's shape."""
         return first[-2] if self.adjoint_first else first[-1]
 
+    def num_macs(self, inputs: tuple[ir.TensorType, ...], results: tuple[ir.TensorType, ...]) -> int:
+        """A row of products for each element."""
+        return self.work_per_element(inputs) * results[0].sample_elements
+
     def work_per_element(self, inputs: tuple[ir.TensorType, ...]) -> int:
         """One product for each element of a row."""
         return self.depth(inputs[0].fixed_shape)

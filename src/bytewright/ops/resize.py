@@ -63,7 +63,7 @@ class TflResizeBilinear(_Resize):
     """Each element is the mean of the four around its position, weighted by its distances.
 
     Of integers, positions are in 1/1024, sums exact, and the result is rounded half away from zero; of f32, all is
-    float32.
+    float32, and an element is multiplied with the weight of its row first, and then of its column.
     """
 
     name: ClassVar[str] = "tfl_resize_bilinear"
@@ -85,10 +85,10 @@ class TflResizeBilinear(_Resize):
         one = ONE if fixed else np.float32(1)
         wide: NDArray[Any] = x.astype(np.int64) if fixed else x
         total = (
-            wide[:, y0][:, :, x0] * ((one - down) * (one - right))
-            + wide[:, y1][:, :, x0] * (down * (one - right))
-            + wide[:, y0][:, :, x1] * ((one - down) * right)
-            + wide[:, y1][:, :, x1] * (down * right)
+            wide[:, y0][:, :, x0] * (one - down) * (one - right)
+            + wide[:, y1][:, :, x0] * down * (one - right)
+            + wide[:, y0][:, :, x1] * (one - down) * right
+            + wide[:, y1][:, :, x1] * down * right
         )
         if not fixed:
             return (np.asarray(total, dtype=np.float32),)

@@ -82,6 +82,7 @@ class PlannedBuffer:
             of the memory is not coherent; 0 if it may share lines.
         shape_before: Of a tensor or of weights that lost channels: the shape in the model; None if it lost none.
         kept_channels: Of a tensor that lost channels: those of the last axis in the model that are left, in order.
+        constant_channels: Of a tensor that lost channels: those in the model that are constant whatever it is given.
         ring: Where it keeps some rows of a tensor only: `shape` is then that of the tensor.
         parts: Tensors that lie in it, by offset.
     """
@@ -106,6 +107,7 @@ class PlannedBuffer:
     line_bytes: int = field(default=0, metadata={"omit_empty": True})
     shape_before: tuple[int, ...] | None = field(default=None, metadata={"omit_empty": True})
     kept_channels: tuple[int, ...] = field(default=(), metadata={"omit_empty": True})
+    constant_channels: tuple[int, ...] = field(default=(), metadata={"omit_empty": True})
     ring: PlannedRing | None = field(default=None, metadata={"omit_empty": True})
     parts: tuple[PlannedPart, ...] = field(default=(), metadata={"omit_empty": True})
 

@@ -275,6 +275,7 @@ def _described(planned: PlannedBuffer, buffer: ir.Buffer, module: ir.Module | No
         zero_point=quantization.zero_point if quantization else None,
         shape_before=None if before is None else tuple(map(ir.upper_bound, before)),
         kept_channels=narrowed.channels.get(buffer.name, ()) if narrowed else (),
+        constant_channels=narrowed.constant.get(buffer.name, ()) if narrowed else (),
         ring=ring_of(buffer),
     )
 
@@ -426,6 +427,7 @@ def _steps(module: ir.Module, timeline: Timeline) -> Iterable[PlannedStep]:
             rows=rows_of(kernel, step.call, numbers),
             template="" if kernel is None else kernel.template,
             remarks=() if kernel is None else kernel.remarks,
+            work=step.call.work,
         )
 
 

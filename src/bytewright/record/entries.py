@@ -70,6 +70,7 @@ class PlannedStep:
         rows: Which rows it makes, of a call that makes some of a tensor's.
         template: What of an instruction set made its kernel; empty if a portable template did.
         remarks: What else is to say of how that was made, for people.
+        work: What a call computes; None where nobody knows, as of a program that somebody wrote.
     """
 
     index: int
@@ -90,6 +91,7 @@ class PlannedStep:
     rows: PlannedRows | None = field(default=None, metadata={"omit_empty": True})
     template: str = field(default="", metadata={"omit_empty": True})
     remarks: tuple[str, ...] = field(default=(), metadata={"omit_empty": True})
+    work: ir.Work | None = field(default=None, metadata={"omit_empty": True})
 
     @property
     def touched(self) -> tuple[str, ...]:

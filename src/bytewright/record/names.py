@@ -92,6 +92,7 @@ class Names:
             takes_rows: Whether the input comes row by row, so that three functions stand for the run.
         """
         self.model, self.prefix = model, (prefix := model.upper())
+        self.entry_prefix = prefix
         self._extents = frozenset(extents)
         self._devices = dict(devices)
         own = [f"{device}_{what}" for device in devices.values() for what in ("context", "memories")]
@@ -184,6 +185,7 @@ class Names:
         names.run, names.inputs_type, names.outputs_type = (
             form.format(model=self.model, entry=entry) for form in ENTRY_SYMBOLS
         )
+        names.entry_prefix = f"{self.prefix}_{entry.upper()}"
         steps, names.run_table, *_ = (form.format(entry=entry) for form in ENTRY_FUNCTIONS)
         names.end, names.steps = names.run, steps if self.has_devices else names.run
         names.run_steps = steps
@@ -316,8 +318,8 @@ class Names:
     # Arenas
 
     def arena_size(self, pool: PlannedPool) -> str:
-        """`KWS_DTCM_ARENA_SIZE`: the bytes of the arena in a pool."""
-        return f"{self.prefix}_{pool.c_name.upper()}_ARENA_SIZE"
+        """`KWS_DTCM_ARENA_SIZE`: the bytes of the arena in a pool, of several entries `KWS_PUSH_DTCM_ARENA_SIZE`."""
+        return f"{self.entry_prefix}_{pool.c_name.upper()}_ARENA_SIZE"
 
     def arena_pool(self, pool: PlannedPool) -> str:
         """`KWS_POOL_DTCM`: what the functions of the backend call the pool of an arena."""
@@ -480,9 +482,11 @@ def _macros(plan: Plan, names: Names) -> Iterator[tuple[str, str]]:
     for memory in plan.hardware.memories:
         for alias in range(len(memory.address_ranges())):
             yield names.memory_base(memory.name, alias), f"where memory '{memory.name}' begins"
-    for _, pool in plan.arenas:
-        for name in (names.arena_size(pool), names.arena_pool(pool)):
-            yield name, f"the arena of pool '{pool.name}'"
+    for pool in plan.arena_pools:
+        yield names.arena_pool(pool), f"the arena of pool '{pool.name}'"
+    for alone, own in by_entry(plan, names):
+        for arena, pool in alone.arenas:
+            yield own.arena_size(pool), f"the size of '{arena.name}' in pool '{pool.name}'"
     for symbol in plan.symbols:
         yield names.bound(symbol.name), f"the bound of '{symbol.name}'"
     if plan.stream is not None:
@@ -504,7 +508,7 @@ def _macros(plan: Plan, names: Names) -> Iterator[tuple[str, str]]:
 def _members(plan: Plan, names: Names) -> Iterator[tuple[str, str]]:
     for pool in plan.pools.values():
         yield pool.c_name, f"pool '{pool.name}'"
-    for _, pool in plan.arenas:
+    for pool in plan.arena_pools:
         yield names.arena(pool), f"the arena of pool '{pool.name}'"
     for member in MEMBERS_OF_ROWS if names.takes_rows else ():
         yield member, "what the context keeps between rows"

@@ -187,6 +187,7 @@ class Plan(Shown):
             loops=tuple(loop for loop in self.loops if first <= loop.steps[0] < end),
             conditions=tuple(c for c in self.conditions if entry.ticks[0] <= c.tick < entry.ticks[1]),
             branches=tuple(b for b in self.branches if first <= b.then[0] and b.otherwise[1] <= end),
+            segments=tuple(segment for segment in self.segments if first <= segment.steps[0] < end),
         )
 
     @property
@@ -326,11 +327,17 @@ class Plan(Shown):
 
     @property
     def arenas(self) -> tuple[tuple[PlannedBuffer, PlannedPool], ...]:
-        """What serves requests at run time, each with the pool that it is a part of, if there is such a pool."""
-        found = self.buffers_of(BufferRole.ARENA)
+        """What serves requests of its steps at run time, each with the pool that it is a part of, if there is such."""
+        touched = {name for step in self.steps for name in step.touched}
+        found = [buffer for buffer in self.buffers_of(BufferRole.ARENA) if buffer.name in touched]
         return tuple(
             (arena, self.pools[arena.place.name]) for arena in found if arena.place.name in self.pools
         )
+
+    @property
+    def arena_pools(self) -> tuple[PlannedPool, ...]:
+        """The pools that have an arena, each once, whichever entries have one there."""
+        return tuple({pool.name: pool for _, pool in self.arenas}.values())
 
     def buffers_in(self, pool: str) -> tuple[PlannedBuffer, ...]:
         """The buffers that have an offset in a pool, in the plan's order."""

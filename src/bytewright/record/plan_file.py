@@ -18,7 +18,16 @@ SCHEMA = 1
 # What the plan's hash leaves out: itself, the digests of files that contain it, and where the plan comes from, which is
 # another for the same program printed as text. `files_hash` covers these.
 UNHASHED_KEYS = ("plan_hash", "files", "files_hash", "model_files", "options", "narrowed", "stream")
-UNHASHED_KEYS_OF_BUFFERS = ("tensor", "scale", "zero_point", "shape_before", "kept_channels", "parts")
+UNHASHED_KEYS_OF_BUFFERS = (
+    "tensor",
+    "scale",
+    "zero_point",
+    "shape_before",
+    "kept_channels",
+    "constant_channels",
+    "parts",
+)
+UNHASHED_KEYS_OF_STEPS = ("work",)
 
 
 def document_of(plan: Plan) -> dict[str, Any]:
@@ -41,8 +50,9 @@ def with_files(plan: Plan, files: Mapping[str, bytes]) -> Plan:
 def hash_document(document: Mapping[str, Any]) -> str:
     """The plan's hash: sha256 of the document without the keys that depend on it, and those of its origin."""
     content = _without(document, UNHASHED_KEYS)
-    if isinstance(buffers := content.get("buffers"), list):
-        content["buffers"] = [_without(b, UNHASHED_KEYS_OF_BUFFERS) for b in cast("list[object]", buffers)]
+    for key, unhashed in (("buffers", UNHASHED_KEYS_OF_BUFFERS), ("steps", UNHASHED_KEYS_OF_STEPS)):
+        if isinstance(records := content.get(key), list):
+            content[key] = [_without(record, unhashed) for record in cast("list[object]", records)]
     return _sha256(content)
 
 

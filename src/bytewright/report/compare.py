@@ -9,7 +9,15 @@ from bytewright.record.buffers import PlannedBuffer
 from bytewright.record.plan import Plan
 from bytewright.report.by_memory import border_bytes, use_by_memory
 from bytewright.report.code import Code
-from bytewright.report.report_view import pool_charts
+from bytewright.report.compare_layers import (
+    Both,
+    costs_table,
+    layers_comparison,
+    percent_text,
+    require_one_unit,
+)
+from bytewright.report.layers import Costs, layers_of
+from bytewright.report.report_view import all_pool_charts
 from bytewright.show.view import Band, Beside, Chart, Field, Table, View, keys, table_of
 
 NUM_CHANGES_SHOWN = 20
@@ -29,11 +37,13 @@ class Side:
     Attributes:
         name: What people call it.
         code: What its C takes, if somebody compiled it.
+        costs: What its layers cost, if somebody ran it.
     """
 
     plan: Plan
     name: str = "this"
     code: Code | None = None
+    costs: Costs | None = None
 
     @property
     def sizes(self) -> SectionSizes | None:
@@ -56,12 +66,8 @@ class Change:
 
     @property
     def growth_percent(self) -> float | None:
-        """The same of a hundred in the old one; None where it has nothing."""
-        return (
-            round(100 * self.growth_bytes / self.old_bytes, 1)
-            if self.old_bytes and self.new_bytes is not None
-            else None
-        )
+        """The same of a hundred in the old one; None where that has nothing."""
+        return Both(self.old_bytes, self.new_bytes).percent
 
     @property
     def has_changed(self) -> bool:
@@ -128,8 +134,18 @@ def _moved(
     return tuple((name, before, after) for name, before, after in places if before != after)
 
 
-def comparison_view(old: Side, new: Side) -> View:
-    """What differs between two bundles; people read one line if nothing does."""
+def comparison_view(old: Side, new: Side, *, has_layers: bool = False) -> View:
+    """What differs between two bundles; people read one line if nothing does.
+
+    Args:
+        old: A bundle,
+        new: and what it became.
+        has_layers: Whether all layers are compared too, and not the plans alone.
+
+    Raises:
+        CompileError: BW204 for costs in different units.
+    """
+    require_one_unit(old.costs, new.costs, (old.name, new.name))
     comparison = compare(old, new)
     is_same = old.plan.plan_hash == new.plan.plan_hash and old.sizes == new.sizes
     names = f"{old.name} and {new.name}"
@@ -143,7 +159,7 @@ def comparison_view(old: Side, new: Side) -> View:
             Field("old", "old_bytes", lambda change: change.old_bytes, is_number=True),
             Field("new", "new_bytes", lambda change: change.new_bytes, is_number=True),
             Field("grew by", None, _growth, is_number=True),
-            Field("%", None, _percent, is_number=True),
+            Field("%", None, lambda change: percent_text(change.growth_percent), is_number=True),
             *keys(("growth_bytes", "growth_percent")),
             none="-",
             most_rows=NUM_CHANGES_SHOWN if key == "buffers" else None,
@@ -167,13 +183,19 @@ def comparison_view(old: Side, new: Side) -> View:
             changes("Memories that changed", "memories", comparison.memories),
             changes("Buffers that changed, largest first", "buffers", comparison.buffers),
             moved,
+            *costs_table(old.costs, new.costs),
+            *([_layers(old, new)] if has_layers or old.costs is not None else []),
         ),
     )
 
 
+def _layers(old: Side, new: Side) -> Table:
+    return layers_comparison(layers_of(old.plan, old.costs), layers_of(new.plan, new.costs), new.costs)
+
+
 def _side_by_side(old: Plan, new: Plan) -> tuple[Beside, ...]:
-    """The pictures of each workspace pool in both, which have one scale upwards."""
-    before, after = ({chart.name: chart for chart in pool_charts(plan)} for plan in (old, new))
+    """The pictures of each pool of working memory or of state in both, which have one scale upwards."""
+    before, after = ({chart.name: chart for chart in all_pool_charts(plan)} for plan in (old, new))
 
     def scaled(which: str, charts: Mapping[str, Chart], name: str) -> Chart | None:
         if name not in charts:
@@ -190,7 +212,3 @@ def _side_by_side(old: Plan, new: Plan) -> tuple[Beside, ...]:
 
 def _growth(change: Change) -> str:
     return f"{change.growth_bytes:+d}" if change.growth_bytes else "0"
-
-
-def _percent(change: Change) -> str | None:
-    return None if change.growth_percent is None else f"{change.growth_percent:+.1f}"

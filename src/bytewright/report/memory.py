@@ -108,4 +108,10 @@ def spans_of(steps: Iterable[int]) -> tuple[tuple[int, int], ...]:
 
 def step_ranges(steps: tuple[int, ...]) -> str:
     """`0, 2..5, 9`."""
-    return ", ".join(str(a) if a == end - 1 else f"{a}..{end - 1}" for a, end in spans_of(steps))
+    return ", ".join(map(span_text, spans_of(steps)))
+
+
+def span_text(span: tuple[int, int]) -> str:
+    """`2..5`, of a half-open span."""
+    first, end = span
+    return str(first) if first == end - 1 else f"{first}..{end - 1}"

@@ -4,12 +4,18 @@ from typing import Any
 
 from bytewright.record.buffers import PlaceKind, PlannedBuffer
 from bytewright.record.codec import encode
+from bytewright.record.entries import PlannedStep
 from bytewright.record.plan import Plan
 
 
 def largest_first(plan: Plan) -> list[PlannedBuffer]:
     """All buffers, largest first, and by name where sizes are equal."""
     return sorted(plan.buffers.values(), key=lambda buffer: (-buffer.size_bytes, buffer.name))
+
+
+def written_by(plan: Plan, step: PlannedStep) -> list[PlannedBuffer]:
+    """The buffers that a step writes."""
+    return [plan.buffers[name] for name in step.writes if name in plan.buffers]
 
 
 def place_text(buffer: PlannedBuffer) -> str:

@@ -11,7 +11,7 @@ one is a part is there as long as any of them is needed, so a plan may get large
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 
 from bytewright import ir
@@ -19,7 +19,7 @@ from bytewright.ir.address import has_constant_size, num_elements, region_index
 from bytewright.ir.analyses.arguments import buffer_arguments
 from bytewright.ir.analyses.moves import Move, Writes, writes_of
 from bytewright.ir.analyses.touch import touch_table
-from bytewright.ir.walk import condition_buffer, loaded_buffers, walk_statements
+from bytewright.ir.walk import calls, condition_buffer, loaded_buffers, walk_statements
 from bytewright.options import Pin
 from bytewright.storage.find_overlaps import scalars_of
 from bytewright.storage.join_alignments import asked_alignments
@@ -34,7 +34,7 @@ class Part:
         name: What would have no memory of its own.
         within: Where it would lie; that may be a part itself.
         first: The element of that with which it would begin.
-        step: The number, among all calls of the entry, of that which would copy less, or nothing.
+        step: The number, among all calls of the entries, of that which would copy less, or nothing.
     """
 
     name: str
@@ -65,12 +65,17 @@ def places_of(parts: Iterable[Part]) -> dict[str, Place]:
 
 
 def find_parts(module: ir.Module, target: Target, pins: tuple[Pin, ...] = ()) -> tuple[Part, ...]:
-    """All parts of the only entry's buffers; what a pin names stays by itself."""
-    search = _Search(module, target, pins)
-    parts = tuple(part for step in search.copying() for part in search.parts_of(*step))
-    while misplaced := search.misplaced(parts):
-        parts = tuple(part for part in parts if part.name not in misplaced)
-    return parts
+    """All parts of the entries' buffers, each in one of its own entry; what a pin names stays by itself."""
+    found: list[Part] = []
+    num_calls = 0
+    for alone in ir.entries_alone(module):
+        search = _Search(alone, target, pins)
+        parts = tuple(part for step in search.copying() for part in search.parts_of(*step))
+        while misplaced := search.misplaced(parts):
+            parts = tuple(part for part in parts if part.name not in misplaced)
+        found += [replace(part, step=num_calls + part.step) for part in parts]
+        num_calls += len(calls(alone.main))
+    return tuple(found)
 
 
 @dataclass(slots=True)

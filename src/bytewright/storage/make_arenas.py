@@ -1,16 +1,16 @@
 """Arenas for scratch that is requested around its call, at run time, from a planned buffer: because its size is known
 only then, or because the device has `use-backend-alloc-workspace` (`place_scratch.py` marks what that concerns).
 
-An arena is an allocation of the entry of constant size, so the planner places it like any other. The requests of one
+An arena is an allocation of its entry of constant size, so the planner places it like any other. The requests of one
 call lie in it one above the other, and are all released when the call has ended, so calls share it. Its size is the
 most that any call needs: sizes and padding only grow with the extents, so the upper bounds are the worst case, and it
 is reached.
 
 Requests of one call that never need to hold at once are one request (`share_requests.py`).
 
-At most one arena ends in a pool. Requests with the fewest candidate pools come first and keep them; another one joins
-an arena whose pools are all among its own and hold its call, and else gets an arena in the pools that are left to it.
-Runs after `attach_candidates`. Other allocations of the entry are planned at their upper bounds: the lifetimes of
+At most one arena of an entry ends in a pool. Requests with the fewest candidate pools come first and keep them; another
+one joins an arena whose pools are all among its own and hold its call, and else gets an arena in the pools that are
+left to it. Runs after `attach_candidates`. Other allocations are planned at their upper bounds: lifetimes of
 tensors are not nested, so no arena could serve them.
 """
 
@@ -18,7 +18,6 @@ from dataclasses import dataclass, replace
 
 from bytewright import ir
 from bytewright.base.c_names import unique_name
-from bytewright.diagnostics import compile_error
 from bytewright.ir.definitions import redefined
 from bytewright.ir.walk import names_in
 from bytewright.storage.share_requests import requests_by_call, share_requests
@@ -72,22 +71,13 @@ class _Arena:
 
 
 def make_arenas(module: ir.Module, target: Target) -> ir.Module:
-    """Returns the module whose entry has arenas, and an arena for each request.
-
-    Raises:
-        CompileError: BW204, several entries would have arenas.
-    """
+    """Returns the module whose entries have arenas, under names of their own, and an arena for each request."""
     shared = share_requests(module, target)
-    requests = [call for entry in shared.entries for call in requests_by_call(entry, shared)]
-    if requests and len(shared.entries) > 1:
-        count = len(shared.entries)
-        message = (
-            f"module '{module.name}' has {count} entries, and a kernel of it requests memory at run time"
-        )
-        raise compile_error(
-            "BW204", message, help="--no-use-backend-alloc-workspace, and scratch of constant sizes"
-        )
-    return replace(shared, entries=tuple(_with_arenas(entry, shared, target) for entry in shared.entries))
+    taken = {name for entry in shared.entries for name in names_in(entry)}
+    taken |= {constant.buffer.name for constant in shared.constant_buffers}
+    stems = {e.name: f"{e.name}/arena" if len(shared.entries) > 1 else "arena" for e in shared.entries}
+    entries = (_with_arenas(entry, shared, target, stems[entry.name], taken) for entry in shared.entries)
+    return replace(shared, entries=tuple(entries))
 
 
 def top_bytes(requests: tuple[ir.Buffer, ...]) -> int:
@@ -98,8 +88,11 @@ def top_bytes(requests: tuple[ir.Buffer, ...]) -> int:
     return top
 
 
-def _with_arenas(entry: ir.PrimFunc, module: ir.Module, target: Target) -> ir.PrimFunc:
-    arenas = _arenas(entry, module, target)
+def _with_arenas(
+    entry: ir.PrimFunc, module: ir.Module, target: Target, stem: str, taken: set[str]
+) -> ir.PrimFunc:
+    """The entry with arenas whose names begin so, and are none that is taken."""
+    arenas = _arenas(entry, module, target, stem, taken)
     if not arenas:
         return entry
     served = {r.buffer.name: arena.serve(r) for arena in arenas for r in arena.requests}
@@ -107,10 +100,11 @@ def _with_arenas(entry: ir.PrimFunc, module: ir.Module, target: Target) -> ir.Pr
     return replace(entry, body=ir.Seq((*(arena.allocation() for arena in arenas), *body.statements)))
 
 
-def _arenas(entry: ir.PrimFunc, module: ir.Module, target: Target) -> list[_Arena]:
+def _arenas(
+    entry: ir.PrimFunc, module: ir.Module, target: Target, stem: str, taken: set[str]
+) -> list[_Arena]:
     calls = [requests for _, requests in requests_by_call(entry, module)]
     arenas: list[_Arena] = []
-    taken = {*names_in(entry), *(constant.buffer.name for constant in module.constant_buffers)}
     arena_of: dict[ir.Buffer, _Arena] = {}
     by_freedom = sorted(
         ((request, requests) for requests in calls for request in requests),
@@ -119,7 +113,7 @@ def _arenas(entry: ir.PrimFunc, module: ir.Module, target: Target) -> list[_Aren
     for request, requests in by_freedom:
         arena = _joined(request, requests, arenas, target)
         if arena is None:
-            arena = _Arena(unique_name("arena", taken, 2), _left_to(request, arenas), [])
+            arena = _Arena(unique_name(stem, taken, 2), _left_to(request, arenas), [])
             arenas.append(arena)
         arena.admit(_pools(request))
         arena_of[request.buffer] = arena

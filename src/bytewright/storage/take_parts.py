@@ -21,8 +21,8 @@ def take_parts(module: ir.Module, parts: Sequence[Part]) -> ir.Module:
     """Returns the module with each of these parts in the buffer that holds it.
 
     Args:
-        module: Lowered, with one entry.
-        parts: Some of those that `find_parts` finds in it.
+        module: Lowered; its entries have names of their own.
+        parts: Some of those that `find_parts` finds in its entries, with steps numbered through all of these.
     """
     return _Taking(module, parts).run() if parts else module
 
@@ -42,10 +42,9 @@ class _Taking:
         self.kernels = {kernel.name: kernel for kernel in module.kernels}
         self.names = {*self.kernels, *(entry.name for entry in module.entries)}
         self.rests: dict[tuple[str, frozenset[str]], ir.PrimFunc] = {}
-        entry = module.main
-        self.buffers = {p.buffer.name: p.buffer for p in entry.buffer_parameters}
-        own = [s for s in entry.body.statements if isinstance(s, ir.Allocate)]
-        self.buffers |= {s.buffer.name: s.buffer for s in own}
+        given = [p for entry in module.entries for p in entry.buffer_parameters]
+        own = [s for entry in module.entries for s in entry.body.statements if isinstance(s, ir.Allocate)]
+        self.buffers = {each.buffer.name: each.buffer for each in (*given, *own)}
         self.allocations = {s.buffer.name: self._with_reason(s) for s in own}
 
     def _with_reason(self, allocation: ir.Allocate) -> ir.Allocate:
@@ -58,12 +57,11 @@ class _Taking:
         return replace(allocation, storage=allocation.storage.narrowed(*reasons))
 
     def run(self) -> ir.Module:
-        entry = self.module.main
-        body = rewrite_sequence(ir.Seq(tuple(self._statements())), Rewriting(element=self._element))
-        taken = replace(entry, body=body)
-        functions = [taken, *self.module.kernels, *self.rests.values()]
+        taken = tuple(self._taken())
+        functions = [*taken, *self.module.kernels, *self.rests.values()]
         called = {call.callee for function in functions for call in calls(function)}
-        copying = {call.callee for number, call in enumerate(calls(entry)) if number in self.steps}
+        before = (call for entry in self.module.entries for call in calls(entry))
+        copying = {call.callee for number, call in enumerate(before) if number in self.steps}
         rests: dict[str, list[ir.PrimFunc]] = {}
         for (name, _), rest in self.rests.items():
             rests.setdefault(name, []).append(rest)
@@ -71,15 +69,25 @@ class _Taking:
         for kernel in self.module.kernels:
             kept = [kernel] if kernel.name in called or kernel.name not in copying else []
             kernels.extend([*kept, *rests.get(kernel.name, ())])
-        return replace(self.module, kernels=tuple(kernels), entries=(taken,))
+        return replace(self.module, kernels=tuple(kernels), entries=taken)
 
-    def _statements(self) -> Iterator[ir.Statement]:
-        """The entry's statements without allocations of parts, and with what is left of steps.
+    def _taken(self) -> Iterator[ir.PrimFunc]:
+        """The entries with what is passed in its place."""
+        number = 0
+        for entry in self.module.entries:
+            body = rewrite_sequence(
+                ir.Seq(tuple(self._statements(entry, number))), Rewriting(element=self._element)
+            )
+            yield replace(entry, body=body)
+            number += len(calls(entry))
 
-        What holds parts is allocated where the first of them was.
+    def _statements(self, entry: ir.PrimFunc, number: int) -> Iterator[ir.Statement]:
+        """An entry's statements without allocations of parts, and with what is left of steps.
+
+        What holds parts is allocated where the first of them was. `number` is that of the first call.
         """
-        number, allocated = 0, set[str]()
-        for statement in self.module.main.body.statements:
+        allocated = set[str]()
+        for statement in entry.body.statements:
             if isinstance(statement, ir.Allocate):
                 name = statement.buffer.name
                 root = self.places[name].root if name in self.places else name

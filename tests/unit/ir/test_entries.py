@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from random import Random
 
 import numpy as np
@@ -15,13 +16,14 @@ from bytewright.ir.analyses.clock import read_clock
 from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.text.modules import named_constants, parse_text, print_module
 from bytewright.ir.text.reader import Constants
-from bytewright.options import Options, Pin, Rows
+from bytewright.options import Options, Pin
 from bytewright.record.plan_file import document_of, plan_of
 from bytewright.storage.own_names import own_names
 from bytewright.target.registry import load_target
 from support.entry_programs import WAKE, classified, random_entry_program
 from support.parsing import parse_module
-from support.tiers import TIMES
+from support.row_entries import random_row_entries
+from support.tiers import TIMES, some
 
 HOST = load_target("host")
 PUSH = "entry push(frame : buffer<4xi8> r activation) on cpu {"
@@ -87,6 +89,49 @@ def test_entries_need_as_much_as_the_largest_of_them(seed: int, io: str) -> None
     assert plan.workspace_bytes == max(each.workspace_bytes for each in alone)
     assert plan.state_bytes == alone[0].state_bytes
     assert plan_of(document_of(plan)) == plan
+
+
+@pytest.mark.parametrize("seed", some(range(0, 48 * TIMES, 2), every=8))
+def test_entries_by_rows_need_as_much_as_the_largest_of_them(seed: int) -> None:
+    program = random_row_entries(seed)
+    plan = plan_model(parse_module(program.text(), {}, {}), HOST).plan
+    alone = [
+        plan_model(parse_module(program.alone(entry.name).text(), {}, {}), HOST).plan
+        for entry in program.entries
+    ]
+    assert plan.workspace_bytes == max(each.workspace_bytes for each in alone)
+    for segment in plan.segments:
+        first, last = segment.steps
+        assert plan.entry_of(first) == plan.entry_of(last)
+    assert plan_of(document_of(plan)) == plan
+
+
+def test_rows_of_a_state_are_there_before_the_first_run() -> None:
+    """An entry may give what is kept row by row before it keeps anything else."""
+
+    def text(state: str, mark: str) -> str:
+        row = "for r : i32 in row_begin .. row_end { y[r] = x[r] }"
+        return f"""module m
+input %x : tensor<6xi32>
+output %y : tensor<6xi32>
+{state}
+kernel m_row(x : buffer<6xi32> r, y : buffer<6xi32> w, row_begin : i32, row_end : i32) on cpu {{ {row} }}
+entry main(x : buffer<6xi32> r, y : buffer<6xi32> w) on cpu {{
+  allocate s : buffer<6xi32> {mark}
+  for t : i32 in 0 .. 6 {{
+    call_extern m_row(&s, &y, t, t + 1)
+    call_extern m_row(&x, &s, t, t + 1)
+  }}
+}}
+"""
+
+    kept = parse_module(text("state %s : tensor<6xi32>", '{io="state"}'), {}, {})
+    evaluator = Evaluator(plan_model(kept, HOST).module)
+    for old, new in pairwise((0, 7, 9)):
+        found = evaluator.run("main", {"x": np.full(6, new, np.int32)})
+        np.testing.assert_array_equal(found["y"], np.full(6, old))
+    with pytest.raises(CompileError, match="reads row 0 of 's', which is not made yet"):
+        plan_model(parse_module(text("", ""), {}, {}), HOST)
 
 
 def test_buffers_of_one_name_are_told_apart_and_share_bytes() -> None:
@@ -179,7 +224,6 @@ def test_what_several_entries_may_not_be_is_refused(name: str) -> None:
     ("options", "asked"),
     [
         (Options(io=ir.Io.ROWS), "--io rows"),
-        (Options(rows=Rows.MAX), "--rows max"),
         (Options(entry_form=ir.Form.PACKED), "--entry-form packed"),
     ],
 )
@@ -200,19 +244,6 @@ def test_an_entry_on_another_device_and_an_open_extent_are_refused() -> None:
     ).replace("input %frame", "input %more : tensor<n[1..4]xi8>\ninput %frame")
     with pytest.raises(CompileError, match="extent 'n' of entry 'push' is open"):
         compile_model(parse_module(extent, {}, {}), HOST)
-
-
-def test_memory_on_request_is_for_one_entry() -> None:
-    text = WAKE.replace(
-        "on cpu {\n  for c : i32 in 0 .. 4 {\n    halved[c] = i8(i32(frame[c]) >> 1)\n  }\n}",
-        "on cpu {\n  allocate s : buffer<4xi8>\n  for c : i32 in 0 .. 4 {\n    s[c] = i8(i32(frame[c]) >> 1)\n"
-        "    halved[c] = s[c]\n  }\n}",
-    )
-    assert text != WAKE
-    device = replace(HOST.default_device, use_backend_alloc_workspace=True)
-    target = replace(HOST, devices=(device,))
-    with pytest.raises(CompileError, match="has 2 entries, and a kernel of it requests memory at run time"):
-        compile_model(parse_module(text, {}, {}), target)
 
 
 def test_a_self_test_is_of_one_run_function() -> None:

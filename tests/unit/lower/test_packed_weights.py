@@ -20,8 +20,9 @@ from bytewright.options import Optimize
 from bytewright.target import load_target
 from support.digits_bundle import DIGITS
 
-# Digits are 1 to 10: what fills up is 0, no sum of two packed weights carries, and sums of all taps keep to 16 bits.
-BASE, NUM_DIGITS = 10, 4
+# Digits are 8 to 17: what fills up is 0, none fits 4 bits, no sum of two packed weights carries, and sums of all taps
+# keep to 16 bits.
+LEAST, BASE, NUM_DIGITS = 8, 10, 4
 
 
 @cache
@@ -72,7 +73,10 @@ def test_every_weight_is_in_what_is_packed(target: str, optimize: Optimize) -> N
             module,
             target,
             optimize,
-            {n: (1 + own // step % BASE).astype(np.int8).reshape(shapes[n]) for n, own in numbers.items()},
+            {
+                n: (LEAST + own // step % BASE).astype(np.int8).reshape(shapes[n])
+                for n, own in numbers.items()
+            },
         )
         for step in BASE ** np.arange(NUM_DIGITS)
     ]
@@ -82,5 +86,5 @@ def test_every_weight_is_in_what_is_packed(target: str, optimize: Optimize) -> N
         found = np.array([np.frombuffer(each[buffer], np.uint8) for each in digits]).astype(np.int64)
         is_weight = found[0] > 0
         assert ((found > 0) == is_weight).all(), buffer  # whatever is no weight is zero
-        own = (found[:, is_weight] - 1).T @ BASE ** np.arange(NUM_DIGITS)
+        own = (found[:, is_weight] - LEAST).T @ BASE ** np.arange(NUM_DIGITS)
         np.testing.assert_array_equal(np.unique(own), numbers[name], err_msg=buffer)

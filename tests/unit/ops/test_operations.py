@@ -19,7 +19,7 @@ from bytewright.ops.arithmetic.numerics import Rounding
 from bytewright.ops.cast import TflCast
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d, GroupedConv2d, TransposeConv2d
 from bytewright.ops.data import Concat, Gather, Identity, Pad, Reshape, ShiftIn, Slice, Tile, Transpose
-from bytewright.ops.detection import TflDecodeBoxes, TflSelectDetections
+from bytewright.ops.detection import TflDecodeBoxes, TflSelectDetections, TflSuppress
 from bytewright.ops.dynamic_quantization import TflDynamicQuantize, TflDynamicScale, TflDynamicZeroPoint
 from bytewright.ops.elementwise import (
     Add,
@@ -69,7 +69,7 @@ from bytewright.ops.float_functions import (
     TflSqrt,
 )
 from bytewright.ops.interpolation import Interpolate, TflSigmoid16, TflSoftmax16
-from bytewright.ops.lstm import TflLstm, TflQuantizedLstm
+from bytewright.ops.lstm import TflHybridLstm, TflLstm, TflQuantizedLstm
 from bytewright.ops.matmul import TflBatchMatMul
 from bytewright.ops.placement import DeviceCopy, OnDevice
 from bytewright.ops.places import ArgMax, ArgMin, CumulativeSum, GatherNd, ScatterNd, TopKPlaces, UpdateSlice
@@ -603,7 +603,16 @@ def test_every_operator_without_axes_is_tried() -> None:
     # An LSTM's operands are of several types; boxes are rows (`test_detection_operators.py`), spectra vectors
     # (`test_spectrum.py`).
     others = (
-        *(ControlOperation, EthosU, TflLstm, TflQuantizedLstm, TflDecodeBoxes, TflSelectDetections),
+        *(
+            ControlOperation,
+            EthosU,
+            TflHybridLstm,
+            TflLstm,
+            TflQuantizedLstm,
+            TflDecodeBoxes,
+            TflSelectDetections,
+            TflSuppress,
+        ),
         *fourier.OPERATIONS,
         *(operation for operation in spectrum.OPERATIONS if operation is not TflFixedLog),
     )

@@ -1,4 +1,4 @@
-"""Resizes and products of matrices, int8: measured against both references, at ties and at all positions."""
+"""Resizes, and products of matrices in int8: measured against both references, at ties and at all positions."""
 
 from __future__ import annotations
 
@@ -32,16 +32,18 @@ def resized(
     return builder.build([x], [y])
 
 
+@pytest.mark.parametrize("dtype", ["int8", "float32"])
 @pytest.mark.parametrize("numerics", Numerics)
 @pytest.mark.parametrize("mode", MODES)
-def test_resizes(mode: tuple[bool, bool], numerics: Numerics) -> None:
-    """Random bytes at all positions of sizes of up to 300; those that the reference cannot read are refused."""
+def test_resizes(mode: tuple[bool, bool], numerics: Numerics, dtype: str) -> None:
+    """All positions of sizes of up to 300, to the last bit; those that the reference cannot read are refused."""
     generator = np.random.default_rng(5)
     num_refused = 0
     for _ in range(12 * TIMES):
         height, out_height = (int(n) for n in generator.integers(1, 300, 2))
         shape, size = (height, int(generator.integers(1, 9))), (out_height, int(generator.integers(1, 9)))
-        x = generator.integers(-128, 128, (1, *shape, 1)).astype(np.int8)
+        x = generator.integers(-128, 128, (1, *shape, 1)).astype(dtype)
+        x = x / np.float32(3) if dtype == "float32" else x
         for kind, operation in (
             ("RESIZE_NEAREST_NEIGHBOR", TflResizeNearest(size, *mode)),
             ("RESIZE_BILINEAR", TflResizeBilinear(size, *mode)),
@@ -51,7 +53,7 @@ def test_resizes(mode: tuple[bool, bool], numerics: Numerics) -> None:
             except ValueError:
                 num_refused += 1
                 continue
-            (wanted,) = REFERENCES[numerics](resized(kind, shape, size, mode, "int8")).run(x)
+            (wanted,) = REFERENCES[numerics](resized(kind, shape, size, mode, dtype)).run(x)
             assert (own == wanted).all(), (kind, shape, size)
     assert num_refused <= 3 * TIMES
 

@@ -55,6 +55,7 @@ def test_what_a_plan_leaves_out_when_it_is_empty_is_documented() -> None:
     assert {key for key in made if f"| `{key}` |" not in instructions} == set()
     packed = {"has_packed_entry", "steps[].is_packed", "steps[].num_packed_arguments"}
     narrowing = {"narrowed", "buffers[].shape_before", "buffers[].kept_channels"}
+    narrowing |= {"buffers[].constant_channels", "steps[].work"}
     kernels = (
         DOCUMENT.with_name("kernels.md").read_text(encoding="utf-8").partition("## Constant channels")[2]
     )

@@ -41,11 +41,15 @@ def test_plan_json_says_it_and_the_hash_does_not(tmp_path: Path) -> None:
     }
     kept = {buffer["name"]: buffer.get("kept_channels") for buffer in document["buffers"]}
     assert {name: channels for name, channels in kept.items() if channels} == {"conv2d_0/out": [0]}
+    constant = {buffer["name"]: buffer.get("constant_channels") for buffer in document["buffers"]}
+    assert {name: channels for name, channels in constant.items() if channels} == {"conv2d_0/out": [1, 2, 3]}
     without = {key: value for key, value in document.items() if key != "narrowed"}
-    without["buffers"] = [
-        {key: value for key, value in buffer.items() if key not in ("shape_before", "kept_channels")}
-        for buffer in document["buffers"]
-    ]
+    unhashed = ("shape_before", "kept_channels", "constant_channels", "work")
+    for kind in ("buffers", "steps"):
+        without[kind] = [
+            {key: value for key, value in each.items() if key not in unhashed} for each in document[kind]
+        ]
+    assert [step["work"]["weight_bytes_before"] for step in document["steps"]] == [4, 8]
     assert hash_document(without) == plan.plan_hash
 
 
@@ -89,6 +93,9 @@ def test_of_a_model_that_lost_nothing_nothing_is_said(tmp_path: Path) -> None:
         ("conv2d_0/out", "shape_before", None),
         ("conv2d_1/weights", "kept_channels", [0, 2]),
         ("y", "kept_channels", [0, 1]),
+        ("y", "constant_channels", [0]),
+        ("conv2d_0/out", "constant_channels", [3, 1]),
+        ("conv2d_0/out", "constant_channels", [1, 4]),
     ],
 )
 def test_channels_that_cannot_be_those_that_are_left_are_refused(

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.module import Module
+from bytewright.ir.prim import Access
 from bytewright.ir.verify.stages import Stage, verify
+from bytewright.ir.walk import calls
 from bytewright.options import Pin
 from bytewright.storage.find_parts import Part, find_parts
+from bytewright.storage.own_names import own_names
 from bytewright.storage.take_parts import take_parts
 from bytewright.target.registry import load_target
 from support.ir_program import read_module
@@ -170,8 +175,10 @@ def assert_means_the_same(module: Module, parts: tuple[Part, ...]) -> Module:
     taken = take_parts(module, parts)
     verify(taken, Stage.LOWERED)
     x = np.arange(100, 108, dtype=np.int32)
-    results = [Evaluator(m).run("main", {"x": x, "y": np.zeros(8, np.int32)})["y"] for m in (module, taken)]
-    assert np.array_equal(*results)
+    for before, after in zip(module.entries, taken.entries, strict=True):
+        given = {p.name: x if p.access is Access.READ else 0 * x for p in before.buffer_parameters}
+        results = [Evaluator(m).run(e.name, given) for m, e in ((module, before), (taken, after))]
+        assert np.array_equal(*(list(result.values()) for result in results))
     return taken
 
 
@@ -252,14 +259,30 @@ def random_program(seed: int) -> Module:
     return program([kernel for kernel in kernels if kernel], body)
 
 
+def twice(module: Module) -> Module:
+    """The module with its entry once more, as `again`."""
+    again = replace(module.main, name="again")
+    both = replace(module, entries=(module.main, again), inputs=module.inputs * 2, outputs=module.outputs * 2)
+    return own_names(both)
+
+
 def test_random_programs_stay_what_they_are() -> None:
-    """With all parts, and with each alone."""
+    """With all parts, and with each alone; of two entries that call the same kernels each has its own."""
     num_parts = 0
-    seeds = some(range(400), every=3)
+    seeds = some(range(400), every=6)
     for seed in seeds:
         module = random_program(seed)
         parts = find_parts(module, HOST)
         num_parts += len(parts)
         for taken in (parts, *((part,) for part in parts)):
             assert_means_the_same(module, taken)
+        both = twice(module)
+        found = find_parts(both, HOST)
+        shifted = [(f"again/{p.name}", f"again/{p.within}", p.step + len(calls(module.main))) for p in parts]
+        assert [(p.name, p.within, p.step) for p in found[len(parts) :]] == shifted
+        assert [(p.name, p.within, p.step) for p in found[: len(parts)]] == [
+            (f"main/{p.name}", f"main/{p.within}", p.step) for p in parts
+        ]
+        for taken in (found, found[len(parts) :]):
+            assert_means_the_same(both, taken)
     assert num_parts > len(seeds)

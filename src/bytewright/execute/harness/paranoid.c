@@ -45,10 +45,12 @@ PARANOID_POOLS(DECLARE_SHADOW)
 #define POOL(index, guard_bytes, all_bytes) {guard_bytes, all_bytes, shadow_##index},
 #define RANGE(step, pool, first, end) {step, pool, first, end},
 #define ROWS(step, call, pool, first, end, is_still) {step, call, pool, first, end, is_still},
+#define END(index) index,
 static const watched_pool watched_pools[] = {PARANOID_POOLS(POOL)};
 static const byte_range dead_ranges[] = {PARANOID_DEAD(RANGE){UINT32_MAX, 0, 0, 0}};
 static const byte_range still_ranges[] = {PARANOID_STILL(RANGE){UINT32_MAX, 0, 0, 0}};
 static const row_range row_ranges[] = {PARANOID_ROWS(ROWS){UINT32_MAX, 0, 0, 0, 0, 0}};
+static const uint32_t row_ends[HARNESS_NUM_ENTRIES] = {PARANOID_ROW_ENDS(END)}; /* of each entry's ranges of rows */
 
 enum { NUM_POOLS = sizeof watched_pools / sizeof *watched_pools };
 enum { NUM_DEAD = sizeof dead_ranges / sizeof *dead_ranges - 1 };
@@ -110,8 +112,9 @@ void harness_step(unsigned int step, unsigned char *const *pools)
     const int is_first = watch.is_running == 0;
 
     watch.num_runs += (uint32_t)is_first;
-    /* One for all entries of an inference. */
+    /* One for all entries of an inference, which run in their order. */
     const unsigned char poison = poisons[(watch.num_runs + HARNESS_NUM_ENTRIES - 1) / HARNESS_NUM_ENTRIES % 2];
+    const uint32_t entry = (watch.num_runs - 1) % HARNESS_NUM_ENTRIES;
     for (size_t index = 0; index < NUM_STILL; ++index) {
         if (!is_first && still_ranges[index].step == watch.current) {
             check(index, still_ranges[index], pools);
@@ -125,9 +128,10 @@ void harness_step(unsigned int step, unsigned char *const *pools)
     }
     if (is_first) {
         memset(watch.num_calls, 0, sizeof watch.num_calls);
-        watch.row_end = 0;
-    } else if (step >= PARANOID_NUM_STEPS && watch.row_end != NUM_ROWS && watch.num_findings == 0) {
-        watch.findings[watch.num_findings++][0] = NUM_STILL + NUM_ROWS; /* some call never came */
+        watch.row_end = entry == 0 ? 0 : watch.row_end;
+    }
+    if (step >= PARANOID_NUM_STEPS && watch.row_end != row_ends[entry] && watch.num_findings == 0) {
+        watch.findings[watch.num_findings++][0] = NUM_STILL + NUM_ROWS + entry; /* some call of it never came */
     }
     if (watch.num_findings != 0) {
         end_run();

@@ -5,13 +5,10 @@ _AFTER = "leave it out of the model, and compute it in the application"
 
 # Operators to what can be done about them, where something can be done without another network.
 ADVICE: dict[str, str] = {
-    "BIDIRECTIONAL_SEQUENCE_LSTM": _UNROLL,
     "UNIDIRECTIONAL_SEQUENCE_RNN": _UNROLL,
     "BIDIRECTIONAL_SEQUENCE_RNN": _UNROLL,
     "LSTM": _UNROLL,
     "RNN": _UNROLL,
-    "NON_MAX_SUPPRESSION_V4": _AFTER,
-    "NON_MAX_SUPPRESSION_V5": _AFTER,
     "WHERE": _AFTER,
     "FAKE_QUANT": "convert the network again with TensorFlow 2, which writes QUANTIZE and DEQUANTIZE in its place",
 }

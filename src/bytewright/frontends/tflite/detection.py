@@ -1,15 +1,17 @@
-"""TFLite_Detection_PostProcess, which ends networks of the SSD kind: boxes, and of those the best."""
+"""What ends networks that detect objects: TFLite_Detection_PostProcess, and suppression of boxes that overlap."""
 
 from bytewright import ir
 from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.graph_builder import Operand
 from bytewright.frontends.tflite.quantization import real_value
+from bytewright.frontends.tflite.shape import one_integer
 from bytewright.ops.arithmetic.multiplier import single
 from bytewright.ops.arithmetic.numerics import Numerics
-from bytewright.ops.detection import COORDINATES, TflDecodeBoxes, TflSelectDetections
+from bytewright.ops.detection import COORDINATES, TflDecodeBoxes, TflSelectDetections, TflSuppress
 
 _SCALES = ("y_scale", "x_scale", "h_scale", "w_scale")
 _DEFAULT_OF_CLASS = 100
+_THRESHOLDS = ("threshold of overlaps", "threshold of scores", "sigma")
 _RESULTS = ("boxes", "classes", "scores", "number")
 
 
@@ -56,6 +58,32 @@ def _selection(at: Conversion, options: dict[str, int | float]) -> TflSelectDete
         single(float(options.get("nms_score_threshold", 0))),
         single(float(options.get("nms_iou_threshold", 0))),
     )
+
+
+def convert_suppression(at: Conversion) -> None:
+    """NON_MAX_SUPPRESSION_V4, and V5, which has scores as results, and may lower them in place of leaving boxes out."""
+    is_soft = at.operator.kind == "NON_MAX_SUPPRESSION_V5"
+    results = ("numbers", "scores", "number") if is_soft else ("numbers", "number")
+    at.require_counts((6,) if is_soft else (5,), outputs=len(results))
+    boxes, scores = at.operand(0, "boxes"), at.operand(1, "scores")
+    for operand in (boxes, scores):
+        at.require(operand.is_float, f"'{operand.tensor.name}' is {operand.tensor.element_type}")
+    most = one_integer(at, 2, "number of boxes")
+    overlap, least, *sigma = (
+        _number(at, place, role) for place, role in enumerate(_THRESHOLDS[: 2 + is_soft], 3)
+    )
+    operation = TflSuppress(most, least, overlap, *sigma)
+    found = at.emit_all(operation, (at.value_of(boxes), at.value_of(scores)), ("numbers", "scores", "number"))
+    values = dict(zip(("numbers", "scores", "number"), found, strict=True))
+    for position, role in enumerate(results):
+        at.define(values[role], position)
+
+
+def _number(at: Conversion, position: int, role: str) -> float:
+    """A constant operand with one number, of float32."""
+    values = at.fixed_operand(position, role)
+    at.require(values.size == 1, f"the {role} has {values.size} values, one is needed")
+    return single(float(values.reshape(-1)[0]))
 
 
 def _real(at: Conversion, operand: Operand) -> str:

@@ -7,7 +7,6 @@ are scaled back by what the row and the channel were scaled with. The float bias
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from bytewright import ir
 from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.graph_builder import Operand
 from bytewright.frontends.tflite.quantization import dequantised
+from bytewright.ops.arithmetic.dynamic import SYMMETRIC_STEPS
 from bytewright.ops.cast import TflCast
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d, GroupedConv2d, TransposeConv2d
 from bytewright.ops.data import Pad
@@ -26,8 +26,6 @@ from bytewright.ops.float_functions import Negate
 from bytewright.ops.pooling import ReduceMax, ReduceMin
 
 _Convolution = Conv2d | DepthwiseConv2d | GroupedConv2d | TransposeConv2d
-# Of int8 without a zero point: as many steps below zero as above.
-_SYMMETRIC_STEPS = 127.0
 _ROW_OF_MATRIX, _SAMPLE = (3,), (1, 2, 3)
 
 
@@ -50,11 +48,16 @@ def weights_operand(
         kept = at.graph.dequantised.get(weights.tensor.index)
         if kept is not None and kept.data is not None and _has_scales(kept, axis):
             return replace(kept, is_real=True), kept.data.array
-    if under_floats and not weights.is_float and at.graph.expands_weights:
-        values = dequantised(at, weights, values)
-        data = ir.TensorData.from_array(values, ir.DType.F32)
-        weights = Operand(weights.tensor, data.type, data, is_expanded=True)
-    return weights, values
+    return expanded(at, weights, values) if under_floats else (weights, values)
+
+
+def expanded(at: Conversion, weights: Operand, values: NDArray[Any]) -> tuple[Operand, NDArray[Any]]:
+    """Integers under float activations as what they stand for, where `--weights expand` asks for that."""
+    if weights.is_float or not at.graph.expands_weights:
+        return weights, values
+    values = dequantised(at, weights, values)
+    data = ir.TensorData.from_array(values, ir.DType.F32)
+    return Operand(weights.tensor, data.type, data, is_expanded=True), values
 
 
 def _has_scales(weights: Operand, axis: int | None) -> bool:
@@ -186,11 +189,11 @@ def _hybrid_sums(
 
 
 def hybrid_product(
-    at: Conversion, source: Operand, matrix: NDArray[Any], scales: Sequence[float], slot: int
+    at: Conversion, value: str, matrix: NDArray[Any], scales: Sequence[float], slot: int
 ) -> str:
-    """Rows of an operand times a constant [OC,K] of int8: float32, [1,rows,1,OC]; `slot` as for `matrix_form`."""
+    """Rows of a value times a constant [OC,K] of int8: float32, [1,rows,1,OC]; `slot` as for `matrix_form`."""
     channels, depth = matrix.shape
-    image = at.reshape(at.value_of(source), (1, prod(source.shape) // depth, 1, depth), "rows")
+    image = at.reshape(value, (1, at.type_of(value).num_elements // depth, 1, depth), "rows")
     weights = at.constant("weights", matrix.reshape(channels, 1, 1, depth), ir.DType.I8)
     layer = HybridLayer(weights, matrix, scales, bias=None)
     window = Conv2d((1, 1), (0, 0, 0, 0), (1, 1))
@@ -211,7 +214,7 @@ def _parameters(at: Conversion, form: HybridForm, image: str) -> _Rows:
         scale = at.emit(TflDynamicScale(), (least, greatest), "scale")
         zero_point = at.emit(TflDynamicZeroPoint(), (least, greatest), "zero_point")
         return _Rows(scale, at.emit(TflDiv(), (_number(at, 1.0), scale), "inverse"), zero_point)
-    steps = _number(at, _SYMMETRIC_STEPS)
+    steps = _number(at, float(SYMMETRIC_STEPS))
     reach = at.emit(Maximum(), (greatest, at.emit(Negate(), (least,), "lowest")), "reach")
     is_zero = at.emit(Equal(), (reach, _number(at, 0.0)), "is_zero")
     reach = at.emit(Select(), (is_zero, steps, reach), "reach")

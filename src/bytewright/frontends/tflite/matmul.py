@@ -173,7 +173,7 @@ def _hybrid_product(at: Conversion, operation: TflBatchMatMul, first: Operand, s
     weights = matrix if operation.adjoint_second else np.ascontiguousarray(matrix.T)
     as_floats = replace(second, type=replace(second.type, dtype=ir.DType.F32))
     (result,) = _inferred(at, operation, first, as_floats)
-    product = hybrid_product(at, first, weights, at.weight_scales(second.tensor, 1, 0), slot=2)
+    product = hybrid_product(at, at.value_of(first), weights, at.weight_scales(second.tensor, 1, 0), slot=2)
     return at.reshape(product, result.fixed_shape)
 
 

@@ -180,6 +180,12 @@ def convert_embedding_lookup(at: Conversion) -> None:
         at.define(_gathered(at, at.value_of(table, "table"), 0, 0, 0))
         return
     at.require_result("FLOAT32")
+    columns = prod(table.shape[1:])
+    is_split = table.tensor.element_type == "INT4" and columns % 2 == 1
+    at.require(
+        not is_split,
+        f"rows of {columns} values of 4 bits, of which LiteRT reads every other one a value early",
+    )
     if table.data is not None or not table.is_float:
         table, _ = weights_operand(at, under_floats=True, axis=0, role="table")
     rows = _gathered(at, at.value_of(table, "table"), 0, 0, 0)

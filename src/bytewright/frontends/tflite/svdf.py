@@ -155,7 +155,7 @@ def _float_layer(at: Conversion, layer: _Layer, features: Operand) -> str:
         newest = product_with_matrix(at, layer.source, layer.features, 0)
     else:
         scales = at.weight_scales(features.tensor, 1, 0)
-        newest = hybrid_product(at, layer.source, layer.features, scales, _ASYMMETRIC)
+        newest = hybrid_product(at, at.value_of(layer.source), layer.features, scales, _ASYMMETRIC)
     sums = _over_time(at, layer, newest, (ir.DType.F32, ir.DType.F32))
     return clamp_float(at, sums, activation)
 

@@ -181,6 +181,7 @@ def replay(
     slots: Mapping[str, int],
     outputs: Collection[str] = (),
     once: Collection[str] = (),
+    states: Collection[str] = (),
 ) -> list[RowFault]:
     """The first fault of each step.
 
@@ -189,8 +190,9 @@ def replay(
         slots: Of each ring, how many rows it keeps.
         outputs: Buffers that are there when it has ended.
         once: Buffers of which no row may be made again.
+        states: Buffers of which all rows are there when it begins.
     """
-    replaying = _Replay.of(nodes, slots, once)
+    replaying = _Replay.of(nodes, slots, once, states)
     for node in nodes:
         steps = [step.number for step in steps_of([node])]
         try:
@@ -259,12 +261,15 @@ class _Replay:
     budget: int = MOST_CALLS
 
     @classmethod
-    def of(cls, nodes: Sequence[Node], slots: Mapping[str, int], once: Collection[str]) -> "_Replay":
+    def of(
+        cls, nodes: Sequence[Node], slots: Mapping[str, int], once: Collection[str], states: Collection[str]
+    ) -> "_Replay":
         state: _State = {}
         for step in steps_of(nodes):
             if step.rows is not None and step.rows.buffer not in state:
                 name, num_rows = step.rows.buffer, step.rows.num_rows
                 state[name] = _Kept(num_rows, slots.get(name, num_rows), step.number)
+                state[name].make(range(num_rows if name in states else 0))
         relevant = {s.number for s in steps_of(nodes) if not state.keys().isdisjoint((*s.reads, *s.writes))}
         return cls(state, frozenset(relevant), once)
 

@@ -116,8 +116,11 @@ def _form(buffer: ir.Buffer, is_of_kernel: bool) -> str:
 def _of_replay(module: ir.Module) -> Iterator[Violation]:
     """Rows that are read before they are made, that a ring keeps no longer, or that an output never gets."""
     program = row_program(module)
-    outputs = [buffer.name for buffer in ir.border_buffers(module.main, ir.Border.OUTPUT)]
-    for fault in replay(program.nodes, program.slots, outputs):
+    outputs, states = (
+        [buffer.name for buffer in ir.border_buffers(module.main, border)]
+        for border in (ir.Border.OUTPUT, ir.Border.STATE)
+    )
+    for fault in replay(program.nodes, program.slots, outputs, states=states):
         call = program.calls[fault.step]
         if fault.last is not None:
             text = f"which rows the calls from '{call.callee}' on make cannot be followed"

@@ -67,6 +67,11 @@ class Template:
             raise InternalError(f"operand {operand} of '{self.anchor.operation.name}' is not constant")
         return self.epilogue.array(name)
 
+    def constants(self) -> list[ir.TensorData]:
+        """Those of the operands that are constant."""
+        known = self.epilogue.constants
+        return [known[name].data for name in self.anchor.inputs if name in known]
+
 
 @contextmanager
 def counted(body: BodyBuilder, name: str, count: ir.Extent) -> Generator[ir.Expr, None, None]:

@@ -1,4 +1,4 @@
-"""Boxes from their encodings, and detections: greedily, without sorting.
+"""Boxes from their encodings, and the best of boxes: greedily, without sorting.
 
 The best box that is left is taken, and what overlaps it is struck out, until none is left or enough are taken. Where
 classes are looked at one by one, results lie in the order of their scores all along: what is found is inserted.
@@ -6,13 +6,15 @@ classes are looked at one by one, results lie in the order of their scores all a
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Self
 
 from bytewright import ir
-from bytewright.ir.builder import load
+from bytewright.ir.builder import BodyBuilder, load
 from bytewright.ir.expr import both, either, equal
-from bytewright.ir.scalar_functions import EXP_WIDE
+from bytewright.ir.scalar_functions import EXP, EXP_WIDE
 from bytewright.lower.kernels.context import Template, counted
-from bytewright.ops.detection import COORDINATES, TflDecodeBoxes, TflSelectDetections
+from bytewright.ops.detection import COORDINATES, TflDecodeBoxes, TflSelectDetections, TflSuppress
 
 I32, F32, F64, BOOL = ir.DType.I32, ir.DType.F32, ir.DType.F64, ir.DType.BOOL
 _Score = Callable[[ir.Expr], ir.Expr]
@@ -171,20 +173,88 @@ class _Selection:
     def _strike_out(self, box: ir.Expr) -> None:
         """What overlaps a box is left no more."""
         body = self.body
-        own = [body.let(name, load(self.boxes, box, n)) for n, name in enumerate(("y0", "x0", "y1", "x1"))]
-        area = body.let("area", (own[2] - own[0]) * (own[3] - own[1]))
+        own = _Box.of(body, self.boxes, box)
         with counted(body, "other", self.num_boxes) as other, body.if_(load(self.is_left, other)):
-            ends = [load(self.boxes, other, n) for n in range(COORDINATES)]
-            second = body.let("second", (ends[2] - ends[0]) * (ends[3] - ends[1]))
-            sides = [
-                body.let(
-                    "side",
-                    ir.minimum(own[axis + 2], ends[axis + 2]) - ir.maximum(own[axis], ends[axis]),
-                )
-                for axis in range(2)
-            ]
-            common = body.let("common", ir.maximum(sides[0], 0.0) * ir.maximum(sides[1], 0.0))
-            share = common / (area + second - common)
-            overlaps = share > ir.const(self.operation.most_overlap, F32)
-            with body.if_(both(both(area > 0.0, second > 0.0), overlaps)):
+            share = own.share(body, _Box(tuple(load(self.boxes, other, n) for n in range(COORDINATES))))
+            with body.if_(share > ir.const(self.operation.most_overlap, F32)):
                 body.store(self.is_left, other, ir.const(False, BOOL))
+
+
+@dataclass(frozen=True, slots=True)
+class _Box:
+    """The ends of a box, the lower ones first: of y and x each."""
+
+    ends: tuple[ir.Expr, ...]
+
+    @classmethod
+    def of(cls, body: BodyBuilder, boxes: ir.Buffer, number: ir.Expr, *, are_corners: bool = False) -> Self:
+        """One of a buffer; of any two opposite corners, where these are what it has."""
+        ends = tuple(load(boxes, number, n) for n in range(COORDINATES))
+        if are_corners:
+            given = [body.let("corner", end) for end in ends]
+            ends = tuple(
+                bound(given[axis], given[axis + 2]) for bound in (ir.minimum, ir.maximum) for axis in range(2)
+            )
+        names = ("y0", "x0", "y1", "x1")
+        return cls(tuple(body.let(name, end) for name, end in zip(names, ends, strict=True)))
+
+    @property
+    def area(self) -> ir.Expr:
+        """What it covers, or less than 0."""
+        return (self.ends[2] - self.ends[0]) * (self.ends[3] - self.ends[1])
+
+    def share(self, body: BodyBuilder, other: Self) -> ir.Expr:
+        """What two boxes have in common, as a part of their union; none where one has no area."""
+        first, second = body.let("first_area", self.area), body.let("second_area", other.area)
+        sides = [
+            body.let(
+                "side",
+                ir.minimum(self.ends[axis + 2], other.ends[axis + 2])
+                - ir.maximum(self.ends[axis], other.ends[axis]),
+            )
+            for axis in range(2)
+        ]
+        common = body.let("common", ir.maximum(sides[0], 0.0) * ir.maximum(sides[1], 0.0))
+        share = common / (first + second - common)
+        return body.let("share", ir.select(both(first > 0.0, second > 0.0), share, ir.const(0.0, F32)))
+
+
+def lower_suppress(template: Template, operation: TflSuppress) -> None:
+    """Writes the kernel of the best boxes that overlap none before them."""
+    body, boxes, given = template.body, template.input(0), template.input(1)
+    count, least = template.type(0).fixed_shape[0], ir.const(operation.least_score, F32)
+    numbers, best, number = template.epilogue.output, template.output(1), template.output(2)
+    is_left = template.kernel.scratch("is_left", (count,), BOOL)
+    scores = template.kernel.scratch("scores", (count,), F32)
+    num_left, taken = body.scalar("num_left", I32, 0), body.scalar("taken", I32, 0)
+    with counted(body, "box", count) as box:
+        body.store(scores, box, load(given, box))
+        body.store(is_left, box, load(given, box) > least)
+        with body.if_(load(is_left, box)):
+            body.add_to(num_left, (), 1)
+    with body.for_("place", 0, operation.num_kept) as place:
+        found = body.scalar("best_box", I32, -1)
+        with (
+            body.if_(both(equal(load(taken), place), place < load(num_left))),
+            counted(body, "box", count) as box,
+            body.if_(load(is_left, box)),
+        ):
+            beats = load(scores, box) > load(scores, ir.maximum(load(found), 0))
+            with body.if_(either(load(found) < 0, beats)):
+                body.store(found, (), box)
+        body.store(numbers, place, 0)
+        body.store(best, place, 0.0)
+        with body.if_(load(found) >= 0):
+            chosen = body.let("chosen", load(found))
+            body.store(numbers, place, chosen)
+            body.store(best, place, load(scores, chosen))
+            body.add_to(taken, (), 1)
+            own = _Box.of(body, boxes, chosen, are_corners=True)
+            with counted(body, "box", count) as box, body.if_(load(is_left, box)):
+                share = own.share(body, _Box.of(body, boxes, box, are_corners=True))
+                stays = share < ir.const(operation.most_overlap, F32)
+                if operation.sigma:
+                    body.store(scores, box, load(scores, box) * EXP(share * operation.decay * share))
+                    stays = both(stays, load(scores, box) > least)
+                body.store(is_left, box, stays)
+    body.store(number, (), load(taken))

@@ -10,17 +10,35 @@ from dataclasses import dataclass
 import numpy as np
 
 from bytewright import ir
-from bytewright.ir.builder import load
-from bytewright.ir.scalar_functions import LOGISTIC_15, TANH, TANH_15
+from bytewright.ir.builder import BodyBuilder, load
+from bytewright.ir.scalar_functions import (
+    DYNAMIC_SCALE,
+    DYNAMIC_ZERO_POINT,
+    LOGISTIC_15,
+    ROUND,
+    TANH,
+    TANH_15,
+)
 from bytewright.lower.interpolate import sigmoid_by_table
 from bytewright.lower.kernels.context import Template, counted
 from bytewright.lower.rescale import double_round, fixed_scale, half_up
 from bytewright.lower.scalar import Scalar, clamped, require_i32
 from bytewright.lower.sigmoid import sigmoid
+from bytewright.ops.arithmetic.dynamic import SYMMETRIC_STEPS
 from bytewright.ops.arithmetic.fixedpoint16 import GATE_BITS
 from bytewright.ops.arithmetic.interpolation import sigmoid_scale
 from bytewright.ops.arithmetic.multiplier import Multiplier
-from bytewright.ops.lstm import CELL, FORGET, GATES, INPUT, OUTPUT, TflLstm, TflQuantizedLstm, power_of_two
+from bytewright.ops.lstm import (
+    CELL,
+    FORGET,
+    GATES,
+    INPUT,
+    OUTPUT,
+    TflHybridLstm,
+    TflLstm,
+    TflQuantizedLstm,
+    power_of_two,
+)
 
 I8, I16, I32, I64, F32 = ir.DType.I8, ir.DType.I16, ir.DType.I32, ir.DType.I64, ir.DType.F32
 _HIDDEN, _CELL, WEIGHTS, RECURRENT, BIAS, RECURRENT_BIAS = range(1, 7)
@@ -34,7 +52,7 @@ class _Unit:
 
     Attributes:
         sums: Over the input and over the hidden state, gate by gate; of floats the whole in the first of them.
-        cell: The cell before the step.
+        cell: The cell before the step, of I32 or F32.
     """
 
     sums: tuple[tuple[ir.Expr, ...], tuple[ir.Expr, ...]]
@@ -43,9 +61,13 @@ class _Unit:
 
 Sums = tuple[tuple[ir.Expr, ...], tuple[ir.Expr, ...]]
 """Of a unit's gates: over the input, and over the hidden state."""
-GateSums = Callable[[ir.Expr, ir.Expr, ir.Expr, ir.Buffer], Sums]
-"""Writes the sums of a sample, a step and a unit, given the last step's results."""
-_WriteUnit = Callable[[_Unit], tuple[ir.Expr, ir.Expr]]
+_Cell = Callable[[_Unit], tuple[ir.Expr, ir.Expr]]
+WriteUnit = Callable[[ir.Expr, Sums], None]
+"""Writes what becomes of a unit, given its sums."""
+GateSums = Callable[[ir.Expr, ir.Expr, ir.Buffer, WriteUnit], None]
+"""Writes the units of a sample in a step, each with its sums, given the last step's results."""
+MakeSums = Callable[[Template, ir.DType], GateSums]
+"""Given the type of sums."""
 
 
 class _ScalarSums:
@@ -59,7 +81,12 @@ class _ScalarSums:
         self.weights, self.recurrent = (template.input(number) for number in (WEIGHTS, RECURRENT))
         self.biases = [template.input(number) for number in range(BIAS, len(template.anchor.inputs))]
 
-    def __call__(self, n: ir.Expr, t: ir.Expr, unit: ir.Expr, before: ir.Buffer) -> Sums:
+    def __call__(self, n: ir.Expr, t: ir.Expr, before: ir.Buffer, write: WriteUnit) -> None:
+        """One unit after another."""
+        with self.body.for_("unit", 0, self.units) as unit:
+            write(unit, self._of_unit(n, t, unit, before))
+
+    def _of_unit(self, n: ir.Expr, t: ir.Expr, unit: ir.Expr, before: ir.Buffer) -> Sums:
         """The sums of a unit; those of floats go on over the hidden state."""
         over_input = self._begun(self.biases[0], "input_sum", unit)
         with counted(self.body, "k", self.depth) as k:
@@ -88,27 +115,105 @@ class _ScalarSums:
             self.body.add_to(total, (), value * weight)
 
 
+class _HybridSums:
+    """Of floats, which begin with what the input gave; the last step's results are quantised by their own range."""
+
+    def __init__(self, template: Template, *, is_symmetric: bool) -> None:
+        self.body, self.is_symmetric = template.body, is_symmetric
+        self.units = template.type(WEIGHTS).fixed_shape[1]
+        self.gates, _, _, self.recurrent, self.scales = map(
+            template.input, range(len(template.anchor.inputs))
+        )
+        self.steps = template.kernel.scratch("steps", (self.units,), I8)
+        self.scale: ir.Expr = ir.const(1.0, F32)
+        self.zero_point: ir.Expr = ir.const(0)
+
+    def __call__(self, n: ir.Expr, t: ir.Expr, before: ir.Buffer, write: WriteUnit) -> None:
+        """One unit after another, once the steps are there."""
+        self._quantise(before)
+        with self.body.for_("unit", 0, self.units) as unit:
+            write(unit, self._of_unit(n, t, unit))
+
+    def _quantise(self, before: ir.Buffer) -> None:
+        """Finds the range of the results, and their steps."""
+        body = self.body
+        bounds = [body.scalar(name, F32, load(before, 0)) for name in ("least", "greatest")]
+        with body.for_("unit", 0, self.units) as unit:
+            for bound, extremum in zip(bounds, (ir.minimum, ir.maximum), strict=True):
+                body.store(bound, (), extremum(load(bound), load(before, unit)))
+        inverse = self._set_scale(*map(load, bounds))
+        low, high = (
+            body.let("low", ir.const(float(bound), F32) - ir.cast(self.zero_point, F32))
+            for bound in I8.bounds
+        )
+        with body.for_("unit", 0, self.units) as unit:
+            limited = ir.minimum(ir.maximum(low, ROUND(load(before, unit) * inverse)), high)
+            body.store(self.steps, unit, ir.cast(ir.cast(limited, I32) + self.zero_point, I8))
+
+    def _set_scale(self, least: ir.Expr, greatest: ir.Expr) -> ir.Expr:
+        """Scale and zero point of the range; returns what values are multiplied with."""
+        body = self.body
+        if not self.is_symmetric:
+            self.scale = body.let("scale", DYNAMIC_SCALE(least, greatest))
+            self.zero_point = body.let("zero_point", DYNAMIC_ZERO_POINT(least, greatest))
+            return body.let("inverse", ir.const(1.0, F32) / self.scale)
+        most = ir.const(float(SYMMETRIC_STEPS), F32)
+        reach = body.let("reach", ir.maximum(greatest, 0.0 - least))
+        reach = body.let("reach", ir.select(reach > 0.0, reach, most))
+        self.scale = body.let("scale", reach / most)
+        return body.let("inverse", most / reach)
+
+    def _of_unit(self, n: ir.Expr, t: ir.Expr, unit: ir.Expr) -> Sums:
+        """What the input gave, and the scaled sums over the steps."""
+        body, numbers = self.body, range(len(GATES))
+        sums = [body.scalar(f"hidden_sum{number}", I32, 0) for number in numbers]
+        with counted(body, "k", self.units) as k:
+            value = body.let("value", ir.cast(load(self.steps, k), I32) - self.zero_point)
+            for number, total in enumerate(sums):
+                body.add_to(total, (), value * ir.cast(load(self.recurrent, number, unit, k), I32))
+        gates: list[ir.Expr] = []
+        for number, total in enumerate(sums):
+            factor = body.let("factor", self.scale * load(self.scales, number))
+            given = load(self.gates, n, t, unit + number * self.units)
+            gates.append(given + ir.cast(load(total), F32) * factor)
+        return tuple(gates), ()
+
+
 def lower_lstm(template: Template, operation: TflLstm) -> None:
     """Writes the kernel of a layer in float32."""
+    _Layer(template, F32, _ScalarSums).write_units(_float_unit(template.body, operation.cell_clip))
+
+
+def lower_hybrid_lstm(template: Template, operation: TflHybridLstm) -> None:
+    """Writes the kernel of a layer of floats with integer weights."""
+
+    def make_sums(template: Template, sum_type: ir.DType) -> GateSums:
+        del sum_type
+        return _HybridSums(template, is_symmetric=operation.is_symmetric)
+
+    _Layer(template, F32, make_sums).write_units(_float_unit(template.body, operation.cell_clip))
+
+
+def _float_unit(body: BodyBuilder, clip: float) -> _Cell:
+    """What a unit becomes of the sums of its gates."""
 
     def write(unit: _Unit) -> tuple[ir.Expr, ir.Expr]:
-        body = template.body
         gates = [body.let(f"{name}_gate", value) for name, value in zip(GATES, unit.sums[0], strict=True)]
         kept = body.let("kept", sigmoid(body, gates[FORGET])[0] * unit.cell)
         added = body.let("added", sigmoid(body, gates[INPUT])[0] * TANH(gates[CELL]))
         cell: ir.Expr = kept + added
-        if operation.cell_clip:
-            cell = ir.minimum(ir.maximum(cell, -operation.cell_clip), operation.cell_clip)
+        if clip:
+            cell = ir.minimum(ir.maximum(cell, -clip), clip)
         cell = body.let("next_cell", cell)
         return sigmoid(body, gates[OUTPUT])[0] * TANH(cell), cell
 
-    _Layer(template, F32, _ScalarSums).write_units(write)
+    return write
 
 
 def lower_quantized_lstm(
     template: Template,
     operation: TflQuantizedLstm,
-    make_sums: Callable[[Template, ir.DType], GateSums] = _ScalarSums,
+    make_sums: MakeSums = _ScalarSums,
 ) -> None:
     """Writes the kernel of a layer in int8 or int16, whose cell is int16."""
     _QuantizedLayer(template, operation, make_sums).write()
@@ -133,19 +238,18 @@ def _narrow(value: Scalar) -> Scalar:
 class _Layer:
     """The loops of a layer, and its memory."""
 
-    def __init__(
-        self, template: Template, sum_type: ir.DType, make_sums: Callable[[Template, ir.DType], GateSums]
-    ) -> None:
+    def __init__(self, template: Template, sum_type: ir.DType, make_sums: MakeSums) -> None:
         self.template, self.body = template, template.body
         self.samples, self.steps, _ = template.type(0).shape
         self.units = template.type(WEIGHTS).fixed_shape[1]
         self.dtype = template.type(0).dtype
+        self.cell_type = I32 if self.dtype.is_integer else self.dtype
         template.input(0)  # parameters are in the order of the operands
         self.hidden, self.cell = (template.input(number) for number in (_HIDDEN, _CELL))
         self.sums = make_sums(template, sum_type)
         self.output, self.next_cell = template.epilogue.output, template.output(1)
 
-    def write_units(self, write_unit: _WriteUnit) -> None:
+    def write_units(self, advance: _Cell) -> None:
         """Writes all, with what a unit becomes: its result, and its cell."""
         body = self.body
         with counted(body, "n", self.samples) as n:
@@ -155,11 +259,14 @@ class _Layer:
                 body.store(before, unit, load(self.hidden, n, unit))
                 body.store(self.next_cell, (n, unit), load(self.cell, n, unit))
             with counted(body, "t", self.steps) as t:
-                with body.for_("unit", 0, self.units) as unit:
-                    cell = body.let("cell", load(self.next_cell, n, unit))
-                    result, changed = write_unit(_Unit(self.sums(n, t, unit, before), cell))
+
+                def write(unit: ir.Expr, sums: Sums, t: ir.Expr = t) -> None:
+                    cell = body.let("cell", ir.cast(load(self.next_cell, n, unit), self.cell_type))
+                    result, changed = advance(_Unit(sums, cell))
                     body.store(self.next_cell, (n, unit), ir.cast(changed, self.next_cell.dtype))
                     body.store(self.output, (n, t, unit), ir.cast(result, self.dtype))
+
+                self.sums(n, t, before, write)
                 if self.steps != 1:
                     with body.for_("unit", 0, self.units) as unit:
                         body.store(before, unit, load(self.output, n, t, unit))
@@ -172,7 +279,7 @@ class _QuantizedLayer(_Layer):
         self,
         template: Template,
         operation: TflQuantizedLstm,
-        make_sums: Callable[[Template, ir.DType], GateSums],
+        make_sums: MakeSums,
     ) -> None:
         self.operation, self.reaches = operation, _reaches(template)
         sum_type = sum_type_of(template, operation)
@@ -189,7 +296,7 @@ class _QuantizedLayer(_Layer):
         """Result and cell."""
         body, operation = self.body, self.operation
         gates = [self._gate(number, unit) for number in range(len(GATES))]
-        kept = self._divided("kept", self._logistic(gates[FORGET]) * ir.cast(unit.cell, I32), 15)
+        kept = self._divided("kept", self._logistic(gates[FORGET]) * unit.cell, 15)
         candidate = self._logistic(gates[INPUT]) * self._tanh(gates[CELL], GATE_BITS)
         added = self._divided("added", candidate, operation.product_shift)
         most = operation.cell_clip or -I16.bounds[0]

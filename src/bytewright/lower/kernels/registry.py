@@ -18,10 +18,10 @@ from bytewright.lower.kernels.data import (
     lower_transpose,
 )
 from bytewright.lower.kernels.depthwise import lower_depthwise_conv2d
-from bytewright.lower.kernels.detection import lower_decode_boxes, lower_select_detections
+from bytewright.lower.kernels.detection import lower_decode_boxes, lower_select_detections, lower_suppress
 from bytewright.lower.kernels.fourier import lower_fft, lower_inverse_real_fft, lower_real_fft
 from bytewright.lower.kernels.log_softmax import lower_log_softmax
-from bytewright.lower.kernels.lstm import lower_lstm, lower_quantized_lstm
+from bytewright.lower.kernels.lstm import lower_hybrid_lstm, lower_lstm, lower_quantized_lstm
 from bytewright.lower.kernels.matmul import lower_batch_matmul
 from bytewright.lower.kernels.places import (
     lower_arg_extremum,
@@ -48,10 +48,10 @@ from bytewright.lower.kernels.transpose_conv2d import lower_transpose_conv2d
 from bytewright.ops import pooling
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d, GroupedConv2d, TransposeConv2d
 from bytewright.ops.data import Concat, Gather, Identity, Pad, ShiftIn, Slice, Tile, Transpose
-from bytewright.ops.detection import TflDecodeBoxes, TflSelectDetections
+from bytewright.ops.detection import TflDecodeBoxes, TflSelectDetections, TflSuppress
 from bytewright.ops.fourier import TflFft, TflInverseRealFft, TflRealFft
 from bytewright.ops.interpolation import TflSoftmax16
-from bytewright.ops.lstm import TflLstm, TflQuantizedLstm
+from bytewright.ops.lstm import TflHybridLstm, TflLstm, TflQuantizedLstm
 from bytewright.ops.matmul import TflBatchMatMul
 from bytewright.ops.placement import DeviceCopy
 from bytewright.ops.places import ArgMax, ArgMin, CumulativeSum, GatherNd, ScatterNd, TopKPlaces, UpdateSlice
@@ -121,11 +121,13 @@ TEMPLATES: dict[type[ir.Operation], Anchor] = {
     TflL2Normalization: Anchor(lower_l2_normalization, takes_epilogue=False),
     pooling.TflQuantizedProduct: Anchor(lower_reduction),
     TflLogSoftmax: Anchor(lower_log_softmax, takes_epilogue=False),
+    TflHybridLstm: Anchor(lower_hybrid_lstm, takes_epilogue=False),
     TflLstm: Anchor(lower_lstm, takes_epilogue=False),
     TflQuantizedLstm: Anchor(lower_quantized_lstm, takes_epilogue=False),
     pooling.TflIntegerMean: Anchor(lower_reduction),
     pooling.TflMean: Anchor(lower_reduction),
     TflSelectDetections: Anchor(lower_select_detections, takes_epilogue=False),
+    TflSuppress: Anchor(lower_suppress, takes_epilogue=False),
     TflSoftmax: Anchor(lower_softmax, takes_epilogue=False),
     TflSoftmax16: Anchor(lower_softmax16, takes_epilogue=False),
     Transpose: Anchor(lower_transpose),

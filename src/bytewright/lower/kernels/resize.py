@@ -1,6 +1,7 @@
 """Resizes: each element is one of the input, or the mean of the four around its position."""
 
 from dataclasses import dataclass
+from functools import partial
 
 from bytewright import ir
 from bytewright.ir.builder import load
@@ -37,16 +38,18 @@ def lower_resize_bilinear(template: Template, operation: TflResizeBilinear) -> N
     with pixels(template) as (n, y, x):
         down = _between(template, "y", rows, y)
         right = _between(template, "x", columns, x)
-        corners = [
-            (vertical[0], horizontal[0], body.let(f"weight{number}", vertical[1] * horizontal[1]))
-            for number, (vertical, horizontal) in enumerate(
-                (v, h) for h in (right.before, right.after) for v in (down.before, down.after)
-            )
-        ]
+        corners = [(v, h) for h in (right.before, right.after) for v in (down.before, down.after)]
+        weights: list[tuple[ir.Expr, ...]] = [(v[1], h[1]) for v, h in corners]
+        if sums is F32:  # rounded after each product, as the reference does
+            weights = [tuple(map(partial(body.let, f"weight{n}"), pair)) for n, pair in enumerate(weights)]
+        else:
+            weights = [(body.let(f"weight{n}", pair[0] * pair[1]),) for n, pair in enumerate(weights)]
         with counted(body, "c", channels) as c:
             total: ir.Expr | None = None
-            for iy, ix, weight in corners:
-                term = ir.cast(load(source, n, iy, ix, c), sums) * ir.cast(weight, sums)
+            for (v, h), factors in zip(corners, weights, strict=True):
+                term = ir.cast(load(source, n, v[0], h[0], c), sums)
+                for factor in factors:
+                    term = term * ir.cast(factor, sums)
                 total = term if total is None else total + term
             assert total is not None
             template.epilogue.store((n, y, x, c), _rounded(template, total))

@@ -13,6 +13,8 @@ from bytewright.ops.arithmetic.rescale import real_round
 
 # A quotient of this magnitude saturates, whatever the zero point.
 _FARTHEST = 256.0
+SYMMETRIC_STEPS = np.float32(127)
+"""Of int8 without a zero point: as many steps below zero as above."""
 Float32 = NDArray[np.float32]
 Float64 = NDArray[np.float64]
 
@@ -39,6 +41,21 @@ def quantize_dynamically(scaled: NDArray[Any], zero_point: NDArray[Any]) -> NDAr
     """Values that have been divided by their scale: rounded half away from zero, plus the zero point, saturated."""
     limited = np.clip(np.where(np.isnan(scaled), -_FARTHEST, scaled), -_FARTHEST, _FARTHEST)
     return np.asarray(np.clip(real_round(limited, 1.0) + zero_point, INT8_MIN, INT8_MAX), np.int8)
+
+
+def quantize_rows(values: Float32, *, is_symmetric: bool) -> tuple[NDArray[np.int64], Float32]:
+    """Rows [N,K] by the range of each, less their zero points, and their scales [N,1]."""
+    least, greatest = values.min(axis=1, keepdims=True), values.max(axis=1, keepdims=True)
+    if is_symmetric:
+        reach = np.maximum(greatest, -least)
+        reach = np.where(reach == 0, SYMMETRIC_STEPS, reach).astype(np.float32)
+        scale, inverse = reach / SYMMETRIC_STEPS, SYMMETRIC_STEPS / reach
+        zero_point = np.zeros_like(least, np.int8)
+    else:
+        scale, zero_point = dynamic_scale(least, greatest), dynamic_zero_point(least, greatest)
+        inverse = np.float32(1) / scale
+    steps = quantize_dynamically(values * inverse, zero_point)
+    return steps.astype(np.int64) - zero_point, scale
 
 
 def _with_zero(least: NDArray[Any], greatest: NDArray[Any]) -> tuple[Float32, Float32]:

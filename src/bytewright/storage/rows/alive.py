@@ -1,4 +1,4 @@
-"""What is alive during each step of an entry, for the search for segments: read off the clock and the problem."""
+"""What is alive during each step of the entries, for the search for segments: read off the clock and the problem."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ class Alive:
     """What is alive when, without segments.
 
     Attributes:
-        tensors: Size in bytes, first step and last step of what the entry keeps between steps, by name.
+        tensors: Size in bytes, first step and last step of what an entry keeps between steps, by name.
         peaks: The most bytes that are alive at one time, during each step, what pairs may share counted once.
         scratch: The bytes of what lives during each step and is no tensor: what its kernel works with.
     """
@@ -26,17 +26,17 @@ class Alive:
     scratch: Sequence[int]
 
 
-def alive_of(entry: ir.PrimFunc, timeline: Timeline, problem: Problem) -> Alive:
-    """What the planner was asked about the entry.
+def alive_of(module: ir.Module, timeline: Timeline, problem: Problem) -> Alive:
+    """What the planner was asked about the entries.
 
     Args:
-        entry: As it was lowered: what it defines are tensors, and the rest of the problem is scratch.
-        timeline: The clock of the entry that was stored.
+        module: As it was lowered: what its entries define are tensors, and the rest of the problem is scratch.
+        timeline: The clock of what was stored.
         problem: Its workspace.
     """
-    kept = {definition.buffer.name for definition in definitions(entry)}
+    kept = {definition.buffer.name for entry in module.entries for definition in definitions(entry)}
     # A state is always alive, in a pool of its own: it is no part of what runs need.
-    states = {buffer.name for buffer in ir.border_buffers(entry, ir.Border.STATE)}
+    states = {buffer.name for buffer in ir.state_buffers(module)}
     begins = np.array([step.ticks[0] for step in timeline.steps] or [0])
     ends = np.array([step.ticks[1] for step in timeline.steps] or [0])
     change = np.zeros(timeline.num_ticks + 1, np.int64)

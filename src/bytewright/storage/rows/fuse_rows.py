@@ -1,4 +1,4 @@
-"""Has segments of steps run row by row: loops in the entry, rings for the tensors between the steps.
+"""Has segments of steps run row by row: loops in their entry, rings for the tensors between the steps.
 
 Each step of a segment becomes a call that makes one row, in the loops of the segment's schedule. Its kernel is told at
 each call which row to make, which may be one that the tensor does not have: before the first turns of later kernels,
@@ -26,7 +26,7 @@ def fuse_rows(module: ir.Module, segments: Sequence[Segment]) -> ir.Module:
     """Returns the module with the steps of the segments in loops over rows.
 
     Args:
-        module: Lowered, with one entry.
+        module: Lowered; its entries have names of their own.
         segments: Of its steps, as `read_rows` numbers them, in order and apart from each other.
     """
     return _Fusing(module, segments).run() if segments else module
@@ -45,67 +45,68 @@ class _Fusing:
         }
         self.kernels = {kernel.name: kernel for kernel in module.kernels}
         self.kernel_names = {*self.kernels, *(entry.name for entry in module.entries)}
-        self.variables = set(names_in(module.main))
         self.by_rows: dict[tuple[str, tuple[ir.RingRows | None, ...]], ir.PrimFunc] = {}
 
     def run(self) -> ir.Module:
-        entry = self.module.main
-        body = _with_rings(ir.Seq(tuple(self._statements())), self.rings)
-        fused = replace(entry, body=body)
-        called = {call.callee for function in (fused, *self.module.kernels) for call in calls(function)}
+        fused = tuple(self._fused())
+        called = {call.callee for function in (*fused, *self.module.kernels) for call in calls(function)}
         kernels: list[ir.PrimFunc] = []
         for kernel in self.module.kernels:
             changed = [made for (name, _), made in self.by_rows.items() if name == kernel.name]
             kernels.extend([kernel, *changed] if kernel.name in called or not changed else changed)
-        return replace(self.module, kernels=tuple(kernels), entries=(fused,))
+        return replace(self.module, kernels=tuple(kernels), entries=fused)
 
-    def _statements(self) -> Iterator[ir.Statement]:
-        """The entry's statements, with the loops of each segment in the place of its first step."""
+    def _fused(self) -> Iterator[ir.PrimFunc]:
+        """The entries, with the loops of each segment in the place of its first step."""
         number, pending = 0, list(self.segments)
-        for statement in self.module.main.body.statements:
-            count = sum(isinstance(inner, ir.Call) for inner in walk_statements(statement))
-            segment = pending[0] if pending else None
-            if segment is None or number + count <= segment.first or not count:
-                yield statement
-            elif number + count == segment.end:
-                yield self._loops(segment)
-                pending.pop(0)
-            number += count
+        for entry in self.module.entries:
+            variables, statements = set(names_in(entry)), list[ir.Statement]()
+            for statement in entry.body.statements:
+                count = sum(isinstance(inner, ir.Call) for inner in walk_statements(statement))
+                segment = pending[0] if pending else None
+                if segment is None or number + count <= segment.first or not count:
+                    statements.append(statement)
+                elif number + count == segment.end:
+                    statements.append(self._loops(segment, variables))
+                    pending.pop(0)
+                number += count
+            yield replace(entry, body=_with_rings(ir.Seq(tuple(statements)), self.rings))
 
     # Loops
 
-    def _loops(self, segment: Segment) -> ir.For:
+    def _loops(self, segment: Segment, variables: set[str]) -> ir.For:
+        """Those of a segment in an entry whose names are taken."""
         schedule = segment.schedule
         begin, end = schedule.turns
         falling = sorted(set(schedule.rates), reverse=True)
-        turn = self._variable("turn")
+        turn = _variable("turn", variables)
         return ir.For(
             turn,
             ir.const(0),
             ir.const(end - begin),
-            ir.Seq(tuple(self._turn(segment, falling, turn + begin))),
+            ir.Seq(tuple(self._turn(segment, falling, turn + begin, variables))),
             note=f"{segment.num_steps} steps row by row; rows that a tensor does not have are left out",
         )
 
-    def _turn(self, segment: Segment, falling: list[int], run: ir.Expr) -> Iterator[ir.Statement]:
+    def _turn(
+        self, segment: Segment, falling: list[int], run: ir.Expr, variables: set[str]
+    ) -> Iterator[ir.Statement]:
         """One run of the slowest kernels: first the loop over the faster ones, then those themselves.
 
         Args:
             segment: Where they stand.
             falling: The rates, the fastest first.
             run: How often the slowest have run.
+            variables: Names that the entry has.
         """
         *faster, rate = falling
         if faster:
-            ratio, part = faster[-1] // rate, self._variable("part")
-            body = tuple(self._turn(segment, faster, run * ratio + part))
+            ratio, part = faster[-1] // rate, _variable("part", variables)
+            body = tuple(self._turn(segment, faster, run * ratio + part, variables))
             yield ir.For(part, ir.const(0), ir.const(ratio), ir.Seq(body))
         for position, number in enumerate(range(segment.first, segment.end)):
             if segment.schedule.rates[position] == rate:
                 yield self._call(self.program.steps[number], run + segment.schedule.leads[position])
-
-    def _variable(self, name: str) -> ir.Var:
-        return ir.Var(unique_name(name, self.variables), ir.DType.I32)
 
     def _call(self, step: RowStep, row: ir.Expr) -> ir.Call:
         rows = iter((row, row + 1))
@@ -124,6 +125,10 @@ class _Fusing:
             kernel = _within(_with_rings(step.kernel, rings), step.num_rows)
             self.by_rows[key] = replace(kernel, name=name)
         return self.by_rows[key]
+
+
+def _variable(name: str, taken: set[str]) -> ir.Var:
+    return ir.Var(unique_name(name, taken), ir.DType.I32)
 
 
 def _with_rings(node: _Node, rings: Mapping[str, ir.RingRows]) -> _Node:

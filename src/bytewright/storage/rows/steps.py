@@ -1,6 +1,7 @@
-"""The steps of an entry as far as rows go: which of them make rows, and which tensors could be rings between them.
+"""The steps of the entries as far as rows go: which of them make rows, and which tensors could be rings between them.
 
-A step may be part of a segment if its kernel makes its output row by row, and the step stands in no loop and no branch.
+A step may be part of a segment if its kernel makes its output row by row, and the step stands in no loop and no branch;
+no segment goes from one entry to the next.
 On which device it runs makes no difference: one of another device is handed over once a row. A tensor may be a ring if
 the entry allocates it for itself, one step makes all of it, and the others read windows of its rows; whether all of
 these are in one segment is for the segment to see.
@@ -66,13 +67,13 @@ class Tensor:
 
 @dataclass(frozen=True, slots=True)
 class RowProgram:
-    """An entry.
+    """The entries, one after the other.
 
     Attributes:
         num_steps: All of its steps.
         steps: Those that make rows, by their numbers.
         tensors: By the names of their buffers.
-        barriers: Numbers of steps before which something stands that no loop may be put around.
+        barriers: Numbers of steps before which something stands that no loop may be put around, or an entry begins.
         taken: The tensor that the first step takes from the input row by row, which must be a ring; None if there is
             none.
     """
@@ -85,29 +86,31 @@ class RowProgram:
 
 
 def read_rows(module: ir.Module, taken: str | None = None) -> RowProgram:
-    """The steps of the only entry; `taken` as in what it returns."""
-    entry, kernels = module.main, {kernel.name: kernel for kernel in module.kernels}
+    """The steps of all entries, which have names of their own; `taken` as in what it returns."""
+    kernels = {kernel.name: kernel for kernel in module.kernels}
     steps: dict[int, RowStep] = {}
     barriers: set[int] = set()
     own: dict[str, ir.Buffer] = {}
-    states = ir.border_buffers(entry, ir.Border.STATE)
     number = 0
-    for statement in entry.body.statements:
-        match statement:
-            case ir.Call():
-                step = _row_step(number, statement, kernels.get(statement.callee))
-                # A state may have to be read to its end before its first row is overwritten.
-                if step is not None and step.output not in states:
-                    steps[number] = step
-                number += 1
-            case ir.Allocate(buffer=buffer, storage=storage):
-                if storage.border is None and storage.arena is None and storage.pinned_offset is None:
-                    own[buffer.name] = buffer
-            case _:
-                barriers.add(number)
-                number += sum(isinstance(inner, ir.Call) for inner in walk_statements(statement))
-                barriers.add(number)
-    return RowProgram(number, steps, _tensors(entry, steps, own), frozenset(barriers), taken)
+    for entry in module.entries:
+        barriers.add(number)
+        states = ir.border_buffers(entry, ir.Border.STATE)
+        for statement in entry.body.statements:
+            match statement:
+                case ir.Call():
+                    step = _row_step(number, statement, kernels.get(statement.callee))
+                    # A state may have to be read to its end before its first row is overwritten.
+                    if step is not None and step.output not in states:
+                        steps[number] = step
+                    number += 1
+                case ir.Allocate(buffer=buffer, storage=storage):
+                    if storage.border is None and storage.arena is None and storage.pinned_offset is None:
+                        own[buffer.name] = buffer
+                case _:
+                    barriers.add(number)
+                    number += sum(isinstance(inner, ir.Call) for inner in walk_statements(statement))
+                    barriers.add(number)
+    return RowProgram(number, steps, _tensors(module, steps, own), frozenset(barriers), taken)
 
 
 def _row_step(number: int, call: ir.Call, kernel: ir.PrimFunc | None) -> RowStep | None:
@@ -140,10 +143,10 @@ def _row_step(number: int, call: ir.Call, kernel: ir.PrimFunc | None) -> RowStep
 
 
 def _tensors(
-    entry: ir.PrimFunc, steps: Mapping[int, RowStep], own: Mapping[str, ir.Buffer]
+    module: ir.Module, steps: Mapping[int, RowStep], own: Mapping[str, ir.Buffer]
 ) -> dict[str, Tensor]:
     """What one step makes, and others read by windows of rows; nothing else touches it."""
-    num_uses = Counter(buffer.name for buffer in named_buffers(entry.body))
+    num_uses = Counter(buffer.name for entry in module.entries for buffer in named_buffers(entry.body))
     makers = {step.output.name: step for step in steps.values()}
     readers_of: dict[str, list[int]] = {}
     for number, step in steps.items():

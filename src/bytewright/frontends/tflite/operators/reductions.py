@@ -13,11 +13,12 @@ from bytewright.frontends.tflite.convolution import (
     convert_depthwise,
     convert_transpose_conv,
 )
+from bytewright.frontends.tflite.detection import convert_suppression
 from bytewright.frontends.tflite.elementwise import (
     convert_l2_normalization,
 )
 from bytewright.frontends.tflite.kernels_of import Absent
-from bytewright.frontends.tflite.lstm import convert_lstm
+from bytewright.frontends.tflite.lstm import convert_bidirectional_lstm, convert_lstm
 from bytewright.frontends.tflite.matmul import convert_batch_matmul, convert_fully_connected
 from bytewright.frontends.tflite.operators.row import (
     ACTIVATIONS,
@@ -52,6 +53,7 @@ _INT8_OR_INT4 = "weights also int4, and either under float32 (not with tflm)"
 _INT8_UNDER_FLOAT = "int8 weights also under float32 (not with tflm)"
 _HYBRID_INT8 = {Numerics.LITERT_REF: ("int8",)}
 _HYBRID = {Numerics.LITERT_REF: ("int8", "int4")}
+_SUPPRESSED = "constant number of boxes, thresholds and sigma; results behind the boxes are 0; not with tflm"
 _ARG = (
     "constant axis; raw values; results int32 or int64 (int32 alone with tflm); tflm: int8 and float32 alone"
 )
@@ -89,6 +91,17 @@ REDUCTIONS: dict[str, TfliteOperator] = {
         _POOLS,
         cost_ms=2.0,
         types=ACTIVATIONS,
+    ),
+    "BIDIRECTIONAL_SEQUENCE_LSTM": TfliteOperator(
+        convert_bidirectional_lstm,
+        "BidirectionalSequenceLSTMOptions",
+        "constant weights, also int8, and biases; as many units each way; activation TANH; no peepholes, projection or "
+        "auxiliary input; not with tflm",
+        types=FLOAT,
+        cost_ms=12.0,
+        hybrid=_HYBRID_INT8,
+        absent={Numerics.TFLM: FLOAT},
+        has_state=True,
     ),
     "BATCH_MATMUL": TfliteOperator(
         convert_batch_matmul,
@@ -169,6 +182,24 @@ REDUCTIONS: dict[str, TfliteOperator] = {
         cost_ms=2.0,
         types=NUMBERS,
         absent={Numerics.TFLM: ("int32", "int64")},
+    ),
+    "NON_MAX_SUPPRESSION_V4": TfliteOperator(
+        convert_suppression,
+        limits=_SUPPRESSED,
+        types=FLOAT,
+        results=("int32",),
+        cost_ms=5.0,
+        of_own_types=(2,),
+        absent={Numerics.TFLM: FLOAT},
+    ),
+    "NON_MAX_SUPPRESSION_V5": TfliteOperator(
+        convert_suppression,
+        limits=_SUPPRESSED,
+        types=FLOAT,
+        results=("int32",),
+        cost_ms=5.0,
+        of_own_types=(2,),
+        absent={Numerics.TFLM: FLOAT},
     ),
     "REDUCE_ALL": TfliteOperator(
         partial(convert_truths, kind=pooling.ReduceAll),
@@ -284,9 +315,10 @@ REDUCTIONS: dict[str, TfliteOperator] = {
         convert_lstm,
         "UnidirectionalSequenceLSTMOptions",
         "constant weights and biases; activation TANH; no peepholes, projection or layer normalisation; int8 and "
-        "int16: a cell of int16, in units of a power of two; int16 with tflm alone",
+        f"int16: a cell of int16, in units of a power of two; int16 with tflm alone; {_INT8_UNDER_FLOAT}",
         types=ACTIVATIONS,
         cost_ms=6.0,
+        hybrid=_HYBRID_INT8,
         absent={Numerics.LITERT_REF: ("int16",)},
         has_state=True,
     ),
