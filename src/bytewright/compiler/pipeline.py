@@ -244,16 +244,10 @@ def plan_lowered(
         """With the options that were asked for of those that lowering reads, or with all channels."""
         if asked == as_asked and not is_wide:
             return lowered
-<<<<<<< HEAD
         other = replace(options, **dict(asked))
         if lowered_as is not None and asked[: len(_READ_WITH)] != as_asked[: len(_READ_WITH)]:
             return lowered_as(other).module
-        return lower_model(model.source, target, other, model.bound, Runner(target), is_wide=is_wide)
-=======
-        io = ir.Io.WORKSPACE if is_planned else ir.Io.CALLER
-        own = replace(options, io=io)
-        return lower_model(model.sources, target, own, model.bound, Runner(target), is_wide=is_wide)
->>>>>>> main
+        return lower_model(model.sources, target, other, model.bound, Runner(target), is_wide=is_wide)
 
     # What passes returned is remembered, for the search for a way out; nobody can be shown a pass that does not run.
     in_search = replace(run, after_pass=None, known=run.known or Known())
