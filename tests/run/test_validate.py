@@ -180,7 +180,7 @@ def test_tensors_that_nobody_has_are_refused(option: tuple[str, ...], tmp_path: 
     words = [*DATA, "--samples", "2", *(tmp_path / word if word == "out" else word for word in option)]
     refused = validate(DIGITS, *words, "--reference", "tflm")
     assert refused.exit_code == 1
-    assert "here is tflm, on host" in refused.stderr
+    assert "this is tflm, on host" in refused.stderr
     refused = validate(DIGITS, *words, "--on", "qemu")
     assert refused.exit_code == 2
     assert f"{option[0]} looks between the kernels on this machine alone" in refused.stderr
