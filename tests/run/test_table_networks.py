@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -67,7 +68,7 @@ def test_the_document_says_what_it_must() -> None:
 def test_ram_is_what_the_document_says(name: str, tmp_path: Path) -> None:
     network = NETWORKS[name]
     (tmp_path / "net.tflite").write_bytes(network.content)
-    options = {**network.options, "io": "workspace"}
+    options: dict[str, Any] = {**network.options, "io": "workspace"}
     plan = bytewright.compile(tmp_path / "net.tflite", target="mps3-an547", **options).plan
     stated = int(_cells()[name][3].split()[0].replace(",", ""))
     assert plan.ram_bytes <= 1.02 * stated
