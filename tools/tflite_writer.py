@@ -45,6 +45,7 @@ _DTYPES = {
     "int32": "INT32",
     "int64": "INT64",
     "bool": "BOOL",
+    "resource": "RESOURCE",
 }
 
 _ENUMERATIONS = {
@@ -248,7 +249,10 @@ _FORMS: dict[str, _OperatorForm] = {
     "ONE_HOT": _OperatorForm("OneHotOptions", {"axis": -1}, 1, 1),
     "SCATTER_ND": _OperatorForm("ScatterNdOptions", {}, 1, 1),
     "TOPK_V2": _OperatorForm("TopKV2Options", {}, 1, 1),
-    "READ_VARIABLE": _OperatorForm("ReadVariableOptions", {}),
+    "VAR_HANDLE": _OperatorForm("VarHandleOptions", {"container": "", "shared_name": ""}, 1, 1),
+    "READ_VARIABLE": _OperatorForm("ReadVariableOptions", {}, 1, 1),
+    "ASSIGN_VARIABLE": _OperatorForm("AssignVariableOptions", {}, 1, 1),
+    "CALL_ONCE": _OperatorForm("CallOnceOptions", {"init_subgraph_index": 0}, 1, 1),
     # Not an operator that Bytewright compiles: it makes the models that it must refuse.
     "SEGMENT_SUM": _OperatorForm("SegmentSumOptions", {}, 1, 1),
 }
@@ -264,6 +268,7 @@ class _Tensor:
     quantized_dimension: int
     shape_signature: tuple[int, ...] | None
     data: bytes | None
+    is_variable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,8 +339,9 @@ class ModelBuilder:
         quantized_dimension: int = 0,
         shape_signature: Sequence[int] | None = None,
         data: NDArray[Any] | Sequence[Any] | None = None,
+        is_variable: bool = False,
     ) -> int:
-        """Add a tensor and return its index; with `data` it is a constant.
+        """Add a tensor and return its index; with `data` it is a constant, and a variable survives runs.
 
         A sequence of scales means per-channel quantisation along `quantized_dimension`. One zero point
         serves all scales. `shape_signature` has -1 where the extent is open. Values of int4 are from -8 to 7.
@@ -356,7 +362,9 @@ class ModelBuilder:
         signature = None if shape_signature is None else tuple(int(d) for d in shape_signature)
         dimensions = tuple(int(d) for d in shape)
         self._tensors.append(
-            _Tensor(name, dimensions, dtype, scales, zeros, quantized_dimension, signature, content)
+            _Tensor(
+                name, dimensions, dtype, scales, zeros, quantized_dimension, signature, content, is_variable
+            )
         )
         return len(self._tensors) - 1
 
@@ -522,6 +530,8 @@ class _FileWriter:
             _schema.TensorAddQuantization(builder, quantization)
         if signature is not None:
             _schema.TensorAddShapeSignature(builder, signature)
+        if tensor.is_variable:
+            _schema.TensorAddIsVariable(builder, True)
         return _schema.TensorEnd(builder)
 
     def _quantization(self, tensor: _Tensor) -> int:
@@ -557,7 +567,9 @@ class _FileWriter:
         builder = self._builder
         values: dict[str, Any] = {}
         for key, value in options.items():
-            if isinstance(value, str):
+            if isinstance(value, str) and key not in _ENUMERATIONS:
+                values[key] = builder.CreateString(value)
+            elif isinstance(value, str):
                 values[key] = getattr(getattr(_schema, _ENUMERATIONS[key]), value)
             elif isinstance(value, Sequence):
                 values[key] = self._int32_vector(value)

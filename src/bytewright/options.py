@@ -352,8 +352,12 @@ class Options:
         ),
     ] = KernelCode.AUTO
     signature: Annotated[
-        str | None, Option(Text("NAME"), "The signature to compile, where the file has several.")
-    ] = None
+        tuple[str, ...],
+        Option(
+            Texts(str, "PATTERN"),
+            "The signature to compile, where the file has several; of more than one that matches, each is an entry.",
+        ),
+    ] = ()
     state: Annotated[
         tuple[StatePair, ...],
         Option(
@@ -500,7 +504,7 @@ class Arguments(TypedDict, total=False):
     rows: str
     optimize: str
     kernel_code: str
-    signature: str | None
+    signature: str | Iterable[str]
     state: str | Iterable[str]
     stream: str | Iterable[str]
     bounds: str | Iterable[str]

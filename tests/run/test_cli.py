@@ -234,13 +234,30 @@ def test_a_process_writes_json_to_one_stream_and_errors_to_the_other(digits: Pat
     assert done.stderr.startswith("error[BW204]")
 
 
-def test_a_reader_that_stops_early_causes_no_traceback(digits: Path) -> None:
+@pytest.mark.parametrize("words", [("report", "--json"), ("report", "--no-code"), ("run",)])
+def test_a_reader_that_stops_early_causes_no_traceback(words: tuple[str, ...], digits: Path) -> None:
+    """Whatever prints: the JSON, the console of tables, or lines while there is a folder to build in."""
     reader, writer = os.pipe()
     os.close(reader)
-    command = [sys.executable, "-m", "bytewright", "report", str(digits), "--json"]
+    command = [sys.executable, "-m", "bytewright", words[0], str(digits), *words[1:]]
     done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, timeout=120, check=False)
     os.close(writer)
     assert (done.returncode, done.stderr) == (141, b"")
+
+
+@pytest.mark.parametrize("words", [("report", "--no-code"), ("run", "--json")])
+def test_output_that_cannot_be_written_is_no_bug(words: tuple[str, ...], digits: Path) -> None:
+    command = [sys.executable, "-m", "bytewright", words[0], str(digits), *words[1:]]
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=120, check=False
+        )
+    first, *rest = done.stderr.splitlines()
+    assert (done.returncode, first) == (
+        1,
+        "error[BW206]: cannot write standard output: No space left on device",
+    )
+    assert [json.loads(line)["exit_status"] for line in rest] == ([1] if "--json" in words else [])
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "utf-8"])

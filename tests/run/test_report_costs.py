@@ -42,7 +42,17 @@ def test_csv_beside_json_and_a_page(bundle: Path, tmp_path: Path) -> None:
     rows = rows_of(table.read_bytes().decode("utf-8"))
     assert [row["macs"] for row in rows] == [str(each["macs"]) for each in document["layers"]]
     assert "<h2>Layers</h2>" in page.read_text("utf-8")
-    assert invoke("report", bundle, "--csv", table).stdout == ""
+    again = invoke("report", bundle, "--csv", table)
+    assert (again.exit_code, again.stdout, again.stderr) == (0, "", "")
+    assert [row["step"] for row in rows_of(table.read_bytes().decode("utf-8"))] == list("0123456")
+
+
+def test_a_model_is_not_written_over(tmp_path: Path) -> None:
+    model = tmp_path / "digits.tflite"
+    model.write_bytes(DIGITS.read_bytes())
+    done = invoke("report", model, "--csv", model)
+    assert (done.exit_code, "it is also an input of this command" in done.stderr) == (1, True)
+    assert model.read_bytes() == DIGITS.read_bytes()
 
 
 def test_two_formats_on_standard_output_are_refused(bundle: Path) -> None:
@@ -83,6 +93,12 @@ def test_a_run_fills_the_costs(bundle: Path) -> None:
     assert all(row["cycles"] is None for row in document["layers"])
 
 
+def test_a_program_of_an_operating_system_has_no_counts_of_instructions() -> None:
+    done = invoke("report", DIGITS, "--target", "aarch64", "--profile-on", "qemu")
+    assert (done.exit_code, "error[BW204]: steps are counted on boards" in done.stderr) == (1, True)
+    assert "help: profile it on the host: --profile-on host\n" in done.stderr
+
+
 def test_two_bundles_are_compared_by_what_they_cost(bundle: Path, tmp_path: Path) -> None:
     rows = tmp_path / "rows"
     assert invoke("compile", DIGITS, "-o", rows).exit_code == 0
@@ -100,6 +116,8 @@ def test_two_bundles_are_compared_by_what_they_cost(bundle: Path, tmp_path: Path
     text = invoke("report", bundle, rows, "--profile").stdout
     assert text.startswith(f"{bundle} and {rows}\n")
     assert "Costs of a run\n" in text
+    same = invoke("report", bundle, bundle, "--layers").stdout
+    assert same == f"{bundle} and {bundle}: the plans are the same\n"
     page = tmp_path / "page.html"
     assert invoke("report", bundle, rows, "--html", page).exit_code == 0
     assert f"<title>{bundle} and {rows}</title>" in page.read_text("utf-8")

@@ -154,7 +154,7 @@ def test_depthwise_layers_copy_up_to_64_channels_of_a_row(
     path = tmp_path / "m.tflite"
     path.write_bytes(builder.build([x], [y]))
     target, options = load_target(TARGETS["avx512vnni"]), Options(optimize=optimize)
-    module = lower_model(import_model(path, target, options).module, target, options, {}, Runner(target))
+    module = lower_model(import_model(path, target, options).modules, target, options, {}, Runner(target))
     sizes = {
         each.buffer.name: ir.size_bytes(each.buffer)
         for kernel in module.kernels

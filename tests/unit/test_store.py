@@ -30,7 +30,7 @@ STACKS = (1100, None)  # too small; no limit
 
 def lowered(target: Target, options: Options) -> ir.Module:
     imported = import_model(DIGITS, target, options).module
-    return lower_model(imported, target, options, {}, Runner(target))
+    return lower_model((imported,), target, options, {}, Runner(target))
 
 
 def conditions(options: Options) -> list[Conditions]:

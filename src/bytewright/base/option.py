@@ -4,6 +4,7 @@ The command line and the Python interface are both made from these declarations.
 which `parse` reads; the second also takes the values that each kind of option may have.
 """
 
+import reprlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from enum import Enum
@@ -209,7 +210,7 @@ def words(options: object) -> tuple[str, ...]:
 def checked(name: str, given: object, kinds: tuple[type, ...], what: str) -> Any:
     """The argument, where it is of a type that it may have."""
     if not isinstance(given, kinds):
-        raise ValueError(f"{name} is {given!r}, not {what}")
+        raise ValueError(f"{name} is {reprlib.repr(given)}, not {what}")
     return given
 
 

@@ -9,7 +9,8 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from itertools import takewhile
 from typing import Any
@@ -18,7 +19,8 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from bytewright.diagnostics import CompileError, Diagnostic, ExitCode
+from bytewright.base.visible import visible
+from bytewright.diagnostics import CompileError, Diagnostic, ExitCode, compile_error
 
 _ALIKE, _ALIKE_IF_SHORT, _SHORT = 0.8, 0.66, 4  # parts of a name's letters, of names of so many letters
 _AS_JSON = "bytewright.json"  # what a context has where errors are for programs
@@ -41,9 +43,8 @@ class CommandLine(click.Group):
     def invoke(self, ctx: click.Context) -> object:
         """Runs the command; whatever it raises ends as an exit status."""
         try:
-            result = super().invoke(ctx)
-            sys.stdout.flush()
-            return result
+            with _written_output():
+                return super().invoke(ctx)
         except click.ClickException as raised:
             error = _with_what_was_meant(raised) if isinstance(raised, click.NoSuchOption) else raised
             if _AS_JSON not in ctx.meta:
@@ -74,6 +75,31 @@ class CommandLine(click.Group):
         return ctx.exit(status)
 
 
+@contextmanager
+def _written_output() -> Generator[None, None, None]:
+    """Has written all of standard output at the end.
+
+    Raises:
+        CompileError: BW206 if it cannot be: the disk is full, say.
+    """
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError:
+        try:
+            print(
+                flush=True
+            )  # what could not be written is gone if nothing is buffered, so one line more is tried
+        except OSError as error:
+            _abandon_output()
+            raise compile_error(
+                "BW206", f"cannot write standard output: {error.strerror or error}"
+            ) from error
+        raise
+
+
 def _with_what_was_meant(error: click.NoSuchOption) -> click.NoSuchOption:
     """The usage error with the one option that is nearly what was written, or with none."""
     parameters = [] if error.ctx is None else error.ctx.command.params
@@ -94,7 +120,7 @@ def _with_what_was_meant(error: click.NoSuchOption) -> click.NoSuchOption:
 
 def _without_code(message: str) -> dict[str, Any]:
     """A failure that has no code, with the keys of those that have one."""
-    return {"code": None, "message": message, "notes": [], "help": None, "where": None}
+    return {"code": None, "message": message, "notes": [], "help": None, "where": None, "changes": []}
 
 
 def _show_json(errors: Sequence[dict[str, Any]], status: int) -> None:
@@ -106,7 +132,7 @@ def show(diagnostics: tuple[Diagnostic, ...]) -> None:
     """Prints refusals, coloured on a terminal."""
     console = _console()
     for diagnostic in diagnostics:
-        head, _, rest = diagnostic.render().partition("]: ")
+        head, _, rest = visible(diagnostic.render()).partition("]: ")
         text = Text.assemble((f"{head}]", "bold red"), ": ", (rest.partition("\n")[0], "bold"))
         for line in rest.split("\n")[1:]:
             is_help = line.startswith("help: ")

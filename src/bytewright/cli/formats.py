@@ -1,11 +1,12 @@
 """What a command says, in the formats that are asked for: text, unless an option names another."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
+from bytewright.base.frozen_mapping import FrozenMapping
 from bytewright.cli.option_types import PATH
 from bytewright.cli.write_files import write_files
 from bytewright.show.as_text import print_view
@@ -61,13 +62,16 @@ def asked_pages(view: Callable[[], View]) -> list[tuple[Path, str]]:
     return [(path, form.write(made)) for form, path in pages]
 
 
-def say(view: View, read: Iterable[Path] = (), besides: Iterable[tuple[Path, str]] = ()) -> None:
+def say(
+    view: View, read: Iterable[Path] = (), besides: Mapping[str, tuple[Path, str]] = FrozenMapping({})
+) -> None:
     """Prints a view, or writes it where the options of the command say.
 
     Args:
         view: What is said.
         read: Files that nothing may be written over, besides those that the command was given.
-        besides: Texts that are written with it, or in its place; to `STANDARD_OUTPUT` as they are.
+        besides: Texts that are written with it, or in its place, by the parameters that say where; to `STANDARD_OUTPUT`
+            as they are.
 
     Raises:
         CompileError: BW206 for a file that cannot be written, or that the command has read.
@@ -76,7 +80,7 @@ def say(view: View, read: Iterable[Path] = (), besides: Iterable[tuple[Path, str
     context = click.get_current_context()
     asked: dict[Format, Any] = context.meta.get(_ASKED, {})
     forms = [form for form in asked if not form.is_page]
-    others = tuple(besides)
+    others = tuple(besides.values())
     printed = [text for path, text in others if path == STANDARD_OUTPUT]
     if len(forms) + len(printed) > 1:
         raise click.UsageError(
@@ -84,15 +88,15 @@ def say(view: View, read: Iterable[Path] = (), besides: Iterable[tuple[Path, str
         )
     pages = [*((path, text) for path, text in others if path != STANDARD_OUTPUT), *asked_pages(lambda: view)]
     if pages:
-        write_files(pages, (*_files_of(context), *read))
+        write_files(pages, (*_files_of(context, besides), *read))
     for text in (*(form.write(view) + "\n" for form in forms), *printed):
         click.echo(text, nl=False)
     if not asked and not others:
         print_view(view, standard_output())
 
 
-def _files_of(context: click.Context) -> Iterator[Path]:
-    """The files that a command was given, and those of bundles."""
-    for value in context.params.values():
-        if isinstance(value, Path):
+def _files_of(context: click.Context, written: Container[str]) -> Iterator[Path]:
+    """The files that a command was given, and those of bundles, but for parameters that say where to write."""
+    for name, value in context.params.items():
+        if isinstance(value, Path) and name not in written:
             yield from (file for file in value.rglob("*") if file.is_file()) if value.is_dir() else (value,)

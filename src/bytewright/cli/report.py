@@ -113,7 +113,9 @@ def report(
             )
         )
     elif has_layers:
-        _say_layers(old, sort or COLUMNS[0], table)
+        # What does not fit was not run, so nothing can be sorted by what that costs.
+        column = sort if sort is not None and (refusal is None or not is_measured) else COLUMNS[0]
+        _say_layers(old, column, table)
     else:
         say(report_view(old.plan, old.code))
     if refusal is not None:
@@ -123,7 +125,7 @@ def report(
 def _say_layers(side: Side, column: str, path: Path | None) -> None:
     """The layers, which a page has the pictures of the plan with."""
     view = layers_view(side.plan, side.costs, column)
-    besides = [] if path is None else [(path, csv_text(layers_table(view), CSV_COLUMNS))]
+    besides = {} if path is None else {"table": (path, csv_text(layers_table(view), CSV_COLUMNS))}
     say(replace(view, sections=(*view.sections, *pictures_of(side.plan))), besides=besides)
 
 

@@ -89,7 +89,7 @@ def validate(
     on: Machine,
     timeout: float | None,
     target: str | None,
-    signature: str | None,
+    signature: tuple[str, ...],
     sources: tuple[Path, ...],
     compiler: str | None,
 ) -> None:

@@ -38,7 +38,7 @@ class Asked(TypedDict):
     repeat: int | None
     timeout: float | None
     target: str | None
-    signature: str | None
+    signature: tuple[str, ...]
     sources: tuple[Path, ...]
     compiler: str | None
 
@@ -100,7 +100,11 @@ def build_options(command: _Command) -> _Command:
             help="Of a MODEL: what to compile for.  [default: host; in QEMU mps3-an547]",
         ),
         click.option(
-            "--signature", metavar="NAME", help="Of a MODEL with several signatures: the one to compile."
+            "--signature",
+            "signature",
+            multiple=True,
+            metavar="PATTERN",
+            help="Of a MODEL with several signatures: the one to compile, or those, each as an entry.",
         ),
         click.option(
             "--source",
@@ -149,7 +153,7 @@ def bundle_of(
         _require_built(asked)
     if source.is_dir():
         for name in ("target", "signature"):
-            if asked[name] is not None:
+            if asked[name] not in (None, ()):
                 raise click.UsageError(f"--{name} is for a model: a bundle is compiled from one already")
         from bytewright.execute.description import read_bundle
 

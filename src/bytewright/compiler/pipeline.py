@@ -32,6 +32,7 @@ from bytewright.ir.verify.check_indices import check_indices
 from bytewright.lower.calling_forms import require_forms
 from bytewright.lower.fold_constant_channels import fold_constant_channels
 from bytewright.lower.fold_pad import fold_pad
+from bytewright.lower.join_entries import join_entries
 from bytewright.lower.lower_graph import lower_graph
 from bytewright.lower.pack_calls import pack_calls
 from bytewright.lower.share_kernels import share_kernels
@@ -84,14 +85,14 @@ class Lowered:
     """A model before any byte of it has a place.
 
     Attributes:
-        source: What was lowered: a graph, or the program that a text is.
+        sources: What was lowered: a graph for each entry, or the program that a text is.
         module: Lowered.
         bound: Operators that functions of the application compute.
         model_files: What it was read from, by name.
         is_program: Whether its steps are what somebody wrote.
     """
 
-    source: ir.Module
+    sources: tuple[ir.Module, ...]
     module: ir.Module
     bound: BoundValues
     model_files: Mapping[str, bytes]
@@ -166,7 +167,11 @@ def plan_model(
     find_solver(options.solver)  # before the model is read
     target = require_hardware(target, options.overrides)
     run = replace(run or Runner(target), target=target)
-    return plan_lowered(read_and_lower(model, target, options, run), target, options, run)
+
+    def lowered_as(asked: Options) -> Lowered:
+        return read_and_lower(model, target, asked, Runner(target))
+
+    return plan_lowered(read_and_lower(model, target, options, run), target, options, run, lowered_as)
 
 
 def read_and_lower(model: Path | ir.Module, target: Target, options: Options, run: Runner) -> Lowered:
@@ -175,34 +180,47 @@ def read_and_lower(model: Path | ir.Module, target: Target, options: Options, ru
     if isinstance(model, Path):
         imported = import_model(model, target, options)
         model_files = {file.name: read_input(file) for file in imported.files}
-        module = run.verified(imported.pass_name, imported.module, imported.stage)
+        modules = tuple(run.verified(imported.pass_name, each, imported.stage) for each in imported.modules)
     else:
         admit(model, target)
-        module, model_files = _folded(model), dict[str, bytes]()
-    is_program = bool(module.entries)
+        modules, model_files = (_folded(model),), dict[str, bytes]()
+    is_program = bool(modules[0].entries)
+    bound: BoundValues = {}
+    if len(modules) == 1:  # what changes a graph is of one
+        module, bound = _as_asked(modules[0], target, options, run)
+        modules = (module,)
+        if bound and options.kernel_file is not None:
+            model_files[options.kernel_file.name] = read_input(options.kernel_file)
+    if not is_program:
+        run.begin("place")  # every value gets a virtual device
+    lowered = lower_model(modules, target, options, bound, run)
+    return Lowered(modules, lowered, bound, model_files, is_program)
+
+
+def _as_asked(
+    module: ir.Module, target: Target, options: Options, run: Runner
+) -> tuple[ir.Module, BoundValues]:
+    """The graph, or program, as options change it, and operators that functions of the application compute."""
     if options.state:
         module = run(tie_states, module, options.state)
     if options.stream:
-        module = run(stream, module if is_program else inline_calls(module), options.stream)
-    bound: BoundValues = {}
-    if not is_program:
-        if options.batch_max is not None:
-            # Each function at its place, since one may be given samples and another time a constant.
-            module = run(open_batch, inline_calls(module), options.batch_max)
-        # Operators that functions of the application compute
-        bound = find_bound(module, target, options.kernels, options.kernel_file)
-        run.begin("place")  # every value gets a virtual device
-        if bound and options.kernel_file is not None:
-            model_files[options.kernel_file.name] = read_input(options.kernel_file)
-            module = run(place_bound, module, bound)
-    else:
+        module = run(stream, module if module.entries else inline_calls(module), options.stream)
+    if module.entries:
         refuse_bindings(options.kernels)
-    lowered = lower_model(module, target, options, bound, run)
-    return Lowered(module, lowered, bound, model_files, is_program)
+        return module, {}
+    if options.batch_max is not None:
+        # Each function at its place, since one may be given samples and another time a constant.
+        module = run(open_batch, inline_calls(module), options.batch_max)
+    bound = find_bound(module, target, options.kernels, options.kernel_file)
+    return run(place_bound, module, bound) if bound else module, bound
 
 
 def plan_lowered(
-    model: Lowered, target: Target, options: Options, run: Runner, *, has_help: bool = True
+    model: Lowered,
+    target: Target,
+    options: Options,
+    run: Runner,
+    lowered_as: Callable[[Options], Lowered] | None = None,
 ) -> Planned:
     """The stages of `plan_model` from storage on.
 
@@ -211,34 +229,49 @@ def plan_lowered(
         target: As the options make it.
         options: Those that the model was lowered with, but for such sizes.
         run: Carries the stages out.
-        has_help: Whether a refusal says with which other options there is a plan.
+        lowered_as: Reads and lowers the model with other options, for a refusal to say with which ones there is a
+            plan; None if it need not.
 
     Raises:
         CompileError: The options contradict each other, or it does not fit.
     """
     lowered, conditions = model.module, conditions_of(model.module, target, options)
 
+    as_asked = _as_lowering_reads(conditions.options)
+
     @cache
-    def lowered_for(is_planned: bool, is_wide: bool = False) -> ir.Module:
-        """With inputs and outputs that are planned or not, which placement looks at, or with all channels."""
-        if is_planned is (conditions.options.io is ir.Io.WORKSPACE) and not is_wide:
+    def lowered_for(asked: tuple[Any, ...], is_wide: bool = False) -> ir.Module:
+        """With the options that were asked for of those that lowering reads, or with all channels."""
+        if asked == as_asked and not is_wide:
             return lowered
-        io = ir.Io.WORKSPACE if is_planned else ir.Io.CALLER
-        own = replace(options, io=io)
-        return lower_model(model.source, target, own, model.bound, Runner(target), is_wide=is_wide)
+        other = replace(options, **dict(asked))
+        if lowered_as is not None and asked[: len(_READ_WITH)] != as_asked[: len(_READ_WITH)]:
+            return lowered_as(other).module
+        return lower_model(model.sources, target, other, model.bound, Runner(target), is_wide=is_wide)
 
     # What passes returned is remembered, for the search for a way out; nobody can be shown a pass that does not run.
     in_search = replace(run, after_pass=None, known=run.known or Known())
     run = run if run.after_pass is not None else in_search
     # storage and plan (`store`), as asked for; or else the refusal says with which other options there is a plan
     attempt = partial(store_smallest, lowered, run, is_program=model.is_program)
-    if has_help:
+    if lowered_as is not None:
         quick = partial(_store_quickly, lowered_for, in_search, is_program=model.is_program)
         wide = partial(quick, is_wide=True) if lowered.narrowed is not None else None
-        trial = require_fit(lowered, conditions, attempt, quick, wide)
+        trial = require_fit(lowered, conditions, attempt, quick, wide, is_program=model.is_program)
     else:
         trial = fit(lowered, conditions, attempt)
     return _planned(trial, model.model_files, run)
+
+
+# Options that a search for a way out may change: those that the model is read with, and those that it is lowered with.
+_READ_WITH = ("batch_max", "stream")
+_LOWERED_WITH = ("optimize", "kernel_code")
+
+
+def _as_lowering_reads(options: Options) -> tuple[tuple[str, Any], ...]:
+    """What lowering reads of them, by name; of places of inputs and outputs, whether these are planned."""
+    io = ir.Io.WORKSPACE if options.io is ir.Io.WORKSPACE else ir.Io.CALLER
+    return (*((name, getattr(options, name)) for name in (*_READ_WITH, *_LOWERED_WITH)), ("io", io))
 
 
 def _folded(program: ir.Module) -> ir.Module:
@@ -275,7 +308,7 @@ def _planned(trial: Trial, model_files: Mapping[str, bytes], run: Runner) -> Pla
 
 
 def lower_model(
-    module: ir.Module,
+    modules: tuple[ir.Module, ...],
     target: Target,
     options: Options,
     bound: BoundValues,
@@ -286,23 +319,19 @@ def lower_model(
     """The stages of `read_and_lower` from placement on.
 
     Args:
-        module: A graph, or the program that a text is.
+        modules: A graph for each entry, or the program that a text is.
         target: As the options change it.
         options: What the user asked for.
         bound: Operators that functions of the application compute.
         run: Carries the stages out.
         is_wide: Whether channels stay that are constant, to see what they take.
     """
+    module, *others = modules
     if not module.entries:
-        module = run(plan_devices, module, target, options.on, options.io)
-        run.begin("lower")  # operators are fused into kernels, which an entry calls
-        module = run(inline_calls, module)
-        module = run(fold_pad, module, bound)
-        if not is_wide:
-            module = run(fold_constant_channels, module, target, bound)
-        module = run(lower_graph, module, target, bound, options.optimize, options.kernel_code)
-        if module.state:
-            module = run(update_in_place, module, target, options.pins)
+        module = _lower_one(module, target, options, bound, run, is_wide=is_wide)
+        if others:
+            rest = (_lower_one(each, target, options, bound, run, is_wide=is_wide) for each in others)
+            module = run(join_entries, module, *rest)
         module = run(share_kernels, module)
 
     # Every argument, every stack and every name is made plain, for storage to decide about.
@@ -326,6 +355,20 @@ def lower_model(
     module = run(name_symbols, module, options.entry_form)
     check_indices(module)
     return module
+
+
+def _lower_one(
+    module: ir.Module, target: Target, options: Options, bound: BoundValues, run: Runner, *, is_wide: bool
+) -> ir.Module:
+    """From a graph to an entry and the kernels that it calls."""
+    module = run(plan_devices, module, target, options.on, options.io)
+    run.begin("lower")  # operators are fused into kernels, which an entry calls
+    module = run(inline_calls, module)
+    module = run(fold_pad, module, bound)
+    if not is_wide:
+        module = run(fold_constant_channels, module, target, bound)
+    module = run(lower_graph, module, target, bound, options.optimize, options.kernel_code)
+    return run(update_in_place, module, target, options.pins) if module.state else module
 
 
 def conditions_of(module: ir.Module, target: Target, options: Options) -> Conditions:
@@ -356,7 +399,7 @@ def _with_ways(trial: Trial, run: Runner) -> Trial:
 
 
 def _store_quickly(
-    lowered_for: Callable[[bool, bool], ir.Module],
+    lowered_for: Callable[[tuple[Any, ...], bool], ir.Module],
     run: Runner,
     conditions: Conditions,
     *,
@@ -364,6 +407,8 @@ def _store_quickly(
     is_wide: bool = False,
 ) -> Trial:
     """As `store`, for the search for a remedy: nobody is shown the passes, and what no run uses is no obstacle."""
+    module = lowered_for(_as_lowering_reads(conditions.options), is_wide)
+    conditions = replace(conditions, target=_with_pools_of(module, conditions.target))
     run = replace(run, target=without_limits(conditions.target))
-    module = run(drop_unused_buffers, lowered_for(conditions.options.io is ir.Io.WORKSPACE, is_wide))
+    module = run(drop_unused_buffers, module)
     return store_smallest(module, run, conditions, is_program=is_program, node_budget=REMEDY_NODES)

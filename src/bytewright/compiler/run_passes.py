@@ -33,6 +33,7 @@ PASSES: dict[str, Stage] = {
     "fold_constant_channels": Stage.PLACED,
     "lower_graph": Stage.OPEN,
     "update_in_place": Stage.OPEN,
+    "join_entries": Stage.OPEN,
     "share_kernels": Stage.OPEN,
     "own_names": Stage.OPEN,
     "keep_initial": Stage.OPEN,
@@ -57,7 +58,7 @@ PASSES: dict[str, Stage] = {
     "apply_solution": Stage.PLANNED,
 }
 # What these return cannot be compared with what they were given: shapes, tags or names are others.
-_REMADE = ("tie_states", "stream", "open_batch", "lower_tags", "name_symbols")
+_REMADE = ("tie_states", "stream", "open_batch", "join_entries", "lower_tags", "name_symbols")
 
 
 class Known:

@@ -1,5 +1,6 @@
 """Compilers and their tools: which there are, the folder in which they build, and what they say when they fail."""
 
+import os
 import re
 import tempfile
 from collections.abc import Generator, Sequence
@@ -14,6 +15,7 @@ from bytewright.target.isa.this_machine import this_machine
 from bytewright.target.registry import NATIVE
 
 _SHOWN_LINES = 12
+_TRIED_BYTES = 1 << 20  # to learn whether there is room
 TIMEOUT_SECONDS = 300.0  # of a compiler, and of a run if nothing else is said
 
 
@@ -138,16 +140,36 @@ def build_folder() -> Generator[Path, None, None]:
     """A temporary folder for what is built.
 
     Raises:
-        CompileError: BW502 if it cannot be made or written: the disk is full, say.
+        CompileError: BW502 if it cannot be made or written: the disk is full, say. What else fails while it is there is
+            raised as it is.
     """
+    is_of_others = False
     try:
         with tempfile.TemporaryDirectory(prefix="bytewright-") as name:
-            yield Path(name)
+            try:
+                yield Path(name)
+            except OSError as error:
+                is_of_others = not _concerns(error, Path(name))
+                raise
     except OSError as error:
+        if is_of_others:
+            raise
         raise failure(
             f"the folder to build in cannot be written: {error.strerror or error}",
             help_text="TMPDIR=FOLDER names another place",
         ) from error
+
+
+def _concerns(error: OSError, folder: Path) -> bool:
+    """Whether a folder is the reason of an error; a write that fails names no file, so another is tried."""
+    if error.filename is not None:
+        return Path(os.fsdecode(error.filename)).is_relative_to(folder)
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(bytes(_TRIED_BYTES))
+    except OSError:
+        return True
+    return False
 
 
 class CrashError(CompileError):

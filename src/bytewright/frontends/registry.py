@@ -22,15 +22,37 @@ class Imported:
     """What a file describes, and how far it is compiled already.
 
     Attributes:
+        modules: A graph for each entry; of a program the one with all of its entries.
         stage: IMPORTED for a graph, LOWERED for kernels and an entry.
         pass_name: What the import is called among the passes.
         files: What it was read from.
     """
 
-    module: ir.Module
+    modules: tuple[ir.Module, ...]
     stage: Stage
     pass_name: str
     files: tuple[Path, ...]
+
+    @property
+    def module(self) -> ir.Module:
+        """Of a file of which one function is compiled."""
+        (module,) = self.modules
+        return module
+
+
+@dataclass(frozen=True, slots=True)
+class FileEntry:
+    """A signature of a file, as libraries that run the format know it.
+
+    Attributes:
+        subgraph: The number of the one that it is of.
+        inputs, outputs: Its names of them, in the file's order.
+    """
+
+    key: str
+    subgraph: int
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,26 +136,50 @@ def _read_text(path: Path, target: Target, options: Options) -> Imported:
 
 
 def _read_tflite(path: Path, target: Target, options: Options) -> Imported:
-    from bytewright.frontends.tflite.importer import import_content
+    from bytewright.frontends.tflite.importer import import_record
+    from bytewright.frontends.tflite.names import entry_names
+    from bytewright.frontends.tflite.reader import read_models
     from bytewright.frontends.tflite.vela import content_for
 
     # What an NPU computes equals tflm, so that is what is meant unless another is asked for.
     wanted = options.numerics in {None, Numerics.TFLM}
-    content, has_streams, names = content_for(path, target, wanted=wanted, signature=options.signature)
+    content, has_streams, names = content_for(path, target, wanted=wanted, signatures=options.signature)
     numerics = options.numerics or (Numerics.TFLM if has_streams else Numerics.LITERT_REF)
-    module = import_content(
-        content,
-        path.name,
-        name=options.name,
-        numerics=numerics,
-        batch_max=options.batch_max,
-        signature=None if has_streams else options.signature,
-        names=names,
-        expands_weights=options.weights is Weights.EXPAND,
-        bounds={bound.pattern: bound.num_turns for bound in options.bounds},
-        keeps_weights=options.optimize is Optimize.SIZE and options.weights is not Weights.EXPAND,
+    models = read_models(content, path.name, () if has_streams else options.signature)
+    if len(models) > 1:
+        _require_one_graph(path, options)
+    modules = tuple(
+        import_record(
+            model,
+            path.name,
+            name=options.name,
+            numerics=numerics,
+            batch_max=options.batch_max,
+            names=own_names,
+            expands_weights=options.weights is Weights.EXPAND,
+            bounds={bound.pattern: bound.num_turns for bound in options.bounds},
+            keeps_weights=options.optimize is Optimize.SIZE and options.weights is not Weights.EXPAND,
+            entry=entry,
+        )
+        for model, own_names, entry in zip(models, names, entry_names(models), strict=True)
     )
-    return Imported(module, Stage.IMPORTED, "import_tflite", (path,))
+    return Imported(modules, Stage.IMPORTED, "import_tflite", (path,))
+
+
+def _require_one_graph(path: Path, options: Options) -> None:
+    """Refuses options that are of one graph where several signatures are compiled.
+
+    Raises:
+        CompileError: BW204.
+    """
+    for declaration in DECLARATIONS:
+        if declaration.name in _OF_ONE_GRAPH and getattr(options, declaration.name) not in (None, ()):
+            message = (
+                f"{declaration.flag} is of one graph, and several signatures of '{path.name}' are compiled"
+            )
+            raise compile_error(
+                "BW204", message, help=f"leave out {declaration.flag}, or compile one signature"
+            )
 
 
 def _tflite_operators() -> tuple[SupportedOperator, ...]:
@@ -154,6 +200,8 @@ def _tflm() -> Library:
     return tflm()
 
 
+# Options that name parts of one graph, or make its extents open, which a program of several entries has none of.
+_OF_ONE_GRAPH = frozenset({"kernels", "kernel_file", "on", "state", "stream", "bounds", "batch_max"})
 _TEXT = Frontend(
     _read_text,
     {
@@ -176,6 +224,20 @@ FRONTENDS: dict[str, Frontend] = {".tflite": _TFLITE, ".bw": _TEXT}
 
 LIBRARIES = {name: load for frontend in FRONTENDS.values() for name, load in frontend.libraries.items()}
 """Other libraries by name."""
+
+
+def entries_of(content: bytes, file_name: str, signatures: tuple[str, ...]) -> tuple[FileEntry, ...]:
+    """The signatures of a TFLite file whose names match, in the file's order."""
+    from bytewright.frontends.tflite.reader import read_models
+
+    found: list[FileEntry] = []
+    for model in read_models(content, file_name, signatures):
+        if model.signature is not None:
+            inputs, outputs = dict(model.signature.inputs), dict(model.signature.outputs)
+            names = tuple(inputs.get(index, "") for index in model.inputs)
+            others = tuple(outputs.get(index, "") for index in model.outputs)
+            found.append(FileEntry(model.signature.key, model.signature.subgraph, names, others))
+    return tuple(found)
 
 
 def import_model(path: Path, target: Target, options: Options) -> Imported:

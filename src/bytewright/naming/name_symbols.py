@@ -92,7 +92,10 @@ def _check_entries(module: ir.Module) -> None:
         if not is_c_name(entry.name) or own & taken:
             what = "the C has names made of that" if is_c_name(entry.name) else "it is no name in C"
             message = f"an entry cannot be called '{entry.name}': {what}"
-            raise compile_error("BW117", message, help=f"call it {c_name(entry.name, 'entry')}_entry")
+            help_text = (
+                f"call it {c_name(entry.name, 'entry')}_entry; a signature of a file can be compiled alone"
+            )
+            raise compile_error("BW117", message, help=help_text)
         taken |= own
 
 

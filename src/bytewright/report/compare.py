@@ -17,7 +17,7 @@ from bytewright.report.compare_layers import (
     require_one_unit,
 )
 from bytewright.report.layers import Costs, layers_of
-from bytewright.report.report_view import pool_charts
+from bytewright.report.report_view import all_pool_charts
 from bytewright.show.view import Band, Beside, Chart, Field, Table, View, keys, table_of
 
 NUM_CHANGES_SHOWN = 20
@@ -194,8 +194,8 @@ def _layers(old: Side, new: Side) -> Table:
 
 
 def _side_by_side(old: Plan, new: Plan) -> tuple[Beside, ...]:
-    """The pictures of each workspace pool in both, which have one scale upwards."""
-    before, after = ({chart.name: chart for chart in pool_charts(plan)} for plan in (old, new))
+    """The pictures of each pool of working memory or of state in both, which have one scale upwards."""
+    before, after = ({chart.name: chart for chart in all_pool_charts(plan)} for plan in (old, new))
 
     def scaled(which: str, charts: Mapping[str, Chart], name: str) -> Chart | None:
         if name not in charts:

@@ -91,9 +91,10 @@ def layers_comparison(old: Sequence[Layer], new: Sequence[Layer], costs: Costs |
     if costs is not None:
         figures.append((costs.unit, costs.unit, "amount"))
         figures += [("cycles", "cycles", "cycles")] if costs.total.cycles is not None else []
-    fields = (each for figure in figures for each in _fields(pairs, *figure))
+    fields = [each for figure in figures for each in _fields(pairs, *figure)]
+    title = "Layers" if any(each.heading for each in fields) else None
     return table_of(
-        "Layers", "layers", pairs, Field("layer", "layer", lambda pair: pair.name), *fields, none="-"
+        title, "layers", pairs, Field("layer", "layer", lambda pair: pair.name), *fields, none="-"
     )
 
 

@@ -74,8 +74,7 @@ def report_view(plan: Plan, code: Code | None = None) -> View:
             _pools(plan),
             _memories(plan, sizes),
             _stack(plan),
-            *pool_charts(plan),
-            *_state_charts(plan),
+            *all_pool_charts(plan),
             _memory_gauges(plan, sizes),
             _stack_gauges(plan),
             _segments(plan),
@@ -90,8 +89,8 @@ def report_view(plan: Plan, code: Code | None = None) -> View:
 
 def pictures_of(plan: Plan) -> tuple[Section, ...]:
     """What is drawn of a plan, for pages that say something else in text."""
-    charts = tuple(replace(chart, is_picture=True) for chart in pool_charts(plan))
-    return (*charts, *_state_charts(plan), _memory_gauges(plan), _stack_gauges(plan))
+    charts = tuple(replace(chart, is_picture=True) for chart in all_pool_charts(plan))
+    return (*charts, _memory_gauges(plan), _stack_gauges(plan))
 
 
 def _figures(plan: Plan) -> Facts:
@@ -270,6 +269,11 @@ def pool_chart(use: PoolHistory, plan: Plan) -> Chart:
         kinds=KINDS,
         remark=_SHARED if is_shared else "",
     )
+
+
+def all_pool_charts(plan: Plan) -> tuple[Chart, ...]:
+    """The same, and one for each pool of what survives runs."""
+    return (*pool_charts(plan), *_state_charts(plan))
 
 
 def _state_charts(plan: Plan) -> tuple[Chart, ...]:

@@ -13,6 +13,7 @@ from hashlib import sha256
 from html import escape
 from importlib.resources import files
 
+from bytewright.base.visible import visible
 from bytewright.show.drawing import (
     BAR,
     LANES_TITLE,
@@ -27,7 +28,6 @@ from bytewright.show.drawing import (
     lanes_height,
     shown,
     style_of,
-    visible,
 )
 from bytewright.show.points import POINTS_HEIGHT, point_lines
 from bytewright.show.view import (
@@ -107,7 +107,7 @@ def _section(section: Section, pen: Pen) -> Iterator[str]:
         case Beside():
             yield '<div class="beside">'
             for chart in (section.old, section.new):
-                yield from _chart(chart, pen) if chart is not None else ("<p>no such pool</p>",)
+                yield from _chart(chart, pen) if chart is not None else ("<p>nothing lies in it</p>",)
             yield "</div>"
         case Lanes():
             svg = _svg("lanes", lanes_height(section), 0, "devices over steps")

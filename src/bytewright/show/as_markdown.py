@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 
+from bytewright.base.visible import visible
 from bytewright.show.bars import bars
 from bytewright.show.tracks import track_lines
 from bytewright.show.view import Chart, Facts, Lanes, Section, Table, View
@@ -19,7 +20,7 @@ def markdown_text(view: View) -> str:
 
 def _plain(text: str) -> str:
     """A text in one line in which nothing is markup."""
-    return _SPECIAL.sub(r"\\\1", " ".join(text.split()))
+    return _SPECIAL.sub(r"\\\1", visible(" ".join(text.split())))
 
 
 def _section(section: Section) -> Iterator[str]:

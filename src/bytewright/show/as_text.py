@@ -7,6 +7,7 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
+from bytewright.base.visible import in_one_line
 from bytewright.show.bars import bars
 from bytewright.show.console import drawing_width
 from bytewright.show.tracks import track_lines
@@ -45,8 +46,8 @@ def _print_lines(console: Console, lines: Iterable[str]) -> None:
 
 
 def _print_line(console: Console, line: str, style: str = "") -> None:
-    """Of a line nothing is taken for markup, and none is broken."""
-    console.print(Text(line, style), soft_wrap=True)
+    """Of a line nothing is taken for markup or an order, and none is broken."""
+    console.print(Text(in_one_line(line), style), soft_wrap=True)
 
 
 def _print_facts(group: Facts, console: Console) -> None:

@@ -9,9 +9,17 @@ UNLIMITED_WIDTH = 1 << 16
 _DRAWING_WIDTH = 80
 
 
+class _Output(Console):
+    """A console whose reader may go away, which is for the command to deal with as everywhere."""
+
+    def on_broken_pipe(self) -> None:
+        """Rich would end the process by itself."""
+        raise BrokenPipeError
+
+
 def standard_output() -> Console:
     """Standard output as it is now; a pipe or a file has `UNLIMITED_WIDTH`."""
-    console = Console(highlight=False)
+    console = _Output(highlight=False)
     if not console.file.isatty():  # colours may be forced on a pipe, which is none the wider for it
         console.width = UNLIMITED_WIDTH
     return console

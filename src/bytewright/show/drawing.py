@@ -6,12 +6,13 @@ width; upwards it is pixels. A kind has a colour and a pattern of its own, so th
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from html import escape
 from itertools import groupby
+from math import ceil
 
+from bytewright.base.visible import visible
 from bytewright.show.view import Block, Chart, Gauge, Lanes, Track
 
 LEFT, BELOW, ROW, BAR = 104, 22, 20, 14
@@ -25,9 +26,6 @@ _NAMED_WIDTH, _NAMED_HEIGHT = 0.08, 15
 _MANY_BLOCKS = 300
 _NUM_LOOKS = 8
 LANES_TITLE = "Who runs when; copies are hatched"
-_UNSEEN = re.compile(
-    "[\x00-\x09\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]"
-)
 
 # A look is a colour and a pattern; `--a` to `--d` are colours that the page or the file defines.
 MARKS = """
@@ -59,13 +57,8 @@ PATTERNS = "".join(
 )
 
 
-def visible(text: str) -> str:
-    """A text in which a character that would hide, turn or end the rest of it is spelled by its number."""
-    return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
-
-
 def shown(text: str) -> str:
-    """The same for markup, of which nothing in it is."""
+    """A text of others for markup, of which nothing in it is."""
     return escape(visible(text))
 
 
@@ -159,7 +152,12 @@ def chart_height(chart: Chart) -> int:
 
 def above(chart: Chart) -> int:
     """Pixels above its blocks."""
-    return _BAND * len(chart.bands) + 12
+    return _overhang(chart) + _BAND * len(chart.bands) + 12
+
+
+def _overhang(chart: Chart) -> int:
+    """Pixels above the blocks that labels of amounts take which are too near to have one place each."""
+    return max([0, *(ceil(-place) for _, _, place in _labels(chart, frame_of(chart)))])
 
 
 def chart_lines(chart: Chart, pen: Pen) -> Iterator[str]:
@@ -190,20 +188,28 @@ def _names(chart: Chart, frame: Frame, pen: Pen) -> Iterator[str]:
             yield f'<svg class="name" {place}>{name}</svg>'
 
 
-def _level_lines(chart: Chart, frame: Frame, pen: Pen) -> Iterator[str]:
-    """Lines with amounts at the left, and words at the right; none touches the one below."""
-    free = float(frame.height)
+def _labels(chart: Chart, frame: Frame) -> list[tuple[str, int, float]]:
+    """Words, their amount, and the height of their label; none touches the one below."""
+    found, free = list[tuple[str, int, float]](), float(frame.height)
     for words, amount in _levels(chart):
-        y = frame.down(amount)
-        free = min(y, free - _LABEL)
-        yield pen.line(y, "limit" if "limit" in words else "level")
-        yield pen.label(free + 4, f"{amount} {chart.unit}")
-        yield pen.text(pen.x(1), free - 3, "y halo", words)
+        free = min(frame.down(amount), free - _LABEL)
+        found.append((words, amount, free))
+    return found
+
+
+def _level_lines(chart: Chart, frame: Frame, pen: Pen) -> Iterator[str]:
+    """Lines with amounts at the left, and words at the right that no line strikes out."""
+    labels = _labels(chart, frame)
+    for words, amount, _ in labels:
+        yield pen.line(frame.down(amount), "limit" if "limit" in words else "level")
+    for words, amount, y in labels:
+        yield pen.label(y + 4, f"{amount} {chart.unit}")
+        yield pen.text(pen.x(1), y - 3, "y halo", words)
 
 
 def _band_lines(chart: Chart, frame: Frame, pen: Pen) -> Iterator[str]:
     for number, band in enumerate(chart.bands):
-        y = _BAND * (number - len(chart.bands)) - 8
+        y = _BAND * (number - len(chart.bands)) - 8 - _overhang(chart)
         yield pen.label(y + 8, band.name)
         for first, until in band.spans:
             x, width = frame.across(first), (until - first) / frame.length

@@ -12,6 +12,7 @@ from enum import Enum
 from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 from bytewright.base.frozen_mapping import FrozenMapping
+from bytewright.base.visible import in_one_line
 
 Value: TypeAlias = "bool | int | float | str | tuple[Value, ...] | FrozenMapping[str, Value] | None"
 """What JSON can say, and nobody can change."""
@@ -403,6 +404,6 @@ def _text(cell: Cell, joint: str, none: str) -> str:
         case Absent.ABSENT:
             return ""
         case tuple():
-            return joint.join(str(value) for value in cell)
+            return joint.join(in_one_line(str(value)) for value in cell)
         case _:
-            return str(cell)
+            return in_one_line(str(cell))

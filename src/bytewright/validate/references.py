@@ -16,6 +16,7 @@ import numpy as np
 from bytewright import ir
 from bytewright.diagnostics import CompileError, compile_error
 from bytewright.execute.tensors import Array
+from bytewright.frontends.registry import FileEntry, entries_of
 from bytewright.record.entries import PlannedTensor
 from bytewright.record.plan import Plan
 
@@ -76,11 +77,30 @@ def _package(witness: Witness) -> Any:
         ) from None
 
 
-class LiteRt:
-    """LiteRT, one thread: its reference kernels without delegates, or the interpreter as it is by default."""
+def signature_calls(content: bytes, plan: Plan) -> tuple[FileEntry, ...]:
+    """The signatures that a bundle was compiled of, each of which a run calls; none where it is the first subgraph."""
+    front = "--signature "
+    wanted = tuple(option.removeprefix(front) for option in plan.options if option.startswith(front))
+    found = entries_of(content, plan.model, wanted) if wanted else ()
+    return () if [entry.subgraph for entry in found] == [0] else found
 
-    def __init__(self, content: bytes, witness: Witness, *, keeps_tensors: bool = False) -> None:
+
+class LiteRt:
+    """LiteRT, one thread: its reference kernels without delegates, or the interpreter as it is by default.
+
+    A run is one of the first subgraph, or calls signatures, one after the other.
+    """
+
+    def __init__(
+        self,
+        content: bytes,
+        witness: Witness,
+        calls: Sequence[FileEntry] = (),
+        *,
+        keeps_tensors: bool = False,
+    ) -> None:
         package = _package(witness)
+        self._calls = calls
         self._content, self._keeps_tensors, self._package = content, keeps_tensors, package
         types = package.OpResolverType
         self.name = witness.value
@@ -112,6 +132,8 @@ class LiteRt:
         """The outputs; an input of another shape than the file's is resized."""
         del number
         interpreter = self._interpreter
+        if self._calls:
+            return self._run_signatures(inputs)
         try:
             details = interpreter.get_input_details()
             for detail, array in zip(details, inputs, strict=True):
@@ -125,17 +147,30 @@ class LiteRt:
             raise _failed(self.name, error) from error
         return [interpreter.get_tensor(detail["index"]) for detail in interpreter.get_output_details()]
 
+    def _run_signatures(self, inputs: Sequence[Array]) -> list[Array]:
+        found: list[Array] = []
+        given = iter(inputs)
+        try:
+            for call in self._calls:
+                runner = self._interpreter.get_signature_runner(call.key)
+                made = runner(**{name: next(given) for name in call.inputs})
+                found += [np.array(made[name]) for name in call.outputs]
+        except (RuntimeError, ValueError, KeyError) as error:
+            raise _failed(self.name, error) from error
+        return found
+
     def tensors(self) -> dict[str, Array]:
         """The tensors of the last run by their names in the file, those whose name is not used twice."""
         found: dict[str, Array] = {}
         twice: set[str] = set()
-        for detail in self._interpreter.get_tensor_details():
-            name = str(detail["name"])
-            twice |= {name} & found.keys()
-            try:
-                found[name] = self._interpreter.get_tensor(detail["index"])
-            except ValueError:  # it has no values: of an operator that a delegate took
-                continue
+        for subgraph in {call.subgraph: None for call in self._calls} or (0,):
+            for detail in self._interpreter.get_tensor_details(subgraph_index=subgraph):
+                name = str(detail["name"])
+                twice |= {name} & found.keys()
+                try:
+                    found[name] = self._interpreter.get_tensor(detail["index"], subgraph_index=subgraph)
+                except ValueError:  # it has no values: of an operator that a delegate took
+                    continue
         return {name: array for name, array in found.items() if name not in twice}
 
 
@@ -237,9 +272,15 @@ def reference_of(witness: Witness, content: bytes, plan: Plan) -> LiteRt | TfLit
     """The reference of some kernels for the bytes of a model's file.
 
     Raises:
-        CompileError: BW501 where its package is missing, BW502 if it refuses the model.
+        CompileError: BW204 where TensorFlow Lite Micro would have to run signatures, BW501 where its package is
+            missing, BW502 if it refuses the model.
     """
-    found = TfLiteMicro(content, len(plan.outputs)) if witness is Witness.TFLM else LiteRt(content, witness)
+    calls = signature_calls(content, plan)
+    if calls and witness is Witness.TFLM:
+        message = "of a file with several signatures tflm runs the first subgraph alone"
+        raise compile_error("BW204", message, help="--reference litert-ref, or --reference FILE.npy")
+    is_micro = witness is Witness.TFLM
+    found = TfLiteMicro(content, len(plan.outputs)) if is_micro else LiteRt(content, witness, calls)
     return found if plan.stream is None else OverWindow(found, plan, plan.stream)
 
 

@@ -24,7 +24,7 @@ from bytewright.show.notebook import Shown
 from bytewright.validate.agreement import Agreement, AgreementCount, answer_of
 from bytewright.validate.layers import ComparedTensor, compare_tensors
 from bytewright.validate.parameters import ParameterVerdict, check_parameters
-from bytewright.validate.references import LiteRt, Reference, Witness, reference_of
+from bytewright.validate.references import LiteRt, Reference, Witness, reference_of, signature_calls
 from bytewright.validate.samples import Samples
 
 _MOST_NOTES = 10
@@ -243,7 +243,7 @@ def _layers(
 ) -> LayerVerdict:
     """The tensors of these samples, up to the first with one that differs."""
     recorder = StepTensors(HostModel.build(bundle.directory, options, steps=StepHarness.HOOK))
-    reference = LiteRt(content, Witness.LITERT_REF, keeps_tensors=True)
+    reference = LiteRt(content, Witness.LITERT_REF, signature_calls(content, bundle.plan), keeps_tensors=True)
     first: LayerVerdict | None = None
     for count, number in enumerate(numbers, 1):
         inputs = samples.batch[number]
@@ -262,8 +262,7 @@ def reference_for(plan: Plan, witness: Witness | None, content: bytes) -> Refere
     """The reference that a bundle is compiled for, unless another is named.
 
     Raises:
-        CompileError: BW204 where no kernels are a reference, also of widened weights, or the file has several
-            signatures.
+        CompileError: BW204 where no kernels are a reference, also of widened weights; and as of `reference_of`.
     """
     known = {member.value: member for member in (Witness.LITERT_REF, Witness.TFLM)}
     chosen = witness or known.get(plan.numerics)
@@ -271,12 +270,6 @@ def reference_for(plan: Plan, witness: Witness | None, content: bytes) -> Refere
         raise compile_error(
             "BW204",
             f"model '{plan.model}' is bit for bit '{plan.numerics}', of which there is no reference to run",
-            help="--reference FILE.npy",
-        )
-    if any(option.startswith("--signature ") for option in plan.options):
-        raise compile_error(
-            "BW204",
-            "of a file with several signatures the references run the first alone",
             help="--reference FILE.npy",
         )
     if witness is None and plan.widens_weights:

@@ -106,6 +106,8 @@ def test_colours_are_for_terminals(
     monkeypatch.undo()
     failures.show((Diagnostic("BW101", "wrong", help="better"),))
     assert capsys.readouterr().err == "error[BW101]: wrong\nhelp: better\n"
+    failures.show((Diagnostic("BW101", "tensor '\x1b[2J'"),))
+    assert capsys.readouterr().err == "error[BW101]: tensor '\\u001b[2J'\n"
 
 
 def test_progress_needs_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:

@@ -155,6 +155,12 @@ def test_other_malformed_arguments_are_value_errors_that_name_them(name: str, va
         bytewright.compile(arguments.pop("model"), **arguments)  # type: ignore[arg-type]
 
 
+def test_the_bytes_of_a_model_are_not_said_again() -> None:
+    with pytest.raises(ValueError, match="not a path") as caught:
+        bytewright.compile(DIGITS.read_bytes())  # type: ignore[arg-type]
+    assert len(str(caught.value)) < 80
+
+
 def test_paths_may_be_texts_everywhere(tmp_path: Path) -> None:
     board = tmp_path / "board.toml"
     board.write_text(dump_toml(load_target("mps3-an547")))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner, Result
 
 from bytewright.cli.main import bytewright as command
@@ -50,3 +51,27 @@ def test_a_target_is_for_a_model(tmp_path: Path) -> None:
     for arguments in ((tmp_path / "out", "--target", "host"), (DIGITS, tmp_path / "out")):
         assert invoke("report", *arguments).exit_code == 2
     assert invoke("report", tmp_path / "nothing").exit_code == 1
+
+
+@pytest.mark.parametrize("sort", [(), ("--profile", "--sort", "cycles")])
+def test_sizes_of_options_are_limits_that_are_drawn_in(sort: tuple[str, ...]) -> None:
+    """The layers of what does not fit are shown too; nothing is run, so they stand as the steps do."""
+    options = (
+        "--target",
+        "mps3-an547",
+        "--rows",
+        "off",
+        "--workspace",
+        "dtcm",
+        "--resize",
+        "dtcm=1KiB",
+        "--no-code",
+    )
+    done = invoke("report", DIGITS, *options, *sort, "--json")
+    assert (done.exit_code, "BW301" in done.stderr) == (3, True)
+    document = json.loads(done.stdout)
+    if sort:
+        assert [row["step"] for row in document["layers"]] == list(range(7))
+    else:
+        (pool,) = [pool for pool in document["pools"] if pool["name"] == "dtcm"]
+        assert pool["capacity_bytes"] == 1024 < pool["used_bytes"]

@@ -1,4 +1,8 @@
+import errno
+import re
+import resource
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -6,6 +10,7 @@ import pytest
 from bytewright.base.programs import execute
 from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.execute.tools import (
+    build_folder,
     compile_c,
     find_cross_compiler,
     find_cross_linker,
@@ -119,3 +124,39 @@ def test_what_is_missing_for_a_board(
         find_cross_compiler(require_isa("cortex-m4"), chosen)
     assert diagnostic_of(caught).code == "BW501"
     assert f"apt-get install {package} " in (diagnostic_of(caught).help or "")
+
+
+def test_a_folder_to_build_in_that_cannot_be_made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
+    with (
+        pytest.raises(CompileError, match=r"BW502.*the folder to build in cannot be written"),
+        build_folder(),
+    ):
+        pass
+
+
+def test_a_folder_to_build_in_that_is_full() -> None:
+    """What is written there is refused, by the system, without a word on which file it is."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
+        with pytest.raises(CompileError, match=r"BW502.*File too large"), build_folder() as folder:
+            (folder / "program").write_bytes(bytes(2000))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    with pytest.raises(CompileError, match="BW502"), build_folder() as folder:
+        (folder / "missing" / "program").write_bytes(b"")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        BrokenPipeError(errno.EPIPE, "Broken pipe"),
+        OSError(errno.ENOSPC, "No space left on device"),
+        PermissionError(errno.EACCES, "Permission denied", "results.npy"),
+    ],
+)
+def test_what_fails_elsewhere_is_no_matter_of_the_folder_to_build_in(error: OSError) -> None:
+    with pytest.raises(OSError, match=re.escape(str(error))) as caught, build_folder():
+        raise error
+    assert caught.value is error

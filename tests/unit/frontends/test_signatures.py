@@ -117,7 +117,8 @@ def test_of_several_signatures_one_is_chosen() -> None:
 def test_a_signature_that_is_missing_or_unknown_is_refused_with_the_names() -> None:
     missing = refused(several(), None)
     assert (missing.code, missing.help) == ("BW204", "--signature sum")
-    assert missing.message == "'m.tflite' has 2 signatures: 'sum', 'scale'; one of them is compiled"
+    assert missing.message == "'m.tflite' has 2 signatures: 'sum', 'scale'; say which of them to compile"
+    assert missing.notes == ("--signature '*' compiles all, each as an entry of one model",)
     unknown = refused(several(), "mean")
     assert (unknown.code, unknown.help) == ("BW204", "--signature sum")
     assert unknown.message == "'m.tflite' has no signature 'mean'; it has 'sum', 'scale'"
@@ -138,7 +139,7 @@ def test_a_text_has_no_signatures(tmp_path: Path) -> None:
     path = tmp_path / "m.bw"
     path.write_text("module m\n")
     with pytest.raises(CompileError) as caught:
-        import_model(path, load_target("host"), Options(signature="x"))
+        import_model(path, load_target("host"), Options(signature=("x",)))
     assert caught.value.diagnostics[0].code == "BW204"
 
 

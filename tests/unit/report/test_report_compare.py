@@ -9,13 +9,16 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from bytewright import compile as compile_model
 from bytewright.cli.main import bytewright
 from bytewright.record.buffers import Place, PlaceKind, PlannedStack
 from bytewright.record.plan import Plan
 from bytewright.report.by_memory import use_by_memory
 from bytewright.report.compare import Change, Side, compare, comparison_view
+from bytewright.show.as_html import html_text
 from bytewright.show.view import Beside
 from support.digits_bundle import digits_plan
+from support.entry_programs import WAKE
 from support.views import comparison_document, text_of
 
 
@@ -114,3 +117,15 @@ def test_pools_of_both_are_drawn_on_one_scale() -> None:
         assert pair.old.scale == pair.new.scale == max(ends)
         assert [band.name for band in pair.old.bands] == [band.name for band in pair.new.bands]
     assert not any(isinstance(each, Beside) for each in comparison_view(Side(old), Side(old)).sections)
+
+
+def test_what_survives_runs_is_drawn_beside_what_does_not_have_it(tmp_path: Path) -> None:
+    (tmp_path / "wake.bw").write_text(WAKE, encoding="utf-8")
+    wake = compile_model(tmp_path / "wake.bw").plan
+    view = comparison_view(Side(digits_plan()), Side(wake))
+    pairs = [each for each in view.sections if isinstance(each, Beside)]
+    (kept,) = [pair for pair in pairs if pair.new is not None and pair.new.name == "kept"]
+    assert kept.old is None
+    assert kept.new is not None
+    assert {block.name for block in kept.new.blocks} == {"ring", "pushed"}
+    assert "nothing lies in it" in html_text(view)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from click.testing import CliRunner
@@ -18,7 +19,20 @@ from bytewright.cli.main import bytewright as command
 from bytewright.report.report_view import report_view
 from bytewright.show.as_html import html_text
 from bytewright.show.as_svg import svg_text
-from bytewright.show.view import Block, Chart, Fact, Facts, Field, Gauge, Gauges, Lanes, Track, View, table_of
+from bytewright.show.view import (
+    Band,
+    Block,
+    Chart,
+    Fact,
+    Facts,
+    Field,
+    Gauge,
+    Gauges,
+    Lanes,
+    Track,
+    View,
+    table_of,
+)
 from support import shared_models as models
 from support.digits_bundle import digits_plan, write_digits
 from support.pages import HOSTILE, Page, many_blocks
@@ -61,6 +75,22 @@ def test_labels_of_near_amounts_do_not_touch() -> None:
     heights = sorted(float(each["y"] or "") for each in found if each["class"] == "y")
     assert len(heights) == 5  # nothing, both, the limit, and the word for steps
     assert all(b - a >= 12 for a, b in pairwise(heights))
+
+
+def test_labels_of_near_amounts_are_above_no_band_and_no_line_is_above_them() -> None:
+    """In a page and in a file, which is one of XML whatever the names are."""
+    block = Block("a\uffff\x01", 0, 1, 0, 64, "tensor")
+    near = replace(
+        chart(block, limit=66), levels=(("used", 64), ("alive", 63)), bands=(Band("peak", ((0, 1),)),)
+    )
+    page = Page(html_text(View(None, (near,))))
+    highest = min(float(each["y"] or "") for each in page.all("text") if each["class"] == "y halo")
+    (band,) = [each for each in page.all("rect") if each.get("class") == "band"]
+    assert float(band["y"] or "") + 7 <= highest - 11  # the height of a capital with its accents
+    drawn = ElementTree.fromstring(svg_text(View(None, (near,))))
+    names = [each.get("class") for each in drawn.iter() if each.tag.endswith(("line", "text"))]
+    assert names.index("limit") < names.index("y halo")
+    assert max(float(each.get("y", "0")) for each in drawn.iter() if each.get("class") == "band") < 0
 
 
 def test_every_buffer_of_a_plan_with_a_place_is_a_rectangle() -> None:

@@ -83,12 +83,15 @@ def test_a_table_without_rows_is_shown_to_programs_alone() -> None:
     assert (lines, document) == (["a title"], {"nothing": []})
 
 
-def test_a_name_is_no_markup() -> None:
+def test_a_name_is_no_markup_and_no_order_to_the_terminal() -> None:
+    """Nor does it begin a line of its own; programs are given it as it is."""
+    name = f"{HOSTILE}\x1b[31m\x9b\r\n\ufff9\uffff\u3164\U000e0041"
+    spelled = f"{HOSTILE}\\u001b[31m\\u009b\\u000d\\u000a\\ufff9\\uffff\\u3164\\U000e0041"
     lines, document = seen(
-        table_of("Names", "names", (HOSTILE,), Field("name", "name", str)), Facts((Fact((HOSTILE,)),))
+        table_of("Names", "names", (name,), Field("name", "name", str)), Facts((Fact((name,)),))
     )
-    assert [line.strip() for line in lines].count(HOSTILE) == 2
-    assert document == {"names": [{"name": HOSTILE}]}
+    assert [line.strip() for line in lines].count(spelled) == 2
+    assert document == {"names": [{"name": name}]}
 
 
 def test_a_view_can_be_neither_changed_nor_lost_on_the_way_to_another_process() -> None:
@@ -126,7 +129,7 @@ def test_markdown_has_tables_lists_and_drawings_and_no_markup_of_names() -> None
         "| name | length |",
         "|---|---:|",
         r"| \[bold\]a\[/bold\] :smile: \</td\>\|\`\*\_ | 32 |",
-        "| a b | 3 |",
+        r"| a\\u000ab | 3 |",
         "",
         "**Facts**",
         "",

@@ -59,7 +59,7 @@ def import_text(
     module = _with_ports(_with_places(parsed, path.name))
     if name is not None:
         module = replace(module, name=name)
-    return Imported(module, stage, "import_text", (path,) if file is None else (path, file))
+    return Imported((module,), stage, "import_text", (path,) if file is None else (path, file))
 
 
 def _read(path: Path) -> str:

@@ -221,8 +221,15 @@ class GraphBuilder:
         tensor: TensorRecord,
         kind: ir.TensorType,
         initial: ir.TensorData | None,
+        *,
+        is_shared: bool = False,
     ) -> Kept:
-        """A tensor that survives runs, known by a key from now on; `tensor` says what it is quantised as."""
+        """A tensor that survives runs, known by a key from now on; `tensor` says what it is quantised as.
+
+        Of several signatures each subgraph has its own, but for what is shared.
+        """
+        if self.model.beside and not is_shared:
+            stated = f"{self.model.owner}/{stated}"
         name = unique_name(c_name(stated, f"state_{len(self.kept)}"), {*self.types})
         value = ir.Value(name, kind, quantization_of(tensor))
         self.types[name] = kind

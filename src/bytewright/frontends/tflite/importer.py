@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TypedDict, Unpack
 
 import numpy as np
 
@@ -28,79 +29,71 @@ from bytewright.frontends.tflite.reader import load_file, read_model
 from bytewright.frontends.tflite.shape_arithmetic import FOLDED
 from bytewright.frontends.tflite.survey import MOST_PLACES, survey
 from bytewright.frontends.tflite.table import OPERATORS
+from bytewright.frontends.tflite.variables import touched_variables
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.checks import WIDE
 
 
-def import_tflite(
-    path: Path,
-    *,
-    name: str | None = None,
-    numerics: Numerics = Numerics.LITERT_REF,
-    batch_max: int | None = None,
-    signature: str | None = None,
-    bounds: Mapping[str, int] = NO_BOUNDS,
-    expands_weights: bool = False,
-    keeps_weights: bool = False,
-) -> ir.Module:
-    """The module of a .tflite file; `name` is the file's stem as a C identifier unless given.
+class ImportOptions(TypedDict, total=False):
+    """What a graph is made with.
 
-    Args:
-        path: The file.
-        name: What the model is called.
+    Attributes:
+        name: What the model is called; the file's stem as a C identifier unless given.
         numerics: The kernel set that it is compiled for.
         batch_max: The largest batch, if `open_batch` follows; the module itself is for one sample.
-        signature: The one to compile, where the file has several.
+        names: Those of inputs and outputs, where they are not in the file.
         bounds: The most turns that loops take, by shell patterns of their names or kinds.
         expands_weights: Whether integer weights under float activations are widened to float32.
         keeps_weights: Whether weights that a DEQUANTIZE widens stay integers.
+        entry: The graph's function.
+    """
+
+    name: str | None
+    numerics: Numerics
+    batch_max: int | None
+    names: BorderNames
+    bounds: Mapping[str, int]
+    expands_weights: bool
+    keeps_weights: bool
+    entry: str
+
+
+def import_tflite(path: Path, *, signature: str | None = None, **how: Unpack[ImportOptions]) -> ir.Module:
+    """The module of a .tflite file; of several signatures, that of one.
+
+    Raises:
+        CompileError: As of `import_content`.
+    """
+    return import_content(load_file(path), path.name, signature=signature, **how)
+
+
+def import_content(
+    content: bytes, file_name: str, *, signature: str | None = None, **how: Unpack[ImportOptions]
+) -> ir.Module:
+    """As `import_tflite`, from the bytes of a file, which diagnostics call `file_name`.
 
     Raises:
         CompileError: BW101 to BW111, and BW204 for the signature; all that can be found in one go is reported together.
     """
-    return import_content(
-        load_file(path),
-        path.name,
-        name=name,
-        numerics=numerics,
-        batch_max=batch_max,
-        signature=signature,
-        bounds=bounds,
-        expands_weights=expands_weights,
-        keeps_weights=keeps_weights,
-    )
+    return import_record(read_model(content, file_name, signature), file_name, **how)
 
 
-def import_content(
-    content: bytes,
-    file_name: str,
-    *,
-    name: str | None = None,
-    numerics: Numerics = Numerics.LITERT_REF,
-    batch_max: int | None = None,
-    signature: str | None = None,
-    names: BorderNames | None = None,
-    bounds: Mapping[str, int] = NO_BOUNDS,
-    expands_weights: bool = False,
-    keeps_weights: bool = False,
-) -> ir.Module:
-    """As `import_tflite`, from the bytes of a file.
-
-    `file_name` is what diagnostics call it; `names` are those of inputs and outputs, where they are not in the file.
-    """
-    model = read_model(content, file_name, signature)
+def import_record(model: ModelRecord, file_name: str, **how: Unpack[ImportOptions]) -> ir.Module:
+    """As `import_content`, of one signature of a file that was read."""
+    numerics = how.get("numerics", Numerics.LITERT_REF)
+    expands_weights = how.get("expands_weights", False)
     survey(model, file_name, numerics=numerics, expands_weights=expands_weights)
     check_cost(model, file_name)
-    names = names if names is not None else border_names(model)
+    names = how.get("names") or border_names(model)
     graph = GraphBuilder(
         model,
         file_name,
         numerics,
         _has_infinities(model),
-        batch_max,
-        bounds=Bounds(bounds),
+        how.get("batch_max"),
+        bounds=Bounds(how.get("bounds", NO_BOUNDS)),
         expands_weights=expands_weights,
-        keeps_weights=keeps_weights,
+        keeps_weights=how.get("keeps_weights", False),
         convert=_convert_operators,
     )
     parameters = _parameters(graph, names.inputs)
@@ -112,11 +105,11 @@ def import_content(
     kept = _kept(graph, outputs)
     results = (*outputs, *(state.current for state in kept))
     taken = (*parameters, *(state.parameter for state in kept))
-    entry = ir.Function("main", taken, needed_nodes(graph.nodes, results), results)
+    entry = ir.Function(how.get("entry", "main"), taken, needed_nodes(graph.nodes, results), results)
     functions = _reached(entry, graph.functions)
     used = {name for function in functions for name in _read(function)}
     return ir.Module(
-        name=name or model_name(Path(file_name).stem),
+        name=how.get("name") or model_name(Path(file_name).stem),
         functions=functions,
         constants=tuple(ir.Constant(name, data) for name, data in graph.constants.items() if name in used),
         inputs=tuple(
@@ -142,10 +135,13 @@ def import_content(
 
 
 def _kept(graph: GraphBuilder, outputs: tuple[str, ...]) -> tuple[Kept, ...]:
-    """What survives runs and is read by one."""
+    """What survives runs and is read by one, of this signature or another."""
+    elsewhere = touched_variables(graph.model.beside, "READ_VARIABLE")
     read = {*outputs, *(name for node in graph.nodes for name in node.inputs)}
     read.update(state.current for state in graph.kept.values())
-    return tuple(state for state in graph.kept.values() if state.parameter.name in read)
+    return tuple(
+        state for key, state in graph.kept.items() if state.parameter.name in read or key in elsewhere
+    )
 
 
 def _state(kept: Kept) -> ir.Port:

@@ -127,7 +127,9 @@ class ModelRecord:
     Attributes:
         signature: The one that names inputs and outputs; None where the file has none.
         called: The subgraphs that loops and branches run, by their numbers.
-        called_once: The subgraphs that give variables their values before the first run.
+        called_once: The subgraphs that give variables their values before the first run, of any signature.
+        beside: The subgraphs of the other signatures that are compiled.
+        owner: The name of the first signature that is compiled of this subgraph.
     """
 
     file: File
@@ -140,3 +142,5 @@ class ModelRecord:
     signature: SignatureRecord | None = None
     called_once: tuple["ModelRecord", ...] = ()
     called: Mapping[int, "ModelRecord"] = field(default_factory=dict[int, "ModelRecord"])
+    beside: tuple["ModelRecord", ...] = ()
+    owner: str = ""

@@ -1,5 +1,6 @@
 """C identifiers of the model's inputs and outputs: as its signature calls them, or after their tensors."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bytewright import ir
@@ -35,6 +36,15 @@ def border_names(model: ModelRecord) -> BorderNames:
         _port_names(model, model.inputs, signature.inputs if signature else (), ir.Border.INPUT),
         _port_names(model, model.outputs, signature.outputs if signature else (), ir.Border.OUTPUT),
     )
+
+
+def entry_names(models: Sequence[ModelRecord]) -> tuple[str, ...]:
+    """What the functions of the models are called: `main`, or of several signatures as these are."""
+    if len(models) == 1:
+        return ("main",)
+    taken: set[str] = set()
+    keys = [model.signature.key if model.signature is not None else "" for model in models]
+    return tuple(unique_name(c_name(key, f"entry_{number}"), taken) for number, key in enumerate(keys))
 
 
 def _port_names(

@@ -24,7 +24,7 @@ from bytewright.frontends.tflite.model import (
 )
 from bytewright.frontends.tflite.of_vela import ETHOS_U, block_offsets, with_stream
 from bytewright.frontends.tflite.other_formats import HEAD_BYTES, refuse_other_formats
-from bytewright.frontends.tflite.signatures import SignatureRecord, chosen_signature, read_signatures
+from bytewright.frontends.tflite.signatures import SignatureRecord, chosen_signatures, read_signatures
 from bytewright.frontends.tflite.sparse import dense_values
 from bytewright.frontends.tflite.stored import STORED
 
@@ -72,6 +72,21 @@ def read_model(content: bytes, file_name: str, signature: str | None = None) -> 
     """The records of a file; `signature` is the name of the one to compile, where it has several.
 
     Raises:
+        CompileError: As of `read_models`.
+    """
+    (model,) = read_models(content, file_name, () if signature is None else (signature,))
+    return model
+
+
+def read_models(content: bytes, file_name: str, signatures: tuple[str, ...]) -> tuple[ModelRecord, ...]:
+    """The records of a file, once for each signature that is asked for.
+
+    Args:
+        content: The file.
+        file_name: What diagnostics call it.
+        signatures: Names, or shell patterns, of those to compile; none where it has one at most.
+
+    Raises:
         CompileError: BW102, not a TFLite model; BW103, damaged; BW204, it has no such signature, or several.
     """
     if len(content) < 8 or content[4:8] != IDENTIFIER:
@@ -81,8 +96,8 @@ def read_model(content: bytes, file_name: str, signature: str | None = None) -> 
     try:
         file = File.of(content)
         num_subgraphs = len(file.root().tables(2))
-        signatures = read_signatures(file.root(), num_subgraphs)
-        return _read(file, chosen_signature(signatures, signature, file_name))
+        known = read_signatures(file.root(), num_subgraphs)
+        return _read(file, chosen_signatures(known, signatures, file_name))
     except DamagedError as error:
         raise compile_error(
             "BW103",
@@ -91,8 +106,8 @@ def read_model(content: bytes, file_name: str, signature: str | None = None) -> 
         ) from error
 
 
-def _read(file: File, signature: SignatureRecord | None) -> ModelRecord:
-    """The subgraph of a signature, or the first one; any inconsistency is a `DamagedError`."""
+def _read(file: File, signatures: tuple[SignatureRecord, ...]) -> tuple[ModelRecord, ...]:
+    """The subgraphs of signatures, or the first one; any inconsistency is a `DamagedError`."""
     root = file.root()
     version = root.integer(0, "I")
     if version != SCHEMA_VERSION:
@@ -102,12 +117,22 @@ def _read(file: File, signature: SignatureRecord | None) -> ModelRecord:
     if not subgraphs:
         raise DamagedError("it has no subgraph")
     buffers = tuple(_buffer(table) for table in root.tables(4))
-    first = signature.subgraph if signature is not None else 0
     read = partial(_subgraph, file, codes=codes, buffers=buffers)
-    model = _with_called(read(subgraphs[first]), subgraphs, read, {first: None})
-    once = dict.fromkeys(_run_by(model, len(subgraphs), ("CALL_ONCE",)))
+    models: list[ModelRecord] = []
+    owners: dict[int, str] = {}
+    for signature in signatures or (None,):
+        first = signature.subgraph if signature is not None else 0
+        model = _with_called(read(subgraphs[first]), subgraphs, read, {first: None})
+        owner = owners.setdefault(first, signature.key) if signature is not None else ""
+        models.append(replace(model, num_subgraphs=len(subgraphs), signature=signature, owner=owner))
+    once = dict.fromkeys(
+        index for model in models for index in _run_by(model, len(subgraphs), ("CALL_ONCE",))
+    )
     called_once = tuple(read(subgraphs[index]) for index in once)
-    return replace(model, num_subgraphs=len(subgraphs), signature=signature, called_once=called_once)
+    return tuple(
+        replace(model, called_once=called_once, beside=tuple(other for other in models if other is not model))
+        for model in models
+    )
 
 
 def _run_by(model: ModelRecord, num_subgraphs: int, kinds: Sequence[str]) -> Iterator[int]:

@@ -5,6 +5,7 @@ the user's 'alpha'. It may also say in which subgraph it is.
 """
 
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
 from bytewright.diagnostics import compile_error
 from bytewright.frontends.tflite.flatbuffer import DamagedError, Table
@@ -43,25 +44,30 @@ def _names(table: Table, slot: int) -> NamesOfTensors:
     return tuple((each.integer(1, "I"), each.string(0)) for each in table.tables(slot))
 
 
-def chosen_signature(
-    signatures: tuple[SignatureRecord, ...], wanted: str | None, file_name: str
-) -> SignatureRecord | None:
-    """The one that is asked for, or the only one; None where the file has none.
+def chosen_signatures(
+    signatures: tuple[SignatureRecord, ...], wanted: tuple[str, ...], file_name: str
+) -> tuple[SignatureRecord, ...]:
+    """Those that are asked for, by their names or shell patterns of them, or the only one; in the file's order.
 
     Raises:
         CompileError: BW204, there is none of that name, or several and none is named.
     """
     keys = [signature.key for signature in signatures]
     listed = ", ".join(f"'{key}'" for key in keys)
-    if wanted is None:
+    if not wanted:
         if len(signatures) > 1:
-            message = f"'{file_name}' has {len(keys)} signatures: {listed}; one of them is compiled"
+            message = f"'{file_name}' has {len(keys)} signatures: {listed}; say which of them to compile"
+            notes = ("--signature '*' compiles all, each as an entry of one model",)
+            raise compile_error("BW204", message, notes=notes, help=f"--signature {keys[0]}")
+        return signatures
+    chosen: set[str] = set()
+    for name in wanted:
+        found = {key for key in keys if key == name or (name not in keys and fnmatchcase(key, name))}
+        if not found and not keys:
+            message = f"'{file_name}' has no signature, so none is called '{name}'"
+            raise compile_error("BW204", message, help="leave out --signature")
+        if not found:
+            message = f"'{file_name}' has no signature '{name}'; it has {listed}"
             raise compile_error("BW204", message, help=f"--signature {keys[0]}")
-        return signatures[0] if signatures else None
-    if wanted in keys:
-        return signatures[keys.index(wanted)]
-    if not keys:
-        message = f"'{file_name}' has no signature, so none is called '{wanted}'"
-        raise compile_error("BW204", message, help="leave out --signature")
-    message = f"'{file_name}' has no signature '{wanted}'; it has {listed}"
-    raise compile_error("BW204", message, help=f"--signature {keys[0]}")
+        chosen |= found
+    return tuple(signature for signature in signatures if signature.key in chosen)

@@ -4,10 +4,12 @@ A variable that the model assigns is a state: a run reads what the last one assi
 the next one reads. One that only subgraphs assign which run once is a constant.
 """
 
+from collections.abc import Iterable
+
 from bytewright import ir
 from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.flatbuffer import File, Table
-from bytewright.frontends.tflite.graph_builder import Kept, Operand
+from bytewright.frontends.tflite.graph_builder import DTYPES, Kept, Operand
 from bytewright.frontends.tflite.model import ModelRecord, OperatorRecord
 
 WITHOUT_VALUES = (
@@ -33,14 +35,7 @@ def _name(operator: OperatorRecord) -> str:
 
 def unassigned_variables(model: ModelRecord) -> dict[str, tuple[OperatorRecord, ...]]:
     """The variables that are read and that nothing assigns, neither once nor in a run, with what reads them."""
-    assigned: set[str] = set()
-    for record in (model, *model.called_once):
-        names = variable_names(record)
-        assigned |= {
-            names[operator.inputs[0]]
-            for operator in record.operators
-            if operator.kind == "ASSIGN_VARIABLE" and operator.inputs[:1] and operator.inputs[0] in names
-        }
+    assigned = _assigned_by(model, *model.beside, *model.called_once)
     found: dict[str, tuple[OperatorRecord, ...]] = {}
     names = variable_names(model)
     for operator in model.operators:
@@ -48,6 +43,23 @@ def unassigned_variables(model: ModelRecord) -> dict[str, tuple[OperatorRecord, 
         if name is not None and name not in assigned:
             found[name] = (*found.get(name, ()), operator)
     return found
+
+
+def touched_variables(records: Iterable[ModelRecord], kind: str) -> set[str]:
+    """The variables that operators of a kind read, or assign, in some subgraphs."""
+    found: set[str] = set()
+    for record in records:
+        names = variable_names(record)
+        found |= {
+            names[operator.inputs[0]]
+            for operator in record.operators
+            if operator.kind == kind and operator.inputs[:1] and operator.inputs[0] in names
+        }
+    return found
+
+
+def _assigned_by(*records: ModelRecord) -> set[str]:
+    return touched_variables(records, "ASSIGN_VARIABLE")
 
 
 def convert_nothing(at: Conversion) -> None:
@@ -62,14 +74,16 @@ def convert_read_variable(at: Conversion) -> None:
     name, tensor = _variable(at), at.output_tensor()
     kept = at.graph.kept.get(name)
     initial = at.graph.initial.get(name)
-    if kept is None and initial is None:
+    model = at.graph.model
+    if kept is None and initial is not None and name not in _assigned_by(model, *model.beside):
+        at.define(at.constant("value", initial.array, initial.dtype))
+        return
+    if kept is None and initial is None and name not in _assigned_by(*model.beside):
         at.fail(f"variable '{name}' is read before anything is assigned", help=WITHOUT_VALUES)
-    if kept is None and initial is not None:
-        if not _is_assigned(at, name):
-            at.define(at.constant("value", initial.array, initial.dtype))
-            return
-        kept = at.graph.keep(name, name, tensor, initial.type, initial)
-    assert kept is not None
+    if kept is None:
+        stated = ir.TensorType(tensor.shape, DTYPES[tensor.element_type])
+        kind = stated if initial is None else initial.type
+        kept = at.graph.keep(name, name, tensor, kind, initial, is_shared=True)
     at.define(kept.current)
 
 
@@ -78,7 +92,9 @@ def convert_assign_variable(at: Conversion) -> None:
     at.require_counts((2,), outputs=0)
     name, value = _variable(at), at.operand(1, "value")
     initial = at.graph.initial.get(name)
-    kept = at.graph.kept.get(name) or at.graph.keep(name, name, value.tensor, value.type, initial)
+    kind = value.type if initial is None else initial.type
+    kept = at.graph.kept.get(name)
+    kept = kept or at.graph.keep(name, name, value.tensor, kind, initial, is_shared=True)
     _require_same(at, name, kept, value)
     at.keep(kept, at.value_of(value, "value"))
 
@@ -88,15 +104,6 @@ def _variable(at: Conversion) -> str:
     if name is None:
         at.fail("what it reads or assigns is no variable of the model's own")
     return name
-
-
-def _is_assigned(at: Conversion, name: str) -> bool:
-    """Whether the model assigns a variable in a run."""
-    names = variable_names(at.graph.model)
-    return any(
-        operator.kind == "ASSIGN_VARIABLE" and names.get(operator.inputs[0]) == name
-        for operator in at.graph.model.operators
-    )
 
 
 def _require_same(at: Conversion, name: str, kept: Kept, value: Operand) -> None:

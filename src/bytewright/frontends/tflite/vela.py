@@ -15,7 +15,7 @@ from bytewright.diagnostics import compile_error
 from bytewright.frontends.tflite.model import ModelRecord
 from bytewright.frontends.tflite.names import BorderNames, border_names
 from bytewright.frontends.tflite.of_vela import ETHOS_U
-from bytewright.frontends.tflite.reader import load_file, read_model
+from bytewright.frontends.tflite.reader import load_file, read_model, read_models
 from bytewright.target.model import Device, Target
 
 TIMEOUT_SECONDS = 600
@@ -34,8 +34,8 @@ def is_of_vela(model: ModelRecord) -> bool:
 
 
 def content_for(
-    path: Path, target: Target, *, wanted: bool, signature: str | None = None
-) -> tuple[bytes, bool, BorderNames]:
+    path: Path, target: Target, *, wanted: bool, signatures: tuple[str, ...] = ()
+) -> tuple[bytes, bool, tuple[BorderNames, ...]]:
     """The bytes of a model for a target, whether they have streams of Vela's, and what inputs and outputs are called.
 
     Vela leaves the model's signature out of what it makes.
@@ -44,19 +44,26 @@ def content_for(
         path: The model's file.
         target: What it is for.
         wanted: Whether the NPU's arithmetic is allowed.
-        signature: The one that is asked for.
+        signatures: Names or patterns of those that are asked for, which all have names of their own.
 
     Raises:
+        CompileError: BW204, signatures are asked for that Vela does not compile.
         CompileError: BW501, Vela is needed and missing; BW502, it failed.
     """
     content = load_file(path)
-    model = read_model(content, path.name, signature)
-    names = border_names(model)
-    if is_of_vela(model):
+    models = read_models(content, path.name, signatures)
+    names = tuple(map(border_names, models))
+    if is_of_vela(models[0]):
         return content, True, names
     npu = npu_of(target)
     if npu is None or not wanted:
         return content, False, names
+    last = models[-1].signature
+    if last is not None and (len(models) > 1 or last.subgraph != 0):
+        message = (
+            f"signature '{last.key}' of '{path.name}' is not alone in the first subgraph, which Vela compiles"
+        )
+        raise compile_error("BW204", message, help="--numerics litert-ref, for the CPU alone")
     made = run_vela(path, content, npu)
     has_streams = is_of_vela(read_model(made, path.name))
     return made if has_streams else content, has_streams, names

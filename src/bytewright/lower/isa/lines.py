@@ -42,6 +42,18 @@ def write_line(
     return None
 
 
+def write_elements(body: BodyBuilder, unit: VectorUnit, count: int, store: Callable[[ir.Expr], None]) -> None:
+    """As `write_line`; one element after another where there are fewer than a vector has, or vectors are of no use."""
+    with body.captured() as statements:
+        is_written = count >= unit.lanes and write_line(body, unit, count, store) is None
+    if is_written:
+        for statement in statements:
+            body.emit(statement)
+    else:
+        with counted(body, "element", count) as index:
+            store(index)
+
+
 def _calls_function(statements: Sequence[ir.Statement], lane: ir.Var) -> bool:
     """Whether a function is called that may give another value in every lane."""
     named = {lane}

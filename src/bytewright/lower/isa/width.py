@@ -16,6 +16,7 @@ _NAMES = {
     BinaryOperator.MUL: "mul",
     BinaryOperator.MIN: "min",
     BinaryOperator.MAX: "max",
+    BinaryOperator.SHR: "shr",
 }
 # The C text that computes an operation, by operator and type.
 Operations = Mapping[tuple[BinaryOperator, ir.DType], str]
@@ -50,6 +51,10 @@ class Width:
             ("float_round_signed", "value"): (-(2**16), 2**16),
             ("float_sum", "left"): ir.DType.I8.bounds,
             ("float_sum", "right"): ir.DType.I8.bounds,
+            ("logistic_15", "gate"): ir.DType.I16.bounds,
+            ("tanh_15", "gate"): ir.DType.I16.bounds,
+            ("tanh_15", "integer_bits"): (0, 6),
+            ("shr_i32_n", "number"): (0, 31),
             **{
                 (name, side): (-(2**15), 2**15)
                 for name in ("mul_i32", "mul_i32_n")

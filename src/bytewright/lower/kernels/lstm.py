@@ -52,7 +52,7 @@ class _Unit:
 
     Attributes:
         sums: Over the input and over the hidden state, gate by gate; of floats the whole in the first of them.
-        cell: The cell before the step.
+        cell: The cell before the step, of I32 or F32.
     """
 
     sums: tuple[tuple[ir.Expr, ...], tuple[ir.Expr, ...]]
@@ -61,9 +61,13 @@ class _Unit:
 
 Sums = tuple[tuple[ir.Expr, ...], tuple[ir.Expr, ...]]
 """Of a unit's gates: over the input, and over the hidden state."""
-GateSums = Callable[[ir.Expr, ir.Expr, ir.Expr, ir.Buffer], Sums]
-"""Writes the sums of a sample, a step and a unit, given the last step's results."""
-_WriteUnit = Callable[[_Unit], tuple[ir.Expr, ir.Expr]]
+_Cell = Callable[[_Unit], tuple[ir.Expr, ir.Expr]]
+WriteUnit = Callable[[ir.Expr, Sums], None]
+"""Writes what becomes of a unit, given its sums."""
+GateSums = Callable[[ir.Expr, ir.Expr, ir.Buffer, WriteUnit], None]
+"""Writes the units of a sample in a step, each with its sums, given the last step's results."""
+MakeSums = Callable[[Template, ir.DType], GateSums]
+"""Given the type of sums."""
 
 
 class _ScalarSums:
@@ -77,7 +81,12 @@ class _ScalarSums:
         self.weights, self.recurrent = (template.input(number) for number in (WEIGHTS, RECURRENT))
         self.biases = [template.input(number) for number in range(BIAS, len(template.anchor.inputs))]
 
-    def __call__(self, n: ir.Expr, t: ir.Expr, unit: ir.Expr, before: ir.Buffer) -> Sums:
+    def __call__(self, n: ir.Expr, t: ir.Expr, before: ir.Buffer, write: WriteUnit) -> None:
+        """One unit after another."""
+        with self.body.for_("unit", 0, self.units) as unit:
+            write(unit, self._of_unit(n, t, unit, before))
+
+    def _of_unit(self, n: ir.Expr, t: ir.Expr, unit: ir.Expr, before: ir.Buffer) -> Sums:
         """The sums of a unit; those of floats go on over the hidden state."""
         over_input = self._begun(self.biases[0], "input_sum", unit)
         with counted(self.body, "k", self.depth) as k:
@@ -119,7 +128,13 @@ class _HybridSums:
         self.scale: ir.Expr = ir.const(1.0, F32)
         self.zero_point: ir.Expr = ir.const(0)
 
-    def quantise(self, before: ir.Buffer) -> None:
+    def __call__(self, n: ir.Expr, t: ir.Expr, before: ir.Buffer, write: WriteUnit) -> None:
+        """One unit after another, once the steps are there."""
+        self._quantise(before)
+        with self.body.for_("unit", 0, self.units) as unit:
+            write(unit, self._of_unit(n, t, unit))
+
+    def _quantise(self, before: ir.Buffer) -> None:
         """Finds the range of the results, and their steps."""
         body = self.body
         bounds = [body.scalar(name, F32, load(before, 0)) for name in ("least", "greatest")]
@@ -148,9 +163,8 @@ class _HybridSums:
         self.scale = body.let("scale", reach / most)
         return body.let("inverse", most / reach)
 
-    def __call__(self, n: ir.Expr, t: ir.Expr, unit: ir.Expr, before: ir.Buffer) -> Sums:
+    def _of_unit(self, n: ir.Expr, t: ir.Expr, unit: ir.Expr) -> Sums:
         """What the input gave, and the scaled sums over the steps."""
-        del before
         body, numbers = self.body, range(len(GATES))
         sums = [body.scalar(f"hidden_sum{number}", I32, 0) for number in numbers]
         with counted(body, "k", self.units) as k:
@@ -172,12 +186,15 @@ def lower_lstm(template: Template, operation: TflLstm) -> None:
 
 def lower_hybrid_lstm(template: Template, operation: TflHybridLstm) -> None:
     """Writes the kernel of a layer of floats with integer weights."""
-    sums = _HybridSums(template, is_symmetric=operation.is_symmetric)
-    layer = _Layer(template, F32, lambda _template, _sum_type: sums)
-    layer.write_units(_float_unit(template.body, operation.cell_clip), sums.quantise)
+
+    def make_sums(template: Template, sum_type: ir.DType) -> GateSums:
+        del sum_type
+        return _HybridSums(template, is_symmetric=operation.is_symmetric)
+
+    _Layer(template, F32, make_sums).write_units(_float_unit(template.body, operation.cell_clip))
 
 
-def _float_unit(body: BodyBuilder, clip: float) -> _WriteUnit:
+def _float_unit(body: BodyBuilder, clip: float) -> _Cell:
     """What a unit becomes of the sums of its gates."""
 
     def write(unit: _Unit) -> tuple[ir.Expr, ir.Expr]:
@@ -196,7 +213,7 @@ def _float_unit(body: BodyBuilder, clip: float) -> _WriteUnit:
 def lower_quantized_lstm(
     template: Template,
     operation: TflQuantizedLstm,
-    make_sums: Callable[[Template, ir.DType], GateSums] = _ScalarSums,
+    make_sums: MakeSums = _ScalarSums,
 ) -> None:
     """Writes the kernel of a layer in int8 or int16, whose cell is int16."""
     _QuantizedLayer(template, operation, make_sums).write()
@@ -221,20 +238,19 @@ def _narrow(value: Scalar) -> Scalar:
 class _Layer:
     """The loops of a layer, and its memory."""
 
-    def __init__(
-        self, template: Template, sum_type: ir.DType, make_sums: Callable[[Template, ir.DType], GateSums]
-    ) -> None:
+    def __init__(self, template: Template, sum_type: ir.DType, make_sums: MakeSums) -> None:
         self.template, self.body = template, template.body
         self.samples, self.steps, _ = template.type(0).shape
         self.units = template.type(WEIGHTS).fixed_shape[1]
         self.dtype = template.type(0).dtype
+        self.cell_type = I32 if self.dtype.is_integer else self.dtype
         template.input(0)  # parameters are in the order of the operands
         self.hidden, self.cell = (template.input(number) for number in (_HIDDEN, _CELL))
         self.sums = make_sums(template, sum_type)
         self.output, self.next_cell = template.epilogue.output, template.output(1)
 
-    def write_units(self, write_unit: _WriteUnit, prepare: Callable[[ir.Buffer], None] | None = None) -> None:
-        """Writes all, with what a unit becomes: its result, and its cell; and what a step's sums are prepared by."""
+    def write_units(self, advance: _Cell) -> None:
+        """Writes all, with what a unit becomes: its result, and its cell."""
         body = self.body
         with counted(body, "n", self.samples) as n:
             before = self.template.kernel.scratch("before", (self.units,), self.dtype)
@@ -243,13 +259,14 @@ class _Layer:
                 body.store(before, unit, load(self.hidden, n, unit))
                 body.store(self.next_cell, (n, unit), load(self.cell, n, unit))
             with counted(body, "t", self.steps) as t:
-                if prepare is not None:
-                    prepare(before)
-                with body.for_("unit", 0, self.units) as unit:
-                    cell = body.let("cell", load(self.next_cell, n, unit))
-                    result, changed = write_unit(_Unit(self.sums(n, t, unit, before), cell))
+
+                def write(unit: ir.Expr, sums: Sums, t: ir.Expr = t) -> None:
+                    cell = body.let("cell", ir.cast(load(self.next_cell, n, unit), self.cell_type))
+                    result, changed = advance(_Unit(sums, cell))
                     body.store(self.next_cell, (n, unit), ir.cast(changed, self.next_cell.dtype))
                     body.store(self.output, (n, t, unit), ir.cast(result, self.dtype))
+
+                self.sums(n, t, before, write)
                 if self.steps != 1:
                     with body.for_("unit", 0, self.units) as unit:
                         body.store(before, unit, load(self.output, n, t, unit))
@@ -262,7 +279,7 @@ class _QuantizedLayer(_Layer):
         self,
         template: Template,
         operation: TflQuantizedLstm,
-        make_sums: Callable[[Template, ir.DType], GateSums],
+        make_sums: MakeSums,
     ) -> None:
         self.operation, self.reaches = operation, _reaches(template)
         sum_type = sum_type_of(template, operation)
@@ -279,7 +296,7 @@ class _QuantizedLayer(_Layer):
         """Result and cell."""
         body, operation = self.body, self.operation
         gates = [self._gate(number, unit) for number in range(len(GATES))]
-        kept = self._divided("kept", self._logistic(gates[FORGET]) * ir.cast(unit.cell, I32), 15)
+        kept = self._divided("kept", self._logistic(gates[FORGET]) * unit.cell, 15)
         candidate = self._logistic(gates[INPUT]) * self._tanh(gates[CELL], GATE_BITS)
         added = self._divided("added", candidate, operation.product_shift)
         most = operation.cell_clip or -I16.bounds[0]

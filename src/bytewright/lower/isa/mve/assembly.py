@@ -40,6 +40,11 @@ class _Bound:
     c_type: str
     name: str
 
+    @property
+    def constraint(self) -> str:
+        """What stands for its class in C."""
+        return "w" if self.register in Registers.VECTOR.value else "r"
+
 
 class Assembly:
     """A statement under construction: its lines, and who has which register."""
@@ -133,8 +138,8 @@ class Assembly:
         ]
         text.append("__asm volatile(")
         text += [f'    "{line}\\n"' for line in self._lines]
-        outputs = [f'"=w"(r{i})' for i in range(len(self._results))]
-        outputs += [f'"+r"({each.name}_)' for each in self._operands]
+        outputs = [f'"={each.constraint}"(r{i})' for i, each in enumerate(self._results)]
+        outputs += [f'"+{each.constraint}"({each.name}_)' for each in self._operands]
         bound = {each.register for each in (*self._operands, *self._results)}
         others = [f'"{name}"' for name in (*self._changed, "cc", "memory") if name not in bound]
         text += [*_wrapped("    : ", outputs), "    :", *_wrapped("    : ", others)]

@@ -7,21 +7,23 @@ from bytewright.ir.scalar_functions import (
     DOUBLE_ROUND_WIDE,
     HIGH_MULTIPLY,
     HIGH_MULTIPLY_WIDE,
+    LOGISTIC_15,
     REAL_ROUND,
     SCALE_HIGH,
+    TANH_15,
 )
+from bytewright.lower.isa.mve.sigmoids import VECTOR, logistic_text, tanh_text
 from bytewright.lower.isa.width import Width
 
 I8, I16, I32 = ir.DType.I8, ir.DType.I16, ir.DType.I32
 ADD, SUB, MUL = BinaryOperator.ADD, BinaryOperator.SUB, BinaryOperator.MUL
-MIN, MAX = BinaryOperator.MIN, BinaryOperator.MAX
+MIN, MAX, SHR = BinaryOperator.MIN, BinaryOperator.MAX, BinaryOperator.SHR
 FEATURE = ir.Feature(
     "mve",
     "defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 1) && defined(__GNUC__) && !defined(__ARM_RWPI)",
     "arm_mve.h",
 )
 LANES = 4
-VECTOR = "int32x4_t"
 
 
 VECTORS = Width("mve", LANES, {I32: VECTOR}, FEATURE)
@@ -77,7 +79,11 @@ STORES = {
 BROADCAST = "vdupq_n_s32(value)"
 BINARIES = {(operator, I32): f"v{name}q_s32(left, right)" for operator, name in _OPERATORS.items()}
 WITH_SCALAR = {
-    (operator, I32): f"return v{_OPERATORS[operator]}q_n_s32(left, number);" for operator in (ADD, SUB, MUL)
+    **{
+        (operator, I32): f"return v{_OPERATORS[operator]}q_n_s32(left, number);"
+        for operator in (ADD, SUB, MUL)
+    },
+    (SHR, I32): "return vshlq_r_s32(left, -number);",
 }
 
 UNIT = VECTORS.unit(
@@ -91,7 +97,9 @@ UNIT = VECTORS.unit(
         (DOUBLE_ROUND_WIDE, _ROUND),
         (HIGH_MULTIPLY, "return vqrdmulhq_s32(value, multiplier);"),
         (HIGH_MULTIPLY_WIDE, "return vqrdmulhq_s32(value, multiplier);"),
+        (LOGISTIC_15, logistic_text()),
         (REAL_ROUND, _real_round()),
         (SCALE_HIGH, "return vrshlq_s32(vqdmulhq_s32(value, multiplier), vnegq_s32(shift));"),
+        (TANH_15, tanh_text()),
     ),
 )

@@ -1,24 +1,29 @@
-"""LSTM layers of integers on MVE: the sums of a unit's four gates are those of a block of four channels."""
+"""LSTM layers of integers on MVE: four units at a time, whose sums of a gate are those of a block of four channels."""
+
+from dataclasses import dataclass
+
+import numpy as np
 
 from bytewright import ir
 from bytewright.ir.builder import load, region
+from bytewright.lower.isa.lines import write_elements
 from bytewright.lower.isa.mve.convolve import sum_block
 from bytewright.lower.isa.mve.dot_products import CHANNELS, LEAST_DEPTH, Chunks, packed_weights
 from bytewright.lower.isa.mve.lanes import UNIT
-from bytewright.lower.kernels.context import Template
+from bytewright.lower.kernels.context import Template, counted
 from bytewright.lower.kernels.lstm import (
     BIAS,
     RECURRENT,
     RECURRENT_BIAS,
     WEIGHTS,
     Sums,
+    WriteUnit,
     lower_quantized_lstm,
     sum_type_of,
 )
 from bytewright.ops.lstm import GATES, TflQuantizedLstm
 
 I8, I32 = ir.DType.I8, ir.DType.I32
-assert len(GATES) == CHANNELS
 
 
 def lstm_declines(template: Template, operation: TflQuantizedLstm) -> str | None:
@@ -36,43 +41,68 @@ def write_lstm(template: Template, operation: TflQuantizedLstm) -> None:
     lower_quantized_lstm(template, operation, _GateSums)
 
 
+@dataclass(frozen=True, slots=True)
+class _Packed:
+    """Weights and biases of blocks, and memory for the sums of four units' gates."""
+
+    chunks: Chunks
+    weights: ir.Buffer
+    bias: ir.Buffer
+    sums: ir.Buffer
+
+
 class _GateSums:
-    """Blocks of the gates of one unit, over the input and over the hidden state."""
+    """Blocks of a gate of four units, over the input and over the hidden state."""
 
     def __init__(self, template: Template, sum_type: ir.DType) -> None:
         assert sum_type is I32
         self.template, self.body, self.input = template, template.body, template.input(0)
-        self.dtype = self.input.dtype
+        self.dtype, self.units = self.input.dtype, template.type(WEIGHTS).fixed_shape[1]
         self.over_input = self._packed("weights", WEIGHTS, BIAS)
         self.over_hidden = self._packed("recurrent", RECURRENT, RECURRENT_BIAS)
 
-    def _packed(self, name: str, weights: int, bias: int) -> tuple[Chunks, ir.Buffer, ir.Buffer]:
-        """How elements are read; weights and biases, unit by unit."""
-        values = self.template.constant(weights)
-        depth, kernel = values.shape[2], self.template.kernel
-        by_unit = packed_weights(values.swapaxes(0, 1).reshape(-1, depth), self.dtype)
-        biases = self.template.constant(bias).T.reshape(-1)
-        return (
+    def _packed(self, name: str, weights: int, bias: int) -> _Packed:
+        kernel, more = self.template.kernel, -self.units % CHANNELS
+        values = np.pad(self.template.constant(weights), ((0, 0), (0, more), (0, 0)))
+        biases = np.pad(self.template.constant(bias), ((0, 0), (0, more)))
+        depth, blocks = values.shape[2], (len(GATES), -1, CHANNELS)
+        by_block = values.reshape(*blocks, depth).swapaxes(0, 1).reshape(-1, depth)
+        return _Packed(
             Chunks(depth, self.dtype),
-            kernel.constant(name, by_unit, I8),
-            kernel.constant(f"{name}_bias", biases, I32),
+            kernel.constant(name, packed_weights(by_block, self.dtype), I8),
+            kernel.constant(f"{name}_bias", biases.reshape(blocks).swapaxes(0, 1).reshape(-1), I32),
+            kernel.scratch(f"{name}_sums", (len(GATES) * CHANNELS,), I32),
         )
 
-    def __call__(self, n: ir.Expr, t: ir.Expr, unit: ir.Expr, before: ir.Buffer) -> Sums:
-        over_input = self._summed("input_sums", self.over_input, region(self.input, n, t, 0), unit)
-        return over_input, self._summed("hidden_sums", self.over_hidden, region(before, 0), unit)
+    def __call__(self, n: ir.Expr, t: ir.Expr, before: ir.Buffer, write: WriteUnit) -> None:
+        """Four units after another; they are lanes."""
+        sources = region(self.input, n, t, 0), region(before, 0)
+        whole, rest = divmod(self.units, CHANNELS)
+        with counted(self.body, "block", whole) as block:
+            self._write_block(block, CHANNELS, sources, write)
+        if rest:
+            self._write_block(ir.const(whole), rest, sources, write)
 
-    def _summed(
-        self,
-        name: str,
-        packed: tuple[Chunks, ir.Buffer, ir.Buffer],
-        source: ir.Region,
-        unit: ir.Expr,
-    ) -> tuple[ir.Expr, ...]:
-        chunks, weights, bias = packed
-        total = UNIT.register(self.body, "total")
-        block, first = region(weights, unit * chunks.block_bytes), region(bias, unit * CHANNELS)
-        self.body.execute(sum_block(1, chunks.depth, self.dtype), total, source, block, first)
-        sums = self.template.kernel.scratch(name, (CHANNELS,), I32)
-        self.body.execute(UNIT.stores[I32], region(sums, 0), total)
-        return tuple(load(sums, gate) for gate in range(CHANNELS))
+    def _write_block(
+        self, block: ir.Expr, count: int, sources: tuple[ir.Region, ir.Region], write: WriteUnit
+    ) -> None:
+        with counted(self.body, "gate", len(GATES)) as gate:
+            for packed, source in zip((self.over_input, self.over_hidden), sources, strict=True):
+                self._write_sums(packed, source, block * len(GATES) + gate, gate)
+        write_elements(self.body, UNIT, count, lambda lane: write(block * CHANNELS + lane, self._sums(lane)))
+
+    def _write_sums(self, packed: _Packed, source: ir.Region, number: ir.Expr, gate: ir.Expr) -> None:
+        chunks, total = packed.chunks, UNIT.register(self.body, "total")
+        weights, bias = (
+            region(packed.weights, number * chunks.block_bytes),
+            region(packed.bias, number * CHANNELS),
+        )
+        self.body.execute(sum_block(1, chunks.depth, self.dtype), total, source, weights, bias)
+        self.body.execute(UNIT.stores[I32], region(packed.sums, gate * CHANNELS), total)
+
+    def _sums(self, lane: ir.Expr) -> Sums:
+        first, second = (
+            tuple(load(packed.sums, gate * CHANNELS + lane) for gate in range(len(GATES)))
+            for packed in (self.over_input, self.over_hidden)
+        )
+        return first, second

@@ -1,0 +1,271 @@
+"""Signatures of one file as entries of one bundle: runs in any order equal those of LiteRT's signature runners."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from ai_edge_litert.interpreter import Interpreter, OpResolverType
+from click.testing import CliRunner
+from numpy.typing import NDArray
+
+import bytewright
+from bytewright.cli.main import bytewright as command
+from bytewright.diagnostics import CompileError
+from bytewright.inspect.check import check_bundle
+from tflite_writer import ModelBuilder
+
+pytestmark = pytest.mark.run
+
+Array = NDArray[Any]
+WEIGHTS = np.random.default_rng(5).normal(size=(8, 8)).astype(np.float32)
+BIAS = np.linspace(-1, 1, 8, dtype=np.float32)
+
+
+class Draft(ModelBuilder):
+    """A subgraph with a layer of weights that all signatures have, and with variables."""
+
+    def variable(self, name: str) -> int:
+        resource = self.tensor(f"{name}_handle", (), "resource")
+        self.operator("VAR_HANDLE", [], [resource], shared_name=name)
+        return resource
+
+    def read(self, resource: int, name: str) -> int:
+        value = self.tensor(name, (1, 8), "float32")
+        self.operator("READ_VARIABLE", [resource], [value])
+        return value
+
+    def dense(self, x: int, name: str) -> int:
+        weights, bias = self.constant(f"{name}_w", WEIGHTS), self.constant(f"{name}_b", BIAS)
+        y = self.tensor(name, (1, 8), "float32")
+        self.operator("FULLY_CONNECTED", [x, weights, bias], [y])
+        return y
+
+    def input(self, name: str) -> int:
+        return self.tensor(name, (1, 8), "float32")
+
+
+def push(key: str = "push") -> tuple[Draft, list[int], list[int]]:
+    """What it is given, through the layer, is added to the sum; the sum so far comes out."""
+    draft = Draft(subgraph_name=key)
+    draft.operator("CALL_ONCE", [], [], init_subgraph_index=3)
+    x, resource = draft.input("x"), draft.variable("sum")
+    total = draft.tensor("total", (1, 8), "float32")
+    draft.operator("ADD", [draft.dense(x, "hidden"), draft.read(resource, "before")], [total])
+    draft.operator("ASSIGN_VARIABLE", [resource, total], [])
+    draft.signature(key, {"x": x}, {"y": total})
+    return draft, [x], [total]
+
+
+def look() -> tuple[Draft, list[int], list[int]]:
+    """The sum, through the layer and scaled by an input: it reads alone."""
+    draft = Draft(subgraph_name="look")
+    draft.operator("CALL_ONCE", [], [], init_subgraph_index=3)
+    x, resource = draft.input("x"), draft.variable("sum")
+    y = draft.tensor("y", (1, 8), "float32")
+    draft.operator("MUL", [draft.dense(draft.read(resource, "now"), "hidden"), x], [y])
+    draft.signature("look", {"x": x}, {"y": y})
+    return draft, [x], [y]
+
+
+def plain() -> tuple[Draft, list[int], list[int]]:
+    """No variable: two layers and another tensor that is called `total`."""
+    draft = Draft(subgraph_name="plain")
+    x = draft.input("total")
+    y = draft.dense(draft.dense(x, "hidden"), "y")
+    draft.signature("plain", {"x": x}, {"y": y})
+    return draft, [x], [y]
+
+
+def once() -> tuple[Draft, list[int], list[int]]:
+    draft = Draft(subgraph_name="once")
+    start = draft.constant("start", np.arange(8, dtype=np.float32)[None])
+    draft.operator("ASSIGN_VARIABLE", [draft.variable("sum"), start], [])
+    return draft, [], []
+
+
+def content() -> bytes:
+    first, inputs, outputs = push()
+    return first.build(inputs, outputs, *map(_parts, (look(), plain(), once())))
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("signatures") / "several.tflite"
+    file.write_bytes(content())
+    return file
+
+
+class Runners:
+    """LiteRT's, of one interpreter, so that its variables are one."""
+
+    def __init__(self, file: Path) -> None:
+        interpreter: Any = Interpreter(
+            model_path=str(file),
+            num_threads=1,
+            experimental_op_resolver_type=OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
+        )
+        self._of: Mapping[str, Any] = {
+            key: interpreter.get_signature_runner(key) for key in interpreter.get_signature_list()
+        }
+
+    def run(self, key: str, x: Array) -> Array:
+        return np.array(self._of[key](x=x)["y"])
+
+
+@pytest.fixture(scope="module")
+def bundle(path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of all signatures, with planned inputs and outputs."""
+    folder = tmp_path_factory.mktemp("bundle") / "several"
+    return bytewright.compile(path, signature="*", io="workspace").write(folder)
+
+
+def invoke(*arguments: str | Path) -> tuple[int, str]:
+    done = CliRunner().invoke(command, [str(argument) for argument in arguments])
+    return done.exit_code, done.output
+
+
+def test_runs_in_any_order_equal_those_of_the_signature_runners(path: Path) -> None:
+    model = bytewright.compile(path, signature="*")
+    assert [entry.name for entry in model.plan.entries] == ["push", "look", "plain"]
+    session, runners = model.session(), Runners(path)
+    rng = np.random.default_rng(7)
+    order = ["push", "look", "push", "push", "plain", "look", *rng.choice(["push", "look", "plain"], 20)]
+    for key in order:
+        x = rng.normal(size=(1, 8)).astype(np.float32)
+        found, wanted = np.asarray(session.run(x, entry=key)), runners.run(key, x)
+        assert np.abs(found - wanted).max() <= 1e-5 * np.abs(wanted).max(), key
+    session.reset()
+    x = rng.normal(size=(1, 8)).astype(np.float32)
+    wanted = Runners(path).run("push", x)
+    assert np.abs(np.asarray(session.run(x, entry="push")) - wanted).max() <= 1e-5 * np.abs(wanted).max()
+
+
+def test_weights_workspace_and_variables_are_there_once(path: Path) -> None:
+    together = bytewright.compile(path, signature=["push", "plain"]).plan
+    alone = [bytewright.compile(path, signature=key).plan for key in ("push", "plain")]
+    assert [plan.parameter_bytes for plan in alone] == [
+        320,
+        288,
+    ]  # the layer, and the first values of the sum
+    assert together.parameter_bytes == 320
+    assert together.workspace_bytes == max(plan.workspace_bytes for plan in alone)
+    assert [state.name for state in together.states] == ["sum"]
+    kernels = {step.kernel for step in together.steps if step.operators == ("2 (FULLY_CONNECTED)",)}
+    assert (
+        len(kernels | {step.kernel for step in together.steps if "FULLY_CONNECTED" in step.operators[0]}) == 1
+    )
+
+
+def test_the_bundle_is_checked_and_validated_against_the_signature_runners(path: Path, bundle: Path) -> None:
+    assert check_bundle(bundle).num_steps == 7
+    rng = np.random.default_rng(3)
+    data = bundle.parent / "samples.npz"
+    names = [tensor.name for tensor in bytewright.compile(path, signature="*").plan.inputs]
+    assert names == ["x", "x_1", "x_2"]
+    np.savez(data, **{name: rng.normal(size=(6, 1, 8)).astype(np.float32) for name in names})
+    status, text = invoke("validate", bundle, "--data", data, "--model", path, "--layers")
+    assert (status, "exact" in text) == (0, True), text
+    status, text = invoke("validate", path, "--signature", "l*", "--data", f"x={data}", "--reference", "tflm")
+    assert (status, "error[BW204]" in text) == (1, True), text
+
+
+def test_a_signature_of_another_subgraph_is_validated_against_its_runner(path: Path, tmp_path: Path) -> None:
+    data = tmp_path / "x.npy"
+    np.save(data, np.random.default_rng(3).normal(size=(6, 1, 8)).astype(np.float32))
+    status, text = invoke("validate", path, "--signature", "plain", "--data", data)
+    assert (status, "exact" in text) == (0, True), text
+
+
+@pytest.mark.parametrize(
+    "option",
+    ["--batch-max=3", "--state=x=y", "--stream=1", "--on=*=cpu", "--kernel=ADD=f", "--bound=WHILE=3"],
+)
+def test_options_of_one_graph_are_refused(path: Path, tmp_path: Path, option: str) -> None:
+    status, text = invoke("compile", path, "-o", tmp_path / "out", "--signature", "*", option)
+    flag = option.split("=", maxsplit=1)[0]
+    assert (status, f"error[BW204]: {flag} is of one graph, and several signatures" in text) == (1, True), (
+        text
+    )
+    assert f"help: leave out {flag}, or compile one signature" in text
+
+
+def test_a_signature_whose_name_the_c_has_already_is_refused(tmp_path: Path) -> None:
+    other, given, made = push("reset")
+    first, inputs, outputs = plain()
+    model = first.build(inputs, outputs, other.subgraph(given, made), *(2 * [_parts(once())]))
+    file = tmp_path / "m.tflite"
+    file.write_bytes(model)
+    status, text = invoke("compile", file, "-o", tmp_path / "out", "--signature", "*")
+    assert (status, "error[BW117]: an entry cannot be called 'reset'" in text) == (1, True), text
+    assert invoke("compile", file, "-o", tmp_path / "out", "--signature", "reset")[0] == 0
+
+
+def test_a_variable_of_two_shapes_is_refused(tmp_path: Path) -> None:
+    """What one signature assigns is not what the other reads."""
+    first, inputs, outputs = plain()
+    wide = Draft(subgraph_name="wide")
+    x = wide.tensor("x", (1, 4), "float32")
+    wide.operator("ASSIGN_VARIABLE", [wide.variable("sum"), x], [])
+    y = wide.tensor("y", (1, 4), "float32")
+    wide.operator("RELU", [x], [y])
+    wide.signature("wide", {"x": x}, {"y": y})
+    other, given, made = push()
+    parts = (other.subgraph(given, made), wide.subgraph([x], [y]), _parts(once()))
+    file = tmp_path / "m.tflite"
+    file.write_bytes(first.build(inputs, outputs, *parts))
+    with pytest.raises(CompileError) as caught:
+        bytewright.compile(file, signature=["push", "wide"])
+    (diagnostic,) = caught.value.diagnostics
+    assert diagnostic.code == "BW107"
+    assert "variable 'sum'" in diagnostic.message
+
+
+def test_one_signature_writes_what_another_reads(tmp_path: Path) -> None:
+    """Neither does both, and nothing runs once; LiteRT has no value to read before the first assignment."""
+    put = Draft(subgraph_name="put")
+    x = put.input("x")
+    put.operator("ASSIGN_VARIABLE", [put.variable("kept"), x], [])
+    y = put.dense(x, "y")
+    put.signature("put", {"x": x}, {"y": y})
+    get = Draft(subgraph_name="get")
+    factor, product = get.input("x"), get.tensor("product", (1, 8), "float32")
+    get.operator("MUL", [get.read(get.variable("kept"), "now"), factor], [product])
+    get.signature("get", {"x": factor}, {"y": product})
+    file = tmp_path / "m.tflite"
+    file.write_bytes(put.build([x], [y], get.subgraph([factor], [product])))
+    session, runners = bytewright.compile(file, signature="*").session(), Runners(file)
+    rng = np.random.default_rng(1)
+    for key in ("put", "get", "get", "put", "put", "get"):
+        value = rng.normal(size=(1, 8)).astype(np.float32)
+        found, wanted = np.asarray(session.run(value, entry=key)), runners.run(key, value)
+        assert np.abs(found - wanted).max() <= 1e-5 * np.abs(wanted).max(), key
+
+
+def test_what_survives_and_is_no_variable_is_each_subgraph_s_own(tmp_path: Path) -> None:
+    def ring(key: str) -> tuple[Draft, list[int], list[int]]:
+        draft = Draft(subgraph_name=key)
+        x = draft.tensor("x", (1, 1, 1, 8), "int8", scale=0.5)
+        y = draft.tensor("y", (1, 3, 1, 8), "int8", scale=0.5, is_variable=True)
+        draft.custom_operator("CIRCULAR_BUFFER", [x], [y], cycles_max=1)
+        draft.signature(key, {"x": x}, {"y": y})
+        return draft, [x], [y]
+
+    first, given, made = ring("left")
+    file = tmp_path / "m.tflite"
+    file.write_bytes(first.build(given, made, _parts(ring("right"))))
+    model = bytewright.compile(file, signature="*")
+    assert [state.name.split("_")[0] for state in model.plan.states] == ["left", "right"]
+    session = model.session()
+    ones = np.ones((1, 1, 1, 8), np.int8)
+    assert np.sum(session.run(ones, entry="left")) == 8
+    assert np.sum(session.run(2 * ones, entry="right")) == 16
+    assert np.sum(session.run(ones, entry="left")) == 16
+
+
+def _parts(draft: tuple[Draft, list[int], list[int]]) -> Any:
+    builder, given, made = draft
+    return builder.subgraph(given, made)
