@@ -156,6 +156,7 @@ class _Joining:
             sum(each.weight_bytes for each in lost),
             FrozenMapping({name: shape for each in lost for name, shape in each.shapes.items()}),
             FrozenMapping({name: kept for each in lost for name, kept in each.channels.items()}),
+            FrozenMapping({name: known for each in lost for name, known in each.constant.items()}),
         )
 
 
