@@ -144,8 +144,9 @@ def test_a_larger_range_than_the_file_s_costs_the_larger_plan(tmp_path: Path) ->
 
 
 def refused(tmp_path: Path, content: bytes, **options: Any) -> Diagnostic:
+    asked: dict[str, Any] = {"open": f"1=time:1..{MOST}", **options}
     with pytest.raises(CompileError) as caught:
-        bytewright.compile(saved(tmp_path, content), **{"open": f"1=time:1..{MOST}", **options})
+        bytewright.compile(saved(tmp_path, content), **asked)
     return caught.value.diagnostics[0]
 
 

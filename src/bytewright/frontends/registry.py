@@ -148,8 +148,8 @@ def _read_tflite(path: Path, target: Target, options: Options) -> Imported:
     models = read_models(content, path.name, () if has_streams else options.signature)
     if len(models) > 1:
         _require_one_graph(path, options)
-    for operator in models[0].operators if options.open else ():
-        if operator.kind == "SHAPE":
+    for operator in (each for model in models for each in model.operators):
+        if options.open and operator.kind == "SHAPE":
             message = f"operator {operator.label} of '{path.name}' computes with sizes, and one of them is to be open"
             raise compile_error("BW121", message, help="leave out --open")
     modules = tuple(
