@@ -136,6 +136,23 @@ _LONG_NAME = re.compile(r"'(?=[^'\s]{80})([^'\s;]*;[^'\s]*)'")
 
 
 @dataclass(frozen=True, slots=True)
+class Change:
+    """A change that was tried with success.
+
+    Attributes:
+        text: As a help line.
+        add: Options that the command gets, as words; those of lists take the place of the whole list.
+        leave_out: Options that go.
+        target_lines: Lines of the target file, each with the table that it is in.
+    """
+
+    text: str
+    add: tuple[str, ...] = ()
+    leave_out: tuple[str, ...] = ()
+    target_lines: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Diagnostic:
     """One refusal.
 
@@ -152,6 +169,7 @@ class Diagnostic:
     notes: tuple[str, ...] = ()
     help: str | None = None
     where: str | None = None
+    changes: tuple[Change, ...] = ()
 
     def __post_init__(self) -> None:
         if self.code not in CODES:
@@ -172,6 +190,7 @@ class Diagnostic:
         lines.extend(f"  {_for_people(note)}" for note in self.notes)
         if self.help:
             lines.append(f"help: {self.help}")
+        lines.extend(f"  or: {change.text}" for change in self.changes[1:])
         return "\n".join(lines)
 
 

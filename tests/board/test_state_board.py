@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from random import Random
 from typing import Literal
 
 import numpy as np
@@ -15,7 +16,8 @@ from bytewright.execute.paranoid import run_paranoid
 from bytewright.execute.run import run_batch, run_bundle
 from bytewright.inspect.check import check_bundle
 from bytewright.target.registry import load_target
-from support.entry_programs import DUO, WAKE, classified, duo
+from support.entry_programs import DUO, OPEN, WAKE, classified, duo, opened, opened_calls
+from support.row_entries import two_chains
 from support.state_programs import ACCUMULATOR, accumulated, next_stateful_graph
 from support.tiers import THOROUGH, some
 
@@ -67,6 +69,24 @@ def test_entries_hand_work_to_a_second_core(tmp_path: Path) -> None:
         found = run_batch(tmp_path / "duo", [[a] for a in arrays], on=on, keep_state=True, entries=names)
         for (value,), wanted in zip(found.outputs, duo(list(zip(names, arrays, strict=True))), strict=True):
             np.testing.assert_array_equal(value, wanted)
+
+
+def test_entries_by_rows_and_of_open_extents_run_on_the_board(tmp_path: Path) -> None:
+    (tmp_path / "o.bw").write_text(OPEN)
+    (tmp_path / "r.bw").write_text(two_chains().text())
+    calls, chains = opened_calls(3, 6), two_chains()
+    bytewright.compile(tmp_path / "o.bw", target="mps3-an547").write(tmp_path / "o")
+    bytewright.compile(tmp_path / "r.bw", target="mps3-an547").write(tmp_path / "r")
+    names, batch = [name for name, _ in calls], [arrays for _, arrays in calls]
+    found = run_batch(tmp_path / "o", batch, on="qemu", keep_state=True, entries=names)
+    for (value,), wanted in zip(found.outputs, opened(calls), strict=True):
+        np.testing.assert_array_equal(value, wanted)
+    calls, kept = chains.calls(Random(4), 4), chains.begun()
+    names, batch = [name for name, _ in calls], [arrays for _, arrays in calls]
+    found = run_batch(tmp_path / "r", batch, on="qemu", keep_state=True, entries=names)
+    for (name, inputs), outputs in zip(calls, found.outputs, strict=True):
+        np.testing.assert_array_equal(outputs, chains.run(kept, name, inputs))
+    run_paranoid(tmp_path / "r", on="qemu")
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -89,6 +89,8 @@ def test_a_missing_compiler_is_a_line_and_no_failure(tmp_path: Path) -> None:
     assert re.search(
         r"^code: not known, .*'no-such-cc', is not installed; install it", done.stdout, re.MULTILINE
     )
+    wrong = CliRunner().invoke(bytewright, ["report", str(bundle), "--cflags", "-fno-such-flag"])
+    assert re.search(r"^code: not known, .* failed .*-fno-such-flag", wrong.stdout, re.MULTILINE)
     without = CliRunner().invoke(bytewright, ["report", str(bundle), "--no-code"])
     assert [
         line for line in done.stdout.splitlines() if not line.startswith("code")

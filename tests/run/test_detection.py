@@ -17,6 +17,7 @@ from bytewright.target.registry import load_target
 from support.detection_models import DetectionModel, SuppressionModel
 from support.many_models import SANITIZERS, Job, build
 from support.reference import LiteRt, TfLiteMicro
+from support.ssd_model import SIDE, ssd_model
 from tflite_writer import ModelBuilder
 
 _RUNS = 6
@@ -95,6 +96,39 @@ def test_what_is_refused(model: DetectionModel, numerics: Numerics, reason: str,
     with pytest.raises(CompileError, match=reason) as caught:
         compile_model(path, load_target("host"), Options(numerics=numerics))
     assert {diagnostic.code for diagnostic in caught.value.diagnostics} == {"BW107"}
+
+
+SSD_FORMS = [("int8", Numerics.LITERT_REF), ("int8", Numerics.TFLM), ("float32", Numerics.LITERT_REF)]
+
+
+@pytest.mark.parametrize(("dtype", "numerics"), SSD_FORMS)
+def test_a_network_with_its_post_processing_is_one_bundle(
+    dtype: str, numerics: Numerics, tmp_path: Path
+) -> None:
+    """Of int8 every bit of every detection is the reference's."""
+    content, path = ssd_model(dtype), tmp_path / "ssd.tflite"
+    path.write_bytes(content)
+    generator = np.random.default_rng(2)
+    images = generator.normal(0, 36, (5, 1, SIDE, SIDE, 3)) * np.linspace(0.4, 1, 5).reshape(5, 1, 1, 1, 1)
+    given = np.clip(np.rint(images), -128, 127).astype(np.int8) if dtype == "int8" else images / 24
+    batch = [[image.astype(dtype)] for image in given]
+    compiled = compile_model(path, load_target("host"), Options(numerics=numerics))
+    (found,) = build([Job(compiled.files, compiled.document, batch)], tmp_path / "build", ("-O1",)).run()
+    library = (LiteRt if numerics is Numerics.LITERT_REF else TfLiteMicro)(content)
+    counts: list[int] = []
+    for inputs, outputs in zip(batch, found, strict=True):
+        wanted = library.run(*inputs)
+        counts.append(int(wanted[3][0]))
+        assert outputs[3].tolist() == wanted[3].tolist()
+        for own, reference in zip(outputs[:3], wanted[:3], strict=True):
+            kept, expected = own[:, : counts[-1]], reference[:, : counts[-1]]
+            if dtype == "int8":
+                np.testing.assert_array_equal(kept, expected)
+            else:
+                np.testing.assert_allclose(
+                    kept, expected, rtol=0, atol=1e-5 * np.abs(expected).max(initial=1)
+                )
+    assert max(counts) > min(counts), counts
 
 
 SUPPRESSIONS = [

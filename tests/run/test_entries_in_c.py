@@ -19,7 +19,7 @@ from bytewright.execute.profile.measure import profile_bundle
 from bytewright.execute.run import run_batch, run_bundle
 from bytewright.inspect.check import check_bundle
 from support.c_program import LANGUAGE, WARNINGS, run_command
-from support.entry_programs import WAKE, classified, random_entry_program
+from support.entry_programs import OPEN, WAKE, classified, opened, opened_calls, random_entry_program
 from support.row_entries import random_row_entries, two_chains
 from support.tiers import TIMES, some
 
@@ -169,6 +169,40 @@ def test_the_c_of_several_entries_compiles_without_a_warning(tmp_path: Path) -> 
         for compiler in ("gcc", "clang"):
             flags = [*LANGUAGE, *WARNINGS, "-pedantic", "-fsyntax-only", "-Iinclude"]
             run_command([compiler, *flags, source.relative_to(tmp_path / "wake")], tmp_path / "wake")
+
+
+@pytest.mark.parametrize(("io", "asks"), [("caller", False), ("workspace", True)])
+def test_each_run_is_given_the_extents_of_its_entry(tmp_path: Path, io: str, asks: bool) -> None:
+    (tmp_path / "o.bw").write_text(OPEN)
+    model = bytewright.compile(tmp_path / "o.bw", io=io, use_backend_alloc_workspace=asks)
+    model.write(tmp_path / "o")
+    check_bundle(tmp_path / "o")
+    calls = opened_calls(7, 12)
+    found = run_batch(
+        tmp_path / "o",
+        [arrays for _, arrays in calls],
+        options=SANITIZED,
+        keep_state=True,
+        entries=[name for name, _ in calls],
+    )
+    for outputs, wanted in zip(found.outputs, opened(calls), strict=True):
+        np.testing.assert_array_equal(outputs[0], wanted)
+    if asks:
+        run_paranoid(tmp_path / "o")
+        return
+    header = (tmp_path / "o/include/o.h").read_text()
+    assert "int32_t o_get(o_context *context, " in header
+    assert "'put' is given 'n': 1 to this." in header
+    assert "'m' is 1 to O_M_MAX; inputs and outputs hold so many samples" in header
+    session = model.session()
+    three, one = (session.run(calls_of_get(rows), entry="get") for rows in (3, 1))
+    assert (three.shape, one.shape) == ((3, 3), (1, 3))
+    with pytest.raises(CompileError, match=r"input 'c' must be int32\[1..5, 3\], the array is int32\[6, 3\]"):
+        session.run(calls_of_get(6), entry="get")
+
+
+def calls_of_get(rows: int) -> np.ndarray:
+    return np.arange(rows * 3, dtype=np.int32).reshape(rows, 3)
 
 
 @pytest.mark.parametrize("seed", some(range(32 * TIMES), every=8))

@@ -93,6 +93,12 @@ def test_a_run_fills_the_costs(bundle: Path) -> None:
     assert all(row["cycles"] is None for row in document["layers"])
 
 
+def test_a_program_of_an_operating_system_has_no_counts_of_instructions() -> None:
+    done = invoke("report", DIGITS, "--target", "aarch64", "--profile-on", "qemu")
+    assert (done.exit_code, "error[BW204]: steps are counted on boards" in done.stderr) == (1, True)
+    assert "help: profile it on the host: --profile-on host\n" in done.stderr
+
+
 def test_two_bundles_are_compared_by_what_they_cost(bundle: Path, tmp_path: Path) -> None:
     rows = tmp_path / "rows"
     assert invoke("compile", DIGITS, "-o", rows).exit_code == 0

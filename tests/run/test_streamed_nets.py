@@ -17,9 +17,11 @@ from bytewright.execute.run import run_batch
 from bytewright.inspect.check import check_bundle
 from support.against_reference import differences
 from support.compilers import QUICK
+from support.recurrent_models import bidirectional_model, lstm_model
 from support.reference import LiteRt
 from support.streamed_nets import keyword_net, streamed_net, temporal_net
 from support.tiers import THOROUGH, some
+from tflite_writer import OPTIONAL, ModelBuilder
 
 pytestmark = pytest.mark.run
 
@@ -117,3 +119,68 @@ def test_what_the_header_and_the_summary_say(tmp_path: Path) -> None:
     )
     assert model.plan.stream is not None
     assert model.plan.stream.text.startswith("1 of 40 frames a run, ")
+
+
+RECURRENT = [("int8", 4), ("int8", 0), ("hybrid", 6), ("float32", 1)]
+
+
+@pytest.mark.parametrize(("form", "seed"), some(RECURRENT, every=2, always=[("hybrid", 6)]))
+def test_an_lstm_goes_on_frame_by_frame(form: str, seed: int, tmp_path: Path) -> None:
+    """As LiteRT's does from window to window."""
+    content = lstm_model(seed, form=form, sizes=(1, 6, 5, 7))
+    reference = LiteRt(content)
+    shape = tuple(reference.inputs[0]["shape"])
+    axis, random = shape.index(6), np.random.default_rng(seed)
+    windows = [random.integers(-128, 128, shape).astype(np.int8) for _ in range(3)]
+    windows = windows if form == "int8" else [window / np.float32(64) for window in windows]
+    wanted = np.concatenate([reference.run(window)[0] for window in windows], axis)
+    model = compiled(tmp_path, content, stream=str(axis))
+    story = model.plan.stream
+    assert story is not None
+    assert (story.num_new, story.num_runs_before, story.is_padded) == (1, 0, True)
+    found = outputs(model.write(tmp_path / "bundle"), steps(np.concatenate(windows, axis), axis, 1))
+    assert differences([np.concatenate([own for (own,) in found], axis)], [wanted]) == []
+
+
+def matrix_net(length: int) -> bytes:
+    """A layer of int8 weights on each of some rows of floats, and the mean of all."""
+    builder, random = ModelBuilder(), np.random.default_rng(1)
+    x, y = builder.tensor("x", (1, length, 8), "float32"), builder.tensor("y", (1, length, 6), "float32")
+    w = builder.tensor("w", (6, 8), "int8", data=random.integers(-127, 128, (6, 8)), scale=0.01)
+    builder.operator("FULLY_CONNECTED", [x, w, OPTIONAL], [y], keep_num_dims=True)
+    z = builder.tensor("z", (1, 6), "float32")
+    builder.operator("MEAN", [y, builder.constant("axis", np.array([1], np.int32))], [z])
+    return builder.build([x], [z])
+
+
+def test_rows_that_are_quantised_alone_slide(tmp_path: Path) -> None:
+    content, frames = matrix_net(10), np.random.default_rng(2).normal(size=(1, 14, 8)).astype(np.float32)
+    folder = compiled(tmp_path, content, stream="1").write(tmp_path / "bundle")
+    found = outputs(folder, steps(frames, 1, 1))
+    for end in range(10, 15):
+        assert differences(list(found[end - 1]), LiteRt(content).run(frames[:, end - 10 : end])) == []
+
+
+def hybrid_convolution() -> bytes:
+    """Its activations are quantised by the range of all of them."""
+    builder = ModelBuilder()
+    x, y = builder.tensor("x", (1, 9, 4, 3), "float32"), builder.tensor("y", (1, 7, 4, 2), "float32")
+    values = np.random.default_rng(3).integers(-127, 128, (2, 3, 1, 3))
+    w = builder.tensor("w", values.shape, "int8", data=values, scale=0.01)
+    operands = [x, w, builder.constant("b", np.zeros(2, np.float32))]
+    builder.operator("CONV_2D", operands, [y], padding="VALID")
+    return builder.build([x], [y])
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (bidirectional_model(1, form="float32"), "takes rows backwards"),
+        (lstm_model(1, form="int8", sizes=(1, 6, 3, 4), first_step=2), "have shortened by 2 frames"),
+        (hybrid_convolution(), "'conv2d_0/inverse', which depends on the whole window"),
+    ],
+)
+def test_what_a_frame_does_not_decide_is_refused(content: bytes, reason: str, tmp_path: Path) -> None:
+    shape = tuple(LiteRt(content).inputs[0]["shape"])
+    with pytest.raises(CompileError, match=reason):
+        compiled(tmp_path, content, stream="0" if shape[1] == 1 and len(shape) == 3 else "1")

@@ -142,6 +142,72 @@ def duo(calls: Sequence[tuple[str, Array]]) -> list[Array]:
     return given
 
 
+# Entries whose runs are given how many rows there are: of two inputs, and of one; `n` is a number of either.
+OPEN = """\
+module o
+
+input %a : tensor<n[1..4]x3xi32>
+input %b : tensor<n[1..4]x3xi32>
+input %c : tensor<m[1..5]x3xi32>
+output %x : tensor<n[1..4]x3xi32>
+output %y : tensor<m[1..5]x3xi32>
+state %s : tensor<3xi32>
+
+kernel o_twice(b : buffer<n[1..4]x3xi32> r, x : buffer<n[1..4]x3xi32> w, n : i32) on cpu {
+  allocate t : buffer<n[1..4]x3xi32>
+  for i : i32 in 0 .. n { for j : i32 in 0 .. 3 { t[i, j] = b[i, j] * 2 } }
+  for k : i32 in 0 .. n { for l : i32 in 0 .. 3 { x[k, l] = t[k, l] } }
+}
+kernel o_put(
+    a : buffer<n[1..4]x3xi32> r, t : buffer<n[1..4]x3xi32> r, s : buffer<3xi32> rw, x : buffer<n[1..4]x3xi32> w, n : i32
+) on cpu {
+  for i : i32 in 0 .. n { for j : i32 in 0 .. 3 {
+    s[j] = s[j] + a[i, j] + t[i, j]
+    x[i, j] = s[j]
+  } }
+}
+kernel o_get(c : buffer<m[1..5]x3xi32> r, s : buffer<3xi32> r, y : buffer<m[1..5]x3xi32> w, m : i32) on cpu {
+  for i : i32 in 0 .. m { for j : i32 in 0 .. 3 { y[i, j] = c[i, j] + s[j] } }
+}
+entry put(
+    a : buffer<n[1..4]x3xi32> r, b : buffer<n[1..4]x3xi32> r, x : buffer<n[1..4]x3xi32> w, n : i32
+) on cpu {
+  allocate s : buffer<3xi32> {io="state"}
+  allocate t : buffer<n[1..4]x3xi32>
+  call_extern o_twice(&b, &t, n)
+  call_extern o_put(&a, &t, &s, &x, n)
+}
+entry get(c : buffer<m[1..5]x3xi32> r, y : buffer<m[1..5]x3xi32> w, m : i32) on cpu {
+  allocate s : buffer<3xi32> {io="state"}
+  call_extern o_get(&c, &s, &y, m)
+}
+"""
+
+
+def opened(calls: Sequence[tuple[str, Sequence[Array]]]) -> list[Array]:
+    """What each call of it gives."""
+    kept, given = np.zeros(3, np.int32), list[Array]()
+    for name, arrays in calls:
+        if name == "put":
+            sums = kept + np.cumsum(arrays[0] + 2 * arrays[1], axis=0, dtype=np.int32)
+            kept = sums[-1]
+            given.append(sums)
+        else:
+            given.append(arrays[0] + kept)
+    return given
+
+
+def opened_calls(seed: int, count: int) -> list[tuple[str, list[Array]]]:
+    """Either entry, each time with another number of rows."""
+    draw = np.random.default_rng(seed)
+    found: list[tuple[str, list[Array]]] = []
+    for _ in range(count):
+        name, num_inputs, most = (("put", 2, 4), ("get", 1, 5))[draw.integers(2)]
+        rows = draw.integers(1, most + 1)
+        found.append((name, [draw.integers(-99, 99, (rows, 3)).astype(np.int32) for _ in range(num_inputs)]))
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class _Step:
     """`out[i] = (ka * a[i % len(a)] + kb * b[i % len(b)] + k) % 251`; `out` may be a state that `b` is, too."""

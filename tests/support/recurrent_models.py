@@ -177,10 +177,11 @@ def lstm_model(
     one_hidden_scale: bool = False,
     cell_scale: float | None = None,
     sizes: tuple[int, int, int, int] | None = None,
+    first_step: int = 0,
 ) -> bytes:
     """A random LSTM layer; with `one_hidden_scale` hidden state, intermediate and result are quantised alike.
 
-    Sizes are samples, steps, elements of the input and units.
+    Sizes are samples, steps, elements of the input and units. The layer is given the steps from `first_step` on.
     """
     random, writer = np.random.default_rng(seed), Writer()
     at = _LstmWriter(writer, random, form)
@@ -189,7 +190,16 @@ def lstm_model(
     is_time_major = bool(random.integers(2))
     lead = (steps, samples) if is_time_major else (samples, steps)
     options = _options(random, is_time_major)
-    source = writer.tensor((*lead, depth), at.data, at.affine(0.005, 0.05))
+    affine = at.affine(0.005, 0.05)
+    image = source = writer.tensor((*lead, depth), at.data, affine)
+    if first_step:
+        axis = 0 if is_time_major else 1
+        begin = np.array([first_step if each == axis else 0 for each in range(3)], np.int32)
+        size = np.array([*lead, depth], np.int32) - begin
+        lead = (int(size[0]), int(size[1]))
+        source = writer.tensor((*lead, depth), at.data, affine)
+        operands = [writer.tensor((3,), "int32", values=each) for each in (begin, size)]
+        writer.operator("SLICE", [image, *operands], [source], ("SliceOptions", {}))
     over_input, over_hidden, biases = at.constants(depth, units)
     hidden_affine = at.affine(0.004, 0.02)
     exponent = int(random.integers(-15, -8))
@@ -214,7 +224,7 @@ def lstm_model(
         ("UnidirectionalSequenceLSTMOptions", options),
         *between,
     )
-    return writer.build([source], [result])
+    return writer.build([image], [result])
 
 
 def _options(random: np.random.Generator, is_time_major: bool) -> dict[str, Any]:

@@ -120,7 +120,7 @@ def _with_what_was_meant(error: click.NoSuchOption) -> click.NoSuchOption:
 
 def _without_code(message: str) -> dict[str, Any]:
     """A failure that has no code, with the keys of those that have one."""
-    return {"code": None, "message": message, "notes": [], "help": None, "where": None}
+    return {"code": None, "message": message, "notes": [], "help": None, "where": None, "changes": []}
 
 
 def _show_json(errors: Sequence[dict[str, Any]], status: int) -> None:

@@ -87,7 +87,7 @@ def _code_of(directory: Path, measuring: Measuring) -> Code:
             sizes = code_size(bundle, measuring.flags, measuring.compiler)
     except CompileError as error:
         first = error.diagnostics[0]
-        return Code(None, "", "; ".join(filter(None, (first.message, first.help))))
+        return Code(None, "", "; ".join(filter(None, (first.message, *first.notes[:1], first.help))))
     return Code(sizes, " ".join((name, *measuring.flags)))
 
 
@@ -98,11 +98,13 @@ def _costs_of(directory: Path, plan: Plan, name: str, measuring: Measuring) -> C
         CompileError: What `profile_bundle` raises.
     """
     from bytewright.execute.build import BuildOptions
-    from bytewright.execute.profile.measure import profile_bundle
+    from bytewright.execute.profile.measure import profile_bundle, require_board
 
     options = BuildOptions(flags=measuring.flags, sources=measuring.sources, compiler=measuring.compiler)
     machine = _machine(plan) if measuring.profile_on == AUTO else measuring.profile_on
     on: Literal["host", "qemu"] = "qemu" if machine == "qemu" else "host"
+    if on == "qemu":
+        require_board(plan, "--profile-on")
     with shown_progress(f"profiling {name} on {on}"):
         return costs_of(profile_bundle(directory, on=on, options=options))
 

@@ -153,10 +153,11 @@ def _errors_of_a_run(plan: Plan) -> list[str]:
 
 
 def _what_runs(plan: Plan) -> str:
-    if plan.stated_entries:
-        return f"Runs entry '{plan.entries[0].name}' once"
     samples = " and ".join(f"'{symbol.name}' samples" for symbol in plan.symbols if _is_batch(plan, symbol))
-    return f"Runs one inference{f' of {samples}' if samples else ''}"
+    of_samples = f" of {samples}" if samples else ""
+    if plan.stated_entries:
+        return f"Runs entry '{plan.entries[0].name}' once{of_samples.replace(' of ', ' on ', 1)}"
+    return f"Runs one inference{of_samples}"
 
 
 def _is_batch(plan: Plan, symbol: ir.Symbol) -> bool:

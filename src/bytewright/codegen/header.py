@@ -152,9 +152,9 @@ def _write_memory(writer: Writer, plan: Plan, names: Names, embedding: Embedding
     writer.line(f"#define {names.stack_size} {stack.size_bytes}")
     write_arena_sizes(writer, plan, names)
     for symbol in plan.symbols:
-        writer.comment(
-            f"The run is given '{symbol.name}': {symbol.lower} to this. All sizes are for the largest."
-        )
+        given = [f"'{entry.name}'" for entry in plan.stated_entries if symbol.name in entry.extents]
+        who = f"{' and '.join(given)} {'are' if len(given) > 1 else 'is'}" if given else "The run is"
+        writer.comment(f"{who} given '{symbol.name}': {symbol.lower} to this. All sizes are for the largest.")
         writer.line(f"#define {names.bound(symbol.name)} {symbol.upper}")
     if plan.stream is not None:
         writer.comment("So many runs after a reset have results that do not count: too few frames have come.")

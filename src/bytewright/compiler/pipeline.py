@@ -168,7 +168,11 @@ def plan_model(
     find_solver(options.solver)  # before the model is read
     target = require_hardware(target, options.overrides)
     run = replace(run or Runner(target), target=target)
-    return plan_lowered(read_and_lower(model, target, options, run), target, options, run)
+
+    def lowered_as(asked: Options) -> Lowered:
+        return read_and_lower(model, target, asked, Runner(target))
+
+    return plan_lowered(read_and_lower(model, target, options, run), target, options, run, lowered_as)
 
 
 def read_and_lower(model: Path | ir.Module, target: Target, options: Options, run: Runner) -> Lowered:
@@ -215,7 +219,11 @@ def _as_asked(
 
 
 def plan_lowered(
-    model: Lowered, target: Target, options: Options, run: Runner, *, has_help: bool = True
+    model: Lowered,
+    target: Target,
+    options: Options,
+    run: Runner,
+    lowered_as: Callable[[Options], Lowered] | None = None,
 ) -> Planned:
     """The stages of `plan_model` from storage on.
 
@@ -224,34 +232,49 @@ def plan_lowered(
         target: As the options make it.
         options: Those that the model was lowered with, but for such sizes.
         run: Carries the stages out.
-        has_help: Whether a refusal says with which other options there is a plan.
+        lowered_as: Reads and lowers the model with other options, for a refusal to say with which ones there is a
+            plan; None if it need not.
 
     Raises:
         CompileError: The options contradict each other, or it does not fit.
     """
     lowered, conditions = model.module, conditions_of(model.module, target, options)
 
+    as_asked = _as_lowering_reads(conditions.options)
+
     @cache
-    def lowered_for(is_planned: bool, is_wide: bool = False) -> ir.Module:
-        """With inputs and outputs that are planned or not, which placement looks at, or with all channels."""
-        if is_planned is (conditions.options.io is ir.Io.WORKSPACE) and not is_wide:
+    def lowered_for(asked: tuple[Any, ...], is_wide: bool = False) -> ir.Module:
+        """With the options that were asked for of those that lowering reads, or with all channels."""
+        if asked == as_asked and not is_wide:
             return lowered
-        io = ir.Io.WORKSPACE if is_planned else ir.Io.CALLER
-        own = replace(options, io=io)
-        return lower_model(model.sources, target, own, model.bound, Runner(target), is_wide=is_wide)
+        other = replace(options, **dict(asked))
+        if lowered_as is not None and asked[: len(_READ_WITH)] != as_asked[: len(_READ_WITH)]:
+            return lowered_as(other).module
+        return lower_model(model.sources, target, other, model.bound, Runner(target), is_wide=is_wide)
 
     # What passes returned is remembered, for the search for a way out; nobody can be shown a pass that does not run.
     in_search = replace(run, after_pass=None, known=run.known or Known())
     run = run if run.after_pass is not None else in_search
     # storage and plan (`store`), as asked for; or else the refusal says with which other options there is a plan
     attempt = partial(store_smallest, lowered, run, is_program=model.is_program)
-    if has_help:
+    if lowered_as is not None:
         quick = partial(_store_quickly, lowered_for, in_search, is_program=model.is_program)
         wide = partial(quick, is_wide=True) if lowered.narrowed is not None else None
-        trial = require_fit(lowered, conditions, attempt, quick, wide)
+        trial = require_fit(lowered, conditions, attempt, quick, wide, is_program=model.is_program)
     else:
         trial = fit(lowered, conditions, attempt)
     return _planned(trial, model.model_files, run)
+
+
+# Options that a search for a way out may change: those that the model is read with, and those that it is lowered with.
+_READ_WITH = ("batch_max", "stream")
+_LOWERED_WITH = ("optimize", "kernel_code")
+
+
+def _as_lowering_reads(options: Options) -> tuple[tuple[str, Any], ...]:
+    """What lowering reads of them, by name; of places of inputs and outputs, whether these are planned."""
+    io = ir.Io.WORKSPACE if options.io is ir.Io.WORKSPACE else ir.Io.CALLER
+    return (*((name, getattr(options, name)) for name in (*_READ_WITH, *_LOWERED_WITH)), ("io", io))
 
 
 def _folded(program: ir.Module) -> ir.Module:
@@ -379,7 +402,7 @@ def _with_ways(trial: Trial, run: Runner) -> Trial:
 
 
 def _store_quickly(
-    lowered_for: Callable[[bool, bool], ir.Module],
+    lowered_for: Callable[[tuple[Any, ...], bool], ir.Module],
     run: Runner,
     conditions: Conditions,
     *,
@@ -387,6 +410,8 @@ def _store_quickly(
     is_wide: bool = False,
 ) -> Trial:
     """As `store`, for the search for a remedy: nobody is shown the passes, and what no run uses is no obstacle."""
+    module = lowered_for(_as_lowering_reads(conditions.options), is_wide)
+    conditions = replace(conditions, target=_with_pools_of(module, conditions.target))
     run = replace(run, target=without_limits(conditions.target))
-    module = run(drop_unused_buffers, lowered_for(conditions.options.io is ir.Io.WORKSPACE, is_wide))
+    module = run(drop_unused_buffers, module)
     return store_smallest(module, run, conditions, is_program=is_program, node_budget=REMEDY_NODES)

@@ -280,10 +280,10 @@ def _calls(plan: Plan, names: Names) -> list[str]:
                 elif plan.io_in_workspace:
                     planned[side].append(f"ENTRY({number}, {index}, {tensor.c_name})")
     calls = [
-        f"ENTRY({number}, {own.run}({', '.join(_arguments(alone, own))}))"
+        f"ENTRY({number}, {own.run}({', '.join(_arguments(plan, alone, own))}))"
         for number, (alone, own) in enumerate(views)
     ]
-    arguments = ["session"] if len(views) > 1 else _arguments(plan, names)
+    arguments = ["session", "extents"] if len(views) > 1 else _arguments(plan, plan, names)
     return [
         _table("STRUCTURES", structures),
         _table("MEMBERS", members),
@@ -300,12 +300,12 @@ def _structure(names: Names, side: ir.Border) -> str:
     return kind.removeprefix(f"{names.model}_")
 
 
-def _arguments(plan: Plan, names: Names) -> list[str]:
-    """What the session gives a run of an entry."""
+def _arguments(whole: Plan, plan: Plan, names: Names) -> list[str]:
+    """What the session gives a run of an entry; extents are numbered through all of the whole plan."""
     if plan.form is EntryForm.ROWS:
         return ["session->context", "&session->outputs", "session->input_buffers[0]"]
     given = {f"{side.value}s": f"&session->{_structure(names, side)}" for side in ir.SIDES}
-    given |= {symbol.name: f"extents[{index}]" for index, symbol in enumerate(plan.symbols)}
+    given |= {symbol.name: f"extents[{index}]" for index, symbol in enumerate(whole.symbols)}
     given |= {"context": "session->context", "devices": "&harness_devices"}
     return [given[argument] for argument in plan.run_arguments]
 

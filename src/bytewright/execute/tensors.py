@@ -137,8 +137,9 @@ def check_inputs(plan: Plan, inputs: Sequence[ArrayLike], entry: str | None = No
         own = seen_by(plan, entry)
         found = check_inputs(own, inputs)
         given = dict(zip(own.inputs, found.arrays, strict=True))
-        blank = (given.get(t, np.zeros(t.shape, t.dtype.numpy)) for t in plan.inputs)
-        return Inputs(tuple(blank), found.extents, number)
+        extents = {symbol.name: found.extents.get(symbol.name, symbol.upper) for symbol in plan.symbols}
+        blank = (given.get(t, np.zeros(t.shape_for(extents), t.dtype.numpy)) for t in plan.inputs)
+        return Inputs(tuple(blank), extents, number)
     check_num_inputs(plan, len(inputs))
     problems = Collector()
     arrays: list[Array] = []

@@ -131,9 +131,9 @@ def build_plan(
 
 
 def _symbols(module: ir.Module) -> tuple[ir.Symbol, ...]:
-    """The extents that each run is given."""
+    """The extents that runs are given; entries mean the same by one name."""
     scalars = (pair for entry in module.entries for pair in scalar_symbols(entry))
-    return tuple(symbol for _, symbol in scalars if symbol is not None)
+    return tuple(dict.fromkeys(symbol for _, symbol in scalars if symbol is not None))
 
 
 def _entries(module: ir.Module, timeline: Timeline) -> tuple[PlannedEntry, ...]:
@@ -143,7 +143,8 @@ def _entries(module: ir.Module, timeline: Timeline) -> tuple[PlannedEntry, ...]:
     found: list[PlannedEntry] = []
     for alone, span in zip(ir.entries_alone(module), timeline.spans, strict=True):
         inputs, outputs = (tuple(port.name for port in ports) for ports in (alone.inputs, alone.outputs))
-        found.append(PlannedEntry(alone.main.name, inputs, outputs, span.steps, span.ticks))
+        extents = tuple(symbol.name for symbol in _symbols(alone))
+        found.append(PlannedEntry(alone.main.name, inputs, outputs, span.steps, span.ticks, extents))
     return tuple(found)
 
 

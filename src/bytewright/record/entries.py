@@ -175,6 +175,7 @@ class PlannedEntry:
         outputs: and of its outputs.
         steps: Its steps, half-open.
         ticks: Its ticks, half-open: what is its own lives in these alone.
+        extents: The names of those that its runs are given.
     """
 
     name: str
@@ -182,6 +183,7 @@ class PlannedEntry:
     outputs: tuple[str, ...]
     steps: tuple[int, int]
     ticks: tuple[int, int]
+    extents: tuple[str, ...] = field(default=(), metadata={"omit_empty": True})
 
 
 @dataclass(frozen=True, slots=True)

@@ -145,8 +145,10 @@ class Plan(Shown):
 
     @property
     def extents_text(self) -> str:
-        """`batch 1 to 4`: what each run is given; empty if nothing."""
-        return ", ".join(f"{symbol.name} {symbol.lower} to {symbol.upper}" for symbol in self.symbols)
+        """`batch 1 to 4`: what each run is given, of several entries `batch 1 to 4 (push)`; empty if nothing."""
+        given = {s.name: [e.name for e in self.stated_entries if s.name in e.extents] for s in self.symbols}
+        texts = ((s, f" ({', '.join(given[s.name])})" if given[s.name] else "") for s in self.symbols)
+        return ", ".join(f"{s.name} {s.lower} to {s.upper}{entries}" for s, entries in texts)
 
     @property
     def io_in_workspace(self) -> bool:
@@ -157,7 +159,8 @@ class Plan(Shown):
     def entries(self) -> tuple[PlannedEntry, ...]:
         """What the application runs, in the order of steps and ticks."""
         inputs, outputs = (tuple(t.name for t in self.tensors(side)) for side in ir.SIDES)
-        own = PlannedEntry(ONE_ENTRY, inputs, outputs, (0, len(self.steps)), (0, self.num_ticks))
+        extents = tuple(symbol.name for symbol in self.symbols)
+        own = PlannedEntry(ONE_ENTRY, inputs, outputs, (0, len(self.steps)), (0, self.num_ticks), extents)
         return self.stated_entries or (own,)
 
     def entry_of(self, step: int) -> int:
@@ -171,7 +174,7 @@ class Plan(Shown):
         return tuple(len(self.steps) + number for number in range(len(self.entries)))
 
     def alone(self, entry: PlannedEntry) -> "Plan":
-        """The plan as one of its entries sees it: with its inputs, outputs and steps, which keep their numbers.
+        """The plan as one of its entries sees it: with its inputs, outputs and extents; steps keep numbers.
 
         Its one entry is that one still. Pools, buffers and states are those of all entries.
         """
@@ -183,6 +186,7 @@ class Plan(Shown):
             inputs=tuple(tensor for tensor in self.inputs if tensor.name in entry.inputs),
             outputs=tuple(tensor for tensor in self.outputs if tensor.name in entry.outputs),
             stated_entries=(entry,),
+            symbols=tuple(symbol for symbol in self.symbols if symbol.name in entry.extents),
             steps=self.steps[first:end],
             loops=tuple(loop for loop in self.loops if first <= loop.steps[0] < end),
             conditions=tuple(c for c in self.conditions if entry.ticks[0] <= c.tick < entry.ticks[1]),

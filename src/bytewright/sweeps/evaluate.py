@@ -80,7 +80,7 @@ def _figures(configuration: Configuration, measure: bool) -> Result:
     if isinstance(group.lowered, CompileError):
         raise CompileError(group.lowered.diagnostics)
     run = Runner(target, known=group.known)
-    planned = plan_lowered(group.lowered, target, options, run, has_help=False)
+    planned = plan_lowered(group.lowered, target, options, run)
     plan = planned.plan
     return {
         "ram_bytes": plan.ram_bytes,

@@ -74,7 +74,7 @@ def test_errors_are_json_where_json_is_asked_for(tmp_path: Path) -> None:
     (error,) = document["errors"]
     assert error["code"] == "BW301"
     assert error["help"].startswith("--resize ram=")
-    assert set(error) == {"code", "message", "notes", "help", "where"}
+    assert set(error) == {"code", "message", "notes", "help", "where", "changes"}
     assert invoke("compile", DIGITS, "-o", tmp_path / "out", "--workspace", "ram=100").stderr.startswith(
         "error[BW301]"
     )
@@ -93,7 +93,7 @@ def test_usage_errors_are_json_too(tmp_path: Path) -> None:
     for words in written:  # also what is wrong before the option is read
         (error,) = json.loads(invoke(*words).stderr.splitlines()[-1])["errors"]
         assert error["message"]
-        assert set(error) == {"code", "message", "notes", "help", "where"}
+        assert set(error) == {"code", "message", "notes", "help", "where", "changes"}
     assert "exit_status" not in invoke("example", "--", "--json").stderr
 
 

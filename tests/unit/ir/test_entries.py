@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from itertools import pairwise
 from random import Random
@@ -20,7 +21,7 @@ from bytewright.options import Options, Pin
 from bytewright.record.plan_file import document_of, plan_of
 from bytewright.storage.own_names import own_names
 from bytewright.target.registry import load_target
-from support.entry_programs import WAKE, classified, random_entry_program
+from support.entry_programs import OPEN, WAKE, classified, random_entry_program
 from support.parsing import parse_module
 from support.row_entries import random_row_entries
 from support.tiers import TIMES, some
@@ -235,15 +236,29 @@ def test_options_of_one_run_function_are_refused(options: Options, asked: str) -
     assert f"{asked} is for a model of one entry; module 'wake' has 2: 'push', 'classify'" == found.message
 
 
-def test_an_entry_on_another_device_and_an_open_extent_are_refused() -> None:
+def test_an_entry_on_another_device_is_refused() -> None:
     text = WAKE.replace(PUSH, PUSH.replace("on cpu", "on core1"))
     with pytest.raises(CompileError, match="entry 'classify' runs on 'cpu', entry 'push' on 'core1'"):
         compile_model(parse_module(text, {}, {}), load_target("mps2-an521"))
-    extent = WAKE.replace(
-        "entry push(frame", "entry push(n : i32, more : buffer<n[1..4]xi8> r activation, frame"
-    ).replace("input %frame", "input %more : tensor<n[1..4]xi8>\ninput %frame")
-    with pytest.raises(CompileError, match="extent 'n' of entry 'push' is open"):
-        compile_model(parse_module(extent, {}, {}), HOST)
+
+
+def test_extents_of_one_name_are_of_one_range() -> None:
+    plan = plan_model(parse_module(OPEN, {}, {}), HOST).plan
+    assert [(s.name, s.lower, s.upper) for s in plan.symbols] == [("n", 1, 4), ("m", 1, 5)]
+    assert [entry.extents for entry in plan.entries] == [("n",), ("m",)]
+    assert [plan.alone(entry).run_arguments[-1] for entry in plan.entries] == ["n", "m"]
+    assert plan_of(document_of(plan)) == plan
+    other = re.sub(r"\bm\b", "n", OPEN)
+    alike = other.replace("n[1..5]", "n[1..4]")
+    assert [s.name for s in plan_model(parse_module(alike, {}, {}), HOST).plan.symbols] == ["n"]
+    with pytest.raises(CompileError) as caught:
+        compile_model(parse_module(other, {}, {}), HOST)
+    (found,) = [d for d in caught.value.diagnostics if "extent" in d.message]
+    assert (found.code, found.message) == (
+        "BW113",
+        "extent 'n' of entry 'get' is 1 to 5, of another entry 1 to 4",
+    )
+    assert found.help == "the same bounds, or another name than n"
 
 
 def test_a_self_test_is_of_one_run_function() -> None:

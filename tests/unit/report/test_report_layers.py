@@ -19,6 +19,7 @@ from bytewright.base.frozen_mapping import FrozenMapping
 from bytewright.compiler.pipeline import compile_model
 from bytewright.diagnostics import CompileError
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d, GroupedConv2d, TransposeConv2d
+from bytewright.ops.lstm import TflLstm
 from bytewright.ops.matmul import TflBatchMatMul
 from bytewright.record.plan import Plan
 from bytewright.report.layers import (
@@ -129,6 +130,21 @@ def test_a_matrix_product_counts_a_row_for_each_element(first: bool, second: boo
     )
     types = tuple(ir.TensorType(each.shape, ir.DType.I8) for each in operands)
     assert operation.num_macs(types, operation.infer(types)) == int(operation.evaluate(operands)[0].sum())
+
+
+def test_a_recurrent_layer_counts_all_gates_of_all_steps() -> None:
+    """As the equations of Hochreiter and Schmidhuber have it: W x + R h for each of four gates, in each step."""
+    samples, steps, width, units = 2, 5, 3, 4
+    shapes = (
+        (samples, steps, width),
+        (samples, units),
+        (samples, units),
+        (4, units, width),
+        (4, units, units),
+    )
+    types = tuple(ir.TensorType(shape, ir.DType.F32) for shape in (*shapes, (4, units)))
+    gate = np.ones((units, width)).size + np.ones((units, units)).size
+    assert TflLstm().num_macs(types, TflLstm().infer(types)) == samples * steps * 4 * gate
 
 
 def test_of_a_batch_that_is_open_one_sample_counts() -> None:

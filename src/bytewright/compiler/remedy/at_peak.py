@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from bytewright import ir
 from bytewright.compiler.shortfall import Shortfall
 from bytewright.ir.analyses.clock import Timeline
-from bytewright.plan.problem import Buffer
+from bytewright.plan.problem import Buffer, Problem
 from bytewright.record.rows import ring_of
 from bytewright.report.lives import steps_text
 from bytewright.target.model import Role
 
 MAX_BUFFERS_SHOWN = 8
+_MOST_LARGER = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,29 @@ class Words:
         if self.timeline is None or self.is_constant:
             return None
         return next((s.index for s in self.timeline.steps if s.ticks[0] <= tick < s.ticks[1]), None)
+
+    def when(self, tick: int | None) -> str:
+        """` at step 3`, of several entries with the name; nothing for what is in no step."""
+        step = None if tick is None else self.step_at(tick)
+        if step is None or self.timeline is None:
+            return ""
+        entries = self.module.entries
+        entry = f" of entry '{entries[self.timeline.entry_of(step)].name}'" if len(entries) > 1 else ""
+        return f" at step {step}{entry}"
+
+    def larger_than_pools(self, problem: Problem) -> Iterator[str]:
+        """The buffers for which every pool that may hold them is too small, whatever else is there."""
+        found: list[tuple[int, str]] = []
+        for buffer in problem.buffers:
+            pools = [problem.pool_of_name[candidate.pool] for candidate in problem.candidates_of(buffer)]
+            largest = max((pool.capacity_bytes or 0 for pool in pools), default=buffer.size_bytes)
+            if largest < buffer.size_bytes and all(pool.capacity_bytes is not None for pool in pools):
+                sizes = ", ".join(f"{pool.name} {pool.capacity_bytes} B" for pool in pools)
+                text = (
+                    f"'{buffer.name}' alone needs {buffer.size_bytes} B, and no pool for it has that: {sizes}"
+                )
+                found.append((-buffer.size_bytes, text))
+        yield from (text for _, text in sorted(found)[:_MOST_LARGER])
 
     def largest(self, buffers: Sequence[Buffer]) -> Iterator[str]:
         """The largest buffers, how many others there are, and what those take."""

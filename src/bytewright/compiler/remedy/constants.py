@@ -10,6 +10,7 @@ from functools import partial
 from bytewright import ir
 from bytewright.compiler.trial import Attempt, Conditions, Trial
 from bytewright.diagnostics import compile_error
+from bytewright.options import Options
 from bytewright.plan.problem import Buffer
 from bytewright.scopes.check_scopes import undeclared_tags
 from bytewright.storage.build_problem import planned_constants
@@ -31,13 +32,20 @@ def bytes_together(memories: Iterable[Memory]) -> int | None:
     return sum(limits) if len(limits) == len(sizes) else None
 
 
-def where_constants_fit(module: ir.Module, attempt: Attempt) -> Attempt:
-    """The attempt, which is spared where the memories of all parameter pools have fewer bytes than the constants."""
-    return partial(_attempt, module, attempt)
+def where_constants_fit(module: ir.Module, options: Options, attempt: Attempt) -> Attempt:
+    """The attempt, which is spared where the memories of all parameter pools have fewer bytes than the constants.
+
+    Those are of kernels as the options ask for; other kernels have others.
+    """
+    return partial(_attempt, module, options, attempt)
 
 
-def _attempt(module: ir.Module, attempt: Callable[[Conditions], Trial], conditions: Conditions) -> Trial:
-    target = conditions.target
+def _attempt(
+    module: ir.Module, options: Options, attempt: Callable[[Conditions], Trial], conditions: Conditions
+) -> Trial:
+    target, asked = conditions.target, conditions.options
+    if (asked.optimize, asked.kernel_code) != (options.optimize, options.kernel_code):
+        return attempt(conditions)
     names = {pool.memory for pool in target.parameter_pools}
     room_bytes = bytes_together(target.memory(name) for name in sorted(names))
     needed_bytes = sum(constant.size_bytes for constant in constants_of(module, target))

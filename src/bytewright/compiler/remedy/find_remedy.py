@@ -9,11 +9,12 @@ memory, a line for the target file may.
 """
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import product
 
 from bytewright import ir
-from bytewright.compiler.remedy.remedy import ReachEdit, Remedy, role_of_pin
+from bytewright.compiler.remedy.remedy import ReachEdit, Remedy, rank, role_of_pin
 from bytewright.compiler.remedy.room import (
     LEAST_BYTES,
     ROLES,
@@ -24,34 +25,86 @@ from bytewright.compiler.remedy.room import (
     with_pools,
     with_sizes,
 )
+from bytewright.compiler.remedy.saved import problem_of
+from bytewright.compiler.remedy.single_changes import SingleChanges
 from bytewright.compiler.remedy.tries import Tries
+from bytewright.compiler.shortfall import largest_shortfall
 from bytewright.compiler.trial import Attempt, Conditions, Trial
+from bytewright.diagnostics import CompileError
 from bytewright.options import Pin, Rows
 from bytewright.scopes.check_scopes import undeclared_tags
 from bytewright.storage.rows.steps import read_rows
-from bytewright.target.capacity import bytes_left
+from bytewright.target.capacity import bytes_left, with_remainders
 from bytewright.target.model import DEFAULT_PROVIDER, Device, Memory, Pool, Role, Target
 from bytewright.target.options import Overrides, PoolOption, ResizeOption
 
+MOST_CHANGES = 5
 
-def find_remedy(module: ir.Module, conditions: Conditions, attempt: Attempt) -> Remedy | None:
-    """The least change of options that works, or a line for the target file; None if neither is found.
+
+def find_remedies(
+    module: ir.Module, conditions: Conditions, attempt: Attempt, single: SingleChanges
+) -> tuple[Remedy, ...]:
+    """The least changes of options that work, each of another thing, or a line for the target file; none if none do.
 
     Args:
         module: What is stored.
         conditions: Those of a compile that failed.
         attempt: Stores the module under conditions.
+        single: Changes beside those of sizes, places and pins.
     """
     devices = devices_at_work(module, conditions.target)
     search = _Search(conditions, devices, attempt)
     # Pools with the names of scopes that the target does not have would do.
     tags = tuple(undeclared_tags(module, conditions.target))
-    remedy = search.first(_named_pools(conditions.target, devices, tags) if tags else [Remedy()])
-    if remedy is None:
-        remedy = search.by_groups(
-            _Changes(conditions, devices, search.other_rows(module), search.other_io(module))
-        )
-    return remedy or search.with_an_edit()
+    least = search.first(_named_pools(conditions.target, devices, tags) if tags else [Remedy()])
+    if not tags:
+        changes = _Changes(conditions, devices, search.other_rows(module), search.other_io(module))
+        found = search.each(least or search.by_groups(changes), changes, single)
+    else:
+        found = [] if least is None else [least]
+    edit = None if found else search.with_an_edit()
+    return tuple(found) if edit is None else (edit,)
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """A memory with which the model fits if it is larger.
+
+    Attributes:
+        more_bytes: That it has to have.
+        options: Of the command, then.
+    """
+
+    memory: str
+    more_bytes: int
+    options: str
+
+    def text(self, target: Target) -> str:
+        """`3072 B in memory 'ram', 548 B more`."""
+        size_bytes = (target.memory(self.memory).size_bytes or 0) + self.more_bytes
+        options = f" and {self.options}" if self.options else ""
+        return f"{size_bytes} B in memory '{self.memory}', {self.more_bytes} B more{options}"
+
+
+def find_room(module: ir.Module, conditions: Conditions, attempt: Attempt) -> tuple[Room, ...]:
+    """For each memory that has pools by how much it would have to be larger, if that alone is enough."""
+    found: list[Room] = []
+    devices = devices_at_work(module, conditions.target)
+    for memory in conditions.target.memories:
+        if memory.size_bytes is not None and conditions.target.pools_in(memory.name):
+            search = _Search(with_memory(conditions, memory, None), devices, attempt)
+            room = search.room_beyond(memory)
+            found += [] if room is None else [room]
+    return tuple(found)
+
+
+def with_memory(conditions: Conditions, memory: Memory, size_bytes: int | None) -> Conditions:
+    """The conditions with a memory of another size, which its pools that take what is left have then."""
+    target = conditions.target
+    memories = tuple(
+        replace(m, size_bytes=size_bytes) if m.name == memory.name else m for m in target.memories
+    )
+    return replace(conditions, target=with_remainders(replace(target, memories=memories)))
 
 
 def devices_at_work(module: ir.Module, target: Target) -> tuple[Device, ...]:
@@ -86,9 +139,9 @@ class _Changes:
         if rows is not None or io is not None:
             yield Remedy(rows=rows, io=io)
             return
-        yield from self._pools()
+        yield from self.pools()
         if self.conditions.options.pins:
-            yield from self._pins()
+            yield from self.pins()
 
     def most_generous(self, rows: Rows | None, io: ir.Io | None) -> Iterator[Remedy]:
         """Every memory that is not used yet, and pins out of the way."""
@@ -109,15 +162,17 @@ class _Changes:
             return self.rows or (Rows.AUTO,)
         return (None, *self.rows)
 
-    def _pools(self) -> Iterator[Remedy]:
+    def pools(self, own: tuple[Role, ...] = ROLES) -> Iterator[Remedy]:
+        """One pool more, or one of each role in one memory."""
         target = self.conditions.target
-        for roles in ((Role.WORKSPACE,), (Role.PARAMETERS,), ROLES):
+        for roles in dict.fromkeys((*((role,) for role in own), own)):
             for memory in target.memories:
                 pools = _addable(target, self.devices, roles, memory)
                 if len(pools) == len(roles):
                     yield Remedy(pools=pools)
 
-    def _pins(self) -> Iterator[Remedy]:
+    def pins(self) -> Iterator[Remedy]:
+        """Other pools for what is pinned, or pins left out."""
         target, pins = self.conditions.target, self.conditions.options.pins
         for pin in reversed(pins):
             for pool in target.pools_of(role_of_pin(pin, target)):
@@ -170,6 +225,36 @@ class _Search:
         """The first change that makes it fit, with sizes."""
         return self._first_of(remedy for change in changes for remedy in self._with_sizes(change))
 
+    def each(self, least: Remedy | None, changes: _Changes, single: SingleChanges) -> list[Remedy]:
+        """The change that is known to work, and others that do without it, each of another thing, the least first."""
+        found = [] if least is None else [least]
+        target = self.conditions.target
+        groups = (
+            (Remedy(rows=rows) for rows in changes.rows),
+            changes.pools(single.roles) if single.roles else (),
+            single.kernels(found),
+            changes.pins() if changes.conditions.options.pins else (),
+            single.io(changes.io),
+        )
+        for group in groups:
+            remedy = self._first_of(self._new(found, group))
+            found += [] if remedy is None else [remedy]
+        for alone in (single.batch(), single.stream() if not found else ()):
+            remedy = self._first_of(alone)
+            found += [] if remedy is None else [remedy]
+        found.sort(key=lambda remedy: rank(remedy, target))
+        return found[:MOST_CHANGES]
+
+    def _new(self, found: list[Remedy], changes: Iterable[Remedy]) -> Iterator[Remedy]:
+        """Changes with sizes that do not have all that is enough already."""
+        known = [remedy.parts(self.conditions.target) for remedy in found]
+        for change in changes:
+            with suppress(CompileError):  # where it makes no sense
+                for remedy in self._with_sizes(change):
+                    parts = remedy.parts(self.conditions.target)
+                    if not any(own <= parts for own in known):
+                        yield remedy
+
     def by_groups(self, changes: _Changes) -> Remedy | None:
         """The first change that works. Where the most generous ones with some rows and io do not, nor do others."""
         found = self.first(Remedy(rows=rows) for rows in changes.rows)
@@ -179,6 +264,22 @@ class _Search:
                 if found is None and any(map(self.has_room, generous)):
                     found = self.first((*changes.small(rows, io), *generous))
         return found
+
+    def room_beyond(self, memory: Memory) -> Room | None:
+        """How many bytes more a memory needs, which has no limit in the conditions; None if that does not help."""
+        remedy = self.first([Remedy()])
+        if remedy is None:
+            return None
+        changed = remedy.apply(self.conditions)
+        trial = self.tries.outcome(changed)
+        if trial is None:
+            return None
+        limited = with_memory(changed, memory, memory.size_bytes).target
+        more_bytes = missing_bytes(limited, limited.memory(memory.name), trial.tops)
+        enough = with_memory(changed, memory, (memory.size_bytes or 0) + more_bytes)
+        options = remedy.change(self.conditions.target).text
+        outcome = self.tries.outcome(enough)
+        return Room(memory.name, more_bytes, options) if outcome is not None and outcome.fits else None
 
     def other_io(self, module: ir.Module) -> tuple[ir.Io, ...]:
         """Where else inputs and outputs may be; what lets the application keep fewer bytes of its own comes first.
@@ -234,7 +335,7 @@ class _Search:
             limited = _with_stack(base, stack_bytes)
             wide = self._widened(limited, first, added)
             if wide is not None:
-                trials = (*self._relaxed(limited, first), wide)
+                trials = (*self._exact(limited, first), *self._relaxed(limited, first), wide)
                 sized = (_sized(change, limited.target, trial, stack_bytes) for trial in trials)
                 yield from (remedy for remedy, _ in sorted(filter(None, sized), key=lambda pair: pair[1]))
 
@@ -269,6 +370,16 @@ class _Search:
             trial = tried
         tried = self.tries.outcome(base)
         return tried if tried is not None and tried.fits else None
+
+    def _exact(self, base: Conditions, first: Trial) -> Iterator[Trial]:
+        """With one of several pools as large as must be: without a limit it would hold more."""
+        for role in first.failing_roles:
+            whole = largest_shortfall(problem_of(first, role))
+            if whole is not None and len(whole.pools) == 1 < len(base.target.pools_of(role)):
+                sized = with_sizes(base.target, {whole.pools[0]: whole.needed_bytes})
+                trial = self.tries.outcome(replace(base, target=sized))
+                if trial is not None and trial.fits:
+                    yield trial
 
     def _relaxed(self, base: Conditions, first: Trial) -> Iterator[Trial]:
         """With one pool of each failing role without a limit."""

@@ -1,18 +1,20 @@
 """Why a model does not fit: by how many bytes, at which step, because of which buffers, and what would help.
 
 Everything that is missing is said at once. The help is the same under each, because it mends all of it: options that
-were tried with success (`find_remedy.py`), or that there are none. Where constants alone have more bytes than the
-target, nothing is tried, and nothing else is asked.
+were tried with success (`find_remedy.py`), the least first, or that there are none, and which memory would have to be
+larger. Where constants alone have more bytes than the target, nothing is tried, and nothing else is asked.
 """
 
 import shlex
+from collections.abc import Iterable
 from dataclasses import replace
 
 from bytewright import ir
 from bytewright.compiler.remedy.at_peak import Words
 from bytewright.compiler.remedy.constants import bytes_together, constants_of, where_constants_fit
-from bytewright.compiler.remedy.find_remedy import devices_at_work, find_remedy
+from bytewright.compiler.remedy.find_remedy import Room, devices_at_work, find_remedies, find_room
 from bytewright.compiler.remedy.saved import Savings, problem_of
+from bytewright.compiler.remedy.single_changes import SingleChanges
 from bytewright.compiler.shortfall import Shortfall, largest_shortfall
 from bytewright.compiler.trial import Attempt, Conditions, Trial
 from bytewright.diagnostics import CompileError, Diagnostic
@@ -49,6 +51,8 @@ def require_fit(
     attempt: Attempt,
     quick_attempt: Attempt,
     attempt_wide: Attempt | None,
+    *,
+    is_program: bool = False,
 ) -> Trial:
     """The module stored under the conditions.
 
@@ -59,11 +63,13 @@ def require_fit(
         quick_attempt: The same with a smaller budget, for the many attempts that look for a remedy: what it can
             plan, the other one can.
         attempt_wide: Stores it with the channels that were taken away; None if none were.
+        is_program: Whether its kernels are what somebody wrote.
 
     Raises:
         CompileError: It does not fit, or the conditions contradict each other, with options that would work.
     """
     _require_room_for_constants(module, conditions.target)
+    trial = None
     try:
         trial = attempt(conditions)
     except CompileError as error:
@@ -74,16 +80,21 @@ def require_fit(
         if trial.fits:
             return trial
         savings = Savings(quick_attempt, attempt_wide)
-        diagnostics, otherwise = refusals(trial, savings), _no_room(conditions.target, module)
+        diagnostics, otherwise = refusals(trial, savings), _NO_PLACE
     meant = _meant(conditions, diagnostics, quick_attempt)
     if meant is not None:
         raise CompileError(replace(diagnostic, help=meant) for diagnostic in diagnostics)
-    remedy = find_remedy(module, conditions, where_constants_fit(module, quick_attempt))
-    text = otherwise if remedy is None else remedy.text(conditions.target)
+    where_it_may_fit = where_constants_fit(module, conditions.options, quick_attempt)
+    single = SingleChanges(module, trial, is_program)
+    remedies = find_remedies(module, conditions, where_it_may_fit, single)
     is_said = all(diagnostic.help not in (None, _PLAN_IO) for diagnostic in diagnostics)
-    if is_said and (remedy is None or remedy.without):
+    if is_said and (not remedies or remedies[0].without):
         raise CompileError(diagnostics)  # what was meant is better than nothing, where each error can say it
-    raise CompileError(replace(diagnostic, help=text) for diagnostic in diagnostics)
+    changes = tuple(remedy.change(conditions.target) for remedy in remedies)
+    if not changes and trial is not None:
+        otherwise = _no_room(conditions.target, module, find_room(module, conditions, where_it_may_fit))
+    text = changes[0].text if changes else otherwise
+    raise CompileError(replace(diagnostic, help=text, changes=changes) for diagnostic in diagnostics)
 
 
 def _require_room_for_constants(module: ir.Module, target: Target) -> None:
@@ -135,11 +146,14 @@ def _meant(conditions: Conditions, diagnostics: tuple[Diagnostic, ...], attempt:
 _NO_PLACE = "no option helps: the program asks for a place that the target does not have"
 
 
-def _no_room(target: Target, module: ir.Module) -> str:
+def _no_room(target: Target, module: ir.Module, rooms: Iterable[Room]) -> str:
     devices = devices_at_work(module, target)
     who = " or ".join(f"device '{device.name}'" for device in devices)
     memories = ", ".join(dict.fromkeys(name for device in devices for name in device.reached_memories))
-    return f"no option helps: all that {who} reaches ({memories}) was tried; {_smaller_model(module)}"
+    would_do = "".join(f"it fits with {room.text(target)}; " for room in rooms)
+    return (
+        f"no option helps: all that {who} reaches ({memories}) was tried; {would_do}{_smaller_model(module)}"
+    )
 
 
 def _smaller_model(module: ir.Module) -> str:
@@ -166,7 +180,7 @@ def _without_plan(trial: Trial, role: Role, savings: Savings | None) -> Diagnost
     whole = largest_shortfall(problem)
     if whole is None:
         return _conflict(problem, trial.conditions.options.solver, words)
-    notes = [*words.at_peak(whole, problem.buffers)]
+    notes = [*words.at_peak(whole, problem.buffers), *words.larger_than_pools(problem)]
     notes += [] if savings is None else savings.notes(trial, role, whole)
     return Diagnostic("BW301", _headline(whole, words), tuple(notes))
 
@@ -194,20 +208,14 @@ def _headline(whole: Shortfall, words: Words) -> str:
     has = f"pool {names} has {whole.capacity_bytes} B"
     if len(whole.pools) > 1:
         has = f"pools {names} have {whole.capacity_bytes} B together"
-    when = _when(words.step_at(whole.tick))
+    when = words.when(whole.tick)
     return f"{has}, at least {whole.needed_bytes} B are needed{when}: {whole.missing_bytes} B too few"
 
 
 def _pool_note(shortage: Shortage, words: Words, conflict: list[Buffer]) -> str:
     """What the pool has and would need; one buffer alone needs it in the first step that it lives in."""
-    step = None if shortage.tick is None else words.step_at(shortage.tick)
-    if shortage.tick is None and len(conflict) == 1:
-        step = words.step_at(conflict[0].first_tick)
+    tick = conflict[0].first_tick if shortage.tick is None and len(conflict) == 1 else shortage.tick
     missing = shortage.needed_bytes - shortage.capacity_bytes
-    needed = f"{format_size(shortage.capacity_bytes)}, {shortage.needed_bytes} B needed{_when(step)}"
+    needed = f"{format_size(shortage.capacity_bytes)}, {shortage.needed_bytes} B needed{words.when(tick)}"
     text = f"{shortage.pool}  {needed}"
     return f"{text}: {missing} B too few" if missing > 0 else text
-
-
-def _when(step: int | None) -> str:
-    return "" if step is None else f" at step {step}"

@@ -6,14 +6,22 @@ the same option for the same pool or pattern already, the new one takes its plac
 """
 
 import shlex
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Any
 
 from bytewright import ir
 from bytewright.compiler.trial import Conditions
-from bytewright.options import Pin, Rows
+from bytewright.diagnostics import Change
+from bytewright.options import DECLARATIONS, KernelCode, Optimize, Pin, Rows, StreamAxis
 from bytewright.target.mistake import in_target_file, reach_line
 from bytewright.target.model import Device, Pool, Reach, Role, Target
 from bytewright.target.options import Overrides, apply_overrides
+
+# Options that a remedy may change as a whole, from what changes little to what changes how the model is called.
+CHOICES = ("rows", "optimize", "kernel_code", "io", "batch_max", "stream")
+_FLAGS = {declaration.name: declaration.flag for declaration in DECLARATIONS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +63,10 @@ class Remedy:
         pins: Pins that take the place of those with the same pattern.
         rows: Where layers run row by row, if otherwise.
         io: Where inputs and outputs are, if elsewhere.
+        optimize: What kernels trade, if otherwise.
+        kernel_code: What stands in their C, if otherwise.
+        batch_max: How many samples a run computes, if fewer.
+        stream: The axis of frames, if each run is to take those that are new.
         edits: Lines of the target file.
         without: Pins that go.
         pools: That are added while their sizes are looked for; then they are in the lists of the overrides.
@@ -64,6 +76,10 @@ class Remedy:
     pins: tuple[Pin, ...] = ()
     rows: Rows | None = None
     io: ir.Io | None = None
+    optimize: Optimize | None = None
+    kernel_code: KernelCode | None = None
+    batch_max: int | None = None
+    stream: tuple[StreamAxis, ...] | None = None
     edits: tuple[ReachEdit, ...] = ()
     without: tuple[Pin, ...] = ()
     pools: tuple[Pool, ...] = ()
@@ -81,27 +97,60 @@ class Remedy:
         target = apply_overrides(replace(target, pools=tuple(pools)), self.overrides)
         options, patterns = conditions.options, {pin.pattern for pin in self.pins}
         kept = (pin for pin in options.pins if pin.pattern not in patterns and pin not in self.without)
-        options = replace(
-            options, pins=(*kept, *self.pins), rows=self.rows or options.rows, io=self.io or options.io
-        )
-        return Conditions(target, options)
+        return Conditions(target, replace(options, pins=(*kept, *self.pins), **self._chosen))
 
-    def text(self, target: Target) -> str:
-        """As a help line: options, or else what to write into the target file."""
+    @property
+    def _chosen(self) -> dict[str, Any]:
+        """The options that it changes as a whole."""
+        found = ((name, getattr(self, name)) for name in CHOICES)
+        return {name: value for name, value in found if value is not None}
+
+    def parts(self, target: Target) -> frozenset[str]:
+        """What it changes, without how far: of two changes the one whose parts the other one has too is smaller."""
+        overrides = self.overrides
+        lists = (*overrides.workspace, *overrides.parameters)
+        known = {pool.name for pool in target.pools}
+        return frozenset(
+            (
+                *(f"size of {resize.pool}" for resize in overrides.resize),
+                *(f"pool {option.name}" for option in lists if option.name not in known),
+                *(["stack"] if overrides.max_stack_size is not None else []),
+                *self._chosen,
+                *(f"pin {pin.pattern}" for pin in (*self.pins, *self.without)),
+                *map(str, self.edits),
+            )
+        )
+
+    def change(self, target: Target) -> Change:
+        """What to change of the command, or else of the target file."""
         if self.edits:
-            lines = [line for edit in self.edits for line in edit.lines(target)]
-            return in_target_file(*lines)
-        words = [str(self.overrides)] if self.overrides != Overrides() else []
-        words += [f"--pin {shlex.quote(str(pin))}" for pin in self.pins]
-        if self.rows is not None:
-            words.append(f"--rows {self.rows.value}")
-        if self.io is not None:
-            words.append(f"--io {self.io.value}")
+            lines = tuple(line for edit in self.edits for line in edit.lines(target))
+            return Change(in_target_file(*lines), target_lines=lines)
+        words = tuple(self._words())
+        gone = tuple(f"--pin {shlex.quote(str(pin))}" for pin in dict.fromkeys(self.without))
         options = " ".join(words)
-        if not self.without:
-            return options
-        gone = " ".join(f"--pin {shlex.quote(str(pin))}" for pin in dict.fromkeys(self.without))
-        return f"leave out {gone}, and add {options}" if options else f"leave out {gone}"
+        text = f"leave out {' '.join(gone)}{', and add ' if options else ''}{options}" if gone else options
+        add, leave_out = (tuple(shlex.split(" ".join(each))) for each in (words, gone))
+        return Change(text, add, leave_out)
+
+    def _words(self) -> Iterator[str]:
+        if self.overrides != Overrides():
+            yield str(self.overrides)
+        yield from (f"--pin {shlex.quote(str(pin))}" for pin in self.pins)
+        for name, value in self._chosen.items():
+            for given in value if isinstance(value, tuple) else (value,):
+                text = given.value if isinstance(given, Enum) else given
+                yield f"{_FLAGS[name]} {shlex.quote(str(text))}"
+
+
+# What a change is of, from what changes least.
+_LEVELS = ("size", "stack", "rows", "pool", "optimize", "kernel_code", "pin", "io", "batch_max", "stream")
+
+
+def rank(remedy: Remedy, target: Target) -> int:
+    """How much a change changes: the most of its parts."""
+    kinds = [part.partition(" ")[0] for part in remedy.parts(target)]
+    return max((_LEVELS.index(kind) if kind in _LEVELS else len(_LEVELS) for kind in kinds), default=0)
 
 
 def role_of_pin(pin: Pin, target: Target) -> Role:

@@ -155,16 +155,16 @@ int32_t harness_push_all(HARNESS_MODEL(context) *context, const HARNESS_MODEL(ou
 #endif
 
 #if HARNESS_NUM_ENTRIES > 1
-int32_t harness_run_entries(const harness_session *session)
+int32_t harness_run_entries(const harness_session *session, const int32_t *extents)
 {
     int32_t status = 0;
 
 #define RUN_ENTRY(index, call)                                                      \
     if (status >= 0 && (session->entry < 0 || session->entry == (index))) {         \
-        harness_copy_in(session, (index), NULL);                                    \
+        harness_copy_in(session, (index), extents);                                 \
         status = call;                                                              \
         if (status >= 0) {                                                          \
-            harness_copy_out(session, (index), NULL);                               \
+            harness_copy_out(session, (index), extents);                            \
         }                                                                           \
     }
     HARNESS_ENTRIES(RUN_ENTRY)

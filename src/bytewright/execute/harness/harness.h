@@ -101,7 +101,7 @@ int32_t harness_push_all(HARNESS_MODEL(context) *context, const HARNESS_MODEL(ou
 
 #if HARNESS_NUM_ENTRIES > 1
 /* One run of a model of several entries: of the chosen one, or of all, with what is copied between them. */
-int32_t harness_run_entries(const harness_session *session);
+int32_t harness_run_entries(const harness_session *session, const int32_t *extents);
 #endif
 
 /* One run of the model, with the extents that it is given. Returns its status. */

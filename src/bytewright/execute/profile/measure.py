@@ -19,6 +19,7 @@ from bytewright.execute.serial.run import run_on_serial
 from bytewright.execute.settings import Settings
 from bytewright.execute.tensors import Array, random_inputs
 from bytewright.execute.tools import TIMEOUT_SECONDS
+from bytewright.record.plan import Plan
 
 # Of instructions the second inference is shown, of times and cycles the median one.
 REPETITIONS = {"host": 31, "qemu": 2}
@@ -50,16 +51,25 @@ def profile_bundle(
     if isinstance(on, SerialPort):
         return _profile_on_serial(bundle, batch, on, settings)
     if on == "qemu":
-        isa = bundle.plan.device.isa
-        if isa.emulator is not None:
-            raise compile_error(
-                "BW204",
-                f"steps are counted on boards, and a bundle for {isa.name} runs in QEMU's user mode",
-                help="profile it on the host: --on host",
-            )
+        require_board(bundle.plan)
         return profile_of_board(bundle.plan, run_on_board(bundle, batch, settings))
     plain = replace(settings, build=replace(settings.build, sanitize=False))
     return profile_of_clock(bundle.plan, run_program(bundle, batch, plain), Unit.NANOSECONDS)
+
+
+def require_board(plan: Plan, option: str = "--on") -> None:
+    """Refuses a bundle whose instructions nobody counts in QEMU; `option` is that which says where it runs.
+
+    Raises:
+        CompileError: BW204.
+    """
+    isa = plan.device.isa
+    if isa.emulator is not None:
+        raise compile_error(
+            "BW204",
+            f"steps are counted on boards, and a bundle for {isa.name} runs in QEMU's user mode",
+            help=f"profile it on the host: {option} host",
+        )
 
 
 def _profile_on_serial(

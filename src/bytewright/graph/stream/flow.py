@@ -146,18 +146,16 @@ class _Following:
             flow = self._result(node, moving)
         except UnreadableError as error:
             raise _forbidden(node, str(error)) from None
-        if flow is None or flow.num_rows == 1:
-            self.wholes.update(value.name for value in node.outputs)
-        else:
+        is_whole = flow is None or flow.num_rows == 1
+        self.wholes.update(value.name for value in node.outputs[0 if is_whole else 1 :])
+        if flow is not None and not is_whole:
             self.flows[node.outputs[0].name] = flow
 
     def _result(self, node: ir.Node, moving: list[str]) -> Flow | None:
         """The rows of a result; None if it has none."""
         axes = tuple(self.flows[name].axis if name in self.flows else None for name in node.inputs)
-        if len(node.outputs) != 1:
-            raise UnreadableError(f"makes {len(node.outputs)} results of rows")
-        (own,) = node.outputs
         found = reading_of(node.operation, _operands(node, self.types, axes))
+        own, goes_on = node.outputs[0], isinstance(found, Reading) and found.goes_on
         first = self.flows[moving[0]]
         for name in moving[1:]:
             other = self.flows[name]
@@ -170,7 +168,8 @@ class _Following:
             if any(self.flows[name].late_frames(self.num_frames) < 0 for name in moving):
                 raise UnreadableError(_PADDED_ONCE)
             return None
-        self._require_constants(node)
+        if not goes_on:
+            self._require_constants(node)
         self.readings[own.name] = found
         return self._read(node, found, first)
 
@@ -196,9 +195,16 @@ class _Following:
             )
         result = Flow(reading.axis, num_rows, flow.period * reading.stride)
         fill = _fill(reading, flow)
+        late = flow.late_frames(self.num_frames)
+        if reading.goes_on:
+            self.padded = self.padded or node
+            if late > 0 and self.is_decided:
+                raise UnreadableError(
+                    f"begins with the first row of what layers before it have shortened by {_frames(late)}: in a "
+                    "stream it would begin before that"
+                )
         if fill is None:
             return result
-        late = flow.late_frames(self.num_frames)
         if reading.fill is not None:
             self.padded = self.padded or node
             if late > 0 and self.is_decided:

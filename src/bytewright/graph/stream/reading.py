@@ -12,7 +12,9 @@ from typing import Any
 from bytewright import ir
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d, GroupedConv2d
 from bytewright.ops.data import Concat, Gather, Identity, Pad, Reshape, Slice, Tile, Transpose
+from bytewright.ops.dynamic_quantization import OPERATIONS as DYNAMIC_QUANTIZATION
 from bytewright.ops.interpolation import Interpolate, TflSigmoid16, TflSoftmax16
+from bytewright.ops.lstm import OPERATIONS as RECURRENT
 from bytewright.ops.matmul import TflBatchMatMul
 from bytewright.ops.places import ArgMax, ArgMin, CumulativeSum, TopKPlaces
 from bytewright.ops.pooling import OPERATIONS as REDUCTIONS
@@ -41,6 +43,8 @@ class Reading:
         fill: What it reads in place of rows before the first; None if it reads none there.
         keeps_fill: Whether it makes of rows that are `fill` throughout such rows.
         is_border: Whether it puts something around rows, which are kept without it.
+        goes_on: Whether it begins with the first row and keeps, by itself, what it goes on with; its other results are
+            no rows.
     """
 
     axis: int
@@ -51,6 +55,7 @@ class Reading:
     fill: int | float | None = None
     keeps_fill: bool = False
     is_border: bool = False
+    goes_on: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +232,12 @@ def _cumulative_sum(operation: CumulativeSum, at: Operands) -> Reading:
     return Reading(at.axis, _same(operation))
 
 
+def _recurrent(operation: ir.Operation, at: Operands) -> Reading:
+    if at.axes[0] != 1:
+        raise UnreadableError("goes along another axis than that of time")
+    return Reading(1, _same(operation), goes_on=True)
+
+
 def _gather(operation: Gather, at: Operands) -> Reading:
     if at.axes[0] is None or at.axes[1] is not None or operation.axis == at.axis or operation.batch_axes:
         raise UnreadableError("takes rows by their numbers")
@@ -254,11 +265,15 @@ def _matmul(operation: TflBatchMatMul, at: Operands) -> Reading | Whole:
 _Rule = Callable[[Any, Operands], Reading | Whole]
 _POOLS = (MaxPool2d, TflAveragePool2d)
 READINGS: dict[type[ir.Operation], _Rule] = {
-    **dict.fromkeys((*ELEMENTWISE, Interpolate, TflInverseRoot, TflSigmoid16, Identity), _elementwise),
+    **dict.fromkeys(
+        (*ELEMENTWISE, *DYNAMIC_QUANTIZATION, Interpolate, TflInverseRoot, TflSigmoid16, Identity),
+        _elementwise,
+    ),
     **dict.fromkeys((DepthwiseConv2d, GroupedConv2d), _convolution),
     **{each: _pool if each in _POOLS else _reduction for each in REDUCTIONS},
     **dict.fromkeys((TflSoftmax, TflLogSoftmax, TflSoftmax16, TflL2Normalization, TopKPlaces), _of_last_axis),
     **dict.fromkeys((ArgMax, ArgMin), _arg_extremum),
+    **dict.fromkeys(RECURRENT, _recurrent),
     Concat: _concat,
     Conv2d: _dense,
     CumulativeSum: _cumulative_sum,

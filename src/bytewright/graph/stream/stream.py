@@ -365,7 +365,11 @@ class _Streaming:
                 replace(node, inputs=inputs, outputs=tuple(map(self._defined, node.outputs)))
             )
             return
-        operation = reading.operation(self._num_results(node))
-        (value,) = node.outputs
+        operation, value = reading.operation(self._num_results(node)), node.outputs[0]
         assert operation is not None  # or it were a border
+        if reading.goes_on:
+            rows = self._type(value.name, value.type, self._num_results(node))
+            outputs = (replace(value, type=rows), *node.outputs[1:])
+            self.new.nodes.append(replace(node, inputs=inputs, outputs=tuple(map(self._defined, outputs))))
+            return
         self._computed(operation, inputs, value.name, node.where, value)

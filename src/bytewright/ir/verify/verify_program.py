@@ -56,11 +56,14 @@ def _of_several(module: ir.Module) -> Iterator[Violation]:
             yield Violation(
                 entry, entry, text, "the same states in the same order, also those that it leaves alone"
             )
-    kept = {state.name for state in states}
+    kept, symbols = {state.name for state in states}, dict[str, ir.Symbol]()
     for entry in module.entries:
         for symbol in symbols_of(entry).values():
-            text = f"extent '{symbol.name}' of entry '{entry.name}' is open, and a program of several entries has none"
-            yield Violation(entry, entry, text, f"{symbol.upper} in the place of {symbol.name}")
+            known = symbols.setdefault(symbol.name, symbol)
+            if known != symbol:
+                text = f"extent '{symbol.name}' of entry '{entry.name}' is {symbol.lower} to {symbol.upper}, "
+                text += f"of another entry {known.lower} to {known.upper}"
+                yield Violation(entry, entry, text, f"the same bounds, or another name than {symbol.name}")
         for definition in definitions(entry):
             is_state = ir.border_of(definition) is ir.Border.STATE
             if definition.buffer.name in kept and not is_state:
