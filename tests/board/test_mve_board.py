@@ -12,6 +12,7 @@ import pytest
 import bytewright
 from bytewright import ir
 from bytewright.execute.build import BuildOptions
+from bytewright.execute.profile.measure import profile_bundle
 from bytewright.execute.run import run_batch, run_bundle
 from bytewright.lower.isa.mve.convolve import convolve
 from bytewright.lower.isa.mve.scaling import Kind
@@ -23,6 +24,7 @@ from support.random_networks import random_convolution, random_elements, random_
 from support.reference import LiteRt, TfLiteMicro
 from support.scaled_instructions import ScaledProgram
 from support.tiers import some
+from tflite_writer import ModelBuilder
 
 pytestmark = [
     pytest.mark.board,
@@ -140,6 +142,27 @@ def test_floats(tmp_path: Path, number: int) -> None:
 def test_networks_of_16_bits(tmp_path: Path, number: int) -> None:
     model = (random_convolution, random_reduction, random_network)[number % 3](number, "int16")
     assert_equals_on_board(model, tmp_path / "m", number, Numerics.LITERT_REF)
+
+
+# Units of a fully connected layer of 16 bits that are no whole blocks of channels.
+@pytest.mark.parametrize("units", [2, 10])
+def test_channels_that_fill_no_block(tmp_path: Path, units: int) -> None:
+    """The last ones are stored one by one; it was 2.57 instructions a product where all were scalar."""
+    builder, random = ModelBuilder(), np.random.default_rng(units)
+    x = builder.tensor("x", (1, 640), "int16", scale=0.0002, zero_point=0)
+    y = builder.tensor("y", (1, units), "int16", scale=0.006, zero_point=0)
+    weights = builder.constant("w", random.integers(-20, 21, (units, 640)).astype(np.int8), scale=0.01)
+    bias = builder.constant("b", random.integers(-(2**20), 2**20, units), scale=0.0002 * 0.01)
+    builder.operator("FULLY_CONNECTED", [x, weights, bias], [y])
+    content, path = builder.build([x], [y]), tmp_path / "m.tflite"
+    path.write_bytes(content)
+    folder = bytewright.compile(path, target=TARGET).write(tmp_path / "m")
+    values = random.integers(-(2**15), 2**15, (1, 640)).astype(np.int16)
+    for compiler in COMPILERS:
+        profile = profile_bundle(folder, [values], on="qemu", options=options(compiler, "-O2"))
+        assert sum(line.cost.amount for line in profile.steps) <= 0.7 * 640 * units
+        (found,) = run_bundle(folder, [values], on="qemu", options=options(compiler, "-O2")).outputs
+        np.testing.assert_array_equal(found, LiteRt(content).run(values)[0])
 
 
 @pytest.mark.parametrize("number", some(range(16), every=3))

@@ -5,9 +5,11 @@ from typing import Any
 
 from rich.console import Console
 
+from bytewright.record.buffers import PlannedBuffer
 from bytewright.record.plan import Plan
 from bytewright.report.compare import Side, comparison_view
 from bytewright.report.explain import explain, explanation_view
+from bytewright.report.find_named import find_named
 from bytewright.report.report_view import report_view
 from bytewright.show.as_json import document_of
 from bytewright.show.as_text import print_view
@@ -38,9 +40,15 @@ def comparison_document(old: Plan, new: Plan) -> dict[str, Any]:
 
 def explanation_lines(plan: Plan, name: str) -> list[str]:
     """The explanation of a buffer for people."""
-    return text_of(explanation_view(plan, explain(plan, name))).splitlines()
+    return text_of(_explanation(plan, name)).splitlines()
 
 
 def explanation_document(plan: Plan, name: str) -> dict[str, Any]:
     """The explanation of a buffer for programs."""
-    return document_of(explanation_view(plan, explain(plan, name)))
+    return document_of(_explanation(plan, name))
+
+
+def _explanation(plan: Plan, name: str) -> View:
+    found = find_named(plan, name)
+    assert isinstance(found, PlannedBuffer)
+    return explanation_view(plan, explain(plan, found))

@@ -67,17 +67,23 @@ def require_forms(module: ir.Module, options: Options) -> None:
 
 
 def _require_one_entry(module: ir.Module, options: Options) -> None:
-    """Refuses what takes the place of the one run function that a module of several entries has not."""
+    """Refuses what would have no meaning where entries share a context."""
     asked = {
-        "--io rows": options.io is ir.Io.ROWS,
-        f"--entry-form {options.entry_form}": options.entry_form is ir.Form.PACKED,
+        "--io rows": (
+            options.io is ir.Io.ROWS,
+            "between two rows an image lies in the workspace, where a run of another entry would write",
+        ),
+        f"--entry-form {options.entry_form}": (
+            options.entry_form is ir.Form.PACKED,
+            "a packed form is one function, which whoever calls it finds by the model's name",
+        ),
     }
-    for option in (option for option, is_asked in asked.items() if is_asked and len(module.entries) > 1):
-        names = ", ".join(f"'{entry.name}'" for entry in module.entries)
-        message = (
-            f"{option} is for a model of one entry; module '{module.name}' has {len(module.entries)}: {names}"
-        )
-        raise compile_error("BW204", message, help=f"leave out {option}")
+    for option, (is_asked, reason) in asked.items():
+        if is_asked and len(module.entries) > 1:
+            names = ", ".join(f"'{entry.name}'" for entry in module.entries)
+            count = len(module.entries)
+            message = f"{option} is for a model of one entry; module '{module.name}' has {count}: {names}"
+            raise compile_error("BW204", message, notes=(reason,), help=f"leave out {option}")
 
 
 def _require_own_device(module: ir.Module) -> None:

@@ -1,10 +1,8 @@
 """Why a buffer is where it is: answered from the plan alone, so that it holds for any bundle at any time."""
 
-import difflib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.record.buffers import BufferRole, PlaceKind, PlannedBuffer, PlannedPool
 from bytewright.record.entries import PlannedOverlap, PlannedStep
 from bytewright.record.plan import Plan
@@ -14,10 +12,7 @@ from bytewright.report.memory import coexist, live_at_ticks
 from bytewright.report.places import facts, place_text
 from bytewright.report.rows import row_reasons
 from bytewright.show.view import Fact, Facts, View, freeze
-from bytewright.target.mistake import did_you_mean
 from bytewright.target.model import Role
-
-_MOST_SUGGESTIONS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,41 +39,13 @@ class Explanation:
     elsewhere: tuple[tuple[str, str], ...]
 
 
-def explain(plan: Plan, name: str) -> Explanation:
-    """Explains the buffer of this name, or of the tensor that the model's file calls so, or of which it is a part.
-
-    Raises:
-        CompileError: BW204 if there is none, with the names that look like it.
-    """
-    buffer = plan.buffers.get(name) or next((b for b in plan.buffers.values() if name in _held(b)), None)
-    if buffer is None:
-        raise CompileError(_unknown(plan, name))
+def explain(plan: Plan, buffer: PlannedBuffer) -> Explanation:
+    """Explains a buffer."""
     neighbours: tuple[PlannedBuffer, ...] = ()
     if buffer.place.kind is PlaceKind.PLANNED:
         alive = [o for o in plan.buffers_in(buffer.place.name) if o is not buffer and coexist(o, buffer)]
         neighbours = tuple(sorted(alive, key=lambda other: (other.place.offset or 0, other.name)))
     return Explanation(buffer, _uses(plan, buffer), neighbours, _elsewhere(plan, buffer, neighbours))
-
-
-def _held(buffer: PlannedBuffer) -> list[str]:
-    """The names of its parts, and what the model's file calls it and them."""
-    tensors = (buffer.tensor, *(part.tensor for part in buffer.parts))
-    return [*(part.name for part in buffer.parts), *(tensor for tensor in tensors if tensor is not None)]
-
-
-def _unknown(plan: Plan, name: str) -> Diagnostic:
-    held = (other for buffer in plan.buffers.values() for other in _held(buffer))
-    names = [*dict.fromkeys([*plan.buffers, *held]), *dict.fromkeys(step.kernel for step in plan.steps)]
-    part_of = [candidate for candidate in names if name and name in candidate]
-    close = list(dict.fromkeys([*difflib.get_close_matches(name, names, n=3), *part_of]))[:_MOST_SUGGESTIONS]
-    return Diagnostic(
-        "BW204",
-        f"model '{plan.model}' has no buffer {name!r}",
-        notes=()
-        if close
-        else (f"it has buffers, {plan.num_buffers_text}, such as {', '.join(map(repr, names[:3]))}",),
-        help=did_you_mean(close) or "`bytewright report DIR --json` lists all buffers",
-    )
 
 
 def _uses(plan: Plan, buffer: PlannedBuffer) -> tuple[Use, ...]:

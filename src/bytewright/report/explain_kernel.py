@@ -8,11 +8,6 @@ PORTABLE = "portable"
 HEAD_WIDTH = 9
 
 
-def steps_of_kernel(plan: Plan, name: str) -> tuple[PlannedStep, ...]:
-    """The steps that call the kernel of a name; none if no step does."""
-    return tuple(step for step in plan.steps if step.kernel == name)
-
-
 def kernel_view(plan: Plan, steps: tuple[PlannedStep, ...]) -> View:
     """The explanation of a kernel that some steps call."""
     first = steps[0]

@@ -139,7 +139,7 @@ def test_commands_count_buffers_alike(kind: str, tmp_path: Path) -> None:
     assert f"  buffers, {counted}: in bounds" in invoke("check", folder).stdout
     assert f"Largest buffers ({min(10, len(kinds))} of {counted})" in invoke("report", folder).stdout
     assert any(f" of {counted})" in text for text in Page(page.read_text("utf-8")).texts)
-    assert f"it has buffers, {counted}, such as" in invoke("explain", folder, "?").stderr
+    assert f"it has buffers, {counted}, such as" in invoke("explain", folder, "@@").stderr
     assert {document_of(command, folder)["num_buffers"] for command in ("check", "report")} == {num_in_pools}
 
 

@@ -245,10 +245,11 @@ def test_an_explanation_says_why_a_request_has_no_offset() -> None:
 
 def test_an_explanation_names_who_uses_an_arena() -> None:
     plan = compiled("several").plan
-    explanation = explain(plan, "arena")
+    explanation = explain(plan, plan.buffers["arena"])
     assert [(use.step.index, use.how) for use in explanation.uses] == [(0, "works in"), (1, "works in")]
     assert {other.name for other in explanation.neighbours} == {"t0/out", "t1/out"}
-    why = dict(explain(compiled("pools").plan, "y/scratch0").elsewhere)
+    pools = compiled("pools").plan
+    why = dict(explain(pools, pools.buffers["y/scratch0"]).elsewhere)
     assert why["ram"].startswith(
         "not a candidate: the scope that it came with, or what it shares the arena with"
     )

@@ -222,17 +222,18 @@ def test_what_several_entries_may_not_be_is_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "asked"),
+    ("options", "asked", "reason"),
     [
-        (Options(io=ir.Io.ROWS), "--io rows"),
-        (Options(entry_form=ir.Form.PACKED), "--entry-form packed"),
+        (Options(io=ir.Io.ROWS), "--io rows", "between two rows an image lies in the workspace"),
+        (Options(entry_form=ir.Form.PACKED), "--entry-form packed", "a packed form is one function"),
     ],
 )
-def test_options_of_one_run_function_are_refused(options: Options, asked: str) -> None:
+def test_options_of_one_run_function_are_refused(options: Options, asked: str, reason: str) -> None:
     with pytest.raises(CompileError) as caught:
         compile_model(wake(), HOST, options)
     (found,) = caught.value.diagnostics
     assert (found.code, found.help) == ("BW204", f"leave out {asked}")
+    assert found.notes[0].startswith(reason)
     assert f"{asked} is for a model of one entry; module 'wake' has 2: 'push', 'classify'" == found.message
 
 

@@ -19,6 +19,7 @@ from bytewright.ir.walk import calls
 from bytewright.options import Options, Rows
 from bytewright.target.registry import load_target
 from support.parsing import parse_primfunc
+from support.row_models import Layer, chain
 from support.spatial_networks import spatial_model
 
 Array = NDArray[np.generic]
@@ -359,6 +360,12 @@ def test_what_a_callee_does_is_not_looked_into() -> None:
 @cache
 def lowered(seed: int, dtype: str, target: str, *, rises: bool = False) -> ir.Module:
     """A random network before storage decides anything."""
+    network = spatial_model(seed, dtype, rises=rises, num_operators=(4, 8), extents=(4, 7))
+    return lowered_file(network.content, target)
+
+
+def lowered_file(content: bytes, target: str) -> ir.Module:
+    """A model before storage decides anything."""
     modules: list[ir.Module] = []
 
     def keep(name: str, module: ir.Module) -> None:
@@ -367,8 +374,7 @@ def lowered(seed: int, dtype: str, target: str, *, rises: bool = False) -> ir.Mo
 
     with TemporaryDirectory() as folder:
         path = Path(folder) / "m.tflite"
-        network = spatial_model(seed, dtype, rises=rises, num_operators=(4, 8), extents=(4, 7))
-        path.write_bytes(network.content)
+        path.write_bytes(content)
         compile_model(path, load_target(target), Options(rows=Rows.OFF), after_pass=keep)
     return modules[0]
 
@@ -387,6 +393,20 @@ def test_kernels_of_networks(dtype: str, first: int, target: str) -> None:
                 assert_rows_alone_give_the_same(function, module, np.random.default_rng(seed))
     assert by_rows >= 20
     assert windows >= by_rows
+
+
+@pytest.mark.parametrize("width", [8, 9])
+@pytest.mark.parametrize("target", ["host", "mps3-an547", "mps2-an386", "x86-64-v4-vnni"])
+def test_windows_that_reach_over_no_side(target: str, width: int) -> None:
+    """Whether the pixels of a row make pairs or not, each kernel reads windows of rows."""
+    layers = (Layer(1, columns=2, channels=16, padding="VALID"), Layer(2, columns=4, padding="VALID"))
+    module = lowered_file(chain((6, width, 16), *layers).content, target)
+    assert [set(access.windows) if (access := row_access(each)) else None for each in module.kernels] == [
+        {"input"},
+        {"input"},
+    ]
+    for function in module.kernels:
+        assert_rows_alone_give_the_same(function, module, np.random.default_rng(width))
 
 
 @pytest.mark.parametrize(("dtype", "first"), [("int8", 200), ("float32", 400)])

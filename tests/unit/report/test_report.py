@@ -19,6 +19,7 @@ from bytewright.record.plan import Build, Plan
 from bytewright.record.plan_file import plan_of
 from bytewright.report.compare import Side, compare
 from bytewright.report.explain import explain
+from bytewright.report.find_named import find_named
 from bytewright.report.lanes import lanes
 from bytewright.report.memory import PoolHistory, step_ranges, use_over_time
 from bytewright.report.report_view import pool_chart, report_view
@@ -354,7 +355,7 @@ def test_parameters_in_memory_that_can_be_written_are_ram() -> None:
 
 
 def elsewhere(whole: Plan, name: str) -> dict[str, str]:
-    return dict(explain(whole, name).elsewhere)
+    return dict(explain(whole, whole.buffers[name]).elsewhere)
 
 
 def test_an_explanation_names_users_and_neighbours() -> None:
@@ -365,7 +366,7 @@ def test_an_explanation_names_users_and_neighbours() -> None:
             "c": tensor("c", 50, (7, 11), Place(PlaceKind.PLANNED, "dtcm", 0)),
         }
     )
-    explanation = explain(whole, "b")
+    explanation = explain(whole, whole.buffers["b"])
     assert [(u.step.index, u.how) for u in explanation.uses] == [(1, "writes"), (2, "reads")]
     assert [other.name for other in explanation.neighbours] == ["a", "c"]
     text = "\n".join(explanation_lines(whole, "b"))
@@ -404,7 +405,7 @@ def test_a_pool_that_is_too_small_or_no_candidate_is_explained() -> None:
 def test_every_buffer_of_a_model_can_be_explained() -> None:
     whole = digits_plan()
     for name, buffer in whole.buffers.items():
-        assert explain(whole, name).uses, name
+        assert explain(whole, buffer).uses, name
         text = "\n".join(explanation_lines(whole, name))
         assert text.startswith(f"{name}\n  what     {buffer.role}, {buffer.size_bytes} B")
         document = explanation_document(whole, name)
@@ -425,7 +426,7 @@ def test_an_unknown_buffer_is_refused_with_suggestions() -> None:
         ("zzz", "lists all buffers"),
     ):
         with pytest.raises(CompileError) as caught:
-            explain(digits_plan(), name)
+            find_named(digits_plan(), name)
         (diagnostic,) = caught.value.diagnostics
         assert diagnostic.code == "BW204"
         assert text in (diagnostic.help or "")

@@ -19,8 +19,9 @@ def store_lanes(
     totals: ir.Buffer,
     finished: Finished,
     first: ir.Expr | int = 0,
+    num: int | None = None,
 ) -> None:
-    """Computes the epilogue of as many channels as the unit has lanes, and stores them.
+    """Computes the epilogue of as many channels as the unit has lanes, or of fewer, and stores them.
 
     Args:
         template: The kernel under construction.
@@ -30,17 +31,19 @@ def store_lanes(
         totals: A register with their finished sums, or memory.
         finished: The anchor's element, given the sum of a channel, and that channel.
         first: Where the first of them lies in memory; 0 for a register.
+        num: How many channels, where they are not as many as lanes: they are computed one by one.
     """
     body, epilogue = template.body, template.epilogue
     lane = ir.Var(body.unique_name("lane"), ir.DType.I32)
     with body.captured() as statements:
         value = finished(element(load(totals, lane + first)).expr, channel + lane)
         epilogue.store((*pixel, channel + lane), value)
-    if vectorise(body, unit, lane, statements):
+    if num is None and vectorise(body, unit, lane, statements):
         return
     # No instruction for something in it: lanes one by one, from memory.
+    end = ir.const(unit.count if num is None else num)
     if not totals.register:
-        body.emit(ir.For(lane, ir.const(0), ir.const(unit.count), ir.Seq(tuple(statements))))
+        body.emit(ir.For(lane, ir.const(0), end, ir.Seq(tuple(statements))))
         return
     sums = template.kernel.scratch("sums", (unit.count,), totals.dtype)
     body.execute(unit.stores[totals.dtype], region(sums, 0), totals)
@@ -51,4 +54,4 @@ def store_lanes(
 
     rewriting = Rewriting(expression=from_memory)
     scalar = tuple(new for s in statements for new in rewrite_statement(s, rewriting))
-    body.emit(ir.For(lane, ir.const(0), ir.const(unit.count), ir.Seq(scalar)))
+    body.emit(ir.For(lane, ir.const(0), end, ir.Seq(scalar)))

@@ -58,8 +58,10 @@ class Convolution:
         """The kernel's parameter, [N, H, W, C]."""
         return self.template.input(0)
 
-    def bias(self, offset: int = 0) -> Bias:
+    def bias(self, offset: int = 0, multiple: int = 1) -> Bias:
         """The bias, for activations that are read as `x + offset`.
+
+        That of integers is filled up with zeros to a multiple of so many channels.
 
         Raises:
             CompileError: BW110 if a sum of integers could leave 32 bits.
@@ -68,7 +70,8 @@ class Convolution:
         if not self.sums_dtype.is_integer:
             return Bias(kernel.constant("bias", self.template.constant(2), self.sums_dtype))
         folded = self.folded(offset)
-        bias = kernel.constant("bias", folded.bias, self.sums_dtype)
+        values = np.pad(folded.bias, (0, -len(folded.bias) % multiple))
+        bias = kernel.constant("bias", values, self.sums_dtype)
         return Bias(bias, folded.low, folded.high, folded.channels)
 
     def folded(self, offset: int = 0) -> Folded:

@@ -42,8 +42,6 @@ def conv2d_declines(template: Template, operation: Conv2d) -> str | None:
         return f"its window has {depth} elements, more than are gathered"
     if num_blocks(num_channels) > MAX_BLOCKS:
         return f"it has {num_channels} output channels, more than {MAX_BLOCKS * CHANNELS}"
-    if num_channels % CHANNELS and scaling_of(template, convolution.folded()) is None:
-        return f"its {num_channels} channels are no multiple of {CHANNELS}, and its epilogue is not a rescale"
     return None
 
 
@@ -121,7 +119,7 @@ class _Pixels:
         self.is_uniform = self.scaling is not None and most == 1 and self.scaling.is_uniform
         self.bias = None
         if self.scaling is None:
-            self.bias = convolution.bias()
+            self.bias = convolution.bias(multiple=CHANNELS)
         else:
             channels = by_lanes(self.num_channels, CHANNELS)
             pack = self.scaling.packed_uniform if self.is_uniform else self.scaling.packed
@@ -151,17 +149,26 @@ class _Pixels:
 
     def _write_blocks(self, pixel: Pixel, runs: list[ir.Region]) -> None:
         """Sums of four channels, and an epilogue of any kind."""
+        whole, rest = divmod(self.num_channels, CHANNELS)
+        if whole:
+            with counted(self.body, "block", whole) as block:
+                self._write_block(pixel, runs, block)
+        if rest:
+            self._write_block(pixel, runs, ir.const(whole), rest)
+
+    def _write_block(
+        self, pixel: Pixel, runs: list[ir.Region], block: ir.Expr, num: int | None = None
+    ) -> None:
+        """A block of all four channels, or of the last `num`."""
         n, y, x = pixel
         body, bias = self.body, self.bias
         assert bias is not None
         instruction = sum_block(len(runs), self.depth, self.convolution.dtype)
-        num = num_blocks(self.num_channels)
-        block_bytes = ir.num_elements(self.weights) // num
-        with counted(body, "block", num) as block:
-            channel = named(body, "channel", block * CHANNELS)
-            totals = [self.unit.register(body, f"totals{i}") for i in range(len(runs))]
-            filters = region(self.weights, block * block_bytes)
-            body.execute(instruction, *totals, *runs, filters, region(bias.values, channel))
-            for i, total in enumerate(totals):
-                with body.numbered(i):
-                    store_lanes(self.template, self.unit, (n, y, x + i), channel, total, bias.finished)
+        block_bytes = ir.num_elements(self.weights) // num_blocks(self.num_channels)
+        channel = named(body, "channel", block * CHANNELS)
+        totals = [self.unit.register(body, f"totals{i}") for i in range(len(runs))]
+        filters = region(self.weights, block * block_bytes)
+        body.execute(instruction, *totals, *runs, filters, region(bias.values, channel))
+        for i, total in enumerate(totals):
+            with body.numbered(i):
+                store_lanes(self.template, self.unit, (n, y, x + i), channel, total, bias.finished, num=num)

@@ -45,7 +45,11 @@ class Gather:
         self.body.note("gather what lies under the windows; outside the input it is the zero point")
         with self.body.for_("i", 0, num) as i:
             start = named(self.body, "start", i * self.depth)
-            column = named(self.body, "column", x + i)
+            column = x + i
+            if columns.out % self.num_pixels and columns.is_all_interior:
+                # Changes nothing, and says to whoever proves it that the run of the last pixel ends in its row.
+                column = ir.minimum(column, columns.out - 1)
+            column = named(self.body, "column", column)
 
             def copy(views: Sequence[ir.Buffer], number: ir.Expr, length: int) -> None:
                 (run,) = views
