@@ -16,6 +16,7 @@ import bytewright
 from bytewright.cli.main import bytewright as command
 from bytewright.diagnostics import CompileError
 from bytewright.inspect.check import check_bundle
+from support.part_models import Draft as Layers
 from tflite_writer import ModelBuilder
 
 pytestmark = pytest.mark.run
@@ -102,11 +103,9 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 class Runners:
     """LiteRT's, of one interpreter, so that its variables are one."""
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path, kernels: OpResolverType = OpResolverType.BUILTIN_REF) -> None:
         interpreter: Any = Interpreter(
-            model_path=str(file),
-            num_threads=1,
-            experimental_op_resolver_type=OpResolverType.BUILTIN_REF,
+            model_path=str(file), num_threads=1, experimental_op_resolver_type=kernels
         )
         self._of: Mapping[str, Any] = {
             key: interpreter.get_signature_runner(key) for key in interpreter.get_signature_list()
@@ -301,3 +300,28 @@ def test_channels_that_are_constant_go_from_every_signature(tmp_path: Path) -> N
 def _parts(draft: tuple[Draft, list[int], list[int]]) -> Any:
     builder, given, made = draft
     return builder.subgraph(given, made)
+
+
+@pytest.mark.parametrize("rows", ["auto", "off"])
+def test_layers_of_each_signature_run_by_rows_or_write_parts_of_its_result(tmp_path: Path, rows: str) -> None:
+    graphs: list[tuple[ModelBuilder, int, int]] = []
+    for number, key in enumerate(("left", "right")):
+        draft = Layers(number, ModelBuilder(subgraph_name=key))
+        x = draft.input((1, 12, 12, 4))
+        second = draft.conv(draft.conv(x, 4), 4)
+        y = draft.concat(1, draft.conv(draft.conv(second, 4), 4), draft.conv(second, 4))
+        draft.builder.signature(key, {"x": x}, {"y": y})
+        graphs.append((draft.builder, x, y))
+    (first, x, y), (other, *ports) = graphs
+    file = tmp_path / "layers.tflite"
+    file.write_bytes(first.build([x], [y], other.subgraph(ports[:1], ports[1:])))
+    model = bytewright.compile(file, signature="*", rows=rows)
+    model.write(tmp_path / "layers")
+    check_bundle(tmp_path / "layers")
+    entries = [model.plan.entry_of(segment.steps[0]) for segment in model.plan.segments]
+    parts = [len(buffer.parts) for buffer in model.plan.buffers.values() if buffer.parts]
+    assert (entries, parts) == (([0, 1], []) if rows == "auto" else ([], [2, 2]))
+    runners, session = Runners(file, OpResolverType.BUILTIN_REF), model.session()
+    image = np.random.default_rng(1).integers(-128, 128, (1, 12, 12, 4)).astype(np.int8)
+    for key in ("right", "left", "right"):
+        np.testing.assert_array_equal(session.run(image, entry=key), runners.run(key, image))

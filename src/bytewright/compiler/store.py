@@ -206,7 +206,7 @@ class _Search:
 
     def parts(self) -> tuple[Part, ...]:
         """All that could be parts. The rows that the application hands over stay in a ring of their own."""
-        if self.is_program or len(self.module.entries) > 1:
+        if self.is_program:
             return ()
         module, options = self.with_parts((), self.run), self.conditions.options
         ring = taken_rows(module) if options.io is ir.Io.ROWS else None
