@@ -174,6 +174,19 @@ def test_tensors_are_written_on_request(tmp_path: Path) -> None:
     assert validate(DIGITS, *DATA, "--tensors", tmp_path / "file").exit_code == 1
 
 
+@pytest.mark.parametrize("option", [("--layers",), ("--tensors", "out")])
+def test_tensors_that_nobody_has_are_refused(option: tuple[str, ...], tmp_path: Path) -> None:
+    """And not left out without a word: TensorFlow Lite Micro keeps none, and boards give none."""
+    words = [*DATA, "--samples", "2", *(tmp_path / word if word == "out" else word for word in option)]
+    refused = validate(DIGITS, *words, "--reference", "tflm")
+    assert refused.exit_code == 1
+    assert "this is tflm, on host" in refused.stderr
+    refused = validate(DIGITS, *words, "--on", "qemu")
+    assert refused.exit_code == 2
+    assert f"{option[0]} looks between the kernels on this machine alone" in refused.stderr
+    assert not (tmp_path / "out").exists()
+
+
 def test_outputs_of_a_file_are_a_reference(tmp_path: Path) -> None:
     reference = LiteRt(DIGITS)
     with np.load(HELDOUT) as stored:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, assert_never, cast
 import click
 
 from bytewright.base.option import Choice, Count, Declaration, File, Size, Switch, Text, Texts
-from bytewright.cli.option_types import PATH, parsed_by
+from bytewright.cli.option_types import PATH, completed_target, parsed_by
 from bytewright.options import DECLARATIONS, Options, options_of
 from bytewright.target import Target, load_target
 
@@ -55,6 +55,7 @@ def model_options(*, of_c: bool = True) -> Callable[[Command], Command]:
             "--target",
             default="host",
             metavar="NAME|FILE",
+            shell_complete=completed_target,
             help="What to compile for; native: what this machine has.  [default: host]",
         )
         return cast("Command", target(decorated))

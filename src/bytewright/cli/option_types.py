@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from bytewright.base.c_names import is_c_name
 from bytewright.base.option import OptionSyntaxError
@@ -27,6 +28,15 @@ def named_file(text: str) -> NamedFile:
     name, separator, path = text.partition("=")
     is_named = bool(separator and path) and is_c_name(name) and not Path(text).exists()
     return NamedFile(name, Path(path)) if is_named else NamedFile(None, Path(text))
+
+
+def completed_target(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+    """What a shell makes of the beginning of `NAME|FILE`: the targets that begin so, and else files."""
+    from bytewright.target.registry import BUILTIN_TARGETS, NATIVE
+
+    del context, parameter
+    names = [CompletionItem(name) for name in (*BUILTIN_TARGETS, NATIVE) if name.startswith(begun)]
+    return names or [CompletionItem(begun, type="file")]
 
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")

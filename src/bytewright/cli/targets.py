@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 from rich import box
 from rich.table import Table
 
 from bytewright.base.option import OptionSyntaxError
-from bytewright.cli.option_types import PATH, echo_json, parsed_by
+from bytewright.cli.option_types import PATH, completed_target, echo_json, parsed_by
 from bytewright.cli.write_files import write_files
 from bytewright.show.console import standard_output
 from bytewright.target import (
@@ -41,6 +42,10 @@ class _Targets(click.Group):
             return super().resolve_command(ctx, args)
         return "show", self.commands["show"], args
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """The command, and names of targets."""
+        return [*super().shell_complete(ctx, incomplete), *completed_target(ctx, self.params[0], incomplete)]
+
 
 @click.group(
     cls=_Targets,
@@ -61,7 +66,7 @@ def targets(context: click.Context, as_json: bool) -> None:
 
 
 @targets.command("show", hidden=True)
-@click.argument("target", metavar="NAME|FILE")
+@click.argument("target", metavar="NAME|FILE", shell_complete=completed_target)
 @_json_option
 @click.pass_context
 def _show(context: click.Context, target: str, as_json: bool) -> None:

@@ -105,9 +105,10 @@ def validate(
     from bytewright.validate.validate import validate_bundle
     from bytewright.validate.view import validation_view
 
-    if with_layers and on != "host":
+    if (with_layers or tensors is not None) and on != "host":
+        option = "--layers" if with_layers else "--tensors"
         raise click.UsageError(
-            f"--layers looks between the kernels on this machine alone: leave out --on {on}"
+            f"{option} looks between the kernels on this machine alone: leave out --on {on}"
         )
     if tensors is not None and tensors.exists() and not tensors.is_dir():
         raise compile_error("BW206", f"'{tensors}' is no folder")

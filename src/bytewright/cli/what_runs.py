@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 import click
 
 from bytewright.base.input_file import read_input
-from bytewright.cli.option_types import PATH, NamedFile, named_file, parsed_by
+from bytewright.cli.option_types import PATH, NamedFile, completed_target, named_file, parsed_by
 from bytewright.cli.progress import shown_progress
 from bytewright.diagnostics import compile_error
 from bytewright.execute.machine import SerialPort, machine_of
@@ -97,6 +97,7 @@ def build_options(command: _Command) -> _Command:
         click.option(
             "--target",
             metavar="NAME|FILE",
+            shell_complete=completed_target,
             help="Of a MODEL: what to compile for.  [default: host; in QEMU mps3-an547]",
         ),
         click.option(

@@ -7,6 +7,7 @@ there would replace it.
 
 import errno
 import os
+import shlex
 import shutil
 import tempfile
 from collections.abc import Iterable, Sequence
@@ -112,4 +113,7 @@ def _put_back(ready: Sequence[_Ready]) -> None:
 
 def _refusal(path: Path, error: OSError | ValueError) -> Diagnostic:
     reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
-    return Diagnostic("BW206", f"cannot write '{path}': {reason}")
+    there = next(above for above in path.absolute().parents if os.path.lexists(above))
+    is_alone = there != path.absolute().parent and there.is_dir() and os.access(there, os.W_OK)
+    help_text = f"mkdir -p {shlex.quote(str(path.parent))}" if is_alone else None
+    return Diagnostic("BW206", f"cannot write '{path}': {reason}", help=help_text)

@@ -8,6 +8,7 @@ from bytewright.inspect.check_elf import ImageVerdict
 from bytewright.inspect.deviations import DEVIATIONS
 from bytewright.inspect.stack.check_stack import StackProof
 from bytewright.record.plan import Plan
+from bytewright.report.report_view import facts_of_runs
 from bytewright.show.view import Fact, Facts, Field, Table, View, data, table_of
 
 
@@ -54,6 +55,7 @@ def safety_view(
     plan = verdict.plan
     sections = (
         Facts(tuple(_identity(plan, flags)), title="What was looked at", indent=2),
+        *_runs(plan),
         _claims(verdict, proofs, image),
         _pools(plan),
         _stacks(plan, proofs),
@@ -72,10 +74,11 @@ def safety_view(
 
 
 def _identity(plan: Plan, flags: Sequence[str]) -> Iterator[Fact]:
+    devices = (plan.device, *(each for each in plan.hardware.devices if each.name in plan.devices))
     facts = {
         "model": plan.model,
         "target": plan.target,
-        "device": f"{plan.device.name} ({plan.device.isa.name})",
+        "device": ", ".join(f"{device.name} ({device.isa.name})" for device in devices),
         "bytewright": plan.build.bytewright,
         "plan_hash": plan.plan_hash,
         "files_hash": plan.files_hash or "",
@@ -90,6 +93,12 @@ def _identity(plan: Plan, flags: Sequence[str]) -> Iterator[Fact]:
     for key, text in facts.items():
         yield Fact((text,), head=key.replace("_", " "))
         yield data({key: text})
+
+
+def _runs(plan: Plan) -> Iterator[Facts]:
+    """What the application has to keep to, if there is more than one entry, or runs that know of each other."""
+    if found := tuple(facts_of_runs(plan)):
+        yield Facts(found, title="How it is run", indent=2)
 
 
 def _claims(verdict: Verdict, proofs: Sequence[StackProof], image: ImageVerdict | None) -> Table:

@@ -1,5 +1,6 @@
 """The report: how a plan uses its memories, from the total to the single step."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from bytewright import ir
@@ -116,23 +117,28 @@ def _figures(plan: Plan) -> Facts:
         for pool in plan.pools.values()
         if pool.loading and pool.used_bytes
     ]
-    if plan.stated_entries:
-        entries = ", ".join(map(_entry_text, plan.entries))
-        stated = freeze({"entries": encode(plan)["entries"]})
-        found.append(Fact((f"entries, of which one runs at a time: {entries}",), data=stated))
-    if plan.states:
-        names = ", ".join(state.name for state in plan.states)
-        own = freeze({"state_bytes": plan.state_bytes, "states": encode(plan)["states"]})
-        found.append(Fact((f"kept between runs: {names}; reset before each new sequence",), data=own))
-    if plan.stream is not None:
-        stream = freeze({"stream": encode(plan.stream)})
-        found.append(Fact((f"frame by frame: {plan.stream.text}",), data=stream))
+    found += facts_of_runs(plan)
     if given:
         found.append(Fact(("; ".join(given),)))
     if plan.narrowed is not None:
         narrowed = freeze({"narrowed": encode(plan.narrowed)})
         found.append(Fact((f"constant channels: {plan.narrowed.text}",), data=narrowed))
     return Facts(tuple(found))
+
+
+def facts_of_runs(plan: Plan) -> Iterator[Fact]:
+    """What runs have to do with each other: entries, what is kept, and frames of a stream."""
+    if plan.stated_entries:
+        entries = ", ".join(map(_entry_text, plan.entries))
+        stated = freeze({"entries": encode(plan)["entries"]})
+        yield Fact((f"entries, of which one runs at a time: {entries}",), data=stated)
+    if plan.states:
+        names = ", ".join(state.name for state in plan.states)
+        own = freeze({"state_bytes": plan.state_bytes, "states": encode(plan)["states"]})
+        yield Fact((f"kept between runs: {names}; reset before each new sequence",), data=own)
+    if plan.stream is not None:
+        stream = freeze({"stream": encode(plan.stream)})
+        yield Fact((f"frame by frame: {plan.stream.text}",), data=stream)
 
 
 def _entry_text(entry: PlannedEntry) -> str:

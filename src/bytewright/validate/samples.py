@@ -236,13 +236,17 @@ def _labels(plan: Plan, labels: Array, num_samples: int) -> Array:
     if labels.dtype.kind not in "iu" or labels.shape not in ((num_samples,), (num_samples, 1)):
         given = f"{labels.dtype}{list(labels.shape)}"
         raise compile_error(
-            "BW205", f"labels must be integers, one for each of {num_samples} samples, not {given}"
+            "BW205",
+            f"labels must be integers, one for each of {num_samples} samples, not {given}",
+            help=f"give an array of the shape [{num_samples}] and an integer type; --samples N counts from the first",
         )
     least, most, end = int(labels.min()), int(labels.max()), num_classes(plan)
     if least < 0 or most >= end:
         name = plan.outputs[0].name
         raise compile_error(
-            "BW205", f"labels are {least} to {most}, output '{name}' has the classes 0 to {end - 1}"
+            "BW205",
+            f"labels are {least} to {most}, output '{name}' has the classes 0 to {end - 1}",
+            help=f"a label is a place in output '{name}', from 0",
         )
     return labels.reshape(num_samples)
 
@@ -298,6 +302,7 @@ def _read_folder(folder: Path) -> _Stored:
                 "BW205",
                 f"samples of folder '{folder}' differ: '{paths[0].name}' is {_described(first)}, "
                 f"'{path.name}' {_described(other)}",
+                help="a folder has samples of one shape, one type and one rate; they are not resized or converted",
             )
     mixed_up = (
         (before.name, behind.name)

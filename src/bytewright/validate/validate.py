@@ -177,10 +177,19 @@ def validate_bundle(
         timeout_seconds: Limit of a run elsewhere than on the host.
 
     Raises:
-        CompileError: What reading, compiling and running do; BW205, BW402, BW501, BW502.
+        CompileError: What reading, compiling and running do; BW205, BW402, BW501, BW502; BW204 for tensors that nobody
+            has.
     """
     bundle = read_bundle(directory)
     content = None if model is None else model_of(bundle.plan, model)
+    may_look_inside = content is not None and isinstance(reference, LiteRt) and on == "host"
+    if with_layers and not may_look_inside:
+        raise compile_error(
+            "BW204",
+            "tensors between the kernels are compared with those of LiteRT's reference kernels, here and with "
+            f"the model's file; this is {reference.name}, on {on}",
+            help="leave out --layers and --tensors, or compare with litert-ref",
+        )
     parameters = None if model is None else check_parameters(bundle, model)
     try:
         outputs = _outputs(bundle, samples, on, options, progress, timeout_seconds)
@@ -203,7 +212,7 @@ def validate_bundle(
         raise compile_error("BW205", message, help="give samples of more frames")
     layers = None
     looks_inside = with_layers or agreement.first_different is not None
-    if looks_inside and content is not None and isinstance(reference, LiteRt) and on == "host":
+    if looks_inside and may_look_inside and content is not None:
         first = agreement.first_different or 0
         # What a model remembers comes from the samples before.
         begin = 0 if with_layers or bundle.plan.states else first

@@ -153,3 +153,10 @@ def test_shells_are_told_how_to_complete() -> None:
     environment |= {"COMP_WORDS": "bytewright help bw10", "COMP_CWORD": "2"}
     answer = CliRunner().invoke(command, [], prog_name="bytewright", env=environment)
     assert answer.output.split() == [f"plain,{code}" for code in CODES if code.startswith("BW10")]
+    for words in ("compile", "run", "targets"):
+        begun = "" if words == "targets" else " --target"
+        for name, found in (("mps2-an3", ["plain,mps2-an386"]), ("./board", ["file,./board"])):
+            environment["COMP_WORDS"] = f"bytewright {words}{begun} {name}"
+            environment["COMP_CWORD"] = f"{environment['COMP_WORDS'].count(' ')}"
+            answer = CliRunner().invoke(command, [], prog_name="bytewright", env=environment)
+            assert (words, answer.output.split()) == (words, found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,18 @@ def test_a_link_is_followed(tmp_path: Path) -> None:
     (tmp_path / "dangling").symlink_to("made")
     write_files([(tmp_path / "link", b"new"), (tmp_path / "dangling", b"new")])
     assert tree(tmp_path) == {"dangling": "made", "link": "real", "made": b"new", "real": b"new"}
+
+
+def test_the_help_for_a_folder_that_is_missing_works(tmp_path: Path) -> None:
+    path = tmp_path / "my pages" / "new" / "page.html"
+    with pytest.raises(CompileError, match="BW206") as caught:
+        write_files([(path, b"page")])
+    subprocess.run(caught.value.diagnostics[0].help or "", shell=True, check=True)
+    write_files([(path, b"page")])
+    assert path.read_bytes() == b"page"
+    with pytest.raises(CompileError, match="BW206") as caught:
+        write_files([(path / "page.html", b"page")])  # nothing lies in a file
+    assert caught.value.diagnostics[0].help is None
 
 
 def test_what_is_no_file_is_refused(tmp_path: Path) -> None:

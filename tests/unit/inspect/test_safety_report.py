@@ -16,6 +16,8 @@ from bytewright.record.plan_file import read_plan
 from bytewright.show.as_markdown import markdown_text
 from bytewright.show.view import Facts, Field, View, data, table_of
 from support.digits_bundle import DIGITS, change_file
+from support.entry_programs import DUO
+from support.streamed_nets import keyword_net
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "misra.md"
 
@@ -41,6 +43,23 @@ def test_the_page_has_what_was_looked_at_and_what_was_not(digits: Path, tmp_path
     (stack,) = page["stacks"]
     assert (stack["size_bytes"], stack["measured_bytes"]) == (plan.stack["cpu"].size_bytes, None)
     assert any("time" in text for text in page["not_proved"])
+
+
+def test_the_page_says_how_runs_depend_on_each_other(tmp_path: Path) -> None:
+    """Entries, devices and state; a window that comes frame by frame."""
+    (tmp_path / "duo.bw").write_text(DUO, encoding="utf-8")
+    bytewright.compile(tmp_path / "duo.bw", target="mps2-an521").write(tmp_path / "duo")
+    assert check(tmp_path / "duo", "--report", tmp_path / "page.md").exit_code == 0
+    text = (tmp_path / "page.md").read_text(encoding="utf-8")
+    assert "device: cpu (cortex-m33+nodsp), core1 (cortex-m33)" in text
+    assert "one runs at a time: put (x, y; steps 0..2), get (z, w; steps 3..5)" in text
+    assert "kept between runs: s; reset before each new sequence" in text
+    (tmp_path / "net.tflite").write_bytes(keyword_net(49))
+    bytewright.compile(tmp_path / "net.tflite", stream="1").write(tmp_path / "net")
+    assert check(tmp_path / "net", "--report", tmp_path / "page.json").exit_code == 0
+    page = json.loads((tmp_path / "page.json").read_text(encoding="utf-8"))
+    assert page["stream"]["num_frames"] == 49
+    assert "t1_kept" in {state["name"] for state in page["states"]}
 
 
 def test_a_bundle_that_does_not_verify_has_no_page(digits: Path, tmp_path: Path) -> None:

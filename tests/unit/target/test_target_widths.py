@@ -228,7 +228,7 @@ def test_a_pool_is_no_larger_than_an_array_can_be() -> None:
     ("target", "batch_max", "said"),
     [
         ("generic-cortex-m", 1_100_000, "pool 'sram' has 2147483647 B, at least 2252800000 B are needed"),
-        ("generic-cortex-m", 2_000_000, "take a smaller batch or model"),
+        ("generic-cortex-m", 2_000_000, "help: --batch-max 1048575"),
         ("mps3-an547", 2_000_000, "B too few"),
     ],
 )

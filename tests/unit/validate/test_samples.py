@@ -99,8 +99,9 @@ def test_what_does_not_fit_is_refused(array: np.ndarray, text: str) -> None:
     ],
 )
 def test_labels_that_do_not_match_are_refused(labels: np.ndarray, text: str) -> None:
-    with pytest.raises(CompileError, match=text):
+    with pytest.raises(CompileError, match=text) as error:
         samples_of(PLAN, [IMAGES], labels)
+    assert error.value.diagnostics[0].help is not None
 
 
 def test_inputs_have_the_same_number_of_samples(tmp_path: Path) -> None:
