@@ -7,7 +7,6 @@ as programs of several entries do; a buffer whose name another graph has too is 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
 
 from bytewright import ir
 from bytewright.base.c_names import unique_name
@@ -15,8 +14,6 @@ from bytewright.base.frozen_mapping import FrozenMapping
 from bytewright.diagnostics import compile_error
 from bytewright.ir.rewrite import rename_callees, substitute_in_function
 from bytewright.ir.symbols import buffers_of
-
-_Known = TypeVar("_Known")
 
 
 def join_entries(module: ir.Module, *others: ir.Module) -> ir.Module:
@@ -152,18 +149,15 @@ class _Joining:
         lost = self._narrowed
         if not lost:
             return None
-        first, *others = lost
-        for other in others:
-            first = ir.Narrowed(
-                first.macs_before + other.macs_before,
-                first.macs + other.macs,
-                first.weight_bytes_before + other.weight_bytes_before,
-                first.weight_bytes + other.weight_bytes,
-                FrozenMapping({**first.shapes, **other.shapes}),
-                FrozenMapping({**first.channels, **other.channels}),
-                FrozenMapping({**first.constant, **other.constant}),
-            )
-        return first
+        return ir.Narrowed(
+            sum(each.macs_before for each in lost),
+            sum(each.macs for each in lost),
+            sum(each.weight_bytes_before for each in lost),
+            sum(each.weight_bytes for each in lost),
+            FrozenMapping({name: shape for each in lost for name, shape in each.shapes.items()}),
+            FrozenMapping({name: kept for each in lost for name, kept in each.channels.items()}),
+            FrozenMapping({name: known for each in lost for name, known in each.constant.items()}),
+        )
 
 
 def _names_of(module: ir.Module) -> set[str]:
@@ -174,12 +168,8 @@ def _names_of(module: ir.Module) -> set[str]:
 
 
 def _renamed(narrowed: ir.Narrowed, names: Mapping[str, str]) -> ir.Narrowed:
-    def renamed(known: Mapping[str, _Known]) -> Mapping[str, _Known]:
-        return FrozenMapping({names.get(name, name): what for name, what in known.items()})
-
     return replace(
         narrowed,
-        shapes=renamed(narrowed.shapes),
-        channels=renamed(narrowed.channels),
-        constant=renamed(narrowed.constant),
+        shapes=FrozenMapping({names.get(name, name): shape for name, shape in narrowed.shapes.items()}),
+        channels=FrozenMapping({names.get(name, name): kept for name, kept in narrowed.channels.items()}),
     )
