@@ -51,6 +51,7 @@ CODES: dict[str, str] = {
     "BW118": "the model becomes too large when functions are put in their places",
     "BW119": "conditionals and loops lie too deep inside each other",
     "BW120": "the model cannot run frame by frame",
+    "BW121": "an axis of the model cannot be opened",
     # 2xx: targets and options
     "BW201": "the target file cannot be read",
     "BW202": "the target file is not valid",

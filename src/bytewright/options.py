@@ -260,6 +260,41 @@ def parse_stream_option(text: str) -> StreamAxis:
 
 
 @dataclass(frozen=True, slots=True)
+class OpenAxis:
+    """An axis of an input whose extent each run is given; of the only input, where none is named.
+
+    Attributes:
+        name: What the extent is called.
+        lower, upper: The smallest, of 1 or more, and the largest, which the plan is made for.
+    """
+
+    axis: int
+    name: str
+    lower: int
+    upper: int
+    input: str | None = None
+
+    def __str__(self) -> str:
+        front = "" if self.input is None else f"{self.input}:"
+        return f"{front}{self.axis}={self.name}:{self.lower}..{self.upper}"
+
+
+def parse_open_option(text: str) -> OpenAxis:
+    """Reads `[INPUT:]AXIS=NAME:LO..HI`.
+
+    Raises:
+        OptionSyntaxError: It is not of that form, or the range has less than two extents.
+    """
+    found = re.fullmatch(r"(?:(.+):)?([0-9]{1,3})=(\w+):([0-9]{1,9})\.\.([0-9]{1,9})", text)
+    if found is None:
+        raise OptionSyntaxError(f"'{text}' is not [INPUT:]AXIS=NAME:LO..HI")
+    axis, lower, upper = int(found[2]), int(found[4]), int(found[5])
+    if not 1 <= lower < upper:
+        raise OptionSyntaxError(f"'{text}': {lower}..{upper} is no range from 1 or more to a larger extent")
+    return OpenAxis(axis, found[3], lower, upper, found[1])
+
+
+@dataclass(frozen=True, slots=True)
 class TurnBound:
     """Loops whose name or kind matches the shell pattern take so many turns at most."""
 
@@ -370,6 +405,13 @@ class Options:
         Option(
             Texts(parse_stream_option, "[INPUT:]AXIS"),
             "Let each run take the frames along an axis that are new, and keep what it needs of those before.",
+        ),
+    ] = ()
+    open: Annotated[
+        tuple[OpenAxis, ...],
+        Option(
+            Texts(parse_open_option, "[INPUT:]AXIS=NAME:LO..HI"),
+            "Let each run be given how many rows there are along an axis, of which each is computed by itself.",
         ),
     ] = ()
     bounds: Annotated[
@@ -507,6 +549,7 @@ class Arguments(TypedDict, total=False):
     signature: str | Iterable[str]
     state: str | Iterable[str]
     stream: str | Iterable[str]
+    open: str | Iterable[str]
     bounds: str | Iterable[str]
     batch_max: int | None
     constants: str | PathLike[str] | None

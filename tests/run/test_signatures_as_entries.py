@@ -103,9 +103,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 class Runners:
     """LiteRT's, of one interpreter, so that its variables are one."""
 
-    def __init__(
-        self, file: Path, kernels: OpResolverType = OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
-    ) -> None:
+    def __init__(self, file: Path, kernels: OpResolverType = OpResolverType.BUILTIN_REF) -> None:
         interpreter: Any = Interpreter(
             model_path=str(file), num_threads=1, experimental_op_resolver_type=kernels
         )
@@ -265,6 +263,38 @@ def test_what_survives_and_is_no_variable_is_each_subgraph_s_own(tmp_path: Path)
     assert np.sum(session.run(ones, entry="left")) == 8
     assert np.sum(session.run(2 * ones, entry="right")) == 16
     assert np.sum(session.run(ones, entry="left")) == 16
+
+
+def test_channels_that_are_constant_go_from_every_signature(tmp_path: Path) -> None:
+    def narrow(key: str, seed: int) -> tuple[Draft, list[int], list[int]]:
+        rng = np.random.default_rng(seed)
+        draft = Draft(subgraph_name=key)
+        x = draft.tensor("x", (1, 6, 6, 4), "int8", scale=0.5)
+        first = rng.integers(-127, 128, (8, 3, 3, 4), dtype=np.int8)
+        first[2] = first[5] = 0
+        for name, weights in (("h", first), ("y", rng.integers(-127, 128, (8, 3, 3, 8), dtype=np.int8))):
+            w, y = (
+                draft.constant(f"{name}_w", weights, scale=0.01),
+                draft.tensor(name, (1, 6, 6, 8), "int8", scale=0.5),
+            )
+            bias = draft.tensor(f"{name}_b", (8,), "int32", data=np.arange(8, dtype=np.int32), scale=0.005)
+            draft.operator("CONV_2D", [x, w, bias], [y])
+            x = y
+        draft.signature(key, {"x": 0}, {"y": x})
+        return draft, [0], [x]
+
+    first, given, made = narrow("left", 1)
+    file = tmp_path / "m.tflite"
+    file.write_bytes(first.build(given, made, _parts(narrow("right", 2))))
+    model = bytewright.compile(file, signature="*")
+    alone = [bytewright.compile(file, signature=key).plan.narrowed for key in ("left", "right")]
+    both = model.plan.narrowed
+    assert both is not None
+    assert both.macs == sum(each.macs for each in alone if each is not None) < both.macs_before
+    session, runners = model.session(), Runners(file)
+    for key in ("left", "right"):
+        x = np.random.default_rng(4).integers(-128, 128, (1, 6, 6, 4), dtype=np.int8)
+        assert (np.asarray(session.run(x, entry=key)) == runners.run(key, x)).all()
 
 
 def _parts(draft: tuple[Draft, list[int], list[int]]) -> Any:

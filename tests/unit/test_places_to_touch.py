@@ -40,6 +40,7 @@ REWRITES = {
     "lower/float_sum.py",
     "lower/fold_pad.py",
     "graph/inline_calls.py",
+    "graph/open_axis.py",
     "graph/open_batch.py",
     "graph/stream/reading.py",
     "graph/stream/split.py",

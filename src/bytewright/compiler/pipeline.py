@@ -21,6 +21,7 @@ from bytewright.frontends.registry import import_model
 from bytewright.graph.bound.find_bound import find_bound, place_bound, refuse_bindings
 from bytewright.graph.bound.function import BoundValues
 from bytewright.graph.inline_calls import inline_calls
+from bytewright.graph.open_axis import open_axis
 from bytewright.graph.open_batch import open_batch
 from bytewright.graph.stream.stream import stream
 from bytewright.graph.tie_states import tie_states
@@ -208,6 +209,8 @@ def _as_asked(
     if module.entries:
         refuse_bindings(options.kernels)
         return module, {}
+    if options.open:
+        module = run(open_axis, module if module.entries else inline_calls(module), options.open)
     if options.batch_max is not None:
         # Each function at its place, since one may be given samples and another time a constant.
         module = run(open_batch, inline_calls(module), options.batch_max)

@@ -25,6 +25,7 @@ PASSES: dict[str, Stage] = {
     "import_text": Stage.IMPORTED,
     "tie_states": Stage.IMPORTED,
     "stream": Stage.IMPORTED,
+    "open_axis": Stage.IMPORTED,
     "open_batch": Stage.IMPORTED,
     "place_bound": Stage.IMPORTED,
     "plan_devices": Stage.PLACED,
@@ -58,7 +59,7 @@ PASSES: dict[str, Stage] = {
     "apply_solution": Stage.PLANNED,
 }
 # What these return cannot be compared with what they were given: shapes, tags or names are others.
-_REMADE = ("tie_states", "stream", "open_batch", "join_entries", "lower_tags", "name_symbols")
+_REMADE = ("tie_states", "stream", "open_axis", "open_batch", "join_entries", "lower_tags", "name_symbols")
 
 
 class Known:

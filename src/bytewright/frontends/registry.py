@@ -148,6 +148,10 @@ def _read_tflite(path: Path, target: Target, options: Options) -> Imported:
     models = read_models(content, path.name, () if has_streams else options.signature)
     if len(models) > 1:
         _require_one_graph(path, options)
+    for operator in (each for model in models for each in model.operators):
+        if options.open and operator.kind == "SHAPE":
+            message = f"operator {operator.label} of '{path.name}' computes with sizes, and one of them is to be open"
+            raise compile_error("BW121", message, help="leave out --open")
     modules = tuple(
         import_record(
             model,
@@ -201,7 +205,7 @@ def _tflm() -> Library:
 
 
 # Options that name parts of one graph, or make its extents open, which a program of several entries has none of.
-_OF_ONE_GRAPH = frozenset({"kernels", "kernel_file", "on", "state", "stream", "bounds", "batch_max"})
+_OF_ONE_GRAPH = frozenset({"kernels", "kernel_file", "on", "state", "stream", "open", "bounds", "batch_max"})
 _TEXT = Frontend(
     _read_text,
     {

@@ -17,12 +17,14 @@ BATCH = "batch"
 WITHOUT_BATCH = "leave out --batch-max: each run then computes one sample"
 
 
-def open_batch(module: ir.Module, batch_max: int) -> ir.Module:
+def open_batch(module: ir.Module, batch_max: int, *, called: str = BATCH, lower: int = 1) -> ir.Module:
     """Returns the module with a leading extent `batch[1..batch_max]` in place of 1.
 
     Args:
         module: A graph in which each function is run at one place, once.
         batch_max: The largest batch.
+        called: What the extent is, unless a value has that name.
+        lower: The smallest batch.
 
     Raises:
         CompileError: BW111 if an input has no leading extent of 1, an operator mixes samples, an output depends on no
@@ -36,7 +38,7 @@ def open_batch(module: ir.Module, batch_max: int) -> ir.Module:
     types = {constant.name: constant.data.type for constant in module.constants}
     for each in module.functions:
         types |= ir.function_types(each)
-    symbol = ir.Symbol(unique_name(BATCH, set(types)), 1, batch_max)
+    symbol = ir.Symbol(unique_name(called, set(types)), lower, batch_max)
     opening = _Opening(symbol, types, {each.name: each for each in module.functions})
     collector = Collector()
     parameters: list[ir.Value] = []

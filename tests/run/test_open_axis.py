@@ -1,0 +1,195 @@
+"""Axes whose extent each run is given: results equal LiteRT's, resized to every extent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from numpy.typing import NDArray
+
+import bytewright
+from bytewright.cli.main import bytewright as command
+from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.execute.run import run_batch
+from bytewright.inspect.check import check_bundle
+from support.reference import LiteRt
+from tflite_writer import ModelBuilder
+
+pytestmark = pytest.mark.run
+
+Array = NDArray[Any]
+ROWS, MOST = 10, 24
+AFFINE: dict[str, Any] = {"scale": 0.5, "zero_point": 3}
+
+
+class Draft(ModelBuilder):
+    """A network over time: [1, ROWS, 8] of int8."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rng = np.random.default_rng(3)
+        self.x = self.rows("x", 8)
+
+    def rows(self, name: str, channels: int, count: int = ROWS) -> int:
+        return self.tensor(name, (1, count, channels), "int8", **AFFINE)
+
+    def weights(self, *shape: int) -> list[int]:
+        w = self.constant("w", self.rng.integers(-127, 128, shape, dtype=np.int8), scale=0.01)
+        bias = np.zeros(shape[0], np.int32)
+        return [w, self.tensor("b", bias.shape, "int32", data=bias, scale=0.005)]
+
+    def shape(self, *extents: int) -> int:
+        return self.constant("shape", np.array(extents, np.int32))
+
+
+def dense() -> bytes:
+    """A layer of each row, its softmax, and both added."""
+    draft = Draft()
+    h, z = draft.rows("h", 16), draft.rows("z", 16)
+    s = draft.tensor("s", (1, ROWS, 16), "int8", scale=1 / 256, zero_point=-128)
+    draft.operator(
+        "FULLY_CONNECTED", [draft.x, *draft.weights(16, 8)], [h], keep_num_dims=True, activation="RELU"
+    )
+    draft.operator("SOFTMAX", [h], [s])
+    draft.operator("ADD", [h, s], [z])
+    return draft.build([draft.x], [z])
+
+
+def convolved(kernel: int = 1, stride: int = 1) -> bytes:
+    """A convolution over time and one of its channels' mean, of an image one row high."""
+    draft = Draft()
+    image = draft.tensor("image", (1, 1, ROWS, 8), "int8", **AFFINE)
+    draft.operator("RESHAPE", [draft.x, draft.shape(1, 1, -1, 8)], [image], new_shape=(1, 1, -1, 8))
+    count = -(-ROWS // stride)
+    y = draft.tensor("y", (1, 1, count, 16), "int8", **AFFINE)
+    draft.operator("CONV_2D", [image, *draft.weights(16, 1, kernel, 8)], [y], stride_w=stride)
+    out = draft.tensor("out", (1, 1, count, 1), "int8", scale=0.25, zero_point=1)
+    draft.operator("MEAN", [y, draft.constant("axis", np.array([3], np.int32))], [out], keep_dims=True)
+    return draft.build([draft.x], [out])
+
+
+def positions() -> bytes:
+    """Each row has its own constant."""
+    draft = Draft()
+    y = draft.rows("y", 8)
+    table = draft.rng.integers(-128, 128, (1, ROWS, 8), dtype=np.int8)
+    draft.operator("ADD", [draft.x, draft.constant("table", table, **AFFINE)], [y])
+    return draft.build([draft.x], [y])
+
+
+def mean() -> bytes:
+    """A mean over time."""
+    draft = Draft()
+    y = draft.tensor("y", (1, 8), "int8", **AFFINE)
+    draft.operator("MEAN", [draft.x, draft.constant("axis", np.array([1], np.int32))], [y])
+    return draft.build([draft.x], [y])
+
+
+def sizes() -> bytes:
+    """It multiplies by the number of rows."""
+    draft = Draft()
+    found = draft.tensor("found", (3,), "int32")
+    draft.operator("SHAPE", [draft.x], [found], out_type="INT32")
+    y = draft.rows("y", 8)
+    draft.operator("RESHAPE", [draft.x, found], [y])
+    return draft.build([draft.x], [y])
+
+
+def saved(tmp_path: Path, content: bytes) -> Path:
+    file = tmp_path / "m.tflite"
+    file.write_bytes(content)
+    return file
+
+
+@pytest.mark.parametrize("content", [dense(), convolved()], ids=["dense", "convolved"])
+@pytest.mark.parametrize("options", [{}, {"io": "workspace"}, {"kernels": "portable"}], ids=str)
+def test_every_extent_is_exact(tmp_path: Path, content: bytes, options: dict[str, Any]) -> None:
+    given = {"kernel_code" if key == "kernels" else key: value for key, value in options.items()}
+    model = bytewright.compile(saved(tmp_path, content), open=f"x:1=time:1..{MOST}", **given)
+    reference, rng = LiteRt(content), np.random.default_rng(5)
+    for extent in range(1, MOST + 1):
+        x = rng.integers(-128, 128, (1, extent, 8), dtype=np.int8)
+        (wanted,) = reference.run(x)
+        found = np.asarray(model.run(x))
+        assert found.shape == wanted.shape
+        assert (found == wanted).all(), extent
+
+
+def test_the_bundle_says_it_and_is_checked(tmp_path: Path) -> None:
+    model = bytewright.compile(saved(tmp_path, dense()), open=f"1=time:2..{MOST}")
+    folder = model.write(tmp_path / "bundle")
+    assert check_bundle(folder).num_steps == len(model.plan.steps)
+    (symbol,) = model.plan.symbols
+    assert (symbol.name, symbol.lower, symbol.upper) == ("time", 2, MOST)
+    assert [tensor.extents for tensor in (*model.plan.inputs, *model.plan.outputs)] == [
+        (1, "time", 8),
+        (1, "time", 16),
+    ]
+    header = (folder / "include" / "m.h").read_text()
+    assert f"#define M_TIME_MAX {MOST}" in header
+    assert "int32_t time)" in header
+    for extent in (0, 1, MOST + 1):
+        with pytest.raises(CompileError) as caught:
+            run_batch(folder, [[np.zeros((1, extent, 8), np.int8)]])
+        assert caught.value.diagnostics[0].code == "BW205"
+
+
+def test_a_larger_range_than_the_file_s_costs_the_larger_plan(tmp_path: Path) -> None:
+    file = saved(tmp_path, dense())
+    plans = [bytewright.compile(file, open=f"1=time:1..{most}").plan for most in (ROWS, 4 * ROWS)]
+    assert plans[1].workspace_bytes == 4 * plans[0].workspace_bytes
+
+
+def refused(tmp_path: Path, content: bytes, **options: Any) -> Diagnostic:
+    asked: dict[str, Any] = {"open": f"1=time:1..{MOST}", **options}
+    with pytest.raises(CompileError) as caught:
+        bytewright.compile(saved(tmp_path, content), **asked)
+    return caught.value.diagnostics[0]
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (convolved(kernel=3), "rows"),
+        (convolved(stride=2), "2 rows of the input make one of a result"),
+        (positions(), "rows"),
+        (mean(), "rows"),
+        (sizes(), "computes with sizes"),
+    ],
+    ids=["kernel", "stride", "positions", "mean", "sizes"],
+)
+def test_what_mixes_rows_is_refused(tmp_path: Path, content: bytes, reason: str) -> None:
+    found = refused(tmp_path, content)
+    assert found.code == "BW121"
+    assert reason in found.message
+    assert found.help is not None
+    assert found.help.startswith("leave out --open")
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        ({"batch_max": 3}, "BW111"),
+        ({"stream": "1"}, "BW121"),
+        ({"open": "2=channels:1..8"}, "BW121"),
+        ({"open": ["1=a:1..8", "x:1=b:1..8"]}, "BW121"),
+        ({"open": ["1=a:1..8", "x:1=a:1..8"]}, "BW204"),
+        ({"open": "3=a:1..8"}, "BW204"),
+        ({"open": "z:1=a:1..8"}, "BW204"),
+        ({"open": "1=int:1..8"}, "BW117"),
+    ],
+    ids=str,
+)
+def test_what_contradicts_is_refused(tmp_path: Path, options: dict[str, Any], code: str) -> None:
+    assert refused(tmp_path, dense(), **options).code == code
+
+
+@pytest.mark.parametrize(
+    "text", ["1=t:0..4", "1=t:5..4", "1=t:4..4", "1=t:-1..4", "1=t", "x=t:1..2", "1=t:1..x"]
+)
+def test_what_is_no_range_is_a_usage_error(tmp_path: Path, text: str) -> None:
+    done = CliRunner().invoke(command, ["compile", "m.tflite", "-o", str(tmp_path / "out"), "--open", text])
+    assert done.exit_code == 2
