@@ -16,6 +16,7 @@ import bytewright
 from bytewright.cli.main import bytewright as command
 from bytewright.diagnostics import CompileError
 from bytewright.inspect.check import check_bundle
+from bytewright.record.plan import Plan
 from support.part_models import Draft as Layers
 from tflite_writer import ModelBuilder
 
@@ -287,14 +288,19 @@ def test_channels_that_are_constant_go_from_every_signature(tmp_path: Path) -> N
     file = tmp_path / "m.tflite"
     file.write_bytes(first.build(given, made, _parts(narrow("right", 2))))
     model = bytewright.compile(file, signature="*")
-    alone = [bytewright.compile(file, signature=key).plan.narrowed for key in ("left", "right")]
+    alone = [bytewright.compile(file, signature=key).plan for key in ("left", "right")]
     both = model.plan.narrowed
     assert both is not None
-    assert both.macs == sum(each.macs for each in alone if each is not None) < both.macs_before
+    assert both.macs == sum(plan.narrowed.macs for plan in alone if plan.narrowed) < both.macs_before
+    assert constant_channels(model.plan) == [*constant_channels(alone[0]), *constant_channels(alone[1])] != []
     session, runners = model.session(), Runners(file)
     for key in ("left", "right"):
         x = np.random.default_rng(4).integers(-128, 128, (1, 6, 6, 4), dtype=np.int8)
         assert (np.asarray(session.run(x, entry=key)) == runners.run(key, x)).all()
+
+
+def constant_channels(plan: Plan) -> list[tuple[int, ...]]:
+    return [buffer.constant_channels for buffer in plan.buffers.values() if buffer.constant_channels]
 
 
 def _parts(draft: tuple[Draft, list[int], list[int]]) -> Any:

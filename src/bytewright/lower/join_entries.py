@@ -7,6 +7,7 @@ as programs of several entries do; a buffer whose name another graph has too is 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from bytewright import ir
 from bytewright.base.c_names import unique_name
@@ -14,6 +15,8 @@ from bytewright.base.frozen_mapping import FrozenMapping
 from bytewright.diagnostics import compile_error
 from bytewright.ir.rewrite import rename_callees, substitute_in_function
 from bytewright.ir.symbols import buffers_of
+
+_Known = TypeVar("_Known")
 
 
 def join_entries(module: ir.Module, *others: ir.Module) -> ir.Module:
@@ -168,8 +171,12 @@ def _names_of(module: ir.Module) -> set[str]:
 
 
 def _renamed(narrowed: ir.Narrowed, names: Mapping[str, str]) -> ir.Narrowed:
+    def under_new_names(found: Mapping[str, _Known]) -> Mapping[str, _Known]:
+        return FrozenMapping({names.get(name, name): known for name, known in found.items()})
+
     return replace(
         narrowed,
-        shapes=FrozenMapping({names.get(name, name): shape for name, shape in narrowed.shapes.items()}),
-        channels=FrozenMapping({names.get(name, name): kept for name, kept in narrowed.channels.items()}),
+        shapes=under_new_names(narrowed.shapes),
+        channels=under_new_names(narrowed.channels),
+        constant=under_new_names(narrowed.constant),
     )
