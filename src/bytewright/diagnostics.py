@@ -53,6 +53,7 @@ CODES: dict[str, str] = {
     "BW120": "the model cannot run frame by frame",
     "BW121": "an axis of the model cannot be opened",
     # 2xx: targets and options
+    "BW200": "the command line is not valid",
     "BW201": "the target file cannot be read",
     "BW202": "the target file is not valid",
     "BW203": "there is no target of this name",
@@ -123,6 +124,7 @@ CODES: dict[str, str] = {
 
 # By what the code's number begins with; all others are bad input.
 _EXIT_OF_GROUP = {
+    "200": ExitCode.USAGE,
     "3": ExitCode.DOES_NOT_FIT,
     "4": ExitCode.NOT_VERIFIED,
     "5": ExitCode.TOOL_FAILED,

@@ -29,7 +29,7 @@ _BROKEN_PIPE = 141  # and for SIGPIPE
 
 
 class CommandLine(click.Group):
-    """A group whose commands fail as the exit codes of the project say; usage errors stay click's."""
+    """A group whose commands fail as the exit codes of the project say."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parses the group's own options; whether errors are for programs is known before the command's are parsed."""
@@ -37,23 +37,20 @@ class CommandLine(click.Group):
             ctx.meta[_AS_JSON] = True
         try:
             return super().parse_args(ctx, args)
-        except click.NoSuchOption as error:
-            raise _with_what_was_meant(error) from None
+        except click.exceptions.NoArgsIsHelpError:
+            raise
+        except click.UsageError as error:
+            raise _BadCommandLine(error, ctx, ctx.command_path) from None
 
     def invoke(self, ctx: click.Context) -> object:
         """Runs the command; whatever it raises ends as an exit status."""
         try:
             with _written_output():
                 return super().invoke(ctx)
-        except click.ClickException as raised:
-            error = _with_what_was_meant(raised) if isinstance(raised, click.NoSuchOption) else raised
-            if _AS_JSON not in ctx.meta:
-                raise error from None
-            status = error.exit_code
-            error.show()
-            _show_json([_without_code(error.format_message())], status)
-        except (click.exceptions.Exit, click.Abort):
+        except (click.exceptions.Exit, click.Abort, click.exceptions.NoArgsIsHelpError):
             raise
+        except click.UsageError as error:
+            raise _BadCommandLine(error, ctx, f"{ctx.command_path} {ctx.invoked_subcommand}") from None
         except CompileError as error:
             status = int(error.exit_code)
             show(error.diagnostics)
@@ -73,6 +70,28 @@ class CommandLine(click.Group):
             if _AS_JSON in ctx.meta:
                 _show_json([_without_code(f"internal error: {_first_line(error)}")], status)
         return ctx.exit(status)
+
+
+class _BadCommandLine(click.ClickException):
+    """A usage error of click's, which is shown as all refusals are."""
+
+    exit_code = ExitCode.USAGE
+
+    def __init__(self, error: click.UsageError, ctx: click.Context, command: str) -> None:
+        meant = _with_what_was_meant(error) if isinstance(error, click.NoSuchOption) else error
+        message = meant.format_message().rstrip(".")
+        super().__init__(message)
+        command = command if error.ctx is None else error.ctx.command_path
+        self._is_json = _AS_JSON in ctx.meta
+        self._diagnostic = Diagnostic(
+            "BW200", message[:1].lower() + message[1:], help=f"`{command} --help` lists what there is"
+        )
+
+    def show(self, file: object = None) -> None:  # noqa: ARG002
+        """Prints the refusal on standard error."""
+        show((self._diagnostic,))
+        if self._is_json:
+            _show_json([asdict(self._diagnostic)], self.exit_code)
 
 
 @contextmanager

@@ -214,7 +214,8 @@ def test_unknown_names_come_with_suggestions(tmp_path: Path) -> None:
 def test_malformed_options_are_usage_errors(tmp_path: Path, options: tuple[str, ...]) -> None:
     status, text = refusal(tmp_path, *options)
     assert status == 2
-    assert text.startswith("Usage: ")
+    assert text.startswith("error[BW200]: ")
+    assert text.endswith("help: `bytewright compile --help` lists what there is\n")
 
 
 def test_a_folder_must_be_named() -> None:

@@ -1,6 +1,7 @@
 """How commands end that could not do their work: exit statuses, texts, and no traceback."""
 
 import errno
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,8 @@ from bytewright.cli import failures, progress
 from bytewright.cli.failures import CommandLine
 from bytewright.cli.main import COMMANDS, bytewright, load_command
 from bytewright.diagnostics import CompileError, Diagnostic, InternalError
+
+ERRORS = Path(__file__).resolve().parents[3] / "docs" / "errors.md"
 
 
 @click.command()
@@ -149,8 +152,40 @@ def test_each_command_explains_itself(command: str) -> None:
 
 
 def test_no_command_and_an_unknown_one_are_usage_errors() -> None:
-    assert invoke().exit_code == 2
-    assert invoke("compil").exit_code == 2
+    nothing, unknown = invoke(), invoke("compil")
+    assert (nothing.exit_code, nothing.stderr.startswith("Usage: ")) == (2, True)
+    assert (unknown.exit_code, unknown.stderr.startswith("error[BW200]: no such command 'compil'")) == (
+        2,
+        True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "helps"),
+    [
+        (["compile", "m.tflite", "-o", "out", "--package", "conan"], "bytewright compile"),
+        (["targets", "import"], "bytewright targets import"),
+        (["report", "m.tflite", "--no-such"], "bytewright report"),
+        (["--frob"], "bytewright"),
+    ],
+)
+def test_a_bad_command_line_has_a_code_and_the_command_that_says_more(
+    arguments: list[str], helps: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    refused = invoke(*arguments, "--json")
+    text, _, last = refused.stderr.rstrip().rpartition("\n")
+    assert (refused.exit_code, text.partition(":")[0]) == (2, "error[BW200]")
+    (error,) = json.loads(last)["errors"]
+    assert text.splitlines()[0] == f"error[BW200]: {error['message']}"
+    assert error["help"] == f"`{helps} --help` lists what there is"
+    assert invoke(*helps.split()[1:], "--help").exit_code == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_documents_example_of_a_bad_command_line() -> None:
+    shown = invoke("compile", "m.tflite", "-o", "out", "--package", "conan").stderr
+    assert shown in ERRORS.read_text(encoding="utf-8")
 
 
 def test_the_version_is_the_packages() -> None:

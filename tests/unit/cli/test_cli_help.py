@@ -83,7 +83,7 @@ def test_errors_are_json_where_json_is_asked_for(tmp_path: Path) -> None:
 def test_usage_errors_are_json_too(tmp_path: Path) -> None:
     done = invoke("run", tmp_path, "--json", "--signature", "a")
     document = json.loads(done.stderr.splitlines()[-1])
-    assert (done.exit_code, document["exit_status"], document["errors"][0]["code"]) == (2, 2, None)
+    assert (done.exit_code, document["exit_status"], document["errors"][0]["code"]) == (2, 2, "BW200")
     assert "--signature is for a model" in document["errors"][0]["message"]
     written: tuple[tuple[str, ...], ...] = (
         ("compile", "x", "--package", "bazel", "--json"),

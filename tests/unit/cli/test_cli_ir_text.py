@@ -175,7 +175,7 @@ def test_json_and_text_do_not_mix(tmp_path: Path) -> None:
     assert "--json is for a program" in refusal(2, "compile", path, "--json", "--print-after", "import_text")
     printed = f"import_text={tmp_path / 'p.bw'}"
     assert json.loads(succeed("compile", path, "--json", "--print-after", printed))["model"] == "small"
-    assert "Missing option '-o'" in refusal(2, "compile", path)
+    assert "missing option '-o'" in refusal(2, "compile", path)
 
 
 def test_files_of_others_are_not_overwritten(tmp_path: Path) -> None:

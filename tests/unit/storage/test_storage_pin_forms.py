@@ -178,6 +178,6 @@ def test_names_are_compared_without_case(option: str, text: str, advice: str) ->
 def test_an_unknown_option_suggests_one_that_was_meant(arguments: tuple[str, ...], said: str | None) -> None:
     result = CliRunner().invoke(command_line, list(arguments))
     assert result.exit_code == 2
-    assert "No such option" in result.stderr
-    suggestions = result.stderr.partition("No such option")[2].partition("\n")[0].split(" Did you mean")[1:]
+    assert "no such option" in result.stderr
+    suggestions = result.stderr.partition("no such option")[2].partition("\n")[0].split(" Did you mean")[1:]
     assert suggestions == ([] if said is None else [f" '{said}'?"])
