@@ -149,7 +149,7 @@ def test_depthwise_layers_copy_up_to_64_channels_of_a_row(
     builder = ModelBuilder()
     x = builder.tensor("x", (1, 10, 10, channels), "int8", scale=0.5)
     y = builder.tensor("y", (1, 10, 10, channels), "int8", scale=0.5)
-    weights = builder.constant("w", np.ones((1, 3, 3, channels), np.int8), scale=0.1)
+    weights = builder.constant("w", np.full((1, 3, 3, channels), 9, np.int8), scale=0.1)
     builder.operator("DEPTHWISE_CONV_2D", [x, weights, OPTIONAL], [y], padding="SAME", depth_multiplier=1)
     path = tmp_path / "m.tflite"
     path.write_bytes(builder.build([x], [y]))
