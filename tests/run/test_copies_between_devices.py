@@ -23,6 +23,7 @@ from bytewright.record.plan import Plan
 from bytewright.target import Target, load_text
 from support.parsing import parse_module
 from support.reference import LiteRt
+from support.tiers import some
 
 Array = NDArray[np.int32]
 
@@ -171,10 +172,12 @@ def compiled(folder: Path, devices: str, middle: str, io: ir.Io) -> Path:
     return folder / "b"
 
 
-@pytest.mark.parametrize("io", [ir.Io.CALLER, ir.Io.WORKSPACE])
+CHAINS = [("one", "chain"), ("one", "loop"), ("two", "written"), ("two", "turns"), ("theirs", "chain")]
+
+
 @pytest.mark.parametrize(
-    ("devices", "middle"),
-    [("one", "chain"), ("one", "loop"), ("two", "written"), ("two", "turns"), ("theirs", "chain")],
+    ("devices", "middle", "io"),
+    some([(*each, io) for each in CHAINS for io in (ir.Io.CALLER, ir.Io.WORKSPACE)], every=3),
 )
 def test_what_another_device_makes_is_copied_by_jobs(
     devices: str, middle: str, io: ir.Io, tmp_path: Path

@@ -98,7 +98,7 @@ def test_the_inputs_tell_outputs_apart(name: str, logits: bool) -> None:
     assert len({output.tobytes() for output in outputs}) > NUM_INPUTS // (4 if logits else 20)
 
 
-@pytest.mark.parametrize(("name", "build"), some(product([*INT8, *FLOAT], OTHER_BUILDS), every=2))
+@pytest.mark.parametrize(("name", "build"), some(product([*INT8, *FLOAT], OTHER_BUILDS), every=4))
 def test_other_compilers_and_sanitizers(name: str, build: str) -> None:
     options = OTHER_BUILDS[build]
     check_batch(bundle(name, load_target(HOST)), name, False, 2 if options.sanitize else 10, options)

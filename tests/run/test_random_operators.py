@@ -29,7 +29,7 @@ FASTEST = ("-O3", "-march=native")
 
 
 # All of int8, the form that is used, and of the others every second one.
-TODAY = some(CASES, every=2, always=[case for case in CASES if case[1] == "int8"])
+TODAY = some(CASES, every=4, always=[case for case in CASES if case[1] == "int8"])
 
 
 @pytest.mark.parametrize(("kind", "dtype"), TODAY)
@@ -38,7 +38,7 @@ def test_operator(kind: str, dtype: str, tmp_path: Path) -> None:
     models = drawn(operator_models(kind, dtype), num_examples(kind, 4) * TIMES)
     target = TARGETS[number // 2 % 2]
     if TIMES > 1 or (number + turn()) % 4 == 0:
-        assert_equals_reference(models, tmp_path, target=target, flags=SANITIZED, every=2)
+        assert_equals_reference(models, tmp_path, target=target, flags=SANITIZED, every=4)
     else:
         assert_equals_reference(models, tmp_path, target=target)
 
@@ -50,7 +50,7 @@ def test_operator_of_tflm(kind: str, dtype: str, tmp_path: Path) -> None:
 
 
 def _convolutions(count: int, dtype: str, first: int = 0) -> list[RandomModel]:
-    numbers = some(range(first, first + count * TIMES), every=2)
+    numbers = some(range(first, first + count * TIMES), every=4)
     return [random_convolution(number, dtype) for number in numbers]
 
 
@@ -74,7 +74,7 @@ def test_convolutions_at_full_speed(target: str, tmp_path: Path) -> None:
 
 
 def _networks(count: int, dtype: str, first: int = 0, *, is_tflm: bool = False) -> list[RandomModel]:
-    numbers = some(range(first, first + count * TIMES), every=2)
+    numbers = some(range(first, first + count * TIMES), every=4)
     return [random_network(number, dtype, is_tflm=is_tflm) for number in numbers]
 
 

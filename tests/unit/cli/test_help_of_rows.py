@@ -250,7 +250,7 @@ def test_the_help_makes_the_compile_succeed(kind: str, tmp_path: Path) -> None:
     assert_right(tmp_path, model)
 
 
-@pytest.mark.parametrize("kind", some([kind for kind in HELPS if "one byte too few" not in kind], every=2))
+@pytest.mark.parametrize("kind", some([kind for kind in HELPS if "one byte too few" not in kind], every=4))
 def test_one_byte_less_is_too_little(kind: str, tmp_path: Path) -> None:
     """In `fast`, or in its pool of a size."""
     model, (fast, ram, stack), options, advice = HELPS[kind]
