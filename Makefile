@@ -36,7 +36,7 @@ demo-camera: setup-demo  ## Compile the camera example, which takes an image lin
 	@$(VENV)/python examples/camera/demo.py
 
 .PHONY: test
-test: setup lint  ## What decides, about 13 minutes on two cores: lint, types and all levels of tests, emulated boards included
+test: setup lint  ## What decides, about 15 minutes on two cores: lint, types and all levels of tests, emulated boards included
 	@$(call beside_types,$(PYTEST))
 	@echo "make test: everything passed"
 

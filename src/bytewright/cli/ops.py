@@ -8,7 +8,7 @@ from rich.table import Table
 
 from bytewright.cli.option_types import echo_json, json_option
 from bytewright.frontends.registry import LIBRARIES, ComparedOperator, Library
-from bytewright.show.console import standard_output
+from bytewright.show.console import print_grid, standard_output
 
 
 @click.command(short_help="List the operators that models may use.")
@@ -34,7 +34,7 @@ def ops(against: str | None, as_json: bool) -> None:
     for operator in operators:
         table.add_row(operator.name, ", ".join(operator.types), operator.limits)
     console = standard_output()
-    console.print(table)
+    print_grid(console, table)
     folded = ", ".join(name for frontend in FRONTENDS.values() for name in frontend.folded())
     console.print(f"Computed by the compiler where only shapes and constants come to them: {folded}.")
 
@@ -53,7 +53,7 @@ def _show_library(library: Library) -> None:
     for operator in library.operators:
         table.add_row(operator.name, ", ".join(operator.types) or "-", _lacking(operator))
     console = standard_output()
-    console.print(table)
+    print_grid(console, table)
     operators = library.operators
     num_known = sum(operator.is_compiled or operator.is_folded for operator in operators)
     num_whole = sum(not operator.missing_types and operator.is_compiled for operator in operators)

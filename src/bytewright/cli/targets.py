@@ -13,7 +13,7 @@ from rich.table import Table
 from bytewright.base.option import OptionSyntaxError
 from bytewright.cli.option_types import PATH, completed_target, echo_json, parsed_by
 from bytewright.cli.write_files import write_files
-from bytewright.show.console import standard_output
+from bytewright.show.console import print_grid, standard_output
 from bytewright.target import (
     BUILTIN_TARGETS,
     Memory,
@@ -151,7 +151,7 @@ def _print_list(as_json: bool) -> None:
     if as_json:
         echo_json([dump(entry) for entry in builtin])
     else:
-        standard_output().print(_overview(builtin))
+        print_grid(standard_output(), _overview(builtin))
 
 
 def _overview(builtin: list[Target]) -> Table:

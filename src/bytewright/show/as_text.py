@@ -9,7 +9,7 @@ from rich.text import Text
 
 from bytewright.base.visible import in_one_line
 from bytewright.show.bars import bars
-from bytewright.show.console import drawing_width
+from bytewright.show.console import drawing_width, print_grid
 from bytewright.show.tracks import track_lines
 from bytewright.show.view import Chart, Facts, Lanes, Section, Table, View
 
@@ -71,9 +71,7 @@ def _print_table(table: Table, console: Console, is_listing: bool) -> None:
     for body in table.bodies:
         for row in table.texts(body):
             grid.add_row(*map(Text, row))
-    with console.capture() as drawn:
-        console.print(grid)
-    console.file.write("\n".join(line.rstrip(" ") for line in drawn.get().split("\n")))
+    print_grid(console, grid)
     if table.num_hidden and table.hidden is not None:
         _print_line(console, table.hidden.format(table.num_hidden))
 

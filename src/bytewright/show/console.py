@@ -4,6 +4,7 @@ A table that is wrapped breaks its names, and a name in two pieces is found by n
 """
 
 from rich.console import Console
+from rich.table import Table
 
 UNLIMITED_WIDTH = 1 << 16
 _DRAWING_WIDTH = 80
@@ -23,6 +24,13 @@ def standard_output() -> Console:
     if not console.file.isatty():  # colours may be forced on a pipe, which is none the wider for it
         console.width = UNLIMITED_WIDTH
     return console
+
+
+def print_grid(console: Console, grid: Table) -> None:
+    """Prints a table without the blanks that fill its lines."""
+    with console.capture() as drawn:
+        console.print(grid)
+    console.file.write("\n".join(line.rstrip(" ") for line in drawn.get().split("\n")))
 
 
 def drawing_width(console: Console) -> int:

@@ -84,3 +84,8 @@ def test_targets_break_no_description() -> None:
     for name in BUILTIN_TARGETS:
         assert name in text
         assert load_target(name).description in text
+
+
+@pytest.mark.parametrize("words", [("ops",), ("ops", "--against", "tflm"), ("targets",)], ids=" ".join)
+def test_lines_have_no_blanks_at_their_ends(words: tuple[str, ...]) -> None:
+    assert [line for line in shown(*words).splitlines() if line != line.rstrip()] == []
