@@ -19,8 +19,16 @@ from bytewright.execute.profile.measure import profile_bundle
 from bytewright.execute.run import run_batch, run_bundle
 from bytewright.inspect.check import check_bundle
 from support.c_program import LANGUAGE, WARNINGS, run_command
-from support.entry_programs import OPEN, WAKE, classified, opened, opened_calls, random_entry_program
-from support.row_entries import random_row_entries, two_chains
+from support.entry_programs import (
+    OPEN,
+    WAKE,
+    EntryProgram,
+    classified,
+    opened,
+    opened_calls,
+    random_entry_program,
+)
+from support.row_entries import RowEntries, random_row_entries, two_chains
 from support.tiers import TIMES, some
 
 pytestmark = pytest.mark.run
@@ -205,6 +213,23 @@ def calls_of_get(rows: int) -> np.ndarray:
     return np.arange(rows * 3, dtype=np.int32).reshape(rows, 3)
 
 
+def assert_runs_equal(
+    folder: Path, program: EntryProgram | RowEntries, random: Random, options: BuildOptions
+) -> None:
+    """Twelve runs of entries in any order compute what numpy does, with what they keep."""
+    calls, kept = program.calls(random, 12), program.begun()
+    found = run_batch(
+        folder,
+        [arrays for _, arrays in calls],
+        options=options,
+        keep_state=True,
+        entries=[name for name, _ in calls],
+    )
+    for (name, inputs), outputs in zip(calls, found.outputs, strict=True):
+        for value, wanted in zip(outputs, program.run(kept, name, inputs), strict=True):
+            np.testing.assert_array_equal(value, wanted)
+
+
 @pytest.mark.parametrize("seed", some(range(32 * TIMES), every=8))
 def test_random_entries_compute_what_numpy_does(tmp_path: Path, seed: int) -> None:
     program, random = random_entry_program(seed), Random(seed)
@@ -213,17 +238,7 @@ def test_random_entries_compute_what_numpy_does(tmp_path: Path, seed: int) -> No
     asks = random.random() < 0.5  # every second kernel requests its scratch at run time
     bytewright.compile(text, io=io, use_backend_alloc_workspace=asks).write(tmp_path / "r")
     check_bundle(tmp_path / "r")
-    calls, kept = program.calls(random, 12), program.begun()
-    found = run_batch(
-        tmp_path / "r",
-        [arrays for _, arrays in calls],
-        options=SANITIZED if seed % 4 == 0 else PLAIN,
-        keep_state=True,
-        entries=[name for name, _ in calls],
-    )
-    for (name, inputs), outputs in zip(calls, found.outputs, strict=True):
-        for value, wanted in zip(outputs, program.run(kept, name, inputs), strict=True):
-            np.testing.assert_array_equal(value, wanted)
+    assert_runs_equal(tmp_path / "r", program, random, SANITIZED if seed % 4 == 0 else PLAIN)
     if seed % 4 == 1:
         run_paranoid(tmp_path / "r", seed=seed)
 
@@ -236,17 +251,7 @@ def test_random_entries_by_rows_compute_what_numpy_does(tmp_path: Path, seed: in
     text.write_text(program.text())
     bytewright.compile(text, rows=rows, io=io).write(tmp_path / "r")
     check_bundle(tmp_path / "r")
-    calls, kept = program.calls(random, 12), program.begun()
-    found = run_batch(
-        tmp_path / "r",
-        [arrays for _, arrays in calls],
-        options=SANITIZED if seed % 4 == 0 else PLAIN,
-        keep_state=True,
-        entries=[name for name, _ in calls],
-    )
-    for (name, inputs), outputs in zip(calls, found.outputs, strict=True):
-        for value, wanted in zip(outputs, program.run(kept, name, inputs), strict=True):
-            np.testing.assert_array_equal(value, wanted)
+    assert_runs_equal(tmp_path / "r", program, random, SANITIZED if seed % 4 == 0 else PLAIN)
     if seed // 16 % 2:
         run_paranoid(tmp_path / "r", seed=seed)
 

@@ -15,6 +15,7 @@ from bytewright.cli.main import bytewright as command
 from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.execute.run import run_batch
 from bytewright.inspect.check import check_bundle
+from support.entry_programs import WAKE
 from support.reference import LiteRt
 from tflite_writer import ModelBuilder
 
@@ -185,6 +186,14 @@ def test_what_mixes_rows_is_refused(tmp_path: Path, content: bytes, reason: str)
 )
 def test_what_contradicts_is_refused(tmp_path: Path, options: dict[str, Any], code: str) -> None:
     assert refused(tmp_path, dense(), **options).code == code
+
+
+def test_a_program_says_itself_what_is_open(tmp_path: Path) -> None:
+    text = tmp_path / "wake.bw"
+    text.write_text(WAKE)
+    with pytest.raises(CompileError, match="--open is for graphs") as caught:
+        bytewright.compile(text, open="1=time:1..8")
+    assert caught.value.diagnostics[0].code == "BW204"
 
 
 @pytest.mark.parametrize(

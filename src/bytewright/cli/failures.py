@@ -108,9 +108,8 @@ def _written_output() -> Generator[None, None, None]:
         raise
     except OSError:
         try:
-            print(
-                flush=True
-            )  # what could not be written is gone if nothing is buffered, so one line more is tried
+            # What could not be written is gone if nothing is buffered, so one line more is tried.
+            print(flush=True)
         except OSError as error:
             _abandon_output()
             raise compile_error(

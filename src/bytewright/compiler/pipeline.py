@@ -205,17 +205,22 @@ def _as_asked(
     if options.state:
         module = run(tie_states, module, options.state)
     if options.stream:
-        module = run(stream, module if module.entries else inline_calls(module), options.stream)
+        module = run(stream, _at_their_places(module), options.stream)
+    if options.open:
+        module = run(open_axis, _at_their_places(module), options.open)
     if module.entries:
         refuse_bindings(options.kernels)
         return module, {}
-    if options.open:
-        module = run(open_axis, module if module.entries else inline_calls(module), options.open)
     if options.batch_max is not None:
         # Each function at its place, since one may be given samples and another time a constant.
         module = run(open_batch, inline_calls(module), options.batch_max)
     bound = find_bound(module, target, options.kernels, options.kernel_file)
     return run(place_bound, module, bound) if bound else module, bound
+
+
+def _at_their_places(module: ir.Module) -> ir.Module:
+    """A graph in which each function is run at one place, once; a program as it is, for a pass to refuse."""
+    return module if module.entries else inline_calls(module)
 
 
 def plan_lowered(

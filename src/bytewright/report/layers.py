@@ -172,7 +172,7 @@ def _macs(plan: Plan, step: PlannedStep) -> int | None:
     """Those of a run; a segment has each row once, any other loop all of a step in each turn."""
     if step.work is None:
         return None
-    if not step.work.macs or any(s.steps[0] <= step.index <= s.steps[1] for s in plan.segments):
+    if not step.work.macs or _is_by_rows(plan, step.index):
         return step.work.macs
     around = [loop for loop in plan.loops if loop.steps[0] <= step.index <= loop.steps[1]]
     turns = [
@@ -181,6 +181,10 @@ def _macs(plan: Plan, step: PlannedStep) -> int | None:
         if isinstance(loop.begin, int) and isinstance(loop.end, int)
     ]
     return prod((step.work.macs, *turns)) if len(turns) == len(around) else None
+
+
+def _is_by_rows(plan: Plan, index: int) -> bool:
+    return any(segment.steps[0] <= index <= segment.steps[1] for segment in plan.segments)
 
 
 def require_column(column: str, *, is_measured: bool) -> None:
@@ -217,7 +221,7 @@ def _not_measured(column: str, why: str, help_text: str) -> CompileError:
 
 
 def sorted_layers(found: Sequence[Layer], column: str) -> tuple[Layer, ...]:
-    """By a column that `check_column` admits; what is not known comes last, and what is equal as the steps are."""
+    """By a column that `require_column` admits; what is not known comes last, and what is equal as the steps are."""
     sorting = _SORTINGS[column]
     member: Callable[[Layer], Any] = attrgetter(sorting.member)
     known = [layer for layer in found if member(layer) is not None]
@@ -275,8 +279,7 @@ def _of_place(plan: Plan) -> Iterator[Field[Layer]]:
         return ABSENT if layer.step is None else plan.surroundings(layer.step.index)
 
     def when_text(layer: Layer) -> object:
-        is_by_rows = any(s.steps[0] <= layer.number <= s.steps[1] for s in plan.segments)
-        return ("row by row",) if is_by_rows else when(layer)
+        return ("row by row",) if _is_by_rows(plan, layer.number) else when(layer)
 
     def text(layer: Layer, name: str) -> object:
         return ABSENT if layer.step is None else getattr(layer, name)

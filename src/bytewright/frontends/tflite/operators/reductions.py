@@ -66,6 +66,16 @@ _ARG_IN_TFLM: Absent = {
 _POOLS = f"tflm: input and output quantised alike; {CLAMPS}"
 _RESIZED = "constant size; align_corners or half_pixel_centers, or neither"
 
+_SUPPRESSION = TfliteOperator(
+    convert_suppression,
+    limits=_SUPPRESSED,
+    types=FLOAT,
+    results=("int32",),
+    cost_ms=5.0,
+    of_own_types=(2,),
+    absent={Numerics.TFLM: FLOAT},
+)
+
 REDUCTIONS: dict[str, TfliteOperator] = {
     "ARG_MAX": TfliteOperator(
         partial(convert_arg_extremum, kind=ArgMax),
@@ -183,24 +193,8 @@ REDUCTIONS: dict[str, TfliteOperator] = {
         types=NUMBERS,
         absent={Numerics.TFLM: ("int32", "int64")},
     ),
-    "NON_MAX_SUPPRESSION_V4": TfliteOperator(
-        convert_suppression,
-        limits=_SUPPRESSED,
-        types=FLOAT,
-        results=("int32",),
-        cost_ms=5.0,
-        of_own_types=(2,),
-        absent={Numerics.TFLM: FLOAT},
-    ),
-    "NON_MAX_SUPPRESSION_V5": TfliteOperator(
-        convert_suppression,
-        limits=_SUPPRESSED,
-        types=FLOAT,
-        results=("int32",),
-        cost_ms=5.0,
-        of_own_types=(2,),
-        absent={Numerics.TFLM: FLOAT},
-    ),
+    "NON_MAX_SUPPRESSION_V4": _SUPPRESSION,
+    "NON_MAX_SUPPRESSION_V5": _SUPPRESSION,
     "REDUCE_ALL": TfliteOperator(
         partial(convert_truths, kind=pooling.ReduceAll),
         "ReducerOptions",
