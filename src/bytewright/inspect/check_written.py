@@ -171,7 +171,9 @@ def _differences_of_steps(frames: Mapping[str, tuple[Writer, Writer]], source: C
         return
     for item in source.items:
         if item.function in functions:
-            front, end = (CSource(writer.text()).words for writer in frames[item.function])
+            front, end = (
+                [word for word, _ in CSource(writer.text()).tokens] for writer in frames[item.function]
+            )
             yield from _first_difference(source.path, item.tokens[: len(front)], front)
             yield from _first_difference(source.path, item.tokens[-len(end) :], end)
 
