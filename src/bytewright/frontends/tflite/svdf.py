@@ -26,7 +26,7 @@ from bytewright.frontends.tflite.accumulator import (
 from bytewright.frontends.tflite.cast import emit_cast
 from bytewright.frontends.tflite.conversion import Conversion, Kept, Operand
 from bytewright.frontends.tflite.convolution import emit_whole_window, product_with_matrix
-from bytewright.frontends.tflite.elementwise import emit_wrapped_offset
+from bytewright.frontends.tflite.elementwise import emit_wrapped_offset, emit_wrapped_sum
 from bytewright.frontends.tflite.hybrid import hybrid_product, weights_operand
 from bytewright.frontends.tflite.options import activation_name, fused_activation
 from bytewright.frontends.tflite.quantization import dequantised
@@ -39,7 +39,6 @@ from bytewright.ops.arithmetic.multiplier import (
 )
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.data import ShiftIn
-from bytewright.ops.elementwise import Add, WrappingAdd
 
 _INPUT, _FEATURES, _TIME, _BIAS, _STATE = range(5)
 _RANK, _ACTIVATION, _ASYMMETRIC = range(3)
@@ -154,8 +153,7 @@ def _over_time(at: Conversion, layer: _Layer, newest: str, window: _Window) -> s
         return window(frame, layer.time, layer.bias)
     before = window(layer.state.current, layer.time[:-1], np.zeros_like(layer.bias))
     at.keep(layer.state, at.emit(ShiftIn(1), (layer.state.current, frame), "frames"))
-    operation = Add() if layer.source.is_float else WrappingAdd()
-    return at.emit(operation, (before, window(frame, layer.time[-1:], layer.bias)), "sums")
+    return emit_wrapped_sum(at, before, window(frame, layer.time[-1:], layer.bias))
 
 
 def _window_operands(
