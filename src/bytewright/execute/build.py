@@ -81,7 +81,7 @@ class StepHarness(Enum):
 
 
 # C of its own, each with a header of its name.
-_OF_HOST_DEVICES = ("host_devices", "device_memories")
+_OF_HOST_DEVICES = ("host_devices", "device_memories", "device_process")
 
 
 @dataclass(frozen=True, slots=True)
