@@ -380,15 +380,15 @@ def _has_low_scales(network: Mixed, source: Tensor) -> bool:
 
 _NUMBERS = ("int8", "int16", "float32")
 KINDS = (
-    *(NodeKind(_lstm, _after("int8", "float32", least_rank=2)),) * 2,
-    *(NodeKind(_both_ways, _after("float32", least_rank=2)),) * 2,
-    NodeKind(_svdf, _after("float32", least_rank=2)),
-    *(NodeKind(_spectrum, _after("float32", least_rank=2)),) * 2,
+    *(NodeKind(_lstm, _after("int8", "float32", least_rank=2, exact=True)),) * 2,
+    *(NodeKind(_both_ways, _after("float32", least_rank=2, exact=True)),) * 2,
+    NodeKind(_svdf, _after("float32", least_rank=2, exact=True)),
+    *(NodeKind(_spectrum, _after("float32", least_rank=2, exact=True)),) * 2,
     *(NodeKind(_suppression, _has_boxes),) * 2,
-    *(NodeKind(_of_groups, _after("int8", "float32", rank=4)),) * 3,
-    NodeKind(_volumes, _after("float32", rank=4)),
-    *(NodeKind(_transposed, _after(*_NUMBERS, rank=4)),) * 2,
-    NodeKind(_product, _after(*_NUMBERS, least_rank=2)),
+    *(NodeKind(_of_groups, _after("int8", "float32", rank=4, exact=True)),) * 3,
+    NodeKind(_volumes, _after("float32", rank=4, exact=True)),
+    *(NodeKind(_transposed, _after(*_NUMBERS, rank=4, exact=True)),) * 2,
+    NodeKind(_product, _after(*_NUMBERS, least_rank=2, exact=True)),
     *(NodeKind(_resize, _after(*_NUMBERS, rank=4)),) * 2,
     NodeKind(_gather, _after(*_NUMBERS, with_flow=True)),
     NodeKind(_greatest, _after(*_NUMBERS, exact=True, with_flow=True)),

@@ -1,8 +1,8 @@
 """Random networks whose tensors are of several types: islands, states, branches and loops between all other nodes.
 
 `mixed_network(seed)` draws one after the other from a table of kinds, each with the condition under which it may
-follow a tensor. What rounds or compares floats (QUANTIZE, hybrid layers, ARG_MAX) follows only floats that are the
-same in every implementation, to the last bit: a step of theirs would be a step of the result.
+follow a tensor. What rounds, compares, cancels or saturates floats (QUANTIZE, hybrid layers, TOPK_V2, SOFTMAX) follows
+only floats that are the same in every implementation, to the last bit: their last bit would be a step of the result.
 """
 
 from __future__ import annotations
@@ -193,9 +193,13 @@ def _is_int32(_network: Mixed, source: Tensor) -> bool:
     return source.dtype == "int32"
 
 
-_ROUNDED_OTHERWISE = {
-    Network.convolution, Network.fully_connected, Network.pool, Network.mean, Network.softmax, Network.pad,
-}  # fmt: skip
+_ROUNDED_OTHERWISE = (
+    *(Network.convolution, Network.fully_connected, Network.pool, Network.mean, Network.softmax, Network.pad),
+)
+# Which keep a small difference of floats small; others may cancel, clip or saturate them.
+_STEADY = (
+    *(Network.mean, Network.reshape, Network.transpose, Network.slice, Network.split, Network.concatenation),
+)
 
 
 def _within_types(kind: NodeKind) -> NodeKind:
@@ -203,7 +207,8 @@ def _within_types(kind: NodeKind) -> NodeKind:
 
     def may_be_drawn(network: Mixed, source: Tensor) -> bool:
         is_right = not (network.has_flow and kind.make in _ROUNDED_OTHERWISE)
-        return is_right and _is_number(network, source) and kind.may_be_drawn(network, source)
+        is_steady = network.is_exact(source) or kind.make in _STEADY
+        return is_right and is_steady and _is_number(network, source) and kind.may_be_drawn(network, source)
 
     return NodeKind(kind.make, may_be_drawn)
 
