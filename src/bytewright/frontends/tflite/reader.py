@@ -27,6 +27,7 @@ from bytewright.frontends.tflite.other_formats import HEAD_BYTES, refuse_other_f
 from bytewright.frontends.tflite.signatures import SignatureRecord, chosen_signatures, read_signatures
 from bytewright.frontends.tflite.sparse import dense_values
 from bytewright.frontends.tflite.stored import STORED
+from bytewright.frontends.tflite.updates import with_updates
 
 IDENTIFIER = b"TFL3"
 SCHEMA_VERSION = 3
@@ -179,7 +180,7 @@ def _subgraph(
     model = ModelRecord(file, 1, tensors, operators, inputs, outputs, tuple(expanded))
     _check_references(model)
     _check_definitions(model)
-    return model
+    return with_updates(model)
 
 
 def _operator_kind(code: Table) -> str:
