@@ -32,6 +32,7 @@ from support.reference import LiteRt
 from support.tiers import THOROUGH, some, turn
 
 COUNT = 60 if THOROUGH else 4
+MOST_BUFFERS = 16
 SANITIZED = ("-O0", *SANITIZERS)
 TWO_POOLS = """
 name = "narrow"
@@ -96,10 +97,12 @@ def test_networks(number: int, tmp_path: Path) -> None:
     assert_equals_reference(models, tmp_path, target=cell.target, flags=flags, options=cell.options, io=io)
 
 
-def narrow(path: Path) -> Target:
-    """Two pools, each of three quarters of what a network takes of one."""
-    needed = plan_model(path, load_target("host"), NOTHING_ASKED).plan.workspace_bytes
-    return load_text(TWO_POOLS.format(size_bytes=max(64, needed * 3 // 4)), "narrow.toml")
+def narrow(path: Path) -> Target | None:
+    """Two pools, each of three quarters of what a network takes of one; None where more buffers take planning long."""
+    plan = plan_model(path, load_target("host"), NOTHING_ASKED).plan
+    if len(plan.buffers) > MOST_BUFFERS:
+        return None
+    return load_text(TWO_POOLS.format(size_bytes=max(64, plan.workspace_bytes * 3 // 4)), "narrow.toml")
 
 
 def test_networks_that_no_pool_holds(tmp_path: Path) -> None:
@@ -109,8 +112,11 @@ def test_networks_that_no_pool_holds(tmp_path: Path) -> None:
     for model in networks(5000, 3 * COUNT):
         path = tmp_path / f"m{len(jobs)}.tflite"
         path.write_bytes(model.content)
+        target = narrow(path)
+        if target is None:
+            continue
         try:
-            compiled = compile_model(path, narrow(path), NOTHING_ASKED)
+            compiled = compile_model(path, target, NOTHING_ASKED)
         except CompileError as error:
             if {diagnostic.code for diagnostic in error.diagnostics} != {"BW301"}:
                 raise
