@@ -108,7 +108,7 @@ def _looked_at(
 
 
 def _check_structure(whole: _Survey) -> None:
-    """One subgraph, or that of a signature, with an output and without state.
+    """One subgraph, or that of a signature, which gives something or assigns a variable.
 
     What operators bring that are refused is no fault of its own.
     """
@@ -117,10 +117,9 @@ def _check_structure(whole: _Survey) -> None:
     is_called = any(operator.kind in CONTROL_FLOW for operator in model.operators)
     if model.num_subgraphs > 1 and model.signature is None and not is_called:
         notes.append(f"it has {model.num_subgraphs} subgraphs; one is supported")
-    if not model.outputs:
-        notes.append("it has no output")
-    if not model.inputs:
-        notes.append("it has no input")
+    if not model.outputs and all(operator.kind != "ASSIGN_VARIABLE" for operator in model.operators):
+        subject = "it" if model.signature is None else f"signature '{model.signature.key}'"
+        notes.append(f"{subject} has no output, and assigns no variable")
     used = _used_tensors(model, whole.supported)
     brought = {index for operator in whole.refused for index in operator.operands}
     brought |= _checked_by_converters(model)
@@ -138,7 +137,7 @@ def _check_structure(whole: _Survey) -> None:
         "BW107",
         "the model's structure is not supported",
         notes,
-        "export a model for inference with one signature and without state",
+        "export a model for inference, each signature with what it gives or a variable that it assigns",
     )
 
 
