@@ -17,6 +17,7 @@ from math import prod
 from bytewright import ir
 from bytewright.codegen.arena import write_arena_resets
 from bytewright.codegen.checks import any_is_null, write_overlap_check, write_run_checks
+from bytewright.codegen.entry_code import EntryCode, write_bases
 from bytewright.codegen.expressions import memory_type
 from bytewright.codegen.hand_over import write_hook_checks, write_run_on_devices
 from bytewright.codegen.overlaps import drivers_table, rows_table
@@ -124,30 +125,11 @@ Writes = Callable[[Writer], None]
 class RowFunctions:
     """Writes them, in the order in which they call each other."""
 
-    def __init__(
-        self,
-        writer: Writer,
-        module: ir.Module,
-        plan: Plan,
-        names: Names,
-        steps: StepWriter,
-        write_variables: Writes,
-    ) -> None:
-        """What they consist of.
-
-        Args:
-            writer: Of the file.
-            module: Planned.
-            plan: Its plan.
-            names: Of the plan.
-            steps: Writes the entry's statements.
-            write_variables: Writes the variables that steps name, a line each.
-        """
-        self.writer, self.plan, self.names, self.steps = writer, plan, names, steps
-        self.strict = strict_alignments(plan)
-        self.loops: RowLoops = row_loops(steps.in_c(module.main))
-        self.write_variables = write_variables
-        self.image = image_of(plan)
+    def __init__(self, writer: Writer, code: EntryCode) -> None:
+        self.writer, self.code, self.plan, self.names = writer, code, code.plan, code.names
+        self.steps = StepWriter(writer, code)
+        self.loops: RowLoops = row_loops(self.steps.in_c(code.module.main))
+        self.image = image_of(code.plan)
 
     def write_first(self) -> None:
         """Those before `push_rows`."""
@@ -198,7 +180,7 @@ class RowFunctions:
         names, first = self.names, self.loops.first_row
 
         def write_checks(writer: Writer) -> None:
-            write_run_checks(writer, self.plan, names, self.strict)
+            write_run_checks(writer, self.plan, names, strict_alignments(self.plan))
 
         with self._function(begin_head(self.plan, names), write_checks):
             writer = self.steps.writer
@@ -257,7 +239,8 @@ class RowFunctions:
             yield
         self.steps.writer = file_writer
         with variables.indented():
-            self.write_variables(variables)
+            write_bases(variables, self.plan, self.names)
+            self.code.write_arguments(variables)
             if "*outputs" not in head:
                 variables.line(f"const {self.names.outputs_type} *const outputs = &context->outputs;")
         self.writer.wrapped(f"{head} {{")

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from bytewright import ir
 from bytewright.base.frozen_mapping import FrozenMapping
-from bytewright.codegen.arena import write_arena_helpers, write_arena_resets
+from bytewright.codegen.arena import write_arena_helpers
 from bytewright.codegen.by_rows import RowFunctions, write_push_rows
 from bytewright.codegen.checks import (
     tables,
@@ -19,16 +19,19 @@ from bytewright.codegen.checks import (
     write_run_checks,
     write_set_workspaces,
 )
-from bytewright.codegen.describe_rows import describe_segments
+from bytewright.codegen.entry_code import (
+    EntryCode,
+    entries_in_code,
+    watched_workspaces,
+    write_variables_of_plan,
+)
 from bytewright.codegen.hand_over import (
-    contexts_passed,
     write_hand_over_helpers,
     write_hook_checks,
     write_run_on_devices,
 )
 from bytewright.codegen.includes import needed, needs_math_header
 from bytewright.codegen.kernels import write_operator_functions
-from bytewright.codegen.packed import write_argument_arrays
 from bytewright.codegen.parameters import array_declaration
 from bytewright.codegen.ports import address_head, run_head, strict_alignments
 from bytewright.codegen.sections_ld import write_sections_switch
@@ -37,12 +40,10 @@ from bytewright.codegen.state import write_reset
 from bytewright.codegen.steps import StepWriter, address_in_pool
 from bytewright.codegen.writer import Writer
 from bytewright.ir.walk import allocations
-from bytewright.record.buffers import PlannedPool
 from bytewright.record.devices import DeviceKind
 from bytewright.record.entries import EntryForm
 from bytewright.record.names import MAX_NAMED, Names, by_entry
 from bytewright.record.plan import Plan
-from bytewright.target.model import Role
 
 INT_MAX = (1 << 31) - 1
 
@@ -173,7 +174,7 @@ class StepsOfModule:
             *module.constant_buffers,
         )
         self._types = {definition.buffer.name: definition.buffer for definition in definitions}
-        self._segments = describe_segments(plan)
+        self._entries = entries_in_code(module, plan, names)
         self._rows: RowFunctions | None = None
 
     @property
@@ -191,15 +192,14 @@ class StepsOfModule:
         write_operator_functions(writer, self.module.entries)
 
     def write_steps(self, writer: Writer, entry: int) -> None:
-        """The function with the steps; behind the last one the macro has a number of its own."""
-        module = list(ir.entries_alone(self.module))[entry]
-        (plan, names), end = by_entry(self.plan, self.names)[entry], self.plan.ends[entry]
-        if plan.devices:
-            _write_run_steps(writer, module, plan, names, end, self._segments)
+        """The function with the steps."""
+        code = self._entries[entry]
+        if code.plan.devices:
+            _write_run_steps(writer, code)
             return
-        with writer.block(run_head(plan, names)):
-            write_run_checks(writer, plan, names, strict_alignments(plan))
-            _write_steps(writer, module, plan, names, end, self._segments)
+        with writer.block(run_head(code.plan, code.names)):
+            write_run_checks(writer, code.plan, code.names, strict_alignments(code.plan))
+            _write_steps(writer, code)
 
     def write_first_rows(self, writer: Writer) -> None:
         """One row, and the begin."""
@@ -212,16 +212,7 @@ class StepsOfModule:
     def _functions_of_rows(self, writer: Writer) -> RowFunctions:
         """One writer of both, which knows how many steps it has written."""
         if self._rows is None:
-            module, plan, names = self.module, self.plan, self.names
-            watched = [names.base(pool) for pool in _used_pools(plan, Role.WORKSPACE)]
-            steps = StepWriter(writer, module, plan, names, watched, len(plan.steps), self._segments)
-
-            def write_variables(function: Writer) -> None:
-                _write_bases(function, plan, names)
-                write_argument_arrays(function, module, plan, names)
-                _write_device_contexts(function, module, plan, names)
-
-            self._rows = RowFunctions(writer, module, plan, names, steps, write_variables)
+            self._rows = RowFunctions(writer, self._entries[0])
         return self._rows
 
 
@@ -260,15 +251,9 @@ def _write_offsets(writer: Writer, plan: Plan, names: Names, graph: PartsOfGraph
     writer.line()
 
 
-def _used_pools(plan: Plan, role: Role) -> tuple[PlannedPool, ...]:
-    """The pools of a role that hold a buffer, and have an address; a blob may be a header alone."""
-    pools = plan.workspaces if role is Role.WORKSPACE else plan.used_pools(role)  # state is among the first
-    return tuple(pool for pool in pools if plan.buffers_in(pool.name))
-
-
 def _write_step_macro(writer: Writer, plan: Plan, names: Names) -> None:
     """The macro between the kernels: a place for what must happen there, which the calls leave none for."""
-    workspaces = [names.base(pool) for pool in _used_pools(plan, Role.WORKSPACE)]
+    workspaces = watched_workspaces(plan, names)
     given = "the workspaces" if workspaces else "NULL"
     writer.comment(
         f"Stands before each kernel and after the last, with the step's number and {given}: define it to "
@@ -284,14 +269,13 @@ def _write_step_macro(writer: Writer, plan: Plan, names: Names) -> None:
         writer.line()
 
 
-def _write_run_steps(
-    writer: Writer, module: ir.Module, plan: Plan, names: Names, end: int, segments: Mapping[int, str]
-) -> None:
+def _write_run_steps(writer: Writer, code: EntryCode) -> None:
     """The function that has the steps where devices are taken into use around them."""
     writer.comment("The steps, while all devices are in use.")
     body = Writer()
     with body.indented():
-        _write_steps(body, module, plan, names, end, segments)
+        _write_steps(body, code)
+    plan, names = code.plan, code.names
     used = set(re.findall(r"\w+", body.text()))
     writer.wrapped(f"static {run_head(plan, names, names.run_steps)} {{")
     with writer.indented():
@@ -303,48 +287,12 @@ def _write_run_steps(
     writer.line()
 
 
-def _write_bases(writer: Writer, plan: Plan, names: Names) -> None:
-    """The variables with the addresses of pools."""
-    workspaces, parameters = (_used_pools(plan, role) for role in (Role.WORKSPACE, Role.PARAMETERS))
-    touched = _touched_pools(plan)  # what states begin with no step reads
-    for pool in (*workspaces, *(pool for pool in parameters if pool.name in touched)):
-        constness = "const " if pool in parameters else ""
-        source = f"context->{pool.c_name}" if pool.is_set else names.array(pool)
-        writer.line(f"{constness}uint8_t *const {names.base(pool)} = {source};")
-
-
-def _touched_pools(plan: Plan) -> set[str]:
-    """The names of the pools that steps touch."""
-    return {plan.buffers[name].place.name for step in plan.steps for name in step.touched}
-
-
-def _write_steps(
-    writer: Writer, module: ir.Module, plan: Plan, names: Names, end: int, segments: Mapping[int, str]
-) -> None:
+def _write_steps(writer: Writer, code: EntryCode) -> None:
     """The steps, behind what they name."""
-    write_variables_of_plan(writer, plan, names)
-    write_argument_arrays(writer, module, plan, names)
-    _write_device_contexts(writer, module, plan, names)
-    watched = [names.base(pool) for pool in _used_pools(plan, Role.WORKSPACE)]
-    StepWriter(writer, module, plan, names, watched, end, segments).entry(module.main)
-    writer.line(f"return {names.ok};")
-
-
-def write_variables_of_plan(writer: Writer, plan: Plan, names: Names) -> None:
-    """What a run function has before its steps and follows from the plan: addresses of pools, and the arenas' begin."""
-    _write_bases(writer, plan, names)
-    touched = _touched_pools(plan)
-    for pool in _used_pools(plan, Role.WORKSPACE):
-        if pool.name not in touched:  # an input that no step reads, say; the macro may have no text
-            writer.line(f"(void){names.base(pool)};")
-    write_arena_resets(writer, plan, names)
-
-
-def _write_device_contexts(writer: Writer, module: ir.Module, plan: Plan, names: Names) -> None:
-    """The variables with what drivers keep, for functions that drive devices themselves."""
-    for name in contexts_passed(module):
-        member = f"devices->{plan.devices[name].c_name}.self"
-        writer.line(f"const {names.device_context_type(name)} {names.device_context(name)} = {{{member}}};")
+    write_variables_of_plan(writer, code.plan, code.names)
+    code.write_arguments(writer)
+    StepWriter(writer, code).entry(code.module.main)
+    writer.line(f"return {code.names.ok};")
 
 
 def _write_address_functions(writer: Writer, plan: Plan, names: Names) -> None:

@@ -12,7 +12,8 @@ from pathlib import Path
 from bytewright.bundle.write import R9, build_files
 from bytewright.codegen.by_rows import begin_head, finish_head, run_row_head, write_finish_checks
 from bytewright.codegen.checks import write_run_checks
-from bytewright.codegen.entry import PartsOfGraph, write_variables_of_plan
+from bytewright.codegen.entry import PartsOfGraph
+from bytewright.codegen.entry_code import write_variables_of_plan
 from bytewright.codegen.generate import paths_of_graph, texts_of_plan
 from bytewright.codegen.hand_over import write_run_on_devices
 from bytewright.codegen.header import HeaderOfGraph

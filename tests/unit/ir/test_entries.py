@@ -53,6 +53,16 @@ def test_each_entry_has_its_own_ports_and_all_states() -> None:
     assert list(ir.border_ports(wake())) == ["frame", "ring", "pushed", "loudest", "count"]
 
 
+def test_a_module_is_taken_apart_once() -> None:
+    module = wake()
+    alone = ir.entries_alone(module)
+    assert ir.entries_alone(module) is alone
+    other = ir.entries_alone(replace(module, name="other"))
+    assert [each.name for each in (*alone, *other)] == ["wake", "wake", "other", "other"]
+    (single,) = ir.entries_alone(alone[0])
+    assert single is alone[0]
+
+
 def test_the_evaluator_keeps_states_from_entry_to_entry() -> None:
     evaluator, random = Evaluator(wake()), np.random.default_rng(1)
     frames = [random.integers(-128, 128, 4).astype(np.int8) for _ in range(4)]

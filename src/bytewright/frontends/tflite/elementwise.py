@@ -288,13 +288,19 @@ def emit_sum(at: Conversion, first: str, second: str) -> str:
     return at.emit(Add(), (first, second), "sum")
 
 
+def emit_wrapped_sum(at: Conversion, first: str, second: str) -> str:
+    """Of floats, or of int32 and int64 modulo what their type holds."""
+    is_integer = at.type_of(first).dtype.is_integer
+    return at.emit(WrappingAdd(), (first, second), "sum") if is_integer else emit_sum(at, first, second)
+
+
 def emit_saturated_sum(at: Conversion, first: str, second: str) -> str:
     """Of floats, or of narrow integers, saturating at what their type holds."""
     dtype = at.type_of(first).dtype
     if not dtype.is_integer:
         return emit_sum(at, first, second)
     wide = [emit_cast(at, value, ir.DType.I32, "wide") for value in (first, second)]
-    return emit_cast(at, saturated(at, at.emit(WrappingAdd(), wide, "sum"), dtype), dtype, "narrow")
+    return emit_cast(at, saturated(at, emit_wrapped_sum(at, *wide), dtype), dtype, "narrow")
 
 
 def emit_shifted_product(at: Conversion, value: str, factors: NDArray[np.int32], shift: int) -> str:
