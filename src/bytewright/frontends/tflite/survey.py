@@ -75,18 +75,20 @@ def survey(
     _check_hybrid(whole)
     _check_types(whole)
     _check_shapes(whole)
-    for index, record in _run_by(model).items():
-        inner = _looked_at(record, f"{file_name}, subgraph {index}", numerics, expands_weights, found)
+    once = [(f"{file_name}, what runs once", record) for record in model.called_once]
+    inside = _run_by(model, *model.called_once).items()
+    for place, record in (*once, *((f"{file_name}, subgraph {index}", record) for index, record in inside)):
+        inner = _looked_at(record, place, numerics, expands_weights, found)
         _check_operators(inner)
         _check_hybrid(inner)
         _check_types(inner)
     found.stop_if_any()
 
 
-def _run_by(model: ModelRecord) -> dict[int, ModelRecord]:
+def _run_by(*models: ModelRecord) -> dict[int, ModelRecord]:
     """The subgraphs that loops and branches run, and those that these run, by their numbers."""
     found: dict[int, ModelRecord] = {}
-    pending = [model]
+    pending = [*models]
     for record in pending:
         new = {index: each for index, each in record.called.items() if index not in found}
         found |= new
@@ -126,6 +128,13 @@ def _check_structure(whole: _Survey) -> None:
     variables = (tensor for tensor in used if tensor.is_variable and tensor.index not in brought)
     notes.extend(f"{tensor.label} is a variable that survives between runs" for tensor in variables)
     notes.extend(f"{tensor.label} is sparse" for tensor in used if tensor.is_sparse)
+    handed = _handed_variables(model)
+    whole.report(
+        "BW107",
+        "variables are read or assigned in loops or branches",
+        [f"{tensor.label} is handed to operator {operator.label}" for operator, tensor in handed],
+        "read them before the operator, and assign them behind it",
+    )
     unassigned = unassigned_variables(model)
     whole.report(
         "BW107",
@@ -139,6 +148,14 @@ def _check_structure(whole: _Survey) -> None:
         notes,
         "export a model for inference, each signature with what it gives or a variable that it assigns",
     )
+
+
+def _handed_variables(model: ModelRecord) -> Iterator[tuple[OperatorRecord, TensorRecord]]:
+    """The loops and branches that are given the handle of a variable, and which."""
+    for operator in model.operators:
+        if operator.kind in CONTROL_FLOW:
+            tensors = map(model.tensors.__getitem__, operator.operands)
+            yield from ((operator, tensor) for tensor in tensors if tensor.element_type == "RESOURCE")
 
 
 def _checked_by_converters(model: ModelRecord) -> set[int]:
@@ -235,7 +252,7 @@ def _check_types(whole: _Survey) -> None:
     # Of complex numbers neither ports nor constants have a type.
     stored = {tensor.index for tensor in model.tensors if tensor.has_values}
     taken["COMPLEX64"] -= {*model.inputs, *model.outputs, *stored}
-    reported |= _checked_by_converters(model)
+    reported |= _checked_by_converters(model) | {tensor.index for _, tensor in _handed_variables(model)}
     wrong = [
         tensor
         for tensor in _used_tensors(model, whole.supported)
