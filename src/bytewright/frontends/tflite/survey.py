@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from bytewright.diagnostics import Collector, Diagnostic
 from bytewright.frontends.tflite.advice import ADVICE
+from bytewright.frontends.tflite.graph_builder import RUN_TIME_TYPES
 from bytewright.frontends.tflite.kernels_of import LIBRARIES
 from bytewright.frontends.tflite.model import ABSENT, ModelRecord, OperatorRecord, TensorRecord
 from bytewright.frontends.tflite.operators.control import CONTROL_FLOW
@@ -16,9 +17,8 @@ from bytewright.frontends.tflite.variables import WITHOUT_VALUES, unassigned_var
 from bytewright.ops.arithmetic.numerics import Numerics
 
 MOST_PLACES = 10
-_RUN_TIME_TYPES = ("INT8", "FLOAT32", "BOOL")
-_KNOWN_TYPES = (*_RUN_TIME_TYPES, "INT32", "INT64")
-_TYPES_OF_SOME = ("INT16", "INT32", "INT64", "UINT8", "UINT32", "UINT64", "COMPLEX64", "RESOURCE")
+_KNOWN_TYPES = (*RUN_TIME_TYPES, "INT32", "INT64")
+_TYPES_OF_SOME = {each.upper() for row in OPERATORS.values() for each in (*row.types, *row.results)}
 _ALL_OPERATORS = "`bytewright ops` lists the operators that are supported"
 _SHAPES_ALONE = "it is computed at import where only shapes and constants come to it, and not otherwise"
 _INTEGERS = ("INT8", "UINT8", "INT16", "INT4", "INT2", "UINT4")
@@ -247,7 +247,9 @@ def _check_types(whole: _Survey) -> None:
     Constants may be int32 and int64, too, and of what is widened where operators take it.
     """
     model, reported = whole.model, _reported(whole)
-    taken = {each: _taken_as(model, each.lower()) for each in _TYPES_OF_SOME}
+    taken = {
+        each: _taken_as(model, each.lower()) for each in sorted(_TYPES_OF_SOME.difference(RUN_TIME_TYPES))
+    }
     taken |= dict.fromkeys(STORED, _widened_constants(model))
     # Of complex numbers neither ports nor constants have a type.
     stored = {tensor.index for tensor in model.tensors if tensor.has_values}
@@ -271,7 +273,7 @@ def _check_types(whole: _Survey) -> None:
 
 def _allowed_types(whole: _Survey, index: int) -> tuple[str, ...]:
     """Element types that a tensor may have whatever has to do with it."""
-    return _KNOWN_TYPES if index in whole.known.tensors else _RUN_TIME_TYPES
+    return _KNOWN_TYPES if index in whole.known.tensors else RUN_TIME_TYPES
 
 
 def _reported(whole: _Survey) -> set[int]:
@@ -281,7 +283,7 @@ def _reported(whole: _Survey) -> set[int]:
     for operator in whole.model.operators:
         follows = not reported.isdisjoint(operator.operands) and operator.index not in refused
         for index in operator.outputs:
-            is_other = whole.model.tensors[index].element_type not in _RUN_TIME_TYPES
+            is_other = whole.model.tensors[index].element_type not in RUN_TIME_TYPES
             if operator.index in refused or (follows and is_other):
                 reported.add(index)
     return reported
