@@ -2,8 +2,10 @@
 
 from collections.abc import Iterable
 
+from bytewright import ir
 from bytewright.ir.analyses.hand_over import execute_function
 from bytewright.ir.backend import backend_functions
+from bytewright.ir.packed import packed_entry_names
 from bytewright.naming.entry_forms import FORMS
 
 # What functions of the entry's file compare memories of, each in a table.
@@ -73,14 +75,9 @@ def symbols_of_files(*, has_devices: bool) -> set[str]:
     return {*OF_MEMORY, *_PRIVATE_OF_FORMS, *(_OF_HAND_OVERS if has_devices else ())}
 
 
-def symbols_of_packed_forms(model: str) -> set[str]:
+def symbols_of_packed_forms(module: ir.Module) -> set[str]:
     """What the C of packed forms declares beside those of kernels."""
-    return {packed_run(model), argument_type(model), *_OF_PACKED_FORMS}
-
-
-def packed_run(model: str) -> str:
-    """The run function that takes packed arguments."""
-    return f"{model}_run_packed"
+    return {*packed_entry_names(module), argument_type(module.name), *_OF_PACKED_FORMS}
 
 
 def argument_type(model: str) -> str:

@@ -18,6 +18,7 @@ from bytewright.base.frozen_mapping import FrozenMapping
 from bytewright.diagnostics import compile_error
 from bytewright.ir.analyses.hand_over import execute_function
 from bytewright.ir.backend import backend_functions
+from bytewright.ir.packed import PACKED_END
 from bytewright.naming.entry_forms import RUN, EntryForm, EntryFunction
 from bytewright.naming.symbols import (
     DEVICE_TYPES,
@@ -31,7 +32,6 @@ from bytewright.naming.symbols import (
     RUN_TABLE,
     SELF_TEST,
     argument_type,
-    packed_run,
 )
 from bytewright.record.buffers import BufferRole, PlaceKind, PlannedBuffer, PlannedPool
 from bytewright.record.devices import PlannedDevice
@@ -123,7 +123,6 @@ class Names:
             f"{model}_{function}" for function in MODEL_FUNCTIONS
         )
         self.allocate, self.release = backend_functions(model)
-        self.run_packed = packed_run(model)
         self.self_test = f"{model}_{SELF_TEST}"
         self.has_devices = bool(devices)
         self.form = form
@@ -187,6 +186,11 @@ class Names:
     def end(self) -> str:
         """`kws_run`, or `kws_finish`: the one that ends a run, and takes devices into use."""
         return next(reversed(self.functions.values()))
+
+    @property
+    def run_packed(self) -> str:
+        """`kws_run_packed`, of several entries `kws_push_packed`: the packed form of the run function."""
+        return self.run + PACKED_END
 
     @property
     def steps(self) -> str:

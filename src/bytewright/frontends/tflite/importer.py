@@ -170,6 +170,10 @@ def _initial_values(graph: GraphBuilder) -> dict[str, ir.TensorData]:
         )
         _convert_operators(once)
         for name, kept in once.kept.items():
+            if kept.current not in once.constants:
+                message = f"variable '{name}' begins as what an IF or a WHILE gives, which is not computed at import"
+                advice = "convert the model with variables that begin as constants"
+                raise compile_error("BW107", message, help=advice, where=graph.file_name)
             found[str(name)] = once.constants[kept.current]
     return found
 
@@ -263,7 +267,9 @@ def _is_folded(at: Conversion) -> bool:
         operand.dtype in WIDE and at.graph.values.get(operand.tensor.index) in at.graph.growths
         for operand in operands
     )
-    return grows or at.output_tensor().element_type not in ("INT8", "INT16", "FLOAT32")
+    types = {operand.tensor.element_type for operand in operands}
+    is_quantised = not {*types, at.output_tensor().element_type}.isdisjoint(("INT8", "INT16"))
+    return grows or not (is_quantised or at.output_tensor().element_type == "FLOAT32")
 
 
 def _results(graph: GraphBuilder, ports: tuple[PortName, ...]) -> tuple[str, ...]:

@@ -103,6 +103,8 @@ class OperatorReader:
             self.fail(f"the {role} is missing")
         index = self.operator.inputs[position]
         tensor = self.graph.model.tensors[index]
+        if tensor.element_type == "RESOURCE":
+            self.fail(f"the {role} is a variable's handle, and no value", tensor=tensor)
         if index in self.graph.values:
             name = self.graph.values[index]
             kind = self.graph.types[name]
