@@ -13,6 +13,7 @@ from bytewright.ir.analyses.clock import LiveBuffer, Step, Timeline
 from bytewright.ir.analyses.hand_over import c_names_of_devices, devices_of, handed_to
 from bytewright.ir.analyses.lines import line_reason
 from bytewright.ir.analyses.row_loops import row_loops
+from bytewright.ir.analyses.row_program import rows_of_call
 from bytewright.ir.analyses.touch import alignment_reason, constant_touches, touch_alignment
 from bytewright.ir.symbols import scalar_symbols
 from bytewright.ir.walk import allocations, statements_of
@@ -39,7 +40,7 @@ from bytewright.record.entries import (
 )
 from bytewright.record.plan import OWN_NUMERICS, Build, Plan
 from bytewright.record.plan_file import with_hash
-from bytewright.record.rows import PlannedSegment, ring_of, rows_of
+from bytewright.record.rows import PlannedSegment, ring_of
 from bytewright.storage.choose_ways import ways_of
 from bytewright.storage.find_overlaps import Direction, Overlap
 from bytewright.storage.keep_initial import initial_name
@@ -425,7 +426,7 @@ def _steps(module: ir.Module, timeline: Timeline) -> Iterable[PlannedStep]:
             len(step.call.arguments) if is_packed else 0,
             () if job is None else _spans(module, job, step.call, numbers),
             () if job is None or job.job is not None else _scalars(job, step.call, numbers),
-            rows=rows_of(kernel, step.call, numbers),
+            rows=rows_of_call(kernel, step.call, numbers),
             template="" if kernel is None else kernel.template,
             remarks=() if kernel is None else kernel.remarks,
             work=step.call.work,
