@@ -196,7 +196,7 @@ class KernelBuilder:
         ]
         shapes = [pair[0].buffer.shape for pair in pairs if isinstance(pair[0], ir.BufferParameter)]
         for symbol in self.symbols:
-            if any(symbol in shape for shape in shapes):
+            if any(ir.symbol_in(extent) == symbol for shape in shapes for extent in shape):
                 variable = ir.Var(symbol.name, ir.DType.I32)
                 pairs.append((ir.ScalarParameter(variable), ScalarArgument(variable)))
         parameters: tuple[ir.Parameter, ...] = tuple(parameter for parameter, _ in pairs)

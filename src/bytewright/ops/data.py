@@ -54,16 +54,16 @@ class Reshape(ir.Operation):
         result = ir.TensorType(self.shape, operand.dtype)
         fits = operand.num_elements == result.num_elements and min(result.fixed_shape, default=0) >= 0
         require(
-            fits and _symbols(operand.shape) == _symbols(self.shape),
+            fits and _open(operand.shape) == _open(self.shape),
             f"[{ir.format_shape(operand.shape)}] cannot become [{ir.format_shape(self.shape)}]",
         )
         return (result,)
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """Exact. With more than one open extent the shape that is meant cannot be told."""
-        require(len(_symbols(self.shape)) <= 1, f"[{ir.format_shape(self.shape)}] has several open extents")
+        require(len(_open(self.shape)) <= 1, f"[{ir.format_shape(self.shape)}] has several open extents")
         return (
-            inputs[0].reshape([-1 if isinstance(extent, ir.Symbol) else extent for extent in self.shape]),
+            inputs[0].reshape([extent if isinstance(extent, int) else -1 for extent in self.shape]),
         )
 
     def with_batch(self, batch: ir.Symbol) -> ir.Operation:
@@ -71,8 +71,8 @@ class Reshape(ir.Operation):
         return Reshape((batch, *self.shape[1:])) if self.shape[:1] == (1,) else self
 
 
-def _symbols(shape: tuple[ir.Extent, ...]) -> list[ir.Symbol]:
-    return [extent for extent in shape if isinstance(extent, ir.Symbol)]
+def _open(shape: tuple[ir.Extent, ...]) -> list[ir.OpenExtent]:
+    return [extent for extent in shape if not isinstance(extent, int)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ class Concat(ir.Operation):
             others = operand.shape[: self.axis] + operand.shape[self.axis + 1 :]
             fits = len(operand.shape) == len(first.shape) and others == rest and operand.dtype is first.dtype
             require(fits, f"{operand} does not continue {first} along axis {self.axis}")
-        open_ones = [operand for operand in inputs if isinstance(operand.shape[self.axis], ir.Symbol)]
+        open_ones = [operand for operand in inputs if not isinstance(operand.shape[self.axis], int)]
         require(not open_ones, f"an open extent is along the axis {self.axis} of a concatenation")
         total = sum(operand.fixed_shape[self.axis] for operand in inputs)
         shape = (*first.shape[: self.axis], total, *first.shape[self.axis + 1 :])
@@ -184,7 +184,7 @@ class Slice(ir.Operation):
         require(len(self.start) == len(self.size) == len(self.stride) == rank, f"not {rank} axes")
         for axis, extent in enumerate(operand.fixed_shape):
             start, size, stride = self.start[axis], ir.upper_bound(self.size[axis]), self.stride[axis]
-            is_open = any(isinstance(e, ir.Symbol) for e in (operand.shape[axis], self.size[axis]))
+            is_open = not isinstance(operand.shape[axis], int) or not isinstance(self.size[axis], int)
             whole = (start, stride, self.size[axis]) == (0, 1, operand.shape[axis])
             require(whole or not is_open, f"a part of the open extent {operand.shape[axis]} is taken")
             require(stride != 0 and size >= 1, f"size {size} or stride {stride} along axis {axis} is invalid")
@@ -198,7 +198,7 @@ class Slice(ir.Operation):
         result = inputs[0]
         for axis in range(result.ndim):
             size = self.size[axis]
-            if not isinstance(size, ir.Symbol):
+            if isinstance(size, int):
                 indices = self.start[axis] + self.stride[axis] * np.arange(size)
                 result = np.take(result, indices, axis=axis)
         return (np.array(result, order="C"),)
