@@ -67,9 +67,9 @@ class Symbol:
 
 @dataclass(frozen=True, slots=True)
 class Quotient:
-    """floor((scale * symbol + offset) / divisor), an extent that follows from one known at run time; made by `quotient`.
+    """floor((scale * symbol + offset) / divisor): an extent that follows from one which is known only at run time.
 
-    It is never less for more of the symbol.
+    It is never less for more of the symbol. `quotient` makes it.
     """
 
     symbol: Symbol
@@ -138,7 +138,7 @@ def extent_text(extent: Extent, called: Callable[[str], str] = str) -> int | str
 
 
 def quotient(extent: Extent, offset: int = 0, divisor: int = 1) -> Extent:
-    """floor((extent + offset) / divisor), in lowest terms: equal extents are equal values."""
+    """floor((extent + offset) / divisor), in lowest terms; a number where that is the same in every run."""
     if isinstance(extent, int):
         return (extent + offset) // divisor
     known = extent if isinstance(extent, Quotient) else Quotient(extent, 1, 0, 1)
@@ -146,8 +146,10 @@ def quotient(extent: Extent, offset: int = 0, divisor: int = 1) -> Extent:
     # other floor of the offset.
     offset, divisor = known.offset + offset * known.divisor, known.divisor * divisor
     common = gcd(known.scale, divisor)
-    scale, offset, divisor = known.scale // common, offset // common, divisor // common
-    return known.symbol if (scale, offset, divisor) == (1, 0, 1) else Quotient(known.symbol, scale, offset, divisor)
+    found = Quotient(known.symbol, known.scale // common, offset // common, divisor // common)
+    if found.lower == found.upper:
+        return found.lower
+    return found.symbol if found == Quotient(found.symbol, 1, 0, 1) else found
 
 
 def multiple(extent: Extent, factor: int) -> Extent | None:

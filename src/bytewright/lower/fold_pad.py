@@ -127,9 +127,7 @@ def _image(padded: _Padded, shape: tuple[ir.Extent, ...]) -> _Image | None:
     extents, before, after = list(shape), [0] * len(shape), [0] * len(shape)
     for axis, place in zip(own, seen, strict=True):
         before[place], after[place] = padded.pad.before[axis], padded.pad.after[axis]
-        extent = shape[place]
-        if isinstance(extent, int):
-            extents[place] = extent - before[place] - after[place]
+        extents[place] = ir.quotient(shape[place], -before[place] - after[place])
     if any((before[0], after[0], before[3], after[3])):
         return None
     return _Image(tuple(extents), (before[1], after[1], before[2], after[2]))

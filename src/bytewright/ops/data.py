@@ -1,6 +1,8 @@
 """Operators that move elements without changing them. Any element type."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from typing import ClassVar
 
 import numpy as np
@@ -29,8 +31,7 @@ class Pad(ir.Operation):
             require(low <= self.value <= high, f"padding value {self.value} leaves {operand.dtype.value}")
         shape: list[ir.Extent] = []
         for extent, before, after in zip(operand.shape, self.before, self.after, strict=True):
-            require(isinstance(extent, int) or before == after == 0, "an axis of open extent is padded")
-            shape.append(before + extent + after if isinstance(extent, int) else extent)
+            shape.append(ir.quotient(extent, before + after))
         return (ir.TensorType(tuple(shape), operand.dtype),)
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
@@ -52,9 +53,8 @@ class Reshape(ir.Operation):
         """The attribute's shape."""
         operand = only(inputs)
         result = ir.TensorType(self.shape, operand.dtype)
-        fits = operand.num_elements == result.num_elements and min(result.fixed_shape, default=0) >= 0
         require(
-            fits and _open(operand.shape) == _open(self.shape),
+            _elements(operand.shape) == _elements(self.shape) and min(result.fixed_shape, default=0) >= 0,
             f"[{ir.format_shape(operand.shape)}] cannot become [{ir.format_shape(self.shape)}]",
         )
         return (result,)
@@ -62,13 +62,30 @@ class Reshape(ir.Operation):
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """Exact. With more than one open extent the shape that is meant cannot be told."""
         require(len(_open(self.shape)) <= 1, f"[{ir.format_shape(self.shape)}] has several open extents")
-        return (
-            inputs[0].reshape([extent if isinstance(extent, int) else -1 for extent in self.shape]),
-        )
+        return (inputs[0].reshape([extent if isinstance(extent, int) else -1 for extent in self.shape]),)
 
     def with_batch(self, batch: ir.Symbol) -> ir.Operation:
         """The shape begins with the batch."""
         return Reshape((batch, *self.shape[1:])) if self.shape[:1] == (1,) else self
+
+
+def _elements(shape: tuple[ir.Extent, ...]) -> tuple[int, list[ir.Extent]]:
+    """How many there are: a number, times the open extents in their order; one of them with the number in it."""
+    number, found = prod(extent for extent in shape if isinstance(extent, int)), _open(shape)
+    whole = ir.multiple(found[0], number) if len(found) == 1 and number else None
+    return (number, [*found]) if whole is None else (1, [whole])
+
+
+def total_extent(extents: Sequence[ir.Extent]) -> ir.Extent:
+    """The sum of extents.
+
+    Raises:
+        ValueError: Several of them are open.
+    """
+    opened = _open(tuple(extents))
+    require(len(opened) <= 1, "several open extents are along one axis")
+    fixed = sum(extent for extent in extents if isinstance(extent, int))
+    return ir.quotient(opened[0], fixed) if opened else fixed
 
 
 def _open(shape: tuple[ir.Extent, ...]) -> list[ir.OpenExtent]:
@@ -127,9 +144,7 @@ class Concat(ir.Operation):
             others = operand.shape[: self.axis] + operand.shape[self.axis + 1 :]
             fits = len(operand.shape) == len(first.shape) and others == rest and operand.dtype is first.dtype
             require(fits, f"{operand} does not continue {first} along axis {self.axis}")
-        open_ones = [operand for operand in inputs if not isinstance(operand.shape[self.axis], int)]
-        require(not open_ones, f"an open extent is along the axis {self.axis} of a concatenation")
-        total = sum(operand.fixed_shape[self.axis] for operand in inputs)
+        total = total_extent([operand.shape[self.axis] for operand in inputs])
         shape = (*first.shape[: self.axis], total, *first.shape[self.axis + 1 :])
         return (ir.TensorType(shape, first.dtype),)
 

@@ -18,8 +18,8 @@ Element = TypeVar("Element", bound=np.generic)
 
 def window_shape(
     operand: ir.TensorType, kernel: Pair, stride: Pair, padding: Padding, dilation: Pair = (1, 1)
-) -> tuple[ir.Extent, int, int]:
-    """Batch, height and width of the output of a window sliding over an NHWC operand.
+) -> tuple[ir.Extent, ir.Extent, ir.Extent]:
+    """Batch, height and width of the output of a window sliding over an NHWC operand, whose height may be open.
 
     Raises:
         ValueError: A parameter is out of range or the window never fits.
@@ -28,14 +28,15 @@ def window_shape(
     require(min(stride) >= 1, f"stride {stride} is not positive")
     require(min(dilation) >= 1, f"dilation {dilation} is not positive")
     require(min(padding) >= 0, f"padding {padding} is negative")
-    batch, height, width, _ = operand.shape
-    require(isinstance(height, int) and isinstance(width, int), "height and width must be fixed")
-    extents: list[int] = []
-    for axis, extent in enumerate(operand.fixed_shape[1:3]):
-        padded = extent + padding[2 * axis] + padding[2 * axis + 1]
+    batch, height, width, channels = operand.shape
+    require(isinstance(width, int) and isinstance(channels, int), "width and channels must be fixed")
+    extents: list[ir.Extent] = []
+    for axis, extent in enumerate((height, width)):
+        around = padding[2 * axis] + padding[2 * axis + 1]
+        padded = ir.lower_bound(extent) + around
         reach = (kernel[axis] - 1) * dilation[axis] + 1
         require(padded >= reach, f"a window of {reach} does not fit into {padded} along axis {axis + 1}")
-        extents.append((padded - reach) // stride[axis] + 1)
+        extents.append(ir.quotient(extent, around - reach + stride[axis], stride[axis]))
     return batch, extents[0], extents[1]
 
 

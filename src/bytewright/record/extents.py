@@ -1,4 +1,4 @@
-"""Extents of tensors as a plan has them: numbers, names of what runs are given, and quotients of these as C has them."""
+"""Extents of tensors as a plan has them: numbers, names of what runs are given, and quotients of these in C."""
 
 import re
 from collections.abc import Mapping
@@ -21,9 +21,7 @@ def read_extent(extent: int | str, symbols: Mapping[str, ir.Symbol]) -> ir.Exten
     return ir.Quotient(symbol, int(scale or 1), int(offset or 0), max(int(divisor or 1), 1))
 
 
-def largest_extents(
-    extents: tuple[int | str, ...], symbols: tuple[ir.Symbol, ...]
-) -> tuple[int | None, ...]:
+def largest_extents(extents: tuple[int | str, ...], symbols: tuple[ir.Symbol, ...]) -> tuple[int | None, ...]:
     """The extents with what runs are given at its largest; None in place of what is none."""
     by_name = {symbol.name: symbol for symbol in symbols}
     read = (read_extent(extent, by_name) for extent in extents)

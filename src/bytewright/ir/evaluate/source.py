@@ -295,7 +295,9 @@ class _Translator:
         if symbol.name not in self.variables:
             raise InternalError(f"'{self.function.name}' has no parameter for the extent '{extent}'")
         variable = self.variables[symbol.name]
-        return f"({extent.text(variable).replace('/', '//')})" if isinstance(extent, ir.Quotient) else variable
+        return (
+            f"({extent.text(variable).replace('/', '//')})" if isinstance(extent, ir.Quotient) else variable
+        )
 
     def flat(self, buffer: ir.Buffer, indices: tuple[ir.Expr, ...]) -> tuple[list[str], str]:
         """Conditions that hold or raise, to be evaluated in order, and then the element's number."""

@@ -23,11 +23,10 @@ def lower_pool(
 
     x: [N, H, W, C]; result: [N, OH, OW, C]. Taps outside the input take no part, nor do they count.
     """
-    _, in_height, in_width, channels = template.type(0).fixed_shape
-    _, out_height, out_width, _ = template.result_type.fixed_shape
+    channels = template.type(0).fixed_shape[-1]
     window = window_of(
-        (in_height, in_width),
-        (out_height, out_width),
+        template.type(0).shape,
+        template.result_type.shape,
         operation.kernel,
         operation.stride,
         (1, 1),
@@ -126,4 +125,4 @@ def _taps_inside(axis: Axis, position: ir.Expr) -> ir.Expr:
     if axis.is_all_interior:
         return ir.const(axis.kernel)
     first = position * axis.stride - axis.pad_before
-    return ir.minimum(first + axis.kernel, axis.size) - ir.maximum(first, 0)
+    return ir.minimum(first + axis.kernel, ir.extent_expr(axis.extent)) - ir.maximum(first, 0)

@@ -16,6 +16,7 @@ class Axis:
         size: Elements of the input.
         out: Elements of the output.
         kernel: Taps of the window.
+        open_size: What `size`, and with it `out`, is the largest of; None if it is fixed.
     """
 
     size: int
@@ -24,6 +25,12 @@ class Axis:
     stride: int
     dilation: int
     pad_before: int
+    open_size: ir.OpenExtent | None = None
+
+    @property
+    def extent(self) -> ir.Extent:
+        """Elements of the input in a run."""
+        return self.size if self.open_size is None else self.open_size
 
     def tap(self, position: ir.Expr, offset: ir.Expr | int) -> ir.Expr:
         """Input index of a tap; negative or past the end in the padding."""
@@ -31,7 +38,7 @@ class Axis:
 
     @property
     def interior(self) -> tuple[int, int]:
-        """Output positions `[first, last)` whose windows lie inside the input altogether."""
+        """Output positions `[first, last)` whose windows lie inside the input altogether, of the largest one."""
         reach = (self.kernel - 1) * self.dilation
         first = -(-self.pad_before // self.stride)
         last = (self.size - 1 - reach + self.pad_before) // self.stride + 1
@@ -59,8 +66,16 @@ class Axis:
         if first > 0:
             condition = ir.both(condition, position >= first)
         if last < self.out:
-            condition = ir.both(condition, position < last)
+            condition = ir.both(condition, position < self._interior_end(last))
         return condition
+
+    def _interior_end(self, last: int) -> int | ir.Expr:
+        """The end of the interior in a run, where it is `last` for the largest input."""
+        if self.open_size is None:
+            return last
+        reach = (self.kernel - 1) * self.dilation + 1
+        num = ir.quotient(self.open_size, self.pad_before - reach + self.stride, self.stride)
+        return ir.extent_expr(num)
 
     def contains(self, index: ir.Expr, offset: ir.Expr | int, condition: ir.Expr = ir.TRUE) -> ir.Expr:
         """Whether a condition holds, and a tap's input index lies inside; TRUE, the constant, where both always do."""
@@ -69,7 +84,7 @@ class Axis:
         if first_offset * self.dilation - self.pad_before < 0:
             condition = ir.both(condition, index >= 0)
         if (self.out - 1) * self.stride + last_offset * self.dilation - self.pad_before >= self.size:
-            condition = ir.both(condition, index < self.size)
+            condition = ir.both(condition, index < ir.extent_expr(self.extent))
         return condition
 
 
@@ -111,15 +126,24 @@ class Window:
 
 
 def window_of(
-    in_size: tuple[int, int],
-    out_size: tuple[int, int],
+    in_shape: tuple[ir.Extent, ...],
+    out_shape: tuple[ir.Extent, ...],
     kernel: tuple[int, int],
     stride: tuple[int, int],
     dilation: tuple[int, int],
     padding: tuple[int, int, int, int],
 ) -> Window:
-    """The window of an operator; padding is (top, bottom, left, right)."""
-    return Window(
-        Axis(in_size[0], out_size[0], kernel[0], stride[0], dilation[0], padding[0]),
-        Axis(in_size[1], out_size[1], kernel[1], stride[1], dilation[1], padding[2]),
+    """The window of an operator from [N,H,W,C] to that of its result; padding is (top, bottom, left, right)."""
+    axes = (
+        Axis(
+            size=ir.upper_bound(in_shape[axis + 1]),
+            out=ir.upper_bound(out_shape[axis + 1]),
+            kernel=kernel[axis],
+            stride=stride[axis],
+            dilation=dilation[axis],
+            pad_before=padding[2 * axis],
+            open_size=extent if not isinstance(extent := in_shape[axis + 1], int) else None,
+        )
+        for axis in (0, 1)
     )
+    return Window(*axes)
