@@ -29,11 +29,16 @@ class Net(ModelBuilder):
         self.rng = np.random.default_rng(7)
         self.dtype = dtype
         self.affine = AFFINE if dtype == "int8" else {}
+        self.num_values = 0
         self.shape: tuple[int, ...] = (1, ROWS, channels)
         self.source = self.last = self.value(self.shape)
 
+    def name(self) -> str:
+        self.num_values += 1
+        return f"v{self.num_values}"
+
     def value(self, shape: tuple[int, ...], **affine: Any) -> int:
-        return self.tensor(f"v{len(self.tensors)}", shape, self.dtype, **(affine or self.affine))
+        return self.tensor(self.name(), shape, self.dtype, **(affine or self.affine))
 
     def put(self, kind: str, inputs: list[int], shape: tuple[int, ...], **options: Any) -> Net:
         affine = options.pop("affine", {})
@@ -43,7 +48,7 @@ class Net(ModelBuilder):
         return self
 
     def integers(self, *values: Any) -> int:
-        return self.constant(f"i{len(self.tensors)}", np.array(values, np.int32))
+        return self.constant(self.name(), np.array(values, np.int32))
 
     def reshape(self, *shape: int) -> Net:
         size = int(np.prod(self.shape))
@@ -63,15 +68,17 @@ class Net(ModelBuilder):
         bias = self.rng.integers(-40, 40, count)
         if self.dtype == "float32":
             return [
-                self.constant(f"w{len(self.tensors)}", (values / 64).astype(np.float32)),
-                self.constant(f"b{len(self.tensors)}", bias.astype(np.float32)),
+                self.constant(self.name(), (values / 64).astype(np.float32)),
+                self.constant(self.name(), bias.astype(np.float32)),
             ]
-        w = self.constant(f"w{len(self.tensors)}", values.astype(np.int8), scale=0.01)
-        return [w, self.tensor(f"b{len(self.tensors)}", (count,), "int32", data=bias.astype(np.int32), scale=0.005)]
+        w = self.constant(self.name(), values.astype(np.int8), scale=0.01)
+        return [w, self.tensor(self.name(), (count,), "int32", data=bias.astype(np.int32), scale=0.005)]
 
-    def _windowed(self, kind: str, inputs: list[int], count: int, size: tuple[int, int], **options: Any) -> Net:
+    def _windowed(
+        self, kind: str, inputs: list[int], count: int, size: tuple[int, int], **options: Any
+    ) -> Net:
         steps = options.get("stride_h", 1), options.get("stride_w", 1)
-        spread = options.get("dilation_h", 1), options.get("dilation_w", 1)
+        spread = options.get("dilation_h_factor", 1), options.get("dilation_w_factor", 1)
         extents: list[int] = []
         for extent, each, step, apart in zip(self.shape[1:3], size, steps, spread, strict=True):
             reach = (each - 1) * apart + 1
@@ -86,15 +93,17 @@ class Net(ModelBuilder):
     def depthwise(self, size: tuple[int, int], **options: Any) -> Net:
         count = self.shape[-1]
         parameters = self.weights((1, *size, count), count)
-        return self._windowed("DEPTHWISE_CONV_2D", [self.last, *parameters], count, size, depth_multiplier=1, **options)
+        return self._windowed(
+            "DEPTHWISE_CONV_2D", [self.last, *parameters], count, size, depth_multiplier=1, **options
+        )
 
     def pool(self, kind: str, size: tuple[int, int], **options: Any) -> Net:
-        options = {"filter_height": size[0], "filter_width": size[1], **options}
+        options = {"filter_height": size[0], "filter_width": size[1], "padding": "SAME", **options}
         return self._windowed(kind, [self.last], self.shape[-1], size, **options)
 
     def pad(self, *widths: tuple[int, int]) -> Net:
         shape = tuple(extent + sum(own) for extent, own in zip(self.shape, widths, strict=True))
-        table = self.constant(f"p{len(self.tensors)}", np.array(widths, np.int32))
+        table = self.constant(self.name(), np.array(widths, np.int32))
         return self.put("PAD", [self.last, table], shape)
 
     def content(self) -> bytes:
@@ -129,13 +138,13 @@ NETS: dict[str, tuple[Callable[[str], Net], int]] = {
     "same-even": (lambda d: Net(d).image().conv(8, (1, 4)), 1),
     "valid": (lambda d: Net(d).image().conv(8, (1, 3), **_VALID), 3),
     "valid-stride": (lambda d: Net(d).image().conv(8, (1, 4), stride_w=3, **_VALID), 4),
-    "dilated": (lambda d: Net(d).image().conv(8, (1, 3), dilation_w=2), 1),
-    "dilated-valid": (lambda d: Net(d).image().conv(8, (1, 3), dilation_w=2, **_VALID), 5),
+    "dilated": (lambda d: Net(d).image().conv(8, (1, 3), dilation_w_factor=2), 1),
+    "dilated-valid": (lambda d: Net(d).image().conv(8, (1, 3), dilation_w_factor=2, **_VALID), 5),
     "causal": (lambda d: Net(d).pad((0, 0), (2, 0), (0, 0)).image().conv(8, (1, 3), **_VALID), 1),
     "padded-behind": (lambda d: Net(d).pad((0, 0), (1, 3), (0, 0)).image().conv(8, (1, 3), **_VALID), 1),
     "padded": (lambda d: Net(d).pad((0, 0), (1, 3), (1, 0)), 1),
     "depthwise": (lambda d: Net(d).image().depthwise((1, 3)), 1),
-    "depthwise-dilated": (lambda d: Net(d).image().depthwise((1, 3), dilation_w=2), 1),
+    "depthwise-dilated": (lambda d: Net(d).image().depthwise((1, 3), dilation_w_factor=2), 1),
     "max-pool": (lambda d: Net(d).image().pool("MAX_POOL_2D", (1, 3)), 1),
     "average-pool": (lambda d: Net(d).image().pool("AVERAGE_POOL_2D", (1, 3)), 1),
     "pool-valid": (lambda d: Net(d).image().pool("MAX_POOL_2D", (1, 2), stride_w=2, **_VALID), 2),
