@@ -17,7 +17,7 @@ from bytewright.frontends.tflite.importer import import_content
 from bytewright.ops.arithmetic.numerics import Numerics
 from run.test_recurrent import assert_equal, assert_the_c_gives, drawn, evaluated
 from support.compilers import host_build
-from support.recurrent_models import Writer, svdf_model
+from support.recurrent_models import Writer, schema, svdf_model
 from support.reference import LiteRt, TfLiteMicro
 from support.tiers import THOROUGH, some
 
@@ -70,6 +70,20 @@ def test_the_c_of_a_layer_keeps_its_frames(form: str, tmp_path: Path) -> None:
     content = svdf_model(3, **options)
     inputs = inputs_of(content, numerics)
     assert_the_c_gives(content, inputs, wanted_of(content, numerics, inputs), tmp_path, numerics)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_layer_keeps_every_frame_but_the_newest(form: str) -> None:
+    """The oldest is read for the last time in the run that computes the newest."""
+    numerics, options = FORMS[form]
+    for seed in range(20):
+        content = svdf_model(seed, **options)
+        (graph,) = schema.ModelT.InitFromPackedBuf(content, 0).subgraphs
+        _, _, time, _, state = (graph.tensors[index] for index in graph.operators[0].inputs)
+        filters, frames = time.shape
+        kept = import_content(content, "svdf.tflite", numerics=numerics).state
+        sizes = [each.type.num_elements for each in kept]
+        assert sizes == ([state.shape[0] * filters * (frames - 1)] if frames > 1 else []), seed
 
 
 def test_a_sequence_begins_anew_after_a_reset(tmp_path: Path) -> None:

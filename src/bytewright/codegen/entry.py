@@ -4,45 +4,35 @@ All of it follows from the plan, but for the functions that have the steps, thos
 few lines say: `PartsOfGraph`. So it is also written again without these parts, from a plan alone, and compared.
 """
 
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Protocol
 
 from bytewright import ir
-from bytewright.base.frozen_mapping import FrozenMapping
-from bytewright.codegen.arena import write_arena_helpers, write_arena_resets
-from bytewright.codegen.by_rows import RowFunctions, write_push_rows
-from bytewright.codegen.checks import (
-    tables,
-    write_helpers,
-    write_range_switch,
-    write_run_checks,
-    write_set_workspaces,
+from bytewright.codegen.arena import write_arena_helpers
+from bytewright.codegen.check_helpers import tables, write_helpers, write_range_switch
+from bytewright.codegen.checks import write_set_workspaces
+from bytewright.codegen.entry_code import (
+    entries_in_code,
+    watched_workspaces,
 )
-from bytewright.codegen.describe_rows import describe_segments
+from bytewright.codegen.form import StepFunctions
+from bytewright.codegen.forms import form_of
 from bytewright.codegen.hand_over import (
-    contexts_passed,
     write_hand_over_helpers,
-    write_hook_checks,
-    write_run_on_devices,
 )
 from bytewright.codegen.includes import needed, needs_math_header
 from bytewright.codegen.kernels import write_operator_functions
-from bytewright.codegen.packed import write_argument_arrays
 from bytewright.codegen.parameters import array_declaration
-from bytewright.codegen.ports import address_head, run_head, strict_alignments
+from bytewright.codegen.ports import address_head
 from bytewright.codegen.sections_ld import write_sections_switch
 from bytewright.codegen.set_parameters import write_set_parameters
 from bytewright.codegen.state import write_reset
-from bytewright.codegen.steps import StepWriter, address_in_pool
+from bytewright.codegen.steps import address_in_pool
 from bytewright.codegen.writer import Writer
 from bytewright.ir.walk import allocations
-from bytewright.record.buffers import PlannedPool
 from bytewright.record.devices import DeviceKind
-from bytewright.record.entries import EntryForm
 from bytewright.record.names import MAX_NAMED, Names, by_entry
 from bytewright.record.plan import Plan
-from bytewright.target.model import Role
 
 INT_MAX = (1 << 31) - 1
 
@@ -63,16 +53,8 @@ class PartsOfGraph(Protocol):
         """The functions that numbers in the steps call."""
         ...
 
-    def write_steps(self, writer: Writer, entry: int) -> None:
-        """The function of an entry, or, where devices are taken into use around its steps, the one with these."""
-        ...
-
-    def write_first_rows(self, writer: Writer) -> None:
-        """Where the input comes row by row: the functions that are before the one that takes rows."""
-        ...
-
-    def write_last_rows(self, writer: Writer) -> None:
-        """Where the input comes row by row: the functions behind."""
+    def step_functions(self, entry: int) -> StepFunctions:
+        """The functions of an entry that have its steps."""
         ...
 
 
@@ -109,37 +91,21 @@ def entry_source(plan: Plan, names: Names, contents: Mapping[str, bytes], graph:
     write_reset(writer, plan, names)
     if plan.io_in_workspace:
         _write_address_functions(writer, plan, names)
-    _FUNCTIONS[plan.form](writer, plan, names, graph)
+    _write_entries(writer, plan, names, graph)
     return writer.text()
 
 
-def _write_runs(writer: Writer, plan: Plan, names: Names, graph: PartsOfGraph) -> None:
-    """The function of each entry."""
+def _write_entries(writer: Writer, plan: Plan, names: Names, graph: PartsOfGraph) -> None:
+    """The functions of each entry."""
+    entries = [(*view, graph.step_functions(number)) for number, view in enumerate(by_entry(plan, names))]
+    for alone, own, steps in entries:
+        form_of(alone).write_first(writer, alone, own, steps)
     if plan.devices:
         write_hand_over_helpers(writer, plan, names)
-    for number, (alone, own) in enumerate(by_entry(plan, names)):
+    for number, (alone, own, steps) in enumerate(entries):
         if number:
             writer.line()
-        graph.write_steps(writer, number)
-        if plan.devices:
-            with writer.block(run_head(alone, own)):
-                write_run_checks(writer, alone, own, strict_alignments(alone))
-                write_hook_checks(writer, alone, own)
-                write_run_on_devices(writer, alone, own)
-
-
-def _write_rows(writer: Writer, plan: Plan, names: Names, graph: PartsOfGraph) -> None:
-    """The functions that stand for the run where the input comes row by row."""
-    graph.write_first_rows(writer)
-    write_push_rows(writer, plan, names)
-    if plan.devices:
-        write_hand_over_helpers(writer, plan, names)
-    graph.write_last_rows(writer)
-
-
-_FUNCTIONS: Mapping[EntryForm, Callable[[Writer, Plan, Names, PartsOfGraph], None]] = FrozenMapping(
-    {EntryForm.RUN: _write_runs, EntryForm.ROWS: _write_rows}
-)
+        form_of(alone).write_last(writer, alone, own, steps)
 
 
 def _write_includes(writer: Writer, plan: Plan, names: Names, *, needs_math: bool) -> None:
@@ -167,14 +133,13 @@ class StepsOfModule:
     """Those parts, of a module that was planned."""
 
     def __init__(self, module: ir.Module, plan: Plan, names: Names) -> None:
-        self.module, self.plan, self.names = module, plan, names
+        self.module = module
         definitions = (
             *(a for entry in module.entries for a in allocations(entry)),
             *module.constant_buffers,
         )
         self._types = {definition.buffer.name: definition.buffer for definition in definitions}
-        self._segments = describe_segments(plan)
-        self._rows: RowFunctions | None = None
+        self._entries = entries_in_code(module, plan, names)
 
     @property
     def needs_math(self) -> bool:
@@ -190,39 +155,9 @@ class StepsOfModule:
         """The functions that numbers in the steps call."""
         write_operator_functions(writer, self.module.entries)
 
-    def write_steps(self, writer: Writer, entry: int) -> None:
-        """The function with the steps; behind the last one the macro has a number of its own."""
-        module = list(ir.entries_alone(self.module))[entry]
-        (plan, names), end = by_entry(self.plan, self.names)[entry], self.plan.ends[entry]
-        if plan.devices:
-            _write_run_steps(writer, module, plan, names, end, self._segments)
-            return
-        with writer.block(run_head(plan, names)):
-            write_run_checks(writer, plan, names, strict_alignments(plan))
-            _write_steps(writer, module, plan, names, end, self._segments)
-
-    def write_first_rows(self, writer: Writer) -> None:
-        """One row, and the begin."""
-        self._functions_of_rows(writer).write_first()
-
-    def write_last_rows(self, writer: Writer) -> None:
-        """The steps behind the rows, and the end."""
-        self._functions_of_rows(writer).write_last()
-
-    def _functions_of_rows(self, writer: Writer) -> RowFunctions:
-        """One writer of both, which knows how many steps it has written."""
-        if self._rows is None:
-            module, plan, names = self.module, self.plan, self.names
-            watched = [names.base(pool) for pool in _used_pools(plan, Role.WORKSPACE)]
-            steps = StepWriter(writer, module, plan, names, watched, len(plan.steps), self._segments)
-
-            def write_variables(function: Writer) -> None:
-                _write_bases(function, plan, names)
-                write_argument_arrays(function, module, plan, names)
-                _write_device_contexts(function, module, plan, names)
-
-            self._rows = RowFunctions(writer, module, plan, names, steps, write_variables)
-        return self._rows
+    def step_functions(self, entry: int) -> StepFunctions:
+        """The functions of an entry that have its steps."""
+        return form_of(self._entries[entry].plan).step_functions(self._entries[entry])
 
 
 def _write_byte_order(writer: Writer) -> None:
@@ -260,15 +195,9 @@ def _write_offsets(writer: Writer, plan: Plan, names: Names, graph: PartsOfGraph
     writer.line()
 
 
-def _used_pools(plan: Plan, role: Role) -> tuple[PlannedPool, ...]:
-    """The pools of a role that hold a buffer, and have an address; a blob may be a header alone."""
-    pools = plan.workspaces if role is Role.WORKSPACE else plan.used_pools(role)  # state is among the first
-    return tuple(pool for pool in pools if plan.buffers_in(pool.name))
-
-
 def _write_step_macro(writer: Writer, plan: Plan, names: Names) -> None:
     """The macro between the kernels: a place for what must happen there, which the calls leave none for."""
-    workspaces = [names.base(pool) for pool in _used_pools(plan, Role.WORKSPACE)]
+    workspaces = watched_workspaces(plan, names)
     given = "the workspaces" if workspaces else "NULL"
     writer.comment(
         f"Stands before each kernel and after the last, with the step's number and {given}: define it to "
@@ -282,69 +211,6 @@ def _write_step_macro(writer: Writer, plan: Plan, names: Names) -> None:
         with writer.indented():
             writer.lines(", \\\n".join(workspaces))
         writer.line()
-
-
-def _write_run_steps(
-    writer: Writer, module: ir.Module, plan: Plan, names: Names, end: int, segments: Mapping[int, str]
-) -> None:
-    """The function that has the steps where devices are taken into use around them."""
-    writer.comment("The steps, while all devices are in use.")
-    body = Writer()
-    with body.indented():
-        _write_steps(body, module, plan, names, end, segments)
-    used = set(re.findall(r"\w+", body.text()))
-    writer.wrapped(f"static {run_head(plan, names, names.run_steps)} {{")
-    with writer.indented():
-        for name in plan.run_arguments:
-            if name not in used:
-                writer.line(f"(void){name};")
-    writer.lines(body.text())
-    writer.line("}")
-    writer.line()
-
-
-def _write_bases(writer: Writer, plan: Plan, names: Names) -> None:
-    """The variables with the addresses of pools."""
-    workspaces, parameters = (_used_pools(plan, role) for role in (Role.WORKSPACE, Role.PARAMETERS))
-    touched = _touched_pools(plan)  # what states begin with no step reads
-    for pool in (*workspaces, *(pool for pool in parameters if pool.name in touched)):
-        constness = "const " if pool in parameters else ""
-        source = f"context->{pool.c_name}" if pool.is_set else names.array(pool)
-        writer.line(f"{constness}uint8_t *const {names.base(pool)} = {source};")
-
-
-def _touched_pools(plan: Plan) -> set[str]:
-    """The names of the pools that steps touch."""
-    return {plan.buffers[name].place.name for step in plan.steps for name in step.touched}
-
-
-def _write_steps(
-    writer: Writer, module: ir.Module, plan: Plan, names: Names, end: int, segments: Mapping[int, str]
-) -> None:
-    """The steps, behind what they name."""
-    write_variables_of_plan(writer, plan, names)
-    write_argument_arrays(writer, module, plan, names)
-    _write_device_contexts(writer, module, plan, names)
-    watched = [names.base(pool) for pool in _used_pools(plan, Role.WORKSPACE)]
-    StepWriter(writer, module, plan, names, watched, end, segments).entry(module.main)
-    writer.line(f"return {names.ok};")
-
-
-def write_variables_of_plan(writer: Writer, plan: Plan, names: Names) -> None:
-    """What a run function has before its steps and follows from the plan: addresses of pools, and the arenas' begin."""
-    _write_bases(writer, plan, names)
-    touched = _touched_pools(plan)
-    for pool in _used_pools(plan, Role.WORKSPACE):
-        if pool.name not in touched:  # an input that no step reads, say; the macro may have no text
-            writer.line(f"(void){names.base(pool)};")
-    write_arena_resets(writer, plan, names)
-
-
-def _write_device_contexts(writer: Writer, module: ir.Module, plan: Plan, names: Names) -> None:
-    """The variables with what drivers keep, for functions that drive devices themselves."""
-    for name in contexts_passed(module):
-        member = f"devices->{plan.devices[name].c_name}.self"
-        writer.line(f"const {names.device_context_type(name)} {names.device_context(name)} = {{{member}}};")
 
 
 def _write_address_functions(writer: Writer, plan: Plan, names: Names) -> None:

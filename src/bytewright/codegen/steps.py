@@ -4,7 +4,6 @@ The entry is printed as kernels are, but for two things: its buffers are where t
 and its calls are steps.
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from bytewright import ir
@@ -12,6 +11,7 @@ from bytewright.codegen.arena import describe_requests, requested, requests_of
 from bytewright.codegen.c_form import with_variables_of_c
 from bytewright.codegen.describe_rows import describe_ring
 from bytewright.codegen.dispatcher import num_scalars
+from bytewright.codegen.entry_code import EntryCode
 from bytewright.codegen.expressions import c_expression, c_num_bytes, c_value, memory_type
 from bytewright.codegen.hand_over import device_span_text, span_text, write_spans
 from bytewright.codegen.kernels import called
@@ -24,7 +24,7 @@ from bytewright.ir.analyses.hand_over import handed_to
 from bytewright.record.buffers import PlaceKind, PlannedBuffer
 from bytewright.record.devices import PlannedDevice
 from bytewright.record.entries import PlannedStep
-from bytewright.record.names import MAX_NAMED, REQUEST, Names
+from bytewright.record.names import MAX_NAMED, REQUEST
 from bytewright.record.plan import Plan
 
 
@@ -46,37 +46,17 @@ def describe_overlaps(plan: Plan, step: PlannedStep) -> str:
 
 
 class StepWriter(StatementWriter):
-    """Writes the entry's statements, its calls as steps; the macro between them is given the `watched` workspaces."""
+    """Writes the entry's statements, its calls as steps, with the macro between them."""
 
-    def __init__(
-        self,
-        writer: Writer,
-        module: ir.Module,
-        plan: Plan,
-        names: Names,
-        watched: list[str],
-        end: int,
-        segments: Mapping[int, str],
-    ) -> None:
-        """What they are of.
-
-        Args:
-            writer: Of the file.
-            module: With the entry alone.
-            plan: As the entry sees it.
-            names: The same.
-            watched: What the macro is given.
-            end: The number of the macro behind the last step.
-            segments: The comment above each loop over rows, by its first step.
-        """
+    def __init__(self, writer: Writer, code: EntryCode) -> None:
         super().__init__(writer)
-        self.module, self.plan, self.names = module, plan, names
-        self.device = module.main.device
-        self.kernels = {kernel.name: kernel for kernel in module.kernels}
-        self.called = called(module)
-        self.watched = watched
-        self.num_written, self.end_number = 0, end
-        self.segments = segments
+        self.module, self.plan, self.names = code.module, code.plan, code.names
+        self.device = code.module.main.device
+        self.kernels = {kernel.name: kernel for kernel in code.module.kernels}
+        self.called = called(code.module)
+        self.watched = code.watched
+        self.num_written, self.end_number = 0, code.end
+        self.segments = code.segments
 
     def entry(self, entry: ir.PrimFunc) -> None:
         """Writes all steps, and the macro after the last."""

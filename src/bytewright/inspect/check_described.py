@@ -14,8 +14,12 @@ from bytewright import ir
 from bytewright.ir.analyses.clock import outer_first
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.record.buffers import BufferRole, PlaceKind, PlannedBuffer
+<<<<<<< HEAD
 from bytewright.record.entries import EntryForm, PlannedTensor
 from bytewright.record.extents import largest_extents
+=======
+from bytewright.record.entries import PlannedTensor
+>>>>>>> main
 from bytewright.record.plan import OWN_NUMERICS, Plan
 from bytewright.target.model import Role
 
@@ -82,9 +86,8 @@ def faults_of_descriptions(plan: Plan) -> Iterator[str]:
             )
         if step.scratch and not set(step.scratch).isdisjoint((*step.reads, *step.writes)):
             yield f"step {step.index} works in what it reads or writes besides"
-    takes_rows = plan.form is EntryForm.ROWS
-    if (plan.io is ir.Io.ROWS) != takes_rows:
-        yield f"inputs are given as '{plan.io}', and {'one comes' if takes_rows else 'none comes'} row by row"
+    if plan.io not in plan.form.io:
+        yield f"inputs are given as '{plan.io}', and the entry is of the form '{plan.form.name}'"
     if plan.target != plan.hardware.name:
         yield f"the plan is for target '{plan.target}', and describes '{plan.hardware.name}'"
     if plan.numerics not in _NUMERICS:

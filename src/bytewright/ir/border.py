@@ -4,7 +4,6 @@ Inputs and outputs are parameters where the application provides them, and alloc
 workspace. States are allocations marked so.
 """
 
-from collections.abc import Iterator
 from dataclasses import replace
 from enum import StrEnum
 
@@ -12,6 +11,7 @@ from bytewright.diagnostics import InternalError
 from bytewright.ir.expr import Buffer
 from bytewright.ir.module import Module, Port
 from bytewright.ir.prim import Access, Allocate, BufferParameter, PrimFunc
+from bytewright.ir.remember import Remembered
 from bytewright.ir.storage import SIDES, Border
 from bytewright.ir.walk import definitions
 
@@ -51,18 +51,33 @@ def state_buffers(module: Module) -> tuple[Buffer, ...]:
     return border_buffers(module.entries[0], Border.STATE) if module.entries else ()
 
 
-def entries_alone(module: Module) -> Iterator[Module]:
-    """The module once for each of its entries, with the ports of that entry; the last has all that are left."""
+_ALONE: Remembered[tuple[Module, ...]] = Remembered()
+
+
+def entries_alone(module: Module) -> tuple[Module, ...]:
+    """The module once for each of its entries, with the ports of that entry; the last has all that are left.
+
+    A module is taken apart once: what is remembered of its parts serves all who ask for them.
+    """
     if len(module.entries) == 1:
-        yield module
-        return
+        return (module,)
+    found = _ALONE.get(module)
+    if found is None:
+        found = _taken_apart(module)
+        _ALONE.put(module, found)
+    return found
+
+
+def _taken_apart(module: Module) -> tuple[Module, ...]:
+    found: list[Module] = []
     left = {side: module.ports(side) for side in SIDES}
     for entry in module.entries:
         own: dict[Border, tuple[Port, ...]] = {}
         for side in SIDES:
             count = len(left[side]) if entry is module.entries[-1] else len(border_buffers(entry, side))
             own[side], left[side] = left[side][:count], left[side][count:]
-        yield replace(module, entries=(entry,), inputs=own[Border.INPUT], outputs=own[Border.OUTPUT])
+        found.append(replace(module, entries=(entry,), inputs=own[Border.INPUT], outputs=own[Border.OUTPUT]))
+    return tuple(found)
 
 
 def border_ports(module: Module) -> dict[str, tuple[Border, Port]]:

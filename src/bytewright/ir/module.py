@@ -104,7 +104,7 @@ class Streamed:
         return f"{self.num_new} of {self.num_frames} frames a run{share}{after}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Module:
     """The unit that passes transform.
 

@@ -9,12 +9,16 @@ import numpy as np
 
 from bytewright.ir.scope import Scope, join_scopes
 
+# Letters of the module `struct`, by numpy's kind of a type, in the order of its bytes: 1, 2, 4 and 8.
+_FORMATS = {"b": "?", "i": "bhiq", "u": "BHIQ", "f": " efd"}
+
 
 class DType(Enum):
     """Element types, by the spelling that printed IR uses.
 
     Attributes:
         numpy: The numpy type of the same width, little-endian.
+        format: What the module `struct` calls it.
         size_bytes: Bytes of one element.
         is_integer: True for the integer types that arithmetic is defined on.
         bounds: Least and greatest value of an integer type; others have none.
@@ -36,6 +40,7 @@ class DType(Enum):
         kind = "|b1" if spelling == "bool" else f"<{spelling[0]}{int(spelling[1:]) // 8}"
         self.numpy: np.dtype[np.generic] = np.dtype(kind)
         self.size_bytes: int = self.numpy.itemsize
+        self.format: str = _FORMATS[self.numpy.kind][self.size_bytes.bit_length() - 1]
         self.is_integer: bool = self.numpy.kind in "iu"
         if self.is_integer:
             self.bounds: tuple[int, int] = int(np.iinfo(kind).min), int(np.iinfo(kind).max)

@@ -3,9 +3,9 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 
 from bytewright import ir
+from bytewright.naming.entry_forms import ROWS, RUN, EntryForm
 from bytewright.record.codec import Signed
 from bytewright.record.extents import extents_for
 from bytewright.record.rows import PlannedRows
@@ -142,6 +142,26 @@ class PlannedTensor:
         """The bytes of one of these rows."""
         return self.size_bytes // self.num_rows
 
+    @property
+    def form(self) -> EntryForm:
+        """The form of an entry that is given it."""
+        return ROWS if self.num_rows else RUN
+
+    @property
+    def pieces(self) -> Mapping[str, int]:
+        """How many such rows, and the bytes of each, by what the macros of the header end with; empty without."""
+        return {"ROWS": self.num_rows, "ROW_SIZE": self.row_bytes} if self.num_rows else {}
+
+    @property
+    def pieces_text(self) -> str:
+        """`49 rows of 40 B`; empty for what comes at once."""
+        return f"{self.num_rows} rows of {self.row_bytes} B" if self.num_rows else ""
+
+    @property
+    def given_bytes(self) -> int:
+        """What the application has of it at one time."""
+        return self.row_bytes if self.num_rows else self.size_bytes
+
     def shape_for(self, values: Mapping[str, int]) -> tuple[int, ...]:
         """The shape in a run that is given these values of extents."""
         return extents_for(self.extents, values)
@@ -153,17 +173,6 @@ class PlannedTensor:
 
 # What the entry of a model is called in C that has one alone.
 ONE_ENTRY = "run"
-
-
-class EntryForm(StrEnum):
-    """How the application runs an entry.
-
-    RUN: By one function, which is given inputs and outputs.
-    ROWS: By three: one begins, one is given the input a few rows at a time, and one finishes.
-    """
-
-    RUN = "run"
-    ROWS = "rows"
 
 
 @dataclass(frozen=True, slots=True)

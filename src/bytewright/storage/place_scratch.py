@@ -41,7 +41,7 @@ _USE_BACKEND = "use-backend-alloc-workspace"
 _Inner = TypeVar("_Inner", ir.Allocate, ir.Call)
 
 
-def place_scratch(module: ir.Module, target: Target, above: Above | None = None) -> ir.Module:
+def place_scratch(module: ir.Module, target: Target, above: tuple[Above, ...] = ()) -> ir.Module:
     """Decides every allocation of every kernel.
 
     Args:

@@ -261,13 +261,6 @@ def convert_div(at: Conversion) -> None:
     at.define(clamp_float(at, quotient, activation, is_infinite=True))
 
 
-def convert_extremum(at: Conversion, operation: Maximum | Minimum) -> None:
-    """MAXIMUM and MINIMUM: of int8 and int16 of raw values, whatever the quantisations."""
-    first, second = _two_operands(at, dtypes=WIDE)
-    operands = (at.value_of(first, "first"), at.value_of(second, "second"))
-    at.define(at.emit(operation, operands, "result"))
-
-
 def emit_negated(at: Conversion, value: str) -> str:
     """NEG of wide integers, of which the least is its own negative."""
     dtype = at.type_of(value).dtype
@@ -288,13 +281,19 @@ def emit_sum(at: Conversion, first: str, second: str) -> str:
     return at.emit(Add(), (first, second), "sum")
 
 
+def emit_wrapped_sum(at: Conversion, first: str, second: str) -> str:
+    """Of floats, or of int32 and int64 modulo what their type holds."""
+    is_integer = at.type_of(first).dtype.is_integer
+    return at.emit(WrappingAdd(), (first, second), "sum") if is_integer else emit_sum(at, first, second)
+
+
 def emit_saturated_sum(at: Conversion, first: str, second: str) -> str:
     """Of floats, or of narrow integers, saturating at what their type holds."""
     dtype = at.type_of(first).dtype
     if not dtype.is_integer:
         return emit_sum(at, first, second)
     wide = [emit_cast(at, value, ir.DType.I32, "wide") for value in (first, second)]
-    return emit_cast(at, saturated(at, at.emit(WrappingAdd(), wide, "sum"), dtype), dtype, "narrow")
+    return emit_cast(at, saturated(at, emit_wrapped_sum(at, *wide), dtype), dtype, "narrow")
 
 
 def emit_shifted_product(at: Conversion, value: str, factors: NDArray[np.int32], shift: int) -> str:
@@ -325,7 +324,7 @@ def convert_pow(at: Conversion) -> None:
 
 
 def convert_plain_binary(at: Conversion, operation: ir.Operation, dtypes: tuple[ir.DType, ...] = ()) -> None:
-    """A function of two raw values or floats, without a fused activation."""
+    """A function of two raw values or floats, whatever the quantisations, without a fused activation."""
     first, second = _two_operands(at, dtypes=dtypes)
     operands = (at.value_of(first, "first"), at.value_of(second, "second"))
     at.define(at.emit(operation, operands, "result"))

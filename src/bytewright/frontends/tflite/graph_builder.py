@@ -26,6 +26,8 @@ DTYPES = {
     "COMPLEX64": ir.DType.F32,
 }
 """Element types that values may have, those that are known at import included."""
+RUN_TIME_TYPES = ("INT8", "FLOAT32", "BOOL")
+"""Those that any value may have at run time; of others operators say that they take them."""
 PARTS = {"COMPLEX64": (2,)}
 """Extents behind those of a tensor: values of complex numbers have an axis more, real parts first."""
 FOLDING_BUDGET = 1 << 25

@@ -170,6 +170,10 @@ def _initial_values(graph: GraphBuilder) -> dict[str, ir.TensorData]:
         )
         _convert_operators(once)
         for name, kept in once.kept.items():
+            if kept.current not in once.constants:
+                message = f"variable '{name}' begins as what an IF or a WHILE gives, which is not computed at import"
+                advice = "convert the model with variables that begin as constants"
+                raise compile_error("BW107", message, help=advice, where=graph.file_name)
             found[str(name)] = once.constants[kept.current]
     return found
 

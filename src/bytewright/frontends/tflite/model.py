@@ -91,6 +91,7 @@ class OperatorRecord:
         stream: Of an operator that Vela made; then `inputs` are those of the network.
         intermediates: Tensors that say how what is between inputs and outputs is quantised.
         custom_options: Of a custom operator the bytes beside it.
+        variable: Of a VAR_HANDLE the variable that it stands for: `container/name`, or the name alone.
     """
 
     index: int
@@ -102,6 +103,7 @@ class OperatorRecord:
     stream: StreamRecord | None = None
     intermediates: tuple[int, ...] = ()
     custom_options: bytes = b""
+    variable: str = ""
 
     @property
     def label(self) -> str:

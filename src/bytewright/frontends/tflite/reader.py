@@ -128,7 +128,9 @@ def _read(file: File, signatures: tuple[SignatureRecord, ...]) -> tuple[ModelRec
     once = dict.fromkeys(
         index for model in models for index in _run_by(model, len(subgraphs), ("CALL_ONCE",))
     )
-    called_once = tuple(read(subgraphs[index]) for index in once)
+    called_once = tuple(
+        _with_called(read(subgraphs[index]), subgraphs, read, {index: None}) for index in once
+    )
     return tuple(
         replace(model, called_once=called_once, beside=tuple(other for other in models if other is not model))
         for model in models
@@ -272,7 +274,7 @@ def _quantization(table: Table | None, place: str) -> QuantizationRecord:
 
 
 def _operator(index: int, table: Table, codes: list[str]) -> OperatorRecord:
-    """One operator; its options are decoded by its converter."""
+    """One operator; but for the name of a variable, its options are decoded by its converter."""
     code = table.integer(0, "I")
     if code >= len(codes):
         raise DamagedError(f"operator {index} has code {code} of {len(codes)}")
@@ -287,7 +289,13 @@ def _operator(index: int, table: Table, codes: list[str]) -> OperatorRecord:
         options=options,
         intermediates=table.numbers(8, "<i4"),
         custom_options=bytes(table.content(5)) if codes[code].startswith(CUSTOM) else b"",
+        variable=_variable(options) if options is not None and codes[code] == "VAR_HANDLE" else "",
     )
+
+
+def _variable(options: Table) -> str:
+    """What the options of a VAR_HANDLE call it."""
+    return "/".join(filter(None, (options.string(0), options.string(1))))
 
 
 def _check_references(model: ModelRecord) -> None:

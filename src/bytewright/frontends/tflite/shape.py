@@ -137,6 +137,18 @@ def one_integer(at: Conversion, position: int, role: str) -> int:
     return numbers[0]
 
 
+def require_same_quantization(at: Conversion, *operands: Operand) -> None:
+    """Operands and results of one quantisation, as the references ask for."""
+    if at.output_tensor().element_type not in ("INT8", "INT16"):
+        return
+    results = [at.output_tensor(position) for position in range(len(at.operator.outputs))]
+    target = at.affine(results[0])
+    for tensor in (*(operand.tensor for operand in operands), *results):
+        at.require(
+            at.affine(tensor) == target, f"'{tensor.name}' is quantised in another way than the result"
+        )
+
+
 def convert_concatenation(at: Conversion) -> None:
     """CONCATENATION of values of one quantisation; those without elements add nothing."""
     at.require_counts(range(1, len(at.operator.inputs) + 1))
@@ -148,11 +160,7 @@ def convert_concatenation(at: Conversion) -> None:
     axis = at.options.integer(0)
     at.require(-rank <= axis < rank, f"axis {axis} of tensors of rank {rank}")
     full = [operand for operand in operands if operand.type.num_elements] or operands[:1]
-    if at.output_tensor().element_type in ("INT8", "INT16"):
-        target = at.affine(at.output_tensor())
-        for operand in full:
-            same = at.affine(operand.tensor) == target
-            at.require(same, f"'{operand.tensor.name}' is quantised in another way than the result")
+    require_same_quantization(at, *full)
     axis %= rank
     beside = {(*each.shape[:axis], *each.shape[axis + 1 :]) for each in operands}
     at.require(
@@ -214,8 +222,7 @@ def convert_split(at: Conversion) -> None:
     axis = one_integer(at, 0, "axis")
     source = at.operand(1, "input")
     rank = len(source.shape)
-    at.require(-rank <= axis < rank, f"axis {axis} of a tensor of rank {rank}")
-    axis %= rank
+    axis = at.axis(axis, rank)
     extent = source.shape[axis]
     at.require(extent % count == 0, f"an extent of {extent} is not divisible into {count} parts")
     size = (*source.shape[:axis], extent // count, *source.shape[axis + 1 :])

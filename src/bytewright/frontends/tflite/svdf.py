@@ -2,9 +2,11 @@
 
 Both sums are convolutions that the graph has. What the filters gave is an image of frames [B,M,R,U], whose last row is
 the newest; units are its channels, and the filters of a unit its columns, so that the sums over time and over the
-filters of a unit are one depthwise window.
+filters of a unit are depthwise windows. Between two runs M-1 frames are kept: the oldest is read for the last time in
+the run whose inputs give the newest.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +26,7 @@ from bytewright.frontends.tflite.accumulator import (
 from bytewright.frontends.tflite.cast import emit_cast
 from bytewright.frontends.tflite.conversion import Conversion, Kept, Operand
 from bytewright.frontends.tflite.convolution import emit_whole_window, product_with_matrix
-from bytewright.frontends.tflite.elementwise import emit_wrapped_offset
+from bytewright.frontends.tflite.elementwise import emit_wrapped_offset, emit_wrapped_sum
 from bytewright.frontends.tflite.hybrid import hybrid_product, weights_operand
 from bytewright.frontends.tflite.options import activation_name, fused_activation
 from bytewright.frontends.tflite.quantization import dequantised
@@ -52,14 +54,14 @@ class _Layer:
         features: [R*U,I], the filters of all units in the order of a frame.
         time: [M,R,U].
         bias: [U].
-        state: The frames [B,M,R,U].
+        state: The frames [B,M-1,R,U] of the runs before; None of a layer that looks at the newest alone.
     """
 
     source: Operand
     features: NDArray[Any]
     time: NDArray[Any]
     bias: NDArray[Any]
-    state: Kept
+    state: Kept | None
 
     @property
     def frame(self) -> tuple[int, ...]:
@@ -111,8 +113,8 @@ def _bias(at: Conversion, source: Operand, units: int) -> NDArray[Any]:
     return values
 
 
-def _state(at: Conversion, source: Operand, shape: tuple[int, ...]) -> Kept:
-    """The frames, a variable of the file that lies there filter by filter."""
+def _state(at: Conversion, source: Operand, shape: tuple[int, ...]) -> Kept | None:
+    """The frames before the newest one, of a variable that lies filter by filter in the file."""
     index = at.operator.inputs[_STATE]
     tensor = at.graph.model.tensors[index]
     at.require(tensor.is_variable, "the state is no variable")
@@ -120,32 +122,46 @@ def _state(at: Conversion, source: Operand, shape: tuple[int, ...]) -> Kept:
     samples, frames, rank, units = shape
     stated = (samples, frames * rank * units)
     at.require(tensor.shape == stated, f"the state is {list(tensor.shape)}, not {list(stated)}")
-    dtypes = {"FLOAT32": ir.DType.F32} if source.is_float else {"INT16": ir.DType.I16, "INT8": ir.DType.I8}
-    dtype = dtypes.get(tensor.element_type)
-    if dtype is None:
-        at.fail(f"the state is {tensor.element_type}", code="BW105", tensor=tensor)
-    initial = None
+    dtype = _state_type(at, source)
+    if frames == 1:
+        return None
+    kind, initial = ir.TensorType((samples, frames - 1, rank, units), dtype), None
     if dtype is ir.DType.I8 and (zero_point := at.affine(tensor).zero_point):
-        initial = ir.TensorData.from_array(np.full(shape, zero_point, np.int8), dtype)
-    name = f"svdf_{at.operator.index}_frames"
-    return at.graph.keep(index, name, tensor, ir.TensorType(shape, dtype), initial)
+        initial = ir.TensorData.from_array(np.full(kind.fixed_shape, zero_point, np.int8), dtype)
+    return at.graph.keep(index, f"svdf_{at.operator.index}_frames", tensor, kind, initial)
 
 
-def _over_time(
-    at: Conversion, layer: _Layer, newest: str, types: tuple[ir.DType, ir.DType], zero_point: int = 0
-) -> str:
-    """Puts a frame behind the others, which the next run finds, and sums over all of them; `types` are of weights and
-    sums.
+def _state_type(at: Conversion, source: Operand) -> ir.DType:
+    """Of a filter's results, as the file keeps them."""
+    tensor = at.graph.model.tensors[at.operator.inputs[_STATE]]
+    dtypes = {"FLOAT32": ir.DType.F32} if source.is_float else {"INT16": ir.DType.I16, "INT8": ir.DType.I8}
+    if tensor.element_type not in dtypes:
+        at.fail(f"the state is {tensor.element_type}", code="BW105", tensor=tensor)
+    return dtypes[tensor.element_type]
+
+
+_Window = Callable[[str, NDArray[Any], NDArray[Any]], str]
+"""Sums of each unit over some frames, given weights [frames,R,U] and a bias: float32 or int32, [B,1,1,U]."""
+
+
+def _over_time(at: Conversion, layer: _Layer, newest: str, window: _Window) -> str:
+    """Sums over the frames that are kept and the newest one, which the next run finds behind the others; the oldest is
+    gone then.
     """
     frame = at.reshape(newest, layer.frame, "frame")
-    frames = at.emit(ShiftIn(1), (layer.state.current, frame), "frames")
-    at.keep(layer.state, frames)
-    operands = (
-        frames,
-        at.constant("time", np.ascontiguousarray(layer.time)[..., np.newaxis], types[0]),
-        at.constant("bias", layer.bias, types[1]),
-    )
-    return emit_whole_window(at, operands, zero_point)
+    if layer.state is None:
+        return window(frame, layer.time, layer.bias)
+    before = window(layer.state.current, layer.time[:-1], np.zeros_like(layer.bias))
+    at.keep(layer.state, at.emit(ShiftIn(1), (layer.state.current, frame), "frames"))
+    return emit_wrapped_sum(at, before, window(frame, layer.time[-1:], layer.bias))
+
+
+def _window_operands(
+    at: Conversion, frames: str, taps: NDArray[Any], bias: NDArray[Any], dtype: ir.DType
+) -> tuple[str, str, str]:
+    """Of `emit_whole_window`, whose weights have the type of the frames and whose sums are of `dtype`."""
+    weights = at.constant("time", np.ascontiguousarray(taps)[..., np.newaxis], at.type_of(frames).dtype)
+    return frames, weights, at.constant("bias", bias, dtype)
 
 
 def _float_layer(at: Conversion, layer: _Layer, features: Operand) -> str:
@@ -156,13 +172,16 @@ def _float_layer(at: Conversion, layer: _Layer, features: Operand) -> str:
     else:
         scales = at.weight_scales(features.tensor, 1, 0)
         newest = hybrid_product(at, at.value_of(layer.source), layer.features, scales, _ASYMMETRIC)
-    sums = _over_time(at, layer, newest, (ir.DType.F32, ir.DType.F32))
-    return clamp_float(at, sums, activation)
+
+    def window(frames: str, taps: NDArray[Any], bias: NDArray[Any]) -> str:
+        return emit_whole_window(at, _window_operands(at, frames, taps, bias, ir.DType.F32), 0)
+
+    return clamp_float(at, _over_time(at, layer, newest, window), activation)
 
 
 def _integer_layer(at: Conversion, layer: _Layer, features: Operand, time: Operand) -> str:
     """Sums in 32 bits, rescaled to the state, and to the result; neither library applies the activation."""
-    kind = layer.state.parameter.type.dtype
+    kind = _state_type(at, layer.source)
     tensor = at.graph.model.tensors[at.operator.inputs[_STATE]]
     at.require(features.dtype is ir.DType.I8, f"the features are {features.tensor.element_type}")
     at.require(
@@ -190,16 +209,24 @@ def _integer_layer(at: Conversion, layer: _Layer, features: Operand, time: Opera
     )
     if state.zero_point:  # added behind the saturation, where it wraps
         newest = emit_wrapped_offset(at, newest, state.zero_point)
-    by_unit = layer.time.reshape(-1, layer.time.shape[2]).T
-    reach = accumulator_reach(by_unit, layer.bias.astype(np.int64), state)
-    require_reach(at, reach, MOST_OF_64_BITS)
-    sum_type = ir.DType.I32 if reach.fits_32_bits else ir.DType.I64
-    sums = _over_time(at, layer, newest, (kind, sum_type), state.zero_point)
-    if sum_type is ir.DType.I64:  # both libraries keep 32 bits of it
-        sums = emit_cast(at, sums, ir.DType.I32, "low_half")
+
+    def window(frames: str, taps: NDArray[Any], bias: NDArray[Any]) -> str:
+        sum_type = ir.DType.I32 if _time_reach(at, taps, bias, state).fits_32_bits else ir.DType.I64
+        sums = emit_whole_window(at, _window_operands(at, frames, taps, bias, sum_type), state.zero_point)
+        # Both libraries keep 32 bits of it.
+        return sums if sum_type is ir.DType.I32 else emit_cast(at, sums, ir.DType.I32, "low_half")
+
     factor = single_quotient(single(state.scale * time_scale), target.scale)
-    most = min(int(reach.greatest.max()), INT32_MAX)
+    most = min(int(_time_reach(at, layer.time, layer.bias, state).greatest.max()), INT32_MAX)
+    sums = _over_time(at, layer, newest, window)
     return _rescaled(at, sums, factor, most, (target.zero_point, layer.source.dtype, "result"))
+
+
+def _time_reach(at: Conversion, taps: NDArray[Any], bias: NDArray[Any], state: Affine) -> Reach:
+    """How far sums of each unit go, over the frames that the weights are of."""
+    reach = accumulator_reach(taps.reshape(-1, taps.shape[2]).T, bias.astype(np.int64), state)
+    require_reach(at, reach, MOST_OF_64_BITS)
+    return reach
 
 
 def _rescaled(at: Conversion, sums: str, factor: float, reach: int, target: tuple[int, ir.DType, str]) -> str:

@@ -18,7 +18,6 @@ from bytewright import ir
 from bytewright.diagnostics import InternalError
 from bytewright.ir.evaluate.runtime import Pair, Pools, given, namespace, recast, rt_allocate
 from bytewright.ir.evaluate.source import (
-    FORMATS,
     function_name,
     translate,
     translate_scalar_function,
@@ -72,7 +71,7 @@ class Evaluator:
         for position, constant in enumerate(module.constant_buffers):
             python = f"k{position}"
             constants[constant.buffer.name] = (constant.buffer, python)
-            pair = given(constant.data.content, FORMATS[constant.buffer.dtype])
+            pair = given(constant.data.content, constant.buffer.dtype.format)
             self._namespace[python], self._namespace[f"{python}_s"] = pair
             self._namespace[f"{python}_w"] = written_mark(constant.buffer.dtype)
         for function in functions:
@@ -186,7 +185,7 @@ def _memory(
     parameter: ir.BufferParameter, shape: tuple[int, ...], arguments: Mapping[str, Argument], name: str
 ) -> Pair:
     buffer = parameter.buffer
-    kind = FORMATS[buffer.dtype]
+    kind = buffer.dtype.format
     if buffer.name not in arguments:
         if parameter.access is not ir.Access.WRITE and parameter.role is not ir.ParameterRole.SCRATCH:
             raise InternalError(f"'{name}' needs an array for '{buffer.name}'")

@@ -17,18 +17,6 @@ from bytewright.ir.evaluate.intervals import Intervals, lies_in
 from bytewright.ir.types import EXPRESSION_TYPES
 from bytewright.ir.walk import as_any, regions, walk_statements
 
-FORMATS = {
-    ir.DType.BOOL: "?",
-    ir.DType.I8: "b",
-    ir.DType.U8: "B",
-    ir.DType.I16: "h",
-    ir.DType.I32: "i",
-    ir.DType.U32: "I",
-    ir.DType.I64: "q",
-    ir.DType.U64: "Q",
-    ir.DType.F32: "f",
-    ir.DType.F64: "d",
-}
 _NUM_MARKS = 255  # a mark is a byte that is not 0, repeated; planned buffers take them in turn
 _LONG_TEXT = 600  # Python's parser allows 200 nested parentheses; long operands become statements
 # Operators that Python spells otherwise than the IR.
@@ -189,7 +177,7 @@ class _Translator:
         if buffer.name in self.scalars:
             self.line(f"{python} = None")
             return
-        offset, pool, kind = statement.storage.offset, statement.storage.pool, FORMATS[buffer.dtype]
+        offset, pool, kind = statement.storage.offset, statement.storage.pool, buffer.dtype.format
         place = None if offset is None or pool is None else (pool, offset)
         if statement.storage.border is ir.Border.STATE:
             mark = written_mark(buffer.dtype, self.num_planned)
@@ -227,7 +215,7 @@ class _Translator:
 
     def view(self, statement: ir.View) -> None:
         python = self.fresh("b")
-        length, kind = self.length(statement.buffer), FORMATS[statement.buffer.dtype]
+        length, kind = self.length(statement.buffer), statement.buffer.dtype.format
         where = self.place(statement.buffer.name)
 
         def assign(source: ir.Region) -> str:
@@ -441,7 +429,7 @@ class _Translator:
             text, source = f"int({text})", ir.DType.I32
         if target is ir.DType.F32:
             return f"rt_f32_of_i64({text})" if source is ir.DType.I64 else f"rt_f32({text})"
-        if target is ir.DType.F64:
+        if not target.is_integer:  # one that is narrower is rounded where it is stored
             return f"float({text})"
         low, high = target.bounds
         if not source.is_integer:
