@@ -22,12 +22,8 @@ from bytewright.execute.arrays import (
 )
 from bytewright.execute.description import Bundle
 from bytewright.execute.watch import Watch, step_header, table_header
-<<<<<<< HEAD
-from bytewright.record.entries import EntryForm, PlannedTensor
-from bytewright.record.extents import read_extent
-=======
 from bytewright.record.entries import PlannedTensor
->>>>>>> main
+from bytewright.record.extents import read_extent
 from bytewright.record.names import Names, by_entry, names_of
 from bytewright.record.placed_sections import placed_sections
 from bytewright.record.plan import Plan

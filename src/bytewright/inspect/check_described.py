@@ -14,12 +14,8 @@ from bytewright import ir
 from bytewright.ir.analyses.clock import outer_first
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.record.buffers import BufferRole, PlaceKind, PlannedBuffer
-<<<<<<< HEAD
-from bytewright.record.entries import EntryForm, PlannedTensor
-from bytewright.record.extents import largest_extents
-=======
 from bytewright.record.entries import PlannedTensor
->>>>>>> main
+from bytewright.record.extents import largest_extents
 from bytewright.record.plan import OWN_NUMERICS, Plan
 from bytewright.target.model import Role
 

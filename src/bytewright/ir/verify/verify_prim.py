@@ -119,7 +119,7 @@ class _Checker:
                     continue
                 if not 1 <= symbol.lower <= symbol.upper <= ir.DType.I32.bounds[1]:
                     self.report(f"'{buffer.name}' has the extent '{symbol}', whose bounds make no sense")
-                if ir.lower_bound(extent) < 1:
+                elif ir.lower_bound(extent) < 1:
                     self.report(f"'{buffer.name}' has the extent '{extent}', which may be none")
                 if ir.Var(symbol.name, ir.DType.I32) not in scalars:
                     self.report(f"'{buffer.name}' has the extent '{symbol}', which is no parameter of i32")
