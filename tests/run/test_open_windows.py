@@ -11,6 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 import bytewright
+from bytewright.diagnostics import CompileError
 from support.reference import LiteRt
 from tflite_writer import ModelBuilder
 
@@ -106,6 +107,49 @@ class Net(ModelBuilder):
         table = self.constant(self.name(), np.array(widths, np.int32))
         return self.put("PAD", [self.last, table], shape)
 
+    def transpose(self, *order: int) -> Net:
+        return self.put(
+            "TRANSPOSE", [self.last, self.integers(*order)], tuple(self.shape[axis] for axis in order)
+        )
+
+    def joined(self, axis: int, *, fixed: int = 0) -> Net:
+        """Itself, behind `fixed` elements of a constant, or behind its double."""
+        shape, other = list(self.shape), self.last
+        if fixed:
+            given = self.rng.integers(-100, 100, (*shape[:axis], fixed, *shape[axis + 1 :]))
+            other = self.constant(self.name(), given.astype(self.dtype), **self.affine)
+        else:
+            other = self.put("ADD", [self.last, self.last], self.shape).last
+        shape[axis] += fixed or shape[axis]
+        return self.put("CONCATENATION", [other, self.last], tuple(shape), axis=axis)
+
+    def part(
+        self, begin: tuple[int, ...], end: tuple[int, ...], whole: tuple[int, ...], step: int = 1
+    ) -> Net:
+        """A strided slice: the last axis in steps, and those that are `whole` by a mask."""
+        rank = len(self.shape)
+        strides = [1] * (rank - 1) + [step]
+        taken = (
+            len(range(extent)[slice(None if axis in whole else b, None if axis in whole else e, s)])
+            for axis, (extent, b, e, s) in enumerate(zip(self.shape, begin, end, strides, strict=True))
+        )
+        mask = sum(1 << axis for axis in whole)
+        operands = [self.last, self.integers(*begin), self.integers(*end), self.integers(*strides)]
+        return self.put("STRIDED_SLICE", operands, tuple(taken), begin_mask=mask, end_mask=mask)
+
+    def softmax(self) -> Net:
+        affine = {"scale": 1 / 256, "zero_point": -128} if self.dtype == "int8" else {}
+        return self.put("SOFTMAX", [self.last], self.shape, affine=affine)
+
+    def gather(self, axis: int, *numbers: int) -> Net:
+        shape = (*self.shape[:axis], len(numbers), *self.shape[axis + 1 :])
+        return self.put("GATHER", [self.last, self.integers(*numbers)], shape, axis=axis)
+
+    def reduce(self, kind: str, *axes: int, keep_dims: bool = False) -> Net:
+        shape = [1 if axis in axes else extent for axis, extent in enumerate(self.shape)]
+        kept = [extent for axis, extent in enumerate(shape) if keep_dims or axis not in axes]
+        return self.put(kind, [self.last, self.integers(*axes)], tuple(kept), keep_dims=keep_dims)
+
     def content(self) -> bytes:
         return self.build([self.source], [self.last])
 
@@ -152,6 +196,42 @@ NETS: dict[str, tuple[Callable[[str], Net], int]] = {
     "wide": (lambda d: Net(d).reshape(1, -1, 3, 2).conv(8, (3, 3)), 1),
     "wide-depthwise": (lambda d: Net(d).reshape(1, -1, 3, 2).depthwise((5, 2)), 1),
     "wide-pool": (lambda d: Net(d).reshape(1, -1, 3, 2).pool("AVERAGE_POOL_2D", (3, 2)), 1),
+    "same-stride": (lambda d: Net(d).image().conv(8, (1, 3), stride_w=2), 1),
+    "same-stride-3": (lambda d: Net(d).image().conv(8, (1, 5), stride_w=3), 1),
+    "same-stride-wider": (lambda d: Net(d).image().conv(8, (1, 2), stride_w=3), 1),
+    "same-stride-even": (lambda d: Net(d).image().conv(8, (1, 2), stride_w=2), 1),
+    "same-stride-depthwise": (lambda d: Net(d).image().depthwise((1, 4), stride_w=2, stride_h=2), 1),
+    "same-stride-wide": (lambda d: Net(d).reshape(1, -1, 3, 2).conv(8, (3, 3), stride_h=2, stride_w=2), 1),
+    "same-stride-wide-depthwise": (
+        lambda d: Net(d).reshape(1, -1, 3, 2).depthwise((5, 2), stride_h=2, stride_w=2),
+        1,
+    ),
+    "same-stride-pools": (
+        lambda d: (
+            Net(d).image().pool("AVERAGE_POOL_2D", (1, 3), stride_w=2).pool("MAX_POOL_2D", (1, 4), stride_w=3)
+        ),
+        1,
+    ),
+    "same-strides": (
+        lambda d: (
+            Net(d)
+            .upright()
+            .conv(8, (3, 1), stride_h=2, activation="RELU")
+            .depthwise((3, 1), stride_h=2, stride_w=2)
+            .conv(4, (3, 1), stride_h=2)
+        ),
+        1,
+    ),
+    "transposed": (lambda d: Net(d).transpose(0, 2, 1), 1),
+    "transposed-and-back": (lambda d: Net(d).transpose(2, 1, 0).softmax().transpose(1, 2, 0), 1),
+    "channels-joined": (lambda d: Net(d).image().conv(8, (1, 3)).joined(3).conv(4, (1, 2)), 1),
+    "rows-behind": (lambda d: Net(d).joined(1, fixed=2).softmax(), 1),
+    "sliced": (lambda d: Net(d).part((0, 0, 1), (1, 0, 6), (1,), 2), 1),
+    "softmax": (lambda d: Net(d).image().conv(5, (1, 3), **_VALID).softmax(), 3),
+    "gathered": (lambda d: Net(d).gather(2, 3, 1, 3), 1),
+    "means-of-rows": (lambda d: Net(d).reduce("MEAN", 2).reshape(1, -1, 1), 1),
+    "greatest-of-rows": (lambda d: Net(d).reduce("REDUCE_MAX", 2, keep_dims=True), 1),
+    "merged": (lambda d: Net(d).reshape(1, -1, 2).softmax().reshape(1, -1, 6), 1),
     "deep": (
         lambda d: (
             Net(d)
@@ -173,3 +253,72 @@ NETS: dict[str, tuple[Callable[[str], Net], int]] = {
 def test_every_extent_is_exact(tmp_path: Path, name: str, dtype: str) -> None:
     net, lower = NETS[name]
     check(tmp_path, net(dtype).content(), lower)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float32"])
+def test_an_end_that_is_a_number_is_one_up_to_it(tmp_path: Path, dtype: str) -> None:
+    """LiteRT takes what there is, of up to that many."""
+    content = Net(dtype).part((0, 0, 0), (1, ROWS, 3), (0,)).content()
+    check(tmp_path, content, 1, ROWS)
+    found = refused(tmp_path, content, upper=ROWS + 1)
+    assert (
+        f"0 (STRIDED_SLICE) does not allow it: it states that {ROWS} elements of the open axis are taken"
+        in found
+    )
+
+
+REFUSED: dict[str, tuple[Callable[[], Net], str]] = {
+    "part of the axis": (lambda: Net().part((0, 2, 0), (1, 9, 6), ()), "it states that 7 elements"),
+    "steps along the axis": (
+        lambda: Net().transpose(0, 2, 1).part((0, 0, 0), (1, 6, ROWS), (1,), 2),
+        "elements",
+    ),
+    "softmax along the axis": (lambda: Net().transpose(0, 2, 1).softmax(), "the last axis is of open extent"),
+    "rows by their numbers": (
+        lambda: Net().gather(1, 0, 2),
+        "a part of the open extent time[1..21] is taken",
+    ),
+    "twice as many rows": (lambda: Net().joined(1), "several open extents are along one axis"),
+    "columns behind rows": (
+        lambda: Net().transpose(0, 2, 1).reshape(1, 6, -1, 1).conv(2, (3, 3)),
+        "its windows slide along columns of [1x6xtime[1..21]x1], behind several rows",
+    ),
+    "channels": (
+        lambda: Net().transpose(0, 2, 1).reshape(1, 1, 6, -1).conv(2, (1, 1)),
+        "weights [2x1x1x12] do not fit 21 input channels",
+    ),
+}
+
+
+def refused(tmp_path: Path, content: bytes, lower: int = 1, upper: int = MOST) -> str:
+    file = tmp_path / "m.tflite"
+    file.write_bytes(content)
+    with pytest.raises(CompileError) as caught:
+        bytewright.compile(file, open=f"1=time:{lower}..{upper}")
+    (found,) = caught.value.diagnostics
+    assert found.code == "BW121"
+    assert found.help is not None
+    return found.message
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_an_operator_does_not_allow_is_refused(tmp_path: Path, name: str) -> None:
+    net, reason = REFUSED[name]
+    assert reason in refused(tmp_path, net().content())
+
+
+def test_a_window_that_does_not_fit_says_from_which_extent_it_does(tmp_path: Path) -> None:
+    content = Net().image().conv(2, (1, 5), **_VALID).content()
+    assert "a window of 5 does not fit into 4" in refused(tmp_path, content, lower=4)
+    check(tmp_path, content, lower=5)
+
+
+@pytest.mark.parametrize("name", ["deep", "same", "average-pool"])
+def test_the_plan_is_that_of_the_largest_extent(tmp_path: Path, name: str) -> None:
+    net, lower = NETS[name]
+    file = tmp_path / "m.tflite"
+    file.write_bytes(net("int8").content())
+    fixed = bytewright.compile(file).plan
+    opened = bytewright.compile(file, open=f"1=time:{lower}..{ROWS}").plan
+    assert opened.workspace_bytes <= fixed.workspace_bytes
+    assert opened.parameter_bytes == fixed.parameter_bytes

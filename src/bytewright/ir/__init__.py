@@ -131,6 +131,7 @@ from bytewright.ir.types import (
     Symbol,
     TensorType,
     VirtualDevice,
+    elements_of,
     extent_at,
     extent_text,
     format_shape,

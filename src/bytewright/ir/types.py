@@ -1,6 +1,6 @@
 """Element types, extents and tensor types: what both intermediate representations agree on."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from math import gcd, prod
@@ -167,6 +167,14 @@ def multiple(extent: Extent, factor: int) -> Extent | None:
     if known.divisor > 1:
         return None
     return Quotient(known.symbol, known.scale * factor, known.offset * factor, 1)
+
+
+def elements_of(shape: Sequence[Extent]) -> tuple[int, list[Extent]]:
+    """How many there are: a number, times the open extents in their order; one of them with the number in it."""
+    number = prod(extent for extent in shape if isinstance(extent, int))
+    opened: list[Extent] = [extent for extent in shape if not isinstance(extent, int)]
+    whole = multiple(opened[0], number) if len(opened) == 1 and number else None
+    return (number, opened) if whole is None else (1, [whole])
 
 
 def replace_symbol(extent: Extent, by: Extent) -> Extent | None:

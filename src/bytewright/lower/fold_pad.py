@@ -78,7 +78,9 @@ class _Folding:
                 self.padded[name] = _Padded(pad, node.inputs[0], self.types[name].shape)
             case Reshape() if node.inputs[0] in self.padded:
                 self.padded[name] = self.padded[node.inputs[0]]
-            case Conv2d() | DepthwiseConv2d() as operation if node.inputs[0] in self.padded:
+            case Conv2d() | DepthwiseConv2d() as operation if (
+                node.inputs[0] in self.padded and not operation.is_same
+            ):
                 padded = self.padded[node.inputs[0]]
                 shape = self.types[node.inputs[0]].shape
                 image = _image(padded, shape) if padded.pad.value == operation.input_zero_point else None

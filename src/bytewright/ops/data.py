@@ -1,13 +1,13 @@
 """Operators that move elements without changing them. Any element type."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from math import prod
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
 
 from bytewright import ir
+from bytewright.ir.graph import OMIT_DEFAULT
 from bytewright.ops.checks import WIDE, only, require, require_count, require_dtype, two
 
 
@@ -54,7 +54,8 @@ class Reshape(ir.Operation):
         operand = only(inputs)
         result = ir.TensorType(self.shape, operand.dtype)
         require(
-            _elements(operand.shape) == _elements(self.shape) and min(result.fixed_shape, default=0) >= 0,
+            ir.elements_of(operand.shape) == ir.elements_of(self.shape)
+            and min(result.fixed_shape, default=0) >= 0,
             f"[{ir.format_shape(operand.shape)}] cannot become [{ir.format_shape(self.shape)}]",
         )
         return (result,)
@@ -67,13 +68,6 @@ class Reshape(ir.Operation):
     def with_batch(self, batch: ir.Symbol) -> ir.Operation:
         """The shape begins with the batch."""
         return Reshape((batch, *self.shape[1:])) if self.shape[:1] == (1,) else self
-
-
-def _elements(shape: tuple[ir.Extent, ...]) -> tuple[int, list[ir.Extent]]:
-    """How many there are: a number, times the open extents in their order; one of them with the number in it."""
-    number, found = prod(extent for extent in shape if isinstance(extent, int)), _open(shape)
-    whole = ir.multiple(found[0], number) if len(found) == 1 and number else None
-    return (number, [*found]) if whole is None else (1, [whole])
 
 
 def total_extent(extents: Sequence[ir.Extent]) -> ir.Extent:
@@ -185,12 +179,17 @@ class Slice(ir.Operation):
     """Element i of the result, along each axis, is element start + i * stride of the operand.
 
     Strides may be negative; every element taken must exist. An open extent is taken whole.
+
+    Attributes:
+        stated: Axes of which so many elements are taken, whatever the extent; along the others with a start of 0, a
+            stride of 1 and all elements, these are all of any extent. Left empty where no extent is to be opened.
     """
 
     name: ClassVar[str] = "slice"
     start: tuple[int, ...]
     size: tuple[ir.Extent, ...]
     stride: tuple[int, ...]
+    stated: tuple[int, ...] = field(default=(), metadata=OMIT_DEFAULT)
 
     def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """The attribute's sizes."""

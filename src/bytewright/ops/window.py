@@ -16,10 +16,25 @@ Padding = tuple[int, int, int, int]
 Element = TypeVar("Element", bound=np.generic)
 
 
+def same_padding(extent: int, reach: int, stride: int) -> Pair:
+    """Padding before and after, so that there are ceil(extent / stride) windows; the odd one is after."""
+    num_windows = -(-extent // stride)
+    total = max((num_windows - 1) * stride + reach - extent, 0)
+    return total // 2, total - total // 2
+
+
 def window_shape(
-    operand: ir.TensorType, kernel: Pair, stride: Pair, padding: Padding, dilation: Pair = (1, 1)
+    operand: ir.TensorType,
+    kernel: Pair,
+    stride: Pair,
+    padding: Padding,
+    dilation: Pair = (1, 1),
+    *,
+    is_same: bool = False,
 ) -> tuple[ir.Extent, ir.Extent, ir.Extent]:
     """Batch, height and width of the output of a window sliding over an NHWC operand, whose height may be open.
+
+    With `is_same` the padding along the height is what SAME makes of it.
 
     Raises:
         ValueError: A parameter is out of range or the window never fits.
@@ -33,11 +48,19 @@ def window_shape(
     extents: list[ir.Extent] = []
     for axis, extent in enumerate((height, width)):
         around = padding[2 * axis] + padding[2 * axis + 1]
+        if is_same and axis == 0:
+            extents.append(ir.quotient(extent, stride[axis] - 1, stride[axis]))
+            continue
         padded = ir.lower_bound(extent) + around
         reach = (kernel[axis] - 1) * dilation[axis] + 1
         require(padded >= reach, f"a window of {reach} does not fit into {padded} along axis {axis + 1}")
         extents.append(ir.quotient(extent, around - reach + stride[axis], stride[axis]))
     return batch, extents[0], extents[1]
+
+
+def padding_for(rows: int, reach: int, stride: int, padding: Padding, *, is_same: bool) -> Padding:
+    """The padding around an image of so many rows, for windows that reach over so many, so many rows apart."""
+    return (*same_padding(rows, reach, stride), *padding[2:]) if is_same else padding
 
 
 def windows(

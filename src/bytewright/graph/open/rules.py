@@ -19,6 +19,7 @@ from bytewright.ops.pooling import MaxPool2d, TflAveragePool2d
 from bytewright.ops.registry import ELEMENTWISE
 from bytewright.ops.roots import TflInverseRoot, TflL2Normalization
 from bytewright.ops.softmax import TflLogSoftmax, TflSoftmax
+from bytewright.ops.window import same_padding
 
 _Rule = Callable[[Opening, ir.Node], None]
 
@@ -70,7 +71,9 @@ def _window(opening: Opening, node: ir.Node) -> None:
     if any(map(opening.is_open, parameters)):
         raise ValueError("its weights have the open extent")
     if opening.open_axes(source) != [COLUMNS]:
-        opening.add(node, operation, (opening.whole(source), *parameters))
+        opening.add(
+            node, _padded(opening, operation, source, parameters), (opening.whole(source), *parameters)
+        )
         return
     if opening.shape(source)[ROWS] != 1:
         raise ValueError(
@@ -84,7 +87,25 @@ def _window(opening: Opening, node: ir.Node) -> None:
         changed["dilation"] = operation.dilation[::-1]
         parameters[0] = _turned_weights(opening, parameters[0], operation.kernel_axis)
     turned = replace(operation, stride=stride[::-1], padding=(left, right, top, bottom), **changed)
-    opening.add(node, turned, (opening.in_rows(source), *parameters), is_turned=True)
+    source = opening.in_rows(source)
+    turned = _padded(opening, turned, source, parameters)
+    opening.add(node, turned, (source, *parameters), is_turned=True)
+
+
+def _padded(opening: Opening, operation: Any, source: str, parameters: list[str]) -> Any:
+    """The operator with the padding that it has along open rows: SAME's depends on how many there are, by a stride."""
+    rows = opening.new.types[source].shape[ROWS]
+    if not operation.is_same or isinstance(rows, int) or operation.stride[0] == 1:
+        return replace(operation, is_same=False)
+    if isinstance(operation, MaxPool2d | TflAveragePool2d):
+        reach = operation.kernel[0]
+    else:
+        size, _ = operation.kernel(opening.new.types[parameters[0]].fixed_shape)
+        reach = (size - 1) * operation.dilation[0] + 1
+    extents = range(ir.lower_bound(rows), ir.upper_bound(rows) + 1)
+    found = [same_padding(extent, reach, operation.stride[0]) for extent in extents]
+    before, after = (max(side) for side in zip(*found, strict=True))
+    return replace(operation, padding=(before, after, *operation.padding[2:]))
 
 
 def _turned_weights(opening: Opening, name: str, axis: int) -> str:
@@ -135,15 +156,18 @@ def _scaled(extent: ir.Extent, merged: int, size: int, closed: int) -> ir.Extent
 
 
 def _slice(opening: Opening, node: ir.Node) -> None:
-    """What is open is taken whole."""
+    """What is open is taken whole: the end of it, or an end that is a number and never before that."""
     operation, name = node.operation, node.inputs[0]
     assert isinstance(operation, Slice)
-    shape, closed = opening.shape(name), opening.before[name].fixed_shape
-    size = tuple(
-        extent if not isinstance(extent, int) and own == whole else own
-        for extent, own, whole in zip(shape, operation.size, closed, strict=True)
-    )
-    opening.add(node, replace(operation, size=size), (opening.whole(name),))
+    closed, size = opening.before[name].fixed_shape, list(operation.size)
+    for axis, extent in enumerate(opening.shape(name)):
+        if isinstance(extent, int):
+            continue
+        if axis in operation.stated and ir.upper_bound(extent) > closed[axis]:
+            raise ValueError(f"it states that {size[axis]} elements of the open axis are taken")
+        if size[axis] == closed[axis]:
+            size[axis] = extent
+    opening.add(node, replace(operation, size=tuple(size), stated=()), (opening.whole(name),))
 
 
 _POOLS = (MaxPool2d, TflAveragePool2d)

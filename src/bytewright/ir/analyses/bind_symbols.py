@@ -75,6 +75,8 @@ def bound_buffer(buffer: ir.Buffer, binding: Binding) -> ir.Buffer:
 
 def always_holds(available: Sequence[ir.Extent], needed: Sequence[ir.Extent]) -> bool:
     """Whether one shape has at least as many elements as another, whatever values the symbols take."""
+    if ir.elements_of(available) == ir.elements_of(needed):
+        return True
     rest, unmatched = list(available), list[ir.Extent]()
     for extent in needed:
         if not isinstance(extent, int) and extent in rest:

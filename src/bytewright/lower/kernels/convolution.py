@@ -159,6 +159,7 @@ def convolution_of(template: Template, operation: Conv2d | DepthwiseConv2d | Gro
         operation.stride,
         operation.dilation,
         operation.padding,
+        is_same=operation.is_same,
     )
     return Convolution(
         template=template,

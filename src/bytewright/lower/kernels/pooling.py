@@ -31,6 +31,7 @@ def lower_pool(
         operation.stride,
         (1, 1),
         operation.padding,
+        is_same=operation.is_same,
     )
     if template.type(0).dtype.is_integer:
         low, high = (bound * window.num_taps for bound in template.type(0).dtype.bounds)
@@ -124,5 +125,5 @@ def _taps_inside(axis: Axis, position: ir.Expr) -> ir.Expr:
     """How many taps lie inside the input along one axis."""
     if axis.is_all_interior:
         return ir.const(axis.kernel)
-    first = position * axis.stride - axis.pad_before
+    first = position * axis.stride - axis.before
     return ir.minimum(first + axis.kernel, ir.extent_expr(axis.extent)) - ir.maximum(first, 0)
