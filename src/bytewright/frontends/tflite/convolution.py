@@ -319,7 +319,7 @@ def _layer(
     if scales and bias.operand is not None and not is_hybrid:
         check_bias_scale(at, source, scales, bias.operand)
     # Layers that share a tensor in the graph's layout share the constant.
-    is_shared = array.shape == weights.shape
+    is_shared = weights.data is not None and np.array_equal(array, weights.data.array)
     value = (
         at.value_of(weights, "weights")
         if is_shared

@@ -270,7 +270,9 @@ def _is_folded(at: Conversion) -> bool:
         operand.dtype in WIDE and at.graph.values.get(operand.tensor.index) in at.graph.growths
         for operand in operands
     )
-    return grows or at.output_tensor().element_type not in ("INT8", "INT16", "FLOAT32")
+    types = {operand.tensor.element_type for operand in operands}
+    is_quantised = not {*types, at.output_tensor().element_type}.isdisjoint(("INT8", "INT16"))
+    return grows or not (is_quantised or at.output_tensor().element_type == "FLOAT32")
 
 
 def _results(graph: GraphBuilder, ports: tuple[PortName, ...]) -> tuple[str, ...]:
