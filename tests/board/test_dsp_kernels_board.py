@@ -40,8 +40,9 @@ def assert_equal_on_board(models: Iterable[RandomModel], folder: Path, compiler:
 
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 def test_random_convolutions_on_the_board(tmp_path: Path, compiler: str) -> None:
-    numbers = some(range(24000, 24016), every=3)
-    assert_equal_on_board([random_convolution(number, "int8") for number in numbers], tmp_path, compiler)
+    numbers = some(range(24000, 24024), every=6)
+    models = [random_convolution(number, dtype) for number in numbers for dtype in ("int8", "int16")]
+    assert_equal_on_board(models, tmp_path, compiler)
 
 
 HEAVY = (

@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bytewright import ir
 from bytewright.compiler.pipeline import compile_model
-from bytewright.lower.isa.dsp.dot import pack
+from bytewright.lower.isa.dsp.pairing import PAIRINGS
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.options import Optimize, Options
 from bytewright.target.registry import load_target
@@ -23,9 +24,9 @@ TARGET = "mps2-an386"
 SANITIZED = ("-O0", *SANITIZERS)
 
 
-@pytest.mark.parametrize("first", range(20000, 20090, 30))
-def test_random_convolutions(tmp_path: Path, first: int) -> None:
-    models = [random_convolution(number, "int8") for number in range(first, first + 30)]
+@pytest.mark.parametrize(("first", "dtype"), [(20000, "int8"), (20030, "int8"), (26000, "int16")])
+def test_random_convolutions(tmp_path: Path, first: int, dtype: str) -> None:
+    models = [random_convolution(number, dtype) for number in range(first, first + 30)]
     assert_equals_reference(models, tmp_path, target=TARGET, flags=SANITIZED, every=5)
 
 
@@ -52,20 +53,21 @@ def test_random_networks(tmp_path: Path) -> None:
     assert_equals_reference(models, tmp_path, target=TARGET, flags=SANITIZED, every=5)
 
 
-def test_most_convolutions_are_taken(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("dtype", "least"), [("int8", (25, 4)), ("int16", (25, 0))])
+def test_most_convolutions_are_taken(tmp_path: Path, dtype: str, least: tuple[int, int]) -> None:
     templates: list[str] = []
     for number in range(20000, 20060):
         path = tmp_path / f"m{number}.tflite"
-        path.write_bytes(random_convolution(number, "int8").content)
+        path.write_bytes(random_convolution(number, dtype).content)
         kernels = compile_model(path, load_target(TARGET)).module.kernels
         templates += [kernel.template for kernel in kernels if "conv2d" in kernel.name]
-    assert templates.count("dsp.conv2d") >= 25
-    assert templates.count("dsp.depthwise_conv2d") >= 4
+    assert templates.count("dsp.conv2d") >= least[0]
+    assert templates.count("dsp.depthwise_conv2d") >= least[1]
 
 
 def test_packed_weights_are_those_of_two_channels() -> None:
     weights = np.random.default_rng(3).integers(-127, 128, (5, 11))
-    packed = pack(weights)
+    packed = PAIRINGS[ir.DType.I8].packed(weights)
     assert packed is not None
     assert packed.shape == (3, 6)
     padded = np.pad(weights, ((0, 1), (0, 1)))
@@ -78,6 +80,18 @@ def test_packed_weights_are_those_of_two_channels() -> None:
             assert (low, (half - low) // 256) == (padded[2 * pair, k], padded[2 * pair + 1, k])
 
 
+def test_packed_weights_beside_words_are_those_of_one_channel_each() -> None:
+    weights = np.random.default_rng(4).integers(-128, 128, (3, 6))
+    packed = PAIRINGS[ir.DType.I16].packed(weights)
+    assert packed is not None
+    padded = np.pad(weights, ((0, 1), (0, 2))).astype(np.int8)
+    for pair, words in enumerate(packed):
+        for number, word in enumerate(words):
+            k, channel = number // 2 * 4, 2 * pair + number % 2
+            octets = np.frombuffer(int(word).to_bytes(4, "little", signed=True), np.int8)
+            assert octets[[0, 2, 1, 3]].tolist() == padded[channel, k : k + 4].tolist()
+
+
 def test_weights_that_share_no_half_are_not_packed() -> None:
-    assert pack(np.array([[-1], [-128]])) is None
-    assert pack(np.array([[0], [-128]])) is not None
+    assert PAIRINGS[ir.DType.I8].packed(np.array([[-1], [-128]])) is None
+    assert PAIRINGS[ir.DType.I8].packed(np.array([[0], [-128]])) is not None

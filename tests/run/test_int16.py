@@ -76,13 +76,16 @@ def wide(operator: str) -> RandomModel:
     return RandomModel(builder.build([x], [y]), f"wide {operator}", (source,), "int16")
 
 
-@pytest.mark.parametrize("numerics", list(Numerics))
-def test_sums_that_leave_32_bits(numerics: Numerics, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("numerics", "target", "total"),
+    [*((each, "host", "acc0") for each in Numerics), (Numerics.LITERT_REF, "mps2-an386", "total0_0")],
+)
+def test_sums_that_leave_32_bits(numerics: Numerics, target: str, total: str, tmp_path: Path) -> None:
     layers = [wide(operator) for operator in ("FULLY_CONNECTED", "CONV_2D", "TRANSPOSE_CONV")]
     (tmp_path / "wide.tflite").write_bytes(layers[0].content)
-    files = compile_model(tmp_path / "wide.tflite", load_target("host")).files
-    assert any(b"int64_t acc0" in content for content in files.values())
-    assert_equals_reference(layers, tmp_path, numerics=numerics, flags=SANITIZED)
+    files = compile_model(tmp_path / "wide.tflite", load_target(target)).files
+    assert any(f"int64_t {total}".encode() in content for content in files.values())
+    assert_equals_reference(layers, tmp_path, target=target, numerics=numerics, flags=SANITIZED)
 
 
 def test_lines_that_leave_16_bits(tmp_path: Path) -> None:

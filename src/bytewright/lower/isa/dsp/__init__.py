@@ -6,13 +6,16 @@ from bytewright.lower.isa.dsp.dot import dot
 from bytewright.lower.isa.dsp.narrow import EXTREMA, SUMS
 from bytewright.lower.isa.dsp.requantise import SCALE, SCALE_UP
 from bytewright.lower.isa.dsp.taps import BITS, one_row, two_rows
-from bytewright.lower.isa.dsp.words import copy_bytes, widen
+from bytewright.lower.isa.dsp.words import I8, I16, copy_elements, widen
 from bytewright.lower.isa.instruction_set import InstructionSet, IsaTemplate
 from bytewright.lower.isa.reduce import with_reductions
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d
 
 # Instructions are made for the sizes of a kernel. Straight and looped dot products, with and without a rest.
-_DOTS = tuple(dot(num_pixels, depth) for num_pixels in (1, 2) for depth in (4, 24, 32, 44))
+_DOTS, _DOTS_16 = (
+    tuple(dot(num_pixels, depth, element) for num_pixels in (1, 2) for depth in (4, 24, 32, 44))
+    for element in (I8, I16)
+)
 DSP = InstructionSet(
     name="dsp",
     features=frozenset({"dsp"}),
@@ -26,9 +29,9 @@ DSP = InstructionSet(
         (SUMS, EXTREMA),
     ),
     instructions=(
-        *_DOTS,
-        *(widen(num_sources, num_groups) for num_sources in (1, 2) for num_groups in (1, 4)),
-        *(copy_bytes(num_bytes) for num_bytes in (1, 3, 4, 16)),
+        *(*_DOTS, *_DOTS_16),
+        *(widen(*sizes, element) for sizes in ((1, 1), (1, 4), (2, 1), (2, 4)) for element in (I8, I16)),
+        *(copy_elements(count, element) for count in (1, 3, 4, 16) for element in (I8, I16)),
         *(two_rows(*sizes, bits) for sizes in ((1, 4), (3, 12), (5, 8)) for bits in BITS),
         *(one_row(*sizes, bits) for sizes in ((1, 4), (2, 8), (3, 12), (4, 4)) for bits in BITS),
         *(SCALE, SCALE_UP),

@@ -1,7 +1,7 @@
-"""int8 conv2d on the DSP extension: two pixels and two output channels at a time.
+"""conv2d of int8 and int16 on the DSP extension: two pixels and two output channels at a time.
 
-What lies under the window of a pair of pixels is widened once, to halves of words in scratch; then every pair of
-channels is one dot product over it (`dot.py`). A row's last pixel goes alone where there is an odd number. All that a
+What lies under the window of a pair of pixels becomes halves of words in scratch, once; then every pair of channels is
+one dot product over it (`dot.py`). A row's last pixel goes alone where there is an odd number. All that a
 pair of pixels reads is read before one of its elements is stored, so that the output may lie over the input.
 """
 
@@ -13,64 +13,73 @@ import numpy as np
 from bytewright import ir
 from bytewright.diagnostics import InternalError
 from bytewright.ir.builder import load, region
-from bytewright.lower.isa.dsp.dot import dot, pack
+from bytewright.lower.isa.dsp.dot import dot
+from bytewright.lower.isa.dsp.pairing import PAIRINGS, Pairing
 from bytewright.lower.isa.dsp.requantise import Channels, channels_of
-from bytewright.lower.isa.dsp.words import BYTES, copy_bytes, runs, widen
+from bytewright.lower.isa.dsp.words import BYTES, copy_elements, runs, widen
 from bytewright.lower.kernels.context import Pixel, Template, counted, named
 from bytewright.lower.kernels.convolution import Convolution, convolution_of
 from bytewright.lower.kernels.source import write_runs
 from bytewright.ops.convolution import Conv2d
 
-I8, I32 = ir.DType.I8, ir.DType.I32
+I8, I16, I32, I64 = ir.DType.I8, ir.DType.I16, ir.DType.I32, ir.DType.I64
+# Types of activations, weights and sums.
+_TAKEN = {(I8, I8, I32), (I16, I8, I32), (I16, I8, I64)}
 # Scratch for what lies under the windows of a pair of pixels, or of one.
 MAX_PATCH_BYTES = 5 * 1024
 # Groups of four elements that one instruction widens.
 _GROUPS = 4
+_COPIED = 16  # elements that one instruction copies
 
 
 def conv2d_declines(template: Template, operation: Conv2d) -> str | None:
     """Why the kernel below does not take a convolution."""
     del operation
-    if template.type(0).dtype is not I8:
-        return "its elements are not int8"
+    types = tuple(each.dtype for each in (template.type(0), template.type(1), template.result_type))
+    if types not in _TAKEN:
+        return f"it is of {', '.join(dtype.value for dtype in types)}"
     weights = template.constant(1)
     depth = int(np.prod(weights.shape[1:]))
     if 2 * (depth + -depth % BYTES) > MAX_PATCH_BYTES:
         return (
             f"what lies under a window, {depth} elements, would need more than {MAX_PATCH_BYTES} B of scratch"
         )
-    if pack(weights.reshape(weights.shape[0], -1)) is None:
+    if PAIRINGS[types[0]].packed(weights.reshape(weights.shape[0], -1)) is None:
         return "weights of -128 beside negative ones"
     return None
 
 
 def _parts(convolution: Convolution) -> tuple[int, ...]:
-    """Elements of the parts into which a window is divided so that no sum of two channels leaves 32 bits.
+    """Elements of the parts into which a window is divided so that no sum of them leaves 32 bits; none if one has all.
 
-    One part takes in the bias. Of several, multiples of 4, each is summed up on its own.
+    A whole sum takes in the bias. Parts, of multiples of 4 elements, are summed up on their own.
     """
+    pairing, is_wide = PAIRINGS[convolution.dtype], convolution.sums_dtype is I64
+    if pairing.is_apart and not is_wide:
+        return ()  # sums are those of the channels, which are proved to fit their type
     bias = convolution.folded().bias
     weights = convolution.weights.astype(np.int64)
     weights = np.pad(weights, ((0, len(weights) % 2), (0, -weights.shape[1] % BYTES)))
-    first, second = weights[0::2], weights[1::2]
-    # Of each group of four: how far the sum of both channels goes, and the second one's share of it.
-    both, alone = (
-        128 * np.abs(each).reshape(len(first), -1, BYTES).sum(axis=2)
-        for each in (first + 256 * second, 256 * second)
-    )
+    # Of each group of four: how far the second sum goes, and what is made of it.
+    most = -convolution.dtype.bounds[0]
+    reaches = [
+        most * np.abs(each).reshape(len(each), -1, BYTES).sum(axis=2)
+        for each in pairing.factors(weights[0::2], weights[1::2])
+    ]
     initial = np.abs(np.pad(bias, (0, len(bias) % 2))[0::2])
-    num_groups = both.shape[1]
-    if max((initial + both.sum(axis=1)).max(), alone.sum(axis=1).max()) < 2**31:
-        return (BYTES * num_groups,)
-    for size in range(-(-num_groups // 2), 0, -1):
+    both, alone = (each.sum(axis=1) for each in reaches)
+    if not is_wide and max((initial + both).max(), alone.max()) < 2**31:
+        return ()
+    num_groups = reaches[0].shape[1]
+    for size in range(num_groups, 0, -1):
         starts = range(0, num_groups, size)
-        if max(np.add.reduceat(each, starts, axis=1).max() for each in (both, alone)) < 2**31:
+        if max(np.add.reduceat(each, starts, axis=1).max() for each in reaches) < 2**31:
             return tuple(BYTES * min(size, num_groups - start) for start in starts)
     raise InternalError("four products of two channels leave 32 bits")
 
 
 def write_conv2d(template: Template, operation: Conv2d) -> None:
-    """Writes the kernel. x: [N, H, W, IC]; weights: [OC, KH, KW, IC], packed by `dot.pack`."""
+    """Writes the kernel. x: [N, H, W, IC]; weights: [OC, KH, KW, IC], packed by pairs of channels."""
     kernel = _Kernel(convolution_of(template, operation))
     convolution, body = kernel.convolution, template.body
     width = convolution.window.columns.out
@@ -95,12 +104,14 @@ class _Kernel:
     """The parts of one kernel."""
 
     convolution: Convolution
+    pairing: Pairing
     weights: ir.Buffer
     channels: Channels
     parts: tuple[int, ...]
 
     def __init__(self, convolution: Convolution) -> None:
-        packed = pack(convolution.weights)
+        self.pairing = PAIRINGS[convolution.dtype]
+        packed = self.pairing.packed(convolution.weights)
         assert packed is not None
         self.convolution = convolution
         self.weights = convolution.template.kernel.constant("weights", packed, I32)
@@ -138,15 +149,15 @@ class _Kernel:
         with counted(body, "run", turns) as run:
             at = region(patch, first + run * (2 * len(sources) * groups))
             where = [region(source, run * (BYTES * groups)) for source in sources]
-            body.execute(widen(len(sources), groups), at, *where)
+            body.execute(widen(len(sources), groups, self.pairing.element), at, *where)
 
     def _gather(self, pixels: Sequence[Pixel], patch: ir.Buffer) -> None:
-        """Where they are not: the bytes of each window are gathered first."""
+        """Where they are not: the elements of each window are gathered first."""
         template, size = self.convolution.template, 2 * self.words
         gathered: list[ir.Buffer] = []
         for i, pixel in enumerate(pixels):
             with template.body.numbered(i):
-                window = template.kernel.scratch("window", (size,), I8)
+                window = template.kernel.scratch("window", (size,), self.pairing.element)
                 self._gather_one(pixel, window)
             gathered.append(window)
             for k in range(self.convolution.weights.shape[1], size):
@@ -154,14 +165,22 @@ class _Kernel:
         self._widen(gathered, patch, ir.const(0), size)
 
     def _gather_one(self, pixel: Pixel, window: ir.Buffer) -> None:
-        def copy(views: Sequence[ir.Buffer], number: ir.Expr, length: int) -> None:
-            (run,) = views
-            for k in range(0, length, BYTES):
-                target = region(window, number * length + k)
-                instruction = copy_bytes(min(BYTES, length - k))
-                self.convolution.template.body.execute(instruction, target, region(run, k))
+        body, element = self.convolution.template.body, self.pairing.element
 
-        write_runs(self.convolution, (pixel,), copy)
+        def put(views: Sequence[ir.Buffer], number: ir.Expr, length: int) -> None:
+            (run,) = views
+            whole, rest = divmod(length, _COPIED)
+            if whole:
+                with counted(body, "chunk", whole) as chunk:
+                    target = region(window, number * length + chunk * _COPIED)
+                    body.execute(copy_elements(_COPIED, element), target, region(run, chunk * _COPIED))
+            if rest:
+                done = whole * _COPIED
+                body.execute(
+                    copy_elements(rest, element), region(window, number * length + done), region(run, done)
+                )
+
+        write_runs(self.convolution, (pixel,), put)
 
     def _multiply(self, pixels: Sequence[Pixel], patch: ir.Buffer) -> None:
         """Every pair of channels: a dot product over the patch, then scale and store."""
@@ -176,46 +195,47 @@ class _Kernel:
 
     def _write_block(self, pixels: Sequence[Pixel], patch: ir.Buffer, block: ir.Expr, size: int) -> None:
         channel = named(self.convolution.template.body, "channel", block * 2)
-        if len(self.parts) == 1:
-            values = self._whole_sums(pixels, patch, block, channel, size)
-        else:
-            values = self._sums_of_parts(pixels, patch, block, channel, size)
+        write = self._sums_of_parts if self.parts else self._whole_sums
+        values = write(pixels, patch, block, channel, size)
         self._finish(values)
 
     def _whole_sums(
         self, pixels: Sequence[Pixel], patch: ir.Buffer, block: ir.Expr, channel: ir.Expr, size: int
     ) -> list[Sum]:
         """The sums of one channel or two, and where they go."""
-        body = self.convolution.template.body
+        body, pairing = self.convolution.template.body, self.pairing
         initial = body.let("initial", self.channels.initial(channel))
-        sums = self._multiplied(len(pixels), patch, block, initial)
-        values: list[Sum] = [
-            (pixel, channel, load(low)) for pixel, (low, _) in zip(pixels, sums, strict=True)
-        ]
+
+        def second() -> ir.Expr:
+            return body.let("second", self.channels.initial(channel + 1))
+
+        is_apart = pairing.is_apart and size == 2
+        sums = self._multiplied(len(pixels), patch, block, (initial, second() if is_apart else initial))
+        values: list[Sum] = [(pixel, channel, load(own[0])) for pixel, own in zip(pixels, sums, strict=True)]
         if size == 2:
-            second = body.let("second", self.channels.initial(channel + 1))
-            for pixel, (low, both) in zip(pixels, sums, strict=True):
-                values.append((pixel, channel + 1, second + ((load(both) - load(low)) >> 8)))
+            missing = ir.const(0) if is_apart else second()
+            for pixel, own in zip(pixels, sums, strict=True):
+                values.append((pixel, channel + 1, missing + pairing.second(own)))
         return values
 
     def _sums_of_parts(
         self, pixels: Sequence[Pixel], patch: ir.Buffer, block: ir.Expr, channel: ir.Expr, size: int
     ) -> list[Sum]:
         """The same, of parts of the window, whose sums of both channels are taken apart one by one."""
-        body, num = self.convolution.template.body, len(pixels)
+        body, num, wide = self.convolution.template.body, len(pixels), self.convolution.sums_dtype
         totals = [
-            (pixel, channel + i, body.scalar(f"total{p}_{i}", I32, self.channels.initial(channel + i)))
+            (pixel, channel + i, body.scalar(f"total{p}_{i}", wide, self.channels.initial(channel + i)))
             for i in range(size)
             for p, pixel in enumerate(pixels)
         ]
         first = 0
         for depth in self.parts:
             with body.block():
-                sums = self._multiplied(num, patch, block, ir.const(0), first, depth)
-                for (_, _, total), (low, _) in zip(totals, sums, strict=False):
-                    body.add_to(total, (), load(low))
-                for (_, _, total), (low, both) in zip(totals[num:], sums, strict=False):
-                    body.add_to(total, (), (load(both) - load(low)) >> 8)
+                sums = self._multiplied(num, patch, block, (ir.const(0), ir.const(0)), first, depth)
+                for (_, _, total), own in zip(totals, sums, strict=False):
+                    body.add_to(total, (), ir.cast(load(own[0]), wide))
+                for (_, _, total), own in zip(totals[num:], sums, strict=False):
+                    body.add_to(total, (), ir.cast(self.pairing.second(own), wide))
             first += depth
         return [(pixel, at, load(total)) for pixel, at, total in totals]
 
@@ -224,17 +244,19 @@ class _Kernel:
         num_pixels: int,
         patch: ir.Buffer,
         block: ir.Expr,
-        initial: ir.Expr,
+        initial: tuple[ir.Expr, ir.Expr],
         first: int = 0,
         depth: int | None = None,
     ) -> list[tuple[ir.Buffer, ir.Buffer]]:
-        """Sums of the first channel and of both, for each pixel, over so many elements of the window."""
-        body = self.convolution.template.body
-        lows = [body.scalar(f"low{i}", I32, initial) for i in range(num_pixels)]
-        boths = [body.scalar(f"both{i}", I32, initial) for i in range(num_pixels)]
-        sums = list(zip(lows, boths, strict=True))
+        """Both sums of each pixel, from what they start from, over so many elements of the window."""
+        body, pairing = self.convolution.template.body, self.pairing
+        firsts, seconds = (
+            [body.scalar(f"{name}{p}", I32, start) for p in range(num_pixels)]
+            for name, start in zip(pairing.sums, initial, strict=True)
+        )
+        sums = list(zip(firsts, seconds, strict=True))
         elements = region(patch, first // 2 * num_pixels)
-        instruction = dot(num_pixels, 2 * self.words if depth is None else depth)
+        instruction = dot(num_pixels, 2 * self.words if depth is None else depth, pairing.element)
         flat = [each for pair in sums for each in pair]
         body.execute(instruction, *flat, elements, region(self.weights, block, first // 2))
         return sums

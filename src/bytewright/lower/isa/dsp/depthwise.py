@@ -14,7 +14,7 @@ from bytewright.ir.builder import load, region
 from bytewright.ir.expr import equal
 from bytewright.lower.isa.dsp.requantise import channels_of
 from bytewright.lower.isa.dsp.taps import MAX_OFFSET, one_row, two_rows
-from bytewright.lower.isa.dsp.words import BYTES, copy_bytes, runs
+from bytewright.lower.isa.dsp.words import BYTES, copy_elements, runs
 from bytewright.lower.kernels.context import Pixel, Template, counted, named, pixels
 from bytewright.lower.kernels.convolution import Convolution, convolution_of
 from bytewright.lower.kernels.source import first_column
@@ -138,7 +138,7 @@ class _Kernel:
             tap = convolution.tap_at(convolution.window.under(body, pixel, ky, kx), ky, kx)
             with counted(body, "run", channels // size) as run:
                 body.execute(
-                    copy_bytes(size), region(copy, ky, kx * channels + run * size), region(tap, run * size)
+                    copy_elements(size), region(copy, ky, kx * channels + run * size), region(tap, run * size)
                 )
 
     def multiply(self, rows: Sequence[ir.Buffer], sums: Sequence[ir.Buffer], block: ir.Expr) -> None:

@@ -120,7 +120,7 @@ class Channels:
     """What a kernel reads once for each channel of its sums, side by side: one pointer is enough for all.
 
     Attributes:
-        records: i32[C, 1 or 3]: the bias, and the multiplier and the shift of the rescale that follows.
+        records: [C, 1], the bias in the type of the sums; or i32[C, 3], it and the rescale's multiplier and shift.
         low, high: Bounds of the sums.
     """
 
@@ -140,11 +140,11 @@ class Channels:
 def channels_of(convolution: Convolution) -> Channels:
     """The channels of a convolution; rescales of its kernel take the form from here on."""
     template, kernel = convolution.template, convolution.template.kernel
-    folded = convolution.folded()
+    folded, dtype = convolution.folded(), convolution.sums_dtype
     kernel.rescale_form = rescaled
     node, form = _rescale_of_sums(template, max(-folded.low, folded.high, 0))
     if node is None or form is None or len(form.shifts) == 1:
-        return Channels(kernel.constant("bias", folded.bias[:, None], I32), folded.low, folded.high)
+        return Channels(kernel.constant("bias", folded.bias[:, None], dtype), folded.low, folded.high)
     fields = np.stack([folded.bias, form.multipliers, form.shifts], axis=1)
     records = kernel.constant("channels", fields, I32)
 

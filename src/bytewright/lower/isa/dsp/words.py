@@ -43,32 +43,38 @@ def _halves(low: ir.Expr, high: ir.Expr) -> ir.Expr:
 
 
 @cache
-def widen(num_sources: int, num_groups: int) -> ir.Instruction:
-    """Groups of four bytes as two words of halves each: the first and the third byte, the second and the fourth.
+def widen(num_sources: int, num_groups: int, element: ir.DType = I8) -> ir.Instruction:
+    """Groups of four elements as two words of halves each.
+
+    Those of bytes are the first and the third, and the second and the fourth; those of halves are as they lie.
 
     Args:
-        num_sources: How many rows of bytes are read; their words take turns.
+        num_sources: How many rows of elements are read; their words take turns.
         num_groups: How many groups there are in each.
+        element: Type of the elements, I8 or I16.
     """
+    are_bytes = element is I8
     words = memory_parameter("words", 2 * num_sources * num_groups, I32, ir.Access.WRITE)
     names = ("first", "second")[:num_sources]
-    sources = [memory_parameter(name, BYTES * num_groups, I8) for name in names]
+    sources = [memory_parameter(name, BYTES * num_groups, element) for name in names]
     body = BodyBuilder(("words", *names))
-    name = f"dsp_widen_{num_sources}x{BYTES * num_groups}"
+    name = f"dsp_{'widen' if are_bytes else 'words'}_{num_sources}x{BYTES * num_groups}"
     with body.for_(f"{name}.group", 0, num_groups) as group:
         for odd in range(2):
+            places = (odd, odd + 2) if are_bytes else (2 * odd, 2 * odd + 1)
             for number, source in enumerate(sources):
-                low, high = (load(source.buffer, group * BYTES + (odd + i)) for i in (0, 2))
+                low, high = (load(source.buffer, group * BYTES + place) for place in places)
                 at = group * (2 * num_sources) + (odd * num_sources + number)
                 body.store(words.buffer, at, _halves(low, high))
     return ir.Instruction(
         name,
         (words, *sources),
         body.finish(),
-        _widen_text(names, num_groups),
+        (_widen_text if are_bytes else _words_text)(names, num_groups),
         FEATURE,
-        f"Bytes as halves of words, of {'two rows in turns' if num_sources == 2 else 'a row'}: of each four the first "
-        "and the third, then the second and the fourth.",
+        f"{'Bytes as halves of words' if are_bytes else 'Words'}, "
+        f"of {'two rows in turns' if num_sources == 2 else 'a row'}"
+        + (": of each four the first and the third, then the second and the fourth." if are_bytes else "."),
     )
 
 
@@ -88,18 +94,26 @@ def _widen_text(names: tuple[str, ...], num_groups: int) -> str:
     return "\n".join(lines)
 
 
+def _words_text(names: tuple[str, ...], num_groups: int) -> str:
+    words = [(name, 2 * word) for word in range(2 * num_groups) for name in names]
+    return "\n".join(
+        f"__builtin_memcpy(&words[{at}], {name}{f' + {first}' if first else ''}, 4);"
+        for at, (name, first) in enumerate(words)
+    )
+
+
 @cache
-def copy_bytes(num_bytes: int) -> ir.Instruction:
-    """So many bytes, word by word."""
-    target = memory_parameter("target", num_bytes, I8, ir.Access.WRITE)
-    source = memory_parameter("source", num_bytes, I8)
+def copy_elements(count: int, element: ir.DType = I8) -> ir.Instruction:
+    """So many elements, word by word."""
+    num_bytes = count * element.size_bytes
+    target = memory_parameter("target", count, element, ir.Access.WRITE)
+    source = memory_parameter("source", count, element)
+    name = f"dsp_copy_{count}" + ("" if element is I8 else f"_{element.value}")
     body = BodyBuilder(("target", "source"))
-    with body.for_(f"dsp_copy_{num_bytes}.i", 0, num_bytes) as i:
+    with body.for_(f"{name}.i", 0, count) as i:
         body.store(target.buffer, i, load(source.buffer, i))
     text = f"__builtin_memcpy(target, source, {num_bytes});"
-    return ir.Instruction(
-        f"dsp_copy_{num_bytes}", (target, source), body.finish(), text, FEATURE, f"Copies {num_bytes} bytes."
-    )
+    return ir.Instruction(name, (target, source), body.finish(), text, FEATURE, f"Copies {num_bytes} bytes.")
 
 
 def runs(count: int, largest: int) -> int:
