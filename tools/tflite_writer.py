@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 OPTIONAL = -1
 """Stands for an absent optional input, such as the bias of a FULLY_CONNECTED."""
 
-Option = int | float | bool | str | Sequence[int]
+Option = int | float | bool | str | bytes | Sequence[int]
 
 _schema = cast(Any, tflite)
 
@@ -100,6 +100,16 @@ class _OperatorForm:
     options: Mapping[str, Option]
     version_float: int = 1
     version_int8: int = 2
+
+
+def _flexbuffer(options: Mapping[str, Option]) -> bytes:
+    """A map from names to numbers."""
+    builder: Any = flexbuffers.Builder()
+    with builder.Map():
+        for name, value in options.items():
+            builder.Key(name)
+            builder.Add(value)
+    return bytes(builder.Finish())
 
 
 _FORMS: dict[str, _OperatorForm] = {
@@ -263,6 +273,12 @@ _FORMS: dict[str, _OperatorForm] = {
     "READ_VARIABLE": _OperatorForm("ReadVariableOptions", {}, 1, 1),
     "ASSIGN_VARIABLE": _OperatorForm("AssignVariableOptions", {}, 1, 1),
     "CALL_ONCE": _OperatorForm("CallOnceOptions", {"init_subgraph_index": 0}, 1, 1),
+    "STABLEHLO_COMPOSITE": _OperatorForm(
+        "StableHLOCompositeOptions",
+        {"name": "composite", "decomposition_subgraph_index": 0, "composite_attributes": _flexbuffer({})},
+        1,
+        1,
+    ),
     # Not an operator that Bytewright compiles: it makes the models that it must refuse.
     "SEGMENT_SUM": _OperatorForm("SegmentSumOptions", {}, 1, 1),
 }
@@ -317,16 +333,6 @@ def _packed_nibbles(array: NDArray[Any]) -> bytes:
     numbers = array.reshape(-1).astype(np.uint8) & 15
     padded = np.append(numbers, np.zeros(len(numbers) % 2, np.uint8))
     return (padded[::2] | (padded[1::2] << 4)).astype(np.uint8).tobytes()
-
-
-def _flexbuffer(options: Mapping[str, Option]) -> bytes:
-    """A map from names to numbers."""
-    builder: Any = flexbuffers.Builder()
-    with builder.Map():
-        for name, value in options.items():
-            builder.Key(name)
-            builder.Add(value)
-    return bytes(builder.Finish())
 
 
 class ModelBuilder:
@@ -574,9 +580,12 @@ class _FileWriter:
         _schema.OperatorAddOutputs(builder, outputs)
         if intermediates is not None:
             _schema.OperatorAddIntermediates(builder, intermediates)
-        if options is not None:
+        if options is not None and hasattr(_schema.BuiltinOptions, table):
             _schema.OperatorAddBuiltinOptionsType(builder, getattr(_schema.BuiltinOptions, table))
             _schema.OperatorAddBuiltinOptions(builder, options)
+        elif options is not None:
+            _schema.OperatorAddBuiltinOptions2Type(builder, getattr(_schema.BuiltinOptions2, table))
+            _schema.OperatorAddBuiltinOptions2(builder, options)
         if custom_options is not None:
             _schema.OperatorAddCustomOptions(builder, custom_options)
         return _schema.OperatorEnd(builder)
@@ -589,6 +598,8 @@ class _FileWriter:
                 values[key] = builder.CreateString(value)
             elif isinstance(value, str):
                 values[key] = getattr(getattr(_schema, _ENUMERATIONS[key]), value)
+            elif isinstance(value, bytes):
+                values[key] = builder.CreateByteVector(value)
             elif isinstance(value, Sequence):
                 values[key] = self._int32_vector(value)
             else:

@@ -13,8 +13,10 @@ from pathlib import Path
 
 from bytewright import ir
 from bytewright.diagnostics import compile_error
+from bytewright.frontends.tflite.composites import with_composites
 from bytewright.frontends.tflite.flatbuffer import DamagedError, File, Table
 from bytewright.frontends.tflite.model import (
+    COMPOSITE,
     CUSTOM,
     ModelRecord,
     OperatorRecord,
@@ -153,9 +155,12 @@ def _with_called(
     read: Callable[[Table], ModelRecord],
     found: dict[int, ModelRecord | None],
 ) -> ModelRecord:
-    """A subgraph with those that its loops and branches run, and so on; `found` has None for those around it."""
+    """A subgraph with those that its loops and branches run, and so on; `found` has None for those around it.
+
+    Those of composites stand in their places.
+    """
     called: dict[int, ModelRecord] = {}
-    for index in _run_by(model, len(subgraphs), ("IF", "WHILE")):
+    for index in _run_by(model, len(subgraphs), ("IF", "WHILE", COMPOSITE)):
         if index not in found:
             found[index] = None
             found[index] = _with_called(read(subgraphs[index]), subgraphs, read, found)
@@ -163,7 +168,7 @@ def _with_called(
         if record is None:
             raise DamagedError(f"subgraph {index} runs itself")
         called[index] = record
-    return replace(model, called=called)
+    return with_composites(replace(model, called=called))
 
 
 def _subgraph(
@@ -281,6 +286,8 @@ def _operator(index: int, table: Table, codes: list[str]) -> OperatorRecord:
         raise DamagedError(f"operator {index} has code {code} of {len(codes)}")
     options_number = table.integer(3, "B")
     options = table.table(4) if options_number else None
+    if codes[code] == COMPOSITE:  # younger options are in a union of their own
+        options = table.table(12)
     return OperatorRecord(
         index=index,
         kind=codes[code],
