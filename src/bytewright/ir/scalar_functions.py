@@ -99,6 +99,14 @@ def _scale_linear(let: _Let, value: Expr, multiplier: Expr, addend: Expr, shift:
     return cast((cast(value, I64) * cast(multiplier, I64) + addend) >> cast(shift, I64), I32)
 
 
+def _scale_symmetric(let: _Let, value: Expr, high: Expr, low: Expr, addend: Expr, shift: Expr) -> Expr:
+    magnitude = let("magnitude", cast(select(value < 0, 0 - value, value), I64))
+    part = let("part", (magnitude * cast(low, I64)) >> 32)
+    total = let("total", magnitude * cast(high, I64) + part + addend)
+    scaled = let("scaled", cast(total >> 32, I32) >> shift)
+    return select(value < 0, 0 - scaled, scaled)
+
+
 def _float_round(let: _Let, value: Expr, scale: Expr, offset: Expr) -> Expr:
     del let
     return cast(RINT(FMA(cast(value, F32), scale, offset)), I32)
@@ -372,6 +380,14 @@ SCALE_LINEAR = _defined(
     "(value * multiplier + addend) / 2^shift, rounded down. The numbers are chosen so that this equals, for every "
     "accumulator that can occur, scaling by a double and rounding half away from zero, as LiteRT does here.",
 )
+SCALE_SYMMETRIC = _defined(
+    "scale_symmetric",
+    {"value": I32, "high": I32, "low": I32, "addend": I64, "shift": I32},
+    _scale_symmetric,
+    "(|value| * (high + low / 2^32) + addend) / 2^(32 + shift), rounded down, with the sign of the value, which is not "
+    "-2^31. The numbers are chosen so that this equals, for every accumulator that can occur, scaling by a double and "
+    "rounding half away from zero, as LiteRT does here.",
+)
 FLOAT_ROUND = _defined(
     "float_round",
     {"value": I32, "scale": F32, "offset": F32},
@@ -509,6 +525,7 @@ SCALAR_FUNCTIONS = {
             SCALE_HIGH,
             SCALE_HALF_UP_WIDE,
             SCALE_LINEAR,
+            SCALE_SYMMETRIC,
             FLOAT_ROUND,
             FLOAT_ROUND_SIGNED,
             FLOAT_SUM,
