@@ -16,6 +16,14 @@ _DOTS, _DOTS_16 = (
     tuple(dot(num_pixels, depth, element) for num_pixels in (1, 2) for depth in (4, 24, 32, 44))
     for element in (I8, I16)
 )
+_TAPS = {
+    (element, bits): (
+        *(two_rows(*sizes, bits, element) for sizes in ((1, 4), (3, 12), (5, 8))),
+        *(one_row(*sizes, bits, element) for sizes in ((1, 4), (2, 8), (3, 12), (4, 4))),
+    )
+    for element in (I8, I16)
+    for bits in BITS
+}
 _SCALES = (*SCALE.values(), SCALE_UP, SCALE_ONCE)
 DSP = InstructionSet(
     name="dsp",
@@ -33,16 +41,7 @@ DSP = InstructionSet(
         *(*_DOTS, *_DOTS_16),
         *(widen(*sizes, element) for sizes in ((1, 1), (1, 4), (2, 1), (2, 4)) for element in (I8, I16)),
         *(copy_elements(count, element) for count in (1, 3, 4, 16) for element in (I8, I16)),
-        *(
-            rows(*sizes, bits, element)
-            for rows, every in (
-                (two_rows, ((1, 4), (3, 12), (5, 8))),
-                (one_row, ((1, 4), (2, 8), (3, 12), (4, 4))),
-            )
-            for sizes in every
-            for bits in BITS
-            for element in (I8, I16)
-        ),
+        *(each for taps in _TAPS.values() for each in taps),
         *_SCALES,
         *(*SUMS.instructions, *EXTREMA.instructions),
     ),
@@ -52,6 +51,8 @@ DSP = InstructionSet(
             (each.name, name): (-128, 127)
             for each, name in zip(_DOTS, ("activations", "weights") * 4, strict=True)
         },
+        # Weights that halves of activations meet are bytes, too, in whatever they are stored.
+        **{(each.name, "weights"): (-128, 127) for each in _TAPS[I16, 16]},
         **{
             (each.name, name): bounds
             for each in _SCALES
