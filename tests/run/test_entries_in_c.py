@@ -11,14 +11,21 @@ import pytest
 from click.testing import CliRunner
 
 import bytewright
+from bytewright import ir
 from bytewright.cli.main import bytewright as commands
+from bytewright.compiler.pipeline import compile_model
 from bytewright.diagnostics import CompileError
 from bytewright.execute.build import BuildOptions
+from bytewright.execute.description import read_bundle
 from bytewright.execute.paranoid import run_paranoid
 from bytewright.execute.profile.measure import profile_bundle
 from bytewright.execute.run import run_batch, run_bundle
 from bytewright.inspect.check import check_bundle
-from support.c_program import LANGUAGE, WARNINGS, run_command
+from bytewright.inspect.stack.check_stack import check_stack
+from bytewright.inspect.stack.compile_call_graphs import compile_call_graphs
+from bytewright.options import Options
+from bytewright.target.registry import load_target
+from support.c_program import LANGUAGE, WARNINGS, run_c, run_command
 from support.entry_programs import (
     OPEN,
     WAKE,
@@ -28,6 +35,7 @@ from support.entry_programs import (
     opened_calls,
     random_entry_program,
 )
+from support.parsing import parse_module
 from support.row_entries import RowEntries, random_row_entries, two_chains
 from support.tiers import TIMES, some
 
@@ -128,6 +136,87 @@ def test_each_entry_requests_from_an_arena_of_its_own(tmp_path: Path) -> None:
         check_bundle(tmp_path / "wake")
     notes = [note for diagnostic in caught.value.diagnostics for note in diagnostic.notes]
     assert "src/wake.c does not set the arenas of the plan: ram_arena" in notes
+
+
+PACKED = r"""
+#include "wake_packed.h"
+
+static wake_context context;
+
+int main(void)
+{
+    const wake_workspaces workspaces = {
+        .ram = {block(WAKE_RAM_WORKSPACE_ALIGN, WAKE_RAM_WORKSPACE_SIZE), WAKE_RAM_WORKSPACE_SIZE},
+        .kept = {block(WAKE_KEPT_STATE_ALIGN, WAKE_KEPT_STATE_SIZE), WAKE_KEPT_STATE_SIZE}};
+    static const int8_t frames[2][4] = {{9, -7, 100, 3}, {8, 127, -128, 2}};
+    int8_t loudest = -1;
+    int32_t count = -1;
+    wake_argument given[2] = {{.pointer = &context}, {.constant = frames[0]}};
+    wake_argument taken[3] = {{.pointer = &context}, {.pointer = &loudest}, {.pointer = &count}};
+    int32_t codes[3] = {WAKE_ARG_POINTER, WAKE_ARG_POINTER, WAKE_ARG_POINTER};
+
+    SHOW("not set", wake_push_packed(given, codes, 2, NULL, NULL, NULL));
+    SHOW("set", wake_set_workspaces(&context, &workspaces));
+    SHOW("not reset", wake_classify_packed(taken, codes, 3, NULL, NULL, NULL));
+    SHOW("reset", wake_reset(&context));
+    SHOW("another number", wake_push_packed(given, codes, 3, NULL, NULL, NULL));
+    SHOW("the other entry's number", wake_classify_packed(taken, codes, 2, NULL, NULL, NULL));
+    SHOW("pushed", wake_push_packed(given, codes, 2, NULL, NULL, NULL));
+    given[1].constant = frames[1];
+    SHOW("pushed again", wake_push_packed(given, codes, 2, NULL, NULL, NULL));
+    SHOW("classified", wake_classify_packed(taken, codes, 3, NULL, NULL, NULL));
+    SHOW("loudest", loudest);
+    SHOW("count", count);
+    free(workspaces.ram.base);
+    free(workspaces.kept.base);
+    return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("calling_form", ["plain", "packed"])
+def test_each_entry_has_a_packed_form(tmp_path: Path, calling_form: str) -> None:
+    wake(tmp_path, entry_form="packed", calling_form=calling_form)
+    check_bundle(tmp_path / "wake")
+    frames = [np.array(frame, np.int8) for frame in ([9, -7, 100, 3], [8, 127, -128, 2])]
+    loudest, count = classified(frames)
+    errors = {"not set": -7, "not reset": -7, "another number": -13, "the other entry's number": -13}
+    done = dict.fromkeys(("set", "reset", "pushed", "pushed again", "classified"), 0)
+    shown = run_c(tmp_path / "wake", PACKED, tmp_path)
+    assert shown == errors | done | {"loudest": int(loudest[0]), "count": int(count[0])}
+    entry, header = (
+        (tmp_path / "wake" / path).read_text() for path in ("src/wake.c", "include/wake_packed.h")
+    )
+    assert ("packed" in entry) == (calling_form == "packed")
+    assert "  frame: const int8_t *" in header
+    assert "inputs" not in header
+
+
+def test_the_stack_of_packed_entries_is_that_of_the_deepest(tmp_path: Path) -> None:
+    """Each has a frame of its own above it, with the addresses of its inputs and outputs."""
+    (tmp_path / "plain").mkdir()
+    plain, packed = (
+        wake(tmp_path / "plain").plan.stack["cpu"],
+        wake(tmp_path, entry_form="packed").plan.stack["cpu"],
+    )
+    allowance = load_target("host").device("cpu").stack_allowance_per_call_bytes
+    assert (packed.planned_bytes, packed.size_bytes) == (
+        plain.planned_bytes,
+        plain.size_bytes + allowance + 2 * 8,
+    )
+    assert packed.path[0] == "wake_classify_packed"
+    bundle = read_bundle(tmp_path / "wake")
+    for flags in (("-O0",), ("-O2",)):
+        proof = check_stack(bundle.plan, lambda given: compile_call_graphs(bundle, given), flags)
+        assert "_packed " in str(proof.measured)
+
+
+def test_an_entry_is_not_called_as_the_packed_form_of_another() -> None:
+    text = WAKE.replace("entry classify(", "entry push_packed(")
+    compile_model(parse_module(text, {}, {}), load_target("host"))
+    with pytest.raises(CompileError, match="an entry cannot be called 'push_packed'") as caught:
+        compile_model(parse_module(text, {}, {}), load_target("host"), Options(entry_form=ir.Form.PACKED))
+    assert [d.code for d in caught.value.diagnostics] == ["BW117"]
 
 
 def test_a_report_and_a_run_say_which_entries_there_are(tmp_path: Path) -> None:

@@ -113,7 +113,10 @@ class Runners:
         }
 
     def run(self, key: str, x: Array) -> Array:
-        return np.array(self._of[key](x=x)["y"])
+        return np.array(self.results(key, x=x)["y"])
+
+    def results(self, key: str, **inputs: Array) -> Mapping[str, Array]:
+        return self._of[key](**inputs)
 
 
 @pytest.fixture(scope="module")
@@ -225,24 +228,44 @@ def test_a_variable_of_two_shapes_is_refused(tmp_path: Path) -> None:
 
 
 def test_one_signature_writes_what_another_reads(tmp_path: Path) -> None:
-    """Neither does both, and nothing runs once; LiteRT has no value to read before the first assignment."""
-    put = Draft(subgraph_name="put")
+    """Neither does both, and nothing runs once; LiteRT has no value to read before the first assignment.
+
+    `put` gives nothing, `get` is given nothing, and `version` neither reads an input nor a variable.
+    """
+    put, get, version = (Draft(subgraph_name=key) for key in ("put", "get", "version"))
     x = put.input("x")
-    put.operator("ASSIGN_VARIABLE", [put.variable("kept"), x], [])
-    y = put.dense(x, "y")
-    put.signature("put", {"x": x}, {"y": y})
-    get = Draft(subgraph_name="get")
-    factor, product = get.input("x"), get.tensor("product", (1, 8), "float32")
-    get.operator("MUL", [get.read(get.variable("kept"), "now"), factor], [product])
-    get.signature("get", {"x": factor}, {"y": product})
+    put.operator("ASSIGN_VARIABLE", [put.variable("kept"), put.dense(x, "hidden")], [])
+    put.signature("put", {"x": x}, {})
+    y = get.dense(get.read(get.variable("kept"), "now"), "y")
+    get.signature("get", {}, {"y": y})
+    number = version.constant("number", np.array([3, 1], np.int32))
+    version.signature("version", {}, {"y": number})
     file = tmp_path / "m.tflite"
-    file.write_bytes(put.build([x], [y], get.subgraph([factor], [product])))
-    session, runners = bytewright.compile(file, signature="*").session(), Runners(file)
+    file.write_bytes(put.build([x], [], get.subgraph([], [y]), version.subgraph([], [number])))
+    model, runners = bytewright.compile(file, signature="*"), Runners(file)
+    session = model.session()
+    check_bundle(model.write(tmp_path / "bundle"))
     rng = np.random.default_rng(1)
-    for key in ("put", "get", "get", "put", "put", "get"):
-        value = rng.normal(size=(1, 8)).astype(np.float32)
-        found, wanted = np.asarray(session.run(value, entry=key)), runners.run(key, value)
-        assert np.abs(found - wanted).max() <= 1e-5 * np.abs(wanted).max(), key
+    for key in ("put", "get", "get", "version", "put", "put", "get"):
+        inputs = {"x": rng.normal(size=(1, 8)).astype(np.float32)} if key == "put" else {}
+        found, wanted = session.run(*inputs.values(), entry=key), runners.results(key, **inputs)
+        if key != "put":
+            assert np.abs(np.asarray(found) - wanted["y"]).max() <= 1e-5 * np.abs(wanted["y"]).max(), key
+
+
+def test_a_signature_that_does_nothing_is_refused(tmp_path: Path) -> None:
+    """As TensorFlow's converter writes a function without results, whose assignments it leaves out."""
+    first, inputs, outputs = plain()
+    empty = Draft(subgraph_name="store")
+    x = empty.input("x")
+    empty.signature("store", {"x": x}, {})
+    file = tmp_path / "m.tflite"
+    file.write_bytes(first.build(inputs, outputs, empty.subgraph([x], [])))
+    with pytest.raises(CompileError) as caught:
+        bytewright.compile(file, signature="*")
+    (diagnostic,) = caught.value.diagnostics
+    notes = ("signature 'store' has no output, and assigns no variable",)
+    assert (diagnostic.code, diagnostic.notes) == ("BW107", notes)
 
 
 def test_what_survives_and_is_no_variable_is_each_subgraph_s_own(tmp_path: Path) -> None:

@@ -13,7 +13,9 @@ import pytest
 
 from bytewright.frontends.registry import FRONTENDS
 from bytewright.frontends.tflite.advice import ADVICE
+from bytewright.frontends.tflite.graph_builder import DTYPES
 from bytewright.frontends.tflite.table import OPERATORS
+from bytewright.ir.types import DType
 from bytewright.lower.elements import ELEMENTS
 from bytewright.lower.isa.registry import INSTRUCTION_SETS
 from bytewright.lower.kernels.registry import TEMPLATES
@@ -40,7 +42,8 @@ REWRITES = {
     "lower/float_sum.py",
     "lower/fold_pad.py",
     "graph/inline_calls.py",
-    "graph/open_axis.py",
+    "graph/open/opening.py",
+    "graph/open/rules.py",
     "graph/open_batch.py",
     "graph/stream/reading.py",
     "graph/stream/split.py",
@@ -100,14 +103,14 @@ def test_few_files_know_a_graph_operator(name: str) -> None:
 def test_one_row_says_everything_of_a_tflite_operator(kind: str) -> None:
     """Other files name it where its arithmetic, or a message about it, is its own."""
     named = _index()[1][kind]
-    activations = {
-        "frontends/tflite/lstm.py",
-        "frontends/tflite/options.py",
+    beside = {
+        *("frontends/tflite/lstm.py", "frontends/tflite/options.py"),  # names of fused activations too
         "ops/arithmetic/multiplier.py",
-    }  # names of fused activations too
+        "frontends/tflite/updates.py",  # what places are computed with
+    }
     rows = {file for file in named if file.startswith("frontends/tflite/operators/")}
     assert len(rows) == 1
-    assert len(named - activations) <= 3, named
+    assert len(named - beside) <= 3, named
     assert kind not in ADVICE, "advice is for operators that are not supported"
 
 
@@ -155,6 +158,19 @@ def test_a_set_of_types_has_one_name() -> None:
                 types = " ".join(each.attr if isinstance(each, ast.Attribute) else "?" for each in node.elts)
                 spelled |= {path.relative_to(PACKAGE).as_posix()} if types in sets else set()
     assert spelled == {"ir/types.py", "ops/checks.py"}
+
+
+def test_few_tables_go_by_element_type() -> None:
+    """One that is added has a row in each, but where it is not passed to packed forms."""
+    members = {f"ir.DType.{dtype.name}" for dtype in DType} | {repr(name) for name in DTYPES}
+    tables: set[str] = set()
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            keys = (
+                {ast.unparse(key) for key in node.keys if key} if isinstance(node, ast.Dict) else set[str]()
+            )
+            tables |= {path.relative_to(PACKAGE).as_posix()} if len(keys & members) > 4 else set()
+    assert tables == {"codegen/expressions.py", "codegen/packed.py", "frontends/tflite/graph_builder.py"}
 
 
 def test_one_file_knows_the_folder_of_an_instruction_set() -> None:

@@ -9,7 +9,7 @@ with it. Where the application stands is in the context: how many rows there wer
 """
 
 import re
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from math import prod
@@ -19,80 +19,193 @@ from bytewright.codegen.arena import write_arena_resets
 from bytewright.codegen.checks import any_is_null, write_overlap_check, write_run_checks
 from bytewright.codegen.entry_code import EntryCode, write_bases
 from bytewright.codegen.expressions import memory_type
+from bytewright.codegen.form import FormInC, StepFunctions
 from bytewright.codegen.hand_over import write_hook_checks, write_run_on_devices
-from bytewright.codegen.overlaps import drivers_table, rows_table
-from bytewright.codegen.ports import devices_argument, run_head, strict_alignments
+from bytewright.codegen.overlaps import MemorySpan, SpanTable, table_while_running
+from bytewright.codegen.ports import described, run_head
+from bytewright.codegen.run_contracts import (
+    beside_hooks,
+    errors_of_a_run,
+    returns,
+    what_devices_do,
+    what_drivers_are_apart_from,
+    what_is_shared,
+)
+from bytewright.codegen.state import failure_contract
 from bytewright.codegen.steps import StepWriter
 from bytewright.codegen.writer import INDENT, Writer
 from bytewright.diagnostics import InternalError
 from bytewright.ir.analyses.row_loops import RowLoops, row_loops
 from bytewright.ir.rewrite import Rewriting, rewrite_function
-from bytewright.naming.symbols import RUN_ROW
 from bytewright.record.entries import PlannedTensor
 from bytewright.record.names import Names
 from bytewright.record.plan import Plan
 
 
-def image_of(plan: Plan) -> PlannedTensor:
+def _image_of(plan: Plan) -> PlannedTensor:
     """The input that comes row by row."""
     if plan.image is None:
         raise InternalError(f"model '{plan.model}' takes no rows")
     return plan.image
 
 
-def with_a_row_of_input(module: ir.Module) -> ir.Module:
-    """The module whose kernel that takes a row is given that row alone, in place of the whole input."""
-    found = row_loops(module.main)
-    one = ir.RingRows(found.axis, 1)
+def _num_rows(plan: Plan, names: Names) -> str:
+    """`KWS_INPUT_IMAGE_ROWS`: how many rows that has."""
+    image = _image_of(plan)
+    return names.tensor(ir.Border.INPUT, image, next(iter(image.pieces)))
 
-    def changed(kernel: ir.PrimFunc) -> ir.PrimFunc:
-        if kernel.name != found.take.callee:
-            return kernel
-        image = kernel.buffer_parameters[0].name
-        return rewrite_function(
-            kernel,
-            Rewriting(buffer=lambda buffer: replace(buffer, rows=one) if buffer.name == image else buffer),
+
+def _begin_head(plan: Plan, names: Names) -> str:
+    return run_head(plan, names, names.begin, plan.begin_arguments)
+
+
+def _run_row_head(plan: Plan, names: Names) -> str:
+    rows = f"const {memory_type(_image_of(plan).dtype)} *rows"
+    return f"static int32_t {_run_row(names)}({names.context_type} *context, {rows}, int32_t row)"
+
+
+def _push_rows_head(plan: Plan, names: Names) -> str:
+    rows = f"const {memory_type(_image_of(plan).dtype)} *rows"
+    return f"int32_t {names.functions['push_rows']}({names.context_type} *context, {rows}, int32_t num_rows)"
+
+
+def _finish_head(plan: Plan, names: Names) -> str:
+    return run_head(plan, names, names.end, ("context", *(["devices"] if plan.devices else [])))
+
+
+def _run_row(names: Names) -> str:
+    """The function for one row, which only the file calls."""
+    return names.step_functions[0]
+
+
+class ByRows(FormInC):
+    """Such an entry."""
+
+    about_tensors = " The input comes row by row: so many rows, of so many bytes each."
+    errors = (
+        ("NOT_BEGUN", "rows were pushed, or a run finished, that was not begun"),
+        ("ROWS", "fewer rows than none were pushed, or more than the input has left"),
+        ("INCOMPLETE", "a run was finished before it had all rows"),
+    )
+
+    def given(self, module: ir.Module) -> ir.Module:
+        """The module whose kernel that takes a row is given that row alone, in place of the whole input."""
+        found = row_loops(module.main)
+        one = ir.RingRows(found.axis, 1)
+
+        def changed(kernel: ir.PrimFunc) -> ir.PrimFunc:
+            if kernel.name != found.take.callee:
+                return kernel
+            image = kernel.buffer_parameters[0].name
+            rows = Rewriting(buffer=lambda b: replace(b, rows=one) if b.name == image else b)
+            return rewrite_function(kernel, rows)
+
+        return replace(module, kernels=tuple(map(changed, module.kernels)))
+
+    def tables(self, plan: Plan, names: Names) -> tuple[SpanTable, ...]:
+        """Of the rows, and of what the drivers are in."""
+        return (_rows_table(plan, names), *([_drivers_table(plan, names)] if plan.devices else []))
+
+    def write_prototypes(self, writer: Writer, plan: Plan, names: Names) -> None:
+        """The functions that stand for the run."""
+        image = _image_of(plan)
+        own = errors_of_a_run(plan)
+        of_steps = [error for error in own if error in ("NO_MEMORY", "ORDER", "EXTERNAL")]
+        of_devices = ["OVERLAP", "RANGE", "DEVICE"] if plan.devices else []
+        of_rows = ["ALIGN"] if image.dtype.size_bytes > 1 else []
+        of_outputs = ["ALIGN"] if any(tensor.dtype.size_bytes > 1 for tensor in plan.outputs) else []
+        used = f"At most {names.stack_size} bytes of stack are used"
+        writer.prototype(
+            "Begins an inference, whatever the one before came to. Outputs and workspaces share no bytes with each "
+            "other, with parameters, with the context, or with what the argument points to; they belong to the "
+            f"inference until it is finished.\n{used}.\n{what_is_shared(plan)}\n"
+            f"{returns(names, [*_without(own, 'ALIGN', 'DEVICE', *of_steps), *of_outputs, *of_steps])}",
+            _begin_head(plan, names),
+        )
+        writer.prototype(
+            f"Takes the next rows of input '{image.c_name}', {described(image)}, from the top: {image.row_bytes} bytes "
+            f"each, {_num_rows(plan, names)} in all, in as many calls as the application likes. Computes what they let "
+            "be computed; the rows need not be kept. They share no bytes with outputs, workspaces and context.\n"
+            f"{used}. An error of the rows changes nothing: others may be pushed.\n"
+            f"{returns(names, ['NULL', 'NOT_BEGUN', 'ROWS', *of_rows, 'OVERLAP', 'RANGE', *of_steps])}",
+            _push_rows_head(plan, names),
+        )
+        writer.prototype(
+            "Computes the rest, when all rows were pushed; the outputs are there afterwards.\n"
+            f"{what_drivers_are_apart_from(plan)}"
+            f"{what_devices_do(plan)}{failure_contract(plan)}{used}{beside_hooks(plan)}.\n"
+            f"{returns(names, ['NULL', 'NOT_BEGUN', 'INCOMPLETE', *of_steps, *of_devices])}",
+            _finish_head(plan, names),
         )
 
-    return replace(module, kernels=tuple(map(changed, module.kernels)))
+    def write_first(self, writer: Writer, plan: Plan, names: Names, steps: StepFunctions) -> None:
+        """One row, the begin, and the one that takes rows."""
+        steps.write_first(writer)
+        _write_push_rows(writer, plan, names)
+
+    def write_last(self, writer: Writer, plan: Plan, names: Names, steps: StepFunctions) -> None:
+        """The end, and the steps behind the rows where these are apart."""
+        del plan, names
+        steps.write_last(writer)
+
+    def step_functions(self, code: EntryCode) -> StepFunctions:
+        """All but the one that takes rows."""
+        return _Steps(code)
+
+    def frames(self, plan: Plan, names: Names) -> Mapping[str, tuple[Writer, Writer]]:
+        """Heads and checks of those."""
+        found = {name: (Writer(), Writer()) for name in (*names.step_functions, names.end)}
+        fronts = {name: front for name, (front, _) in found.items()}
+        fronts[_run_row(names)].line(f"{_run_row_head(plan, names)} {{")
+        fronts[names.begin].line(f"{_begin_head(plan, names)} {{")
+        write_run_checks(fronts[names.begin], plan, names)
+        if plan.devices:
+            fronts[names.steps].line(f"static {run_head(plan, names, names.steps)} {{")
+        fronts[names.end].line(f"{_finish_head(plan, names)} {{")
+        _write_finish_checks(fronts[names.end], plan, names)
+        for name, (_, end) in found.items():
+            if name == names.end and plan.devices:
+                end.line("context->is_begun = 0;")
+                write_run_on_devices(end, plan, names)
+            else:
+                end.line(f"return {names.ok};")
+            end.line("}")
+        return found
 
 
-def begin_head(plan: Plan, names: Names) -> str:
-    """The head of the function."""
-    return run_head(plan, names, names.begin)
+def _without(errors: Sequence[str], *left_out: str) -> list[str]:
+    return [error for error in errors if error not in left_out]
 
 
-def run_row_head(plan: Plan, names: Names) -> str:
-    """The head of the function for one row, which only this file calls."""
-    rows = f"const {memory_type(image_of(plan).dtype)} *rows"
-    return f"static int32_t {RUN_ROW}({names.context_type} *context, {rows}, int32_t row)"
+def _rows_table(plan: Plan, names: Names) -> SpanTable:
+    """What `<model>_push_rows` compares: the rows, and whatever changes while they are read."""
+    image = _image_of(plan)
+    given = {"rows": f"const {memory_type(image.dtype)} *", "num_rows": "int32_t "}
+    rows = MemorySpan("rows", f"(size_t)num_rows * {image.row_bytes}u")
+    return table_while_running(plan, names, plan.form.tables[0], given, rows)
 
 
-def push_rows_head(plan: Plan, names: Names) -> str:
-    """The head of the function."""
-    rows = f"const {memory_type(image_of(plan).dtype)} *rows"
-    return f"int32_t {names.push_rows}({names.context_type} *context, {rows}, int32_t num_rows)"
+def _drivers_table(plan: Plan, names: Names) -> SpanTable:
+    """What `<model>_finish` compares: the structure of the drivers, and whatever changes while it is read."""
+    drivers = MemorySpan("devices", "sizeof *devices")
+    given = {"devices": f"const {names.devices_type} *"}
+    return table_while_running(plan, names, plan.form.tables[1], given, drivers)
 
 
-def finish_head(plan: Plan, names: Names) -> str:
-    """The head of the function."""
-    return f"int32_t {names.finish}({names.context_type} *context{devices_argument(plan, names)})"
-
-
-def write_push_rows(writer: Writer, plan: Plan, names: Names) -> None:
+def _write_push_rows(writer: Writer, plan: Plan, names: Names) -> None:
     """The function that takes rows."""
-    image = image_of(plan)
+    image = _image_of(plan)
     row_elements = image.row_bytes // image.dtype.size_bytes
-    with writer.block(push_rows_head(plan, names)):
+    with writer.block(_push_rows_head(plan, names)):
         writer.refuse(any_is_null(("context", "rows")), names.error("NULL"))
         writer.refuse("context->is_begun == 0", names.error("NOT_BEGUN"))
-        left = f"({names.input_rows(image)} - context->num_rows)"
+        left = f"({_num_rows(plan, names)} - context->num_rows)"
         writer.refuse(f"(num_rows < 0) || (num_rows > {left})", names.error("ROWS"))
         if image.dtype.size_bytes > 1:
             natural = f"sizeof({memory_type(image.dtype)})"
             writer.refuse(f"((uintptr_t)rows % (uintptr_t){natural}) != 0u", names.error("ALIGN"))
         writer.refuse("num_rows == 0", names.ok)
-        write_overlap_check(writer, names, rows_table(plan, names))
+        write_overlap_check(writer, names, _rows_table(plan, names))
         with writer.block("for (int32_t pushed = 0; pushed < num_rows; ++pushed)"):
             _write_pass(writer, names, f"rows + ((size_t)pushed * {row_elements}u)", "context->num_rows")
             writer.line("++context->num_rows;")
@@ -102,42 +215,44 @@ def write_push_rows(writer: Writer, plan: Plan, names: Names) -> None:
 
 def _write_pass(writer: Writer, names: Names, rows: str, row: str) -> None:
     """One pass of the loops over rows; what fails ends all that was begun."""
-    writer.line(f"const int32_t status = {RUN_ROW}(context, {rows}, {row});")
+    writer.line(f"const int32_t status = {_run_row(names)}(context, {rows}, {row});")
     with writer.block(f"if (status != {names.ok})"):
         writer.line("context->is_begun = 0;")
         writer.line("return status;")
 
 
-def write_finish_checks(writer: Writer, plan: Plan, names: Names) -> None:
+def _write_finish_checks(writer: Writer, plan: Plan, names: Names) -> None:
     """What the function at the end checks before it computes anything."""
     pointers = ("context", "devices") if plan.devices else ("context",)
     writer.refuse(any_is_null(pointers), names.error("NULL"))
     writer.refuse("context->is_begun == 0", names.error("NOT_BEGUN"))
-    writer.refuse(f"context->num_rows < {names.input_rows(image_of(plan))}", names.error("INCOMPLETE"))
+    writer.refuse(f"context->num_rows < {_num_rows(plan, names)}", names.error("INCOMPLETE"))
     if plan.devices:
-        write_overlap_check(writer, names, drivers_table(plan, names))
+        write_overlap_check(writer, names, _drivers_table(plan, names))
         write_hook_checks(writer, plan, names)
 
 
 Writes = Callable[[Writer], None]
 
 
-class RowFunctions:
-    """Writes them, in the order in which they call each other."""
+class _Steps:
+    """Those that have steps, in the order in which they call each other: all but `push_rows`, between the two parts."""
 
-    def __init__(self, writer: Writer, code: EntryCode) -> None:
-        self.writer, self.code, self.plan, self.names = writer, code, code.plan, code.names
-        self.steps = StepWriter(writer, code)
+    def __init__(self, code: EntryCode) -> None:
+        self.code, self.plan, self.names = code, code.plan, code.names
+        self.writer = Writer()  # of the file, when there is one
+        self.steps = StepWriter(self.writer, code)
         self.loops: RowLoops = row_loops(self.steps.in_c(code.module.main))
-        self.image = image_of(code.plan)
 
-    def write_first(self) -> None:
-        """Those before `push_rows`."""
+    def write_first(self, writer: Writer) -> None:
+        """One row, and the begin."""
+        self.writer = writer
         self._run_row()
         self._begin()
 
-    def write_last(self) -> None:
-        """Those behind it."""
+    def write_last(self, writer: Writer) -> None:
+        """The steps behind the rows, and the end."""
+        self.writer = writer
         if self.plan.devices:
             self._run_steps()
         self._finish()
@@ -149,7 +264,7 @@ class RowFunctions:
             f"What comes with row {self.loops.first_row} to {self.loops.end_row - 1} of the input, which has "
             f"{self.loops.num_rows}: behind the row itself all that needs no further one. Without a row there is none."
         )
-        with self._function(run_row_head(self.plan, self.names)):
+        with self._function(_run_row_head(self.plan, self.names)):
             self._places_of_loops()
             self._level(len(self.loops.loops) - 1)
             self.steps.writer.line(f"return {self.names.ok};")
@@ -180,9 +295,9 @@ class RowFunctions:
         names, first = self.names, self.loops.first_row
 
         def write_checks(writer: Writer) -> None:
-            write_run_checks(writer, self.plan, names, strict_alignments(self.plan))
+            write_run_checks(writer, self.plan, names)
 
-        with self._function(begin_head(self.plan, names), write_checks):
+        with self._function(_begin_head(self.plan, names), write_checks):
             writer = self.steps.writer
             write_arena_resets(writer, self.plan, names)
             writer.line("context->outputs = *outputs;")
@@ -207,12 +322,12 @@ class RowFunctions:
         names = self.names
 
         def write_checks(writer: Writer) -> None:
-            write_finish_checks(writer, self.plan, names)
+            _write_finish_checks(writer, self.plan, names)
 
-        with self._function(finish_head(self.plan, names), write_checks):
+        with self._function(_finish_head(self.plan, names), write_checks):
             writer = self.steps.writer
             if self.loops.num_rows < self.loops.end_row:
-                self._passes(names.input_rows(self.image), f"{self.loops.end_row}")
+                self._passes(_num_rows(self.plan, names), f"{self.loops.end_row}")
             writer.line("context->is_begun = 0;")
             if self.plan.devices:
                 write_run_on_devices(writer, self.plan, names)
@@ -234,10 +349,9 @@ class RowFunctions:
             write_checks: Writes what comes before the variables, which are read from the context.
         """
         body, variables = Writer(), Writer()
-        file_writer, self.steps.writer = self.steps.writer, body
+        self.steps.writer = body
         with body.indented():
             yield
-        self.steps.writer = file_writer
         with variables.indented():
             write_bases(variables, self.plan, self.names)
             self.code.write_arguments(variables)

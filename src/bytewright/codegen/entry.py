@@ -4,44 +4,33 @@ All of it follows from the plan, but for the functions that have the steps, thos
 few lines say: `PartsOfGraph`. So it is also written again without these parts, from a plan alone, and compared.
 """
 
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Protocol
 
 from bytewright import ir
-from bytewright.base.frozen_mapping import FrozenMapping
 from bytewright.codegen.arena import write_arena_helpers
-from bytewright.codegen.by_rows import RowFunctions, write_push_rows
-from bytewright.codegen.checks import (
-    tables,
-    write_helpers,
-    write_range_switch,
-    write_run_checks,
-    write_set_workspaces,
-)
+from bytewright.codegen.check_helpers import tables, write_helpers, write_range_switch
+from bytewright.codegen.checks import write_set_workspaces
 from bytewright.codegen.entry_code import (
-    EntryCode,
     entries_in_code,
     watched_workspaces,
-    write_variables_of_plan,
 )
+from bytewright.codegen.form import StepFunctions
+from bytewright.codegen.forms import form_of
 from bytewright.codegen.hand_over import (
     write_hand_over_helpers,
-    write_hook_checks,
-    write_run_on_devices,
 )
 from bytewright.codegen.includes import needed, needs_math_header
 from bytewright.codegen.kernels import write_operator_functions
 from bytewright.codegen.parameters import array_declaration
-from bytewright.codegen.ports import address_head, run_head, strict_alignments
+from bytewright.codegen.ports import address_head
 from bytewright.codegen.sections_ld import write_sections_switch
 from bytewright.codegen.set_parameters import write_set_parameters
 from bytewright.codegen.state import write_reset
-from bytewright.codegen.steps import StepWriter, address_in_pool
+from bytewright.codegen.steps import address_in_pool
 from bytewright.codegen.writer import Writer
 from bytewright.ir.walk import allocations
 from bytewright.record.devices import DeviceKind
-from bytewright.record.entries import EntryForm
 from bytewright.record.names import MAX_NAMED, Names, by_entry
 from bytewright.record.plan import Plan
 
@@ -64,16 +53,8 @@ class PartsOfGraph(Protocol):
         """The functions that numbers in the steps call."""
         ...
 
-    def write_steps(self, writer: Writer, entry: int) -> None:
-        """The function of an entry, or, where devices are taken into use around its steps, the one with these."""
-        ...
-
-    def write_first_rows(self, writer: Writer) -> None:
-        """Where the input comes row by row: the functions that are before the one that takes rows."""
-        ...
-
-    def write_last_rows(self, writer: Writer) -> None:
-        """Where the input comes row by row: the functions behind."""
+    def step_functions(self, entry: int) -> StepFunctions:
+        """The functions of an entry that have its steps."""
         ...
 
 
@@ -110,37 +91,21 @@ def entry_source(plan: Plan, names: Names, contents: Mapping[str, bytes], graph:
     write_reset(writer, plan, names)
     if plan.io_in_workspace:
         _write_address_functions(writer, plan, names)
-    _FUNCTIONS[plan.form](writer, plan, names, graph)
+    _write_entries(writer, plan, names, graph)
     return writer.text()
 
 
-def _write_runs(writer: Writer, plan: Plan, names: Names, graph: PartsOfGraph) -> None:
-    """The function of each entry."""
+def _write_entries(writer: Writer, plan: Plan, names: Names, graph: PartsOfGraph) -> None:
+    """The functions of each entry."""
+    entries = [(*view, graph.step_functions(number)) for number, view in enumerate(by_entry(plan, names))]
+    for alone, own, steps in entries:
+        form_of(alone).write_first(writer, alone, own, steps)
     if plan.devices:
         write_hand_over_helpers(writer, plan, names)
-    for number, (alone, own) in enumerate(by_entry(plan, names)):
+    for number, (alone, own, steps) in enumerate(entries):
         if number:
             writer.line()
-        graph.write_steps(writer, number)
-        if plan.devices:
-            with writer.block(run_head(alone, own)):
-                write_run_checks(writer, alone, own, strict_alignments(alone))
-                write_hook_checks(writer, alone, own)
-                write_run_on_devices(writer, alone, own)
-
-
-def _write_rows(writer: Writer, plan: Plan, names: Names, graph: PartsOfGraph) -> None:
-    """The functions that stand for the run where the input comes row by row."""
-    graph.write_first_rows(writer)
-    write_push_rows(writer, plan, names)
-    if plan.devices:
-        write_hand_over_helpers(writer, plan, names)
-    graph.write_last_rows(writer)
-
-
-_FUNCTIONS: Mapping[EntryForm, Callable[[Writer, Plan, Names, PartsOfGraph], None]] = FrozenMapping(
-    {EntryForm.RUN: _write_runs, EntryForm.ROWS: _write_rows}
-)
+        form_of(alone).write_last(writer, alone, own, steps)
 
 
 def _write_includes(writer: Writer, plan: Plan, names: Names, *, needs_math: bool) -> None:
@@ -168,14 +133,13 @@ class StepsOfModule:
     """Those parts, of a module that was planned."""
 
     def __init__(self, module: ir.Module, plan: Plan, names: Names) -> None:
-        self.module, self.plan, self.names = module, plan, names
+        self.module = module
         definitions = (
             *(a for entry in module.entries for a in allocations(entry)),
             *module.constant_buffers,
         )
         self._types = {definition.buffer.name: definition.buffer for definition in definitions}
         self._entries = entries_in_code(module, plan, names)
-        self._rows: RowFunctions | None = None
 
     @property
     def needs_math(self) -> bool:
@@ -191,29 +155,9 @@ class StepsOfModule:
         """The functions that numbers in the steps call."""
         write_operator_functions(writer, self.module.entries)
 
-    def write_steps(self, writer: Writer, entry: int) -> None:
-        """The function with the steps."""
-        code = self._entries[entry]
-        if code.plan.devices:
-            _write_run_steps(writer, code)
-            return
-        with writer.block(run_head(code.plan, code.names)):
-            write_run_checks(writer, code.plan, code.names, strict_alignments(code.plan))
-            _write_steps(writer, code)
-
-    def write_first_rows(self, writer: Writer) -> None:
-        """One row, and the begin."""
-        self._functions_of_rows(writer).write_first()
-
-    def write_last_rows(self, writer: Writer) -> None:
-        """The steps behind the rows, and the end."""
-        self._functions_of_rows(writer).write_last()
-
-    def _functions_of_rows(self, writer: Writer) -> RowFunctions:
-        """One writer of both, which knows how many steps it has written."""
-        if self._rows is None:
-            self._rows = RowFunctions(writer, self._entries[0])
-        return self._rows
+    def step_functions(self, entry: int) -> StepFunctions:
+        """The functions of an entry that have its steps."""
+        return form_of(self._entries[entry].plan).step_functions(self._entries[entry])
 
 
 def _write_byte_order(writer: Writer) -> None:
@@ -267,32 +211,6 @@ def _write_step_macro(writer: Writer, plan: Plan, names: Names) -> None:
         with writer.indented():
             writer.lines(", \\\n".join(workspaces))
         writer.line()
-
-
-def _write_run_steps(writer: Writer, code: EntryCode) -> None:
-    """The function that has the steps where devices are taken into use around them."""
-    writer.comment("The steps, while all devices are in use.")
-    body = Writer()
-    with body.indented():
-        _write_steps(body, code)
-    plan, names = code.plan, code.names
-    used = set(re.findall(r"\w+", body.text()))
-    writer.wrapped(f"static {run_head(plan, names, names.run_steps)} {{")
-    with writer.indented():
-        for name in plan.run_arguments:
-            if name not in used:
-                writer.line(f"(void){name};")
-    writer.lines(body.text())
-    writer.line("}")
-    writer.line()
-
-
-def _write_steps(writer: Writer, code: EntryCode) -> None:
-    """The steps, behind what they name."""
-    write_variables_of_plan(writer, code.plan, code.names)
-    code.write_arguments(writer)
-    StepWriter(writer, code).entry(code.module.main)
-    writer.line(f"return {code.names.ok};")
 
 
 def _write_address_functions(writer: Writer, plan: Plan, names: Names) -> None:

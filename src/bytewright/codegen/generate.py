@@ -1,16 +1,15 @@
 """All C files of a bundle, by path."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from bytewright import ir
-from bytewright.base.frozen_mapping import FrozenMapping
 from bytewright.codegen.arena import backend_source
-from bytewright.codegen.by_rows import with_a_row_of_input
 from bytewright.codegen.check_places import check_places
 from bytewright.codegen.dispatcher import device_header, device_source
 from bytewright.codegen.entry import PartsOfGraph, StepsOfModule, entry_source
 from bytewright.codegen.ethos_u_glue import ethos_u_devices, glue_header, glue_source
 from bytewright.codegen.externals import externals_header
+from bytewright.codegen.forms import as_given
 from bytewright.codegen.header import HeaderOfGraph, header_text
 from bytewright.codegen.kernels import kernels_header, kernels_source
 from bytewright.codegen.packed import packed_header, packed_source
@@ -19,15 +18,9 @@ from bytewright.codegen.sections_ld import sections_text
 from bytewright.ir.externals import externals
 from bytewright.options import Embedding
 from bytewright.record.devices import DeviceKind
-from bytewright.record.entries import EntryForm
 from bytewright.record.names import Names, check_names
 from bytewright.record.placed_sections import placed_sections
 from bytewright.record.plan import Plan
-
-# What kernels are given, by the form of the entries.
-_GIVEN: Mapping[EntryForm, Callable[[ir.Module], ir.Module]] = FrozenMapping(
-    {EntryForm.RUN: lambda module: module, EntryForm.ROWS: with_a_row_of_input}
-)
 
 
 def generate_c(
@@ -49,7 +42,7 @@ def generate_c(
     check_names(plan, names)
     check_places(module, plan)
     steps = StepsOfModule(module, plan, names)
-    module = _GIVEN[plan.form](module)
+    module = as_given(module, plan)
     header = HeaderOfGraph.of(module)
     texts = texts_of_graph(module, plan, names) | texts_of_plan(
         plan, names, contents, embedding, steps, header

@@ -12,12 +12,12 @@ from bytewright.codegen.arena import (
     write_arena_sizes,
     write_arena_types,
 )
-from bytewright.codegen.checks import write_memory_bases
-from bytewright.codegen.contracts import described, write_functions
+from bytewright.codegen.check_helpers import write_memory_bases
+from bytewright.codegen.contracts import write_functions
 from bytewright.codegen.expressions import memory_type
-from bytewright.codegen.forms import FORMS
+from bytewright.codegen.forms import FORMS, form_of
 from bytewright.codegen.hand_over import write_device_types
-from bytewright.codegen.ports import strict_alignments
+from bytewright.codegen.ports import described, strict_alignments
 from bytewright.codegen.writer import Writer
 from bytewright.ir.instructions import instructions_of
 from bytewright.options import Embedding
@@ -25,7 +25,6 @@ from bytewright.record.buffers import PlannedPool
 from bytewright.record.names import (
     LINES_MACRO,
     MEMBER_OF_STATE,
-    ROW_MACROS,
     TENSOR_MACROS,
     VERSION_PARTS,
     Names,
@@ -174,7 +173,7 @@ def _write_memory(writer: Writer, plan: Plan, names: Names, embedding: Embedding
 def _write_tensor_macros(writer: Writer, plan: Plan, names: Names) -> None:
     writer.heading("Inputs and outputs")
     largest = ", for the largest extents" if plan.symbols else ""
-    about_form = FORMS[plan.form].about_tensors
+    about_form = form_of(plan).about_tensors
     writer.comment(
         f"Of each: bytes, elements, and extents as the initializer of an array{largest}. A real number x is stored as "
         f"round(x / SCALE) + ZERO_POINT, where the two are given.{about_form}"
@@ -189,9 +188,8 @@ def _write_tensor_macros(writer: Writer, plan: Plan, names: Names) -> None:
             for what, value in zip(TENSOR_MACROS, values, strict=True):
                 if value is not None:
                     writer.line(f"#define {names.tensor(border, tensor, what)} {value}")
-            if tensor.num_rows:
-                for what, value in zip(ROW_MACROS, (tensor.num_rows, tensor.row_bytes), strict=True):
-                    writer.line(f"#define {names.tensor(border, tensor, what)} {value}")
+            for what, value in tensor.pieces.items():
+                writer.line(f"#define {names.tensor(border, tensor, what)} {value}")
             if line_bytes := plan.line_bytes(tensor):
                 lines_bytes = -(-tensor.size_bytes // line_bytes) * line_bytes
                 writer.line(f"#define {names.tensor(border, tensor, LINES_MACRO)} {lines_bytes}")
@@ -218,7 +216,7 @@ def _write_errors(writer: Writer, plan: Plan, names: Names) -> None:
     writer.comment("What functions return that say how they ended: 0, or one of these.")
     of_forms = [error for form in FORMS.values() for error in form.errors]
     left_out = [*([] if plan.has_packed_forms else PACKED_ERRORS)]
-    left_out += [error for error in of_forms if error not in FORMS[plan.form].errors]
+    left_out += [error for error in of_forms if error not in form_of(plan).errors]
     also = {"NOT_SET": ", or the state was not reset"} if plan.states else {}
     errors = [
         f"{names.error(name)} = {-number} /* {meaning}{also.get(name, '')} */"
@@ -287,7 +285,7 @@ def _write_pools(writer: Writer, plan: Plan, names: Names) -> None:
         *(f"uint8_t *{pool.c_name};" for pool in plan.caller_workspaces),
         *(f"const uint8_t *{pool.c_name};" for pool in plan.set_parameters),
         *(f"{names.arena_type} {names.arena(pool)};" for pool in plan.arena_pools),
-        *FORMS[plan.form].members(names),
+        *(f"{kind.format(outputs=names.outputs_type)} {name};" for kind, name in names.form.members),
         *((f"int32_t {MEMBER_OF_STATE};",) if plan.states else ()),
     )
     writer.structure(names.context_type, members)

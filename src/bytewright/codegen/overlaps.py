@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bytewright import ir
-from bytewright.codegen.expressions import c_num_bytes, memory_type
+from bytewright.codegen.expressions import c_num_bytes
 from bytewright.codegen.writer import Writer
-from bytewright.naming.symbols import DRIVERS_TABLE, PARAMETER_TABLE, ROWS_TABLE, WORKSPACE_TABLE
+from bytewright.naming.symbols import PARAMETER_TABLE, WORKSPACE_TABLE
 from bytewright.record.buffers import PlannedPool
 from bytewright.record.names import Names
 from bytewright.record.plan import Plan
@@ -151,26 +151,10 @@ def run_table(plan: Plan, names: Names) -> SpanTable:
     )
 
 
-def rows_table(plan: Plan, names: Names) -> SpanTable:
-    """What `<model>_push_rows` compares: the rows, and whatever changes while they are read."""
-    image = next(tensor for tensor in plan.inputs if tensor.num_rows)
-    given = {"rows": f"const {memory_type(image.dtype)} *", "num_rows": "int32_t "}
-    rows = MemorySpan("rows", f"(size_t)num_rows * {image.row_bytes}u")
-    return _in_a_run_by_rows(plan, names, ROWS_TABLE, given, rows)
-
-
-def drivers_table(plan: Plan, names: Names) -> SpanTable:
-    """What `<model>_finish` compares: the structure of the drivers, and whatever changes while it is read."""
-    drivers = MemorySpan("devices", "sizeof *devices")
-    return _in_a_run_by_rows(
-        plan, names, DRIVERS_TABLE, {"devices": f"const {names.devices_type} *"}, drivers
-    )
-
-
-def _in_a_run_by_rows(
+def table_while_running(
     plan: Plan, names: Names, name: str, given: Mapping[str, str], read: MemorySpan
 ) -> SpanTable:
-    """What is read besides, while a run that was begun goes on."""
+    """What is read while a run goes on that was begun before: it may not meet what changes until that ends."""
     outputs = (
         MemorySpan(
             f"context->{names.member(ir.Border.OUTPUT, t.c_name).replace('->', '.')}", f"{t.size_bytes}"

@@ -14,7 +14,7 @@ from bytewright.codegen.arena import requests_of
 from bytewright.codegen.expressions import C_TYPES, memory_type
 from bytewright.codegen.writer import Writer
 from bytewright.ir.packed import most_packed_arguments, packed_calls, packed_name
-from bytewright.record.names import ARGUMENT_CODES, Names
+from bytewright.record.names import ARGUMENT_CODES, Names, by_entry
 from bytewright.record.plan import Plan
 
 _ARGUMENTS = "void *args, int32_t *type_codes, int32_t num_args, void *out, int32_t *out_code, void *resource"
@@ -110,9 +110,9 @@ def packed_header(module: ir.Module, plan: Plan, names: Names) -> str:
             writer.prototype(
                 _contract(kernel.symbol, described), packed_head(packed_name(module.name, kernel))
             )
-        if plan.has_packed_entry:
-            described = [argument.described for argument in _arguments_of_run(plan, names)]
-            writer.prototype(_contract(names.run, described), packed_head(names.run_packed))
+        for alone, own in by_entry(plan, names) if plan.has_packed_entry else ():
+            described = [argument.described for argument in _arguments_of_run(alone, own)]
+            writer.prototype(_contract(own.run, described), packed_head(own.run_packed))
     return writer.text()
 
 
@@ -143,10 +143,10 @@ def packed_source(module: ir.Module, plan: Plan, names: Names) -> str:
         values = [argument.value(index) for index, argument in enumerate(arguments)]
         with _form(writer, names, packed_name(module.name, kernel), arguments):
             _write_kernel_call(writer, names, kernel, values)
-    if plan.has_packed_entry:
-        arguments = _arguments_of_run(plan, names)
-        with _form(writer, names, names.run_packed, arguments):
-            _write_run_call(writer, plan, names, arguments)
+    for alone, own in by_entry(plan, names) if plan.has_packed_entry else ():
+        arguments = _arguments_of_run(alone, own)
+        with _form(writer, own, own.run_packed, arguments):
+            _write_run_call(writer, alone, own, arguments)
     return writer.text()
 
 
@@ -203,14 +203,13 @@ def _write_run_call(writer: Writer, plan: Plan, names: Names, arguments: Sequenc
     values = [argument.value(index) for index, argument in enumerate(arguments)]
     context, *rest = values
     given = [context]
-    if not plan.io_in_workspace:
-        for border in ir.SIDES:
-            tensors = plan.tensors(border)
-            pointers, rest = rest[: len(tensors)], rest[len(tensors) :]
-            members = [f".{t.c_name} = {pointer}" for t, pointer in zip(tensors, pointers, strict=True)]
-            kind = names.inputs_type if border is ir.Border.INPUT else names.outputs_type
-            writer.wrapped(f"const {kind} {border.value}s = {{{', '.join(members) or '0'}}};")
-            given.append(f"&{border.value}s")
+    for border in (side for side in ir.SIDES if f"{side.value}s" in plan.structures_of_run):
+        tensors = plan.tensors(border)
+        pointers, rest = rest[: len(tensors)], rest[len(tensors) :]
+        members = [f".{t.c_name} = {pointer}" for t, pointer in zip(tensors, pointers, strict=True)]
+        kind = names.inputs_type if border is ir.Border.INPUT else names.outputs_type
+        writer.wrapped(f"const {kind} {border.value}s = {{{', '.join(members) or '0'}}};")
+        given.append(f"&{border.value}s")
     writer.line()
     writer.listed(f"return {names.run}", [*given, *rest], ";")
 

@@ -1,6 +1,6 @@
 """Inputs, outputs and extents in C: the heads of functions that are about them, and what addresses must be."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from bytewright import ir
 from bytewright.codegen.expressions import memory_type
@@ -9,22 +9,27 @@ from bytewright.record.names import Names
 from bytewright.record.plan import Plan
 
 
-def run_head(plan: Plan, names: Names, name: str | None = None) -> str:
-    """The head of the run function, as the header declares and the entry defines it, or of another of its kind.
+def run_head(
+    plan: Plan, names: Names, name: str | None = None, arguments: Sequence[str] | None = None
+) -> str:
+    """The head of the run function, as the header declares and the entry defines it, or of another of its kind."""
+    types = {
+        "context": f"{names.context_type} *",
+        "inputs": f"const {names.inputs_type} *",
+        "outputs": f"const {names.outputs_type} *",
+    }
+    types |= {"devices": f"const {names.devices_type} *"} if plan.devices else {}
+    given = plan.run_arguments if arguments is None else arguments
+    arguments_text = ", ".join(f"{types.get(each, 'int32_t ')}{each}" for each in given)
+    return f"int32_t {name or names.run}({arguments_text})"
 
-    That which begins a run by rows has nothing to do with devices yet.
-    """
-    types = {"inputs": names.inputs_type, "outputs": names.outputs_type}
-    ports = "".join(f", const {types[name]} *{name}" for name in plan.structures_of_run)
-    extents = "".join(f", int32_t {symbol.name}" for symbol in plan.symbols)
-    devices = devices_argument(plan, names) if name != names.begin else ""
-    arguments = f"{names.context_type} *context{ports}{extents}{devices}"
-    return f"int32_t {name or names.run}({arguments})"
 
-
-def devices_argument(plan: Plan, names: Names) -> str:
-    """The argument that is the devices, behind others."""
-    return f", const {names.devices_type} *devices" if plan.devices else ""
+def described(tensor: PlannedTensor) -> str:
+    """`i8[1,49,10,1], scale 0.5847, zero point 83`."""
+    text = f"{tensor.dtype.value}[{','.join(map(str, tensor.extents))}]"
+    if tensor.scale is not None:
+        text += f", scale {tensor.scale:.9g}, zero point {tensor.zero_point}"
+    return text
 
 
 def address_head(names: Names, border: ir.Border, tensor: PlannedTensor) -> str:

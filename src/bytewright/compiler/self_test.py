@@ -12,7 +12,6 @@ from bytewright.diagnostics import compile_error
 from bytewright.execute.run import run_batch
 from bytewright.execute.tensors import random_inputs
 from bytewright.execute.tools import build_folder
-from bytewright.record.entries import EntryForm
 from bytewright.record.names import Names
 from bytewright.record.plan import Plan
 
@@ -58,7 +57,7 @@ def self_test_files(
 
 def _require_plain(plan: Plan, *, needs_math: bool) -> None:
     obstacles = {
-        "its input comes row by row": plan.form is EntryForm.ROWS,
+        "its input comes row by row": not plan.form.is_one_call,
         f"it has {len(plan.entries)} entries": bool(plan.stated_entries),
         f"it has work for {', '.join(plan.devices)}": bool(plan.devices),
         "its runs have a batch of their own": bool(plan.symbols),

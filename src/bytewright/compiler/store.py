@@ -14,7 +14,7 @@ from bytewright.compiler.describe_segments import describe_segments
 from bytewright.compiler.run_passes import Known, Runner
 from bytewright.compiler.trial import Conditions, Trial
 from bytewright.ir.analyses.clock import read_clock
-from bytewright.ir.analyses.stack import Above, StackUse, limited, packed_entry, pushing_entry, stack_uses
+from bytewright.ir.analyses.stack import Above, StackUse, limited, packed_entries, pushing_entry, stack_uses
 from bytewright.ir.walk import allocations
 from bytewright.naming.name_symbols import name_symbols
 from bytewright.options import Pin, Rows
@@ -300,7 +300,7 @@ class _Placed:
 
     module: ir.Module
     aligned: ir.Module
-    above: Above | None
+    above: tuple[Above, ...]
     stack: tuple[StackUse, ...]
 
 
@@ -388,7 +388,7 @@ def _decided(module: ir.Module, run: Runner, pins: tuple[Pin, ...]) -> _Decided:
     return _Decided(module, any(requests))
 
 
-def _stored(module: ir.Module, run: Runner, sized: Target, above: Above | None) -> Stored:
+def _stored(module: ir.Module, run: Runner, sized: Target, above: tuple[Above, ...]) -> Stored:
     """The module with arenas, which pools of these sizes have room for, and the problems."""
     module, target = run(make_arenas, own_names(module), sized), run.target  # scratch has names by now
     timeline = read_clock(module, target)
@@ -403,8 +403,8 @@ def _stored(module: ir.Module, run: Runner, sized: Target, above: Above | None) 
     )
 
 
-def above_steps(module: ir.Module, target: Target, io: ir.Io, entry_form: ir.Form) -> Above | None:
-    """The function of the C that runs above the one with the steps, if there is one."""
+def above_steps(module: ir.Module, target: Target, io: ir.Io, entry_form: ir.Form) -> tuple[Above, ...]:
+    """The functions of the C that run above those with the steps."""
     if io is ir.Io.ROWS:
         return pushing_entry(module, target)
-    return packed_entry(module, target) if entry_form is ir.Form.PACKED else None
+    return packed_entries(module, target) if entry_form is ir.Form.PACKED else ()

@@ -22,7 +22,8 @@ from bytewright.execute.arrays import (
 )
 from bytewright.execute.description import Bundle
 from bytewright.execute.watch import Watch, step_header, table_header
-from bytewright.record.entries import EntryForm, PlannedTensor
+from bytewright.record.entries import PlannedTensor
+from bytewright.record.extents import read_extent
 from bytewright.record.names import Names, by_entry, names_of
 from bytewright.record.placed_sections import placed_sections
 from bytewright.record.plan import Plan
@@ -259,7 +260,7 @@ def call_of_run(plan: Plan, names: Names) -> str:
     """The function that is one run, in the bundle or in the harness."""
     if len(plan.entries) > 1:
         return "harness_run_entries"
-    return {EntryForm.RUN: names.run, EntryForm.ROWS: "harness_push_all"}[plan.form]
+    return names.run if plan.form.is_one_call else "harness_push_all"
 
 
 def _calls(plan: Plan, names: Names) -> list[str]:
@@ -302,12 +303,14 @@ def _structure(names: Names, side: ir.Border) -> str:
 
 def _arguments(whole: Plan, plan: Plan, names: Names) -> list[str]:
     """What the session gives a run of an entry; extents are numbered through all of the whole plan."""
-    if plan.form is EntryForm.ROWS:
-        return ["session->context", "&session->outputs", "session->input_buffers[0]"]
     given = {f"{side.value}s": f"&session->{_structure(names, side)}" for side in ir.SIDES}
     given |= {symbol.name: f"extents[{index}]" for index, symbol in enumerate(whole.symbols)}
     given |= {"context": "session->context", "devices": "&harness_devices"}
-    return [given[argument] for argument in plan.run_arguments]
+    if plan.form.is_one_call:
+        return [given[argument] for argument in plan.run_arguments]
+    pushed = (whole.inputs.index(tensor) for tensor in plan.inputs)
+    arguments = (given[argument] for argument in ("context", *plan.structures_of_run))
+    return [*arguments, *(f"session->input_buffers[{index}]" for index in pushed)]
 
 
 def _host_devices(plan: Plan, devices: HostDevices) -> list[str]:
@@ -341,13 +344,15 @@ def _tensors(tensors: tuple[PlannedTensor, ...]) -> list[str]:
 def _sizes(name: str, plan: Plan, tensors: tuple[PlannedTensor, ...]) -> str:
     """The bytes of each tensor in a run with `extents`, as C expressions."""
     positions = {symbol.name: index for index, symbol in enumerate(plan.symbols)}
+    by_name = {symbol.name: symbol for symbol in plan.symbols}
     entries: list[str] = []
     for index, tensor in enumerate(tensors):
-        symbols = [extent for extent in tensor.extents if isinstance(extent, str)]
-        fixed_bytes = (
-            prod(extent for extent in tensor.extents if isinstance(extent, int)) * tensor.dtype.size_bytes
-        )
-        factors = [f"(size_t){fixed_bytes}", *(f"(size_t)extents[{positions[symbol]}]" for symbol in symbols)]
+        read = [extent for e in tensor.extents if (extent := read_extent(e, by_name)) is not None]
+        fixed_bytes = prod(extent for extent in read if isinstance(extent, int)) * tensor.dtype.size_bytes
+        factors = [f"(size_t){fixed_bytes}"]
+        for extent in read:
+            if not isinstance(extent, int):
+                factors.append(f"(size_t)({ir.extent_text(extent, lambda n: f'extents[{positions[n]}]')})")
         entries.append(f"ENTRY({index}, {' * '.join(factors)})")
     return _table(name, entries)
 

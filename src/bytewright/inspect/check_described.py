@@ -14,7 +14,8 @@ from bytewright import ir
 from bytewright.ir.analyses.clock import outer_first
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.record.buffers import BufferRole, PlaceKind, PlannedBuffer
-from bytewright.record.entries import EntryForm, PlannedTensor
+from bytewright.record.entries import PlannedTensor
+from bytewright.record.extents import largest_extents
 from bytewright.record.plan import OWN_NUMERICS, Plan
 from bytewright.target.model import Role
 
@@ -81,9 +82,8 @@ def faults_of_descriptions(plan: Plan) -> Iterator[str]:
             )
         if step.scratch and not set(step.scratch).isdisjoint((*step.reads, *step.writes)):
             yield f"step {step.index} works in what it reads or writes besides"
-    takes_rows = plan.form is EntryForm.ROWS
-    if (plan.io is ir.Io.ROWS) != takes_rows:
-        yield f"inputs are given as '{plan.io}', and {'one comes' if takes_rows else 'none comes'} row by row"
+    if plan.io not in plan.form.io:
+        yield f"inputs are given as '{plan.io}', and the entry is of the form '{plan.form.name}'"
     if plan.target != plan.hardware.name:
         yield f"the plan is for target '{plan.target}', and describes '{plan.hardware.name}'"
     if plan.numerics not in _NUMERICS:
@@ -233,9 +233,7 @@ def _faults_of_tensor(plan: Plan, border: ir.Border, tensor: PlannedTensor) -> I
     what = f"{border.value} '{tensor.name}'"
     if tensor.size_bytes != prod(tensor.shape) * tensor.dtype.size_bytes or not all(tensor.shape):
         yield f"{what} has {tensor.size_bytes} B, its shape is {ir.format_shape(tensor.shape)}"
-    largest = {symbol.name: symbol.upper for symbol in plan.symbols}
-    extents = tuple(largest.get(e) if isinstance(e, str) else e for e in tensor.extents)
-    if extents != tensor.shape:
+    if largest_extents(tensor.extents, plan.symbols) != tensor.shape:
         yield f"{what} has the shape {ir.format_shape(tensor.shape)}, its extents are {list(tensor.extents)}"
     if (tensor.scale is None) != (tensor.zero_point is None):
         yield f"{what} has a scale or a zero point, and not both"

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from bytewright import ir
 from bytewright.base.c_names import is_c_name
 from bytewright.record.buffers import BufferRole
-from bytewright.record.entries import ONE_ENTRY, EntryForm, PlannedEntry
+from bytewright.record.entries import ONE_ENTRY, PlannedEntry
 from bytewright.record.plan import Plan
 
 _OF_ALL = (BufferRole.STATE, BufferRole.PARAMETER)
@@ -20,8 +20,8 @@ def faults_of_entries(plan: Plan) -> Iterator[str]:
     stated = plan.stated_entries
     if len(stated) == 1:
         yield f"the plan states one entry, '{stated[0].name}', which is '{ONE_ENTRY}' then and not stated"
-    if stated and (plan.form is not EntryForm.RUN or plan.has_packed_entry):
-        yield f"{len(stated)} entries are stated, and an image by rows or a packed form of one run"
+    if stated and not plan.form.is_one_call:
+        yield f"{len(stated)} entries are stated, and an image by rows"
     given = dict.fromkeys(name for entry in stated for name in entry.extents)
     if stated and list(given) != [symbol.name for symbol in plan.symbols]:
         yield f"the extents of the entries are {_listed(given)}, not those of the model in their order"

@@ -35,7 +35,7 @@ from bytewright.inspect.read_entry import Entry, Place, read_entry, read_place
 from bytewright.options import NOTHING_ASKED
 from bytewright.record.buffers import BufferRole, PlaceKind, PlannedPool
 from bytewright.record.entries import PlannedTensor
-from bytewright.record.names import CMAKE_FILE, ROW_MACROS, TENSOR_MACROS, Names, by_entry, names_of
+from bytewright.record.names import CMAKE_FILE, TENSOR_MACROS, Names, by_entry, names_of
 from bytewright.record.plan import Plan
 from bytewright.record.plan_file import PLAN_FILE, hash_document, hash_files
 from bytewright.target.model import Role
@@ -140,9 +140,8 @@ def _faults_of_header(directory: Path, plan: Plan, names: Names) -> Iterator[str
     for border in ir.Border:
         for tensor in plan.tensors(border):
             expected[names.tensor(border, tensor, TENSOR_MACROS[0])] = tensor.size_bytes
-            if tensor.num_rows:
-                sizes = zip(ROW_MACROS, (tensor.num_rows, tensor.row_bytes), strict=True)
-                expected |= {names.tensor(border, tensor, what): value for what, value in sizes}
+            pieces = tensor.pieces.items()
+            expected |= {names.tensor(border, tensor, what): value for what, value in pieces}
     yield from _differences(path, expected, _numbers(header.macros))
     yield from _faults_of_results(path, header, names)
     for border in ir.Border:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from bytewright import ir
 from bytewright.inspect.c_nodes import form_of, most_bytes, number_of, spell
 from bytewright.inspect.c_source import CSource
-from bytewright.inspect.read_entry import CallText, JobText, SpanText, read_place, step_functions
+from bytewright.inspect.read_entry import CallText, JobText, SpanText, read_place
 from bytewright.ir.analyses.affine import Form
 from bytewright.record.buffers import BufferRole, PlaceKind, PlannedBuffer
 from bytewright.record.entries import PlannedSpan, PlannedStep
@@ -58,7 +58,7 @@ def differences_of_hand_overs(
     if not names.has_devices:
         return
     num_jobs = sum(call.job is not None for call in calls)
-    num_found = sum(source.num_named(word, step_functions(names)) for word in ("hand_over", "launch", "wait"))
+    num_found = sum(source.num_named(word, names.step_functions) for word in ("hand_over", "launch", "wait"))
     if num_jobs != num_found:
         yield f"{path} hands over {num_found} jobs, {num_jobs} of them as they are generated"
     num_runs = source.words.count(names.steps) - 1  # the definition's

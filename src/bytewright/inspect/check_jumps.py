@@ -12,10 +12,9 @@ from pycparser import c_ast
 from bytewright import ir
 from bytewright.inspect.c_nodes import call_of, plain_name, spell
 from bytewright.inspect.c_source import CSource, descend
-from bytewright.inspect.read_entry import step_functions
 from bytewright.ir.scalar_functions import SCALAR_FUNCTIONS
 from bytewright.naming.symbols import symbols_of_files
-from bytewright.record.names import MEMBERS_OF_ROWS, Names
+from bytewright.record.names import Names
 from bytewright.record.plan import Plan
 
 # Steps could be left out by these, and names stand for something else.
@@ -48,8 +47,7 @@ def differences_of_jumps(path: str, plan: Plan, names: Names, source: CSource) -
         names: The names of its bundle.
         source: What is in the file.
     """
-    pushing = (names.push_rows,) if names.takes_rows else ()
-    for name in dict.fromkeys((*step_functions(names), *pushing, names.end)):
+    for name in dict.fromkeys((*names.step_functions, *names.functions.values())):
         function = source.function(name)
         if function is not None:
             if name == names.end and names.has_devices and not _runs_steps(names, function):
@@ -94,7 +92,8 @@ class _Function:
 
     def __init__(self, plan: Plan, names: Names, name: str, function: c_ast.FuncDef) -> None:
         self.plan, self.names, self.name, self.body = plan, names, name, function.body
-        self.calls_kernels = name in step_functions(names)
+        self.calls_kernels = name in names.step_functions
+        self.own = names.find_function(name)
         self.known = {
             *symbols_of_files(has_devices=names.has_devices),
             *(names.run_steps, names.run_table, f"check_{names.run_table}", f"{names.run_table}_at"),
@@ -221,16 +220,15 @@ class _Function:
         match result:
             case c_ast.ID(name=name) if name.startswith(self.names.error("")):
                 return True
-            case c_ast.ID(name=self.names.ok):  # no row is pushed, which is none
-                return self.name == self.names.push_rows and spell(condition) == "num_rows == 0"
+            case c_ast.ID(name=self.names.ok):  # there is nothing to do
+                return self.own is not None and spell(condition) == self.own.idle
             case c_ast.ID():
                 return spell(condition) == f"{spell(result)} != {self.names.ok}"
             case _:
                 return False
 
-    @staticmethod
-    def _is_reset(node: c_ast.Node) -> bool:
-        return isinstance(node, c_ast.Assignment) and spell(node) == "context->is_begun = 0"
+    def _is_reset(self, node: c_ast.Node) -> bool:
+        return isinstance(node, c_ast.Assignment) and spell(node) == f"context->{self.names.form.begun} = 0"
 
     def _is_known(self, called: str) -> bool:
         is_of_model = called.startswith(f"{self.names.model}_")  # which are steps, if no others
@@ -249,7 +247,7 @@ class _Function:
             case c_ast.ID(name=name):
                 return plain_name(name) in {*_STATUSES, names.packed_status}
             case c_ast.StructRef(name=c_ast.ID(name="context"), field=c_ast.ID(name=member)):
-                return names.takes_rows and member in MEMBERS_OF_ROWS
+                return member in [name for _, name in names.form.members]
             case c_ast.StructRef(
                 name=c_ast.StructRef(name=c_ast.ID(name="context"), field=c_ast.ID(name=arena))
             ):
@@ -262,13 +260,12 @@ class _Function:
                 return False
 
     def _counts(self) -> Iterator[c_ast.Node]:
-        """Where the variables of loops are counted, and the rows that were pushed."""
+        """Where the variables of loops are counted, and what the form counts."""
         for node in descend(self.body):
             match node:
                 case c_ast.For(next=c_ast.Node() as following):
                     yield following
-                case c_ast.UnaryOp(op="++") if self.name == self.names.push_rows:
-                    if spell(node.expr) == "context->num_rows":
-                        yield node
+                case c_ast.UnaryOp(op="++") if self.own is not None and spell(node.expr) == self.own.counts:
+                    yield node
                 case _:
                     pass

@@ -24,7 +24,7 @@ from bytewright.inspect.read_entry import CallText
 from bytewright.ir.analyses.affine import Form
 from bytewright.ir.analyses.rows import ROW_BEGIN, ROW_END
 from bytewright.record.entries import PlannedStep
-from bytewright.record.names import ROWS, Names
+from bytewright.record.names import Names
 from bytewright.record.plan import Plan
 from bytewright.record.row_calls import asked_rows
 
@@ -86,7 +86,7 @@ def differences_of_rows(
 
 def _is_image(node: c_ast.Node, names: Names) -> bool:
     """Whether it is the address of rows of the image; all others are no sums."""
-    return isinstance(node, c_ast.ID) and node.name == ROWS and names.takes_rows
+    return isinstance(node, c_ast.ID) and names.is_pushed(node.name)
 
 
 def _arguments(call: CallText, kernel: "_Kernel | None") -> list[c_ast.Node | None]:

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pycparser import c_ast
 
+from bytewright import ir
 from bytewright.inspect.c_nodes import expression, form_of, integer_of, loop_of, plain_name, spell, statement
 from bytewright.inspect.c_source import CSource, descend
 from bytewright.ir.analyses.affine import Form
 from bytewright.ir.analyses.clock import Branch, Loop, outer_first
-from bytewright.naming.symbols import RUN_ROW
 from bytewright.record.entries import PlannedTensor
 from bytewright.record.names import Names
 from bytewright.record.plan import Plan
@@ -91,15 +91,16 @@ def differences_of_passes(
     form = form_of(constants["pass"], {}) if "pass" in constants else None
     begins = [form.constant] if form is not None and form.terms == (("row", 1),) else []
     if begins != [-first]:
-        yield f"{path}, {RUN_ROW}: row 0 comes with pass {_words(begins)}, in the plan with {-first}"
+        yield f"{path}, {names.step_functions[0]}: row 0 comes with pass {_words(begins)}, in the plan with {-first}"
     yield from _differences_of_rowless(path, names, names.begin, source, [(f"{first}", "0")] if first else [])
-    end, rows = first + inner, names.input_rows(image)
+    end, rows = first + inner, names.tensor(ir.Border.INPUT, image, next(iter(image.pieces)))
     after = [(rows, f"{end}")] if image.num_rows < end else []
-    yield from _differences_of_rowless(path, names, names.finish, source, after)
+    yield from _differences_of_rowless(path, names, names.end, source, after)
     if not _has(source, names.begin, "context->num_rows = 0;"):
         yield f"{path}, {names.begin} does not begin with row 0"
-    if not _has(source, names.push_rows, _pushing(image, names)):
-        yield f"{path}, {names.push_rows} does not pass on rows of {image.row_bytes} B one by one"
+    push_rows = names.functions["push_rows"]
+    if not _has(source, push_rows, _pushing(image, names)):
+        yield f"{path}, {push_rows} does not pass on rows of {image.row_bytes} B one by one"
 
 
 def _first_row(plan: Plan, nest: Sequence[Loop]) -> int | None:
@@ -137,7 +138,7 @@ def _pushing(image: PlannedTensor, names: Names) -> str:
 def _passing(rows: str, row: str, names: Names) -> str:
     """One pass; what fails ends all that was begun."""
     refusal = f"if (status != {names.ok}) {{ context->is_begun = 0; return status; }}"
-    return f"const int32_t status = {RUN_ROW}(context, {rows}, {row}); {refusal}"
+    return f"const int32_t status = {names.step_functions[0]}(context, {rows}, {row}); {refusal}"
 
 
 def _has(source: CSource, function: str, text: str) -> bool:

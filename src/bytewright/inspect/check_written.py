@@ -10,22 +10,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bytewright.bundle.write import R9, build_files
-from bytewright.codegen.by_rows import begin_head, finish_head, run_row_head, write_finish_checks
-from bytewright.codegen.checks import write_run_checks
 from bytewright.codegen.entry import PartsOfGraph
-from bytewright.codegen.entry_code import write_variables_of_plan
+from bytewright.codegen.form import StepFunctions
+from bytewright.codegen.forms import form_of
 from bytewright.codegen.generate import paths_of_graph, texts_of_plan
-from bytewright.codegen.hand_over import write_run_on_devices
 from bytewright.codegen.header import HeaderOfGraph
 from bytewright.codegen.kernels import write_scalar_function
 from bytewright.codegen.parameters import embedded_paths
-from bytewright.codegen.ports import run_head, strict_alignments
 from bytewright.codegen.writer import Writer
 from bytewright.inspect.c_source import CSource, Item, words_of
 from bytewright.naming.operator_functions import FUNCTIONS
-from bytewright.naming.symbols import RUN_ROW
 from bytewright.options import Options, options_of_text
-from bytewright.record.entries import EntryForm
 from bytewright.record.names import Names, by_entry
 from bytewright.record.plan import Plan
 
@@ -72,16 +67,18 @@ def differences_of_texts(
             continue  # which is said already
         expected, actual = CSource(text), sources[path].items
         if path == names.entry_source:
-            yield from _differences_of_steps(plan, names, sources[path])
-            actual = [item for item in actual if item.function not in functions_of_graph(plan, names)]
+            frames = _frames(plan, names)
+            yield from _differences_of_steps(frames, sources[path])
+            actual = [item for item in actual if item.function not in frames]
         yield from _first_difference(path, _tokens(actual), _words(expected.items))
 
 
-def functions_of_graph(plan: Plan, names: Names) -> tuple[str, ...]:
-    """The functions of the entry's file that have the steps, in their order."""
-    if plan.form is EntryForm.ROWS:
-        return tuple(dict.fromkeys((RUN_ROW, names.begin, names.steps, names.finish)))
-    return tuple(own.steps for _, own in by_entry(plan, names))
+def _frames(plan: Plan, names: Names) -> dict[str, tuple[Writer, Writer]]:
+    """The functions of the entry's file that have the steps, in their order: how each begins, and ends."""
+    found: dict[str, tuple[Writer, Writer]] = {}
+    for view in by_entry(plan, names):
+        found |= form_of(view[0]).frames(*view)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,13 +104,19 @@ class _PartsOfSource(PartsOfGraph):
             if function.result is not None and function.name in there:
                 write_scalar_function(writer, function, function.result)
 
-    def write_steps(self, writer: Writer, entry: int) -> None:
+    def step_functions(self, entry: int) -> StepFunctions:
+        """Functions of which nothing is written."""
+        del entry
+        return _NoSteps()
+
+
+class _NoSteps:
+    """Functions that are compared apart."""
+
+    def write_first(self, writer: Writer) -> None:
         """Nothing."""
 
-    def write_first_rows(self, writer: Writer) -> None:
-        """Nothing."""
-
-    def write_last_rows(self, writer: Writer) -> None:
+    def write_last(self, writer: Writer) -> None:
         """Nothing."""
 
 
@@ -159,48 +162,20 @@ def _differences_of_prototypes(header: CSource, source: CSource) -> Iterator[str
     yield from _first_difference(header.path, _tokens(declared), expected)
 
 
-def _differences_of_steps(plan: Plan, names: Names, source: CSource) -> Iterator[str]:
+def _differences_of_steps(frames: Mapping[str, tuple[Writer, Writer]], source: CSource) -> Iterator[str]:
     """The functions with the steps: each is there once, with its head and its checks, in the order of calls."""
-    expected = functions_of_graph(plan, names)
-    functions = [item.function for item in source.items if item.function in expected]
-    if functions != [*expected]:
-        texts = [", ".join(each) or "none" for each in (functions, expected)]
+    functions = [item.function for item in source.items if item.function in frames]
+    if functions != [*frames]:
+        texts = [", ".join(each) or "none" for each in (functions, [*frames])]
         yield f"{source.path} has the steps in the functions {texts[0]}, not in {texts[1]}"
         return
-    of_functions = {own.steps: (alone, own) for alone, own in by_entry(plan, names)}
     for item in source.items:
         if item.function in functions:
-            front, end = _frame(*of_functions.get(item.function, (plan, names)), item.function)
+            front, end = (
+                [word for word, _ in CSource(writer.text()).tokens] for writer in frames[item.function]
+            )
             yield from _first_difference(source.path, item.tokens[: len(front)], front)
             yield from _first_difference(source.path, item.tokens[-len(end) :], end)
-
-
-def _frame(plan: Plan, names: Names, function: str) -> tuple[list[str], list[str]]:
-    """The words that a function with steps begins and ends with."""
-    front, end = Writer(), Writer()
-    end.line(f"return {names.ok};")
-    strict = strict_alignments(plan)
-    if plan.form is EntryForm.ROWS and function == RUN_ROW:
-        front.line(f"{run_row_head(plan, names)} {{")
-    elif plan.form is EntryForm.ROWS and function == names.begin:
-        front.line(f"{begin_head(plan, names)} {{")
-        write_run_checks(front, plan, names, strict)
-    elif plan.form is EntryForm.ROWS and function == names.finish:
-        front.line(f"{finish_head(plan, names)} {{")
-        write_finish_checks(front, plan, names)
-        if plan.devices:
-            end = Writer()
-            end.line("context->is_begun = 0;")
-            write_run_on_devices(end, plan, names)
-    elif plan.devices:
-        front.line(f"static {run_head(plan, names, function)} {{")
-    else:
-        front.line(f"{run_head(plan, names)} {{")
-        write_run_checks(front, plan, names, strict)
-        write_variables_of_plan(front, plan, names)
-    end.line("}")
-    begin, last = (CSource(writer.text()) for writer in (front, end))
-    return [word for word, _ in begin.tokens], [word for word, _ in last.tokens]
 
 
 def _first_difference(path: str, actual: Sequence[tuple[str, int]], expected: Sequence[str]) -> Iterator[str]:

@@ -17,8 +17,7 @@ from bytewright.inspect.c_nodes import (
 )
 from bytewright.inspect.c_source import CSource, children, descend
 from bytewright.ir.packed import PACKED_END
-from bytewright.naming.symbols import RUN_ROW
-from bytewright.record.names import REQUEST, ROWS, Names
+from bytewright.record.names import REQUEST, Names
 
 _MEMBERS_OF_CODES = {"integer": "INT", "real": "FLOAT", "pointer": "POINTER", "constant": "POINTER"}
 
@@ -167,11 +166,6 @@ class Entry:
     marks: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
 
 
-def step_functions(names: Names) -> tuple[str, ...]:
-    """The functions that have the steps: several where the input comes row by row."""
-    return (RUN_ROW, names.begin, names.steps) if names.takes_rows else (names.steps,)
-
-
 def read_entry(source: CSource, names: Names, externals: Collection[str] = (), first: int = 0) -> Entry:
     """What the functions with the steps do.
 
@@ -185,7 +179,7 @@ def read_entry(source: CSource, names: Names, externals: Collection[str] = (), f
         ParseError: They are no C.
     """
     reader = _Reader(names, externals, first)
-    for name in step_functions(names):
+    for name in names.step_functions:
         function = source.function(name)
         if function is not None:
             reader.statement(function.body, 0)
@@ -406,7 +400,7 @@ class _Reader:
                     yield spell(node)
                 case c_ast.ID(name=name) if name.startswith((self.names.offset_front, REQUEST)):
                     yield name
-                case c_ast.ID(name=name) if name == ROWS and node is argument and self.names.takes_rows:
+                case c_ast.ID(name=name) if node is argument and self.names.is_pushed(name):
                     yield name
                 case _:
                     pass

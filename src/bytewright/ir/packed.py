@@ -6,6 +6,7 @@ the same whoever calls it. A runtime finds every function under one type, and wh
 
 from enum import StrEnum
 
+from bytewright.ir.module import Module
 from bytewright.ir.prim import Call, CallKind, PrimFunc
 from bytewright.ir.walk import calls
 
@@ -29,6 +30,13 @@ def packed_name(model: str, kernel: PrimFunc) -> str:
 def packed_stem(model: str, kernel: PrimFunc) -> str:
     """What that name begins with, which no other kernel may be called."""
     return kernel.name if kernel.external is None else f"{model}_extern_{kernel.symbol}"
+
+
+def packed_entry_names(module: Module) -> tuple[str, ...]:
+    """The C functions that are the packed forms of the entries: of the run, or of each where there are several."""
+    several = len(module.entries) > 1
+    names = (entry.name if several else "run" for entry in module.entries)
+    return tuple(f"{module.name}_{name}{PACKED_END}" for name in names)
 
 
 def packed_calls(function: PrimFunc) -> tuple[Call, ...]:

@@ -23,17 +23,16 @@ ABS, LOG, EXPM1, ERFC = _of_math("fabsf"), _of_math("logf"), _of_math("expm1f"),
 SIN, COS = _of_math("sinf"), _of_math("cosf")
 POW, FMA, FMOD = _of_math("powf", "xy"), _of_math("fmaf", "xyz"), _of_math("fmodf", "xy")
 EXP_WIDE = _of_math("exp", dtype=F64)
-MATH_FUNCTIONS = (
-    *(EXP, TANH, SQRT, ROUND, FLOOR, RINT, CEIL, ABS),
-    *(LOG, EXPM1, ERFC, SIN, COS, POW, FMA, FMOD, EXP_WIDE),
-)
 
 # Names a step on the way to a result.
 _Let = Callable[[str, Expr], Var]
 
 
-def _defined(name: str, types: dict[str, DType], result: Callable[..., Expr], comment: str) -> ScalarFunction:
-    """A function of parameters with these types, whose `result` is given `_Let` and the parameters."""
+def _defined(result: Callable[..., Expr], /, **types: DType) -> ScalarFunction:
+    """A function of parameters with these types, whose `result` is given `_Let` and the parameters.
+
+    It is named after `result`, and its comment is what stands below the head of that.
+    """
     steps: list[tuple[Var, Expr]] = []
 
     def let(step: str, value: Expr) -> Var:
@@ -42,20 +41,28 @@ def _defined(name: str, types: dict[str, DType], result: Callable[..., Expr], co
 
     parameters = tuple(Var(parameter, dtype) for parameter, dtype in types.items())
     value = result(let, *parameters)
+    name, comment = result.__name__.removeprefix("_"), " ".join((result.__doc__ or "").split())
     return ScalarFunction(name, parameters, value.dtype, value, tuple(steps), comment)
 
 
 def _high_multiply_wide(let: _Let, value: Expr, multiplier: Expr) -> Expr:
+    """value * multiplier / 2^31, rounded half up: SaturatingRoundingDoublingHighMul of gemmlowp. The multiplier is not
+    negative, so nothing saturates.
+    """
     product = let("product", cast(value, I64) * cast(multiplier, I64))
     return cast((product + 2**30) >> 31, I32)
 
 
 def _high_multiply(let: _Let, value: Expr, multiplier: Expr) -> Expr:
+    """As high_multiply_wide (value * multiplier / 2^31, rounded half up), in one shift by 32, for |value| < 2^30."""
     product = let("product", cast(value * 2, I64) * cast(multiplier, I64))
     return cast((product + 2**31) >> 32, I32)
 
 
 def _double_round_wide(let: _Let, value: Expr, multiplier: Expr, shift: Expr) -> Expr:
+    """value * multiplier / 2^31, rounded half up, then divided by 2^shift, rounded half away from zero:
+    MultiplyByQuantizedMultiplier of TensorFlow Lite, double rounding. Shifts are 0 to 31.
+    """
     scaled = let("scaled", _high_multiply_wide(let, value, multiplier))
     mask = let("mask", const(2**31 - 1) >> (31 - shift))
     threshold = let("threshold", (mask >> 1) - (scaled >> 31))
@@ -65,36 +72,57 @@ def _double_round_wide(let: _Let, value: Expr, multiplier: Expr, shift: Expr) ->
 
 
 def _double_round(let: _Let, value: Expr, multiplier: Expr, shift: Expr) -> Expr:
+    """value * multiplier / 2^31, rounded half up, then divided by 2^shift, rounded half away from zero:
+    MultiplyByQuantizedMultiplier of TensorFlow Lite, double rounding; for |value| < 2^30, shifts 1 to 31.
+    """
     scaled = let("scaled", _high_multiply(let, value, multiplier))
     half = let("half", const(1) << (shift - 1))
     return (scaled + (scaled >> 31) + half) >> shift
 
 
 def _double_round_up(let: _Let, value: Expr, multiplier: Expr, shift: Expr) -> Expr:
+    """value * multiplier / 2^31, rounded half up, then divided by 2^shift, rounded half up: as
+    MultiplyByQuantizedMultiplier where negative results are cut off. Shifts are 0 to 31.
+    """
     wide = let("wide", cast(_high_multiply_wide(let, value, multiplier), I64))
     half = let("half", (const(1, I64) << cast(shift, I64)) >> 1)
     return cast((wide + half) >> cast(shift, I64), I32)
 
 
 def _single_round(let: _Let, value: Expr, multiplier: Expr, shift: Expr) -> Expr:
+    """value * multiplier / 2^(31 + shift), rounded half up once: apply_scale_32 of TOSA 1.0, single rounding."""
     wide = let("wide", cast(shift, I64))
     half = let("half", const(1, I64) << (wide + 30))
     return cast((cast(value, I64) * cast(multiplier, I64) + half) >> (wide + 31), I32)
 
 
 def _scale_half_up(let: _Let, value: Expr, multiplier: Expr, shift: Expr) -> Expr:
+    """value * multiplier / 2^shift, rounded half up once: MultiplyByQuantizedMultiplier of TensorFlow Lite for sums of
+    64 bits, with a multiplier of 16.
+    """
     wide = let("wide", cast(shift, I64))
     half = let("half", const(1, I64) << (wide - 1))
     return cast((cast(value, I64) * cast(multiplier, I64) + half) >> wide, I32)
 
 
+def _scale_half_up_wide(let: _Let, value: Expr, multiplier: Expr, shift: Expr) -> Expr:
+    """As scale_half_up (value * multiplier / 2^shift, rounded half up), of 48 bits."""
+    return _scale_half_up(let, value, multiplier, shift)
+
+
 def _scale_high(let: _Let, value: Expr, multiplier: Expr, shift: Expr) -> Expr:
+    """value * multiplier / 2^31, rounded down, then divided by 2^shift, rounded half up: with a multiplier of 16 bits
+    in the upper half of 32 it equals scale_half_up, for |value| < 2^30, shifts 1 to 30.
+    """
     high = let("high", cast((cast(value, I64) * cast(multiplier, I64)) >> 31, I32))
     half = let("half", const(1) << (shift - 1))
     return (high + half) >> shift
 
 
 def _scale_linear(let: _Let, value: Expr, multiplier: Expr, addend: Expr, shift: Expr) -> Expr:
+    """(value * multiplier + addend) / 2^shift, rounded down. The numbers are chosen so that this equals, for every
+    accumulator that can occur, scaling by a double and rounding half away from zero, as LiteRT does here.
+    """
     del let
     return cast((cast(value, I64) * cast(multiplier, I64) + addend) >> cast(shift, I64), I32)
 
@@ -108,24 +136,39 @@ def _scale_symmetric(let: _Let, value: Expr, high: Expr, low: Expr, addend: Expr
 
 
 def _float_round(let: _Let, value: Expr, scale: Expr, offset: Expr) -> Expr:
+    """value * scale + offset in float32, rounded once, then to the nearest integer, ties to even. The numbers are
+    chosen so that this equals the exact rescale, its zero point included, for every accumulator that can occur.
+    """
     del let
     return cast(RINT(FMA(cast(value, F32), scale, offset)), I32)
 
 
 def _float_round_signed(let: _Let, value: Expr, scale: Expr, offset: Expr, below: Expr) -> Expr:
+    """As float_round, with an offset of their own for values below zero, where rescales round ties the other way."""
     del let
     return cast(RINT(FMA(cast(value, F32), scale, select(value < 0, below, offset))), I32)
 
 
 def _float_sum(let: _Let, left: Expr, right: Expr, left_scale: Expr, right_scale: Expr, offset: Expr) -> Expr:
+    """left * left_scale + right * right_scale + offset in float32, then to the nearest integer, ties to even. The
+    numbers are chosen so that this equals the exact sum of two quantised values for each of the 65536 pairs.
+    """
     shifted = let("shifted", FMA(cast(right, F32), right_scale, offset))
     return cast(RINT(FMA(cast(left, F32), left_scale, shifted)), I32)
 
 
 def _real_round(let: _Let, value: Expr, scale: Expr, low: Expr, high: Expr) -> Expr:
+    """value * scale in double precision, limited to [low, high] and rounded half away from zero, as LiteRT does here.
+    Truncation and the difference after it are exact.
+    """
     scaled = let("scaled", cast(value, F64) * scale)
     raised = let("raised", select(scaled < low, low, scaled))
     return _rounded(let, let("limited", select(high < raised, high, raised)))
+
+
+def _real_round_wide(let: _Let, value: Expr, scale: Expr, low: Expr, high: Expr) -> Expr:
+    """As real_round (value * scale in double precision, limited, rounded half away from zero), of 48 bits."""
+    return _real_round(let, value, scale, low, high)
 
 
 def _widened(let: _Let, least: Expr, greatest: Expr) -> tuple[Var, Var, Expr]:
@@ -136,11 +179,15 @@ def _widened(let: _Let, least: Expr, greatest: Expr) -> tuple[Var, Var, Expr]:
 
 
 def _dynamic_scale(let: _Let, least: Expr, greatest: Expr) -> Expr:
+    """A step of int8 over the range of some values and zero, as LiteRT's hybrid kernels take it; 1 where that is 0."""
     scale = let("scale", cast(_widened(let, least, greatest)[2], F32))
     return select(scale > 0.0, scale, const(1.0, F32))
 
 
 def _dynamic_zero_point(let: _Let, least: Expr, greatest: Expr) -> Expr:
+    """The value of int8 that stands for zero, as LiteRT's hybrid kernels take it: counted from that end of the range
+    from which the error is less, and rounded half away from zero.
+    """
     low, high, step = _widened(let, least, greatest)
     step = let("step", step)
     below, above = let("below", cast(low, F64) / step), let("above", cast(high, F64) / step)
@@ -159,26 +206,33 @@ def _rounded(let: _Let, limited: Expr) -> Expr:
 
 
 def _nibble(let: _Let, byte: Expr, number: Expr) -> Expr:
+    """Four bits of a byte less 8: the lower half for an even number of an element, the upper one for an odd number."""
     del let
     return ((byte >> ((number & 1) << 2)) & 15) - 8
 
 
 def _divide_round(let: _Let, total: Expr, count: Expr) -> Expr:
+    """total / count, rounded half away from zero: the mean of a window, as TensorFlow Lite rounds it."""
     half = let("half", count // 2)
     return select(total > 0, (total + half) // count, 0 - (half - total) // count)
 
 
 def _multiply_q31(let: _Let, left: Expr, right: Expr) -> Expr:
+    """The product of two fixed-point numbers with 31 fractional bits, rounded half up, as gemmlowp's
+    SaturatingRoundingDoublingHighMul where nothing saturates.
+    """
     del let
     return (left * right + 2**30) >> 31
 
 
 def _shift_round(let: _Let, value: Expr, shift: Expr) -> Expr:
+    """value / 2^shift, rounded half up; shifts 1 to 62."""
     half = let("half", const(1, value.dtype) << (shift - 1))
     return (value + half) >> shift
 
 
 def _floor_quotient(let: _Let, left: Expr, right: Expr) -> Expr:
+    """The greatest integer not above left / right, the quotient taken in double precision, as TensorFlow Lite does."""
     exact = let("exact", cast(left, F64) / cast(right, F64))
     within = let(
         "within", select(exact < 2.0**53, select(exact > -(2.0**53), exact, const(0.0, F64)), const(0.0, F64))
@@ -189,13 +243,15 @@ def _floor_quotient(let: _Let, left: Expr, right: Expr) -> Expr:
 
 
 def _floor_remainder(let: _Let, left: Expr, right: Expr) -> Expr:
+    """What left is more than a multiple of right, with the sign of right."""
     rest = let("rest", FMOD(left, right))
     turned = let("turned", rest + right)
     return select(right < 0.0, select(rest > 0.0, turned, rest), select(rest < 0.0, turned, rest))
 
 
 def _integer_power(let: _Let, base: Expr, exponent: Expr) -> Expr:
-    """By squares. Numbers beyond 32 bits stay there, in 33: what is left to multiply with is no zero then."""
+    """base to the power of exponent, which is taken for 0 where it is below that; what leaves 32 bits saturates."""
+    # By squares. Numbers beyond 32 bits stay there, in 33: what is left to multiply with is no zero then.
     least = let("least", (exponent & 1) + 32)
     few = let("few", select(exponent < 0, const(0), select(exponent > least, least, exponent)))
     power, square = let("power_0", const(1, I64)), let("square_0", cast(base, I64))
@@ -211,7 +267,8 @@ def _integer_power(let: _Let, base: Expr, exponent: Expr) -> Expr:
     return cast(power - select(equal(power, most), const(1, I64), const(0, I64)), I32)
 
 
-def _bit_length(let: _Let, value: Expr) -> Expr:
+def _bit_length_32(let: _Let, value: Expr) -> Expr:
+    """How many bits a number has, of 0 to 2^32 - 1; none if it is 0."""
     upper = let("upper", cast(value >> 16, I32))
     part = let("part0", select(upper > 0, upper, cast(value & 0xFFFF, I32)))
     length = let("length0", select(upper > 0, const(16), const(0)))
@@ -230,17 +287,20 @@ def _of_halves(high: Expr, low: Expr) -> Expr:
     return cast(cast(high, I32), I64) * 2**32 + (low & _LOWER_HALF)
 
 
-def _wrapping_add(let: _Let, left: Expr, right: Expr) -> Expr:
+def _wrapping_add_64(let: _Let, left: Expr, right: Expr) -> Expr:
+    """left + right modulo 2^64, from halves of 32 bits, as C does not define what overflows."""
     low = let("low", (left & _LOWER_HALF) + (right & _LOWER_HALF))
     return _of_halves((left >> 32) + (right >> 32) + (low >> 32), low)
 
 
-def _wrapping_subtract(let: _Let, left: Expr, right: Expr) -> Expr:
+def _wrapping_subtract_64(let: _Let, left: Expr, right: Expr) -> Expr:
+    """left - right modulo 2^64, from halves of 32 bits, as C does not define what overflows."""
     low = let("low", (left & _LOWER_HALF) - (right & _LOWER_HALF))
     return _of_halves((left >> 32) - (right >> 32) + (low >> 32), low)
 
 
-def _wrapping_multiply(let: _Let, left: Expr, right: Expr) -> Expr:
+def _wrapping_multiply_64(let: _Let, left: Expr, right: Expr) -> Expr:
+    """left * right modulo 2^64, from products of 32 by 16 bits, as C does not define what overflows."""
     low, other = let("low", left & _LOWER_HALF), let("other", right & _LOWER_HALF)
     middle = let("middle", low * (other >> 16))
     product = let("product", low * (other & 0xFFFF) + ((middle & 0xFFFF) << 16))
@@ -299,18 +359,25 @@ def _reciprocal(let: _Let, magnitude: Expr, integer_bits: Expr | int) -> Expr:
 
 
 def _logistic_15(let: _Let, gate: Expr) -> Expr:
+    """The logistic function of a 16-bit number with 3 integer bits, with 15 fractional bits: gemmlowp's, as TensorFlow
+    Lite has it for gates of LSTMs.
+    """
     twice = _reciprocal(let, let("magnitude", select(gate < 0, 0 - gate, gate)), 3)
     upper = _saturated_15(let, "upper", twice * 2)
     return select(equal(gate, const(0)), const(2**14), select(gate < 0, _ONE_15 - upper, upper))
 
 
 def _tanh_15(let: _Let, gate: Expr, integer_bits: Expr) -> Expr:
+    """The hyperbolic tangent of a 16-bit number with 0 to 6 integer bits, with 15 fractional bits: gemmlowp's, as
+    TensorFlow Lite has it for cells of LSTMs.
+    """
     bits = let("bits", integer_bits + 1)
     twice = _reciprocal(let, let("magnitude", select(gate < 0, 0 - gate, gate)), bits)
     found = _saturated_15(let, "found", (twice - 2**13) * 4)
     return select(equal(gate, const(0)), const(0), select(gate < 0, 0 - found, found))
 
 
+<<<<<<< HEAD
 _SCALE = {"value": I32, "multiplier": I32}
 _TWO_WIDE = {"left": I64, "right": I64}
 HIGH_MULTIPLY_WIDE = _defined(
@@ -549,3 +616,38 @@ SCALAR_FUNCTIONS = {
         ),
     )
 }
+=======
+HIGH_MULTIPLY_WIDE = _defined(_high_multiply_wide, value=I32, multiplier=I32)
+HIGH_MULTIPLY = _defined(_high_multiply, value=I32, multiplier=I32)
+DOUBLE_ROUND_WIDE = _defined(_double_round_wide, value=I32, multiplier=I32, shift=I32)
+DOUBLE_ROUND = _defined(_double_round, value=I32, multiplier=I32, shift=I32)
+DOUBLE_ROUND_UP = _defined(_double_round_up, value=I32, multiplier=I32, shift=I32)
+SINGLE_ROUND = _defined(_single_round, value=I32, multiplier=I32, shift=I32)
+SCALE_HALF_UP = _defined(_scale_half_up, value=I32, multiplier=I32, shift=I32)
+SCALE_HALF_UP_WIDE = _defined(_scale_half_up_wide, value=I64, multiplier=I32, shift=I32)
+SCALE_HIGH = _defined(_scale_high, value=I32, multiplier=I32, shift=I32)
+SCALE_LINEAR = _defined(_scale_linear, value=I32, multiplier=I32, addend=I64, shift=I32)
+FLOAT_ROUND = _defined(_float_round, value=I32, scale=F32, offset=F32)
+FLOAT_ROUND_SIGNED = _defined(_float_round_signed, value=I32, scale=F32, offset=F32, below=F32)
+FLOAT_SUM = _defined(_float_sum, left=I32, right=I32, left_scale=F32, right_scale=F32, offset=F32)
+REAL_ROUND = _defined(_real_round, value=I32, scale=F64, low=F64, high=F64)
+REAL_ROUND_WIDE = _defined(_real_round_wide, value=I64, scale=F64, low=F64, high=F64)
+DYNAMIC_SCALE = _defined(_dynamic_scale, least=F32, greatest=F32)
+DYNAMIC_ZERO_POINT = _defined(_dynamic_zero_point, least=F32, greatest=F32)
+BIT_LENGTH = _defined(_bit_length_32, value=I64)
+NIBBLE = _defined(_nibble, byte=I32, number=I32)
+DIVIDE_ROUND = _defined(_divide_round, total=I32, count=I32)
+MULTIPLY_Q31 = _defined(_multiply_q31, left=I64, right=I64)
+SHIFT_ROUND = _defined(_shift_round, value=I64, shift=I64)
+FLOOR_QUOTIENT = _defined(_floor_quotient, left=F32, right=F32)
+FLOOR_REMAINDER = _defined(_floor_remainder, left=F32, right=F32)
+INTEGER_POWER = _defined(_integer_power, base=I32, exponent=I32)
+WRAPPING_ADD = _defined(_wrapping_add_64, left=I64, right=I64)
+WRAPPING_SUBTRACT = _defined(_wrapping_subtract_64, left=I64, right=I64)
+WRAPPING_MULTIPLY = _defined(_wrapping_multiply_64, left=I64, right=I64)
+LOGISTIC_15 = _defined(_logistic_15, gate=I32)
+TANH_15 = _defined(_tanh_15, gate=I32, integer_bits=I32)
+# Under the names that texts of programs call them by.
+SCALAR_FUNCTIONS = {each.name: each for each in tuple(globals().values()) if isinstance(each, ScalarFunction)}
+MATH_FUNCTIONS = tuple(each for each in SCALAR_FUNCTIONS.values() if each.result is None)
+>>>>>>> main

@@ -73,10 +73,6 @@ def _require_one_entry(module: ir.Module, options: Options) -> None:
             options.io is ir.Io.ROWS,
             "between two rows an image lies in the workspace, where a run of another entry would write",
         ),
-        f"--entry-form {options.entry_form}": (
-            options.entry_form is ir.Form.PACKED,
-            "a packed form is one function, which whoever calls it finds by the model's name",
-        ),
     }
     for option, (is_asked, reason) in asked.items():
         if is_asked and len(module.entries) > 1:

@@ -11,7 +11,7 @@ from bytewright.base.c_names import c_name, is_c_name, model_name, unique_c_name
 from bytewright.diagnostics import compile_error
 from bytewright.ir.analyses.hand_over import c_names_of_devices, devices_of
 from bytewright.ir.externals import externals, own_kernels
-from bytewright.ir.packed import PACKED_END, packed_calls, packed_stem
+from bytewright.ir.packed import PACKED_END, packed_calls, packed_entry_names, packed_stem
 from bytewright.ir.rewrite import rename_callees
 from bytewright.ir.symbols import symbols_of
 from bytewright.ir.walk import calls
@@ -42,7 +42,7 @@ def name_symbols(module: ir.Module, entry_form: ir.Form = ir.Form.PLAIN) -> ir.M
     Raises:
         CompileError: BW117, the model or an extent cannot be called so.
     """
-    _check_model(module)
+    _check_model(module, entry_form)
     named = replace(
         module,
         inputs=_with_members(module.inputs, ir.Border.INPUT),
@@ -64,13 +64,13 @@ def taken_names(module: ir.Module, entry_form: ir.Form = ir.Form.PLAIN) -> set[s
     return own | packed | _symbols(module)
 
 
-def _check_model(module: ir.Module) -> None:
+def _check_model(module: ir.Module, entry_form: ir.Form) -> None:
     if module.name != model_name(module.name):
         message = (
             f"a model cannot be called '{module.name}': files, names and macros in C are called after it"
         )
         raise compile_error("BW117", message, help=f"module {model_name(module.name)}")
-    _check_entries(module)
+    _check_entries(module, entry_form)
     taken = _OF_ARGUMENTS | NAMES_OF_HAND_OVERS
     for name in (name for entry in module.entries for name in symbols_of(entry)):
         if not is_c_name(name) or name in (taken if devices_of(module) else _OF_ARGUMENTS):
@@ -78,8 +78,8 @@ def _check_model(module: ir.Module) -> None:
             raise compile_error("BW117", message, help=f"call it {c_name(name, 'extent')}_extent")
 
 
-def _check_entries(module: ir.Module) -> None:
-    """Several entries have functions of their names."""
+def _check_entries(module: ir.Module, entry_form: ir.Form) -> None:
+    """Several entries have functions of their names, and packed forms of these."""
     if len(module.entries) == 1:
         return
     ports = ([port.name for port in border] for border in (module.inputs, module.outputs))
@@ -87,8 +87,9 @@ def _check_entries(module: ir.Module) -> None:
     devices = [c_names[device] for device in devices_of(module)]
     taken = symbols_of_model(module.name, *ports) | symbols_of_devices(module.name, devices)
     taken |= symbols_of_files(has_devices=bool(devices))
-    for entry in module.entries:
+    for entry, packed in zip(module.entries, packed_entry_names(module), strict=True):
         own = symbols_of_entries(module.name, [entry.name])
+        own |= {packed} if entry_form is ir.Form.PACKED else set[str]()
         if not is_c_name(entry.name) or own & taken:
             what = "the C has names made of that" if is_c_name(entry.name) else "it is no name in C"
             message = f"an entry cannot be called '{entry.name}': {what}"
@@ -106,7 +107,7 @@ def _of_packed_forms(module: ir.Module, entry_form: ir.Form) -> set[str]:
         return set()
     called = [kernel for kernel in externals(module) if kernel.name in calls_packed]
     stems = {packed_stem(module.name, kernel) for kernel in called}
-    return symbols_of_packed_forms(module.name) | stems | {f"{stem}{PACKED_END}" for stem in stems}
+    return symbols_of_packed_forms(module) | stems | {f"{stem}{PACKED_END}" for stem in stems}
 
 
 def _check_externals(module: ir.Module, packed: set[str]) -> None:

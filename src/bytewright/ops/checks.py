@@ -4,8 +4,12 @@ from bytewright import ir
 
 QUANTISED = (ir.DType.I8, ir.DType.I16)
 """Types of activations that stand for real numbers by a scale."""
-ARITHMETIC = (*QUANTISED, ir.DType.F32)
+FLOATS = (ir.DType.F32,)
+"""Types of activations that are real numbers."""
+ARITHMETIC = (*QUANTISED, *FLOATS)
 """Types of activations that layers compute with."""
+SUMS = (ir.DType.I32, *FLOATS)
+"""Types that sums and products have, none of which may leave them."""
 WIDE = (ir.DType.I32, ir.DType.I64)
 """Types of numbers that stand for themselves: indices, extents, counts, sums."""
 

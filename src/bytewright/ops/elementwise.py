@@ -11,6 +11,7 @@ from bytewright.ops.arithmetic.multiplier import Multiplier
 from bytewright.ops.arithmetic.rescale import double_round
 from bytewright.ops.checks import (
     ARITHMETIC,
+    SUMS,
     WIDE,
     broadcast,
     only,
@@ -20,8 +21,6 @@ from bytewright.ops.checks import (
     two,
 )
 from bytewright.ops.result import in_32_bits, saturate, shaped_like
-
-_SUMS = (ir.DType.I32, ir.DType.F32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +57,7 @@ class _OfTwo(ir.Operation):
 
     __slots__ = ()
     function: ClassVar[np.ufunc]
-    dtypes: ClassVar[tuple[ir.DType, ...]] = _SUMS
+    dtypes: ClassVar[tuple[ir.DType, ...]] = SUMS
     result_dtype: ClassVar[ir.DType | None] = None
 
     def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
@@ -75,10 +74,10 @@ class _Arithmetic(_OfTwo):
     __slots__ = ()
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
-        """Exact for i32; one float32 rounding."""
+        """Exact for i32; floats are rounded once."""
         first, second = inputs
-        if first.dtype == np.float32:
-            return (np.asarray(self.function(first, second), np.float32),)
+        if first.dtype.kind == "f":
+            return (np.asarray(self.function(first, second), first.dtype),)
         # In 64 bits, so that an overflow shows; numpy makes a scalar of what has no axes.
         result = np.asarray(self.function(first.astype(np.int64), second.astype(np.int64)))
         return (in_32_bits(result, "a sum or product"),)

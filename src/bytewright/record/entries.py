@@ -3,10 +3,11 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 
 from bytewright import ir
+from bytewright.naming.entry_forms import ROWS, RUN, EntryForm
 from bytewright.record.codec import Signed
+from bytewright.record.extents import extents_for
 from bytewright.record.rows import PlannedRows
 
 
@@ -119,7 +120,7 @@ class PlannedTensor:
     Attributes:
         buffer: Its buffer. One that the caller provides and no step touches is not among the plan's buffers.
         shape: With every extent that a run is given at its largest; size_bytes is that of this shape.
-        extents: The same with the names of such extents.
+        extents: The same with the names of such extents, and what follows from one as `(time-2)/2`.
         num_rows: Rows of it that the application hands over one after another; 0 where it has all of it at once.
         initial: What a state is before the first run.
     """
@@ -141,9 +142,29 @@ class PlannedTensor:
         """The bytes of one of these rows."""
         return self.size_bytes // self.num_rows
 
+    @property
+    def form(self) -> EntryForm:
+        """The form of an entry that is given it."""
+        return ROWS if self.num_rows else RUN
+
+    @property
+    def pieces(self) -> Mapping[str, int]:
+        """How many such rows, and the bytes of each, by what the macros of the header end with; empty without."""
+        return {"ROWS": self.num_rows, "ROW_SIZE": self.row_bytes} if self.num_rows else {}
+
+    @property
+    def pieces_text(self) -> str:
+        """`49 rows of 40 B`; empty for what comes at once."""
+        return f"{self.num_rows} rows of {self.row_bytes} B" if self.num_rows else ""
+
+    @property
+    def given_bytes(self) -> int:
+        """What the application has of it at one time."""
+        return self.row_bytes if self.num_rows else self.size_bytes
+
     def shape_for(self, values: Mapping[str, int]) -> tuple[int, ...]:
         """The shape in a run that is given these values of extents."""
-        return tuple(values[extent] if isinstance(extent, str) else extent for extent in self.extents)
+        return extents_for(self.extents, values)
 
     def bytes_for(self, values: Mapping[str, int]) -> int:
         """The bytes of that shape."""
@@ -152,17 +173,6 @@ class PlannedTensor:
 
 # What the entry of a model is called in C that has one alone.
 ONE_ENTRY = "run"
-
-
-class EntryForm(StrEnum):
-    """How the application runs an entry.
-
-    RUN: By one function, which is given inputs and outputs.
-    ROWS: By three: one begins, one is given the input a few rows at a time, and one finishes.
-    """
-
-    RUN = "run"
-    ROWS = "rows"
 
 
 @dataclass(frozen=True, slots=True)

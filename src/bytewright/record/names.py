@@ -18,6 +18,8 @@ from bytewright.base.frozen_mapping import FrozenMapping
 from bytewright.diagnostics import compile_error
 from bytewright.ir.analyses.hand_over import execute_function
 from bytewright.ir.backend import backend_functions
+from bytewright.ir.packed import PACKED_END
+from bytewright.naming.entry_forms import RUN, EntryForm, EntryFunction
 from bytewright.naming.symbols import (
     DEVICE_TYPES,
     ENTRY_FUNCTIONS,
@@ -26,17 +28,14 @@ from bytewright.naming.symbols import (
     MODEL_TYPES,
     NAMES_OF_HAND_OVERS,
     OF_MEMORY,
-    ROW_FUNCTIONS,
-    RUN_ROW,
     RUN_STEPS,
     RUN_TABLE,
     SELF_TEST,
     argument_type,
-    packed_run,
 )
 from bytewright.record.buffers import BufferRole, PlaceKind, PlannedBuffer, PlannedPool
 from bytewright.record.devices import PlannedDevice
-from bytewright.record.entries import EntryForm, PlannedTensor
+from bytewright.record.entries import PlannedTensor
 from bytewright.record.plan import Plan
 
 CMAKE_FILE = "CMakeLists.txt"
@@ -46,11 +45,6 @@ MAX_NAMED = 8  # workspaces that each step names; more have one name together
 REQUEST = "request_"
 # What no variable of the entry's file is called: these, and the arguments of its functions.
 _OF_THE_FILE = frozenset({"context", "inputs", "outputs", "shared", "request_status", *OF_MEMORY})
-# What the functions have besides that stand for the run where the input comes row by row,
-ROWS = "rows"
-_OF_ROWS = frozenset({RUN_ROW, ROWS, "row", "num_rows", "pushed", "pass", "status"})
-# and what of it is in the context: where the outputs go, how many rows there were, and whether some may come.
-MEMBERS_OF_ROWS = ("outputs", "num_rows", "is_begun")
 # Of a model with state: whether that has its value before the first run, or one that came of it.
 MEMBER_OF_STATE = "is_reset"
 # What the run function has besides if it packs arguments.
@@ -62,8 +56,6 @@ TENSOR_MACROS = ("SIZE", "ELEMENTS", "RANK", "SHAPE", "SCALE", "ZERO_POINT")
 LINES_MACRO = (
     "LINES_SIZE"  # of one that has its cache lines to itself: bytes of its array, up to the end of a line
 )
-# Of an input that comes row by row: how many rows, and the bytes of each.
-ROW_MACROS = ("ROWS", "ROW_SIZE")
 VERSION_PARTS = ("MAJOR", "MINOR", "PATCH")
 _PLAIN_NAME = re.compile(r"[a-z0-9]+(_[a-z0-9]+)*(/[a-z0-9]+(_[a-z0-9]+)*)*")
 
@@ -79,7 +71,7 @@ class Names:
         devices: Mapping[str, str] = FrozenMapping({}),
         *,
         packs_arguments: bool = False,
-        takes_rows: bool = False,
+        form: EntryForm = RUN,
     ) -> None:
         """The names of a bundle.
 
@@ -89,7 +81,7 @@ class Names:
             tensors: inputs, outputs and states in C,
             devices: and those that take part besides the entry's, by name.
             packs_arguments: Whether the run function calls packed forms.
-            takes_rows: Whether the input comes row by row, so that three functions stand for the run.
+            form: How it is run.
         """
         self.model, self.prefix = model, (prefix := model.upper())
         self.entry_prefix = prefix
@@ -102,7 +94,7 @@ class Names:
         )
         of_packed = (self.packed_arguments, self.packed_codes, self.packed_status)
         self._of_the_file = _OF_THE_FILE | frozenset(of_packed if packs_arguments else ())
-        self._of_the_file |= _OF_ROWS if takes_rows else frozenset[str]()
+        self._of_the_file |= _variables_of(form)
         known = [(border, name, name.upper()) for border, name in tensors]
         capitals = Counter((border, upper) for border, _, upper in known)
         self._alike = frozenset(
@@ -130,19 +122,12 @@ class Names:
         self.run, self.set_workspaces, self.set_parameters, self.verify_parameters, self.reset = (
             f"{model}_{function}" for function in MODEL_FUNCTIONS
         )
-        self.takes_rows = takes_rows
-        self.begin, self.push_rows, self.finish = (f"{model}_{function}" for function in ROW_FUNCTIONS)
         self.allocate, self.release = backend_functions(model)
-        self.run_packed = packed_run(model)
         self.self_test = f"{model}_{SELF_TEST}"
         self.has_devices = bool(devices)
-        self.end = (
-            self.finish if takes_rows else self.run
-        )  # the one that ends a run, and takes devices into use
+        self.form = form
+        self.functions = {function.name: f"{model}_{function.name}" for function in form.public}
         self.run_steps, self.run_table = RUN_STEPS, RUN_TABLE
-        self.steps = (
-            RUN_STEPS if devices else self.end
-        )  # the one that has the steps, or those behind the rows
         # Types
         (
             self.inputs_type,
@@ -186,10 +171,46 @@ class Names:
             form.format(model=self.model, entry=entry) for form in ENTRY_SYMBOLS
         )
         names.entry_prefix = f"{self.prefix}_{entry.upper()}"
-        steps, names.run_table, *_ = (form.format(entry=entry) for form in ENTRY_FUNCTIONS)
-        names.end, names.steps = names.run, steps if self.has_devices else names.run
-        names.run_steps = steps
+        names.run_steps, names.run_table, *_ = (form.format(entry=entry) for form in ENTRY_FUNCTIONS)
+        names.functions = {self.form.public[0].name: names.run}
         return names
+
+    # Functions of the entry's form
+
+    @property
+    def begin(self) -> str:
+        """`kws_run`, or `kws_begin`: the one that begins a run."""
+        return next(iter(self.functions.values()))
+
+    @property
+    def end(self) -> str:
+        """`kws_run`, or `kws_finish`: the one that ends a run, and takes devices into use."""
+        return next(reversed(self.functions.values()))
+
+    @property
+    def run_packed(self) -> str:
+        """`kws_run_packed`, of several entries `kws_push_packed`: the packed form of the run function."""
+        return self.run + PACKED_END
+
+    @property
+    def steps(self) -> str:
+        """The one that has the steps, or the last of them."""
+        return self.run_steps if self.has_devices else self.end
+
+    @property
+    def step_functions(self) -> tuple[str, ...]:
+        """Those that have steps, in the order of the file."""
+        *before, _ = (function for function in self.form.functions if function.has_steps)
+        return (*(self.functions.get(function.name, function.name) for function in before), self.steps)
+
+    def find_function(self, name: str) -> EntryFunction | None:
+        """The function of the form that is called so in C, if one is."""
+        names = (self.functions.get(function.name, function.name) for function in self.form.functions)
+        return next((f for f, own in zip(self.form.functions, names, strict=True) if own == name), None)
+
+    def is_pushed(self, name: str) -> bool:
+        """Whether a variable stands for a part of the input that the application pushes."""
+        return self.form.pushed is not None and name == self.form.pushed
 
     def error(self, name: str) -> str:
         """`KWS_ERROR_SIZE`: the enumerator of an error."""
@@ -342,10 +363,6 @@ class Names:
             name = f"{name}{_mark(tensor.c_name)}".upper()
         return f"{self.prefix}_{border.name}_{name}_{what}"
 
-    def input_rows(self, tensor: PlannedTensor) -> str:
-        """`KWS_INPUT_IMAGE_ROWS`: how many rows an input has that comes row by row."""
-        return self.tensor(ir.Border.INPUT, tensor, ROW_MACROS[0])
-
     def bound(self, extent: str) -> str:
         """`KWS_BATCH_MAX`: the largest value of an extent that the application gives."""
         return f"{self.prefix}_{extent.upper()}_MAX"
@@ -380,8 +397,8 @@ class Names:
     def argument(self, buffer: PlannedBuffer) -> str:
         """What a call of the entry names a buffer by."""
         match buffer.place.kind:
-            case PlaceKind.CALLER if self.takes_rows and buffer.role is BufferRole.INPUT:
-                return ROWS
+            case PlaceKind.CALLER if self.form.pushed is not None and buffer.role is BufferRole.INPUT:
+                return self.form.pushed
             case PlaceKind.CALLER:
                 return self.member(buffer.role, buffer.place.name)
             case PlaceKind.ARENA:
@@ -401,8 +418,14 @@ def names_of(plan: Plan) -> Names:
         tensors,
         devices,
         packs_arguments=plan.packs_arguments,
-        takes_rows=plan.form is EntryForm.ROWS,
+        form=plan.form,
     )
+
+
+def _variables_of(form: EntryForm) -> frozenset[str]:
+    """What functions of a form call what they are given, compute and call, besides."""
+    own = frozenset(function.name for function in form.functions if function.is_private)
+    return own | form.variables | ({form.pushed} if form.pushed is not None else frozenset[str]())
 
 
 def by_entry(plan: Plan, names: Names) -> tuple[tuple[Plan, Names], ...]:
@@ -495,7 +518,7 @@ def _macros(plan: Plan, names: Names) -> Iterator[tuple[str, str]]:
         for tensor in plan.tensors(border):
             more = (
                 *([LINES_MACRO] if plan.line_bytes(tensor) else []),
-                *(ROW_MACROS if tensor.num_rows else ()),
+                *tensor.pieces,
             )
             for what in (*TENSOR_MACROS, *more):
                 yield names.tensor(border, tensor, what), f"{border.value} '{tensor.c_name}'"
@@ -510,7 +533,7 @@ def _members(plan: Plan, names: Names) -> Iterator[tuple[str, str]]:
         yield pool.c_name, f"pool '{pool.name}'"
     for pool in plan.arena_pools:
         yield names.arena(pool), f"the arena of pool '{pool.name}'"
-    for member in MEMBERS_OF_ROWS if names.takes_rows else ():
-        yield member, "what the context keeps between rows"
+    for _, member in names.form.members:
+        yield member, "what the context keeps of a run"
     if plan.states:
         yield MEMBER_OF_STATE, "what the context knows of the state"

@@ -12,11 +12,11 @@ from bytewright import ir
 from bytewright.base.frozen_mapping import FrozenMapping
 from bytewright.ir.analyses.clock import Branch, Condition, Loop, outer_first
 from bytewright.ir.packed import packed_bytes
+from bytewright.naming.entry_forms import RUN, EntryForm
 from bytewright.record.buffers import BufferRole, PlaceKind, PlannedBuffer, PlannedPool, PlannedStack
 from bytewright.record.devices import Lent, PlannedDevice
 from bytewright.record.entries import (
     ONE_ENTRY,
-    EntryForm,
     NarrowedWork,
     PlannedEntry,
     PlannedStep,
@@ -197,32 +197,34 @@ class Plan(Shown):
     @property
     def form(self) -> EntryForm:
         """How its entries are run."""
-        return EntryForm.RUN if self.image is None else EntryForm.ROWS
+        forms = (tensor.form for tensor in self.inputs)
+        return next((form for form in forms if form is not RUN), RUN)
 
     @property
     def image(self) -> PlannedTensor | None:
         """The input that comes row by row, if one does."""
-        return next((tensor for tensor in self.inputs if tensor.num_rows), None)
+        return next((tensor for tensor in self.inputs if tensor.pieces), None)
 
     @property
     def structures_of_run(self) -> tuple[str, ...]:
-        """The structures of addresses that a run is given: where rows are handed over, its first function."""
+        """The structures of addresses that a run, or the function that begins it, is given."""
         if self.io_in_workspace:
             return ()
-        if self.stated_entries:  # of which some have no inputs, or no outputs
-            return tuple(f"{side.value}s" for side in ir.SIDES if self.tensors(side))
-        return {EntryForm.RUN: ("inputs", "outputs"), EntryForm.ROWS: ("outputs",)}[self.form]
+        if not self.stated_entries:
+            return self.form.structures
+        given = {f"{side.value}s" for side in ir.SIDES if self.tensors(side)}  # some have none
+        return tuple(name for name in self.form.structures if name in given)
 
     @property
     def run_arguments(self) -> tuple[str, ...]:
-        """The names of the arguments of a run; where rows are handed over, of the functions that stand for it."""
+        """The names of the arguments of a run, or of the functions that stand for it."""
         devices = ("devices",) if self.devices else ()
         return ("context", *self.structures_of_run, *(symbol.name for symbol in self.symbols), *devices)
 
     @property
     def begin_arguments(self) -> tuple[str, ...]:
-        """Those of the function that begins a run: by rows, that has nothing to do with devices yet."""
-        takes_devices = self.form is EntryForm.RUN
+        """Those of the function that begins a run, which has to do with devices if it also ends it."""
+        takes_devices = self.form.is_one_call
         return tuple(name for name in self.run_arguments if takes_devices or name != "devices")
 
     def pools_of(self, role: Role) -> tuple[PlannedPool, ...]:

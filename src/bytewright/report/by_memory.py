@@ -85,14 +85,14 @@ def use_elsewhere(plan: Plan, code: SectionSizes | None = None) -> MemoryUse:
 
 
 def border_bytes(plan: Plan, side: ir.Border) -> int:
-    """What the application has of inputs or outputs, a row of those that come row by row; 0 where they are planned."""
+    """What the application has of inputs or outputs at one time; 0 where they are planned."""
     return sum(size for _, size in _caller_tensors(plan, side))
 
 
 def _caller_tensors(plan: Plan, side: ir.Border) -> list[tuple[PlannedTensor, int]]:
     if plan.io_in_workspace:
         return []
-    return [(each, each.row_bytes if each.num_rows else each.size_bytes) for each in plan.tensors(side)]
+    return [(each, each.given_bytes) for each in plan.tensors(side)]
 
 
 def _caller_bytes(plan: Plan, memory: str | None) -> int:

@@ -154,9 +154,9 @@ def _border(plan: Plan) -> tuple[str, dict[str, int]]:
     in_bytes = {"inputs": given, "outputs": taken}
     if plan.io_in_workspace:
         return "inputs and outputs are in the workspace", in_bytes
-    if plan.image is not None:
-        rows = f"{plan.image.num_rows} rows of {plan.image.row_bytes} B"
-        return f"the input comes in {rows}, outputs are the caller's, {taken} B", in_bytes
+    pieces = " and ".join(tensor.pieces_text for tensor in plan.inputs if tensor.pieces)
+    if pieces:
+        return f"the input comes in {pieces}, outputs are the caller's, {taken} B", in_bytes
     return f"inputs and outputs are the caller's, {given} B and {taken} B", in_bytes
 
 

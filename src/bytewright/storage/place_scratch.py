@@ -41,7 +41,7 @@ _USE_BACKEND = "use-backend-alloc-workspace"
 _Inner = TypeVar("_Inner", ir.Allocate, ir.Call)
 
 
-def place_scratch(module: ir.Module, target: Target, above: Above | None = None) -> ir.Module:
+def place_scratch(module: ir.Module, target: Target, above: tuple[Above, ...] = ()) -> ir.Module:
     """Decides every allocation of every kernel.
 
     Args:
@@ -447,7 +447,8 @@ def _scratch_of(call: ir.Call, caller: Known, hoisted: dict[str, _Hoisted]) -> t
 
 
 def _bound(allocation: ir.Allocate, binding: Binding, call: ir.Call) -> ir.Allocate:
-    names = [extent.name for extent in allocation.buffer.shape if isinstance(extent, ir.Symbol)]
+    symbols = (ir.symbol_in(extent) for extent in allocation.buffer.shape)
+    names = [symbol.name for symbol in symbols if symbol is not None]
     if not names:
         return allocation
     given = " and ".join(f"{name} = {binding[name]}" for name in dict.fromkeys(names))

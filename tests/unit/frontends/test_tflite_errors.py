@@ -612,3 +612,54 @@ def test_concatenation_of_two_quantisations() -> None:
     z = builder.tensor("z", (1, 4), "int8", scale=0.5)
     builder.operator("CONCATENATION", [x, y], [z], axis=1)
     assert "quantised in another way" in only(builder.build([x, y], [z])).message
+
+
+# Variables
+
+
+def variable(kind: str) -> bytes:
+    """A variable that the model adds to; what runs once assigns it the result of an operator of a constant."""
+    builder, once, arm = ModelBuilder(), ModelBuilder(), ModelBuilder()
+    builder.operator("CALL_ONCE", [], [], init_subgraph_index=1)
+    x, before, after = (builder.tensor(name, (2,), "float32") for name in ("x", "before", "after"))
+    resource, own = (each.tensor("resource", (), "resource") for each in (builder, once))
+    for each, handle in ((builder, resource), (once, own)):
+        each.operator("VAR_HANDLE", [], [handle], shared_name="v")
+    builder.operator("READ_VARIABLE", [resource], [before])
+    builder.operator("ADD", [x, before], [after])
+    builder.operator("ASSIGN_VARIABLE", [resource, after], [])
+    start = once.constant("start", np.ones(2, np.float32))
+    first = once.tensor("first", (2,), "float32")
+    yes, zeros = (once.constant(name, value) for name, value in (("yes", TRUE), ("zeros", ZEROS)))
+    if kind == "IF":
+        once.operator(kind, [yes, start], [first], then_subgraph_index=2, else_subgraph_index=2)
+    else:
+        once.operator(kind, [start, zeros] if kind == "SEGMENT_SUM" else [start], [first])
+    once.operator("ASSIGN_VARIABLE", [own, first], [])
+    taken, given = (arm.tensor(name, (2,), "float32") for name in ("taken", "given"))
+    arm.operator("RELU", [taken], [given])
+    return builder.build([x], [after], once.subgraph([], []), arm.subgraph([taken], [given]))
+
+
+TRUE, ZEROS = np.array([True]), np.zeros(2, np.int32)
+
+
+def test_what_runs_once_is_checked_as_the_model_is() -> None:
+    assert import_content(variable("EXP"), "model.tflite").state[0].initial is not None
+    unknown, branch = only(variable("SEGMENT_SUM")), only(variable("IF"))
+    assert (unknown.code, unknown.where) == ("BW104", "model.tflite, what runs once")
+    message = "variable 'v' begins as what an IF or a WHILE gives, which is not computed at import"
+    assert (branch.code, branch.message) == ("BW107", message)
+
+
+def test_a_variable_that_a_branch_reads() -> None:
+    builder, arm = ModelBuilder(), ModelBuilder()
+    holds = builder.tensor("holds", (), "bool")
+    resource, y = builder.tensor("resource", (), "resource"), builder.tensor("y", (2,), "float32")
+    builder.operator("VAR_HANDLE", [], [resource], shared_name="v")
+    builder.operator("IF", [holds, resource], [y], then_subgraph_index=1, else_subgraph_index=1)
+    handle, value = arm.tensor("handle", (), "resource"), arm.tensor("value", (2,), "float32")
+    arm.operator("READ_VARIABLE", [handle], [value])
+    found = only(builder.build([holds], [y], arm.subgraph([handle], [value])))
+    assert (found.code, found.message) == ("BW107", "variables are read or assigned in loops or branches")
+    assert found.notes == ("tensor 1 ('resource') is handed to operator 1 (IF)",)

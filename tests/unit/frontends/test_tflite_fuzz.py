@@ -67,6 +67,39 @@ def layer() -> bytes:
     return builder.build([x], [tensors[3]])
 
 
+def remembering(num_variables: int) -> bytes:
+    """Variables with long names, each of which a run adds the input to; all begin as the same numbers."""
+    builder, once = ModelBuilder(), ModelBuilder()
+    builder.operator("CALL_ONCE", [], [], init_subgraph_index=1)
+    start = once.constant("start", np.ones((1, 2), np.float32))
+    x = value = builder.tensor("x", (1, 2), "float32")
+    for number in range(num_variables):
+        resources: list[int] = []
+        for each in (builder, once):
+            resources.append(each.tensor(f"resource{number}", (), "resource"))
+            name = f"{number:03}" + 60 * "v"
+            each.operator("VAR_HANDLE", [], resources[-1:], container="c", shared_name=name)
+        before, value = (builder.tensor(f"{kind}{number}", (1, 2), "float32") for kind in ("before", "after"))
+        builder.operator("READ_VARIABLE", resources[:1], [before])
+        builder.operator("ADD", [x, before], [value])
+        builder.operator("ASSIGN_VARIABLE", [resources[0], value], [])
+        once.operator("ASSIGN_VARIABLE", [resources[1], start], [])
+    return builder.build([x], [value], once.subgraph([], []))
+
+
+def test_many_variables() -> None:
+    result = outcome(remembering(120))
+    assert isinstance(result, Module)
+    assert len(result.state) == 120
+
+
+@pytest.mark.parametrize("content", [layer(), remembering(1)])
+def test_every_word_of_the_structure(content: bytes) -> None:
+    for position in range(0, len(content), 4):
+        damaged = content[:position] + struct.pack("<I", 0x40000000) + content[position + 4 :]
+        assert_consistent(outcome(damaged))
+
+
 def test_every_truncation() -> None:
     content = layer()
     assert isinstance(outcome(content), Module)
@@ -78,8 +111,8 @@ def test_every_truncation() -> None:
 
 
 @pytest.mark.slow
-def test_every_bit_of_the_structure() -> None:
-    content = layer()
+@pytest.mark.parametrize("content", [layer(), remembering(1)])
+def test_every_bit_of_the_structure(content: bytes) -> None:
     refused = 0
     for position in range(len(content)):
         for mask in (1, 0x80, 0xFF):

@@ -9,7 +9,7 @@ from bytewright.bundle.caller_memory import caller_arrays
 from bytewright.bundle.packages.contents import PackageContents
 from bytewright.codegen.expressions import memory_type
 from bytewright.codegen.writer import OWNERSHIP
-from bytewright.record.entries import EntryForm, PlannedTensor
+from bytewright.record.entries import PlannedTensor
 from bytewright.record.placed_sections import include_line
 
 
@@ -69,7 +69,7 @@ def _glue(contents: PackageContents) -> Iterator[str]:
     yield f"int32_t {model}_setup(void) {{"
     yield from _setup(contents)
     yield "}"
-    is_plain = plan.form is EntryForm.RUN and not plan.stated_entries
+    is_plain = plan.form.is_one_call and not plan.stated_entries
     if is_plain and not plan.devices and not plan.symbols:
         yield ""
         yield from _run(contents)

@@ -12,7 +12,6 @@ from pathlib import Path
 from bytewright.elf.lines import instructions_of_file
 from bytewright.execute.description import Bundle
 from bytewright.execute.tools import is_clang
-from bytewright.naming.symbols import RUN_ROW
 from bytewright.record.names import by_entry
 from bytewright.record.plan import Plan
 
@@ -55,8 +54,8 @@ def write_pieces(folder: Path, bundle: Bundle) -> None:
 def steps_of_lines(text: str, bundle: Bundle) -> list[int]:
     """For each line of the entry's file, the first one at index 1, the step that it is of, or a `Where`."""
     names, num_steps = bundle.names, len(bundle.plan.steps)
-    of_entries = (name for _, each in by_entry(bundle.plan, names) for name in (each.run, each.steps))
-    own = (*of_entries, names.begin, names.push_rows, names.finish, RUN_ROW)
+    views = (each for _, each in by_entry(bundle.plan, names))
+    own = [name for each in views for name in (*each.functions.values(), *each.step_functions)]
     head = re.compile(rf"^\w[^;=]*\b(?:{'|'.join(dict.fromkeys(own))})\(")
     macro = re.compile(rf"^\s+{re.escape(names.step)}\((\d+)\b")
     found, where = [int(Where.WHEREVER_ITS_CALLER_IS)], int(Where.WHEREVER_ITS_CALLER_IS)

@@ -12,8 +12,12 @@ from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.dilation import dilated
 from bytewright.frontends.tflite.graph_builder import Operand, Spread
 from bytewright.frontends.tflite.kernels_of import refuse_kernel
-from bytewright.frontends.tflite.moves import require_same_quantization
-from bytewright.frontends.tflite.shape import emit_padded, emit_slice, emit_transposed
+from bytewright.frontends.tflite.shape import (
+    emit_padded,
+    emit_slice,
+    emit_transposed,
+    require_same_quantization,
+)
 from bytewright.ops.arithmetic.numerics import Numerics
 
 

@@ -84,7 +84,7 @@ def convert_if(at: Conversion) -> None:
     at.require(count >= 0, "there is no condition")
     num_results = len(at.operator.outputs)
     at.require_counts((count + 1,), outputs=num_results)
-    condition = at.truth_operand(0, "condition")
+    condition = at.typed_operand(0, "condition", (ir.DType.BOOL,))
     at.require(condition.type.num_elements == 1, f"the condition has shape {list(condition.shape)}")
     given = _given(at)[1:]
     constant = {position for position, name in enumerate(given) if at.data_of(name) is not None}

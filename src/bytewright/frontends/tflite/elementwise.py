@@ -261,13 +261,6 @@ def convert_div(at: Conversion) -> None:
     at.define(clamp_float(at, quotient, activation, is_infinite=True))
 
 
-def convert_extremum(at: Conversion, operation: Maximum | Minimum) -> None:
-    """MAXIMUM and MINIMUM: of int8 and int16 of raw values, whatever the quantisations."""
-    first, second = _two_operands(at, dtypes=WIDE)
-    operands = (at.value_of(first, "first"), at.value_of(second, "second"))
-    at.define(at.emit(operation, operands, "result"))
-
-
 def emit_negated(at: Conversion, value: str) -> str:
     """NEG of wide integers, of which the least is its own negative."""
     dtype = at.type_of(value).dtype
@@ -331,7 +324,7 @@ def convert_pow(at: Conversion) -> None:
 
 
 def convert_plain_binary(at: Conversion, operation: ir.Operation, dtypes: tuple[ir.DType, ...] = ()) -> None:
-    """A function of two raw values or floats, without a fused activation."""
+    """A function of two raw values or floats, whatever the quantisations, without a fused activation."""
     first, second = _two_operands(at, dtypes=dtypes)
     operands = (at.value_of(first, "first"), at.value_of(second, "second"))
     at.define(at.emit(operation, operands, "result"))

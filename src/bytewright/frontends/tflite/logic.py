@@ -44,10 +44,7 @@ def convert_comparison(at: Conversion) -> None:
     at.require_counts((2,))
     form = COMPARISONS[at.operator.kind]
     allowed = (*_COMPARED, ir.DType.BOOL) if isinstance(form.operation, Equal) else _COMPARED
-    operands = at.operand(0, "first operand"), at.operand(1, "second operand")
-    for operand, role in zip(operands, ("first operand", "second operand"), strict=True):
-        if operand.dtype not in allowed:
-            at.fail(f"the {role} is {operand.tensor.element_type}", code="BW105", tensor=operand.tensor)
+    operands = [at.typed_operand(i, f"{role} operand", allowed) for i, role in enumerate(("first", "second"))]
     same = operands[0].dtype is operands[1].dtype
     at.require(same, f"operands have different types: {', '.join(o.tensor.element_type for o in operands)}")
     is_scaled = operands[0].dtype is ir.DType.I8 or (
@@ -75,7 +72,10 @@ def convert_logical(at: Conversion, operation: LogicalAnd | LogicalNot | Logical
     """An operator on truth values."""
     at.require_counts((count,))
     roles = ("first", "second")[:count]
-    operands = [at.value_of(at.truth_operand(i, f"{role} operand"), role) for i, role in enumerate(roles)]
+    operands = [
+        at.value_of(at.typed_operand(i, f"{role} operand", (ir.DType.BOOL,)), role)
+        for i, role in enumerate(roles)
+    ]
     at.define(at.emit(operation, operands, "result"))
 
 
@@ -85,7 +85,7 @@ def convert_select(at: Conversion) -> None:
     In SELECT a condition with one axis chooses whole elements of the first axis, and the choices have one shape.
     """
     at.require_counts((3,))
-    condition = at.truth_operand(0, "condition")
+    condition = at.typed_operand(0, "condition", (ir.DType.BOOL,))
     first, second = at.operand(1, "first choice"), at.operand(2, "second choice")
     at.require_same_dtype(first, second)
     value = at.value_of(condition, "condition")

@@ -22,6 +22,7 @@ from bytewright.frontends.tflite.shape import (
     emit_transposed,
     one_integer,
     paddings_operand,
+    require_same_quantization,
 )
 from bytewright.frontends.tflite.tiling import tiled
 from bytewright.ops.arithmetic.numerics import Numerics
@@ -30,24 +31,6 @@ from bytewright.ops.data import Gather
 
 # Elements of an axis that is mirrored: each has its number in a table.
 _MOST_MIRRORED = 1 << 16
-
-
-def require_same_quantization(at: Conversion, *operands: Operand) -> None:
-    """Operands and results of one quantisation, as the references ask for."""
-    if at.output_tensor().element_type not in ("INT8", "INT16"):
-        return
-    results = [at.output_tensor(position) for position in range(len(at.operator.outputs))]
-    target = at.affine(results[0])
-    for tensor in (*(operand.tensor for operand in operands), *results):
-        at.require(
-            at.affine(tensor) == target, f"'{tensor.name}' is quantised in another way than the result"
-        )
-
-
-def _axis(at: Conversion, axis: int, rank: int) -> int:
-    """An axis that may count from the end."""
-    at.require(-rank <= axis < rank, f"axis {axis} of a tensor of rank {rank}")
-    return axis % rank
 
 
 def convert_pack(at: Conversion) -> None:
@@ -61,7 +44,7 @@ def convert_pack(at: Conversion) -> None:
     shape = operands[0].shape
     for operand in operands:
         at.require(operand.shape == shape, f"operands of shapes {list(shape)} and {list(operand.shape)}")
-    axis = _axis(at, at.options.integer(1), len(shape) + 1)
+    axis = at.axis(at.options.integer(1), len(shape) + 1)
     single = (*shape[:axis], 1, *shape[axis:])
     names = [
         at.reshape(at.value_of(operand, f"operand_{position}"), single, f"single_{position}")
@@ -76,7 +59,7 @@ def convert_unpack(at: Conversion) -> None:
     at.require_counts((1,), outputs=max(count, 1))
     source = at.operand(0, "input")
     require_same_quantization(at, source)
-    axis = _axis(at, at.options.integer(1), len(source.shape))
+    axis = at.axis(at.options.integer(1), len(source.shape))
     extent = source.shape[axis]
     at.require(extent == count, f"an extent of {extent} is not {count} results")
     name = at.value_of(source)
@@ -99,7 +82,7 @@ def convert_split_v(at: Conversion) -> None:
     at.require_counts((3,), outputs=max(count, 1))
     source = at.operand(0, "input")
     sizes = at.integers_operand(1, "sizes")
-    axis = _axis(at, one_integer(at, 2, "axis"), len(source.shape))
+    axis = at.axis(one_integer(at, 2, "axis"), len(source.shape))
     extent = source.shape[axis]
     at.require(len(sizes) == count, f"{len(sizes)} sizes for {count} results")
     at.require(sizes.count(-1) <= 1 and min(sizes) >= -1, f"the sizes {list(sizes)} are not valid")
@@ -159,7 +142,7 @@ def convert_gather(at: Conversion) -> None:
     at.require_counts((2,))
     source, indices = at.operand(0, "input"), at.operand(1, "indices")
     at.require_same_dtype(source)
-    axis = _axis(at, at.options.integer(0), len(source.shape))
+    axis = at.axis(at.options.integer(0), len(source.shape))
     batch_axes = at.options.integer(1)
     batch_axes += len(indices.shape) if batch_axes < 0 else 0
     fits = 0 <= batch_axes <= min(axis, len(indices.shape))

@@ -1,6 +1,6 @@
 """What converters ask of one operator: options, operands that must be of some kind, results, and refusals."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any, NoReturn
@@ -103,6 +103,8 @@ class OperatorReader:
             self.fail(f"the {role} is missing")
         index = self.operator.inputs[position]
         tensor = self.graph.model.tensors[index]
+        if tensor.element_type == "RESOURCE":
+            self.fail(f"the {role} is a variable's handle, and no value", tensor=tensor)
         if index in self.graph.values:
             name = self.graph.values[index]
             kind = self.graph.types[name]
@@ -114,16 +116,20 @@ class OperatorReader:
 
     def activation_operand(self, position: int, role: str, *more: ir.DType) -> Operand:
         """An operand that must be int8, int16 or float32, or of one more type that the operator takes."""
+        return self.typed_operand(position, role, (*ARITHMETIC, *more))
+
+    def typed_operand(self, position: int, role: str, dtypes: Iterable[ir.DType]) -> Operand:
+        """An operand that must be of one of these element types."""
         operand = self.operand(position, role)
-        if operand.dtype not in (*ARITHMETIC, *more):
+        if operand.dtype not in dtypes:
             self.fail(f"the {role} is {operand.tensor.element_type}", code="BW105", tensor=operand.tensor)
         return operand
 
-    def truth_operand(self, position: int, role: str) -> Operand:
-        """An operand that must be a truth value."""
+    def index_operand(self, position: int, role: str) -> Operand:
+        """An operand that must be int32 or int64, whatever its values."""
         operand = self.operand(position, role)
-        if operand.dtype is not ir.DType.BOOL:
-            self.fail(f"the {role} is {operand.tensor.element_type}", code="BW105", tensor=operand.tensor)
+        if operand.dtype not in WIDE:
+            self.fail(f"the {role} is {operand.tensor.element_type}, not INT32 or INT64", code="BW105")
         return operand
 
     def constant_operand(self, position: int, role: str) -> tuple[Operand, NDArray[np.generic]]:
@@ -200,6 +206,11 @@ class OperatorReader:
         operand = self.operand(position, role)
         if operand.dtype not in WIDE:
             self.fail(f"the {role} is {operand.tensor.element_type}, not an integer", code="BW105")
+
+    def axis(self, stated: int, rank: int) -> int:
+        """An axis that may count from the end."""
+        self.require(-rank <= stated < rank, f"axis {stated} of a tensor of rank {rank}")
+        return stated % rank
 
     def axes(self, stated: Sequence[int], rank: int) -> tuple[int, ...]:
         """Axes that may count from the end and repeat, in ascending order."""

@@ -24,22 +24,19 @@ def convert_arg_extremum(at: Conversion, kind: type[ArgMax | ArgMin]) -> None:
     """ARG_MAX and ARG_MIN along a constant axis: of raw values, the first of those that are alike."""
     at.require_counts((2,))
     source = at.operand(0, "input")
-    rank = len(source.shape)
-    axis = one_integer(at, 1, "axis")
-    at.require(-rank <= axis < rank, f"axis {axis} of a tensor of rank {rank}")
+    axis = at.axis(one_integer(at, 1, "axis"), len(source.shape))
     dtype = DTYPES.get(at.output_tensor().element_type)
     if dtype not in WIDE:
         at.fail(f"the result is {at.output_tensor().element_type}, not INT32 or INT64", code="BW105")
-    at.define(at.emit(kind(axis % rank, dtype), (at.value_of(source),), "place"))
+    at.define(at.emit(kind(axis, dtype), (at.value_of(source),), "place"))
 
 
 def convert_gather_nd(at: Conversion) -> None:
     """GATHER_ND: parts of a tensor by several numbers each."""
     at.require_counts((2,))
-    source, indices = at.operand(0, "input"), at.operand(1, "indices")
+    source = at.operand(0, "input")
     at.require_same_dtype(source)
-    if indices.dtype not in WIDE:
-        at.fail(f"the indices are {indices.tensor.element_type}, not INT32 or INT64", code="BW105")
+    indices = at.index_operand(1, "indices")
     if indices.dtype is ir.DType.I64 and at.numerics is Numerics.TFLM:
         refuse_kernel(at, " for indices of INT64", (Numerics.LITERT_REF,))
     _require_within(at, indices, source.shape)
@@ -72,10 +69,8 @@ def convert_cumsum(at: Conversion) -> None:
     at.require_counts((2,))
     source = at.activation_operand(0, "input", *WIDE)
     at.require_same_dtype(source)
-    rank = len(source.shape)
-    axis = one_integer(at, 1, "axis")
-    at.require(-rank <= axis < rank, f"axis {axis} of a tensor of rank {rank}")
-    operation = CumulativeSum(axis % rank, at.options.boolean(0), at.options.boolean(1))
+    axis = at.axis(one_integer(at, 1, "axis"), len(source.shape))
+    operation = CumulativeSum(axis, at.options.boolean(0), at.options.boolean(1))
     if source.dtype is ir.DType.I8:
         at.define(_integer_sums(at, source, operation))
     else:
@@ -114,9 +109,7 @@ def convert_top_k(at: Conversion) -> None:
 def convert_one_hot(at: Conversion) -> None:
     """ONE_HOT: a choice, by whether a number is that of its place along a new axis."""
     at.require_counts((4,))
-    indices = at.operand(0, "indices")
-    if indices.dtype not in WIDE:
-        at.fail(f"the indices are {indices.tensor.element_type}, not INT32 or INT64", code="BW105")
+    indices = at.index_operand(0, "indices")
     depth = one_integer(at, 1, "depth")
     on, off = at.operand(2, "value where a number is"), at.operand(3, "value elsewhere")
     at.require_same_dtype(on, off)
@@ -148,9 +141,8 @@ def convert_fill(at: Conversion) -> None:
 def convert_update_slice(at: Conversion) -> None:
     """DYNAMIC_UPDATE_SLICE: a tensor of which a part, from computed places on, is another."""
     at.require_counts((3,))
-    source, update, start = at.operand(0, "input"), at.operand(1, "update"), at.operand(2, "start")
+    source, update = at.operand(0, "input"), at.operand(1, "update")
     at.require_same_dtype(source, update)
-    if start.dtype not in WIDE:
-        at.fail(f"the start is {start.tensor.element_type}, not INT32 or INT64", code="BW105")
+    start = at.index_operand(2, "start")
     operands = (at.value_of(source), at.value_of(update, "update"), at.value_of(start, "start"))
     at.define(at.emit(UpdateSlice(), operands, "updated"))

@@ -4,6 +4,7 @@ They copy raw values: where input and output have different quantisation, so do 
 say where elements go must be constant.
 """
 
+from collections.abc import Iterable
 from math import prod
 
 from bytewright import ir
@@ -137,6 +138,18 @@ def one_integer(at: Conversion, position: int, role: str) -> int:
     return numbers[0]
 
 
+def require_same_quantization(at: Conversion, *operands: Operand) -> None:
+    """Operands and results of one quantisation, as the references ask for."""
+    if at.output_tensor().element_type not in ("INT8", "INT16"):
+        return
+    results = [at.output_tensor(position) for position in range(len(at.operator.outputs))]
+    target = at.affine(results[0])
+    for tensor in (*(operand.tensor for operand in operands), *results):
+        at.require(
+            at.affine(tensor) == target, f"'{tensor.name}' is quantised in another way than the result"
+        )
+
+
 def convert_concatenation(at: Conversion) -> None:
     """CONCATENATION of values of one quantisation; those without elements add nothing."""
     at.require_counts(range(1, len(at.operator.inputs) + 1))
@@ -148,11 +161,7 @@ def convert_concatenation(at: Conversion) -> None:
     axis = at.options.integer(0)
     at.require(-rank <= axis < rank, f"axis {axis} of tensors of rank {rank}")
     full = [operand for operand in operands if operand.type.num_elements] or operands[:1]
-    if at.output_tensor().element_type in ("INT8", "INT16"):
-        target = at.affine(at.output_tensor())
-        for operand in full:
-            same = at.affine(operand.tensor) == target
-            at.require(same, f"'{operand.tensor.name}' is quantised in another way than the result")
+    require_same_quantization(at, *full)
     axis %= rank
     beside = {(*each.shape[:axis], *each.shape[axis + 1 :]) for each in operands}
     at.require(
@@ -185,19 +194,30 @@ def convert_slice(at: Conversion) -> None:
         at.require(
             0 <= first <= extent - length, f"{length} elements from {first} on leave the extent {extent}"
         )
-    at.define(emit_slice(at, at.value_of(source), begin, size, (1,) * rank))
+    numbers = (axis for axis, length in enumerate(stated) if length != -1)
+    at.define(emit_slice(at, at.value_of(source), begin, size, (1,) * rank, numbers))
 
 
 def emit_slice(
-    at: Conversion, name: str, start: tuple[int, ...], size: tuple[int, ...], stride: tuple[int, ...]
+    at: Conversion,
+    name: str,
+    start: tuple[int, ...],
+    size: tuple[int, ...],
+    stride: tuple[int, ...],
+    stated: Iterable[int] = (),
 ) -> str:
-    """A slice; the value itself where all of it is taken in order, a constant without bytes where nothing is."""
-    if size == at.type_of(name).fixed_shape and not any(start) and all(step == 1 for step in stride):
+    """A slice; the value itself where all of it is taken in order, a constant without bytes where nothing is.
+
+    Of a graph whose extents are to be opened, one that takes all has a use, if the file states along an axis how much.
+    """
+    kept = tuple(stated) if at.graph.is_opened else ()
+    is_whole = size == at.type_of(name).fixed_shape and not any(start) and all(step == 1 for step in stride)
+    if is_whole and not kept:
         return name
     at.require(min(size, default=0) >= 0, f"the slice {list(size)} has a negative extent")
     if 0 in size:
         return at.empty(size, at.type_of(name).dtype, "sliced")
-    return at.emit(Slice(start, size, stride), (name,), "sliced")
+    return at.emit(Slice(start, size, stride, kept), (name,), "sliced")
 
 
 def emit_part(at: Conversion, source: Operand, part: int) -> str:
@@ -214,8 +234,7 @@ def convert_split(at: Conversion) -> None:
     axis = one_integer(at, 0, "axis")
     source = at.operand(1, "input")
     rank = len(source.shape)
-    at.require(-rank <= axis < rank, f"axis {axis} of a tensor of rank {rank}")
-    axis %= rank
+    axis = at.axis(axis, rank)
     extent = source.shape[axis]
     at.require(extent % count == 0, f"an extent of {extent} is not divisible into {count} parts")
     size = (*source.shape[:axis], extent // count, *source.shape[axis + 1 :])

@@ -55,9 +55,7 @@ def _define(at: Conversion, value: Known, position: int = 0) -> None:
 
 def _numbers(at: Conversion, position: int, role: str, dtypes: Iterable[ir.DType] = _NUMBERS) -> Known:
     """A known operand of one of some element types."""
-    operand = at.operand(position, role)
-    if operand.dtype not in dtypes:
-        at.fail(f"the {role} is {operand.tensor.element_type}", code="BW105", tensor=operand.tensor)
+    at.typed_operand(position, role, dtypes)
     return at.known_operand(position, role)
 
 
@@ -65,11 +63,6 @@ def _positions(at: Conversion, position: int, role: str) -> NDArray[np.int64]:
     """A known operand that says where elements are; it must be the same for every batch."""
     at.integers_operand(position, role)
     return at.known_operand(position, role).array.astype(np.int64)
-
-
-def _axis(at: Conversion, axis: int, rank: int) -> int:
-    at.require(-rank <= axis < rank, f"axis {axis} of a tensor of rank {rank}")
-    return axis % rank
 
 
 # What is read from shapes
@@ -102,7 +95,7 @@ def _pack(at: Conversion) -> None:
     operands = [at.known_operand(i, "operand") for i in range(len(at.operator.inputs))]
     shapes = {operand.array.shape for operand in operands}
     at.require(len(shapes) == 1, f"operands of different shapes: {sorted(shapes)}")
-    axis = _axis(at, at.options.integer(1), operands[0].array.ndim + 1)
+    axis = at.axis(at.options.integer(1), operands[0].array.ndim + 1)
     at.charge(sum(operand.array.size for operand in operands))
     _define(at, moved(lambda *arrays: np.stack(arrays, axis), *operands))
 
@@ -110,7 +103,7 @@ def _pack(at: Conversion) -> None:
 def _unpack(at: Conversion) -> None:
     """UNPACK: each index of an axis by itself."""
     source = at.known_operand(0, "input")
-    count, axis = at.options.integer(0), _axis(at, at.options.integer(1), source.array.ndim)
+    count, axis = at.options.integer(0), at.axis(at.options.integer(1), source.array.ndim)
     at.require_counts((1,), outputs=count)
     at.require(source.array.shape[axis] == count, f"{count} parts of an extent of {source.array.shape[axis]}")
     at.charge(source.array.size)
@@ -122,7 +115,7 @@ def _gather(at: Conversion) -> None:
     """GATHER of whole slices along an axis, by indices that are not negative."""
     at.require_counts((2,))
     source, indices = at.known_operand(0, "input"), _positions(at, 1, "indices")
-    axis = _axis(at, at.options.integer(0), source.array.ndim)
+    axis = at.axis(at.options.integer(0), source.array.ndim)
     at.require(at.options.integer(1) == 0, "batch dimensions are not supported")
     extent = source.array.shape[axis]
     at.require(bool(((indices >= 0) & (indices < extent)).all()), f"indices outside of the extent {extent}")

@@ -53,9 +53,7 @@ def _transformed(at: Conversion) -> tuple[Operand, int]:
 
 def _vector(at: Conversion, position: int, role: str, dtype: ir.DType) -> Operand:
     """An operand of one axis, of this type."""
-    found = at.operand(position, role)
-    if found.dtype is not dtype:
-        at.fail(f"the {role} is {found.tensor.element_type}", code="BW105", tensor=found.tensor)
+    found = at.typed_operand(position, role, (dtype,))
     at.require(len(found.shape) == 1, f"the {role} has {len(found.shape)} axes, not 1")
     return found
 

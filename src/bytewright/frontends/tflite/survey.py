@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from bytewright.diagnostics import Collector, Diagnostic
 from bytewright.frontends.tflite.advice import ADVICE
+from bytewright.frontends.tflite.graph_builder import RUN_TIME_TYPES
 from bytewright.frontends.tflite.kernels_of import LIBRARIES
 from bytewright.frontends.tflite.model import ABSENT, ModelRecord, OperatorRecord, TensorRecord
 from bytewright.frontends.tflite.operators.control import CONTROL_FLOW
@@ -16,9 +17,8 @@ from bytewright.frontends.tflite.variables import WITHOUT_VALUES, unassigned_var
 from bytewright.ops.arithmetic.numerics import Numerics
 
 MOST_PLACES = 10
-_RUN_TIME_TYPES = ("INT8", "FLOAT32", "BOOL")
-_KNOWN_TYPES = (*_RUN_TIME_TYPES, "INT32", "INT64")
-_TYPES_OF_SOME = ("INT16", "INT32", "INT64", "UINT8", "UINT32", "UINT64", "COMPLEX64", "RESOURCE")
+_KNOWN_TYPES = (*RUN_TIME_TYPES, "INT32", "INT64")
+_TYPES_OF_SOME = {each.upper() for row in OPERATORS.values() for each in (*row.types, *row.results)}
 _ALL_OPERATORS = "`bytewright ops` lists the operators that are supported"
 _SHAPES_ALONE = "it is computed at import where only shapes and constants come to it, and not otherwise"
 _INTEGERS = ("INT8", "UINT8", "INT16", "INT4", "INT2", "UINT4")
@@ -75,18 +75,20 @@ def survey(
     _check_hybrid(whole)
     _check_types(whole)
     _check_shapes(whole)
-    for index, record in _run_by(model).items():
-        inner = _looked_at(record, f"{file_name}, subgraph {index}", numerics, expands_weights, found)
+    once = [(f"{file_name}, what runs once", record) for record in model.called_once]
+    inside = _run_by(model, *model.called_once).items()
+    for place, record in (*once, *((f"{file_name}, subgraph {index}", record) for index, record in inside)):
+        inner = _looked_at(record, place, numerics, expands_weights, found)
         _check_operators(inner)
         _check_hybrid(inner)
         _check_types(inner)
     found.stop_if_any()
 
 
-def _run_by(model: ModelRecord) -> dict[int, ModelRecord]:
+def _run_by(*models: ModelRecord) -> dict[int, ModelRecord]:
     """The subgraphs that loops and branches run, and those that these run, by their numbers."""
     found: dict[int, ModelRecord] = {}
-    pending = [model]
+    pending = [*models]
     for record in pending:
         new = {index: each for index, each in record.called.items() if index not in found}
         found |= new
@@ -108,25 +110,31 @@ def _looked_at(
 
 
 def _check_structure(whole: _Survey) -> None:
-    """One subgraph, or that of a signature, with an output and without state.
+    """One subgraph, or that of a signature, which gives something or assigns a variable.
 
     What operators bring that are refused is no fault of its own.
     """
     model = whole.model
     notes: list[str] = []
-    is_called = any(operator.kind in CONTROL_FLOW for operator in model.operators)
+    is_called = bool(model.called) or any(operator.kind in CONTROL_FLOW for operator in model.operators)
     if model.num_subgraphs > 1 and model.signature is None and not is_called:
         notes.append(f"it has {model.num_subgraphs} subgraphs; one is supported")
-    if not model.outputs:
-        notes.append("it has no output")
-    if not model.inputs:
-        notes.append("it has no input")
+    if not model.outputs and all(operator.kind != "ASSIGN_VARIABLE" for operator in model.operators):
+        subject = "it" if model.signature is None else f"signature '{model.signature.key}'"
+        notes.append(f"{subject} has no output, and assigns no variable")
     used = _used_tensors(model, whole.supported)
     brought = {index for operator in whole.refused for index in operator.operands}
     brought |= _checked_by_converters(model)
     variables = (tensor for tensor in used if tensor.is_variable and tensor.index not in brought)
     notes.extend(f"{tensor.label} is a variable that survives between runs" for tensor in variables)
     notes.extend(f"{tensor.label} is sparse" for tensor in used if tensor.is_sparse)
+    handed = _handed_variables(model)
+    whole.report(
+        "BW107",
+        "variables are read or assigned in loops or branches",
+        [f"{tensor.label} is handed to operator {operator.label}" for operator, tensor in handed],
+        "read them before the operator, and assign them behind it",
+    )
     unassigned = unassigned_variables(model)
     whole.report(
         "BW107",
@@ -138,8 +146,16 @@ def _check_structure(whole: _Survey) -> None:
         "BW107",
         "the model's structure is not supported",
         notes,
-        "export a model for inference with one signature and without state",
+        "export a model for inference, each signature with what it gives or a variable that it assigns",
     )
+
+
+def _handed_variables(model: ModelRecord) -> Iterator[tuple[OperatorRecord, TensorRecord]]:
+    """The loops and branches that are given the handle of a variable, and which."""
+    for operator in model.operators:
+        if operator.kind in CONTROL_FLOW:
+            tensors = map(model.tensors.__getitem__, operator.operands)
+            yield from ((operator, tensor) for tensor in tensors if tensor.element_type == "RESOURCE")
 
 
 def _checked_by_converters(model: ModelRecord) -> set[int]:
@@ -231,12 +247,14 @@ def _check_types(whole: _Survey) -> None:
     Constants may be int32 and int64, too, and of what is widened where operators take it.
     """
     model, reported = whole.model, _reported(whole)
-    taken = {each: _taken_as(model, each.lower()) for each in _TYPES_OF_SOME}
+    taken = {
+        each: _taken_as(model, each.lower()) for each in sorted(_TYPES_OF_SOME.difference(RUN_TIME_TYPES))
+    }
     taken |= dict.fromkeys(STORED, _widened_constants(model))
     # Of complex numbers neither ports nor constants have a type.
     stored = {tensor.index for tensor in model.tensors if tensor.has_values}
     taken["COMPLEX64"] -= {*model.inputs, *model.outputs, *stored}
-    reported |= _checked_by_converters(model)
+    reported |= _checked_by_converters(model) | {tensor.index for _, tensor in _handed_variables(model)}
     wrong = [
         tensor
         for tensor in _used_tensors(model, whole.supported)
@@ -255,7 +273,7 @@ def _check_types(whole: _Survey) -> None:
 
 def _allowed_types(whole: _Survey, index: int) -> tuple[str, ...]:
     """Element types that a tensor may have whatever has to do with it."""
-    return _KNOWN_TYPES if index in whole.known.tensors else _RUN_TIME_TYPES
+    return _KNOWN_TYPES if index in whole.known.tensors else RUN_TIME_TYPES
 
 
 def _reported(whole: _Survey) -> set[int]:
@@ -265,7 +283,7 @@ def _reported(whole: _Survey) -> set[int]:
     for operator in whole.model.operators:
         follows = not reported.isdisjoint(operator.operands) and operator.index not in refused
         for index in operator.outputs:
-            is_other = whole.model.tensors[index].element_type not in _RUN_TIME_TYPES
+            is_other = whole.model.tensors[index].element_type not in RUN_TIME_TYPES
             if operator.index in refused or (follows and is_other):
                 reported.add(index)
     return reported

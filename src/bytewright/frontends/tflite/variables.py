@@ -8,7 +8,6 @@ from collections.abc import Iterable
 
 from bytewright import ir
 from bytewright.frontends.tflite.conversion import Conversion
-from bytewright.frontends.tflite.flatbuffer import File, Table
 from bytewright.frontends.tflite.graph_builder import DTYPES, Kept, Operand
 from bytewright.frontends.tflite.model import ModelRecord, OperatorRecord
 
@@ -21,16 +20,10 @@ WITHOUT_VALUES = (
 def variable_names(model: ModelRecord) -> dict[int, str]:
     """The variable that each resource of a model stands for, by the index of the tensor."""
     return {
-        operator.outputs[0]: _name(operator)
+        operator.outputs[0]: operator.variable
         for operator in model.operators
         if operator.kind == "VAR_HANDLE" and operator.outputs
     }
-
-
-def _name(operator: OperatorRecord) -> str:
-    """`container/name`, or the name alone."""
-    options = operator.options or Table(File(b"", 0), 0, 0, 0)
-    return "/".join(filter(None, (options.string(0), options.string(1))))
 
 
 def unassigned_variables(model: ModelRecord) -> dict[str, tuple[OperatorRecord, ...]]:
@@ -39,8 +32,8 @@ def unassigned_variables(model: ModelRecord) -> dict[str, tuple[OperatorRecord, 
     found: dict[str, tuple[OperatorRecord, ...]] = {}
     names = variable_names(model)
     for operator in model.operators:
-        name = names.get(operator.inputs[0]) if operator.kind == "READ_VARIABLE" else None
-        if name is not None and name not in assigned:
+        name = names.get(operator.inputs[0]) if operator.inputs else None
+        if operator.kind == "READ_VARIABLE" and name is not None and name not in assigned:
             found[name] = (*found.get(name, ()), operator)
     return found
 
@@ -64,7 +57,10 @@ def _assigned_by(*records: ModelRecord) -> set[str]:
 
 def convert_nothing(at: Conversion) -> None:
     """CALL_ONCE and VAR_HANDLE: what they say is known before any operator is converted."""
-    for position in range(len(at.operator.outputs)):
+    for position, index in enumerate(at.operator.outputs):
+        tensor = at.graph.model.tensors[index]
+        if tensor.element_type != "RESOURCE":
+            at.fail(f"its result {tensor.label} is {tensor.element_type}, and no variable")
         at.results[position] = ""
 
 

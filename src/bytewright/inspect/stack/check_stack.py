@@ -69,8 +69,7 @@ def check_stack(
         CompileError: BW403, all faults at once, with the path and its sums; or what compiling raises.
     """
     names = names_of(plan)
-    rows = (names.begin, names.push_rows, names.finish)
-    runs = rows if names.takes_rows else tuple(each.run for _, each in by_entry(plan, names))
+    runs = tuple(name for _, each in by_entry(plan, names) for name in each.functions.values())
     own = plan.device if device is None else plan.hardware.device(device.name)
     context = own.contexts[0].name
     stack = plan.stack.get(context)

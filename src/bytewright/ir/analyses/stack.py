@@ -20,7 +20,13 @@ from bytewright.ir.analyses.hand_over import (
     obtains_memory,
 )
 from bytewright.ir.backend import backend_functions
-from bytewright.ir.packed import most_packed_arguments, packed_bytes, packed_calls, packed_name
+from bytewright.ir.packed import (
+    most_packed_arguments,
+    packed_bytes,
+    packed_calls,
+    packed_entry_names,
+    packed_name,
+)
 from bytewright.ir.prim import LEAVES
 from bytewright.ir.walk import allocations, blocks, calls
 from bytewright.target.model import Device, ExecutionContext, Target
@@ -28,8 +34,9 @@ from bytewright.target.model import Device, ExecutionContext, Target
 
 @dataclass(frozen=True, slots=True)
 class Above:
-    """A function of the C that runs above the entry, with what it takes of the stack, its call included."""
+    """A function of the C that runs above an entry, with what it takes of the stack, its call included."""
 
+    entry: str
     name: str
     num_bytes: int
 
@@ -43,7 +50,7 @@ class StackUse:
         size_bytes: That, and the target's allowance for each call level: the largest sum of all paths.
         limit_bytes: What the target admits, its reserve subtracted; None for no limit.
         path: Functions on the worst path, the first to run first.
-        above: What of them runs above the entry.
+        above: What of them may run above an entry.
     """
 
     context: str
@@ -51,7 +58,7 @@ class StackUse:
     size_bytes: int
     limit_bytes: int | None
     path: tuple[str, ...]
-    above: Above | None = None
+    above: tuple[Above, ...] = ()
 
     @property
     def excess_bytes(self) -> int:
@@ -81,9 +88,10 @@ def _refusal(use: StackUse, module: ir.Module, target: Target) -> Diagnostic:
     callers = {packed_name(module.name, kernel): kernel.device for kernel in module.kernels}
     callers |= {_dispatcher(module, name): name for name in c_names_of_devices(module)}
     steps: list[str] = []
+    above = {each.name: each for each in use.above}
     for name in use.path:
-        if use.above is not None and name == use.above.name:
-            steps.append(f"{name} {use.above.num_bytes} B")
+        if name in above:
+            steps.append(f"{name} {above[name].num_bytes} B")
         elif name in callers:
             steps.append(f"{name} {target.device(callers[name]).stack_allowance_per_call_bytes} B")
         elif name in functions and functions[name].external is None:
@@ -105,13 +113,13 @@ def _refusal(use: StackUse, module: ir.Module, target: Target) -> Diagnostic:
     )
 
 
-def stack_uses(module: ir.Module, target: Target, above: Above | None = None) -> tuple[StackUse, ...]:
+def stack_uses(module: ir.Module, target: Target, above: tuple[Above, ...] = ()) -> tuple[StackUse, ...]:
     """Adds up the stack along every path, whatever the limits; the contexts of the entry's device come first.
 
     Args:
         module: Lowered.
         target: What it is for.
-        above: What runs above the entry, if the C has such a function.
+        above: What runs above entries, of each at most one function.
     """
     device_of = {function.name: function.device for function in (*module.kernels, *module.entries)}
     worst: dict[str, _Worst] = {}
@@ -133,8 +141,8 @@ def stack_uses(module: ir.Module, target: Target, above: Above | None = None) ->
         if function in module.entries:
             handing = worst[function.name].total_bytes + _hand_over_bytes(module, target)
             worst[function.name] = replace(worst[function.name], total_bytes=handing)
-        if above is not None and function in module.entries:
-            worst[function.name] = _below(above.name, above.num_bytes, worst[function.name])
+        for each in (each for each in above if each.entry == function.name):
+            worst[function.name] = _below(each.name, each.num_bytes, worst[function.name])
     own = target.device(module.entries[0].device)
     uses: list[StackUse] = []
     for device in (own, *(device for device in target.devices if device is not own)):
@@ -144,7 +152,7 @@ def stack_uses(module: ir.Module, target: Target, above: Above | None = None) ->
             if device is not own:
                 allowance = device.stack_allowance_per_call_bytes
                 paths = [_below(_dispatcher(module, device.name), allowance, path) for path in paths]
-            uses.extend(_use(context, paths, above if device is own else None) for context in device.contexts)
+            uses.extend(_use(context, paths, above if device is own else ()) for context in device.contexts)
     return tuple(uses)
 
 
@@ -167,7 +175,7 @@ def _dispatcher(module: ir.Module, device: str) -> str:
     return execute_function(module.name, c_names_of_devices(module)[device])
 
 
-def _use(context: ExecutionContext, paths: list[_Worst], above: Above | None) -> StackUse:
+def _use(context: ExecutionContext, paths: list[_Worst], above: tuple[Above, ...]) -> StackUse:
     largest = max(paths, key=lambda path: path.total_bytes)
     return StackUse(
         context.name,
@@ -179,19 +187,19 @@ def _use(context: ExecutionContext, paths: list[_Worst], above: Above | None) ->
     )
 
 
-def packed_entry(module: ir.Module, target: Target) -> Above:
-    """The packed form of the run function, whose frame holds the structures of inputs and outputs."""
-    device = target.device(module.entries[0].device)
-    num_pointers = len(module.entries[0].buffer_parameters)
-    return Above(
-        f"{module.name}_run_packed", device.stack_allowance_per_call_bytes + POINTER_BYTES * num_pointers
+def packed_entries(module: ir.Module, target: Target) -> tuple[Above, ...]:
+    """The packed form of each entry, whose frame holds the structures of inputs and outputs."""
+    allowance = target.device(module.entry_device).stack_allowance_per_call_bytes
+    return tuple(
+        Above(entry.name, name, allowance + POINTER_BYTES * len(entry.buffer_parameters))
+        for entry, name in zip(module.entries, packed_entry_names(module), strict=True)
     )
 
 
-def pushing_entry(module: ir.Module, target: Target) -> Above:
+def pushing_entry(module: ir.Module, target: Target) -> tuple[Above, ...]:
     """The function that is given rows of the input, and calls the one with the steps for each."""
-    device = target.device(module.entries[0].device)
-    return Above(f"{module.name}_push_rows", device.stack_allowance_per_call_bytes)
+    allowance = target.device(module.entry_device).stack_allowance_per_call_bytes
+    return (Above(module.main.name, f"{module.name}_push_rows", allowance),)
 
 
 def limited(uses: Iterable[StackUse], target: Target) -> tuple[StackUse, ...]:

@@ -18,7 +18,6 @@ from bytewright import ir
 from bytewright.diagnostics import InternalError
 from bytewright.ir.evaluate.runtime import Pair, Pools, given, namespace, recast, rt_allocate
 from bytewright.ir.evaluate.source import (
-    FORMATS,
     function_name,
     translate,
     translate_scalar_function,
@@ -72,7 +71,7 @@ class Evaluator:
         for position, constant in enumerate(module.constant_buffers):
             python = f"k{position}"
             constants[constant.buffer.name] = (constant.buffer, python)
-            pair = given(constant.data.content, FORMATS[constant.buffer.dtype])
+            pair = given(constant.data.content, constant.buffer.dtype.format)
             self._namespace[python], self._namespace[f"{python}_s"] = pair
             self._namespace[f"{python}_w"] = written_mark(constant.buffer.dtype)
         for function in functions:
@@ -171,15 +170,14 @@ def _shape(buffer: ir.Buffer, arguments: Mapping[str, Argument]) -> tuple[int, .
     """The extents that are stored, with symbols as the arguments say."""
     shape: list[int] = []
     for extent in ir.storage_shape(buffer):
-        if isinstance(extent, ir.Symbol):
-            if extent.name not in arguments:
+        symbol, value = ir.symbol_in(extent), 0
+        if symbol is not None:
+            if symbol.name not in arguments:
                 raise InternalError(f"'{buffer.name}' needs a value for the extent '{extent}'")
-            value = int(np.asarray(arguments[extent.name]))
-            if not extent.lower <= value <= extent.upper:
-                raise InternalError(f"{value} is outside the extent '{extent}'")
-            shape.append(value)
-        else:
-            shape.append(extent)
+            value = int(np.asarray(arguments[symbol.name]))
+            if not symbol.lower <= value <= symbol.upper:
+                raise InternalError(f"{value} is outside the extent '{symbol}'")
+        shape.append(ir.extent_at(extent, value))
     return tuple(shape)
 
 
@@ -187,7 +185,7 @@ def _memory(
     parameter: ir.BufferParameter, shape: tuple[int, ...], arguments: Mapping[str, Argument], name: str
 ) -> Pair:
     buffer = parameter.buffer
-    kind = FORMATS[buffer.dtype]
+    kind = buffer.dtype.format
     if buffer.name not in arguments:
         if parameter.access is not ir.Access.WRITE and parameter.role is not ir.ParameterRole.SCRATCH:
             raise InternalError(f"'{name}' needs an array for '{buffer.name}'")

@@ -8,7 +8,7 @@ another one left is found, also where both are alive in one call.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
@@ -171,73 +171,6 @@ def rt_exp(value: float) -> float:
         return math.inf
 
 
-def rt_expf(value: float) -> float:
-    """C's `expf`; this and the next two are computed in double and rounded once."""
-    return rt_f32(rt_exp(value))
-
-
-def rt_tanhf(value: float) -> float:
-    """C's `tanhf`."""
-    return rt_f32(math.tanh(value))
-
-
-def rt_sqrtf(value: float) -> float:
-    """C's `sqrtf`."""
-    return rt_f32(math.sqrt(value)) if value >= 0 else math.nan
-
-
-def rt_roundf(value: float) -> float:
-    """C's `roundf`."""
-    return math.copysign(math.floor(abs(value) + 0.5), value) if math.isfinite(value) else value
-
-
-def rt_floorf(value: float) -> float:
-    """C's `floorf`."""
-    return float(math.floor(value)) if math.isfinite(value) else value
-
-
-def rt_rintf(value: float) -> float:
-    """C's `rintf` where ties are rounded to even, as they are unless a program says otherwise."""
-    return math.copysign(float(round(value)), value) if math.isfinite(value) else value
-
-
-def rt_ceilf(value: float) -> float:
-    """C's `ceilf`."""
-    return -rt_floorf(-value)
-
-
-def rt_fabsf(value: float) -> float:
-    """C's `fabsf`."""
-    return abs(value)
-
-
-def rt_logf(value: float) -> float:
-    """C's `logf`; this and those below are computed in double and rounded once."""
-    if value == 0:
-        return -math.inf
-    return rt_f32(math.log(value)) if value > 0 else math.nan
-
-
-def rt_expm1f(value: float) -> float:
-    """C's `expm1f`."""
-    return rt_f32(math.expm1(value)) if value < 100 else value * math.inf
-
-
-def rt_erfcf(value: float) -> float:
-    """C's `erfcf`."""
-    return rt_f32(math.erfc(value))
-
-
-def rt_sinf(value: float) -> float:
-    """C's `sinf`."""
-    return rt_f32(math.sin(value)) if math.isfinite(value) else math.nan
-
-
-def rt_cosf(value: float) -> float:
-    """C's `cosf`."""
-    return rt_f32(math.cos(value)) if math.isfinite(value) else math.nan
-
-
 def rt_powf(left: float, right: float) -> float:
     """C's `powf`, as numpy has it."""
     with np.errstate(all="ignore"):
@@ -247,6 +180,42 @@ def rt_powf(left: float, right: float) -> float:
 def rt_fmodf(left: float, right: float) -> float:
     """C's `fmodf`, which is exact."""
     return math.fmod(left, right) if math.isfinite(left) and right != 0 else math.nan
+
+
+def _log(value: float) -> float:
+    if value == 0:
+        return -math.inf
+    return math.log(value) if value > 0 else math.nan
+
+
+# Functions of <math.h> of one float32: those that are computed in double and rounded once,
+_ROUNDED: dict[str, Callable[[float], float]] = {
+    "fabsf": math.fabs,
+    "expf": rt_exp,
+    "tanhf": math.tanh,
+    "sqrtf": lambda value: math.sqrt(value) if value >= 0 else math.nan,
+    "logf": _log,
+    "expm1f": lambda value: math.expm1(value) if value < 100 else value * math.inf,
+    "erfcf": math.erfc,
+    "sinf": lambda value: math.sin(value) if math.isfinite(value) else math.nan,
+    "cosf": lambda value: math.cos(value) if math.isfinite(value) else math.nan,
+}
+# and those that are exact, of finite numbers; `rintf` rounds ties to even, as it does unless a program says otherwise.
+_EXACT: dict[str, Callable[[float], float]] = {
+    "roundf": lambda value: math.copysign(math.floor(abs(value) + 0.5), value),
+    "floorf": lambda value: float(math.floor(value)),
+    "ceilf": lambda value: -float(math.floor(-value)),
+    "rintf": lambda value: math.copysign(float(round(value)), value),
+}
+
+
+def _rounded(function: Callable[[float], float]) -> Callable[[float], float]:
+    return lambda value: rt_f32(function(value))
+
+
+def _of_finite(function: Callable[[float], float]) -> Callable[[float], float]:
+    """What a function makes of finite numbers; infinities, and what is no number, stay what they are."""
+    return lambda value: function(value) if math.isfinite(value) else value
 
 
 def rt_fmaf(left: float, right: float, addend: float) -> float:
@@ -318,6 +287,8 @@ class Pools:
 
 
 def namespace(pools: Pools) -> dict[str, object]:
-    """The global names of translated functions: those of this module that begin so, and the pools."""
+    """The global names of translated functions: those of this module that begin so, of <math.h>, and the pools."""
     helpers = {name: value for name, value in globals().items() if name.startswith("rt_")}
+    helpers |= {f"rt_{name}": _rounded(function) for name, function in _ROUNDED.items()}
+    helpers |= {f"rt_{name}": _of_finite(function) for name, function in _EXACT.items()}
     return {**helpers, "rt_pool": pools.place, "rt_keep": pools.keep}

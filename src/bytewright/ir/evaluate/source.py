@@ -17,18 +17,6 @@ from bytewright.ir.evaluate.intervals import Intervals, lies_in
 from bytewright.ir.types import EXPRESSION_TYPES
 from bytewright.ir.walk import as_any, regions, walk_statements
 
-FORMATS = {
-    ir.DType.BOOL: "?",
-    ir.DType.I8: "b",
-    ir.DType.U8: "B",
-    ir.DType.I16: "h",
-    ir.DType.I32: "i",
-    ir.DType.U32: "I",
-    ir.DType.I64: "q",
-    ir.DType.U64: "Q",
-    ir.DType.F32: "f",
-    ir.DType.F64: "d",
-}
 _NUM_MARKS = 255  # a mark is a byte that is not 0, repeated; planned buffers take them in turn
 _LONG_TEXT = 600  # Python's parser allows 200 nested parentheses; long operands become statements
 # Operators that Python spells otherwise than the IR.
@@ -189,7 +177,7 @@ class _Translator:
         if buffer.name in self.scalars:
             self.line(f"{python} = None")
             return
-        offset, pool, kind = statement.storage.offset, statement.storage.pool, FORMATS[buffer.dtype]
+        offset, pool, kind = statement.storage.offset, statement.storage.pool, buffer.dtype.format
         place = None if offset is None or pool is None else (pool, offset)
         if statement.storage.border is ir.Border.STATE:
             mark = written_mark(buffer.dtype, self.num_planned)
@@ -227,7 +215,7 @@ class _Translator:
 
     def view(self, statement: ir.View) -> None:
         python = self.fresh("b")
-        length, kind = self.length(statement.buffer), FORMATS[statement.buffer.dtype]
+        length, kind = self.length(statement.buffer), statement.buffer.dtype.format
         where = self.place(statement.buffer.name)
 
         def assign(source: ir.Region) -> str:
@@ -277,8 +265,7 @@ class _Translator:
                 f"'{self.function.name}' passes '{argument.buffer.name}' of {argument.buffer.dtype.value} to "
                 f"'{buffer.name}' of {buffer.dtype.value} in '{callee}'"
             )
-        symbolic = any(isinstance(extent, ir.Symbol) for extent in ir.storage_shape(buffer))
-        length = None if symbolic else ir.num_elements(buffer)
+        length = ir.num_elements(buffer) if ir.has_constant_size(buffer) else None
         python, index = self.buffer(argument.buffer), self.region_index(argument)
         readonly = parameter.access is ir.Access.READ
         memory = f"{python}, {python}_s, {python}_w"
@@ -290,11 +277,15 @@ class _Translator:
         return " * ".join(["1", *(self.extent(extent) for extent in ir.storage_shape(buffer))])
 
     def extent(self, extent: ir.Extent) -> str:
-        if not isinstance(extent, ir.Symbol):
+        symbol = ir.symbol_in(extent)
+        if symbol is None:
             return str(extent)
-        if extent.name not in self.variables:
+        if symbol.name not in self.variables:
             raise InternalError(f"'{self.function.name}' has no parameter for the extent '{extent}'")
-        return self.variables[extent.name]
+        variable = self.variables[symbol.name]
+        return (
+            f"({extent.text(variable).replace('/', '//')})" if isinstance(extent, ir.Quotient) else variable
+        )
 
     def flat(self, buffer: ir.Buffer, indices: tuple[ir.Expr, ...]) -> tuple[list[str], str]:
         """Conditions that hold or raise, to be evaluated in order, and then the element's number."""
@@ -438,7 +429,7 @@ class _Translator:
             text, source = f"int({text})", ir.DType.I32
         if target is ir.DType.F32:
             return f"rt_f32_of_i64({text})" if source is ir.DType.I64 else f"rt_f32({text})"
-        if target is ir.DType.F64:
+        if not target.is_integer:  # one that is narrower is rounded where it is stored
             return f"float({text})"
         low, high = target.bounds
         if not source.is_integer:

@@ -1,5 +1,6 @@
 """Operators that compute each element of a result from one of each operand."""
 
+from collections.abc import Callable
 from functools import partial
 
 from bytewright import ir
@@ -10,6 +11,7 @@ from bytewright.frontends.tflite.activation import (
     convert_unary,
 )
 from bytewright.frontends.tflite.activation16 import (
+    Int16,
     absolute16,
     interpolated16,
     inverse_root16,
@@ -18,12 +20,12 @@ from bytewright.frontends.tflite.activation16 import (
 )
 from bytewright.frontends.tflite.cast import convert_cast
 from bytewright.frontends.tflite.complex_numbers import convert_magnitude, convert_part
+from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.elementwise import (
     QuantisedForm,
     convert_add_n,
     convert_binary,
     convert_div,
-    convert_extremum,
     convert_plain_binary,
     convert_pow,
     convert_prelu,
@@ -52,6 +54,7 @@ from bytewright.ops import elementwise, float_functions
 from bytewright.ops.arithmetic import tables
 from bytewright.ops.arithmetic.interpolation import exponential, logarithm
 from bytewright.ops.arithmetic.numerics import Numerics
+from bytewright.ops.arithmetic.tables import Int8Function
 from bytewright.ops.checks import WIDE
 
 _BOTH = ("int8", "float32")
@@ -65,6 +68,40 @@ _FLOAT_ALONE = dict.fromkeys(Numerics, ("int8",))
 _FLOAT_IN_TFLM = {Numerics.TFLM: ("int8", "int16")}
 _OF_BELOW_ONE = "int8: scales below 1"
 _OF_INT_BELOW_ONE = "int8 and int16: scales below 1"
+_EQUALITY = TfliteOperator(
+    convert_comparison,
+    limits=f"broadcasting; {_OF_INT_BELOW_ONE}; int16 not with tflm",
+    types=(*NUMBERS, "bool"),
+    int8_cost_ms=1.0,
+    absent=NO_INT16_IN_TFLM,
+)
+_ORDER = TfliteOperator(
+    convert_comparison,
+    limits=f"broadcasting; {_OF_BELOW_ONE}; int16: of raw values, not with tflm",
+    types=NUMBERS,
+    int8_cost_ms=1.0,
+    absent=NO_INT16_IN_TFLM,
+)
+
+
+def _unary(
+    operation: ir.Operation,
+    int8: Int8Function | None = None,
+    int16: Int16 | None = None,
+    integers: Callable[[Conversion, str], str] | None = None,
+) -> Callable[[Conversion], None]:
+    return partial(convert_unary, operation=operation, int8=int8, int16=int16, integers=integers)
+
+
+def _of_floats(operation: ir.Operation) -> TfliteOperator:
+    """The row of a function that there is on floats alone."""
+    return TfliteOperator(_unary(operation), types=FLOAT, absent=_FLOAT_ALONE)
+
+
+def _extremum(operation: ir.Operation) -> TfliteOperator:
+    """The row of one of two values, whatever their quantisations."""
+    convert = partial(convert_plain_binary, operation=operation, dtypes=WIDE)
+    return TfliteOperator(convert, limits="broadcasting; int8: of raw values", types=NUMBERS)
 
 
 def _arithmetic(
@@ -88,13 +125,7 @@ def _arithmetic(
 
 ELEMENTWISE: dict[str, TfliteOperator] = {
     "ABS": TfliteOperator(
-        partial(
-            convert_unary,
-            operation=float_functions.Abs(),
-            int8=tables.absolute,
-            int16=absolute16,
-            integers=emit_magnitude,
-        ),
+        _unary(float_functions.Abs(), int8=tables.absolute, int16=absolute16, integers=emit_magnitude),
         limits="tflm: not int32",
         int8_cost_ms=0.4,
         types=(*ACTIVATIONS, "int32"),
@@ -122,15 +153,11 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
         types=(*NUMBERS, "uint8", "uint32", "bool", "complex64"),
         absent={Numerics.TFLM: ("uint8", "int64", "complex64")},
     ),
-    "CEIL": TfliteOperator(
-        partial(convert_unary, operation=float_functions.Ceil()), types=FLOAT, absent=_FLOAT_ALONE
-    ),
+    "CEIL": _of_floats(float_functions.Ceil()),
     "COMPLEX_ABS": TfliteOperator(
         convert_magnitude, limits=_TO_FLOAT, types=_COMPLEX, absent=_NO_COMPLEX_IN_TFLM
     ),
-    "COS": TfliteOperator(
-        partial(convert_unary, operation=float_functions.Cos()), types=FLOAT, absent=_FLOAT_ALONE
-    ),
+    "COS": _of_floats(float_functions.Cos()),
     "DENSIFY": TfliteOperator(
         convert_densify,
         limits="of a sparse constant",
@@ -150,31 +177,16 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
         types=_BOTH_AND_INT32,
         int8_cost_ms=1.0,
     ),
-    "ELU": TfliteOperator(
-        partial(convert_unary, operation=float_functions.TflElu(), int8=tables.elu), int8_cost_ms=5.0
-    ),
-    "EQUAL": TfliteOperator(
-        convert_comparison,
-        limits=f"broadcasting; {_OF_INT_BELOW_ONE}; int16 not with tflm",
-        types=(*NUMBERS, "bool"),
-        int8_cost_ms=1.0,
-        absent=NO_INT16_IN_TFLM,
-    ),
+    "ELU": TfliteOperator(_unary(float_functions.TflElu(), int8=tables.elu), int8_cost_ms=5.0),
+    "EQUAL": _EQUALITY,
     "EXP": TfliteOperator(
-        partial(
-            convert_unary,
-            operation=float_functions.Exp(),
-            int8=tables.exponential,
-            int16=interpolated16(exponential),
-        ),
+        _unary(float_functions.Exp(), int8=tables.exponential, int16=interpolated16(exponential)),
         limits="tflm: float32 alone",
         int8_cost_ms=5.0,
         absent=_FLOAT_IN_TFLM,
         types=ACTIVATIONS,
     ),
-    "FLOOR": TfliteOperator(
-        partial(convert_unary, operation=float_functions.Floor()), types=FLOAT, absent=_FLOAT_ALONE
-    ),
+    "FLOOR": _of_floats(float_functions.Floor()),
     "FLOOR_DIV": TfliteOperator(
         partial(convert_plain_binary, operation=elementwise.TflFloorDiv(), dtypes=(ir.DType.I32,)),
         limits="broadcasting; int8 and int16: of raw values; a divisor of zero is one; tflm: float32 alone",
@@ -195,48 +207,19 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
         absent={Numerics.TFLM: ACTIVATIONS},
         types=ACTIVATIONS,
     ),
-    "GREATER": TfliteOperator(
-        convert_comparison,
-        limits=f"broadcasting; {_OF_BELOW_ONE}; int16: of raw values, not with tflm",
-        types=NUMBERS,
-        int8_cost_ms=1.0,
-        absent=NO_INT16_IN_TFLM,
-    ),
-    "GREATER_EQUAL": TfliteOperator(
-        convert_comparison,
-        limits=f"broadcasting; {_OF_BELOW_ONE}; int16: of raw values, not with tflm",
-        types=NUMBERS,
-        int8_cost_ms=1.0,
-        absent=NO_INT16_IN_TFLM,
-    ),
+    "GREATER": _ORDER,
+    "GREATER_EQUAL": _ORDER,
     "HARD_SWISH": TfliteOperator(
-        partial(convert_unary, operation=float_functions.TflHardSwish(), int8=tables.hard_swish),
+        _unary(float_functions.TflHardSwish(), int8=tables.hard_swish),
         limits="int8: input scale at most 128 times the output's",
         int8_cost_ms=0.6,
     ),
     "IMAG": TfliteOperator(convert_part, limits=_TO_FLOAT, types=_COMPLEX, absent=_NO_COMPLEX_IN_TFLM),
     "LEAKY_RELU": TfliteOperator(convert_leaky_relu, "LeakyReluOptions", int8_cost_ms=0.4, types=ACTIVATIONS),
-    "LESS": TfliteOperator(
-        convert_comparison,
-        limits=f"broadcasting; {_OF_BELOW_ONE}; int16: of raw values, not with tflm",
-        types=NUMBERS,
-        int8_cost_ms=1.0,
-        absent=NO_INT16_IN_TFLM,
-    ),
-    "LESS_EQUAL": TfliteOperator(
-        convert_comparison,
-        limits=f"broadcasting; {_OF_BELOW_ONE}; int16: of raw values, not with tflm",
-        types=NUMBERS,
-        int8_cost_ms=1.0,
-        absent=NO_INT16_IN_TFLM,
-    ),
+    "LESS": _ORDER,
+    "LESS_EQUAL": _ORDER,
     "LOG": TfliteOperator(
-        partial(
-            convert_unary,
-            operation=float_functions.Log(),
-            int8=tables.logarithm,
-            int16=interpolated16(logarithm),
-        ),
+        _unary(float_functions.Log(), int8=tables.logarithm, int16=interpolated16(logarithm)),
         limits="tflm: float32 alone",
         int8_cost_ms=5.0,
         absent=_FLOAT_IN_TFLM,
@@ -252,37 +235,23 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
         partial(convert_logical, operation=elementwise.LogicalOr()), limits="broadcasting", types=("bool",)
     ),
     "LOGISTIC": TfliteOperator(
-        partial(convert_unary, operation=float_functions.Sigmoid(), int8=tables.logistic, int16=sigmoid16),
+        _unary(float_functions.Sigmoid(), int8=tables.logistic, int16=sigmoid16),
         limits="int8: output scale 1/256 with any zero point (litert-ref), zero point -128 with any scale (tflm)",
         int8_cost_ms=5.0,
         types=ACTIVATIONS,
     ),
-    "MAXIMUM": TfliteOperator(
-        partial(convert_extremum, operation=elementwise.Maximum()),
-        limits="broadcasting; int8: of raw values",
-        types=NUMBERS,
-    ),
-    "MINIMUM": TfliteOperator(
-        partial(convert_extremum, operation=elementwise.Minimum()),
-        limits="broadcasting; int8: of raw values",
-        types=NUMBERS,
-    ),
+    "MAXIMUM": _extremum(elementwise.Maximum()),
+    "MINIMUM": _extremum(elementwise.Minimum()),
     "MUL": _arithmetic(
         elementwise.Mul(), elementwise.WrappingMul(), product_form, "MulOptions", "tflm: not int64", 1.2
     ),
     "NEG": TfliteOperator(
-        partial(convert_unary, operation=float_functions.Negate(), int8=tables.negate, integers=emit_negated),
+        _unary(float_functions.Negate(), int8=tables.negate, integers=emit_negated),
         limits="int8: of raw values; tflm: float32 alone",
         types=BUT_INT16,
         absent={Numerics.TFLM: ("int8", "int32", "int64")},
     ),
-    "NOT_EQUAL": TfliteOperator(
-        convert_comparison,
-        limits=f"broadcasting; {_OF_INT_BELOW_ONE}; int16 not with tflm",
-        types=(*NUMBERS, "bool"),
-        int8_cost_ms=1.0,
-        absent=NO_INT16_IN_TFLM,
-    ),
+    "NOT_EQUAL": _EQUALITY,
     "POW": TfliteOperator(
         convert_pow,
         limits="broadcasting; int32: an exponent below zero is taken for zero; not with tflm",
@@ -311,16 +280,9 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
     "RELU6": TfliteOperator(convert_relu, types=ACTIVATIONS),
     "RELU_0_TO_1": TfliteOperator(convert_relu, limits="not with tflm", absent=_NOT_IN_TFLM),
     "RELU_N1_TO_1": TfliteOperator(convert_relu, limits="not with tflm", absent=_NOT_IN_TFLM),
-    "ROUND": TfliteOperator(
-        partial(convert_unary, operation=float_functions.TflRound()), types=FLOAT, absent=_FLOAT_ALONE
-    ),
+    "ROUND": _of_floats(float_functions.TflRound()),
     "RSQRT": TfliteOperator(
-        partial(
-            convert_unary,
-            operation=float_functions.Rsqrt(),
-            int8=tables.reciprocal_square_root,
-            int16=inverse_root16,
-        ),
+        _unary(float_functions.Rsqrt(), int8=tables.reciprocal_square_root, int16=inverse_root16),
         int8_cost_ms=10.0,
         types=ACTIVATIONS,
     ),
@@ -339,16 +301,14 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
         absent={Numerics.TFLM: ("int32", "int64", "bool")},
     ),
     "SIGN": TfliteOperator(
-        partial(convert_unary, operation=float_functions.TflSign(), integers=emit_sign),
+        _unary(float_functions.TflSign(), integers=emit_sign),
         limits="not with tflm",
         types=("float32", "int32"),
         absent={Numerics.TFLM: ("float32", "int32")},
     ),
-    "SIN": TfliteOperator(
-        partial(convert_unary, operation=float_functions.Sin()), types=FLOAT, absent=_FLOAT_ALONE
-    ),
+    "SIN": _of_floats(float_functions.Sin()),
     "SQRT": TfliteOperator(
-        partial(convert_unary, operation=float_functions.TflSqrt(), int8=tables.square_root, int16=root16),
+        _unary(float_functions.TflSqrt(), int8=tables.square_root, int16=root16),
         limits="tflm: float32 alone",
         absent=_FLOAT_IN_TFLM,
         types=ACTIVATIONS,
@@ -364,7 +324,7 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
         elementwise.Sub(), elementwise.WrappingSub(), sum_form, "SubOptions", "tflm: not int64", 1.4
     ),
     "TANH": TfliteOperator(
-        partial(convert_unary, operation=float_functions.Tanh(), int8=tables.tanh, int16=sigmoid16),
+        _unary(float_functions.Tanh(), int8=tables.tanh, int16=sigmoid16),
         limits="tflm: the result is taken to have scale 1/128 and zero point 0, as its kernel does",
         int8_cost_ms=5.0,
         types=ACTIVATIONS,

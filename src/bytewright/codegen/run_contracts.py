@@ -1,0 +1,114 @@
+"""Sentences of the contracts of functions that run an entry: what it does, shares, refuses and returns."""
+
+from collections.abc import Sequence
+
+from bytewright import ir
+from bytewright.codegen.ports import strict_alignments
+from bytewright.record.buffers import PlannedPool
+from bytewright.record.names import Names
+from bytewright.record.plan import Plan
+
+
+def returns(names: Names, errors: Sequence[str]) -> str:
+    """What a function returns, as the last line of its contract."""
+    *others, last = errors
+    text = f"{', '.join(others)} or {last}" if others else last
+    return f"Returns {names.ok}, or the error {text}."
+
+
+def errors_of_a_run(plan: Plan) -> list[str]:
+    """What a run may return, in the order of the header."""
+    tensors = (*plan.inputs, *plan.outputs)
+    is_aligned = bool(strict_alignments(plan)) or any(tensor.dtype.size_bytes > 1 for tensor in tensors)
+    requests = bool(plan.arenas)
+    is_possible = {
+        "NULL": True,
+        "NOT_SET": bool(plan.caller_workspaces or plan.set_parameters or plan.states),
+        "ALIGN": is_aligned and not plan.io_in_workspace,
+        "OVERLAP": not plan.io_in_workspace,
+        "RANGE": not plan.io_in_workspace,
+        "EXTENT": bool(plan.symbols),
+        "NO_MEMORY": requests,
+        "ORDER": requests,
+        "EXTERNAL": bool(plan.externals),
+        "DEVICE": bool(plan.devices),
+    }
+    return [error for error, possible in is_possible.items() if possible]
+
+
+def what_runs(plan: Plan) -> str:
+    """How many inferences of what."""
+    samples = " and ".join(f"'{symbol.name}' samples" for symbol in plan.symbols if _is_batch(plan, symbol))
+    of_samples = f" of {samples}" if samples else ""
+    if plan.stated_entries:
+        return f"Runs entry '{plan.entries[0].name}' once{of_samples.replace(' of ', ' on ', 1)}"
+    return f"Runs one inference{of_samples}"
+
+
+def _is_batch(plan: Plan, symbol: ir.Symbol) -> bool:
+    """Whether an extent of the run counts samples: inputs and outputs hold them one after another."""
+    return all(tensor.extents[:1] == (symbol.name,) for tensor in (*plan.inputs, *plan.outputs))
+
+
+def what_extents_mean(plan: Plan, names: Names) -> str:
+    """The range of each extent that the run is given, and what of inputs and outputs it is about."""
+    lines: list[str] = []
+    for symbol in plan.symbols:
+        line = f"'{symbol.name}' is {symbol.lower} to {names.bound(symbol.name)}"
+        if _is_batch(plan, symbol):
+            line += "; inputs and outputs hold so many samples, and need no bytes for more"
+        lines.append(f"{line}.\n")
+    return "".join(lines)
+
+
+def what_ends_loops(plan: Plan) -> str:
+    """The most turns of loops whose conditions the run computes."""
+    bounds = [option.removeprefix("--bound ") for option in plan.options if option.startswith("--bound ")]
+    return (
+        f"Loops end after so many turns, whatever their conditions say: {', '.join(bounds)}.\n"
+        if bounds
+        else ""
+    )
+
+
+def what_devices_do(plan: Plan) -> str:
+    """How a run treats the devices."""
+    if not plan.devices:
+        return ""
+    return (
+        "The devices are in use from its begin to its end: each is activated and opened before the first kernel, and "
+        "closed and deactivated, in reverse, however the run ends.\n"
+    )
+
+
+def what_drivers_are_apart_from(plan: Plan) -> str:
+    """What the structure of the drivers may not lie in, where the run begins without it."""
+    return (
+        "What `devices` points to shares no bytes with outputs, workspaces and context.\n"
+        if plan.devices
+        else ""
+    )
+
+
+def beside_hooks(plan: Plan) -> str:
+    """Whose stack is not counted."""
+    return ", beside what the hooks of the devices use" if plan.devices else ""
+
+
+def what_is_shared(plan: Plan) -> str:
+    """What contexts of their own have in common nevertheless."""
+    arrays = plan.own_workspaces
+    if arrays:
+        one = len(arrays) == 1
+        are = "is an array" if one else "are arrays"
+        return (
+            f"Workspace{'' if one else 's'} {listed(arrays)} {are} of the generated code: one run at a time."
+        )
+    if plan.own_copies:
+        return "Contexts of their own may run in threads of their own, once all parameters are set."
+    return "Nothing is global and mutable: contexts of their own may run in threads of their own."
+
+
+def listed(pools: Sequence[PlannedPool]) -> str:
+    """`'dtcm' and 'sram'`."""
+    return " and ".join(f"'{pool.c_name}'" for pool in pools)
