@@ -128,6 +128,10 @@ def _scale_linear(let: _Let, value: Expr, multiplier: Expr, addend: Expr, shift:
 
 
 def _scale_symmetric(let: _Let, value: Expr, high: Expr, low: Expr, addend: Expr, shift: Expr) -> Expr:
+    """(|value| * (high + low / 2^32) + addend) / 2^(32 + shift), rounded down, with the sign of the value, which is not
+    -2^31. The numbers are chosen so that this equals, for every accumulator that can occur, scaling by a double and
+    rounding half away from zero, as LiteRT does here.
+    """
     magnitude = let("magnitude", cast(select(value < 0, 0 - value, value), I64))
     part = let("part", (magnitude * cast(low, I64)) >> 32)
     total = let("total", magnitude * cast(high, I64) + part + addend)
@@ -377,246 +381,6 @@ def _tanh_15(let: _Let, gate: Expr, integer_bits: Expr) -> Expr:
     return select(equal(gate, const(0)), const(0), select(gate < 0, 0 - found, found))
 
 
-<<<<<<< HEAD
-_SCALE = {"value": I32, "multiplier": I32}
-_TWO_WIDE = {"left": I64, "right": I64}
-HIGH_MULTIPLY_WIDE = _defined(
-    "high_multiply_wide",
-    _SCALE,
-    _high_multiply_wide,
-    "value * multiplier / 2^31, rounded half up: SaturatingRoundingDoublingHighMul of gemmlowp. The multiplier is "
-    "not negative, so nothing saturates.",
-)
-HIGH_MULTIPLY = _defined(
-    "high_multiply",
-    _SCALE,
-    _high_multiply,
-    "As high_multiply_wide (value * multiplier / 2^31, rounded half up), in one shift by 32, for |value| < 2^30.",
-)
-DOUBLE_ROUND_WIDE = _defined(
-    "double_round_wide",
-    {**_SCALE, "shift": I32},
-    _double_round_wide,
-    "value * multiplier / 2^31, rounded half up, then divided by 2^shift, rounded half away from zero: "
-    "MultiplyByQuantizedMultiplier of TensorFlow Lite, double rounding. Shifts are 0 to 31.",
-)
-DOUBLE_ROUND = _defined(
-    "double_round",
-    {**_SCALE, "shift": I32},
-    _double_round,
-    "value * multiplier / 2^31, rounded half up, then divided by 2^shift, rounded half away from zero: "
-    "MultiplyByQuantizedMultiplier of TensorFlow Lite, double rounding; for |value| < 2^30, shifts 1 to 31.",
-)
-DOUBLE_ROUND_UP = _defined(
-    "double_round_up",
-    {**_SCALE, "shift": I32},
-    _double_round_up,
-    "value * multiplier / 2^31, rounded half up, then divided by 2^shift, rounded half up: as "
-    "MultiplyByQuantizedMultiplier where negative results are cut off. Shifts are 0 to 31.",
-)
-SINGLE_ROUND = _defined(
-    "single_round",
-    {**_SCALE, "shift": I32},
-    _single_round,
-    "value * multiplier / 2^(31 + shift), rounded half up once: apply_scale_32 of TOSA 1.0, single rounding.",
-)
-SCALE_HALF_UP = _defined(
-    "scale_half_up",
-    {**_SCALE, "shift": I32},
-    _scale_half_up,
-    "value * multiplier / 2^shift, rounded half up once: MultiplyByQuantizedMultiplier of TensorFlow Lite for sums of "
-    "64 bits, with a multiplier of 16.",
-)
-SCALE_HALF_UP_WIDE = _defined(
-    "scale_half_up_wide",
-    {"value": I64, "multiplier": I32, "shift": I32},
-    _scale_half_up,
-    "As scale_half_up (value * multiplier / 2^shift, rounded half up), of 48 bits.",
-)
-SCALE_HIGH = _defined(
-    "scale_high",
-    {**_SCALE, "shift": I32},
-    _scale_high,
-    "value * multiplier / 2^31, rounded down, then divided by 2^shift, rounded half up: with a multiplier of 16 bits "
-    "in the upper half of 32 it equals scale_half_up, for |value| < 2^30, shifts 1 to 30.",
-)
-SCALE_LINEAR = _defined(
-    "scale_linear",
-    {**_SCALE, "addend": I64, "shift": I32},
-    _scale_linear,
-    "(value * multiplier + addend) / 2^shift, rounded down. The numbers are chosen so that this equals, for every "
-    "accumulator that can occur, scaling by a double and rounding half away from zero, as LiteRT does here.",
-)
-SCALE_SYMMETRIC = _defined(
-    "scale_symmetric",
-    {"value": I32, "high": I32, "low": I32, "addend": I64, "shift": I32},
-    _scale_symmetric,
-    "(|value| * (high + low / 2^32) + addend) / 2^(32 + shift), rounded down, with the sign of the value, which is not "
-    "-2^31. The numbers are chosen so that this equals, for every accumulator that can occur, scaling by a double and "
-    "rounding half away from zero, as LiteRT does here.",
-)
-FLOAT_ROUND = _defined(
-    "float_round",
-    {"value": I32, "scale": F32, "offset": F32},
-    _float_round,
-    "value * scale + offset in float32, rounded once, then to the nearest integer, ties to even. The numbers are "
-    "chosen so that this equals the exact rescale, its zero point included, for every accumulator that can occur.",
-)
-FLOAT_ROUND_SIGNED = _defined(
-    "float_round_signed",
-    {"value": I32, "scale": F32, "offset": F32, "below": F32},
-    _float_round_signed,
-    "As float_round, with an offset of their own for values below zero, where rescales round ties the other way.",
-)
-FLOAT_SUM = _defined(
-    "float_sum",
-    {"left": I32, "right": I32, "left_scale": F32, "right_scale": F32, "offset": F32},
-    _float_sum,
-    "left * left_scale + right * right_scale + offset in float32, then to the nearest integer, ties to even. The "
-    "numbers are chosen so that this equals the exact sum of two quantised values for each of the 65536 pairs.",
-)
-REAL_ROUND = _defined(
-    "real_round",
-    {"value": I32, "scale": F64, "low": F64, "high": F64},
-    _real_round,
-    "value * scale in double precision, limited to [low, high] and rounded half away from zero, as LiteRT does "
-    "here. Truncation and the difference after it are exact.",
-)
-REAL_ROUND_WIDE = _defined(
-    "real_round_wide",
-    {"value": I64, "scale": F64, "low": F64, "high": F64},
-    _real_round,
-    "As real_round (value * scale in double precision, limited, rounded half away from zero), of 48 bits.",
-)
-DYNAMIC_SCALE = _defined(
-    "dynamic_scale",
-    {"least": F32, "greatest": F32},
-    _dynamic_scale,
-    "A step of int8 over the range of some values and zero, as LiteRT's hybrid kernels take it; 1 where that is 0.",
-)
-DYNAMIC_ZERO_POINT = _defined(
-    "dynamic_zero_point",
-    {"least": F32, "greatest": F32},
-    _dynamic_zero_point,
-    "The value of int8 that stands for zero, as LiteRT's hybrid kernels take it: counted from that end of the range "
-    "from which the error is less, and rounded half away from zero.",
-)
-BIT_LENGTH = _defined(
-    "bit_length_32",
-    {"value": I64},
-    _bit_length,
-    "How many bits a number has, of 0 to 2^32 - 1; none if it is 0.",
-)
-NIBBLE = _defined(
-    "nibble",
-    {"byte": I32, "number": I32},
-    _nibble,
-    "Four bits of a byte less 8: the lower half for an even number of an element, the upper one for an odd number.",
-)
-DIVIDE_ROUND = _defined(
-    "divide_round",
-    {"total": I32, "count": I32},
-    _divide_round,
-    "total / count, rounded half away from zero: the mean of a window, as TensorFlow Lite rounds it.",
-)
-MULTIPLY_Q31 = _defined(
-    "multiply_q31",
-    {"left": I64, "right": I64},
-    _multiply_q31,
-    "The product of two fixed-point numbers with 31 fractional bits, rounded half up, as gemmlowp's "
-    "SaturatingRoundingDoublingHighMul where nothing saturates.",
-)
-SHIFT_ROUND = _defined(
-    "shift_round",
-    {"value": I64, "shift": I64},
-    _shift_round,
-    "value / 2^shift, rounded half up; shifts 1 to 62.",
-)
-FLOOR_QUOTIENT = _defined(
-    "floor_quotient",
-    {"left": F32, "right": F32},
-    _floor_quotient,
-    "The greatest integer not above left / right, the quotient taken in double precision, as TensorFlow Lite does.",
-)
-FLOOR_REMAINDER = _defined(
-    "floor_remainder",
-    {"left": F32, "right": F32},
-    _floor_remainder,
-    "What left is more than a multiple of right, with the sign of right.",
-)
-INTEGER_POWER = _defined(
-    "integer_power",
-    {"base": I32, "exponent": I32},
-    _integer_power,
-    "base to the power of exponent, which is taken for 0 where it is below that; what leaves 32 bits saturates.",
-)
-WRAPPING_ADD = _defined(
-    "wrapping_add_64",
-    _TWO_WIDE,
-    _wrapping_add,
-    "left + right modulo 2^64, from halves of 32 bits, as C does not define what overflows.",
-)
-WRAPPING_SUBTRACT = _defined(
-    "wrapping_subtract_64",
-    _TWO_WIDE,
-    _wrapping_subtract,
-    "left - right modulo 2^64, from halves of 32 bits, as C does not define what overflows.",
-)
-WRAPPING_MULTIPLY = _defined(
-    "wrapping_multiply_64",
-    _TWO_WIDE,
-    _wrapping_multiply,
-    "left * right modulo 2^64, from products of 32 by 16 bits, as C does not define what overflows.",
-)
-LOGISTIC_15 = _defined(
-    "logistic_15",
-    {"gate": I32},
-    _logistic_15,
-    "The logistic function of a 16-bit number with 3 integer bits, with 15 fractional bits: gemmlowp's, as TensorFlow "
-    "Lite has it for gates of LSTMs.",
-)
-TANH_15 = _defined(
-    "tanh_15",
-    {"gate": I32, "integer_bits": I32},
-    _tanh_15,
-    "The hyperbolic tangent of a 16-bit number with 0 to 6 integer bits, with 15 fractional bits: gemmlowp's, as "
-    "TensorFlow Lite has it for cells of LSTMs.",
-)
-SCALAR_FUNCTIONS = {
-    function.name: function
-    for function in (
-        *MATH_FUNCTIONS,
-        *(HIGH_MULTIPLY_WIDE, HIGH_MULTIPLY, DOUBLE_ROUND_WIDE, DOUBLE_ROUND, DOUBLE_ROUND_UP, SINGLE_ROUND),
-        *(
-            SCALE_HALF_UP,
-            SCALE_HIGH,
-            SCALE_HALF_UP_WIDE,
-            SCALE_LINEAR,
-            SCALE_SYMMETRIC,
-            FLOAT_ROUND,
-            FLOAT_ROUND_SIGNED,
-            FLOAT_SUM,
-            REAL_ROUND,
-            REAL_ROUND_WIDE,
-            DYNAMIC_SCALE,
-            DYNAMIC_ZERO_POINT,
-            BIT_LENGTH,
-            NIBBLE,
-            DIVIDE_ROUND,
-            MULTIPLY_Q31,
-            SHIFT_ROUND,
-            LOGISTIC_15,
-            TANH_15,
-            FLOOR_QUOTIENT,
-            FLOOR_REMAINDER,
-            INTEGER_POWER,
-            WRAPPING_ADD,
-            WRAPPING_SUBTRACT,
-            WRAPPING_MULTIPLY,
-        ),
-    )
-}
-=======
 HIGH_MULTIPLY_WIDE = _defined(_high_multiply_wide, value=I32, multiplier=I32)
 HIGH_MULTIPLY = _defined(_high_multiply, value=I32, multiplier=I32)
 DOUBLE_ROUND_WIDE = _defined(_double_round_wide, value=I32, multiplier=I32, shift=I32)
@@ -627,6 +391,7 @@ SCALE_HALF_UP = _defined(_scale_half_up, value=I32, multiplier=I32, shift=I32)
 SCALE_HALF_UP_WIDE = _defined(_scale_half_up_wide, value=I64, multiplier=I32, shift=I32)
 SCALE_HIGH = _defined(_scale_high, value=I32, multiplier=I32, shift=I32)
 SCALE_LINEAR = _defined(_scale_linear, value=I32, multiplier=I32, addend=I64, shift=I32)
+SCALE_SYMMETRIC = _defined(_scale_symmetric, value=I32, high=I32, low=I32, addend=I64, shift=I32)
 FLOAT_ROUND = _defined(_float_round, value=I32, scale=F32, offset=F32)
 FLOAT_ROUND_SIGNED = _defined(_float_round_signed, value=I32, scale=F32, offset=F32, below=F32)
 FLOAT_SUM = _defined(_float_sum, left=I32, right=I32, left_scale=F32, right_scale=F32, offset=F32)
@@ -650,4 +415,3 @@ TANH_15 = _defined(_tanh_15, gate=I32, integer_bits=I32)
 # Under the names that texts of programs call them by.
 SCALAR_FUNCTIONS = {each.name: each for each in tuple(globals().values()) if isinstance(each, ScalarFunction)}
 MATH_FUNCTIONS = tuple(each for each in SCALAR_FUNCTIONS.values() if each.result is None)
->>>>>>> main
