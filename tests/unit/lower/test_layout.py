@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -26,7 +28,8 @@ def test_every_element_is_where_it_is_read(seed: int) -> None:
     num_channels = int(random.integers(1 if ends[0] is End.ZEROS else lanes, 20))
     length = int(random.integers(1 if ends[1] is End.ZEROS else group, 20))
     weights = random.integers(-128, 128, (num_channels, runs * length)).astype(np.int8)
-    layout = Layout(lanes, vectors, group, *ends)
+    by_element = bool(random.integers(2))
+    layout = Layout(lanes, vectors, group, *ends, by_element=by_element)
     packed = layout.pack(weights, runs)
     expected: list[int] = []
     of_channels = tiles(num_channels, lanes, ends[0])
@@ -34,11 +37,11 @@ def test_every_element_is_where_it_is_read(seed: int) -> None:
         for run in range(runs):
             for step in tiles(length, group, ends[1]):
                 for channels in of_channels[block : block + vectors]:
-                    for channel in channels:
-                        for k in step:
-                            if channel is None or k is None:
-                                expected.append(0)
-                            else:
-                                expected.append(int(weights[channel, run * length + k]))
+                    pairs = list(product(channels, step))
+                    if by_element:
+                        pairs = [(channel, k) for k, channel in product(step, channels)]
+                    for channel, k in pairs:
+                        is_zero = channel is None or k is None
+                        expected.append(0 if is_zero else int(weights[channel, run * length + k]))
     assert packed.tolist() == expected
     assert packed.dtype == weights.dtype

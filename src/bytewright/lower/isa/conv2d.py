@@ -98,6 +98,7 @@ class _Kernel:
             vectors=tile.max_vectors,
             group=tile.group,
             elements=End.OVERLAP if self.reads_input else End.ZEROS,
+            by_element=tile.by_element,
         )
         packed = layout.pack(convolution.weights, self.runs[0] * self.runs[1])
         self.weights = self.template.kernel.constant("weights", packed, tile.weight, ALIGNMENT)

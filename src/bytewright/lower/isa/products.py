@@ -31,6 +31,7 @@ class Products:
         noun: What names of instructions call the elements: `bytes`.
         offset: What is added to an activation as it becomes `held`.
         scalar: C type of a register with a group of activations once; empty if each lane has its own copy.
+        by_element: Whether a register of weights has the first elements of all groups first, then the second ones.
     """
 
     width: Width
@@ -44,6 +45,7 @@ class Products:
     noun: str
     offset: int = 0
     scalar: str = ""
+    by_element: bool = False
 
     @property
     def activations(self) -> tuple[int, ir.DType, str]:
@@ -56,6 +58,19 @@ class Products:
     def filters(self) -> tuple[int, ir.DType, str]:
         """The register for weights, a group for each lane."""
         return self.width.lanes * self.group, self.filter, self.c_type
+
+    @property
+    def operands(self) -> dict[tuple[str, str], tuple[int, int]]:
+        """For which operands its instructions are defined, as `InstructionSet` has them: sums stay in 32 bits."""
+        if not self.sums.is_integer:
+            return {}
+        low, high = self.element.bounds
+        found = {(f"{self.width.prefix}_fill_{self.noun}", "value"): (low + self.offset, high + self.offset)}
+        if self.held is self.filter is ir.DType.I16:
+            most = 1 << 14  # four products of these are 2^30
+            dot = f"{self.width.prefix}_dot_{self.noun}"
+            found |= {(dot, name): (-most, most) for name in ("activations", "filters")}
+        return found
 
     def tile(
         self,
@@ -100,8 +115,10 @@ class Products:
                 for dtype, text in broadcasts.items()
             },
             filters=self.filters,
+            by_element=self.by_element,
             load=self.load(load) if isinstance(load, str) else load,
             dot=self.dot(dot),
+            operands=self.operands,
             copies=None if copy is None else self._copies(copy, fill, chunk),
         )
 
@@ -140,8 +157,9 @@ class Products:
         filters = register_parameter("filters", *self.filters)
         body = BodyBuilder(("sums", "activations", "filters"))
         with self._groups(body, name, self.width.lanes) as (lane, k):
-            index = lane * self.group + k
-            left = ir.cast(load(activations.buffer, k if self.scalar else index), self.sums)
+            in_groups = lane * self.group + k
+            index = k * self.width.lanes + lane if self.by_element else in_groups
+            left = ir.cast(load(activations.buffer, k if self.scalar else in_groups), self.sums)
             right, total = ir.cast(load(filters.buffer, index), self.sums), load(sums.buffer, lane)
             added = total + left * right if self.sums.is_integer else FMA(left, right, total)
             body.store(sums.buffer, lane, added)

@@ -1,6 +1,6 @@
 """The tile of convolutions whose lanes are output channels: what an instruction set brings to their template."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from bytewright import ir
@@ -45,8 +45,10 @@ class Tile:
         activations: The register for a group, in all lanes or once.
         broadcasts: Loads of a group of elements to it, by the type that they have in memory.
         filters: The register for weights.
-        load: Of weights, `[lanes][group]`.
+        load: Of weights, `[lanes][group]`, or `[group][lanes]`.
+        by_element: Whether they are the latter.
         dot: Adds products to sums: `dot(sums, activations, filters)`.
+        operands: For which operands these instructions are defined, as `InstructionSet` has them.
         copies: How rows are copied where windows touch the padding. None of a group of 1 that is read as it lies: then
             each tap is read where it lies, or is a run of zero points, which takes no memory.
     """
@@ -65,7 +67,9 @@ class Tile:
     broadcasts: Mapping[ir.DType, ir.Instruction]
     filters: tuple[int, ir.DType, str]
     load: ir.Instruction
+    by_element: bool
     dot: ir.Instruction
+    operands: Mapping[tuple[str, str], tuple[int, int]]
     copies: Copies | None
 
     @property
@@ -75,3 +79,13 @@ class Tile:
         units = [i for num in (1, self.lanes - 3, self.lanes) for i in self.units(num).instructions]
         own = (*self.broadcasts.values(), self.load, self.dot, *copies, *units)
         return tuple(dict.fromkeys(own))
+
+
+def instructions_of(tiles: Iterable[Tile]) -> tuple[ir.Instruction, ...]:
+    """Those of some tiles, each once."""
+    return tuple(dict.fromkeys(each for tile in tiles for each in tile.instructions))
+
+
+def operands_of(tiles: Iterable[Tile]) -> dict[tuple[str, str], tuple[int, int]]:
+    """For which operands they are defined."""
+    return {key: bounds for tile in tiles for key, bounds in tile.operands.items()}

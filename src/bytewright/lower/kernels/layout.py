@@ -21,7 +21,7 @@ class End(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Weights as one pointer reads them: [block][run][step][vector][lane][element].
+    """Weights as one pointer reads them: [block][run][step][vector][lane][element], or [element][lane] at the end.
 
     Attributes:
         lanes: Output channels of a vector.
@@ -29,6 +29,7 @@ class Layout:
         group: Elements of a lane in a step.
         channels: What fills the last vector.
         elements: What fills the last step of a run.
+        by_element: Whether elements come before lanes.
     """
 
     lanes: int
@@ -36,6 +37,7 @@ class Layout:
     group: int = 1
     channels: End = End.ZEROS
     elements: End = End.ZEROS
+    by_element: bool = False
 
     def pack(self, weights: ir.Array, runs: int = 1) -> NDArray[np.generic]:
         """Weights [OC, K] in this order, flat; K elements are so many runs, which are divided into steps each."""
@@ -43,7 +45,7 @@ class Layout:
         by_run = weights.reshape(num_channels, runs, -1)
         by_step = _divided(by_run, 2, self.group, self.elements)
         by_vector = _divided(by_step, 0, self.lanes, self.channels)
-        ordered = by_vector.transpose(2, 3, 0, 1, 4)
+        ordered = by_vector.transpose(2, 3, 0, *((4, 1) if self.by_element else (1, 4)))
         count = by_vector.shape[0]
         blocks = [ordered[:, :, first : first + self.vectors] for first in range(0, count, self.vectors)]
         return np.concatenate([block.reshape(-1) for block in blocks])

@@ -1,9 +1,12 @@
-"""NEON's dot products: of four bytes in each of four lanes (`sdot`), and of one product of float32."""
+"""NEON's products: four of bytes in each of four lanes (`sdot`), one of 16 bits (`smlal`), one of float32.
+
+A product of 16 bits takes its activation from a lane of a register of four, so weights of one element lie together.
+"""
 
 from collections.abc import Callable
 
 from bytewright import ir
-from bytewright.lower.isa.neon.lanes import F32, I8, I32, LANES, VECTORS, unit_of
+from bytewright.lower.isa.neon.lanes import F32, I8, I16, I32, LANES, VECTORS, unit_of
 from bytewright.lower.isa.products import Products
 
 _BYTES = 16
@@ -36,6 +39,25 @@ return vreinterpretq_s8_s32(vdupq_n_s32(word));"""
 )
 
 
+_HALVES = Products(
+    VECTORS, I32, 4, I16, I8, I16, I16, "int16x8x2_t", "halves", scalar="int16x4_t", by_element=True
+)
+HALF_DOTS = _HALVES.tile(
+    units=unit_of,
+    max_vectors=4,
+    max_sums=_MOST_SUMS,
+    broadcasts={I16: "return vld1_s16(elements);"},
+    load="""const int8x16_t bytes = vld1q_s8(elements);
+const int16x8x2_t words = {{vmovl_s8(vget_low_s8(bytes)), vmovl_high_s8(bytes)}};
+return words;""",
+    dot="""const int32x4_t one = vmlal_lane_s16(sums, vget_low_s16(filters.val[0]), activations, 0);
+const int32x4_t two = vmlal_high_lane_s16(one, filters.val[0], activations, 1);
+const int32x4_t three = vmlal_lane_s16(two, vget_low_s16(filters.val[1]), activations, 2);
+return vmlal_high_lane_s16(three, filters.val[1], activations, 3);""",
+    chunk=_BYTES // 2,
+    copy=_copied("vst1q_s16(copy, vld1q_s16(elements));", I16),
+    fill="vst1q_s16(copy, vdupq_n_s16((int16_t)value));",
+)
 FLOAT_DOTS = Products(VECTORS, F32, 1, F32, F32, F32, F32, "float32x4_t", "floats").tile(
     units=unit_of,
     max_vectors=4,

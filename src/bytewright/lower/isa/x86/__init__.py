@@ -3,6 +3,7 @@
 from bytewright.lower.isa.conv2d import conv2d_templates
 from bytewright.lower.isa.instruction_set import InstructionSet, IsaTemplate
 from bytewright.lower.isa.reduce import with_reductions
+from bytewright.lower.isa.tile import instructions_of, operands_of
 from bytewright.lower.isa.x86.depthwise_512 import INSTRUCTIONS, depthwise_declines, write_depthwise
 from bytewright.lower.isa.x86.dots import (
     BYTE_DOTS,
@@ -19,7 +20,8 @@ from bytewright.ops.convolution import Conv2d, DepthwiseConv2d
 
 _UNIT_512, _UNIT_256 = (unit_of(simd, simd.lanes) for simd in (SIMD_512, SIMD_256))
 
-
+_TILES_512 = (BYTE_DOTS, HALF_DOTS_512, FLOAT_DOTS_512)
+_TILES_256 = (WORD_DOTS, HALF_DOTS_256, FLOAT_DOTS_256)
 AVX512_VNNI = InstructionSet(
     name="avx512vnni",
     features=frozenset({"avx512f", "avx512bw", "avx512vl", "avx512vnni"}),
@@ -27,27 +29,12 @@ AVX512_VNNI = InstructionSet(
         "avx512vnni",
         _UNIT_512,
         {
-            Conv2d: conv2d_templates("avx512vnni", BYTE_DOTS, HALF_DOTS_512, FLOAT_DOTS_512),
+            Conv2d: conv2d_templates("avx512vnni", *_TILES_512),
             DepthwiseConv2d: (IsaTemplate("avx512vnni.depthwise_i8", write_depthwise, depthwise_declines),),
         },
     ),
-    instructions=tuple(
-        dict.fromkeys(
-            (
-                *BYTE_DOTS.instructions,
-                *HALF_DOTS_512.instructions,
-                *FLOAT_DOTS_512.instructions,
-                *INSTRUCTIONS,
-            )
-        )
-    ),
-    operands={
-        **SIMD_512.width.operands,
-        ("avx512_fill_bytes", "value"): (0, 255),
-        ("avx512_fill_halves", "value"): (-(2**15), 2**15 - 1),
-        ("avx512_dot_halves", "activations"): (-(2**14), 2**14),
-        ("avx512_dot_halves", "filters"): (-(2**14), 2**14),
-    },
+    instructions=(*instructions_of(_TILES_512), *INSTRUCTIONS),
+    operands={**SIMD_512.width.operands, **operands_of(_TILES_512)},
     unit=_UNIT_512,
 )
 AVX2 = InstructionSet(
@@ -56,21 +43,9 @@ AVX2 = InstructionSet(
     templates=with_reductions(
         "avx2",
         _UNIT_256,
-        {
-            Conv2d: conv2d_templates("avx2", WORD_DOTS, HALF_DOTS_256, FLOAT_DOTS_256),
-        },
+        {Conv2d: conv2d_templates("avx2", *_TILES_256)},
     ),
-    instructions=tuple(
-        dict.fromkeys((*WORD_DOTS.instructions, *HALF_DOTS_256.instructions, *FLOAT_DOTS_256.instructions))
-    ),
-    operands={
-        **SIMD_256.width.operands,
-        ("avx2_fill_words", "value"): (-128, 127),
-        ("avx2_dot_words", "activations"): (-(2**14), 2**14),
-        ("avx2_dot_words", "filters"): (-(2**14), 2**14),
-        ("avx2_fill_halves", "value"): (-(2**15), 2**15 - 1),
-        ("avx2_dot_halves", "activations"): (-(2**14), 2**14),
-        ("avx2_dot_halves", "filters"): (-(2**14), 2**14),
-    },
+    instructions=instructions_of(_TILES_256),
+    operands={**SIMD_256.width.operands, **operands_of(_TILES_256)},
     unit=_UNIT_256,
 )
