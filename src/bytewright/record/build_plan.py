@@ -221,7 +221,7 @@ def _tensor(port: ir.Port, buffer: str, border: ir.Border) -> PlannedTensor:
         buffer=buffer,
         dtype=port.type.dtype,
         shape=port.type.fixed_shape,
-        extents=tuple(e.name if isinstance(e, ir.Symbol) else e for e in port.type.shape),
+        extents=tuple(map(ir.extent_text, port.type.shape)),
         size_bytes=port.type.size_bytes,
         scale=port.quantization.scale if port.quantization else None,
         zero_point=port.quantization.zero_point if port.quantization else None,
@@ -479,11 +479,18 @@ def _spans(
     for parameter, region in buffer_arguments(kernel, call):
         index, shape = numbers.form(ir.region_index(region)), ir.storage_shape(parameter.buffer)
         offset = None if index is None else index.times(region.buffer.dtype.size_bytes).written
-        counts = [largest.get(e.name) if isinstance(e, ir.Symbol) else e for e in shape]
+        counts = [_largest(extent, largest) for extent in shape]
         known = [count for count in counts if count is not None]
         size_bytes = prod(known) * parameter.buffer.dtype.size_bytes if len(known) == len(counts) else None
         spans.append(PlannedSpan(region.buffer.name, offset, size_bytes, parameter.access))
     return tuple(reversed(spans) if kernel.job is ir.Job.COPY else spans)
+
+
+def _largest(extent: ir.Extent, of_symbols: Mapping[str, int]) -> int | None:
+    """The extent where its symbol has the value given; None if that is not known."""
+    symbol = ir.symbol_in(extent)
+    value = 0 if symbol is None else of_symbols.get(symbol.name)
+    return None if value is None else ir.extent_at(extent, value)
 
 
 def _accesses(
