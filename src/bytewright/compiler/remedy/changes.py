@@ -56,12 +56,6 @@ class Changes:
                 yield replace(change, pins=_all_pinned(self.conditions, pool))
             yield replace(change, without=pins)
 
-    def rows_with(self, io: ir.Io | None) -> tuple[Rows | None, ...]:
-        """As they are, and otherwise; an image cannot come by rows where layers do not take rows."""
-        if io is ir.Io.ROWS and self.conditions.options.rows is Rows.OFF:
-            return self.rows or (Rows.AUTO,)
-        return (None, *self.rows)
-
     def pools(self, own: tuple[Role, ...] = ROLES) -> Iterator[Remedy]:
         """One pool more, or one of each role in one memory."""
         target = self.conditions.target

@@ -160,11 +160,17 @@ class _Search:
         """The first change that works. Where the most generous ones with some rows and io do not, nor do others."""
         found = self.first(Remedy(rows=rows) for rows in changes.rows)
         for io in (None, *changes.io):
-            for rows in changes.rows_with(io):
+            for rows in self._rows_with(changes.rows, io):
                 generous = tuple(changes.most_generous(rows, io))
                 if found is None and any(map(self.has_room, generous)):
                     found = self.first((*changes.small(rows, io), *generous))
         return found
+
+    def _rows_with(self, others: tuple[Rows, ...], io: ir.Io | None) -> tuple[Rows | None, ...]:
+        """As they are, and otherwise; an image cannot come by rows where layers do not take rows."""
+        if io is ir.Io.ROWS and self.conditions.options.rows is Rows.OFF:
+            return others or (Rows.AUTO,)
+        return (None, *others)
 
     def room_beyond(self, memory: Memory) -> Room | None:
         """How many bytes more a memory needs, which has no limit in the conditions; None if that does not help."""
