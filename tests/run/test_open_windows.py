@@ -231,6 +231,14 @@ NETS: dict[str, tuple[Callable[[str], Net], int]] = {
     "gathered": (lambda d: Net(d).gather(2, 3, 1, 3), 1),
     "means-of-rows": (lambda d: Net(d).reduce("MEAN", 2).reshape(1, -1, 1), 1),
     "greatest-of-rows": (lambda d: Net(d).reduce("REDUCE_MAX", 2, keep_dims=True), 1),
+    "mean": (lambda d: Net(d).reduce("MEAN", 1), 1),
+    "mean-of-all": (lambda d: Net(d).reduce("MEAN", 1, 2, keep_dims=True), 1),
+    "mean-of-windows": (
+        lambda d: Net(d).image().conv(16, (1, 3), stride_w=2).reduce("MEAN", 1, 2).reshape(1, 16),
+        1,
+    ),
+    "greatest": (lambda d: Net(d).reduce("REDUCE_MAX", 1, keep_dims=True), 1),
+    "least": (lambda d: Net(d).image().conv(16, (1, 2), **_VALID).reduce("REDUCE_MIN", 2), 2),
     "merged": (lambda d: Net(d).reshape(1, -1, 2).softmax().reshape(1, -1, 6), 1),
     "deep": (
         lambda d: (
@@ -274,6 +282,7 @@ REFUSED: dict[str, tuple[Callable[[], Net], str]] = {
         "elements",
     ),
     "softmax along the axis": (lambda: Net().transpose(0, 2, 1).softmax(), "the last axis is of open extent"),
+    "sums of raw values": (lambda: Net().reduce("SUM", 1), "0 (SUM) does not allow it: its zero points"),
     "rows by their numbers": (
         lambda: Net().gather(1, 0, 2),
         "a part of the open extent time[1..21] is taken",
