@@ -115,10 +115,11 @@ class _Vectors:
         first = self._scalar(first)
         return region(buffer, *(self._scalar(index) for index in outer), first)
 
-    def _scatters(self, index: ir.Expr) -> bool:
-        """Whether it depends on what is in a register, so that elements of neighbours lie anywhere."""
-        return any(isinstance(node, ir.Load | ir.ScalarCall) for node in walk_expression(index)) or any(
-            isinstance(node, ir.Var) and isinstance(self.names.get(node), ir.Buffer)
+    def _is_looked_up(self, index: ir.Expr) -> bool:
+        """Whether it depends on values of the lanes, so that elements of neighbours lie anywhere."""
+        return any(
+            (isinstance(node, ir.Load | ir.ScalarCall) and not self._is_uniform(node))
+            or (isinstance(node, ir.Var) and isinstance(self.names.get(node), ir.Buffer))
             for node in walk_expression(index)
         )
 
@@ -181,7 +182,7 @@ class _Vectors:
     def _loaded(self, load: ir.Load, name: str, into: ir.Buffer | None) -> ir.Buffer:
         dtype = load.dtype if load.dtype in (I32, F32) else I32
         gather = self.unit.gathers.get(load.dtype)
-        if gather is not None and len(load.indices) == 1 and self._scatters(load.indices[0]):
+        if gather is not None and len(load.indices) == 1 and self._is_looked_up(load.indices[0]):
             places, table = self._vector(load.indices[0], "places"), region(load.buffer, 0)
             gathered = gather(ir.num_elements(load.buffer))
             return self._executed(gathered, name, dtype, table, places, into=into)
