@@ -188,7 +188,7 @@ def _svdf(network: Mixed, source: Tensor) -> Tensor:
 # Spectra and detections
 
 
-def _spectrum(network: Mixed, source: Tensor) -> Tensor:
+def spectrum(network: Mixed, source: Tensor) -> Tensor:
     """RFFT2D of the last two axes, moved as complex numbers or not, and floats of it."""
     lengths = (network.one_of([1, 1, 2, 4]), network.one_of([4, 8, 16]))
     shape = [*source.shape[:-2], lengths[0], lengths[1] // 2 + 1]
@@ -322,7 +322,7 @@ def _gather(network: Mixed, source: Tensor) -> Tensor:
     return result
 
 
-def _greatest(network: Mixed, source: Tensor) -> Tensor:
+def greatest(network: Mixed, source: Tensor) -> Tensor:
     """TOPK_V2 of the last axis."""
     shape = (*source.shape[:-1], network.between(1, source.shape[-1]))
     values, places = network.tensor(shape, source.affine), network.tensor(shape, _FLOAT, dtype="int32")
@@ -331,7 +331,7 @@ def _greatest(network: Mixed, source: Tensor) -> Tensor:
     return network.one_of([values, places])
 
 
-def _choice(network: Mixed, source: Tensor) -> Tensor:
+def choice(network: Mixed, source: Tensor) -> Tensor:
     """SELECT_V2 by a comparison with a constant."""
     truth = network.tensor(source.shape, _FLOAT, dtype="bool")
     affine = (min(source.affine[0], 0.9), source.affine[1])
@@ -356,7 +356,7 @@ def _extreme(network: Mixed, source: Tensor) -> Tensor:
 # Conditions
 
 
-def _after(
+def after(
     *dtypes: str, least_rank: int = 1, rank: int = 0, exact: bool = False, with_flow: bool = False
 ) -> Callable[[Mixed, Tensor], bool]:
     """After tensors of these types; of so many axes, and of floats that are exact, where that is asked."""
@@ -370,28 +370,33 @@ def _after(
 
 
 def _has_boxes(network: Mixed, source: Tensor) -> bool:
-    return _after("float32", exact=True)(network, source) and prod(source.shape) >= 4
+    return after("float32", exact=True)(network, source) and prod(source.shape) >= 4
 
 
-def _has_low_scales(network: Mixed, source: Tensor) -> bool:
+def _has_small_products(network: Mixed, source: Tensor) -> bool:
+    """LiteRT ends the process where a sum's operands are 2^19 times as coarse as its result."""
+    return after(*_NUMBERS, least_rank=2, exact=True)(network, source) and source.affine[0] < 0.1
+
+
+def has_low_scales(network: Mixed, source: Tensor) -> bool:
     """Comparisons of integers want scales below 1."""
-    return _after("int8", "float32", exact=True, with_flow=True)(network, source) and source.affine[0] < 1
+    return after("int8", "float32", exact=True, with_flow=True)(network, source) and source.affine[0] < 1
 
 
 _NUMBERS = ("int8", "int16", "float32")
 KINDS = (
-    *(NodeKind(_lstm, _after("int8", "float32", least_rank=2, exact=True)),) * 2,
-    *(NodeKind(_both_ways, _after("float32", least_rank=2, exact=True)),) * 2,
-    NodeKind(_svdf, _after("float32", least_rank=2, exact=True)),
-    *(NodeKind(_spectrum, _after("float32", least_rank=2, exact=True)),) * 2,
+    *(NodeKind(_lstm, after("int8", "float32", least_rank=2, exact=True)),) * 2,
+    *(NodeKind(_both_ways, after("float32", least_rank=2, exact=True)),) * 2,
+    NodeKind(_svdf, after("float32", least_rank=2, exact=True)),
+    *(NodeKind(spectrum, after("float32", least_rank=2, exact=True)),) * 2,
     *(NodeKind(_suppression, _has_boxes),) * 2,
-    *(NodeKind(_of_groups, _after("int8", "float32", rank=4, exact=True)),) * 3,
-    NodeKind(_volumes, _after("float32", rank=4, exact=True)),
-    *(NodeKind(_transposed, _after(*_NUMBERS, rank=4, exact=True)),) * 2,
-    NodeKind(_product, _after(*_NUMBERS, least_rank=2, exact=True)),
-    *(NodeKind(_resize, _after(*_NUMBERS, rank=4)),) * 2,
-    NodeKind(_gather, _after(*_NUMBERS, with_flow=True)),
-    NodeKind(_greatest, _after(*_NUMBERS, exact=True, with_flow=True)),
-    NodeKind(_choice, _has_low_scales),
-    NodeKind(_extreme, _after("int8", "float32", with_flow=True)),
+    *(NodeKind(_of_groups, after("int8", "float32", rank=4, exact=True)),) * 3,
+    NodeKind(_volumes, after("float32", rank=4, exact=True)),
+    *(NodeKind(_transposed, after(*_NUMBERS, rank=4, exact=True)),) * 2,
+    NodeKind(_product, _has_small_products),
+    *(NodeKind(_resize, after(*_NUMBERS, rank=4)),) * 2,
+    NodeKind(_gather, after(*_NUMBERS, with_flow=True)),
+    NodeKind(greatest, after(*_NUMBERS, exact=True, with_flow=True)),
+    NodeKind(choice, has_low_scales),
+    NodeKind(_extreme, after("int8", "float32", with_flow=True)),
 )

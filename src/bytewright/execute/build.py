@@ -239,8 +239,11 @@ def model_table(
         f"#define HARNESS_MODEL(name) {names.model}_##name",
         f"#define HARNESS_NUM_DEVICES {len(plan.devices)}",
         f"#define HARNESS_HAS_STATES {int(bool(plan.states))}",
-        f"#define HARNESS_INPUT_ROWS {0 if plan.image is None else plan.image.num_rows}",
-        *([] if plan.image is None else [f"#define HARNESS_ROW_BYTES {plan.image.row_bytes}u"]),
+        *(
+            f"#define HARNESS_{what} {value}"
+            for tensor in plan.inputs
+            for what, value in tensor.pieces.items()
+        ),
     ]
     if board is not None:
         lines += [
