@@ -13,11 +13,13 @@ from bytewright.lower.isa.registers import RegisterReducer
 from bytewright.lower.isa.vector_unit import VectorUnit
 from bytewright.lower.kernels.context import Template
 from bytewright.lower.kernels.depthwise import lower_depthwise_by_blocks
+from bytewright.lower.kernels.matmul import lower_batch_matmul
 from bytewright.lower.kernels.pooling import lower_pool
 from bytewright.lower.kernels.reduction import Reduction, lower_reduction, num_reduced
 from bytewright.lower.kernels.side_by_side import ArrayReducer
 from bytewright.lower.scalar import computed_on
 from bytewright.ops.convolution import DepthwiseConv2d
+from bytewright.ops.matmul import TflBatchMatMul
 from bytewright.ops.pooling import MaxPool2d, ReduceMax, ReduceMin, ReduceSum, TflAveragePool2d, TflMean
 
 _ADD, _MUL = ir.BinaryOperator.ADD, ir.BinaryOperator.MUL
@@ -94,7 +96,7 @@ def _narrow_declines(narrow: NarrowLanes, count: Callable[[Template, Any], int])
 
 
 def _few_channels(template: Template, lanes: int, what: str) -> str | None:
-    channels = template.type(0).shape[-1]
+    channels = template.result_type.shape[-1]
     if not isinstance(channels, int) or channels < lanes:
         return f"it has {channels} channels, fewer than the {lanes} of a {what}"
     return None
@@ -104,6 +106,21 @@ def depthwise_lanes(name: str, unit: VectorUnit) -> IsaTemplate:
     """Depthwise convolutions by the lanes of a unit."""
     write = partial(lower_depthwise_by_blocks, reducer=RegisterReducer(unit, _OF_DEPTHWISE))
     return IsaTemplate(f"{name}.depthwise_lanes", write, _depthwise_declines(unit))
+
+
+def matmul_lanes(name: str, unit: VectorUnit) -> Templates:
+    """Products of two tensors by the lanes of a unit, for sets whose C compilers make less of them."""
+    write = partial(lower_batch_matmul, reducer=RegisterReducer(unit, _OF_POOLS))
+    return {TflBatchMatMul: (IsaTemplate(f"{name}.matmul", write, _matmul_declines(unit)),)}
+
+
+def _matmul_declines(unit: VectorUnit) -> Decline:
+    def why(template: Template, operation: TflBatchMatMul) -> str | None:
+        if operation.adjoint_second:
+            return "columns of its second operand do not lie side by side"
+        return _declines(unit, _ADD, _MUL)(template, operation)
+
+    return why
 
 
 def ranges(name: str, unit: VectorUnit) -> Templates:
@@ -174,8 +191,8 @@ def _declines(unit: VectorUnit, *operators: ir.BinaryOperator) -> Decline:
 
     def why(template: Template, operation: ir.Operation) -> str | None:
         dtype = template.type(0).dtype
-        is_depthwise = isinstance(operation, DepthwiseConv2d)
-        kept = template.result_type.dtype if is_depthwise else computed_on(dtype)
+        are_products = isinstance(operation, DepthwiseConv2d | TflBatchMatMul)
+        kept = template.result_type.dtype if are_products else computed_on(dtype)
         if dtype not in unit.loads or kept not in unit.broadcasts:
             return f"there is no vector of {dtype.value}"
         for operator in operators:

@@ -1,10 +1,14 @@
-"""Matrix products of two tensors: dot products where both lie along the inner axis, else columns side by side."""
+"""Matrix products of two tensors: dot products where both lie along the inner axis, else columns side by side.
+
+Of columns side by side each sum is in the order of the inner axis, as the reference's.
+"""
 
 from dataclasses import dataclass
 
 from bytewright import ir
 from bytewright.ir.builder import load
 from bytewright.lower.kernels.context import Template, channel_blocks, counted, loops, named
+from bytewright.lower.kernels.side_by_side import ArrayReducer, Combine, Reducer
 from bytewright.lower.point import Coordinates
 from bytewright.lower.scalar import Scalar, require_fits
 from bytewright.ops.matmul import TflBatchMatMul
@@ -13,16 +17,18 @@ I32 = ir.DType.I32
 INTEGER_LANES = 16
 
 
-def lower_batch_matmul(template: Template, operation: TflBatchMatMul) -> None:
-    """Writes the kernel of a product: [..., H, K] and [..., K, W] to [..., H, W]."""
+def lower_batch_matmul(template: Template, operation: TflBatchMatMul, reducer: Reducer | None = None) -> None:
+    """Writes the kernel of a product: [..., H, K] and [..., K, W] to [..., H, W]; with a reducer, of its columns."""
     product = _Product(template, operation)
+    is_integer = template.type(0).dtype.is_integer
     result = template.result_type.shape
     with loops(template.kernel, result, range(len(result) - 1)) as indices:
         row = tuple(indices.values())
-        if template.type(0).dtype.is_integer and operation.adjoint_second:
+        if reducer is None and is_integer and operation.adjoint_second:
             product.write_dots(row)
         else:
-            product.write_lanes(row)
+            lanes = INTEGER_LANES if is_integer else template.style.float_lanes
+            product.write_columns(row, ArrayReducer(lanes) if reducer is None else reducer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,21 +79,22 @@ class _Product:
                 with body.numbered(j):
                     self._store(row, column + j, load(total))
 
-    def write_lanes(self, row: Coordinates) -> None:
-        """Some columns at a time, side by side; each sum is in the order of the inner axis, as the reference's."""
-        body, kernel = self.template.body, self.template.kernel
-        lanes = INTEGER_LANES if self.dtype.is_integer else self.template.style.float_lanes
-        for first, size in channel_blocks(body, self.num_columns, lanes, _summed):
-            sums = kernel.scratch("sums", (size,), self.dtype)
-            with body.for_("lane", 0, size, ir.LoopKind.VECTORISED) as lane:
-                body.store(sums, lane, 0)
+    def write_columns(self, row: Coordinates, reducer: Reducer) -> None:
+        """Some columns at a time, side by side."""
+        body = self.template.body
+        for first, size in channel_blocks(body, self.num_columns, reducer.most_channels, _summed):
+            results = reducer.begin(self.template, size, self.dtype, lambda _: ir.const(0, self.dtype))
             with counted(body, "k", self.depth) as k:
-                value = body.let("value", self._first(row, k))
-                with body.for_("lane", 0, size, ir.LoopKind.VECTORISED) as lane:
-                    product = value * self._second(row, k, first + lane)
-                    body.add_to(sums, lane, ir.cast(product, self.dtype))
-            with body.for_("lane", 0, size, ir.LoopKind.VECTORISED) as lane:
-                self._store(row, first + lane, load(sums, lane))
+                results.update(self._plus_product(row, k, body.let("value", self._first(row, k)), first))
+            results.store(row, first, lambda total, _: self._bounded(total))
+
+    def _plus_product(self, row: Coordinates, k: ir.Expr, value: ir.Expr, first: ir.Expr) -> Combine:
+        """Adds a step of the inner axis to the sum of a column, counted from the first of its block."""
+
+        def combine(total: ir.Expr, column: ir.Expr) -> ir.Expr:
+            return total + ir.cast(value * self._second(row, k, first + column), self.dtype)
+
+        return combine
 
     def _first(self, row: Coordinates, k: ir.Expr) -> ir.Expr:
         *batch, height = row

@@ -4,6 +4,7 @@ from bytewright.lower.isa.conv2d import conv2d_templates
 from bytewright.lower.isa.instruction_set import InstructionSet
 from bytewright.lower.isa.neon.dots import BYTE_DOTS, FLOAT_DOTS, HALF_DOTS
 from bytewright.lower.isa.neon.lanes import UNIT, VECTORS
+from bytewright.lower.isa.neon.narrow import EXTREMA, SUMS
 from bytewright.lower.isa.reduce import with_reductions
 from bytewright.lower.isa.tile import instructions_of, operands_of
 from bytewright.ops.convolution import Conv2d
@@ -12,7 +13,7 @@ _TILES = (BYTE_DOTS, HALF_DOTS, FLOAT_DOTS)
 NEON = InstructionSet(
     name="neon",
     features=frozenset({"neon-dotprod"}),
-    templates=with_reductions("neon", UNIT, {Conv2d: conv2d_templates("neon", *_TILES)}),
-    instructions=instructions_of(_TILES),
+    templates=with_reductions("neon", UNIT, {Conv2d: conv2d_templates("neon", *_TILES)}, (SUMS, EXTREMA)),
+    instructions=(*instructions_of(_TILES), *SUMS.instructions, *EXTREMA.instructions),
     operands={**VECTORS.operands, **operands_of(_TILES)},
 )

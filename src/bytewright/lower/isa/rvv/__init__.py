@@ -5,7 +5,7 @@ Compilers without these intrinsics (gcc before 14, clang before 19) make plain C
 
 from bytewright.lower.isa.conv2d import conv2d_templates
 from bytewright.lower.isa.instruction_set import InstructionSet
-from bytewright.lower.isa.reduce import with_reductions
+from bytewright.lower.isa.reduce import matmul_lanes, with_reductions
 from bytewright.lower.isa.rvv.dots import BYTE_DOTS, FLOAT_DOTS, HALF_DOTS
 from bytewright.lower.isa.rvv.lanes import UNIT, VECTORS
 from bytewright.lower.isa.rvv.narrow import EXTREMA, SUMS
@@ -16,7 +16,9 @@ _TILES = (BYTE_DOTS, HALF_DOTS, FLOAT_DOTS)
 RVV = InstructionSet(
     name="rvv",
     features=frozenset({"v"}),
-    templates=with_reductions("rvv", UNIT, {Conv2d: conv2d_templates("rvv", *_TILES)}, (SUMS, EXTREMA)),
+    templates=with_reductions(
+        "rvv", UNIT, {**matmul_lanes("rvv", UNIT), Conv2d: conv2d_templates("rvv", *_TILES)}, (SUMS, EXTREMA)
+    ),
     instructions=(*instructions_of(_TILES), *SUMS.instructions, *EXTREMA.instructions),
     operands={**VECTORS.operands, **operands_of(_TILES)},
     unit=UNIT,
