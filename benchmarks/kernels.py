@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+from math import nan
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -21,6 +22,7 @@ import bytewright  # noqa: E402
 from bytewright.execute.build import BuildOptions  # noqa: E402
 from bytewright.execute.profile.measure import profile_bundle  # noqa: E402
 from bytewright.execute.run import run_bundle  # noqa: E402
+from bytewright.execute.tools import CrashError  # noqa: E402
 from support.kernel_cells import (  # noqa: E402
     SETS,
     TYPES,
@@ -67,13 +69,22 @@ def measured(name: str, kind: str, target: str) -> str:
         options = BuildOptions(flags=LEVEL, compiler="clang-19" if target in CLANG else None)
         if target == ON_A_CLOCK:
             profile = profile_bundle(bundle, seed=1, repeat=101, options=options)
-            picoseconds = 1e3 * profile.devices[0].total.amount
-            figure = f"{picoseconds / WORK[name]:.0f} ps"
+            figure = f"{1e3 * profile.devices[0].total.amount / WORK[name]:.0f} ps"
         else:
-            result = run_bundle(bundle, seed=1, on="qemu", options=options)
-            assert result.instructions is not None
-            figure = f"{result.instructions / WORK[name]:.2f}"
+            figure = f"{_instructions(bundle, options) / WORK[name]:.2f}"
     return f"{figure} {template}".rstrip()
+
+
+def _instructions(bundle: Path, options: BuildOptions) -> float:
+    """Of the last inference; no number where QEMU itself fails, as version 7.2 does now and then with vectors."""
+    try:
+        found = run_bundle(bundle, seed=1, on="qemu", options=options).instructions
+    except CrashError as error:
+        if "qemu" not in str(error):
+            raise
+        return nan
+    assert found is not None
+    return float(found)
 
 
 if __name__ == "__main__":
