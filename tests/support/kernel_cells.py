@@ -49,6 +49,11 @@ def operators_of(kind: str) -> tuple[str, ...]:
     return HYBRID if kind == "hybrid" else tuple(WORK)
 
 
+def number_of(operator: str) -> int:
+    """The place of an operator in its model, of what a plan calls it: `3 (ADD)`."""
+    return int(operator.split(maxsplit=1)[0])
+
+
 def templates_of(plan: Plan, names: Sequence[str]) -> dict[str, str]:
     """By operator, the templates of instruction sets that made its kernels, without their sets; empty if none did.
 
@@ -57,7 +62,7 @@ def templates_of(plan: Plan, names: Sequence[str]) -> dict[str, str]:
     found: dict[str, list[str]] = {name: [] for name in names}
     for step in plan.steps:
         for operator in step.operators:
-            found[names[int(operator.split()[0])]].append(step.template.partition(".")[2])
+            found[names[number_of(operator)]].append(step.template.partition(".")[2])
     return {name: " ".join(dict.fromkeys(filter(None, own))) for name, own in found.items()}
 
 
@@ -66,10 +71,10 @@ def row_of(name: str, kind: str, cells: Sequence[str]) -> str:
     return f"| {name} | {kind} | {' | '.join(cells)} |"
 
 
-def write_cells(kind: str, folder: Path, names: Sequence[str] = ()) -> Path:
-    """The model of one of `TYPES`, with all its operators or some; its results are in their order."""
+def write_cells(kind: str, folder: Path, names: Sequence[str]) -> Path:
+    """The model of one of `TYPES` with some operators, in their order."""
     writer = _Writer(kind)
-    results = [writer.result(name) for name in names or operators_of(kind)]
+    results = [writer.result(name) for name in names]
     path = folder / f"{kind}.tflite"
     path.write_bytes(writer.builder.build(writer.inputs, results))
     return path
