@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 OPTIONAL = -1
 """Stands for an absent optional input, such as the bias of a FULLY_CONNECTED."""
 
-Option = int | float | bool | str | Sequence[int]
+Option = int | float | bool | str | bytes | Sequence[int]
 
 _schema = cast(Any, tflite)
 
@@ -77,6 +77,11 @@ _POOL: dict[str, Option] = {
     "fused_activation_function": "NONE",
 }
 _ACTIVATION: dict[str, Option] = {"fused_activation_function": "NONE"}
+_RECURRENT: dict[str, Option] = {
+    "fused_activation_function": "NONE",
+    "asymmetric_quantize_inputs": False,
+}
+_LSTM: dict[str, Option] = {**_RECURRENT, "cell_clip": 0.0, "proj_clip": 0.0, "time_major": False}
 _RESIZE: dict[str, Option] = {"align_corners": False, "half_pixel_centers": False}
 _STRIDED_SLICE: dict[str, Option] = {
     "begin_mask": 0,
@@ -95,6 +100,16 @@ class _OperatorForm:
     options: Mapping[str, Option]
     version_float: int = 1
     version_int8: int = 2
+
+
+def _flexbuffer(options: Mapping[str, Option]) -> bytes:
+    """A map from names to numbers."""
+    builder: Any = flexbuffers.Builder()
+    with builder.Map():
+        for name, value in options.items():
+            builder.Key(name)
+            builder.Add(value)
+    return bytes(builder.Finish())
 
 
 _FORMS: dict[str, _OperatorForm] = {
@@ -248,11 +263,22 @@ _FORMS: dict[str, _OperatorForm] = {
     "L2_POOL_2D": _OperatorForm("Pool2DOptions", _POOL, 1, 1),
     "ONE_HOT": _OperatorForm("OneHotOptions", {"axis": -1}, 1, 1),
     "SCATTER_ND": _OperatorForm("ScatterNdOptions", {}, 1, 1),
+    "SVDF": _OperatorForm("SVDFOptions", {**_RECURRENT, "rank": 1}, 1, 1),
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": _OperatorForm("UnidirectionalSequenceLSTMOptions", _LSTM, 1, 1),
+    "BIDIRECTIONAL_SEQUENCE_LSTM": _OperatorForm(
+        "BidirectionalSequenceLSTMOptions", {**_LSTM, "merge_outputs": False}, 1, 1
+    ),
     "TOPK_V2": _OperatorForm("TopKV2Options", {}, 1, 1),
     "VAR_HANDLE": _OperatorForm("VarHandleOptions", {"container": "", "shared_name": ""}, 1, 1),
     "READ_VARIABLE": _OperatorForm("ReadVariableOptions", {}, 1, 1),
     "ASSIGN_VARIABLE": _OperatorForm("AssignVariableOptions", {}, 1, 1),
     "CALL_ONCE": _OperatorForm("CallOnceOptions", {"init_subgraph_index": 0}, 1, 1),
+    "STABLEHLO_COMPOSITE": _OperatorForm(
+        "StableHLOCompositeOptions",
+        {"name": "composite", "decomposition_subgraph_index": 0, "composite_attributes": _flexbuffer({})},
+        1,
+        1,
+    ),
     # Not an operator that Bytewright compiles: it makes the models that it must refuse.
     "SEGMENT_SUM": _OperatorForm("SegmentSumOptions", {}, 1, 1),
 }
@@ -279,6 +305,7 @@ class _Operator:
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     options: Mapping[str, Option]
+    intermediates: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,7 +316,7 @@ class _Signature:
 
 
 @dataclass(frozen=True, slots=True)
-class _Contents:
+class Subgraph:
     """What one file holds."""
 
     description: str
@@ -306,16 +333,6 @@ def _packed_nibbles(array: NDArray[Any]) -> bytes:
     numbers = array.reshape(-1).astype(np.uint8) & 15
     padded = np.append(numbers, np.zeros(len(numbers) % 2, np.uint8))
     return (padded[::2] | (padded[1::2] << 4)).astype(np.uint8).tobytes()
-
-
-def _flexbuffer(options: Mapping[str, Option]) -> bytes:
-    """A map from names to numbers."""
-    builder: Any = flexbuffers.Builder()
-    with builder.Map():
-        for name, value in options.items():
-            builder.Key(name)
-            builder.Add(value)
-    return bytes(builder.Finish())
 
 
 class ModelBuilder:
@@ -395,9 +412,13 @@ class ModelBuilder:
         outputs: Sequence[int],
         *,
         version: int | None = None,
+        intermediates: Sequence[int] = (),
         **options: Option,
     ) -> None:
-        """Add an operator by its schema name, with its options by keyword (see the module's docstring)."""
+        """Add an operator by its schema name, with its options by keyword (see the module's docstring).
+
+        Intermediates are tensors that say how an LSTM of integers rounds between its steps.
+        """
         if name not in _FORMS:
             raise ValueError(f"unknown operator {name!r}; known: {', '.join(_FORMS)}")
         form = _FORMS[name]
@@ -412,7 +433,9 @@ class ModelBuilder:
             if name == "QUANTIZE" and self._tensors[inputs[0]].dtype == "float32":
                 version = 1
         merged: dict[str, Option] = {**form.options, **options}
-        self._operators.append(_Operator(name, "", version, tuple(inputs), tuple(outputs), merged))
+        self._operators.append(
+            _Operator(name, "", version, tuple(inputs), tuple(outputs), merged, tuple(intermediates))
+        )
 
     def custom_operator(
         self, custom_code: str, inputs: Sequence[int], outputs: Sequence[int], **options: int | float | bool
@@ -424,9 +447,9 @@ class ModelBuilder:
         """Add a signature: names of this subgraph's tensors for those who run it."""
         self._signatures.append(_Signature(key, dict(inputs), dict(outputs)))
 
-    def subgraph(self, inputs: Sequence[int], outputs: Sequence[int]) -> _Contents:
+    def subgraph(self, inputs: Sequence[int], outputs: Sequence[int]) -> Subgraph:
         """What was added, as a subgraph that another builder can have after its own."""
-        return _Contents(
+        return Subgraph(
             self._description,
             self._subgraph_name,
             self._tensors,
@@ -436,7 +459,7 @@ class ModelBuilder:
             self._signatures,
         )
 
-    def build(self, inputs: Sequence[int], outputs: Sequence[int], *others: _Contents) -> bytes:
+    def build(self, inputs: Sequence[int], outputs: Sequence[int], *others: Subgraph) -> bytes:
         """The file's bytes. The same calls give the same bytes."""
         return _FileWriter().model((self.subgraph(inputs, outputs), *others))
 
@@ -447,7 +470,7 @@ class _FileWriter:
     def __init__(self) -> None:
         self._builder: Any = flatbuffers.Builder(4096)
 
-    def model(self, parts: Sequence[_Contents]) -> bytes:
+    def model(self, parts: Sequence[Subgraph]) -> bytes:
         builder = self._builder
         operators = [op for part in parts for op in part.operators]
         codes = list(dict.fromkeys((op.name, op.custom_code, op.version) for op in operators))
@@ -494,9 +517,7 @@ class _FileWriter:
         _schema.SignatureDefAddSubgraphIndex(builder, subgraph)
         return _schema.SignatureDefEnd(builder)
 
-    def _subgraph(
-        self, contents: _Contents, codes: Sequence[tuple[str, str, int]], num_constants: int
-    ) -> int:
+    def _subgraph(self, contents: Subgraph, codes: Sequence[tuple[str, str, int]], num_constants: int) -> int:
         builder = self._builder
         tensor_offsets: list[int] = []
         for tensor in contents.tensors:
@@ -552,13 +573,19 @@ class _FileWriter:
         options = self._options(table, op.options) if table else None
         inputs = self._int32_vector(op.inputs)
         outputs = self._int32_vector(op.outputs)
+        intermediates = self._int32_vector(op.intermediates) if op.intermediates else None
         _schema.OperatorStart(builder)
         _schema.OperatorAddOpcodeIndex(builder, codes.index((op.name, op.custom_code, op.version)))
         _schema.OperatorAddInputs(builder, inputs)
         _schema.OperatorAddOutputs(builder, outputs)
-        if options is not None:
+        if intermediates is not None:
+            _schema.OperatorAddIntermediates(builder, intermediates)
+        if options is not None and hasattr(_schema.BuiltinOptions, table):
             _schema.OperatorAddBuiltinOptionsType(builder, getattr(_schema.BuiltinOptions, table))
             _schema.OperatorAddBuiltinOptions(builder, options)
+        elif options is not None:
+            _schema.OperatorAddBuiltinOptions2Type(builder, getattr(_schema.BuiltinOptions2, table))
+            _schema.OperatorAddBuiltinOptions2(builder, options)
         if custom_options is not None:
             _schema.OperatorAddCustomOptions(builder, custom_options)
         return _schema.OperatorEnd(builder)
@@ -571,6 +598,8 @@ class _FileWriter:
                 values[key] = builder.CreateString(value)
             elif isinstance(value, str):
                 values[key] = getattr(getattr(_schema, _ENUMERATIONS[key]), value)
+            elif isinstance(value, bytes):
+                values[key] = builder.CreateByteVector(value)
             elif isinstance(value, Sequence):
                 values[key] = self._int32_vector(value)
             else:

@@ -35,6 +35,14 @@ float ends_with(float x) { return expf(x); }
 int32_t alone(int32_t x) { int32_t s = 0; for (int32_t i = 0; i < x; ++i) s += i ^ (x * s); return s; }
 void aligned(void) { char a[64] __attribute__((aligned(64))); sink(a); }
 void dynamic(int n) { char a[n]; sink(a); }
+int chooses(int x) {
+    switch (x) { case 0: return 9; case 1: sink(&x); return 7; case 2: return 99; case 3: return -3; case 4: return 4;
+                 case 5: sink(0); return 8; default: return 5; }
+}
+int chooses_a_call(int x, int (*f)(int)) {
+    switch (x) { case 0: return f(1); case 1: return 7; case 2: return 99; case 3: return -3; case 4: return f(8);
+                 case 5: sink(&x); return 8; default: return 5; }
+}
 """
 TARGETS = {
     "arm-none-eabi": ("-mcpu=cortex-m0", "-mthumb", "--sysroot=/usr/lib/arm-none-eabi"),
@@ -51,7 +59,18 @@ def test_calls_and_frames_of_a_source(triple: str, level: str, tmp_path: Path) -
     subprocess.run(command, cwd=tmp_path, check=True, timeout=60)
     text = clang_call_graph("a.c", *((tmp_path / f"a.{kind}").read_text() for kind in ("s", "su")))
     graph = read_call_graph([text])
-    assert set(graph) == {"calls", "divides", "ends_with", "alone", "aligned", "dynamic", "a.c:leaf"}
+    choosing = {"chooses", "chooses_a_call"}
+    assert set(graph) == {
+        "calls",
+        "divides",
+        "ends_with",
+        "alone",
+        "aligned",
+        "dynamic",
+        "a.c:leaf",
+        *choosing,
+    }
+    assert [INDIRECT in graph[name].callees for name in sorted(choosing)] == [False, True]
     assert {"a.c:leaf", INDIRECT} <= set(graph["calls"].callees)
     assert "expf" in graph["ends_with"].callees
     assert "sink" in graph["a.c:leaf"].callees

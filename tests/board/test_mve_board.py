@@ -165,6 +165,67 @@ def test_channels_that_fill_no_block(tmp_path: Path, units: int) -> None:
         np.testing.assert_array_equal(found, LiteRt(content).run(values)[0])
 
 
+# Kernel, stride and padding; and how many rows and columns less than the most the result has.
+SPREAD = (
+    ((2, 2), (2, 2), "VALID", (1, 1)),
+    ((3, 3), (2, 2), "SAME", (0, 1)),
+    ((4, 4), (2, 2), "SAME", (1, 0)),
+    ((3, 5), (1, 3), "VALID", (0, 2)),
+)
+
+
+def transposed_convolutions(dtype: str, depth: int, channels: int) -> tuple[bytes, np.ndarray]:
+    """All of them, of one input, with a value of it."""
+    builder, random = ModelBuilder(), np.random.default_rng(depth)
+    is_int8, shape = dtype == "int8", (2, 3, 5, depth)
+    scale, zero_point = (0.02, 7) if is_int8 else (0.0002, 0)
+    x, results = builder.tensor("x", shape, dtype, scale=scale, zero_point=zero_point), list[int]()
+    for number, (kernel, stride, padding, less) in enumerate(SPREAD):
+        extents = [
+            extent * step + (0 if padding == "SAME" else size - 1) - fewer
+            for extent, step, size, fewer in zip(shape[1:3], stride, kernel, less, strict=True)
+        ]
+        result = (shape[0], *extents, channels)
+        weights = random.integers(-127, 128, (channels, *kernel, depth)).astype(np.int8)
+        scales = random.uniform(0.005, 0.02, channels).astype(np.float32)
+        ports = [
+            builder.constant(f"shape{number}", np.array(result, np.int32)),
+            builder.constant(f"w{number}", weights, scale=scales, quantized_dimension=0),
+            x,
+        ]
+        name, output = f"y{number}", (0.5, -9) if is_int8 else (0.002, 0)
+        results.append(builder.tensor(name, result, dtype, scale=output[0], zero_point=output[1]))
+        options = {"padding": padding, "stride_h": stride[0], "stride_w": stride[1]}
+        builder.operator("TRANSPOSE_CONV", ports, results[-1:], **options)
+    bounds = np.iinfo(dtype)
+    return builder.build([x], results), random.integers(bounds.min, bounds.max + 1, shape).astype(dtype)
+
+
+@pytest.mark.parametrize(("depth", "channels"), [(9, 5), (32, 16)])
+@pytest.mark.parametrize("dtype", ["int8", "int16"])
+def test_transposed_convolutions(tmp_path: Path, dtype: str, depth: int, channels: int) -> None:
+    """Cells of which the result lacks a side among them, and phases that different numbers of taps reach."""
+    (content, values), path = transposed_convolutions(dtype, depth, channels), tmp_path / "m.tflite"
+    path.write_bytes(content)
+    model = bytewright.compile(path, target=TARGET)
+    assert {step.template for step in model.plan.steps} == {"mve.transpose_conv2d"}
+    wanted, folder = LiteRt(content).run(values), model.write(tmp_path / "m")
+    for compiler in COMPILERS:
+        found = run_bundle(folder, [values], on="qemu", options=options(compiler, "-O2")).outputs
+        assert not differences(found, wanted), compiler
+
+
+@pytest.mark.parametrize(("dtype", "most"), [("int8", 0.35), ("int16", 0.55)])
+def test_transposed_convolutions_are_as_quick_as_others(tmp_path: Path, dtype: str, most: float) -> None:
+    """Instructions a product of the first, with all that is around it; it was 3 where it was scalar."""
+    content, values = transposed_convolutions(dtype, 32, 16)
+    path = tmp_path / "m.tflite"
+    path.write_bytes(content)
+    folder = bytewright.compile(path, target=TARGET).write(tmp_path / "m")
+    profile = profile_bundle(folder, [values], on="qemu", options=options("gcc", "-O2"))
+    assert profile.steps[0].cost.amount <= most * values.size * 16 * 4
+
+
 @pytest.mark.parametrize("number", some(range(16), every=3))
 def test_pools_and_means(tmp_path: Path, number: int) -> None:
     assert_equals_on_board(random_reduction(number, "int8"), tmp_path / "m", number, Numerics.LITERT_REF)

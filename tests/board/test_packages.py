@@ -97,7 +97,9 @@ def test_glue_of_other_forms_compiles(tmp_path: Path) -> None:
         run("gcc", *flags, f"-I{directory}/include", "glue.c", "-o", "glue.o", folder=folder)
 
 
-@pytest.mark.parametrize("options", [("--io", "workspace"), ("--provider", "ssram1=caller")])
+@pytest.mark.parametrize(
+    "options", [("--io", "workspace"), ("--io", "rows"), ("--provider", "ssram1=caller")]
+)
 def test_self_tests_of_other_forms_run_here(options: tuple[str, str], tmp_path: Path) -> None:
     directory = package("cmake", tmp_path, "--self-test", "1", *options)
     (code,) = re.findall(r"```c\n(.*?)```", (directory / "README.md").read_text("utf-8"), re.DOTALL)
@@ -172,11 +174,11 @@ def test_a_pack_is_loaded(tmp_path: Path) -> None:
 def test_no_self_test_where_a_library_decides_the_result(tmp_path: Path) -> None:
     text = textwrap.dedent(
         """\
-        error[BW204]: model 'digits' can have no self-test: its input comes row by row
+        error[BW204]: model 'digits' can have no self-test: its runs have a batch of their own
         help: leave out --self-test; bytewright validate DIR --on qemu compares outputs on the board
         """
     )
-    done = invoke("compile", DIGITS, "-o", tmp_path / "x", "--io", "rows", "--self-test", "1")
+    done = invoke("compile", DIGITS, "-o", tmp_path / "x", "--batch-max", "2", "--self-test", "1")
     assert (done.exit_code, done.stderr) == (1, text)
     assert not (tmp_path / "x").exists()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from random import Random
 
@@ -45,7 +46,7 @@ PLAIN = BuildOptions(flags=("-O0",))
 SANITIZED = BuildOptions(flags=("-O0",), sanitize=True)
 
 
-def wake(folder: Path, **options: str) -> bytewright.CompiledModel:
+def wake(folder: Path, **options: str | int) -> bytewright.CompiledModel:
     text = folder / "wake.bw"
     text.write_text(WAKE)
     model = bytewright.compile(text, **options)  # type: ignore[arg-type]
@@ -217,6 +218,65 @@ def test_an_entry_is_not_called_as_the_packed_form_of_another() -> None:
     with pytest.raises(CompileError, match="an entry cannot be called 'push_packed'") as caught:
         compile_model(parse_module(text, {}, {}), load_target("host"), Options(entry_form=ir.Form.PACKED))
     assert [d.code for d in caught.value.diagnostics] == ["BW117"]
+
+
+SELF_TEST = r"""
+#include "wake_self_test.h"
+
+static wake_context context;
+
+int main(void)
+{
+    const wake_workspaces workspaces = {@pools@};
+    @outputs@
+
+    SHOW("not set", wake_self_test(&context@given@));
+    SHOW("set", wake_set_workspaces(&context, &workspaces));
+    SHOW("tested", wake_self_test(&context@given@));
+    SHOW("tested again", wake_self_test(&context@given@));
+    @free@
+    return 0;
+}
+"""
+
+
+def fnv1a(data: bytes) -> int:
+    value = 2166136261
+    for byte in data:
+        value = (value ^ byte) * 16777619 % 2**32
+    return value
+
+
+@pytest.mark.parametrize("io", ["caller", "workspace"])
+def test_a_self_test_runs_every_entry(tmp_path: Path, io: str) -> None:
+    """From the state before the first run on; what is expected is numpy's, and what is wrong is found."""
+    model = wake(tmp_path, io=io, self_test=3)
+    text = (tmp_path / "wake" / "src" / "wake_self_test.c").read_text()
+    stored, expected = (
+        re.search(r"stored_frame.*?};", text, re.DOTALL),
+        re.search(r"expected.*?};", text, re.DOTALL),
+    )
+    assert stored is not None
+    assert expected is not None
+    frames = [
+        np.array(row.split(","), np.uint8).view(np.int8) for row in re.findall(r"[\d, ]+(?=,\n)", stored[0])
+    ]
+    sums = [fnv1a(value.tobytes()) for frame in frames for value in classified([frame])]
+    assert [int(value, 16) for value in re.findall(r"0x(\w+)u", expected[0])] == sums
+    pools = [pool.c_name for pool in model.plan.caller_workspaces]
+    sizes = {pool: f"WAKE_{pool.upper()}_{'STATE' if pool == 'kept' else 'WORKSPACE'}" for pool in pools}
+    memory = (f".{pool} = {{block({name}_ALIGN, {name}_SIZE), {name}_SIZE}}" for pool, name in sizes.items())
+    outputs = "int8_t loudest; int32_t count; const wake_classify_outputs outputs = {&loudest, &count};"
+    is_lent = io == "caller"
+    program = SELF_TEST.replace("@pools@", ", ".join(memory)).replace("@outputs@", outputs if is_lent else "")
+    program = program.replace("@given@", ", &outputs" if is_lent else "")
+    program = program.replace("@free@", "".join(f"free(workspaces.{pool}.base);" for pool in pools))
+    check_bundle(tmp_path / "wake")
+    shown = run_c(tmp_path / "wake", program, tmp_path)
+    assert shown == {"not set": -7, "set": 0, "tested": 0, "tested again": 0}
+    kernels = tmp_path / "wake" / "src" / "wake_kernels.c"
+    kernels.write_text(kernels.read_text().replace("count[0] = ", "count[0] = 1 + "))
+    assert run_c(tmp_path / "wake", program, tmp_path)["tested"] == 1
 
 
 def test_a_report_and_a_run_say_which_entries_there_are(tmp_path: Path) -> None:

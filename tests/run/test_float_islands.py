@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import permutations, product
 from pathlib import Path
 from typing import Any
 
@@ -91,3 +92,21 @@ def test_a_float_of_two_values_is_no_table(tmp_path: Path) -> None:
     nodes = import_content(content, "island.tflite").graph.nodes
     assert not any(isinstance(node.operation, Table) for node in nodes)
     assert_equals_reference([RandomModel(content, "two", ((6,), (6,)), "int8")], tmp_path)
+
+
+def test_a_float_of_int16_is_no_table(tmp_path: Path) -> None:
+    """Nor one that becomes int16: tables are of bytes."""
+    models: list[RandomModel] = []
+    for kinds, types in product(((), ("RELU",), ("LEAKY_RELU",)), permutations(("int8", "int16"))):
+        builder = ModelBuilder()
+        x = builder.tensor("x", (3, 5), types[0], scale=0.05, zero_point=0)
+        value = builder.tensor("real", (3, 5), "float32")
+        builder.operator("DEQUANTIZE", [x], [value])
+        for kind in kinds:
+            result = builder.tensor(kind, (3, 5), "float32")
+            builder.operator(kind, [value], [result])
+            value = result
+        y = builder.tensor("y", (3, 5), types[1], scale=0.04, zero_point=0)
+        builder.operator("QUANTIZE", [value], [y], version=1)
+        models.append(RandomModel(builder.build([x], [y]), f"{types} {kinds}", ((3, 5),), types[0]))
+    assert_equals_reference(models, tmp_path)

@@ -239,6 +239,19 @@ def test_ties_that_double_precision_rounds_this_way_and_that(scale: float, tmp_p
     assert_equals_reference(models, tmp_path, flags=SANITIZED, num_inputs=40)
 
 
+@pytest.mark.parametrize("dtype", ["int8", "float32"])
+def test_groups_of_one_channel_as_many_as_taps(dtype: str, tmp_path: Path) -> None:
+    """Weights in the layout of a depthwise convolution then have the shape that those of the file have."""
+    generator, builder = np.random.default_rng(2), ModelBuilder()
+    values = generator.integers(-100, 100, (3, 3, 3, 1)).astype(dtype)
+    scaled = [{}, {}, {}] if dtype != "int8" else [{"scale": each} for each in (0.5, [0.02, 0.03, 0.01], 4.0)]
+    x, y = (builder.tensor(name, (1, 6, 5, 3), dtype, **scaled[at]) for name, at in (("x", 0), ("y", 2)))
+    bias = builder.constant("b", np.arange(3, dtype=np.int32 if dtype == "int8" else np.float32))
+    builder.operator("CONV_2D", [x, builder.constant("w", values, **scaled[1]), bias], [y], padding="SAME")
+    model = RandomModel(builder.build([x], [y]), f"three groups {dtype}", ((1, 6, 5, 3),), dtype)
+    assert_equals_reference([model], tmp_path)
+
+
 # The comparison itself
 
 

@@ -48,7 +48,7 @@ from bytewright.ir.prim import (
 from bytewright.ir.scalar_functions import SCALAR_FUNCTIONS
 from bytewright.ir.scope import GLOBAL, LOCAL, STACK, WORKSPACE, pool_scope
 from bytewright.ir.storage import Border, Storage, to_annotations
-from bytewright.ir.types import DType, Symbol, TensorType, VirtualDevice
+from bytewright.ir.types import DType, Symbol, TensorType, VirtualDevice, lower_bound, quotient
 from bytewright.ir.where import NOWHERE, Where
 
 Item = TypeVar("Item")
@@ -124,7 +124,10 @@ scopes = st.one_of(
     st.just(pool_scope("tightly-coupled")),
 )
 symbols = st.builds(Symbol, identifiers, st.integers(1, 3), st.integers(3, 9))
-shapes = st.lists(st.one_of(st.integers(0, 99), symbols), max_size=4).map(tuple)
+quotients = st.builds(quotient, symbols, st.integers(-9, 9), st.integers(1, 4)).filter(
+    lambda extent: lower_bound(extent) >= 0
+)
+shapes = st.lists(st.one_of(st.integers(0, 99), symbols, quotients), max_size=4).map(tuple)
 wheres = st.one_of(
     st.just(NOWHERE),
     st.builds(

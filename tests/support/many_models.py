@@ -3,7 +3,8 @@
 Each model gets a translation unit of its own, which includes the bundle's C files. Every input, output and
 workspace is an allocation of its own of exactly the size that the header states, so that the address sanitizer
 sees a byte too far; outputs and workspaces hold garbage before the run. What a model leaves in its inputs is
-compared with what was put there.
+compared with what was put there. Inferences of a model with state go on from each other, each in memory of its own: the
+state is saved after a run, and restored before the next one.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ Array = NDArray[Any]
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g")
 LANGUAGE = ("-std=c99", "-ffp-contract=off", "-fno-strict-aliasing")
 WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
+_LENT = ("workspace", "state")
 _NUMPY = {dtype.value: dtype.numpy for dtype in DType}
 
 _MAIN_HEAD = """
@@ -139,24 +141,34 @@ def _execute(command: list[str]) -> None:
 def _unit(job: Job) -> str:
     """The translation unit of one model, with a function that runs all its inferences."""
     model, upper = job.model, job.model.upper()
-    lent = [p for p in job.document["pools"] if p["role"] == "workspace" and p["provider"] == "caller"]
+    lent = [p for p in job.document["pools"] if p["role"] in _LENT and p["provider"] == "caller"]
     pools = [pool for pool in lent if pool["used_bytes"]]  # of the others the C knows nothing
+    states = [pool for pool in pools if pool["role"] == "state"]
     kernels, entry, parameters = (f"{model}/src/{model}{part}.c" for part in ("_kernels", "", "_parameters"))
     lines = [f'#include "{path}"' for path in (kernels, entry, parameters)]
     lines += [_MAIN_HEAD, f"int run_{model}(int count);", f"int run_{model}(int count) {{"]
+    lines += [f"    static unsigned char saved_{pool['c_name']}[{pool['used_bytes']}];" for pool in states]
     lines.append("    for (int turn = 0; turn < count; ++turn) {")
     lines.append(f"        {model}_context context;")
     lines.append("        memset(&context, 0, sizeof context);")
     if pools:
         lines.append(f"        {model}_workspaces workspaces;")
     for pool in pools:
-        name, size = pool["c_name"], f"{upper}_{pool['c_name'].upper()}_WORKSPACE_SIZE"
+        name, size = pool["c_name"], f"{upper}_{pool['c_name'].upper()}_{pool['role'].upper()}_SIZE"
         lines.append(f"        workspaces.{name}.base = fresh({size});")
         lines.append(f"        workspaces.{name}.size_bytes = {size};")
     if pools:
         lines.append(f"        if ({model}_set_workspaces(&context, &workspaces) != 0) {{ return 1; }}")
+    if states:
+        lines.append(f"        if ({model}_reset(&context) != 0) {{ return 8; }}")
+    for pool in states:
+        kept = f"workspaces.{pool['c_name']}.base", f"saved_{pool['c_name']}", f"{pool['used_bytes']}"
+        lines.append(f"        if (turn > 0) {{ memcpy({', '.join(kept)}); }}")
     ports = {"caller": _lent_ports, "workspace": _ports_in_workspace, "rows": _pushed_rows}
     lines += ports[job.document["io"]](job)
+    for pool in states:
+        kept = f"saved_{pool['c_name']}", f"workspaces.{pool['c_name']}.base", f"{pool['used_bytes']}"
+        lines.append(f"        memcpy({', '.join(kept)});")
     lines += [f"        free(workspaces.{pool['c_name']}.base);" for pool in pools]
     return "\n".join([*lines, "    }", "    return 0;", "}", ""])
 

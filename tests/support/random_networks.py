@@ -17,21 +17,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from support.random_models import RandomModel
-from tflite_writer import ModelBuilder
+from tflite_writer import ModelBuilder, Subgraph
 
 Affine = tuple[float, int]
 _ACTIVATIONS = ("NONE", "NONE", "RELU", "RELU6", "RELU_N1_TO_1")
 
 
 @dataclass(frozen=True)
-class _Tensor:
+class Tensor:
+    """A tensor of the model; `index` is its place in the file."""
+
     index: int
     shape: tuple[int, ...]
     affine: Affine
+    dtype: str
 
 
-class _Network:
-    """A model under construction."""
+class Network:
+    """A model under construction; what is made next is of element type `dtype`, and its peers are of that type too."""
 
     def __init__(
         self, seed: int, dtype: str, *, is_tflm: bool = False, has_gaps: bool = False, is_hybrid: bool = False
@@ -42,8 +45,9 @@ class _Network:
         self.has_gaps = has_gaps
         self.is_hybrid = is_hybrid
         self.builder = ModelBuilder()
-        self.inputs: list[_Tensor] = []
-        self.tensors: list[_Tensor] = []
+        self.inputs: list[Tensor] = []
+        self.tensors: list[Tensor] = []
+        self.functions: list[Subgraph] = []
         self.story: list[str] = [f"seed={seed}"]
 
     # Draws
@@ -59,6 +63,10 @@ class _Network:
 
     def one_of(self, items: Sequence[Any]) -> Any:
         return items[self.below(len(items))]
+
+    def peers(self) -> list[Tensor]:
+        """The tensors of the present type."""
+        return [tensor for tensor in self.tensors if tensor.dtype == self.dtype]
 
     def zero_point(self) -> int:
         if self.is_int16:
@@ -83,15 +91,15 @@ class _Network:
     def is_quantised(self) -> bool:
         return self.is_int8 or self.is_int16
 
-    def tensor(self, shape: Sequence[int], affine: Affine, name: str = "") -> _Tensor:
+    def tensor(self, shape: Sequence[int], affine: Affine, name: str = "") -> Tensor:
         name = name or f"tensor_{len(self.tensors)}"
         keywords: dict[str, Any] = {"scale": affine[0], "zero_point": affine[1]} if self.is_quantised else {}
         index = self.builder.tensor(name, shape, self.dtype, **keywords)
-        made = _Tensor(index, tuple(int(extent) for extent in shape), affine)
+        made = Tensor(index, tuple(int(extent) for extent in shape), affine, self.dtype)
         self.tensors.append(made)
         return made
 
-    def input(self, shape: Sequence[int]) -> _Tensor:
+    def input(self, shape: Sequence[int]) -> Tensor:
         made = self.tensor(shape, self.affine(), f"input_{len(self.inputs)}")
         self.inputs.append(made)
         return made
@@ -108,38 +116,39 @@ class _Network:
             return self.weights(shape)
         return (self.generator.integers(-16, 17, shape) / 8).astype(np.float32)
 
-    def constant(self, shape: Sequence[int], affine: Affine) -> _Tensor:
+    def constant(self, shape: Sequence[int], affine: Affine) -> Tensor:
         keywords: dict[str, Any] = {"scale": affine[0], "zero_point": affine[1]} if self.is_quantised else {}
         index = self.builder.constant(f"constant_{len(self.tensors)}", self.values(shape), **keywords)
-        made = _Tensor(index, tuple(shape), affine)
+        made = Tensor(index, tuple(shape), affine, self.dtype)
         self.tensors.append(made)
         return made
 
     def integers(self, values: Any) -> int:
         return self.builder.constant("integers", np.asarray(values, dtype=np.int32))
 
-    def operator(self, kind: str, sources: Sequence[int], results: Sequence[_Tensor], **options: Any) -> None:
+    def operator(self, kind: str, sources: Sequence[int], results: Sequence[Tensor], **options: Any) -> None:
         self.builder.operator(kind, sources, [result.index for result in results], **options)
         stated = " ".join(f"{key}={value}" for key, value in options.items())
         self.story.append(f"{kind}({stated}){[r.shape for r in results]}")
 
     def finish(self, results: Sequence[int]) -> RandomModel:
-        content = self.builder.build([tensor.index for tensor in self.inputs], results)
-        shapes = tuple(tensor.shape for tensor in self.inputs)
-        return RandomModel(content, f"{self.dtype} {'; '.join(self.story)} -> {results}", shapes, self.dtype)
+        content = self.builder.build([tensor.index for tensor in self.inputs], results, *self.functions)
+        shapes, dtypes = (tuple(getattr(t, each) for t in self.inputs) for each in ("shape", "dtype"))
+        description = f"{self.inputs[0].dtype} {'; '.join(self.story)} -> {results}"
+        return RandomModel(content, description, shapes, self.inputs[0].dtype, dtypes=dtypes)
 
     # Weighted operators
 
     def weighted(
         self,
         kind: str,
-        source: _Tensor,
+        source: Tensor,
         weights: NDArray[Any],
         output_shape: Sequence[int],
         channels: int,
         axis: int,
         **options: Any,
-    ) -> _Tensor:
+    ) -> Tensor:
         """CONV_2D, DEPTHWISE_CONV_2D or FULLY_CONNECTED with a bias, scaled to give values of some spread."""
         activation = self.one_of(_ACTIVATIONS)
         taps = weights.size // channels
@@ -168,13 +177,17 @@ class _Network:
                 bias = bias.astype(np.int64)
         if self.has_gaps and self.chance(0.6):
             bias[empty] = 0  # what an empty channel gives is then the zero point
-        weights_index = self.builder.constant("weights", weights, scale=scales, quantized_dimension=axis)
+        weights_index = self.integer_weights(weights, scales, axis)
         bias_index = self.builder.constant("bias", bias, scale=[source.affine[0] * scale for scale in scales])
         result = self.tensor(output_shape, output)
         self.operator(
             kind, [source.index, weights_index, bias_index], [result], activation=activation, **options
         )
         return result
+
+    def integer_weights(self, weights: NDArray[Any], scales: Sequence[float], axis: int) -> int:
+        """Under integers."""
+        return self.builder.constant("weights", weights, scale=scales, quantized_dimension=axis)
 
     def float_weights(self, kind: str, weights: NDArray[Any], channels: int, axis: int) -> int:
         """Under float32: as they are, or as int8 with scales."""
@@ -194,7 +207,7 @@ class _Network:
             weights[..., self.generator.random(weights.shape[-1]) < self.one_of([0.0, 0.3, 0.6])] = 0
         return empty
 
-    def convolution(self, source: _Tensor, *, hard: bool = False) -> _Tensor | None:
+    def convolution(self, source: Tensor, *, hard: bool = False) -> Tensor | None:
         """CONV_2D or DEPTHWISE_CONV_2D."""
         batch, *spatial, depth = source.shape
         is_depthwise = self.chance(0.4)
@@ -231,7 +244,7 @@ class _Network:
         weights = self.weights((channels, *kernel, depth), low)
         return self.weighted("CONV_2D", source, weights, (batch, *outputs, channels), channels, 0, **options)
 
-    def fully_connected(self, source: _Tensor) -> _Tensor:
+    def fully_connected(self, source: Tensor) -> Tensor:
         """FULLY_CONNECTED on the last axis."""
         depth, channels = source.shape[-1], self.between(1, 24)
         keep = self.chance(0.5)
@@ -242,17 +255,17 @@ class _Network:
 
     # Elements
 
-    def binary(self, source: _Tensor) -> _Tensor:
+    def binary(self, source: Tensor) -> Tensor:
         """ADD, SUB or MUL: with another tensor, with itself, or with a constant that broadcasts."""
         kind = self.one_of(["ADD", "ADD", "SUB", "MUL"])
-        peers = [tensor for tensor in self.tensors if tensor.shape == source.shape]
+        peers = [tensor for tensor in self.peers() if tensor.shape == source.shape]
         if self.chance(0.6):
             other = self.one_of(peers)
         elif self.chance(0.5):
             other = self.constant(self.one_of([source.shape[-1:], source.shape, (1,)]), self.affine())
         else:
             shape = tuple(1 if self.chance(0.4) else extent for extent in source.shape)
-            fitting = [tensor for tensor in self.tensors if tensor.shape == shape]
+            fitting = [tensor for tensor in self.peers() if tensor.shape == shape]
             other = self.one_of(fitting) if fitting else self.constant(shape, self.affine())
         operands = [source, other] if self.chance(0.5) else [other, source]
         scale, zero_point = self.affine()
@@ -265,7 +278,7 @@ class _Network:
         self.operator(kind, [x.index for x in operands], [result], activation=activation, **options)
         return result
 
-    def unary(self, source: _Tensor) -> _Tensor:
+    def unary(self, source: Tensor) -> Tensor:
         """An element-wise operator of one operand."""
         kinds = ["RELU", "RELU6", "LEAKY_RELU", "LOGISTIC", "TANH", "HARD_SWISH"]
         kinds += [] if self.is_tflm else ["RELU_N1_TO_1"]
@@ -290,7 +303,7 @@ class _Network:
         self.operator(kind, [source.index], [result], **options)
         return result
 
-    def softmax(self, source: _Tensor) -> _Tensor:
+    def softmax(self, source: Tensor) -> Tensor:
         """SOFTMAX on the last axis."""
         result = self.tensor(source.shape, (1.0 / 32768, 0) if self.is_int16 else (1.0 / 256, -128))
         self.operator("SOFTMAX", [source.index], [result], beta=1.0)
@@ -298,7 +311,7 @@ class _Network:
 
     # Reductions
 
-    def pool(self, source: _Tensor) -> _Tensor:
+    def pool(self, source: Tensor) -> Tensor:
         """AVERAGE_POOL_2D or MAX_POOL_2D."""
         kind, padding = self.one_of(["AVERAGE_POOL_2D", "MAX_POOL_2D"]), self.one_of(["SAME", "VALID"])
         batch, *spatial, depth = source.shape
@@ -314,7 +327,7 @@ class _Network:
         self.operator(kind, [source.index], [result], activation=self.one_of(_ACTIVATIONS), **options)
         return result
 
-    def mean(self, source: _Tensor) -> _Tensor | None:
+    def mean(self, source: Tensor) -> Tensor | None:
         """MEAN over some axes."""
         rank = len(source.shape)
         axes = sorted({self.below(rank) for _ in range(self.between(1, rank))})
@@ -332,7 +345,7 @@ class _Network:
 
     # Moves
 
-    def reshape(self, source: _Tensor) -> _Tensor:
+    def reshape(self, source: Tensor) -> Tensor:
         """RESHAPE, SQUEEZE or EXPAND_DIMS."""
         kind = self.one_of(["RESHAPE", "SQUEEZE", "EXPAND_DIMS"])
         ones = [axis for axis, extent in enumerate(source.shape) if extent == 1]
@@ -354,14 +367,14 @@ class _Network:
         self.operator("RESHAPE", [source.index, self.integers(shape)], [result], new_shape=shape)
         return result
 
-    def transpose(self, source: _Tensor) -> _Tensor:
+    def transpose(self, source: Tensor) -> Tensor:
         """TRANSPOSE."""
         order = [int(axis) for axis in self.generator.permutation(len(source.shape))]
         result = self.tensor([source.shape[axis] for axis in order], source.affine)
         self.operator("TRANSPOSE", [source.index, self.integers(order)], [result])
         return result
 
-    def slice(self, source: _Tensor) -> _Tensor:
+    def slice(self, source: Tensor) -> Tensor:
         """SLICE, or STRIDED_SLICE with steps."""
         begin = [self.below(extent) for extent in source.shape]
         end = [self.between(first + 1, extent) for first, extent in zip(begin, source.shape, strict=True)]
@@ -377,7 +390,7 @@ class _Network:
         self.operator("STRIDED_SLICE", operands, [result])
         return result
 
-    def split(self, source: _Tensor) -> _Tensor | None:
+    def split(self, source: Tensor) -> Tensor | None:
         """SPLIT; all parts may be used later."""
         axis = self.below(len(source.shape))
         divisors = [n for n in (2, 3, 4) if source.shape[axis] % n == 0]
@@ -391,18 +404,18 @@ class _Network:
         self.operator("SPLIT", [axis_tensor, source.index], results, num_splits=parts)
         return self.one_of(results)
 
-    def concatenation(self, source: _Tensor) -> _Tensor:
+    def concatenation(self, source: Tensor) -> Tensor:
         """CONCATENATION with tensors of the same quantisation, itself perhaps."""
         axis = self.below(len(source.shape))
 
-        def fits(other: _Tensor) -> bool:
+        def fits(other: Tensor) -> bool:
             same_rank = len(other.shape) == len(source.shape)
             rest = [
                 a == b for i, (a, b) in enumerate(zip(source.shape, other.shape, strict=False)) if i != axis
             ]
             return same_rank and all(rest) and (not self.is_quantised or other.affine == source.affine)
 
-        fitting = [tensor for tensor in self.tensors if fits(tensor)]
+        fitting = [tensor for tensor in self.peers() if fits(tensor)]
         others = [self.one_of(fitting) for _ in range(self.between(1, 2))]
         if self.chance(0.2):
             others.append(self.constant(source.shape, source.affine))
@@ -413,7 +426,7 @@ class _Network:
         self.operator("CONCATENATION", [tensor.index for tensor in operands], [result], axis=axis)
         return result
 
-    def pad(self, source: _Tensor) -> _Tensor:
+    def pad(self, source: Tensor) -> Tensor:
         """PAD, before a convolution more often than not."""
         spatial = len(source.shape) == 4 and self.chance(0.7)
         widths = [
@@ -428,32 +441,44 @@ class _Network:
         return result
 
 
-_ANY_RANK: tuple[Callable[[_Network, _Tensor], _Tensor | None], ...] = (
-    _Network.binary,
-    _Network.binary,
-    _Network.unary,
-    _Network.mean,
-    _Network.reshape,
-    _Network.transpose,
-    _Network.slice,
-    _Network.split,
-    _Network.concatenation,
-    _Network.pad,
-    _Network.softmax,
-    _Network.fully_connected,
+Make = Callable[[Any, Tensor], Tensor | None]
+
+
+@dataclass(frozen=True)
+class NodeKind:
+    """A kind of node: what makes it, or nothing where the drawn numbers do not fit, and after which tensors it may be
+    drawn.
+    """
+
+    make: Make
+    may_be_drawn: Callable[[Any, Tensor], bool]
+
+
+def _of_any_rank(_network: Network, _source: Tensor) -> bool:
+    return True
+
+
+def _of_four_axes(_network: Network, source: Tensor) -> bool:
+    return len(source.shape) == 4
+
+
+NODE_KINDS = (
+    *(
+        NodeKind(make, _of_any_rank)
+        for make in (
+            *(Network.binary, Network.binary, Network.unary, Network.mean, Network.reshape),
+            *(Network.transpose, Network.slice, Network.split, Network.concatenation, Network.pad),
+            *(Network.softmax, Network.fully_connected),
+        )
+    ),
+    *(NodeKind(make, _of_four_axes) for make in (*(Network.convolution,) * 3, Network.pool, Network.pad) * 2),
 )
-_FOUR_AXES: tuple[Callable[[_Network, _Tensor], _Tensor | None], ...] = (
-    _Network.convolution,
-    _Network.convolution,
-    _Network.convolution,
-    _Network.pool,
-    _Network.pad,
-)
+"""Of operators with operands of one type. Who stands here twice is drawn twice as often."""
 
 
 def random_convolution(seed: int, dtype: str) -> RandomModel:
     """One CONV_2D or DEPTHWISE_CONV_2D of the hard kind."""
-    network = _Network(seed, dtype)
+    network = Network(seed, dtype)
     depth = network.one_of([1, 2, 3, 4, 8, 8, 15, 16, 17, network.between(1, 40)])
     shape = (network.one_of([1, 1, 1, 2]), network.between(1, 11), network.between(1, 11), depth)
     result = network.convolution(network.input(shape), hard=True)
@@ -463,7 +488,7 @@ def random_convolution(seed: int, dtype: str) -> RandomModel:
 
 def random_reduction(seed: int, dtype: str) -> RandomModel:
     """A pool, or a mean over some axes; what computes on its elements may follow."""
-    network = _Network(seed, dtype)
+    network = Network(seed, dtype)
     depth = network.one_of([1, 3, 4, 7, 8, 16, 17, 23, 32, 64, network.between(1, 80)])
     rank = network.one_of([2, 3, 4, 4, 4, 4])
     shape = [network.one_of([1, 1, 1, 2]), network.between(1, 9), network.between(1, 9), depth]
@@ -478,7 +503,7 @@ def random_reduction(seed: int, dtype: str) -> RandomModel:
 
 def random_elements(seed: int) -> RandomModel:
     """Element-wise operators of int8 on shapes that fill vectors, or do not, with operands that are broadcast."""
-    network = _Network(seed, "int8")
+    network = Network(seed, "int8")
     shape = [network.one_of([1, 2]), network.between(1, 7), network.between(1, 7), network.between(1, 21)]
     recent = network.input(shape[network.below(4) :])
     network.input(recent.shape)
@@ -502,15 +527,15 @@ def random_network(
 
     With gaps, many weights are zero, by channels; in hybrid ones, of float32, most weights are int8.
     """
-    network = _Network(seed, dtype, is_tflm=is_tflm, has_gaps=has_gaps, is_hybrid=is_hybrid)
+    network = Network(seed, dtype, is_tflm=is_tflm, has_gaps=has_gaps, is_hybrid=is_hybrid)
     depth = network.between(1, 10)
     first = network.input((network.one_of([1, 1, 2]), network.between(1, 8), network.between(1, 8), depth))
     recent = first
     if network.chance(0.3):
         network.input(first.shape)
     for _ in range(network.between(1, size)):
-        kinds = _ANY_RANK + _FOUR_AXES * 2 if len(recent.shape) == 4 else _ANY_RANK
-        made = network.one_of(kinds)(network, recent)
+        kinds = [kind for kind in NODE_KINDS if kind.may_be_drawn(network, recent)]
+        made = network.one_of(kinds).make(network, recent)
         if made is not None:
             recent = made if network.chance(0.85) else network.one_of(network.tensors)
         if prod(recent.shape) > 4000:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import flatbuffers
 import numpy as np
@@ -112,11 +112,27 @@ class Writer:
         return bytes(builder.Output())
 
 
+class TensorWriter(Protocol):
+    """Who can add tensors to a model."""
+
+    def tensor(
+        self,
+        shape: tuple[int, ...],
+        dtype: str,
+        affine: Affine | None = None,
+        values: Array | None = None,
+        *,
+        is_variable: bool = False,
+    ) -> int:
+        """The index of a new tensor."""
+        ...
+
+
 @dataclass(slots=True)
-class _LstmWriter:
+class LstmWriter:
     """Tensors of LSTM layers in one of the forms float32, hybrid (int8 weights under floats), int8 or int16."""
 
-    writer: Writer
+    writer: TensorWriter
     random: np.random.Generator
     form: str
 
@@ -184,7 +200,7 @@ def lstm_model(
     Sizes are samples, steps, elements of the input and units. The layer is given the steps from `first_step` on.
     """
     random, writer = np.random.default_rng(seed), Writer()
-    at = _LstmWriter(writer, random, form)
+    at = LstmWriter(writer, random, form)
     drawn = [int(random.integers(1, most)) for most in (3, 5, 7, 9)]
     samples, steps, depth, units = sizes or drawn
     is_time_major = bool(random.integers(2))
@@ -240,7 +256,7 @@ def _options(random: np.random.Generator, is_time_major: bool) -> dict[str, Any]
 def bidirectional_model(seed: int, *, form: str, units: tuple[int, int] | None = None) -> bytes:
     """Two random layers of float32, or hybrid ones, results joined or not."""
     random, writer = np.random.default_rng(seed), Writer()
-    at = _LstmWriter(writer, random, form)
+    at = LstmWriter(writer, random, form)
     samples, steps, depth = (int(random.integers(1, most)) for most in (3, 6, 7))
     is_time_major = bool(random.integers(2))
     # LiteRT overwrites tensors of its own where it joins results of several samples that come first.

@@ -42,7 +42,8 @@ REWRITES = {
     "lower/float_sum.py",
     "lower/fold_pad.py",
     "graph/inline_calls.py",
-    "graph/open_axis.py",
+    "graph/open/opening.py",
+    "graph/open/rules.py",
     "graph/open_batch.py",
     "graph/stream/reading.py",
     "graph/stream/split.py",
@@ -102,14 +103,14 @@ def test_few_files_know_a_graph_operator(name: str) -> None:
 def test_one_row_says_everything_of_a_tflite_operator(kind: str) -> None:
     """Other files name it where its arithmetic, or a message about it, is its own."""
     named = _index()[1][kind]
-    activations = {
-        "frontends/tflite/lstm.py",
-        "frontends/tflite/options.py",
+    beside = {
+        *("frontends/tflite/lstm.py", "frontends/tflite/options.py"),  # names of fused activations too
         "ops/arithmetic/multiplier.py",
-    }  # names of fused activations too
+        "frontends/tflite/updates.py",  # what places are computed with
+    }
     rows = {file for file in named if file.startswith("frontends/tflite/operators/")}
     assert len(rows) == 1
-    assert len(named - activations) <= 3, named
+    assert len(named - beside) <= 3, named
     assert kind not in ADVICE, "advice is for operators that are not supported"
 
 
@@ -238,6 +239,50 @@ def test_a_field_of_a_pool_is_carried_by_few_files() -> None:
         "target/load.py",
         "target/options.py",
     }  # and of the command line, which names few fields
+
+
+# What there is of an input that comes row by row alone, in names of the code and of the C.
+_OF_ROWS = re.compile(
+    r"\b(Io\.ROWS|entry_forms import ROWS|ByRows|takes_rows|take_rows|taken_rows|row_loops|"
+    r"nest_of_rows|check_row_loops|push_rows|run_row|is_begun|HARNESS_ROWS)"
+)
+
+
+def test_few_files_know_that_an_input_comes_row_by_row() -> None:
+    """A form of entries is two files, what it is and its C, and a line in each list; header, entry, checks ask it.
+
+    The others are what this form alone has: loops over rows in the IR, who makes them, and who proves them.
+    """
+    form = {"naming/entry_forms.py", "codegen/by_rows.py"}
+    lists = {"codegen/forms.py", "record/entries.py"}  # and `Io`, whose values the option has
+    harness = {"execute/harness/adapter.c", "execute/harness/harness.h"}
+    loops = {
+        "ir/analyses/row_loops.py",
+        "storage/rows/take_rows.py",
+        "compiler/store.py",
+        "compiler/run_passes.py",
+    }
+    proof = {"inspect/check_row_loops.py", "inspect/check_files.py", "inspect/check_flow.py"}
+    where = {"place/plan_devices.py", "lower/calling_forms.py", "record/build_plan.py"}
+    search = {"compiler/remedy/find_remedy.py", "compiler/remedy/saved.py"}
+    known = {
+        path.relative_to(PACKAGE).as_posix()
+        for path in sorted(PACKAGE.rglob("*"))
+        if path.suffix in (".py", ".c", ".h") and _OF_ROWS.search(path.read_text(encoding="utf-8"))
+    }
+    assert known == form | lists | harness | loops | proof | where | search
+
+
+def test_whoever_writes_an_entry_asks_its_form() -> None:
+    forms = _index()[0]["bytewright.naming.entry_forms", "ROWS"]
+    assert forms == {"codegen/forms.py", "record/entries.py"}
+    own = {
+        file
+        for (module, _), files in _index()[0].items()
+        if module == "bytewright.codegen.by_rows"
+        for file in files
+    }
+    assert own == {"codegen/forms.py"}
 
 
 def _words(path: Path) -> set[str]:

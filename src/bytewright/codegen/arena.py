@@ -208,7 +208,7 @@ def requested(
 def _held(writer: Writer, names: Names, buffer: ir.Buffer, pool: str) -> Generator[None, None, None]:
     """One request, what is done if it is granted, and its release."""
     name = names.request(buffer.name)
-    extents = (e.name if isinstance(e, ir.Symbol) else e for e in ir.storage_shape(buffer))
+    extents = map(ir.extent_text, ir.storage_shape(buffer))
     num_bytes = c_num_bytes(extents, buffer.dtype, "uint64_t", buffer.line_bytes)
     arguments = ["context", pool, num_bytes, f"{buffer.alignment}"]
     writer.listed(f"void *const {name} = {names.allocate}", arguments, ";")

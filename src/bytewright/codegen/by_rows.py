@@ -70,7 +70,11 @@ def _push_rows_head(plan: Plan, names: Names) -> str:
 
 
 def _finish_head(plan: Plan, names: Names) -> str:
-    return run_head(plan, names, names.end, ("context", *(["devices"] if plan.devices else [])))
+    return run_head(plan, names, names.end, _end_arguments(plan))
+
+
+def _end_arguments(plan: Plan) -> tuple[str, ...]:
+    return ("context", *(("devices",) if plan.devices else ()))
 
 
 def _run_row(names: Names) -> str:
@@ -147,6 +151,18 @@ class ByRows(FormInC):
         """The end, and the steps behind the rows where these are apart."""
         del plan, names
         steps.write_last(writer)
+
+    def calls(
+        self, plan: Plan, names: Names, given: Mapping[str, str], inputs: Sequence[str]
+    ) -> tuple[str, ...]:
+        """The begin, all rows at once, and the end."""
+        (image,) = inputs
+        begin, end = (given[a] for a in plan.begin_arguments), (given[a] for a in _end_arguments(plan))
+        return (
+            f"{names.begin}({', '.join(begin)})",
+            f"{names.functions['push_rows']}({given['context']}, {image}, {_num_rows(plan, names)})",
+            f"{names.end}({', '.join(end)})",
+        )
 
     def step_functions(self, code: EntryCode) -> StepFunctions:
         """All but the one that takes rows."""

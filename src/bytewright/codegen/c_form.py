@@ -156,6 +156,11 @@ def _renamed(kernel: ir.PrimFunc, names: dict[str, str]) -> ir.PrimFunc:
     def named(node: _Named) -> _Named:
         return replace(node, name=names.get(node.name, node.name))
 
+    def extent(node: ir.Extent) -> ir.Extent:
+        if isinstance(node, ir.Quotient):
+            return replace(node, symbol=named(node.symbol))
+        return named(node) if isinstance(node, ir.Symbol) else node
+
     def expression(node: ir.Expr) -> ir.Expr:
         if not isinstance(node, ir.Var):
             return node
@@ -165,7 +170,7 @@ def _renamed(kernel: ir.PrimFunc, names: dict[str, str]) -> ir.PrimFunc:
 
     def buffer(node: ir.Buffer) -> ir.Buffer:
         if node not in buffers:
-            shape = tuple(named(extent) if isinstance(extent, ir.Symbol) else extent for extent in node.shape)
+            shape = tuple(map(extent, node.shape))
             buffers[node] = replace(named(node), shape=shape)
         return buffers[node]
 

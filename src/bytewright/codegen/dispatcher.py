@@ -176,7 +176,7 @@ def _values(kernel: ir.PrimFunc) -> dict[str, str]:
 
 def _needed(names: Names, parameter: ir.BufferParameter, values: dict[str, str]) -> str:
     buffer = parameter.buffer
-    extents = (values[e.name] if isinstance(e, ir.Symbol) else e for e in ir.storage_shape(buffer))
+    extents = (ir.extent_text(extent, values.__getitem__) for extent in ir.storage_shape(buffer))
     num_bytes = c_num_bytes(extents, buffer.dtype, "uint32_t")
     return f"{{{num_bytes}u, {buffer.alignment}u, {access_text(names, parameter.access)}}}"
 

@@ -96,7 +96,7 @@ def c_num_bytes(extents: Iterable[int | str], dtype: ir.DType, c_type: str, line
     """
     shape, line = tuple(extents), max(line_bytes, 1)
     num_bytes = prod(extent for extent in shape if isinstance(extent, int)) * dtype.size_bytes
-    given = [f"({c_type}){extent}" for extent in shape if isinstance(extent, str)]
+    given = [f"({c_type})({e})" if "(" in e else f"({c_type}){e}" for e in shape if isinstance(e, str)]
     if not given:
         return str(-(-num_bytes // line) * line)
     product = " * ".join([*given, str(num_bytes)])

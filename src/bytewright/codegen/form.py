@@ -1,7 +1,7 @@
 """What a form of entries has to say to be C: one class of this interface for each form, which `forms.py` lists."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from bytewright import ir
@@ -55,6 +55,19 @@ class FormInC(ABC):
     @abstractmethod
     def write_last(self, writer: Writer, plan: Plan, names: Names, steps: StepFunctions) -> None:
         """The others."""
+
+    @abstractmethod
+    def calls(
+        self, plan: Plan, names: Names, given: Mapping[str, str], inputs: Sequence[str]
+    ) -> tuple[str, ...]:
+        """The calls that are a run, in their order, of which each is made if the one before succeeded.
+
+        Args:
+            plan: As the entry sees it.
+            names: The same.
+            given: The arguments, as C text.
+            inputs: The addresses of the inputs, for what is no structure.
+        """
 
     @abstractmethod
     def step_functions(self, code: EntryCode) -> StepFunctions:

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 from bytewright import ir
 from bytewright.codegen.expressions import memory_type
+from bytewright.codegen.forms import form_of
 from bytewright.codegen.writer import Writer
 from bytewright.record.entries import PlannedTensor
-from bytewright.record.names import Names
+from bytewright.record.names import Names, by_entry
 from bytewright.record.plan import Plan
 from bytewright.target.model import Role
 
@@ -17,7 +18,7 @@ _BYTES_IN_A_LINE = 20
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One run.
+    """One run, of several entries one of each in their order.
 
     Attributes:
         inputs: Their bytes, in the model's order.
@@ -44,10 +45,11 @@ def self_test_header(plan: Plan, names: Names, num_samples: int) -> str:
     writer.lines(f'#include "{names.included(names.header)}"')
     writer.lines('\n#ifdef __cplusplus\nextern "C" {\n#endif\n')
     lends = "" if plan.io_in_workspace else ", in outputs of the application"
+    each = " of each entry, one after another," if plan.stated_entries else ""
     writer.comment(
-        f"Compares the parameters with their checksum, runs {num_samples} stored inputs with a context that is set "
-        f"up{lends}, and compares what comes out. Returns OK; the error HASH for the parameters; the error of a run; "
-        "or the number of the first input, from 1, whose outputs are not what this C gave where it was generated."
+        f"Compares the parameters with their checksum, runs {num_samples} stored inputs{each} with a context that is "
+        f"set up{lends}, and compares what comes out. Returns OK; the error HASH for the parameters; the error of a "
+        "run; or the number of the first input, from 1, whose outputs are not what this C gave where it was generated."
     )
     writer.line(f"{_head(plan, names)};")
     writer.lines("\n#ifdef __cplusplus\n}\n#endif\n\n#endif")
@@ -70,44 +72,76 @@ def self_test_source(
             for data in arrays:
                 _write_bytes(writer, data)
         writer.line()
-    rows = [f"{{{', '.join(f'0x{value:08X}u' for value in sample.checksums)}}}" for sample in samples]
-    with writer.block(f"static const uint32_t expected[{len(samples)}][{len(plan.outputs)}] =", "};"):
-        writer.lines(",\n".join(rows))
-    writer.line()
+    if plan.outputs:
+        rows = [f"{{{', '.join(f'0x{value:08X}u' for value in sample.checksums)}}}" for sample in samples]
+        with writer.block(f"static const uint32_t expected[{len(samples)}][{len(plan.outputs)}] =", "};"):
+            writer.lines(",\n".join(rows))
+        writer.line()
+    function = Writer()
+    _write_function(function, plan, names, len(samples), contents)
+    if "checksum(" in function.text():
+        _write_checksum(writer)
+    writer.lines(function.text())
+    return writer.text()
+
+
+def _write_checksum(writer: Writer) -> None:
     with writer.block("static uint32_t checksum(const void *memory, size_t size_bytes)"):
         writer.lines(f"const uint8_t *const bytes = (const uint8_t *)memory;\nuint32_t value = {_BASIS}u;\n")
         with writer.block("for (size_t index = 0u; index < size_bytes; ++index)"):
             writer.line(f"value = (value ^ bytes[index]) * {_PRIME}u;")
         writer.line("return value;")
     writer.line()
-    _write_function(writer, plan, names, len(samples), contents)
-    return writer.text()
 
 
 def _head(plan: Plan, names: Names) -> str:
-    outputs = "" if plan.io_in_workspace else f", const {names.outputs_type} *outputs"
-    return f"int32_t {names.self_test}({names.context_type} *context{outputs})"
+    """The head of the function, which is lent the outputs of each entry that has some."""
+    lent = "".join(
+        f", const {own.outputs_type} *{_outputs(alone)}"
+        for alone, own in by_entry(plan, names)
+        if "outputs" in alone.structures_of_run
+    )
+    return f"int32_t {names.self_test}({names.context_type} *context{lent})"
+
+
+def _outputs(plan: Plan) -> str:
+    """What the function calls the outputs of an entry: `outputs`, of several entries `push_outputs`."""
+    return f"{plan.entries[0].name}_outputs" if plan.stated_entries else "outputs"
 
 
 def _write_function(
     writer: Writer, plan: Plan, names: Names, num_samples: int, contents: Mapping[str, bytes]
 ) -> None:
+    views = by_entry(plan, names)
     with writer.block(_head(plan, names)):
-        if not plan.io_in_workspace:
-            writer.refuse("outputs == NULL", names.error("NULL"))
+        for alone, _ in views:
+            if "outputs" in alone.structures_of_run:
+                writer.refuse(f"{_outputs(alone)} == NULL", names.error("NULL"))
         _write_parameter_checks(writer, plan, names, contents)
         with writer.block(f"for (int32_t sample = 0; sample < {num_samples}; ++sample)"):
-            if plan.states:
-                writer.line(f"int32_t status = {names.reset}(context);")
-                with writer.block(f"if (status == {names.ok})"):
-                    _write_run(writer, plan, names, "status =")
-            else:
-                _write_run(writer, plan, names, "const int32_t status =")
-            writer.refuse(f"status != {names.ok}", "status")
-            for index, tensor in enumerate(plan.outputs):
-                computed = f"checksum({_output(plan, names, tensor)}, {tensor.size_bytes}u)"
-                writer.refuse(f"{computed} != expected[sample][{index}]", "sample + 1")
+            _write_sample(writer, plan, names, views)
         writer.line(f"return {names.ok};")
+
+
+def _write_sample(writer: Writer, plan: Plan, names: Names, views: Sequence[tuple[Plan, Names]]) -> None:
+    """Each entry once, from the state before the first run on, and what came out of it."""
+    if plan.states:
+        writer.line(f"int32_t status = {names.reset}(context);")
+    elif plan.stated_entries:
+        writer.line("int32_t status;")
+    first, condition = 0, f"if (status == {names.ok})" if plan.states else ""
+    for alone, own in views:
+        if plan.states or plan.stated_entries:
+            with writer.block(condition):
+                _write_run(writer, alone, own, "status =")
+            condition = ""
+        else:
+            _write_run(writer, alone, own, "int32_t status =")
+        writer.refuse(f"status != {names.ok}", "status")
+        for index, tensor in enumerate(alone.outputs, first):
+            computed = f"checksum({_output(alone, own, tensor)}, {tensor.size_bytes}u)"
+            writer.refuse(f"{computed} != expected[sample][{index}]", "sample + 1")
+        first += len(alone.outputs)
 
 
 def _write_parameter_checks(writer: Writer, plan: Plan, names: Names, contents: Mapping[str, bytes]) -> None:
@@ -124,16 +158,21 @@ def _write_parameter_checks(writer: Writer, plan: Plan, names: Names, contents: 
 
 
 def _write_run(writer: Writer, plan: Plan, names: Names, assigned: str) -> None:
-    if not plan.io_in_workspace:
+    given = {"context": "context", "inputs": "&inputs", "outputs": _outputs(plan)}
+    if "inputs" in plan.structures_of_run:
         members = ", ".join(f".{t.c_name} = {_stored(t)}" for t in plan.inputs)
         writer.wrapped(f"const {names.inputs_type} inputs = {{{members}}};")
-        writer.line(f"{assigned} {names.run}(context, &inputs, outputs);")
-        return
-    for tensor in plan.inputs:
+    for tensor in plan.inputs if plan.io_in_workspace else ():
         to = f"{names.address(ir.Border.INPUT, tensor)}(context)"
         writer.refuse(f"{to} == NULL", names.error("NOT_SET"))
         writer.wrapped(f"(void)memcpy({to}, stored_{tensor.c_name}[sample], {tensor.size_bytes}u);")
-    writer.line(f"{assigned} {names.run}(context);")
+    begin, *others = form_of(plan).calls(plan, names, given, [_stored(tensor) for tensor in plan.inputs])
+    if assigned.startswith("int32_t") and not others:
+        assigned = f"const {assigned}"
+    writer.line(f"{assigned} {begin};")
+    for call in others:
+        with writer.block(f"if (status == {names.ok})"):
+            writer.wrapped(f"status = {call};")
 
 
 def _stored(tensor: PlannedTensor) -> str:
@@ -143,7 +182,7 @@ def _stored(tensor: PlannedTensor) -> str:
 def _output(plan: Plan, names: Names, tensor: PlannedTensor) -> str:
     if plan.io_in_workspace:
         return f"{names.address(ir.Border.OUTPUT, tensor)}(context)"
-    return f"outputs->{tensor.c_name}"
+    return f"{_outputs(plan)}->{tensor.c_name}"
 
 
 def _write_bytes(writer: Writer, data: bytes) -> None:

@@ -187,8 +187,8 @@ class StepWriter(StatementWriter):
         """What a kernel is given for a parameter: as many bytes as it asks for."""
         given = {p.variable.name: argument for p, argument in scalar_arguments(kernel, call)}
         extents = (
-            f"({c_value(given[e.name])})" if isinstance(e, ir.Symbol) else e
-            for e in ir.storage_shape(parameter.buffer)
+            ir.extent_text(extent, lambda name: f"({c_value(given[name])})")
+            for extent in ir.storage_shape(parameter.buffer)
         )
         num_bytes = c_num_bytes(extents, parameter.buffer.dtype, "uint32_t")
         planned = self.plan.buffers[region.buffer.name]

@@ -1,7 +1,7 @@
 """An entry that is one function: it is given inputs and outputs, and runs all steps."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from bytewright.codegen.checks import write_run_checks
 from bytewright.codegen.entry_code import EntryCode, write_variables_of_plan
@@ -62,6 +62,13 @@ class Whole(FormInC):
                 write_run_checks(writer, plan, names)
                 write_hook_checks(writer, plan, names)
                 write_run_on_devices(writer, plan, names)
+
+    def calls(
+        self, plan: Plan, names: Names, given: Mapping[str, str], inputs: Sequence[str]
+    ) -> tuple[str, ...]:
+        """The one."""
+        del inputs
+        return (f"{names.run}({', '.join(given[argument] for argument in plan.run_arguments)})",)
 
     def step_functions(self, code: EntryCode) -> StepFunctions:
         """The one with the steps."""

@@ -21,7 +21,7 @@ from bytewright.frontends.registry import import_model
 from bytewright.graph.bound.find_bound import find_bound, place_bound, refuse_bindings
 from bytewright.graph.bound.function import BoundValues
 from bytewright.graph.inline_calls import inline_calls
-from bytewright.graph.open_axis import open_axis
+from bytewright.graph.open.open_axis import open_axis
 from bytewright.graph.open_batch import open_batch
 from bytewright.graph.stream.stream import stream
 from bytewright.graph.tie_states import tie_states

@@ -57,8 +57,6 @@ def self_test_files(
 
 def _require_plain(plan: Plan, *, needs_math: bool) -> None:
     obstacles = {
-        "its input comes row by row": not plan.form.is_one_call,
-        f"it has {len(plan.entries)} entries": bool(plan.stated_entries),
         f"it has work for {', '.join(plan.devices)}": bool(plan.devices),
         "its runs have a batch of their own": bool(plan.symbols),
         f"it calls functions of the application ({', '.join(plan.externals)})": bool(plan.externals),

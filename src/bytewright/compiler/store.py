@@ -14,8 +14,9 @@ from bytewright.compiler.describe_segments import describe_segments
 from bytewright.compiler.run_passes import Known, Runner
 from bytewright.compiler.trial import Conditions, Trial
 from bytewright.ir.analyses.clock import read_clock
-from bytewright.ir.analyses.stack import Above, StackUse, limited, packed_entries, pushing_entry, stack_uses
+from bytewright.ir.analyses.stack import Above, StackUse, calling_entries, limited, packed_entries, stack_uses
 from bytewright.ir.walk import allocations
+from bytewright.naming.entry_forms import form_of
 from bytewright.naming.name_symbols import name_symbols
 from bytewright.options import Pin, Rows
 from bytewright.plan.problem import Problem
@@ -147,13 +148,17 @@ class _Search:
         default_factory=dict[tuple[tuple[Part, ...], tuple[tuple[int, int], ...]], Trial]
     )
 
+    @property
+    def takes_rows(self) -> bool:
+        """Whether the application hands over the input a few rows at a time."""
+        return self.conditions.options.io is ir.Io.ROWS
+
     def best(self) -> tuple[_Tried, Trial]:
         """The smallest of what is tried, the first of equals; and its trial with its segments described."""
-        takes_rows = self.conditions.options.io is ir.Io.ROWS
         plain = self.smallest(Cut.NONE)
         rows = self.conditions.options.rows
         found = [self.smallest(cut) for cut in CUTS[rows]]
-        if rows is not Rows.MAX and not takes_rows:
+        if rows is not Rows.MAX and not self.takes_rows:
             found.insert(0, plain)
         best = found[0]
         for tried in found[1:]:
@@ -184,11 +189,12 @@ class _Search:
     def without_needless(self, best: _Tried) -> _Tried:
         """The same without segments whose steps have room one by one, if the plan needs no more then."""
         alive = self.alive(best.parts)
-        takes_rows, size = self.conditions.options.io is ir.Io.ROWS, best.trial.workspace_bytes
+        size = best.trial.workspace_bytes
         kept = tuple(
             segment
             for segment in best.segments
-            if (takes_rows and segment.first == 0) or max(alive.peaks[segment.first : segment.end]) > size
+            if (self.takes_rows and segment.first == 0)
+            or max(alive.peaks[segment.first : segment.end]) > size
         )
         if kept == best.segments:
             return best
@@ -209,7 +215,7 @@ class _Search:
         if self.is_program:
             return ()
         module, options = self.with_parts((), self.run), self.conditions.options
-        ring = taken_rows(module) if options.io is ir.Io.ROWS else None
+        ring = taken_rows(module) if self.takes_rows else None
         found = self.run.find(find_parts, module, without_limits(self.conditions.target), options.pins)
         return tuple(part for part in found if ring not in (part.name, part.within))
 
@@ -230,7 +236,7 @@ class _Search:
     def with_parts(self, parts: tuple[Part, ...], run: Runner) -> ir.Module:
         """The module with a step that takes rows of the input, where they come one after another, and with parts."""
         module, options = self.module, self.conditions.options
-        if options.io is ir.Io.ROWS:
+        if self.takes_rows:
             module = run(name_symbols, run(take_rows, module, options), options.entry_form)
         return run(name_symbols, run(take_parts, module, parts), options.entry_form) if parts else module
 
@@ -253,12 +259,11 @@ class _Search:
         plain = _Tried(self.trial(parts, ()), parts, ())
         if cut is Cut.NONE:
             return plain
-        takes_rows = self.conditions.options.io is ir.Io.ROWS
         segments = self.segments(parts, everywhere=cut is Cut.EVERYWHERE)
         if not segments:
-            return None if takes_rows else plain
+            return None if self.takes_rows else plain
         by_rows = _Tried(self.trial(parts, segments), parts, segments)
-        is_taken = takes_rows or cut is Cut.EVERYWHERE or by_rows.trial.is_smaller_than(plain.trial)
+        is_taken = self.takes_rows or cut is Cut.EVERYWHERE or by_rows.trial.is_smaller_than(plain.trial)
         return by_rows if is_taken else plain
 
     def alive(self, parts: tuple[Part, ...]) -> Alive:
@@ -269,13 +274,14 @@ class _Search:
 
     def segments(self, parts: tuple[Part, ...], *, everywhere: bool) -> tuple[Segment, ...]:
         """Those of the cut that lowers the peak, or of the one everywhere; sizes of pools change neither."""
-        module, io = self.with_parts(parts, self.run), self.conditions.options.io
-        find = partial(_segments, module, self.alive(parts), io, everywhere)
-        return self.run.answer(find, _segments, module, self.trial(parts, ()).stored.module, io, everywhere)
+        module = self.with_parts(parts, self.run)
+        how = taken_rows(module) if self.takes_rows else None, everywhere
+        find = partial(_segments, module, self.alive(parts), *how)
+        return self.run.answer(find, _segments, module, self.trial(parts, ()).stored.module, *how)
 
 
-def _segments(module: ir.Module, alive: Alive, io: ir.Io, everywhere: bool) -> tuple[Segment, ...]:
-    program = read_rows(module, taken_rows(module) if io is ir.Io.ROWS else None)
+def _segments(module: ir.Module, alive: Alive, taken: str | None, everywhere: bool) -> tuple[Segment, ...]:
+    program = read_rows(module, taken)
     return choose_segments(program, alive, everywhere=everywhere)
 
 
@@ -405,6 +411,7 @@ def _stored(module: ir.Module, run: Runner, sized: Target, above: tuple[Above, .
 
 def above_steps(module: ir.Module, target: Target, io: ir.Io, entry_form: ir.Form) -> tuple[Above, ...]:
     """The functions of the C that run above those with the steps."""
-    if io is ir.Io.ROWS:
-        return pushing_entry(module, target)
+    calling = form_of(io).calling
+    if calling is not None:
+        return calling_entries(module, target, calling)
     return packed_entries(module, target) if entry_form is ir.Form.PACKED else ()

@@ -23,6 +23,7 @@ from bytewright.execute.arrays import (
 from bytewright.execute.description import Bundle
 from bytewright.execute.watch import Watch, step_header, table_header
 from bytewright.record.entries import PlannedTensor
+from bytewright.record.extents import read_extent
 from bytewright.record.names import Names, by_entry, names_of
 from bytewright.record.placed_sections import placed_sections
 from bytewright.record.plan import Plan
@@ -238,8 +239,11 @@ def model_table(
         f"#define HARNESS_MODEL(name) {names.model}_##name",
         f"#define HARNESS_NUM_DEVICES {len(plan.devices)}",
         f"#define HARNESS_HAS_STATES {int(bool(plan.states))}",
-        f"#define HARNESS_INPUT_ROWS {0 if plan.image is None else plan.image.num_rows}",
-        *([] if plan.image is None else [f"#define HARNESS_ROW_BYTES {plan.image.row_bytes}u"]),
+        *(
+            f"#define HARNESS_{what} {value}"
+            for tensor in plan.inputs
+            for what, value in tensor.pieces.items()
+        ),
     ]
     if board is not None:
         lines += [
@@ -343,13 +347,15 @@ def _tensors(tensors: tuple[PlannedTensor, ...]) -> list[str]:
 def _sizes(name: str, plan: Plan, tensors: tuple[PlannedTensor, ...]) -> str:
     """The bytes of each tensor in a run with `extents`, as C expressions."""
     positions = {symbol.name: index for index, symbol in enumerate(plan.symbols)}
+    by_name = {symbol.name: symbol for symbol in plan.symbols}
     entries: list[str] = []
     for index, tensor in enumerate(tensors):
-        symbols = [extent for extent in tensor.extents if isinstance(extent, str)]
-        fixed_bytes = (
-            prod(extent for extent in tensor.extents if isinstance(extent, int)) * tensor.dtype.size_bytes
-        )
-        factors = [f"(size_t){fixed_bytes}", *(f"(size_t)extents[{positions[symbol]}]" for symbol in symbols)]
+        read = [extent for e in tensor.extents if (extent := read_extent(e, by_name)) is not None]
+        fixed_bytes = prod(extent for extent in read if isinstance(extent, int)) * tensor.dtype.size_bytes
+        factors = [f"(size_t){fixed_bytes}"]
+        for extent in read:
+            if not isinstance(extent, int):
+                factors.append(f"(size_t)({ir.extent_text(extent, lambda n: f'extents[{positions[n]}]')})")
         entries.append(f"ENTRY({index}, {' * '.join(factors)})")
     return _table(name, entries)
 

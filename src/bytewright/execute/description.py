@@ -12,6 +12,7 @@ from pathlib import Path
 
 from bytewright.bundle.folder import is_inside
 from bytewright.record.buffers import PlannedPool
+from bytewright.record.extents import largest_extents
 from bytewright.record.names import GLUE_FOLDER, Names, names_of
 from bytewright.record.plan import Plan
 from bytewright.record.plan_file import PLAN_FILE, not_a_bundle, read_plan
@@ -89,11 +90,10 @@ def _fault_of(plan: Plan) -> str | None:
         return f"model {plan.model!r} is not a C identifier"
     if not all(map(is_inside, plan.files)):
         return "its files are not paths in the folder"
-    largest = {symbol.name: symbol.upper for symbol in plan.symbols}
     for tensor in (*plan.inputs, *plan.outputs):
         if tensor.size_bytes != math.prod(tensor.shape) * tensor.dtype.size_bytes:
             return f"size_bytes of {tensor.name!r} is not that of its shape"
-        if tuple(largest.get(e) if isinstance(e, str) else e for e in tensor.extents) != tensor.shape:
+        if largest_extents(tensor.extents, plan.symbols) != tensor.shape:
             return f"extents of {tensor.name!r} are not those of its shape"
     return None
 

@@ -155,8 +155,9 @@ def check_inputs(plan: Plan, inputs: Sequence[ArrayLike], entry: str | None = No
     extents = {symbol.name: symbol.upper for symbol in reversed(plan.symbols)}
     for tensor, array in reversed(list(zip(plan.inputs, arrays, strict=True))):
         for extent, found in zip(tensor.extents, array.shape, strict=False):
-            if isinstance(extent, str) and bounds[extent].lower <= found <= bounds[extent].upper:
-                extents[extent] = found  # the first input that has the extent decides it
+            bound = bounds.get(extent) if isinstance(extent, str) else None
+            if bound is not None and bound.lower <= found <= bound.upper:
+                extents[bound.name] = found  # the first input that has the extent decides it
     for tensor, array in zip(plan.inputs, arrays, strict=True):
         if array.shape != tensor.shape_for(extents) or array.dtype != tensor.dtype.numpy:
             problems.add(
@@ -194,7 +195,7 @@ def cut_batch(plan: Plan, inputs: Sequence[Array]) -> list[list[Array]]:
 def _wanted(plan: Plan, tensor: PlannedTensor) -> str:
     """`must be int8[1..4, 49, 10, 1]`, with the range of an extent that the run is given."""
     ranges = {symbol.name: f"{symbol.lower}..{symbol.upper}" for symbol in plan.symbols}
-    extents = ", ".join(ranges[e] if isinstance(e, str) else str(e) for e in tensor.extents)
+    extents = ", ".join(ranges.get(str(extent), str(extent)) for extent in tensor.extents)
     return f"must be {tensor.dtype.numpy}[{extents}]"
 
 

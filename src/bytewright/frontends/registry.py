@@ -139,6 +139,7 @@ def _read_tflite(path: Path, target: Target, options: Options) -> Imported:
     from bytewright.frontends.tflite.importer import import_record
     from bytewright.frontends.tflite.names import entry_names
     from bytewright.frontends.tflite.reader import read_models
+    from bytewright.frontends.tflite.shape_arithmetic import FOLDED
     from bytewright.frontends.tflite.vela import content_for
 
     # What an NPU computes equals tflm, so that is what is meant unless another is asked for.
@@ -148,8 +149,9 @@ def _read_tflite(path: Path, target: Target, options: Options) -> Imported:
     models = read_models(content, path.name, () if has_streams else options.signature)
     if len(models) > 1:
         _require_one_graph(path, options)
+    of_shapes = {kind for kind, folded in FOLDED.items() if folded.reads_shape and kind != "RANK"}
     for operator in (each for model in models for each in model.operators):
-        if options.open and operator.kind == "SHAPE":
+        if options.open and operator.kind in of_shapes:
             message = f"operator {operator.label} of '{path.name}' computes with sizes, and one of them is to be open"
             raise compile_error("BW121", message, help="leave out --open")
     modules = tuple(
@@ -163,6 +165,7 @@ def _read_tflite(path: Path, target: Target, options: Options) -> Imported:
             expands_weights=options.weights is Weights.EXPAND,
             bounds={bound.pattern: bound.num_turns for bound in options.bounds},
             keeps_weights=options.optimize is Optimize.SIZE and options.weights is not Weights.EXPAND,
+            is_opened=bool(options.open),
             entry=entry,
         )
         for model, own_names, entry in zip(models, names, entry_names(models), strict=True)

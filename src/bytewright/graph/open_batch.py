@@ -17,14 +17,12 @@ BATCH = "batch"
 WITHOUT_BATCH = "leave out --batch-max: each run then computes one sample"
 
 
-def open_batch(module: ir.Module, batch_max: int, *, called: str = BATCH, lower: int = 1) -> ir.Module:
+def open_batch(module: ir.Module, batch_max: int) -> ir.Module:
     """Returns the module with a leading extent `batch[1..batch_max]` in place of 1.
 
     Args:
         module: A graph in which each function is run at one place, once.
         batch_max: The largest batch.
-        called: What the extent is, unless a value has that name.
-        lower: The smallest batch.
 
     Raises:
         CompileError: BW111 if an input has no leading extent of 1, an operator mixes samples, an output depends on no
@@ -35,10 +33,15 @@ def open_batch(module: ir.Module, batch_max: int, *, called: str = BATCH, lower:
         message = f"the model keeps {names} between runs, of one stream: its batch cannot be opened"
         raise compile_error("BW111", message, help=WITHOUT_BATCH, where=module.name)
     function = module.graph
+    extents = (extent for value in function.parameters for extent in value.type.shape)
+    known = next((symbol for symbol in map(ir.symbol_in, extents) if symbol is not None), None)
+    if known is not None:
+        message = f"each run is given '{known.name}': its batch cannot be opened as well"
+        raise compile_error("BW111", message, help=WITHOUT_BATCH, where=module.name)
     types = {constant.name: constant.data.type for constant in module.constants}
     for each in module.functions:
         types |= ir.function_types(each)
-    symbol = ir.Symbol(unique_name(called, set(types)), lower, batch_max)
+    symbol = ir.Symbol(unique_name(BATCH, set(types)), 1, batch_max)
     opening = _Opening(symbol, types, {each.name: each for each in module.functions})
     collector = Collector()
     parameters: list[ir.Value] = []

@@ -4,7 +4,8 @@ Numbers are read as sums, in the form in which plan.json has them: whatever else
 its parentheses, is how it is written and not what it is.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from operator import add, floordiv, mul, sub
 
 from pycparser import c_ast
 from pycparser.c_generator import CGenerator
@@ -15,6 +16,8 @@ from bytewright.ir.analyses.affine import Form
 
 _LIMITS = {"INT32_MIN": -(2**31), "INT64_MIN": -(2**63)}  # which C has no literals for
 _INTEGERS = frozenset(f"{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 32, 64))
+# Operators with a number, none of which makes less of more.
+_RISING: Mapping[str, Callable[[int, int], int]] = {"+": add, "-": sub, "*": mul, "/": floordiv}
 _COMPARISONS = frozenset({"<=", ">=", "==", "<", ">"})
 
 
@@ -205,10 +208,25 @@ def most_bytes(size: c_ast.Node, upper: Mapping[str, int]) -> int | None:
     match size:
         case c_ast.Constant():
             return integer_of(size)
-        case c_ast.Cast(to_type=to, expr=c_ast.ID(name=name)) if type_name(to) in {"uint32_t", "uint64_t"}:
-            return upper.get(name)
+        case c_ast.Cast(to_type=to, expr=extent) if type_name(to) in {"uint32_t", "uint64_t"}:
+            return _largest_extent(extent, upper)
         case c_ast.BinaryOp(op="*", left=left, right=right):
             factors = [most_bytes(side, upper) for side in (left, right)]
             return None if factors[0] is None or factors[1] is None else factors[0] * factors[1]
+        case _:
+            return None
+
+
+def _largest_extent(extent: c_ast.Node, upper: Mapping[str, int]) -> int | None:
+    """The value of what is never less for more of an extent, with that at its largest; None if it is none."""
+    match extent:
+        case c_ast.ID(name=name):
+            return upper.get(name)
+        case c_ast.BinaryOp(op=operator, left=left, right=c_ast.Constant() as right) if operator in _RISING:
+            value, number = _largest_extent(left, upper), integer_of(right)
+            return None if value is None or number is None else _RISING[operator](value, number)
+        case c_ast.BinaryOp(op="*", left=c_ast.Constant() as left, right=right):
+            value, number = _largest_extent(right, upper), integer_of(left)
+            return None if value is None or number is None else value * number
         case _:
             return None

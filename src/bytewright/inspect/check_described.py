@@ -15,6 +15,7 @@ from bytewright.ir.analyses.clock import outer_first
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.record.buffers import BufferRole, PlaceKind, PlannedBuffer
 from bytewright.record.entries import PlannedTensor
+from bytewright.record.extents import largest_extents
 from bytewright.record.plan import OWN_NUMERICS, Plan
 from bytewright.target.model import Role
 
@@ -232,9 +233,7 @@ def _faults_of_tensor(plan: Plan, border: ir.Border, tensor: PlannedTensor) -> I
     what = f"{border.value} '{tensor.name}'"
     if tensor.size_bytes != prod(tensor.shape) * tensor.dtype.size_bytes or not all(tensor.shape):
         yield f"{what} has {tensor.size_bytes} B, its shape is {ir.format_shape(tensor.shape)}"
-    largest = {symbol.name: symbol.upper for symbol in plan.symbols}
-    extents = tuple(largest.get(e) if isinstance(e, str) else e for e in tensor.extents)
-    if extents != tensor.shape:
+    if largest_extents(tensor.extents, plan.symbols) != tensor.shape:
         yield f"{what} has the shape {ir.format_shape(tensor.shape)}, its extents are {list(tensor.extents)}"
     if (tensor.scale is None) != (tensor.zero_point is None):
         yield f"{what} has a scale or a zero point, and not both"

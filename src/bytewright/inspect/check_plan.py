@@ -42,11 +42,6 @@ _KINDS = {
     BufferRole.OUTPUT: (PlaceKind.CALLER, PlaceKind.PLANNED),
     BufferRole.STATE: (PlaceKind.PLANNED,),
 }
-_BORDER = {
-    ir.Io.CALLER: PlaceKind.CALLER,
-    ir.Io.WORKSPACE: PlaceKind.PLANNED,
-    ir.Io.ROWS: PlaceKind.CALLER,
-}
 
 
 def faults_of_plan(plan: Plan) -> list[str]:
@@ -193,7 +188,7 @@ def _faults_of_border(plan: Plan) -> Iterator[str]:
     """Inputs and outputs are where the plan's `io` says; in the workspace each has its bytes, touched or not."""
     for border in ir.Border:
         role, is_state = BufferRole(border.value), border is ir.Border.STATE
-        expected = PlaceKind.PLANNED if is_state else _BORDER[plan.io]
+        expected = PlaceKind.PLANNED if is_state or plan.io_in_workspace else PlaceKind.CALLER
         for tensor in plan.tensors(border):
             buffer = plan.buffers.get(tensor.buffer)
             if buffer is None:

@@ -8,7 +8,7 @@ from math import prod
 from bytewright.diagnostics import InternalError
 from bytewright.ir.expr import Buffer, Expr, Var, cast, const
 from bytewright.ir.prim import Region
-from bytewright.ir.types import DType, Extent, Symbol, upper_bound
+from bytewright.ir.types import DType, Extent, Quotient, Symbol, upper_bound
 
 
 def storage_shape(buffer: Buffer) -> tuple[Extent, ...]:
@@ -39,11 +39,13 @@ def extent_bytes(buffer: Buffer) -> int:
 
 def has_constant_size(buffer: Buffer) -> bool:
     """True if no stored extent is symbolic."""
-    return Symbol not in map(type, storage_shape(buffer))
+    return all(isinstance(extent, int) for extent in storage_shape(buffer))
 
 
 def extent_expr(extent: Extent) -> Expr:
     """The extent as an I32; a symbol is the variable of its name, which the function has as a parameter."""
+    if isinstance(extent, Quotient):
+        return (Var(extent.symbol.name, DType.I32) * extent.scale + extent.offset) // extent.divisor
     return Var(extent.name, DType.I32) if isinstance(extent, Symbol) else const(extent)
 
 

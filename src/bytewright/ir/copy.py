@@ -19,7 +19,7 @@ from bytewright.ir.prim import (
     Store,
 )
 from bytewright.ir.scope import Scope
-from bytewright.ir.types import DType, Symbol
+from bytewright.ir.types import DType, symbol_in
 from bytewright.ir.where import NOWHERE, Where
 
 
@@ -46,7 +46,8 @@ def copy_kernel(
     source, destination = (
         Buffer(role, buffer.shape, buffer.dtype, buffer.alignment) for role in ("source", "destination")
     )
-    symbols = tuple(dict.fromkeys(extent.name for extent in buffer.shape if isinstance(extent, Symbol)))
+    found = (symbol_in(extent) for extent in buffer.shape)
+    symbols = tuple(dict.fromkeys(symbol.name for symbol in found if symbol is not None))
     parameters = (
         BufferParameter(source, Access.READ, scope=scopes[0]),
         BufferParameter(destination, Access.WRITE, scope=scopes[1]),

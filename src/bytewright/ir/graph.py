@@ -19,6 +19,8 @@ from bytewright.ir.types import Symbol, TensorType
 from bytewright.ir.where import Where
 
 Array = NDArray[np.generic]
+OMIT_DEFAULT = {"omit_default": True}
+"""Of an attribute that texts leave out where it has its default."""
 
 
 class Operation:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from bytewright.ir.expr import Buffer
 from bytewright.ir.prim import PrimFunc, ScalarParameter
 from bytewright.ir.remember import remembered
-from bytewright.ir.types import Symbol
+from bytewright.ir.types import Symbol, symbol_in
 from bytewright.ir.walk import definitions
 
 
@@ -20,8 +20,9 @@ def symbols_of(function: PrimFunc) -> Mapping[str, Symbol]:
     found: dict[str, Symbol] = {}
     for buffer in buffers_of(function):
         for extent in buffer.shape:
-            if isinstance(extent, Symbol):
-                found.setdefault(extent.name, extent)
+            symbol = symbol_in(extent)
+            if symbol is not None:
+                found.setdefault(symbol.name, symbol)
     return found
 
 

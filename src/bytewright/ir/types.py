@@ -1,8 +1,9 @@
 """Element types, extents and tensor types: what both intermediate representations agree on."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from math import prod
+from math import gcd, prod
 
 import numpy as np
 
@@ -69,14 +70,119 @@ class Symbol:
         return f"{self.name}[{self.lower}..{self.upper}]"
 
 
-Extent = int | Symbol
+@dataclass(frozen=True, slots=True)
+class Quotient:
+    """floor((scale * symbol + offset) / divisor): an extent that follows from one which is known only at run time.
+
+    It is never less for more of the symbol. `quotient` makes it.
+    """
+
+    symbol: Symbol
+    scale: int
+    offset: int
+    divisor: int
+
+    def at(self, value: int) -> int:
+        """The extent where the symbol has this value."""
+        return (self.scale * value + self.offset) // self.divisor
+
+    @property
+    def lower(self) -> int:
+        """The least value."""
+        return self.at(self.symbol.lower)
+
+    @property
+    def upper(self) -> int:
+        """The greatest value."""
+        return self.at(self.symbol.upper)
+
+    def text(self, of: str) -> str:
+        """`(2*of-3)/4`, with what the symbol is called; so C reads it as well."""
+        scale = "" if self.scale == 1 else f"{self.scale}*"
+        offset = f"{self.offset:+d}" if self.offset else ""
+        divisor = "" if self.divisor == 1 else f"/{self.divisor}"
+        return f"({scale}{of}{offset}){divisor}"
+
+    def __str__(self) -> str:
+        return self.text(str(self.symbol))
+
+
+OpenExtent = Symbol | Quotient
+Extent = int | OpenExtent
 # Of one tensor: kernels count elements in 32 bits.
 MAX_ELEMENTS = (1 << 31) - 1
 
 
 def upper_bound(extent: Extent) -> int:
     """The largest value that an extent can take."""
-    return extent.upper if isinstance(extent, Symbol) else extent
+    return extent if isinstance(extent, int) else extent.upper
+
+
+def lower_bound(extent: Extent) -> int:
+    """The least value that an extent can take."""
+    return extent if isinstance(extent, int) else extent.lower
+
+
+def symbol_in(extent: Extent) -> Symbol | None:
+    """The symbol that an extent depends on."""
+    return extent.symbol if isinstance(extent, Quotient) else extent if isinstance(extent, Symbol) else None
+
+
+def extent_at(extent: Extent, value: int) -> int:
+    """The extent where its symbol, if it has one, has this value."""
+    if isinstance(extent, Quotient):
+        return extent.at(value)
+    return value if isinstance(extent, Symbol) else extent
+
+
+def extent_text(extent: Extent, called: Callable[[str], str] = str) -> int | str:
+    """The extent as C has it, with what symbols are called there."""
+    if isinstance(extent, Quotient):
+        return extent.text(called(extent.symbol.name))
+    return called(extent.name) if isinstance(extent, Symbol) else extent
+
+
+def quotient(extent: Extent, offset: int = 0, divisor: int = 1) -> Extent:
+    """floor((extent + offset) / divisor), in lowest terms; a number where that is the same in every run."""
+    if isinstance(extent, int):
+        return (extent + offset) // divisor
+    known = extent if isinstance(extent, Quotient) else Quotient(extent, 1, 0, 1)
+    # floor((floor(a / d) + b) / e) is floor((a + b * d) / (d * e)), and a common factor of scale and divisor leaves no
+    # other floor of the offset.
+    offset, divisor = known.offset + offset * known.divisor, known.divisor * divisor
+    common = gcd(known.scale, divisor)
+    found = Quotient(known.symbol, known.scale // common, offset // common, divisor // common)
+    if found.lower == found.upper:
+        return found.lower
+    return found.symbol if found == Quotient(found.symbol, 1, 0, 1) else found
+
+
+def multiple(extent: Extent, factor: int) -> Extent | None:
+    """So many times the extent; None where that is no quotient."""
+    if isinstance(extent, int):
+        return extent * factor
+    known = extent if isinstance(extent, Quotient) else Quotient(extent, 1, 0, 1)
+    if factor == 1:
+        return extent
+    if known.divisor > 1:
+        return None
+    return Quotient(known.symbol, known.scale * factor, known.offset * factor, 1)
+
+
+def elements_of(shape: Sequence[Extent]) -> tuple[int, list[Extent]]:
+    """How many there are: a number, times the open extents in their order; one of them with the number in it."""
+    number = prod(extent for extent in shape if isinstance(extent, int))
+    opened: list[Extent] = [extent for extent in shape if not isinstance(extent, int)]
+    whole = multiple(opened[0], number) if len(opened) == 1 and number else None
+    return (number, opened) if whole is None else (1, [whole])
+
+
+def replace_symbol(extent: Extent, by: Extent) -> Extent | None:
+    """The extent with another in place of its symbol; None where that is no quotient."""
+    if not isinstance(extent, Quotient):
+        return by if isinstance(extent, Symbol) else extent
+    scaled = multiple(by, extent.scale)
+    return None if scaled is None else quotient(scaled, extent.offset, extent.divisor)
 
 
 def format_shape(shape: tuple[Extent, ...]) -> str:

@@ -78,7 +78,9 @@ class _Folding:
                 self.padded[name] = _Padded(pad, node.inputs[0], self.types[name].shape)
             case Reshape() if node.inputs[0] in self.padded:
                 self.padded[name] = self.padded[node.inputs[0]]
-            case Conv2d() | DepthwiseConv2d() as operation if node.inputs[0] in self.padded:
+            case Conv2d() | DepthwiseConv2d() as operation if (
+                node.inputs[0] in self.padded and not operation.is_same
+            ):
                 padded = self.padded[node.inputs[0]]
                 shape = self.types[node.inputs[0]].shape
                 image = _image(padded, shape) if padded.pad.value == operation.input_zero_point else None
@@ -127,9 +129,7 @@ def _image(padded: _Padded, shape: tuple[ir.Extent, ...]) -> _Image | None:
     extents, before, after = list(shape), [0] * len(shape), [0] * len(shape)
     for axis, place in zip(own, seen, strict=True):
         before[place], after[place] = padded.pad.before[axis], padded.pad.after[axis]
-        extent = shape[place]
-        if isinstance(extent, int):
-            extents[place] = extent - before[place] - after[place]
+        extents[place] = ir.quotient(shape[place], -before[place] - after[place])
     if any((before[0], after[0], before[3], after[3])):
         return None
     return _Image(tuple(extents), (before[1], after[1], before[2], after[2]))

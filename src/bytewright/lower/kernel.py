@@ -18,6 +18,8 @@ from bytewright.target.isa.style import KernelStyle
 
 # Scratch up to this size is asked for by name as `local`: registers or stack, on every target.
 MAX_LOCAL_SCRATCH_BYTES = 64
+# The axis of rows in [N, H, W, C].
+ROWS = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +175,13 @@ class KernelBuilder:
             ]
         return first, last
 
+    def _open_rows(self, parameter: ir.Parameter, argument: Argument) -> tuple[ir.Parameter, Argument]:
+        """Of the end of rows: that of those which the output has in a run."""
+        is_end = self._rows and parameter == self._rows[1][0]
+        shapes = (output.buffer.shape for output, _ in self._outputs)
+        rows = next((shape[ROWS] for shape in shapes if len(shape) == 4), 0) if is_end else 0
+        return parameter, argument if isinstance(rows, int) else ScalarArgument(ir.extent_expr(rows))
+
     def _parameter(
         self,
         hint: str,
@@ -195,8 +204,9 @@ class KernelBuilder:
             if pair[0].name in used
         ]
         shapes = [pair[0].buffer.shape for pair in pairs if isinstance(pair[0], ir.BufferParameter)]
+        pairs = [self._open_rows(*pair) for pair in pairs]
         for symbol in self.symbols:
-            if any(symbol in shape for shape in shapes):
+            if any(ir.symbol_in(extent) == symbol for shape in shapes for extent in shape):
                 variable = ir.Var(symbol.name, ir.DType.I32)
                 pairs.append((ir.ScalarParameter(variable), ScalarArgument(variable)))
         parameters: tuple[ir.Parameter, ...] = tuple(parameter for parameter, _ in pairs)

@@ -99,9 +99,9 @@ class _Lowering:
             self.types |= ir.function_types(block.function)
         self.main = self.blocks[module.graph.name]
         extents = [extent for value in self.main.function.parameters for extent in value.type.shape]
-        symbols = (extent for extent in extents if isinstance(extent, ir.Symbol))
+        symbols = (ir.symbol_in(extent) for extent in extents)
         # Extents of the inputs are scalar parameters of the entry.
-        self.symbols = tuple(dict.fromkeys(symbols))
+        self.symbols = tuple(dict.fromkeys(symbol for symbol in symbols if symbol is not None))
         self.aliases = {
             name: root for block in self.blocks.values() for name, root in block.fused.aliases.items()
         }

@@ -8,7 +8,7 @@ from bytewright import ir
 from bytewright.lower.elements import ELEMENTS
 from bytewright.lower.epilogue import elementwise_operands
 from bytewright.lower.group import Group
-from bytewright.lower.kernels.context import ROWS
+from bytewright.lower.kernel import ROWS
 
 Shape = tuple[ir.Extent, ...]
 Types = Mapping[str, ir.TensorType]

@@ -16,10 +16,12 @@ from bytewright.lower.rescale import (
     linear,
     single_round,
     split_exponents,
+    symmetric,
 )
 from bytewright.lower.scalar import ChannelBounds, Scalar, clamped, in_32_bits, require_i32
 from bytewright.ops.arithmetic.fit import LinearRescale, fit_linear
 from bytewright.ops.arithmetic.fit_float import FloatRescale, fit_float
+from bytewright.ops.arithmetic.fit_symmetric import fit_symmetric
 from bytewright.ops.arithmetic.numerics import Rounding
 from bytewright.ops.arithmetic.rescale import real_round
 from bytewright.ops.rescale import Rescale, TflFloatRescale, TflRealRescale
@@ -250,7 +252,34 @@ def _scaled_in_double(at: Point, scales: ir.Array, value: Scalar, outputs: tuple
 
     Such a scale is next to 1/n for an even n.
     """
+    if not at.kernel.style.has_doubles and (scaled := _scaled_symmetrically(at, scales, value, outputs)):
+        return scaled
     scale = _per_channel(at, "scale", scales, ir.DType.F64)
     low, high = outputs[0] - 1, outputs[1] + 1
     function = REAL_ROUND_WIDE if value.expr.dtype is ir.DType.I64 else REAL_ROUND
     return Scalar(function(value.expr, scale, low, high), low, high)
+
+
+def _scaled_symmetrically(
+    at: Point, scales: ir.Array, value: Scalar, outputs: tuple[int, int]
+) -> Scalar | None:
+    """REAL_ROUND in integers, if that is equal for every accumulator of 32 bits that can occur."""
+    most, limit = max(-value.low, value.high), max(-outputs[0], outputs[1])
+    if most >= 2**31:
+        return None
+    found = [_fit_symmetric(float(scale), most, limit) for scale in scales]
+    fits = [fit for fit in found if fit is not None]
+    if len(fits) < len(found):
+        return None
+    columns = {
+        "high": ([fit.high for fit in fits], I32),
+        "low": ([fit.low for fit in fits], I32),
+        "addend": ([fit.addend for fit in fits], ir.DType.I64),
+        "shift": ([fit.shift for fit in fits], ir.DType.I8),
+    }
+    operands = [_per_channel(at, hint, np.array(column), dtype) for hint, (column, dtype) in columns.items()]
+    return symmetric(value, operands, max(int(fit.scaled(np.array(most))) for fit in fits))
+
+
+# As `_fit`.
+_fit_symmetric = lru_cache(maxsize=1 << 16)(fit_symmetric)

@@ -4,6 +4,7 @@ All forms below are equal to the definitions in docs/numerics.md for the operand
 rests on proven bounds. The shorter forms keep the arithmetic in 32 bits, where compilers vectorise it.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +19,7 @@ from bytewright.ir.scalar_functions import (
     SCALE_HALF_UP_WIDE,
     SCALE_HIGH,
     SCALE_LINEAR,
+    SCALE_SYMMETRIC,
     SINGLE_ROUND,
 )
 from bytewright.ir.where import Where
@@ -99,6 +101,11 @@ def linear(
 ) -> Scalar:
     """`(value * multiplier + addend) >> shift` in 64 bits, whose result lies in `[low, high]`."""
     return Scalar(SCALE_LINEAR(value.expr, multiplier, addend, shift), low, high)
+
+
+def symmetric(value: Scalar, operands: Sequence[ir.Expr], most: int) -> Scalar:
+    """The magnitude of a value scaled by factors of 64 bits, with its sign; at most `most`."""
+    return Scalar(SCALE_SYMMETRIC(value.expr, *operands), -most, most)
 
 
 def _called(function: ir.ScalarFunction, value: Scalar, scale: ScaleOperands) -> Scalar:

@@ -42,6 +42,7 @@ class EntryForm:
         tables: What they compare memories by, besides the table of a run.
         members: What the context keeps between them: types, of which `{outputs}` is the structure, and names.
         begun: The one of these that says that a run was begun.
+        calling: The public function that calls the private ones.
     """
 
     name: str
@@ -53,6 +54,7 @@ class EntryForm:
     tables: tuple[str, ...] = ()
     members: tuple[tuple[str, str], ...] = ()
     begun: str | None = None
+    calling: str | None = None
 
     @property
     def public(self) -> tuple[EntryFunction, ...]:
@@ -88,5 +90,11 @@ ROWS = EntryForm(
     tables=("pushed_rows", "drivers"),
     members=(("{outputs}", "outputs"), ("int32_t", "num_rows"), ("int32_t", "is_begun")),
     begun="is_begun",
+    calling="push_rows",
 )
 FORMS = (RUN, ROWS)
+
+
+def form_of(io: ir.Io) -> EntryForm:
+    """The form of entries whose inputs and outputs come and go so."""
+    return next(form for form in FORMS if io in form.io)

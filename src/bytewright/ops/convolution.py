@@ -5,7 +5,7 @@ here: a product is at most 2^30, a sum would need 2^23 of them to leave the 53 b
 matrix product of the quick kind.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from typing import ClassVar
 
@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytewright import ir
+from bytewright.ir.graph import OMIT_DEFAULT
 from bytewright.ops.checks import WIDE, require, require_count, require_dtype, require_rank
 from bytewright.ops.result import in_integers
-from bytewright.ops.window import Padding, Pair, window_shape, windows
+from bytewright.ops.window import Padding, Pair, padding_for, window_shape, windows
 
 Float64 = NDArray[np.float64]
 SUMS: dict[tuple[ir.DType, ir.DType], tuple[ir.DType, ...]] = {
@@ -38,12 +39,15 @@ class _Convolution(ir.Operation):
     Attributes:
         stride, dilation: (vertical, horizontal).
         padding: (top, bottom, left, right).
+        is_same: Whether top and bottom are what SAME makes of the rows that there are, and `padding` has the most of
+            each; of a graph whose extents are to be opened, whether the file asks for that.
     """
 
     stride: Pair
     padding: Padding
     dilation: Pair
     input_zero_point: int = 0
+    is_same: bool = field(default=False, kw_only=True, metadata=OMIT_DEFAULT)
     operand_names: ClassVar[tuple[str, ...]] = ("input", "weights", "bias")
     kernel_axis: ClassVar[int]
 
@@ -71,7 +75,9 @@ class _Convolution(ir.Operation):
         fits = bias.shape == (channels,)
         require(fits, f"bias [{ir.format_shape(bias.shape)}] does not fit {channels} channels")
         kernel = self.kernel(weights.fixed_shape)
-        spatial = window_shape(operand, kernel, self.stride, self.padding, self.dilation)
+        spatial = window_shape(
+            operand, kernel, self.stride, self.padding, self.dilation, is_same=self.is_same
+        )
         return (ir.TensorType((*spatial, channels), result),)
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
@@ -79,7 +85,9 @@ class _Convolution(ir.Operation):
         operand, weights, bias = inputs
         centred = operand.astype(np.float64) - self.input_zero_point
         kernel = self.kernel(weights.shape)
-        seen = windows(centred, kernel, self.stride, self.padding, self.dilation)
+        reach = (kernel[0] - 1) * self.dilation[0] + 1
+        padding = padding_for(operand.shape[1], reach, self.stride[0], self.padding, is_same=self.is_same)
+        seen = windows(centred, kernel, self.stride, padding, self.dilation)
         factors = weights.astype(np.float64)
         total = np.zeros((*seen.shape[:3], bias.size), dtype=np.float64)
         for row, column in product(*map(range, kernel)):

@@ -1,11 +1,13 @@
 """Operators that move elements without changing them. Any element type."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
 
 from bytewright import ir
+from bytewright.ir.graph import OMIT_DEFAULT
 from bytewright.ops.checks import WIDE, only, require, require_count, require_dtype, two
 
 
@@ -29,8 +31,7 @@ class Pad(ir.Operation):
             require(low <= self.value <= high, f"padding value {self.value} leaves {operand.dtype.value}")
         shape: list[ir.Extent] = []
         for extent, before, after in zip(operand.shape, self.before, self.after, strict=True):
-            require(isinstance(extent, int) or before == after == 0, "an axis of open extent is padded")
-            shape.append(before + extent + after if isinstance(extent, int) else extent)
+            shape.append(ir.quotient(extent, before + after))
         return (ir.TensorType(tuple(shape), operand.dtype),)
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
@@ -52,27 +53,37 @@ class Reshape(ir.Operation):
         """The attribute's shape."""
         operand = only(inputs)
         result = ir.TensorType(self.shape, operand.dtype)
-        fits = operand.num_elements == result.num_elements and min(result.fixed_shape, default=0) >= 0
         require(
-            fits and _symbols(operand.shape) == _symbols(self.shape),
+            ir.elements_of(operand.shape) == ir.elements_of(self.shape)
+            and min(result.fixed_shape, default=0) >= 0,
             f"[{ir.format_shape(operand.shape)}] cannot become [{ir.format_shape(self.shape)}]",
         )
         return (result,)
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """Exact. With more than one open extent the shape that is meant cannot be told."""
-        require(len(_symbols(self.shape)) <= 1, f"[{ir.format_shape(self.shape)}] has several open extents")
-        return (
-            inputs[0].reshape([-1 if isinstance(extent, ir.Symbol) else extent for extent in self.shape]),
-        )
+        require(len(_open(self.shape)) <= 1, f"[{ir.format_shape(self.shape)}] has several open extents")
+        return (inputs[0].reshape([extent if isinstance(extent, int) else -1 for extent in self.shape]),)
 
     def with_batch(self, batch: ir.Symbol) -> ir.Operation:
         """The shape begins with the batch."""
         return Reshape((batch, *self.shape[1:])) if self.shape[:1] == (1,) else self
 
 
-def _symbols(shape: tuple[ir.Extent, ...]) -> list[ir.Symbol]:
-    return [extent for extent in shape if isinstance(extent, ir.Symbol)]
+def total_extent(extents: Sequence[ir.Extent]) -> ir.Extent:
+    """The sum of extents.
+
+    Raises:
+        ValueError: Several of them are open.
+    """
+    opened = _open(tuple(extents))
+    require(len(opened) <= 1, "several open extents are along one axis")
+    fixed = sum(extent for extent in extents if isinstance(extent, int))
+    return ir.quotient(opened[0], fixed) if opened else fixed
+
+
+def _open(shape: tuple[ir.Extent, ...]) -> list[ir.OpenExtent]:
+    return [extent for extent in shape if not isinstance(extent, int)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +138,7 @@ class Concat(ir.Operation):
             others = operand.shape[: self.axis] + operand.shape[self.axis + 1 :]
             fits = len(operand.shape) == len(first.shape) and others == rest and operand.dtype is first.dtype
             require(fits, f"{operand} does not continue {first} along axis {self.axis}")
-        open_ones = [operand for operand in inputs if isinstance(operand.shape[self.axis], ir.Symbol)]
-        require(not open_ones, f"an open extent is along the axis {self.axis} of a concatenation")
-        total = sum(operand.fixed_shape[self.axis] for operand in inputs)
+        total = total_extent([operand.shape[self.axis] for operand in inputs])
         shape = (*first.shape[: self.axis], total, *first.shape[self.axis + 1 :])
         return (ir.TensorType(shape, first.dtype),)
 
@@ -170,12 +179,17 @@ class Slice(ir.Operation):
     """Element i of the result, along each axis, is element start + i * stride of the operand.
 
     Strides may be negative; every element taken must exist. An open extent is taken whole.
+
+    Attributes:
+        stated: Axes of which so many elements are taken, whatever the extent; along the others with a start of 0, a
+            stride of 1 and all elements, these are all of any extent. Left empty where no extent is to be opened.
     """
 
     name: ClassVar[str] = "slice"
     start: tuple[int, ...]
     size: tuple[ir.Extent, ...]
     stride: tuple[int, ...]
+    stated: tuple[int, ...] = field(default=(), metadata=OMIT_DEFAULT)
 
     def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """The attribute's sizes."""
@@ -184,7 +198,7 @@ class Slice(ir.Operation):
         require(len(self.start) == len(self.size) == len(self.stride) == rank, f"not {rank} axes")
         for axis, extent in enumerate(operand.fixed_shape):
             start, size, stride = self.start[axis], ir.upper_bound(self.size[axis]), self.stride[axis]
-            is_open = any(isinstance(e, ir.Symbol) for e in (operand.shape[axis], self.size[axis]))
+            is_open = not isinstance(operand.shape[axis], int) or not isinstance(self.size[axis], int)
             whole = (start, stride, self.size[axis]) == (0, 1, operand.shape[axis])
             require(whole or not is_open, f"a part of the open extent {operand.shape[axis]} is taken")
             require(stride != 0 and size >= 1, f"size {size} or stride {stride} along axis {axis} is invalid")
@@ -198,7 +212,7 @@ class Slice(ir.Operation):
         result = inputs[0]
         for axis in range(result.ndim):
             size = self.size[axis]
-            if not isinstance(size, ir.Symbol):
+            if isinstance(size, int):
                 indices = self.start[axis] + self.stride[axis] * np.arange(size)
                 result = np.take(result, indices, axis=axis)
         return (np.array(result, order="C"),)

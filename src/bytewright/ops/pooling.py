@@ -1,33 +1,39 @@
 """Reductions over windows and axes, with TFLite's arithmetic. Fused activations are a `Clamp` after them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from typing import ClassVar
 
 import numpy as np
 
 from bytewright import ir
+from bytewright.ir.graph import OMIT_DEFAULT
 from bytewright.ops.arithmetic.multiplier import Multiplier
 from bytewright.ops.arithmetic.rescale import Int64, double_round, single_round
 from bytewright.ops.checks import ARITHMETIC, QUANTISED, WIDE, only, require, require_dtype, require_rank
 from bytewright.ops.result import in_32_bits, saturate
-from bytewright.ops.window import Padding, Pair, window_shape, windows
+from bytewright.ops.window import Padding, Pair, padding_for, window_shape, windows
 
 
 @dataclass(frozen=True, slots=True)
 class _Pool(ir.Operation):
-    """Abstract: one value of each window of an NHWC tensor, from the elements that are not padding."""
+    """Abstract: one value of each window of an NHWC tensor, from the elements that are not padding.
+
+    Attributes:
+        is_same: As of convolutions.
+    """
 
     kernel: Pair
     stride: Pair
     padding: Padding
+    is_same: bool = field(default=False, kw_only=True, metadata=OMIT_DEFAULT)
 
     def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """[N,OH,OW,C]; padding must be smaller than the kernel, so that each window sees an element."""
         operand = only(inputs)
         require_rank(operand, 4, "the input")
         require_dtype(operand, ARITHMETIC, "the input")
-        spatial = window_shape(operand, self.kernel, self.stride, self.padding)
+        spatial = window_shape(operand, self.kernel, self.stride, self.padding, is_same=self.is_same)
         seen = max(self.padding[:2]) < self.kernel[0] and max(self.padding[2:]) < self.kernel[1]
         require(seen, f"padding {self.padding} is not smaller than the kernel {self.kernel}")
         return (ir.TensorType((*spatial, operand.shape[3]), operand.dtype),)
@@ -39,7 +45,8 @@ class _Pool(ir.Operation):
 
     def windows(self, x: ir.Array, outside: float) -> ir.Array:
         """What each element of the window sees: [KH*KW, N, OH, OW, C], with `outside` in the padding."""
-        seen = windows(x, self.kernel, self.stride, self.padding, outside=outside)
+        padding = padding_for(x.shape[1], self.kernel[0], self.stride[0], self.padding, is_same=self.is_same)
+        seen = windows(x, self.kernel, self.stride, padding, outside=outside)
         return np.moveaxis(seen, (4, 5), (0, 1)).reshape((-1, *seen.shape[:4]))
 
 

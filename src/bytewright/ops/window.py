@@ -16,10 +16,25 @@ Padding = tuple[int, int, int, int]
 Element = TypeVar("Element", bound=np.generic)
 
 
+def same_padding(extent: int, reach: int, stride: int) -> Pair:
+    """Padding before and after, so that there are ceil(extent / stride) windows; the odd one is after."""
+    num_windows = -(-extent // stride)
+    total = max((num_windows - 1) * stride + reach - extent, 0)
+    return total // 2, total - total // 2
+
+
 def window_shape(
-    operand: ir.TensorType, kernel: Pair, stride: Pair, padding: Padding, dilation: Pair = (1, 1)
-) -> tuple[ir.Extent, int, int]:
-    """Batch, height and width of the output of a window sliding over an NHWC operand.
+    operand: ir.TensorType,
+    kernel: Pair,
+    stride: Pair,
+    padding: Padding,
+    dilation: Pair = (1, 1),
+    *,
+    is_same: bool = False,
+) -> tuple[ir.Extent, ir.Extent, ir.Extent]:
+    """Batch, height and width of the output of a window sliding over an NHWC operand, whose height may be open.
+
+    With `is_same` the padding along the height is what SAME makes of it.
 
     Raises:
         ValueError: A parameter is out of range or the window never fits.
@@ -28,15 +43,24 @@ def window_shape(
     require(min(stride) >= 1, f"stride {stride} is not positive")
     require(min(dilation) >= 1, f"dilation {dilation} is not positive")
     require(min(padding) >= 0, f"padding {padding} is negative")
-    batch, height, width, _ = operand.shape
-    require(isinstance(height, int) and isinstance(width, int), "height and width must be fixed")
-    extents: list[int] = []
-    for axis, extent in enumerate(operand.fixed_shape[1:3]):
-        padded = extent + padding[2 * axis] + padding[2 * axis + 1]
+    batch, height, width, channels = operand.shape
+    require(isinstance(width, int) and isinstance(channels, int), "width and channels must be fixed")
+    extents: list[ir.Extent] = []
+    for axis, extent in enumerate((height, width)):
+        around = padding[2 * axis] + padding[2 * axis + 1]
+        if is_same and axis == 0:
+            extents.append(ir.quotient(extent, stride[axis] - 1, stride[axis]))
+            continue
+        padded = ir.lower_bound(extent) + around
         reach = (kernel[axis] - 1) * dilation[axis] + 1
         require(padded >= reach, f"a window of {reach} does not fit into {padded} along axis {axis + 1}")
-        extents.append((padded - reach) // stride[axis] + 1)
+        extents.append(ir.quotient(extent, around - reach + stride[axis], stride[axis]))
     return batch, extents[0], extents[1]
+
+
+def padding_for(rows: int, reach: int, stride: int, padding: Padding, *, is_same: bool) -> Padding:
+    """The padding around an image of so many rows, for windows that reach over so many, so many rows apart."""
+    return (*same_padding(rows, reach, stride), *padding[2:]) if is_same else padding
 
 
 def windows(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from bytewright import ir
 from bytewright.naming.entry_forms import ROWS, RUN, EntryForm
 from bytewright.record.codec import Signed
+from bytewright.record.extents import extents_for
 from bytewright.record.rows import PlannedRows
 
 
@@ -119,7 +120,7 @@ class PlannedTensor:
     Attributes:
         buffer: Its buffer. One that the caller provides and no step touches is not among the plan's buffers.
         shape: With every extent that a run is given at its largest; size_bytes is that of this shape.
-        extents: The same with the names of such extents.
+        extents: The same with the names of such extents, and what follows from one as `(time-2)/2`.
         num_rows: Rows of it that the application hands over one after another; 0 where it has all of it at once.
         initial: What a state is before the first run.
     """
@@ -163,7 +164,7 @@ class PlannedTensor:
 
     def shape_for(self, values: Mapping[str, int]) -> tuple[int, ...]:
         """The shape in a run that is given these values of extents."""
-        return tuple(values[extent] if isinstance(extent, str) else extent for extent in self.extents)
+        return extents_for(self.extents, values)
 
     def bytes_for(self, values: Mapping[str, int]) -> int:
         """The bytes of that shape."""

@@ -181,7 +181,7 @@ def _piece(given: ir.Region, needed: tuple[ir.Extent, ...]) -> Piece:
     first, whole = ir.region_index(given), ir.storage_shape(given.buffer)
     if not (isinstance(first, ir.Const) and first.value == 0):
         return Piece(given.buffer, given.indices, needed)
-    has_symbols = any(isinstance(extent, ir.Symbol) for extent in (*whole, *needed))
+    has_symbols = not all(isinstance(extent, int) for extent in (*whole, *needed))
     is_whole = has_symbols or prod(map(ir.upper_bound, whole)) == prod(map(ir.upper_bound, needed))
     return Piece(given.buffer, (), whole if is_whole else needed)
 

@@ -22,6 +22,8 @@ from bytewright import ir
 from bytewright.ir.analyses.arguments import buffer_arguments, scalar_arguments
 from bytewright.ir.analyses.clock import LiveBuffer, Loop, Step, Timeline
 from bytewright.ir.analyses.overlap import Distances, Given, overlap_distances
+from bytewright.ir.analyses.ranges import range_of
+from bytewright.ir.analyses.rows import ROW_END
 from bytewright.ir.downwards import run_downwards
 from bytewright.ir.remember import Remembered
 from bytewright.ir.symbols import symbols_of
@@ -210,11 +212,19 @@ def _may_alias(first: Passed, second: Passed) -> bool:
 
 
 def scalars_of(kernel: ir.PrimFunc, call: ir.Call) -> dict[str, int]:
-    """The scalar parameters of a kernel that a call gives whole numbers, and extents at their greatest."""
-    found = {name: symbol.upper for name, symbol in symbols_of(kernel).items()}
-    for parameter, argument in scalar_arguments(kernel, call):
+    """The scalar parameters of a kernel that a call gives whole numbers, and extents and ends at their greatest."""
+    symbols, passed = symbols_of(kernel), list(scalar_arguments(kernel, call))
+    found = {name: symbol.upper for name, symbol in symbols.items()}
+    given = {
+        argument.name: (symbols[parameter.name].lower, symbols[parameter.name].upper)
+        for parameter, argument in passed
+        if isinstance(argument, ir.Var) and parameter.name in symbols
+    }
+    for parameter, argument in passed:
         if isinstance(argument, ir.Const) and parameter.variable.dtype.is_integer:
             found[parameter.name] = int(argument.value)
+        elif parameter.name == ROW_END and (known := range_of(argument, given)) is not None:
+            found[parameter.name] = known[1]
     return found
 
 

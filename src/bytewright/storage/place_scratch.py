@@ -447,7 +447,8 @@ def _scratch_of(call: ir.Call, caller: Known, hoisted: dict[str, _Hoisted]) -> t
 
 
 def _bound(allocation: ir.Allocate, binding: Binding, call: ir.Call) -> ir.Allocate:
-    names = [extent.name for extent in allocation.buffer.shape if isinstance(extent, ir.Symbol)]
+    symbols = (ir.symbol_in(extent) for extent in allocation.buffer.shape)
+    names = [symbol.name for symbol in symbols if symbol is not None]
     if not names:
         return allocation
     given = " and ".join(f"{name} = {binding[name]}" for name in dict.fromkeys(names))

@@ -40,7 +40,6 @@ TINY_DTCM_WORKSPACE_ALIGN, ".bss.memory.dtcm.dtcm")
 #define HARNESS_MODEL(name) tiny_##name
 #define HARNESS_NUM_DEVICES 0
 #define HARNESS_HAS_STATES 0
-#define HARNESS_INPUT_ROWS 0
 """
     )
 

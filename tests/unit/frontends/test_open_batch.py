@@ -170,11 +170,11 @@ def test_an_input_without_a_leading_one_is_refused(shape: tuple[int, ...]) -> No
 MIXERS = {
     "a mean over the batch": (TflMean((0, 1), False), "over an open extent"),
     "a softmax over the batch": (TflSoftmax(1.0), "the last axis is of open extent"),
-    "a concatenation of samples": (Concat(0), "along the axis 0"),
+    "a concatenation of samples": (Concat(0), "several open extents are along one axis"),
     "a reshape that takes the batch along": (Reshape((4, 1)), "cannot become [4x1]"),
     "a reshape to one axis": (Reshape((4,)), "cannot become [4]"),
     "a transpose that moves the batch": (Transpose((1, 0)), "it makes [4xbatch[1..4]]"),
-    "a pad of the batch": (Pad((1, 0), (0, 0), 0.0), "open extent is padded"),
+    "a pad of the batch": (Pad((1, 0), (0, 0), 0.0), "it makes [(batch[1..4]+1)x4]"),
 }
 
 
@@ -183,7 +183,7 @@ def test_an_operator_that_mixes_samples_is_refused(name: str) -> None:
     operation, reason = MIXERS[name]
     shape = (1,) if isinstance(operation, TflSoftmax) else (1, 4)
     draft = draft_of(shape)
-    draft.node("y", operation, "x")
+    draft.node("y", operation, *(("x", "x") if isinstance(operation, Concat) else ("x",)))
     diagnostic = refusal(draft, "y")
     assert diagnostic.message.startswith(f"{operation.name} does not keep the samples of a batch apart: ")
     assert reason in diagnostic.message

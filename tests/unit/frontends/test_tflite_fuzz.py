@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 
 from bytewright.diagnostics import CompileError
 from bytewright.frontends.tflite import import_content
+from bytewright.frontends.tflite.shape_arithmetic import FOLDED
 from bytewright.ir.module import Module
 from support.random_models import CASES, RandomModel, operator_models
 from tflite_writer import ModelBuilder
@@ -98,6 +99,24 @@ def test_every_word_of_the_structure(content: bytes) -> None:
     for position in range(0, len(content), 4):
         damaged = content[:position] + struct.pack("<I", 0x40000000) + content[position + 4 :]
         assert_consistent(outcome(damaged))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32", "bool"])
+@pytest.mark.parametrize(
+    ("num_operands", "num_results"), [(0, 0), (0, 1), (1, 0), (1, 1), (1, 2), (2, 0), (2, 1)]
+)
+def test_operators_of_any_number_of_constants_and_results(
+    num_operands: int, num_results: int, dtype: str
+) -> None:
+    assert len(FOLDED) > 40
+    for kind in FOLDED:
+        builder = ModelBuilder()
+        x, y = (builder.tensor(name, (1, 2), "float32") for name in "xy")
+        builder.operator("RELU", [x], [y])
+        ones = builder.constant("ones", np.ones((1, 2), dtype))
+        results = [builder.tensor(f"result{number}", (1, 2), dtype) for number in range(num_results)]
+        builder.operator(kind, [ones] * num_operands, results)
+        assert_consistent(outcome(builder.build([x], [y, *results])))
 
 
 def test_every_truncation() -> None:

@@ -263,8 +263,3 @@ def test_extents_of_one_name_are_of_one_range() -> None:
         "extent 'n' of entry 'get' is 1 to 5, of another entry 1 to 4",
     )
     assert found.help == "the same bounds, or another name than n"
-
-
-def test_a_self_test_is_of_one_run_function() -> None:
-    with pytest.raises(CompileError, match="model 'wake' can have no self-test: it has 2 entries"):
-        compile_model(wake(), HOST, Options(self_test=1))

@@ -176,6 +176,7 @@ def test_a_mistake_in_a_statement_has_its_place_and_says_what_to_write(
         ("constant w : buffer<1xi8> = data<1xi8> [1.5]", "1.5 is no i8"),
         ("constant w : buffer<1xbool> = data<1xbool> [2]", "expected 'false'"),
         ("constant w : buffer<4xi8> = data<n[1..4]xi8> [1]", "the extents of a constant are numbers"),
+        ("constant w : buffer<(4*n[1..4]+2)/2xi8> = data<4xi8> [1]", "is not in lowest terms"),
         ('constant w : buffer<4xi8> = data<4xi8> "w"', "no constant with the name 'w' was given"),
         ("constant w : buffer<4xi8> = data<4xi8> 0123456789ab", "no constant with the digest 0123456789ab"),
         ("constant w : buffer<4xi8> = data<4xi8> 012", "expected a digest, a name in quotes, or '['"),

@@ -45,6 +45,13 @@ ACCEPTED = {
         kernel(f"{PLAIN} for c : i32 in 0 .. 4 {{ output[0, y, c] = input[0, min(y + 1, 7), c] }} }}"),
         RowWindow(1, 0, 1),
     ),
+    "a constant's row by the remainder": (
+        kernel(
+            f"{PLAIN} for c : i32 in 0 .. 4 {{ output[0, y, c] = input[0, y / 2, c] * phases[y % 2, c] }} }}",
+            rest="phases : buffer<2x4xi32> r parameter,",
+        ),
+        RowWindow(1, 0, 0, 2),
+    ),
     "the first row again": (
         kernel(f"{PLAIN} for c : i32 in 0 .. 4 {{ output[0, y, c] = input[0, max(y - 3, 0), c] }} }}"),
         RowWindow(1, -3, 0),

@@ -46,7 +46,7 @@ from bytewright.ir.prim import (
 from bytewright.ir.scalar_functions import DIVIDE_ROUND, EXP, MULTIPLY_Q31
 from bytewright.ir.scope import GLOBAL, LOCAL, STACK, WORKSPACE, Rank, Scope, pool_scope
 from bytewright.ir.storage import Border, Storage
-from bytewright.ir.types import DType, Extent, Symbol, TensorType, VirtualDevice
+from bytewright.ir.types import DType, Extent, Symbol, TensorType, VirtualDevice, quotient
 from bytewright.ir.verify.stages import RULES, Stage, find_violations, verify
 from bytewright.ir.where import NOWHERE
 from bytewright.target import load_text
@@ -258,6 +258,16 @@ def test_symbols_are_parameters_of_i32_with_bounds_that_agree():
     for lower, upper in ((0, 4), (5, 4), (1, 1 << 31)):
         symbol = Symbol("n", lower, upper)
         assert found(symbol) == [f"'b0' has the extent '{symbol}', whose bounds make no sense"]
+
+
+def test_extents_that_follow_from_a_symbol_are_never_none():
+    symbol = Symbol("n", 2, 9)
+
+    def found(extent: Extent) -> list[str]:
+        return texts(kernel(Allocate(Buffer("b", (extent,), I8), Storage(WORKSPACE))))
+
+    assert found(quotient(symbol, -1)) == []
+    assert found(quotient(symbol, -2)) == ["'b' has the extent '(n[2..9]-2)', which may be none"]
 
 
 @pytest.mark.parametrize("scope", [SRAM, STACK, LOCAL])

@@ -62,7 +62,7 @@ def test_a_tap_with_variables_is_the_same_tap(axis: Axis, offset: int) -> None:
 
 
 def test_padding_is_top_bottom_left_right() -> None:
-    window = window_of((5, 6), (3, 2), (3, 2), (2, 3), (1, 2), (1, 9, 2, 9))
+    window = window_of((1, 5, 6, 4), (1, 3, 2, 4), (3, 2), (2, 3), (1, 2), (1, 9, 2, 9))
     assert window.rows == Axis(5, 3, 3, 2, 1, 1)
     assert window.columns == Axis(6, 2, 2, 3, 2, 2)
     assert window.num_taps == 6

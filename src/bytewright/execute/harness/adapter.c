@@ -128,7 +128,7 @@ void harness_copy_out(const harness_session *session, int32_t entry, const int32
     HARNESS_PLANNED_OUTPUTS(COPY_OUTPUT)
 }
 
-#if HARNESS_INPUT_ROWS
+#ifdef HARNESS_ROWS
 #if HARNESS_NUM_DEVICES > 0
 #define PASS_DEVICES , &harness_devices
 #else
@@ -138,7 +138,7 @@ void harness_copy_out(const harness_session *session, int32_t entry, const int32
 int32_t harness_push_all(HARNESS_MODEL(context) *context, const HARNESS_MODEL(outputs) *outputs, const void *image)
 {
     const unsigned char *row = image;
-    int32_t num_left = HARNESS_INPUT_ROWS;
+    int32_t num_left = HARNESS_ROWS;
     int32_t status = HARNESS_MODEL(begin)(context, outputs);
 
     while (status >= 0 && num_left > 0) {
@@ -147,7 +147,7 @@ int32_t harness_push_all(HARNESS_MODEL(context) *context, const HARNESS_MODEL(ou
         const int32_t num_rows = wanted == 8 || wanted > num_left ? num_left : wanted;
 
         status = HARNESS_MODEL(push_rows)(context, (const void *)row, num_rows);
-        row += (size_t)num_rows * HARNESS_ROW_BYTES;
+        row += (size_t)num_rows * HARNESS_ROW_SIZE;
         num_left -= num_rows;
     }
     return status < 0 ? status : HARNESS_MODEL(finish)(context PASS_DEVICES);

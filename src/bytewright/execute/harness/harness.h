@@ -94,7 +94,7 @@ void harness_copy_out(const harness_session *session, int32_t entry, const int32
 extern const HARNESS_MODEL(devices) harness_devices;
 #endif
 
-#if HARNESS_INPUT_ROWS
+#ifdef HARNESS_ROWS
 /* One run of a model that is given its image row by row: all of it, in several pieces. Returns the model's status. */
 int32_t harness_push_all(HARNESS_MODEL(context) *context, const HARNESS_MODEL(outputs) *outputs, const void *image);
 #endif

@@ -44,7 +44,13 @@ from bytewright.frontends.tflite.options import (
     stated_bias_type,
     transpose_options,
 )
-from bytewright.frontends.tflite.windows import MAX_STEP, spatial_padding, transposed_padding, windows_of
+from bytewright.frontends.tflite.windows import (
+    MAX_STEP,
+    follows_rows,
+    spatial_padding,
+    transposed_padding,
+    windows_of,
+)
 from bytewright.ops.arithmetic.multiplier import INT32_MAX
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.convolution import SUMS, Conv2d, DepthwiseConv2d, GroupedConv2d, TransposeConv2d
@@ -252,7 +258,9 @@ def emit_convolution(at: Conversion, image: str, operands: tuple[str, str], opti
     _check_steps(at, options)
     _, height, width, _ = at.type_of(operands[0]).fixed_shape
     padding = spatial_padding(options, at.type_of(image).fixed_shape, (height, width))
-    return at.emit(Conv2d(options.stride, padding, options.dilation), (image, *operands), "sums")
+    is_same = follows_rows(at, options)
+    operation = Conv2d(options.stride, padding, options.dilation, is_same=is_same)
+    return at.emit(operation, (image, *operands), "sums")
 
 
 def emit_whole_window(at: Conversion, operands: tuple[str, str, str], zero_point: int) -> str:
@@ -270,7 +278,8 @@ def _sliding(
     """The operation, with padding around the input for the option's scheme."""
     _check_steps(at, options)
     padding = spatial_padding(options, source.shape, (kernel[0], kernel[1]))
-    return kind(options.stride, padding, options.dilation, _input_zero_point(at, source))
+    zero_point, is_same = _input_zero_point(at, source), follows_rows(at, options)
+    return kind(options.stride, padding, options.dilation, zero_point, is_same=is_same)
 
 
 def _check_steps(at: Conversion, options: WindowOptions) -> None:
@@ -310,7 +319,7 @@ def _layer(
     if scales and bias.operand is not None and not is_hybrid:
         check_bias_scale(at, source, scales, bias.operand)
     # Layers that share a tensor in the graph's layout share the constant.
-    is_shared = array.shape == weights.shape
+    is_shared = weights.data is not None and np.array_equal(array, weights.data.array)
     value = (
         at.value_of(weights, "weights")
         if is_shared

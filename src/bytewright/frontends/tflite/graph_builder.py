@@ -131,6 +131,7 @@ class GraphBuilder:
         expands_weights: True if integer weights under float activations are widened to float32.
         keeps_weights: True if weights that a DEQUANTIZE widens stay integers, where a layer can scale its sums instead.
         dequantised: By the tensor of its result, the integer constant that a DEQUANTIZE widens.
+        is_opened: True if axes of inputs are opened after the import.
         has_open_batch: True if an input's first extent is open; it is fixed to 1.
         values: Name of the value that each tensor index stands for.
         rearranged: Constants that hold a tensor's values in another form: the tensor's index.
@@ -155,6 +156,7 @@ class GraphBuilder:
     bounds: Bounds = field(default_factory=Bounds)
     expands_weights: bool = False
     keeps_weights: bool = False
+    is_opened: bool = False
     has_open_batch: bool = False
     values: dict[int, str] = field(default_factory=dict[int, str])
     types: dict[str, ir.TensorType] = field(default_factory=dict[str, ir.TensorType])

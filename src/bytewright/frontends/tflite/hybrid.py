@@ -253,7 +253,13 @@ def _slid(
     if rows.zero_point is not None and any(operation.padding):
         top, bottom, left, right = operation.padding
         pad = Pad((0, top, left, 0), (0, bottom, right, 0), 0.0)
-        image, operation = at.emit(pad, (image,), "padded"), replace(operation, padding=(0, 0, 0, 0))
+        if operation.is_same and max(operation.stride) > 1:
+            at.fail(
+                f"rows are padded before a stride of {operation.stride}, as many as the file has",
+                code="BW121",
+            )
+        operation = replace(operation, padding=(0, 0, 0, 0), is_same=False)
+        image = at.emit(pad, (image,), "padded")
     operands = (_quantised(at, rows, image), layer.weights, _no_bias(at, layer, ir.DType.I32))
     total = at.emit(operation, operands, "accumulator")
     if rows.zero_point is not None:

@@ -45,6 +45,7 @@ class ImportOptions(TypedDict, total=False):
         bounds: The most turns that loops take, by shell patterns of their names or kinds.
         expands_weights: Whether integer weights under float activations are widened to float32.
         keeps_weights: Whether weights that a DEQUANTIZE widens stay integers.
+        is_opened: Whether `open_axis` follows.
         entry: The graph's function.
     """
 
@@ -55,6 +56,7 @@ class ImportOptions(TypedDict, total=False):
     bounds: Mapping[str, int]
     expands_weights: bool
     keeps_weights: bool
+    is_opened: bool
     entry: str
 
 
@@ -94,6 +96,7 @@ def import_record(model: ModelRecord, file_name: str, **how: Unpack[ImportOption
         bounds=Bounds(how.get("bounds", NO_BOUNDS)),
         expands_weights=expands_weights,
         keeps_weights=how.get("keeps_weights", False),
+        is_opened=how.get("is_opened", False),
         convert=_convert_operators,
     )
     parameters = _parameters(graph, names.inputs)
@@ -267,7 +270,9 @@ def _is_folded(at: Conversion) -> bool:
         operand.dtype in WIDE and at.graph.values.get(operand.tensor.index) in at.graph.growths
         for operand in operands
     )
-    return grows or at.output_tensor().element_type not in ("INT8", "INT16", "FLOAT32")
+    types = {operand.tensor.element_type for operand in operands}
+    is_quantised = not {*types, at.output_tensor().element_type}.isdisjoint(("INT8", "INT16"))
+    return grows or not (is_quantised or at.output_tensor().element_type == "FLOAT32")
 
 
 def _results(graph: GraphBuilder, ports: tuple[PortName, ...]) -> tuple[str, ...]:

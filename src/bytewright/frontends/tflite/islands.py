@@ -24,7 +24,7 @@ def emit_quantized(at: Conversion, value: str, operation: TflQuantize) -> str:
     while (node := at.graph.producers.get(name)) is not None:
         if isinstance(node.operation, _OF_ONE_FLOAT):
             steps.append(node.operation)
-        elif isinstance(node.operation, TflDequantize) and operation.dtype is ir.DType.I8:
+        elif isinstance(node.operation, TflDequantize) and _is_of_bytes(at, node, operation):
             return _tabulated(at, node, steps, at.type_of(value).fixed_shape)
         elif not isinstance(node.operation, Reshape):
             break
@@ -32,11 +32,16 @@ def emit_quantized(at: Conversion, value: str, operation: TflQuantize) -> str:
     return at.emit(operation, (value,), "result")
 
 
+def _is_of_bytes(at: Conversion, first: ir.Node, last: TflQuantize) -> bool:
+    """Whether the island is from int8 to int8; int16 has too many values for a table."""
+    return at.type_of(first.inputs[0]).dtype is last.dtype is ir.DType.I8
+
+
 def _tabulated(at: Conversion, first: ir.Node, steps: list[ir.Operation], shape: tuple[int, ...]) -> str:
     """What the steps, the last one first, make of each int8 value; in float32, as they are computed."""
     (source,) = first.inputs
     least, most = ir.DType.I8.bounds
-    values: ir.Array = np.arange(least, most + 1).astype(at.type_of(source).dtype.numpy)
+    values: ir.Array = np.arange(least, most + 1).astype(np.int8)
     for step in (first.operation, *reversed(steps)):
         (values,) = step.evaluate((values,))
     return at.reshape(emit_lookup(at, values, source), shape)

@@ -12,10 +12,11 @@ from typing import Any
 from bytewright.frontends.tflite.flatbuffer import File, Table
 from bytewright.frontends.tflite.signatures import SignatureRecord
 
-_SUBGRAPHS_OF = {"CALL_ONCE": 1, "IF": 2, "WHILE": 2}
+COMPOSITE = "STABLEHLO_COMPOSITE"
+_SUBGRAPHS_OF = {"CALL_ONCE": (0,), "IF": (0, 1), "WHILE": (0, 1), COMPOSITE: (1,)}
 ABSENT = -1
-CUSTOM = "CUSTOM"
 """Index of an operand that is left out."""
+CUSTOM = "CUSTOM"
 
 
 @cache
@@ -112,9 +113,9 @@ class OperatorRecord:
 
     @property
     def subgraphs(self) -> tuple[int, ...]:
-        """The numbers of the subgraphs that it runs, which the first fields of its options are."""
-        count = _SUBGRAPHS_OF.get(self.kind, 0)
-        return tuple(0 if self.options is None else self.options.integer(slot, "i") for slot in range(count))
+        """The numbers of the subgraphs that it runs, which fields of its options are."""
+        slots = _SUBGRAPHS_OF.get(self.kind, ())
+        return tuple(0 if self.options is None else self.options.integer(slot, "i") for slot in slots)
 
     @property
     def operands(self) -> tuple[int, ...]:

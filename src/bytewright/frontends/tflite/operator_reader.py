@@ -220,6 +220,7 @@ class OperatorReader:
 
     def output_tensor(self, position: int = 0) -> TensorRecord:
         """What the file says of a result."""
+        self.require(position < len(self.operator.outputs), f"there is no result {position}")
         return self.graph.model.tensors[self.operator.outputs[position]]
 
     def output_dtype(self) -> ir.DType:

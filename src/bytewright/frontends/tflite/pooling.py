@@ -5,7 +5,7 @@ from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.elementwise import emit_root, emit_square
 from bytewright.frontends.tflite.graph_builder import Operand
 from bytewright.frontends.tflite.options import WindowOptions, pool_options
-from bytewright.frontends.tflite.windows import spatial_padding
+from bytewright.frontends.tflite.windows import follows_rows, spatial_padding
 from bytewright.ops.arithmetic.multiplier import INT32_MAX, Affine
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.pooling import MaxPool2d, TflAveragePool2d
@@ -30,7 +30,8 @@ def convert_pool(at: Conversion, kind: type[MaxPool2d | TflAveragePool2d]) -> No
     options, source = _read_pool(at)
     _check_partial_sums(at, options.kernel, source)
     padding = spatial_padding(options, source.shape, options.kernel)
-    pooled = at.emit(kind(options.kernel, options.stride, padding), (at.value_of(source),), "pooled")
+    operation = kind(options.kernel, options.stride, padding, is_same=follows_rows(at, options))
+    pooled = at.emit(operation, (at.value_of(source),), "pooled")
     if source.is_float:
         at.define(clamp_float(at, pooled, options.activation))
         return
@@ -44,7 +45,8 @@ def convert_l2_pool(at: Conversion) -> None:
     options, source = _read_pool(at)
     padding = spatial_padding(options, source.shape, options.kernel)
     value = at.value_of(source)
-    operation = TflAveragePool2d(options.kernel, options.stride, padding)
+    is_same = follows_rows(at, options)
+    operation = TflAveragePool2d(options.kernel, options.stride, padding, is_same=is_same)
     means = at.emit(operation, (emit_square(at, value),), "means")
     at.define(clamp_float(at, emit_root(at, means), options.activation))
 

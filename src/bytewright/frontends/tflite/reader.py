@@ -13,8 +13,10 @@ from pathlib import Path
 
 from bytewright import ir
 from bytewright.diagnostics import compile_error
+from bytewright.frontends.tflite.composites import with_composites
 from bytewright.frontends.tflite.flatbuffer import DamagedError, File, Table
 from bytewright.frontends.tflite.model import (
+    COMPOSITE,
     CUSTOM,
     ModelRecord,
     OperatorRecord,
@@ -27,6 +29,7 @@ from bytewright.frontends.tflite.other_formats import HEAD_BYTES, refuse_other_f
 from bytewright.frontends.tflite.signatures import SignatureRecord, chosen_signatures, read_signatures
 from bytewright.frontends.tflite.sparse import dense_values
 from bytewright.frontends.tflite.stored import STORED
+from bytewright.frontends.tflite.updates import with_updates
 
 IDENTIFIER = b"TFL3"
 SCHEMA_VERSION = 3
@@ -152,9 +155,12 @@ def _with_called(
     read: Callable[[Table], ModelRecord],
     found: dict[int, ModelRecord | None],
 ) -> ModelRecord:
-    """A subgraph with those that its loops and branches run, and so on; `found` has None for those around it."""
+    """A subgraph with those that its loops and branches run, and so on; `found` has None for those around it.
+
+    Those of composites stand in their places.
+    """
     called: dict[int, ModelRecord] = {}
-    for index in _run_by(model, len(subgraphs), ("IF", "WHILE")):
+    for index in _run_by(model, len(subgraphs), ("IF", "WHILE", COMPOSITE)):
         if index not in found:
             found[index] = None
             found[index] = _with_called(read(subgraphs[index]), subgraphs, read, found)
@@ -162,7 +168,7 @@ def _with_called(
         if record is None:
             raise DamagedError(f"subgraph {index} runs itself")
         called[index] = record
-    return replace(model, called=called)
+    return with_composites(replace(model, called=called))
 
 
 def _subgraph(
@@ -181,7 +187,7 @@ def _subgraph(
     model = ModelRecord(file, 1, tensors, operators, inputs, outputs, tuple(expanded))
     _check_references(model)
     _check_definitions(model)
-    return model
+    return with_updates(model)
 
 
 def _operator_kind(code: Table) -> str:
@@ -280,6 +286,8 @@ def _operator(index: int, table: Table, codes: list[str]) -> OperatorRecord:
         raise DamagedError(f"operator {index} has code {code} of {len(codes)}")
     options_number = table.integer(3, "B")
     options = table.table(4) if options_number else None
+    if codes[code] == COMPOSITE:  # younger options are in a union of their own
+        options = table.table(12)
     return OperatorRecord(
         index=index,
         kind=codes[code],

@@ -4,6 +4,7 @@ They copy raw values: where input and output have different quantisation, so do 
 say where elements go must be constant.
 """
 
+from collections.abc import Iterable
 from math import prod
 
 from bytewright import ir
@@ -193,19 +194,30 @@ def convert_slice(at: Conversion) -> None:
         at.require(
             0 <= first <= extent - length, f"{length} elements from {first} on leave the extent {extent}"
         )
-    at.define(emit_slice(at, at.value_of(source), begin, size, (1,) * rank))
+    numbers = (axis for axis, length in enumerate(stated) if length != -1)
+    at.define(emit_slice(at, at.value_of(source), begin, size, (1,) * rank, numbers))
 
 
 def emit_slice(
-    at: Conversion, name: str, start: tuple[int, ...], size: tuple[int, ...], stride: tuple[int, ...]
+    at: Conversion,
+    name: str,
+    start: tuple[int, ...],
+    size: tuple[int, ...],
+    stride: tuple[int, ...],
+    stated: Iterable[int] = (),
 ) -> str:
-    """A slice; the value itself where all of it is taken in order, a constant without bytes where nothing is."""
-    if size == at.type_of(name).fixed_shape and not any(start) and all(step == 1 for step in stride):
+    """A slice; the value itself where all of it is taken in order, a constant without bytes where nothing is.
+
+    Of a graph whose extents are to be opened, one that takes all has a use, if the file states along an axis how much.
+    """
+    kept = tuple(stated) if at.graph.is_opened else ()
+    is_whole = size == at.type_of(name).fixed_shape and not any(start) and all(step == 1 for step in stride)
+    if is_whole and not kept:
         return name
     at.require(min(size, default=0) >= 0, f"the slice {list(size)} has a negative extent")
     if 0 in size:
         return at.empty(size, at.type_of(name).dtype, "sliced")
-    return at.emit(Slice(start, size, stride), (name,), "sliced")
+    return at.emit(Slice(start, size, stride, kept), (name,), "sliced")
 
 
 def emit_part(at: Conversion, source: Operand, part: int) -> str:

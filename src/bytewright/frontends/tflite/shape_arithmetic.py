@@ -144,7 +144,7 @@ def cast_known(at: Conversion) -> None:
         at.require(fits, f"numbers outside of {low}..{high}")
     at.charge(source.array.size)
     # A boolean says whether a number is 0, which a batch may change.
-    growth = growing.computed(np.sign, source).growth if dtype is ir.DType.BOOL else source.growth
+    growth = growing.computed(np.abs, source).growth if dtype is ir.DType.BOOL else source.growth
     _define(at, Known(source.array.astype(dtype.numpy), growth))
 
 

@@ -19,10 +19,15 @@ class _Masks:
 
 @dataclass(slots=True)
 class _Selection:
-    """What is taken of each axis, and the shape in the end: shrunk axes are gone, new ones have extent 1."""
+    """What is taken of each axis, and the shape in the end: shrunk axes are gone, new ones have extent 1.
+
+    Attributes:
+        stated: Axes whose end is a number.
+    """
 
     taken: list[range] = field(default_factory=list[range])
     shape: list[int] = field(default_factory=list[int])
+    stated: list[int] = field(default_factory=list[int])
 
     def take(self, *taken: range) -> None:
         """The next axes of the input, which stay."""
@@ -48,7 +53,7 @@ def convert_strided_slice(at: Conversion) -> None:
     size = [len(taken) for taken in selection.taken]
     start = tuple(taken.start for taken in selection.taken)
     stride = tuple(taken.step for taken in selection.taken)
-    sliced = emit_slice(at, at.value_of(source), start, tuple(size), stride)
+    sliced = emit_slice(at, at.value_of(source), start, tuple(size), stride, selection.stated)
     at.define(at.reshape(sliced, tuple(selection.shape)))
 
 
@@ -75,6 +80,8 @@ def _select(
         else:
             first = None if i in masks.begin else span[0]
             last = None if i in masks.end else span[1]
+            if last is not None:
+                selection.stated.append(axis)
             selection.take(whole[axis][first : last : span[2]])
             axis += 1
     selection.take(*whole[axis:])

@@ -1,7 +1,9 @@
 """Where TFLite puts the padding around the input of a sliding window."""
 
+from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.options import Pair, WindowOptions
 from bytewright.ops.arithmetic.multiplier import INT32_MAX
+from bytewright.ops.window import same_padding
 
 # LiteRT takes no larger stride or dilation of a convolution.
 MAX_STEP = (1 << 15) - 1
@@ -14,7 +16,14 @@ def spatial_padding(
     reach = [_reach(size, dilation) for size, dilation in zip(kernel, options.dilation, strict=True)]
     if options.padding == "VALID":
         return 0, 0, 0, 0
-    return *_same(shape[1], reach[0], options.stride[0]), *_same(shape[2], reach[1], options.stride[1])
+    return *same_padding(shape[1], reach[0], options.stride[0]), *same_padding(
+        shape[2], reach[1], options.stride[1]
+    )
+
+
+def follows_rows(at: Conversion, options: WindowOptions) -> bool:
+    """Whether the padding is another for another extent, of a graph whose extents are to be opened."""
+    return at.graph.is_opened and options.padding == "SAME"
 
 
 def transposed_padding(options: WindowOptions, out: tuple[int, ...], kernel: Pair) -> Pair:
@@ -25,7 +34,8 @@ def transposed_padding(options: WindowOptions, out: tuple[int, ...], kernel: Pai
     if options.padding == "VALID":
         return 0, 0
     rows, columns = (
-        _same(extent, size, step)[0] for extent, size, step in zip(out, kernel, options.stride, strict=True)
+        same_padding(extent, size, step)[0]
+        for extent, size, step in zip(out, kernel, options.stride, strict=True)
     )
     return rows, columns
 
@@ -49,10 +59,3 @@ def _reach(kernel: int, dilation: int) -> int:
     if reach > INT32_MAX:
         raise ValueError(f"the window reaches over {reach} elements, at most {INT32_MAX} are supported")
     return reach
-
-
-def _same(extent: int, reach: int, stride: int) -> tuple[int, int]:
-    """Padding before and after, so that there are ceil(extent / stride) windows."""
-    windows = -(-extent // stride)
-    total = max((windows - 1) * stride + reach - extent, 0)
-    return total // 2, total - total // 2

@@ -188,7 +188,7 @@ def _arithmetic(node: ast.expr, facts: Mapping[str, object]) -> object:
 
 def _number(node: ast.expr, facts: Mapping[str, object]) -> Any:
     value = _value(node, facts)
-    if isinstance(value, ir.Symbol):
+    if isinstance(value, ir.OpenExtent):
         raise FormulaError(
             f"'{ast.unparse(node)}' is known only at run time: it can be passed, not calculated with"
         )

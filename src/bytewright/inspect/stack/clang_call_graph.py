@@ -1,11 +1,13 @@
 """The call graph of a source as clang has it, in the form that gcc writes: clang writes none of its own.
 
 Its `-fstack-usage` says each function's frame. Calls are read from its assembly, so that those are among them which the
-compiler makes by itself, of `memcpy` or of a division's helper. Branches to registers count as calls through pointers.
+compiler makes by itself, of `memcpy` or of a division's helper. Branches to registers count as calls through pointers,
+but in a function that has as many tables of a `switch` as such jumps: each table takes one.
 """
 
 import re
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 
 FLAGS = ("-fno-lto", "-fstack-usage")
 _FUNCTION = re.compile(r"\s*\.type\s+([\w.$]+)\s*,\s*[@%]function")
@@ -18,7 +20,9 @@ _BRANCH = re.compile(
 )
 _COMMENT = re.compile(r"\s(?:#|//|@)\s.*")
 _REGISTER = re.compile(r"\*.*|r\d+|x\d+|ip|lr")
-_JUMP_TABLE = re.compile(r"\*\.LJTI")
+_JUMP_TABLE = re.compile(r"\*(\.LJTI\w+)")
+_NAMED_TABLE = re.compile(r"\s+[a-z].*?(\.LJTI\w+)")
+_CALL = re.compile(r"\s+(?:bl|call)")
 # Of a call, which pushes it and no frame counts it, by the architecture's word for a call.
 _RETURN_ADDRESS_BYTES = 8
 _PUSHING_CALL = re.compile(r"^\s+(?:callq|retq)\b", re.MULTILINE)
@@ -84,11 +88,36 @@ def _skipped_bytes(assembly: str, own: set[str]) -> dict[str, int]:
 
 def _calls(assembly: str, own: set[str]) -> Iterator[tuple[str, str]]:
     """Each function with what it calls, or ends with; branches to its own labels are none."""
-    for caller, line in _lines(assembly, own):
-        branch = _BRANCH.fullmatch(line)
-        if branch is None:
+    lines = tuple(_lines(assembly, own))
+    switching = _switching(lines)
+    for caller, line in lines:
+        target = _target(line)
+        if target.startswith(".L") or target in ("", "lr") or _JUMP_TABLE.match(target):
             continue
-        target = branch[1].partition("@")[0]
-        if target.startswith(".L") or target == "lr" or _JUMP_TABLE.match(target):
-            continue
-        yield caller, _INDIRECT if _REGISTER.fullmatch(target) else target
+        if _REGISTER.fullmatch(target) is None:
+            yield caller, target
+        elif caller not in switching or _CALL.match(line):
+            yield caller, _INDIRECT
+
+
+def _target(line: str) -> str:
+    """What an instruction branches to; nothing of other instructions."""
+    branch = _BRANCH.fullmatch(line)
+    return "" if branch is None else branch[1].partition("@")[0]
+
+
+def _switching(lines: Sequence[tuple[str, str]]) -> set[str]:
+    """The functions in which every jump to a register takes its address from a table of a `switch`."""
+    jumps: Counter[str] = Counter()
+    tables: defaultdict[str, set[str]] = defaultdict(set)
+    taken: defaultdict[str, set[str]] = defaultdict(set)
+    for function, line in lines:
+        target = _target(line)
+        if (direct := _JUMP_TABLE.match(target)) is not None:
+            taken[function].add(direct[1])
+        elif (named := _NAMED_TABLE.match(line)) is not None:
+            tables[function].add(named[1])
+        jumps[function] += (
+            target != "lr" and _REGISTER.fullmatch(target) is not None and not _CALL.match(line)
+        )
+    return {function for function, count in jumps.items() if count <= len(tables[function] - taken[function])}

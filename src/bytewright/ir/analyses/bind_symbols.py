@@ -55,7 +55,17 @@ def binding_at(callee: Known, call: ir.Call, caller: Known) -> Binding:
 
 def bound_extents(extents: Sequence[ir.Extent], binding: Binding) -> tuple[ir.Extent, ...]:
     """The extents with the callee's symbols replaced."""
-    return tuple(binding.get(e.name, e) if isinstance(e, ir.Symbol) else e for e in extents)
+    return tuple(_bound(extent, binding) for extent in extents)
+
+
+def _bound(extent: ir.Extent, binding: Binding) -> ir.Extent:
+    """The extent for what stands for its symbol; the largest where that is more than a quotient can say."""
+    symbol = ir.symbol_in(extent)
+    given = None if symbol is None else binding.get(symbol.name)
+    if given is None:
+        return extent
+    found = ir.replace_symbol(extent, given)
+    return ir.extent_at(extent, ir.upper_bound(given)) if found is None else found
 
 
 def bound_buffer(buffer: ir.Buffer, binding: Binding) -> ir.Buffer:
@@ -65,14 +75,12 @@ def bound_buffer(buffer: ir.Buffer, binding: Binding) -> ir.Buffer:
 
 def always_holds(available: Sequence[ir.Extent], needed: Sequence[ir.Extent]) -> bool:
     """Whether one shape has at least as many elements as another, whatever values the symbols take."""
+    if ir.elements_of(available) == ir.elements_of(needed):
+        return True
     rest, unmatched = list(available), list[ir.Extent]()
     for extent in needed:
-        if isinstance(extent, ir.Symbol) and extent in rest:
+        if not isinstance(extent, int) and extent in rest:
             rest.remove(extent)
         else:
             unmatched.append(extent)
-    return prod(map(_lower_bound, rest)) >= prod(map(ir.upper_bound, unmatched))
-
-
-def _lower_bound(extent: ir.Extent) -> int:
-    return extent.lower if isinstance(extent, ir.Symbol) else extent
+    return prod(map(ir.lower_bound, rest)) >= prod(map(ir.upper_bound, unmatched))

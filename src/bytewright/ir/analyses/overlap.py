@@ -22,11 +22,12 @@ from bytewright import ir
 from bytewright.ir.analyses.arguments import buffer_arguments, scalar_arguments
 from bytewright.ir.analyses.interpreter import Interpreter
 from bytewright.ir.analyses.ranges import Range
+from bytewright.ir.analyses.rows import ROW_END
 from bytewright.ir.analyses.spans import NOTHING, Reach, Span
 from bytewright.ir.analyses.turns import FEW_TURNS, TellingTurns, telling_turns
 from bytewright.ir.analyses.values import Numbers, evaluate
 from bytewright.ir.symbols import symbols_of
-from bytewright.ir.walk import evaluated, expressions, operands, regions, statements_of, walk_expression
+from bytewright.ir.walk import expressions, operands, regions, walk_expression
 
 # Combinations of turns that are looked at together, at most.
 MAX_TURNS = 1 << 20
@@ -102,15 +103,20 @@ def _read(
     kernels: Mapping[str, ir.PrimFunc],
 ) -> tuple[Span, set[int]] | None:
     """The whole body, and its unordered loops; None if its order is open."""
-    if function.is_opaque or not _extents_are_plain(function, given):
+    if function.is_opaque:
         return None
-    ranges = {name: (value, value) for name, value in scalars.items()}
-    values: dict[str, Numbers | None] = {n: np.array(value, dtype=np.int64) for n, value in scalars.items()}
+    symbols = symbols_of(function)
+    # Ends of rows are extents where these are open.
+    ends = {n: scalars[n] for n in ((*symbols, ROW_END) if symbols else ()) if n in scalars}
+    ranges = {name: (0 if name in ends else value, value) for name, value in scalars.items()}
+    values: dict[str, Numbers | None] = {
+        n: np.array(value, dtype=np.int64) for n, value in scalars.items() if n not in ends
+    }
     places = {
         name: [_Place(where.is_output, np.array(where.first_byte, dtype=np.int64))]
         for name, where in given.items()
     }
-    reader = _Reader(kernels, telling_turns(function, ranges, given), places, values)
+    reader = _Reader(kernels, telling_turns(function, ranges, given), ends, places, values)
     try:
         reader.run(function.body)
     except _OpenError:
@@ -118,22 +124,23 @@ def _read(
     return reader.span or Span(), reader.unordered
 
 
-def _extents_are_plain(function: ir.PrimFunc, given: Mapping[str, Given]) -> bool:
-    """Whether more of an open extent means more turns of loops, and changes nothing in the others.
-
-    So it is where it is the first one of its buffers, and nothing but ends of loops is computed from it.
-    """
-    symbols = symbols_of(function).keys()
-    if not symbols:
-        return True
-    shapes = [p.buffer.shape for p in function.buffer_parameters if p.name in given]
-    if any(isinstance(extent, ir.Symbol) for shape in shapes for extent in shape[1:]):
-        return False
-    for statement in statements_of(function):
-        used = [node for node in evaluated(statement) if isinstance(node, ir.Var) and node.name in symbols]
-        if used and not (isinstance(statement, ir.For) and used == [statement.end]):
+def _rises(expression: ir.Expr, names: Collection[str]) -> bool:
+    """Whether more of the extents of these names is never less of an expression that has no other variable."""
+    match expression:
+        case ir.Const():
+            return True
+        case ir.Var():
+            return expression.name in names
+        case ir.Binary(operator=ir.BinaryOperator.ADD | ir.BinaryOperator.MIN | ir.BinaryOperator.MAX):
+            return _rises(expression.left, names) and _rises(expression.right, names)
+        case ir.Binary(operator=ir.BinaryOperator.SUB, right=ir.Const()):
+            return _rises(expression.left, names)
+        case ir.Binary(
+            operator=ir.BinaryOperator.MUL | ir.BinaryOperator.DIV, right=ir.Const(value=int(value))
+        ) if value > 0:
+            return _rises(expression.left, names)
+        case _:
             return False
-    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +157,8 @@ class _Reader(Interpreter):
     """One body, and what is known at the present statement.
 
     Attributes:
+        ends: The greatest values of open extents. Less of one is fewer turns of loops that end there, and the others in
+            the order that they had; all else that is computed from it is not known.
         places: What names of buffers stand for, of those that are in the input or the output.
         values: Of variables, for each combination of turns of the loops around; None if that is not known.
         mask: The combinations in which the statement runs.
@@ -161,6 +170,7 @@ class _Reader(Interpreter):
 
     kernels: Mapping[str, ir.PrimFunc]
     telling: TellingTurns
+    ends: Mapping[str, int]
     places: dict[str, list[_Place]]
     values: dict[str, Numbers | None]
     mask: Mask = True
@@ -186,7 +196,7 @@ class _Reader(Interpreter):
         """The turns that tell, all of them at once."""
         if id(loop) not in self.telling.touching:
             return
-        begin, end = evaluate(loop.begin, self.values), evaluate(loop.end, self.values)
+        begin, end = evaluate(loop.begin, self.values), self._end(loop.end)
         if begin is None or end is None or loop.kind is ir.LoopKind.PARALLEL:
             raise _OpenError
         outside = self.span, self.mask, self.num_axes, self.num_turns
@@ -201,6 +211,14 @@ class _Reader(Interpreter):
             self._then(span.turned(num_turns, num_axes))
             if not span.is_ordered(num_turns, num_axes):
                 self.unordered.add(id(loop))
+
+    def _end(self, expression: ir.Expr) -> Numbers | None:
+        """The end of a loop; the greatest where an open extent decides it."""
+        if self.ends and _rises(expression, self.ends):
+            return evaluate(
+                expression, {name: np.array(value, dtype=np.int64) for name, value in self.ends.items()}
+            )
+        return evaluate(expression, self.values)
 
     def _enter(self, variable: str, begin: Numbers, end: Numbers) -> bool:
         """Chooses the turns of a loop, as a new axis in front of the others; False if it never turns."""
@@ -277,7 +295,7 @@ class _Reader(Interpreter):
         }
         places = {name: found for name, found in places.items() if found}
         telling = telling_turns(callee, ranges, places)
-        inner = _Reader(self.kernels, telling, places, scalars, self.mask, self.num_axes, self.num_turns)
+        inner = _Reader(self.kernels, telling, {}, places, scalars, self.mask, self.num_axes, self.num_turns)
         inner.run(callee.body)
         self._then(inner.span)
 

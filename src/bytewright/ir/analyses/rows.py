@@ -92,7 +92,10 @@ def _row_access(kernel: ir.PrimFunc, *, carries: bool) -> RowAccess | None:
         return None
     scratch = {p.name for p in kernel.buffer_parameters if _is_scratch(p)}
     given = {p.name: p.buffer for p in kernel.buffer_parameters if p.name not in scratch}
-    reader = _Reader(parameters=given, output=outputs[0].name, carries=carries, own=scratch)
+    constants = {p.name for p in kernel.buffer_parameters if p.role is ir.ParameterRole.PARAMETER}
+    reader = _Reader(
+        parameters=given, constants=constants, output=outputs[0].name, carries=carries, own=scratch
+    )
     try:
         reader.run(kernel.body)
     except _NotByRowsError:
@@ -113,6 +116,7 @@ class _Reader(Forms):
     """Reads a body.
 
     Attributes:
+        constants: Names of those parameters that are.
         carries: Whether scratch may hold something from one row to the next. Constants may then be named, too.
         bounds: Names of variables that are one end of the rows that are asked for: of `row_begin`, or of `row_end`.
         row: The variable of the loop over rows around the statement.
@@ -123,6 +127,7 @@ class _Reader(Forms):
     """
 
     parameters: Mapping[str, ir.Buffer]
+    constants: set[str]
     output: str
     carries: bool
     bounds: dict[str, str] = field(default_factory=lambda: {ROW_BEGIN: ROW_BEGIN, ROW_END: ROW_END})
@@ -240,15 +245,19 @@ class _Reader(Forms):
         self.row = None
 
     def _row_of(self, buffer: ir.Buffer, indices: tuple[ir.Expr, ...]) -> tuple[int | None, Quotient]:
-        """The axis whose index moves with the row, and that index; no axis if there is none, or rows are in parts."""
+        """The axis whose index moves with the row, and that index; no axis if there is none, or rows are in parts.
+
+        Nor is there one of a constant whose index moves otherwise than in steps, as with the remainder of the row.
+        """
         moving: list[tuple[int, Quotient]] = []
         for axis, index in enumerate(indices):
             if self.row not in self._numbers_of(index):
                 continue
             quotient = self.definitions.quotient(index, self._ranges_in_row())
-            if quotient is None:
+            if quotient is not None:
+                moving.append((axis, quotient))
+            elif buffer.name not in self.constants:
                 raise _NotByRowsError
-            moving.append((axis, quotient))
         if len(moving) > 1:
             raise _NotByRowsError
         if not moving or prod(map(ir.upper_bound, buffer.shape[: moving[0][0]])) != 1:

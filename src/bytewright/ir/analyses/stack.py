@@ -196,10 +196,10 @@ def packed_entries(module: ir.Module, target: Target) -> tuple[Above, ...]:
     )
 
 
-def pushing_entry(module: ir.Module, target: Target) -> tuple[Above, ...]:
-    """The function that is given rows of the input, and calls the one with the steps for each."""
+def calling_entries(module: ir.Module, target: Target, function: str) -> tuple[Above, ...]:
+    """A function of the form of the entry, which calls the one with the steps."""
     allowance = target.device(module.entry_device).stack_allowance_per_call_bytes
-    return (Above(module.main.name, f"{module.name}_push_rows", allowance),)
+    return (Above(module.main.name, f"{module.name}_{function}", allowance),)
 
 
 def limited(uses: Iterable[StackUse], target: Target) -> tuple[StackUse, ...]:

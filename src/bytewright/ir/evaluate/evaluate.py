@@ -170,15 +170,14 @@ def _shape(buffer: ir.Buffer, arguments: Mapping[str, Argument]) -> tuple[int, .
     """The extents that are stored, with symbols as the arguments say."""
     shape: list[int] = []
     for extent in ir.storage_shape(buffer):
-        if isinstance(extent, ir.Symbol):
-            if extent.name not in arguments:
+        symbol, value = ir.symbol_in(extent), 0
+        if symbol is not None:
+            if symbol.name not in arguments:
                 raise InternalError(f"'{buffer.name}' needs a value for the extent '{extent}'")
-            value = int(np.asarray(arguments[extent.name]))
-            if not extent.lower <= value <= extent.upper:
-                raise InternalError(f"{value} is outside the extent '{extent}'")
-            shape.append(value)
-        else:
-            shape.append(extent)
+            value = int(np.asarray(arguments[symbol.name]))
+            if not symbol.lower <= value <= symbol.upper:
+                raise InternalError(f"{value} is outside the extent '{symbol}'")
+        shape.append(ir.extent_at(extent, value))
     return tuple(shape)
 
 

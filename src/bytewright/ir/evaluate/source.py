@@ -265,8 +265,7 @@ class _Translator:
                 f"'{self.function.name}' passes '{argument.buffer.name}' of {argument.buffer.dtype.value} to "
                 f"'{buffer.name}' of {buffer.dtype.value} in '{callee}'"
             )
-        symbolic = any(isinstance(extent, ir.Symbol) for extent in ir.storage_shape(buffer))
-        length = None if symbolic else ir.num_elements(buffer)
+        length = ir.num_elements(buffer) if ir.has_constant_size(buffer) else None
         python, index = self.buffer(argument.buffer), self.region_index(argument)
         readonly = parameter.access is ir.Access.READ
         memory = f"{python}, {python}_s, {python}_w"
@@ -278,11 +277,15 @@ class _Translator:
         return " * ".join(["1", *(self.extent(extent) for extent in ir.storage_shape(buffer))])
 
     def extent(self, extent: ir.Extent) -> str:
-        if not isinstance(extent, ir.Symbol):
+        symbol = ir.symbol_in(extent)
+        if symbol is None:
             return str(extent)
-        if extent.name not in self.variables:
+        if symbol.name not in self.variables:
             raise InternalError(f"'{self.function.name}' has no parameter for the extent '{extent}'")
-        return self.variables[extent.name]
+        variable = self.variables[symbol.name]
+        return (
+            f"({extent.text(variable).replace('/', '//')})" if isinstance(extent, ir.Quotient) else variable
+        )
 
     def flat(self, buffer: ir.Buffer, indices: tuple[ir.Expr, ...]) -> tuple[list[str], str]:
         """Conditions that hold or raise, to be evaluated in order, and then the element's number."""

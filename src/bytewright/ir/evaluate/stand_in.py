@@ -76,11 +76,11 @@ def _array(parameter: ir.BufferParameter, data: Any, shadow: Any, mark: int) -> 
         marks = np.frombuffer(shadow, dtype=f"u{shadow.itemsize}")
         marks[:] = mark
     shape = parameter.buffer.shape
-    fixed = [extent for extent in shape if not isinstance(extent, ir.Symbol)]
+    fixed = [extent for extent in shape if isinstance(extent, int)]
     return array.reshape(fixed) if len(fixed) == len(shape) else array
 
 
 def _fresh(allocation: ir.Allocate) -> np.ndarray[Any, Any]:
     buffer = allocation.buffer
-    shape = [extent.upper if isinstance(extent, ir.Symbol) else extent for extent in buffer.shape]
+    shape = [ir.upper_bound(extent) for extent in buffer.shape]
     return np.zeros(shape, dtype=ir.DType(buffer.dtype).numpy)

@@ -115,7 +115,12 @@ def format_value(value: object) -> str:
 def format_fields(value: object) -> str:
     """`name=value` for each field of a dataclass, in the order of the class."""
     assert is_dataclass(value)
-    return ", ".join(f"{field.name}={format_value(getattr(value, field.name))}" for field in fields(value))
+    pairs = ((field, getattr(value, field.name)) for field in fields(value))
+    return ", ".join(
+        f"{field.name}={format_value(own)}"
+        for field, own in pairs
+        if not (field.metadata.get("omit_default") and own == field.default)
+    )
 
 
 def note_lines(node: object, notes: Notes, indent: str) -> list[str]:

@@ -28,7 +28,10 @@ _MOST_DIGITS = 400
 SPACE = re.compile(r"(?:\s+|#[^\n]*)*")
 STRING = re.compile(r'"(?:\\.|[^"\\])*"')
 NUMBER = re.compile(r"-?(?:(?:inf|nan)(?![\w/])|\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)")
-_EXTENT = re.compile(r"(?:(\d+)|([A-Za-z_]\w*)\[(-?\d+)\.\.(-?\d+)\])x")
+_EXTENT = re.compile(
+    r"(?:(?P<number>\d+)|(?:\((?:(?P<scale>\d+)\*)?)?(?P<name>[A-Za-z_]\w*)\[(?P<lower>-?\d+)\.\.(?P<upper>-?\d+)\]"
+    r"(?:(?P<offset>[+-]\d+)?\)(?:/(?P<divisor>\d+))?)?)x"
+)
 _DTYPE = re.compile(
     "|".join(sorted((dtype.value for dtype in ir.DType), key=lambda name: (-len(name), name)))
 )
@@ -259,10 +262,25 @@ class Reader:
         """`1x64xi8`."""
         shape: list[ir.Extent] = []
         while found := self.match(_EXTENT):
-            numbers = [number for number in found.group(1, 3, 4) if number is not None]
-            extents = [int(self.value_of(number, found.start())) for number in numbers]
-            shape.append(extents[0] if found[2] is None else ir.Symbol(found[2], extents[0], extents[1]))
+            shape.append(self._extent(found))
         return tuple(shape), self.dtype()
+
+    def _extent(self, found: re.Match[str]) -> ir.Extent:
+        """`64`, `time[1..200]` or `(2*time[1..200]-3)/4`."""
+
+        def number(group: str, otherwise: int = 0) -> int:
+            return otherwise if found[group] is None else int(self.value_of(found[group], found.start()))
+
+        if found["name"] is None:
+            return number("number")
+        symbol = ir.Symbol(found["name"], number("lower"), number("upper"))
+        if not found[0].startswith("("):
+            return symbol
+        scale, offset, divisor = number("scale", 1), number("offset"), number("divisor", 1)
+        extent = ir.Quotient(symbol, scale, offset, divisor)
+        if not (scale >= 1 <= divisor) or ir.quotient(extent) != extent:
+            self.refuse(f"'{extent}' is not in lowest terms", found.start())
+        return extent
 
     def scope(self) -> ir.Scope:
         """A scope in quotes."""

@@ -151,7 +151,7 @@ def _size_fault(argument: ir.Region, needed: tuple[ir.Extent, ...]) -> str | Non
     if len(argument.indices) == len(given.shape):
         first = ir.region_index(argument)
         skipped = int(first.value) if isinstance(first, ir.Const) else 0
-    if not any(isinstance(extent, ir.Symbol) for extent in (*available, *needed)):
+    if all(isinstance(extent, int) for extent in (*available, *needed)):
         left, num_needed = ir.num_elements(given) - skipped, prod(map(ir.upper_bound, needed))
         return None if left >= num_needed else f"{left} elements, {num_needed} expected"
     if always_holds(available, needed) and not skipped:

@@ -113,9 +113,14 @@ class _Checker:
         scalars = [p.variable for p in self.function.parameters if isinstance(p, ir.ScalarParameter)]
         bounds: dict[str, ir.Symbol] = {}
         for buffer in buffers_of(self.function):
-            for symbol in (extent for extent in buffer.shape if isinstance(extent, ir.Symbol)):
+            for extent in buffer.shape:
+                symbol = ir.symbol_in(extent)
+                if symbol is None:
+                    continue
                 if not 1 <= symbol.lower <= symbol.upper <= ir.DType.I32.bounds[1]:
                     self.report(f"'{buffer.name}' has the extent '{symbol}', whose bounds make no sense")
+                elif ir.lower_bound(extent) < 1:
+                    self.report(f"'{buffer.name}' has the extent '{extent}', which may be none")
                 if ir.Var(symbol.name, ir.DType.I32) not in scalars:
                     self.report(f"'{buffer.name}' has the extent '{symbol}', which is no parameter of i32")
                 if bounds.setdefault(symbol.name, symbol) != symbol:

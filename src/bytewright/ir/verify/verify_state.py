@@ -25,7 +25,7 @@ def check_state(context: Context) -> None:
 
 
 def _faults_of_port(port: ir.Port) -> Iterator[str]:
-    if any(isinstance(extent, ir.Symbol) for extent in port.type.shape):
+    if not all(isinstance(extent, int) for extent in port.type.shape):
         yield f"state '{port.name}' is {port.type}, so its size would change from run to run"
     elif port.initial is not None and port.initial.type != _plain(port.type):
         yield f"state '{port.name}' is {_plain(port.type)}, and begins as {port.initial.type}"

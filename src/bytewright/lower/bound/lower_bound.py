@@ -77,8 +77,8 @@ class _Call:
     def _symbols(self) -> tuple[ir.Symbol, ...]:
         """Extents that a run decides, of the tensors that are passed."""
         names = (*self.operator.inputs, self.operator.output.name)
-        extents = (extent for name in names for extent in self.operator.types[name].shape)
-        return tuple(dict.fromkeys(extent for extent in extents if isinstance(extent, ir.Symbol)))
+        found = (ir.symbol_in(extent) for name in names for extent in self.operator.types[name].shape)
+        return tuple(dict.fromkeys(symbol for symbol in found if symbol is not None))
 
     def _facts_of_each_run(self) -> Iterable[Mapping[str, object]]:
         """The facts with every value that an open extent may have."""
@@ -90,7 +90,7 @@ class _Call:
         for value in range(lower, upper + 1):
 
             def at(extent: ir.Extent, value: int = value) -> int:
-                return value if isinstance(extent, ir.Symbol) else extent
+                return ir.extent_at(extent, value)
 
             yield self._with_lets(self.operator.facts(at))
 

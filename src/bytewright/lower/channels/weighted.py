@@ -128,7 +128,9 @@ def _reaches_padding(
     taken: tuple[int, ...],
     given: tuple[int, ...],
 ) -> bool:
-    """Whether the first window begins before the input, or the last ends behind it."""
+    """Whether the first window begins before the input, or the last ends behind it, of what `taken` is the largest."""
+    if operation.is_same and any(operation.padding[:2]):
+        return True
     for axis in (0, 1):
         first = -operation.padding[2 * axis]
         reach = (kernel[axis] - 1) * operation.dilation[axis]

@@ -162,7 +162,7 @@ def _range_declines(unit: VectorUnit) -> Decline:
             return "its elements are not float32"
         if axes != list(range(len(shape) - len(axes), len(shape))) or not axes:
             return "it is not over the last axes"
-        if any(isinstance(shape[axis], ir.Symbol) for axis in axes):
+        if not all(isinstance(shape[axis], int) for axis in axes):
             return "how many elements it is over is not known"
         if num_reduced(template, operation) < unit.lanes:
             return f"it is over fewer than {unit.lanes} elements"

@@ -8,11 +8,9 @@ from bytewright import ir
 from bytewright.diagnostics import InternalError
 from bytewright.ir.builder import BodyBuilder
 from bytewright.lower.epilogue import Epilogue
-from bytewright.lower.kernel import KernelBuilder
+from bytewright.lower.kernel import ROWS, KernelBuilder
 from bytewright.target.isa.style import KernelStyle
 
-# The axis of rows in [N, H, W, C].
-ROWS = 1
 # A position under the output: batch, row, column.
 Pixel = tuple[ir.Expr, ir.Expr, ir.Expr]
 
@@ -130,19 +128,24 @@ def elements(
 
 @contextmanager
 def stretch(
-    kernel: KernelBuilder, shape: tuple[ir.Extent, ...], axis: int, first: int, count: ir.Extent
+    kernel: KernelBuilder, shape: tuple[ir.Extent, ...], axis: int, first: ir.Extent, count: ir.Extent
 ) -> Generator[ir.Expr, None, None]:
-    """A loop over `count` indices of one axis from `first` on, as `loops`; all of it where `first` is 0 and it is open.
+    """A loop over `count` indices of one axis from `first` on, as `loops`.
 
     Rows are those of the stretch that the caller asks for.
     """
     extent = shape[axis]
-    if (len(shape), axis) == (4, ROWS) and isinstance(extent, int) and isinstance(count, int):
+    if (
+        (len(shape), axis) == (4, ROWS)
+        and isinstance(extent, int)
+        and isinstance(first, int)
+        and isinstance(count, int)
+    ):
         with kernel.rows(extent, first, first + count) as row:
             yield row
     else:
         with counted(kernel.body, axis_names(len(shape))[axis], count) as index:
-            yield index + first
+            yield index + ir.extent_expr(first)
 
 
 EACH_PIXEL = "for each pixel of the output"

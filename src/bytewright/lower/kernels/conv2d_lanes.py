@@ -74,6 +74,6 @@ def _by_rows(
         with counted(body, "k", merged.kernel) as k:
             ix = named(body, "ix", merged.tap(x, k))
             inside = merged.contains(ix, k, window.rows.contains(iy, ky))
-            rows = convolution.template.input_as(0, (convolution.num, window.rows.size, merged.size))
+            rows = convolution.template.input_as(0, (convolution.num, window.rows.extent, merged.size))
             outside = ir.const(convolution.zero_point, rows.dtype)
             yield ir.select(inside, load(rows, n, iy, ix), outside), ky * merged.kernel + k

@@ -148,18 +148,18 @@ class Convolution:
 def convolution_of(template: Template, operation: Conv2d | DepthwiseConv2d | GroupedConv2d) -> Convolution:
     """Reads the sizes off the anchor's types."""
     groups = operation.groups if isinstance(operation, GroupedConv2d) else 1
-    _, in_height, in_width, in_channels = template.type(0).fixed_shape
-    _, out_height, out_width, out_channels = template.result_type.fixed_shape
+    in_channels, out_channels = (type_.fixed_shape[-1] for type_ in (template.type(0), template.result_type))
     weights = template.constant(1)
     is_dense = not isinstance(operation, DepthwiseConv2d)
     per_channel = weights.reshape(out_channels, -1) if is_dense else weights.reshape(-1, out_channels).T
     window = window_of(
-        (in_height, in_width),
-        (out_height, out_width),
+        template.type(0).shape,
+        template.result_type.shape,
         operation.kernel(weights.shape),
         operation.stride,
         operation.dilation,
         operation.padding,
+        is_same=operation.is_same,
     )
     return Convolution(
         template=template,

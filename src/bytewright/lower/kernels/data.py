@@ -14,7 +14,7 @@ from bytewright.lower.kernels.context import (
 )
 from bytewright.lower.point import Coordinates
 from bytewright.lower.scalar import Scalar, element
-from bytewright.ops.data import Concat, Gather, Pad, ShiftIn, Slice, Tile, Transpose
+from bytewright.ops.data import Concat, Gather, Pad, ShiftIn, Slice, Tile, Transpose, total_extent
 
 Line = Callable[[Template, Coordinates, Callable[[ir.Expr], Scalar]], None]
 """Writes all elements along the last axis: at the outer coordinates, each given its index."""
@@ -31,14 +31,14 @@ def lower_pad(template: Template, operation: Pad, line: Line = element_by_elemen
     """Writes the kernel of a pad: along each axis what stands before, the input, and what stands after.
 
     No element asks where it lies. Besides being slower, that is code which GCC 12 vectorises wrongly for AVX-512
-    (a masked load of six elements whose condition is the outer loop's). Axes that are padded have fixed extents.
+    (a masked load of six elements whose condition is the outer loop's).
     Rows are in order all the same, those before the input first, so that the caller may ask for some of them.
     """
     source = template.input(0)
     shape = template.type(0).shape
     result, last = template.result_type.shape, len(template.result_type.shape) - 1
 
-    def fill(outer: Coordinates, first: int, count: int) -> None:
+    def fill(outer: Coordinates, first: ir.Extent, count: int) -> None:
         """The constant at `count` indices from `first` on, along the axis after the outer ones."""
         if count:
             axis, value = len(outer), element(ir.const(operation.value, source.dtype))
@@ -61,7 +61,7 @@ def lower_pad(template: Template, operation: Pad, line: Line = element_by_elemen
         fill(outer, 0, before)
         with stretch(template.kernel, result, axis, before, shape[axis]) as own:
             write((*outer, own), (*indices, own - before))
-        fill(outer, before + ir.upper_bound(shape[axis]), operation.after[axis])
+        fill(outer, ir.quotient(shape[axis], before), operation.after[axis])
 
     write((), ())
 
@@ -92,17 +92,17 @@ def lower_concat(template: Template, operation: Concat) -> None:
     axis, result = operation.axis, template.result_type.shape
     inner_axes = range(axis + 1, len(result))
     with loops(template.kernel, result, range(axis)) as outer:
-        first = 0
+        first: ir.Extent = 0
         for operand in range(len(template.anchor.inputs)):
-            source, count = template.input(operand), template.type(operand).fixed_shape[axis]
+            source, count = template.input(operand), template.type(operand).shape[axis]
             with (
                 stretch(template.kernel, result, axis, first, count) as own,
                 loops(template.kernel, result, inner_axes) as inner,
             ):
                 coordinates = (*outer.values(), own, *inner.values())
-                indices = (*outer.values(), own - first, *inner.values())
+                indices = (*outer.values(), own - ir.extent_expr(first), *inner.values())
                 template.epilogue.store(coordinates, element(load(source, *indices)))
-            first += count
+            first = total_extent((first, count))
 
 
 def lower_shift_in(template: Template, operation: ShiftIn) -> None:

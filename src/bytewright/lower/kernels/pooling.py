@@ -23,15 +23,15 @@ def lower_pool(
 
     x: [N, H, W, C]; result: [N, OH, OW, C]. Taps outside the input take no part, nor do they count.
     """
-    _, in_height, in_width, channels = template.type(0).fixed_shape
-    _, out_height, out_width, _ = template.result_type.fixed_shape
+    channels = template.type(0).fixed_shape[-1]
     window = window_of(
-        (in_height, in_width),
-        (out_height, out_width),
+        template.type(0).shape,
+        template.result_type.shape,
         operation.kernel,
         operation.stride,
         (1, 1),
         operation.padding,
+        is_same=operation.is_same,
     )
     if template.type(0).dtype.is_integer:
         low, high = (bound * window.num_taps for bound in template.type(0).dtype.bounds)
@@ -125,5 +125,5 @@ def _taps_inside(axis: Axis, position: ir.Expr) -> ir.Expr:
     """How many taps lie inside the input along one axis."""
     if axis.is_all_interior:
         return ir.const(axis.kernel)
-    first = position * axis.stride - axis.pad_before
-    return ir.minimum(first + axis.kernel, axis.size) - ir.maximum(first, 0)
+    first = position * axis.stride - axis.before
+    return ir.minimum(first + axis.kernel, ir.extent_expr(axis.extent)) - ir.maximum(first, 0)

@@ -1,8 +1,7 @@
 """transpose_conv2d as a gather: each pixel of the output sums over the taps that reach it.
 
-Along an axis of stride s, the taps that reach a position are every s-th one, from that of its phase on, and they come
-from elements of the input one after the other. So sums are scalars, and there is no array of accumulators. The elements
-are visited in ascending order, in which the references add.
+So sums are scalars, and there is no array of accumulators. The elements are visited in ascending order, in which the
+references add.
 """
 
 from collections.abc import Generator
@@ -23,6 +22,7 @@ from bytewright.lower.kernels.context import (
     named,
     pixels,
 )
+from bytewright.lower.kernels.spread import SpreadAxis, axes_of
 from bytewright.lower.scalar import ChannelBounds, require_fits
 from bytewright.ops.arithmetic.sums import sums_by_sign
 from bytewright.ops.convolution import TransposeConv2d
@@ -35,14 +35,11 @@ def lower_transpose_conv2d(template: Template, operation: TransposeConv2d) -> No
 
     x: [N, H, W, IC]; weights: [OC, KH, KW, IC]; bias: [OC]; result: [N, OH, OW, OC].
     """
-    _, height, width, depth = template.type(0).fixed_shape
-    _, out_height, out_width, _ = template.result_type.fixed_shape
     weights = template.constant(1)
     spread = _Spread(
         template,
-        _Axis(height, out_height, weights.shape[1], operation.stride[0], operation.out_pad[0]),
-        _Axis(width, out_width, weights.shape[2], operation.stride[1], operation.out_pad[2]),
-        depth,
+        *axes_of(template, operation),
+        weights.shape[3],
         weights.reshape(len(weights), -1),
         operation.input_zero_point,
     )
@@ -51,64 +48,6 @@ def lower_transpose_conv2d(template: Template, operation: TransposeConv2d) -> No
             spread.write_dots(pixel)
         else:
             spread.write_lanes(pixel)
-
-
-@dataclass(frozen=True, slots=True)
-class _Axis:
-    """One spatial axis.
-
-    Attributes:
-        size: Elements of the input.
-        out: Elements of the output.
-        kernel: Taps of the window.
-        pad_before: Positions of the output before the first tap of the first element; negative where that is cut off.
-    """
-
-    size: int
-    out: int
-    kernel: int
-    stride: int
-    pad_before: int
-
-    @property
-    def num_taps(self) -> int:
-        """That reach one position, at most."""
-        return -(-self.kernel // self.stride)
-
-    @property
-    def skipped(self) -> int:
-        """Elements before the first one, whose windows would begin before the output, so that no phase is negative."""
-        return max(0, -(-self.pad_before // self.stride))
-
-    @property
-    def shift(self) -> int:
-        """From a position of the output to one of the windows of elements, those skipped included."""
-        return self.skipped * self.stride - self.pad_before
-
-    def phase(self, position: ir.Expr) -> ir.Expr:
-        """The first tap that reaches a position."""
-        return ir.const(0) if self.stride == 1 else (position + self.shift) % self.stride
-
-    def tap(self, phase: ir.Expr, number: ir.Expr) -> ir.Expr:
-        """The taps that reach a position, the last one first."""
-        return phase + (self.num_taps - 1 - number) * self.stride
-
-    def source(self, position: ir.Expr, number: ir.Expr) -> ir.Expr:
-        """The elements of the input that these come from, ascending."""
-        shifted = position + self.shift
-        last = shifted if self.stride == 1 else shifted // self.stride
-        return last + (number - (self.num_taps - 1 + self.skipped))
-
-    def reaches(self, source: ir.Expr, tap: ir.Expr) -> ir.Expr:
-        """Whether the window has the tap, and the input the element; TRUE, the constant, where both always do."""
-        condition: ir.Expr = ir.TRUE
-        if self.kernel % self.stride:
-            condition = ir.both(condition, tap < self.kernel)
-        if self.shift // self.stride - (self.num_taps - 1 + self.skipped) < 0:
-            condition = ir.both(condition, source >= 0)
-        if (self.out - 1 + self.shift) // self.stride - self.skipped >= self.size:
-            condition = ir.both(condition, source < self.size)
-        return condition
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +60,8 @@ class _Spread:
     """
 
     template: Template
-    rows: _Axis
-    columns: _Axis
+    rows: SpreadAxis
+    columns: SpreadAxis
     depth: int
     weights: ir.Array
     zero_point: int
@@ -139,7 +78,7 @@ class _Spread:
 
     @contextmanager
     def _along(
-        self, name: str, axis: _Axis, position: ir.Expr
+        self, name: str, axis: SpreadAxis, position: ir.Expr
     ) -> Generator[tuple[ir.Expr, ir.Expr], None, None]:
         """A loop over the taps along one axis, without those that do not reach."""
         body = self.template.body

@@ -1,7 +1,7 @@
 """Windows that slide over an input: geometry shared by convolutions and pools."""
 
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bytewright import ir
 from bytewright.ir.builder import BodyBuilder
@@ -16,6 +16,10 @@ class Axis:
         size: Elements of the input.
         out: Elements of the output.
         kernel: Taps of the window.
+        pad_before: Positions before the input that windows begin at, the most there are.
+        pad_after: Positions behind the input that windows reach, the most there are; of an open input alone.
+        open_size: What `size`, and with it `out`, is the largest of; None if it is fixed.
+        open_before: What `pad_before` is the largest of; None if it is fixed.
     """
 
     size: int
@@ -24,14 +28,29 @@ class Axis:
     stride: int
     dilation: int
     pad_before: int
+    pad_after: int = 0
+    open_size: ir.OpenExtent | None = None
+    open_before: ir.Expr | None = None
+
+    @property
+    def before(self) -> ir.Expr | int:
+        """Positions before the input that the first window begins at in a run."""
+        return self.pad_before if self.open_before is None else self.open_before
+
+    @property
+    def extent(self) -> ir.Extent:
+        """Elements of the input in a run."""
+        return self.size if self.open_size is None else self.open_size
 
     def tap(self, position: ir.Expr, offset: ir.Expr | int) -> ir.Expr:
         """Input index of a tap; negative or past the end in the padding."""
+        if self.open_before is not None:
+            return position * self.stride + offset * self.dilation - self.open_before
         return position * self.stride + (offset * self.dilation - self.pad_before)
 
     @property
     def interior(self) -> tuple[int, int]:
-        """Output positions `[first, last)` whose windows lie inside the input altogether."""
+        """Output positions `[first, last)` whose windows lie inside the input altogether, of the largest one."""
         reach = (self.kernel - 1) * self.dilation
         first = -(-self.pad_before // self.stride)
         last = (self.size - 1 - reach + self.pad_before) // self.stride + 1
@@ -41,7 +60,7 @@ class Axis:
     @property
     def is_all_interior(self) -> bool:
         """True if no window touches the padding."""
-        return self.interior == (0, self.out)
+        return self.interior == (0, self.out) and not self.pad_after
 
     def inside(self, position: int) -> range:
         """The taps of an output position that lie inside the input."""
@@ -58,9 +77,18 @@ class Axis:
         condition: ir.Expr = ir.TRUE
         if first > 0:
             condition = ir.both(condition, position >= first)
-        if last < self.out:
-            condition = ir.both(condition, position < last)
+        if last < self.out or self.pad_after:
+            condition = ir.both(condition, position < self._interior_end(last))
         return condition
+
+    def _interior_end(self, last: int) -> int | ir.Expr:
+        """The end of the interior in a run, where it is `last` for the largest input."""
+        if self.open_size is None:
+            return last
+        more = self.stride - (self.kernel - 1) * self.dilation - 1
+        if self.open_before is not None:
+            return (ir.extent_expr(self.open_size) + self.open_before + more) // self.stride
+        return ir.extent_expr(ir.quotient(self.open_size, self.pad_before + more, self.stride))
 
     def contains(self, index: ir.Expr, offset: ir.Expr | int, condition: ir.Expr = ir.TRUE) -> ir.Expr:
         """Whether a condition holds, and a tap's input index lies inside; TRUE, the constant, where both always do."""
@@ -68,8 +96,9 @@ class Axis:
         last_offset = offset if isinstance(offset, int) else self.kernel - 1
         if first_offset * self.dilation - self.pad_before < 0:
             condition = ir.both(condition, index >= 0)
-        if (self.out - 1) * self.stride + last_offset * self.dilation - self.pad_before >= self.size:
-            condition = ir.both(condition, index < self.size)
+        reached = (self.out - 1) * self.stride + last_offset * self.dilation - self.pad_before
+        if self.pad_after or (self.open_size is None and reached >= self.size):
+            condition = ir.both(condition, index < ir.extent_expr(self.extent))
         return condition
 
 
@@ -111,15 +140,37 @@ class Window:
 
 
 def window_of(
-    in_size: tuple[int, int],
-    out_size: tuple[int, int],
+    in_shape: tuple[ir.Extent, ...],
+    out_shape: tuple[ir.Extent, ...],
     kernel: tuple[int, int],
     stride: tuple[int, int],
     dilation: tuple[int, int],
     padding: tuple[int, int, int, int],
+    *,
+    is_same: bool = False,
 ) -> Window:
-    """The window of an operator; padding is (top, bottom, left, right)."""
-    return Window(
-        Axis(in_size[0], out_size[0], kernel[0], stride[0], dilation[0], padding[0]),
-        Axis(in_size[1], out_size[1], kernel[1], stride[1], dilation[1], padding[2]),
+    """The window of an operator from [N,H,W,C] to that of its result; padding is (top, bottom, left, right).
+
+    With `is_same`, top and bottom are the most of what SAME makes of an open height.
+    """
+    axes = (
+        Axis(
+            size=ir.upper_bound(in_shape[axis + 1]),
+            out=ir.upper_bound(out_shape[axis + 1]),
+            kernel=kernel[axis],
+            stride=stride[axis],
+            dilation=dilation[axis],
+            pad_before=padding[2 * axis],
+        )
+        for axis in (0, 1)
     )
+    rows, columns = axes
+    height = in_shape[1]
+    if isinstance(height, int):
+        return Window(rows, columns)
+    rows = replace(rows, open_size=height, pad_after=padding[1])
+    if is_same:
+        most = (ir.extent_expr(out_shape[1]) - 1) * rows.stride + (rows.kernel - 1) * rows.dilation + 1
+        before = ir.maximum(most - ir.extent_expr(height), 0) // 2
+        rows = replace(rows, open_before=before)
+    return Window(rows, columns)

@@ -17,9 +17,10 @@ from bytewright.lower.isa.mve.floats import VECTORS as MIXED_VECTORS
 from bytewright.lower.isa.mve.lanes import UNIT, VECTORS
 from bytewright.lower.isa.mve.lstm import lstm_declines, write_lstm
 from bytewright.lower.isa.mve.narrow import EXTREMA, SUMS
+from bytewright.lower.isa.mve.transpose_conv2d import transpose_conv2d_declines, write_transpose_conv2d
 from bytewright.lower.isa.reduce import depthwise_lanes, ranges, with_reductions
 from bytewright.lower.kernels.context import Template
-from bytewright.ops.convolution import Conv2d, DepthwiseConv2d
+from bytewright.ops.convolution import Conv2d, DepthwiseConv2d, TransposeConv2d
 from bytewright.ops.data import Pad
 from bytewright.ops.lstm import TflQuantizedLstm
 
@@ -44,6 +45,11 @@ MVE = InstructionSet(
         {
             Conv2d: (IsaTemplate("mve.conv2d", partial(write_conv2d, UNIT), conv2d_declines),),
             DepthwiseConv2d: (IsaTemplate("mve.depthwise_conv2d", write_depthwise, depthwise_declines),),
+            TransposeConv2d: (
+                IsaTemplate(
+                    "mve.transpose_conv2d", partial(write_transpose_conv2d, UNIT), transpose_conv2d_declines
+                ),
+            ),
             TflQuantizedLstm: (IsaTemplate("mve.lstm", write_lstm, lstm_declines),),
         },
         (SUMS, EXTREMA),
@@ -74,6 +80,15 @@ MVE_HYBRID = InstructionSet(
             _of_floats(IsaTemplate("mve_hybrid.conv2d", partial(write_conv2d, MIXED), conv2d_declines)),
         ),
         DepthwiseConv2d: (_of_floats(depthwise_lanes("mve_hybrid", MIXED)),),
+        TransposeConv2d: (
+            _of_floats(
+                IsaTemplate(
+                    "mve_hybrid.transpose_conv2d",
+                    partial(write_transpose_conv2d, MIXED),
+                    transpose_conv2d_declines,
+                )
+            ),
+        ),
     },
     instructions=(),
 )

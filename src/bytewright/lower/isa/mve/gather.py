@@ -18,13 +18,12 @@ class Gather:
 
     Args:
         convolution: Whose windows they are.
-        depth: Elements under one window.
         num_pixels: Pixels at once.
     """
 
-    def __init__(self, convolution: Convolution, depth: int, num_pixels: int) -> None:
+    def __init__(self, convolution: Convolution, num_pixels: int) -> None:
         self.convolution = convolution
-        self.depth = depth
+        self.depth = depth = convolution.weights.shape[1]
         self.num_pixels = num_pixels
         self.body = convolution.template.body
         self.element = convolution.dtype

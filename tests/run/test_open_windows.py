@@ -1,0 +1,324 @@
+"""Open extents through operators where rows meet: results equal LiteRT's, resized to every extent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import bytewright
+from bytewright.diagnostics import CompileError
+from support.reference import LiteRt
+from tflite_writer import ModelBuilder
+
+pytestmark = pytest.mark.run
+
+Array = NDArray[Any]
+ROWS, MOST = 12, 21
+AFFINE: dict[str, Any] = {"scale": 0.5, "zero_point": 3}
+
+
+class Net(ModelBuilder):
+    """A network over time [1, ROWS, 6], built from its input on; the last value is `last`, as are its extents."""
+
+    def __init__(self, dtype: str = "int8", channels: int = 6) -> None:
+        super().__init__()
+        self.rng = np.random.default_rng(7)
+        self.dtype = dtype
+        self.affine = AFFINE if dtype == "int8" else {}
+        self.num_values = 0
+        self.shape: tuple[int, ...] = (1, ROWS, channels)
+        self.source = self.last = self.value(self.shape)
+
+    def name(self) -> str:
+        self.num_values += 1
+        return f"v{self.num_values}"
+
+    def value(self, shape: tuple[int, ...], **affine: Any) -> int:
+        return self.tensor(self.name(), shape, self.dtype, **(affine or self.affine))
+
+    def put(self, kind: str, inputs: list[int], shape: tuple[int, ...], **options: Any) -> Net:
+        affine = options.pop("affine", {})
+        result = self.value(shape, **affine)
+        self.operator(kind, inputs, [result], **options)
+        self.last, self.shape = result, shape
+        return self
+
+    def integers(self, *values: Any) -> int:
+        return self.constant(self.name(), np.array(values, np.int32))
+
+    def reshape(self, *shape: int) -> Net:
+        size = int(np.prod(self.shape))
+        known = int(np.prod([extent for extent in shape if extent > 0]))
+        whole = tuple(size // known if extent < 0 else extent for extent in shape)
+        return self.put("RESHAPE", [self.last, self.integers(*shape)], whole, new_shape=shape)
+
+    def image(self) -> Net:
+        """As exporters write 1-D convolutions: one row, of columns over time."""
+        return self.reshape(1, 1, -1, self.shape[-1])
+
+    def upright(self) -> Net:
+        return self.reshape(1, -1, 1, self.shape[-1])
+
+    def weights(self, shape: tuple[int, ...], count: int) -> list[int]:
+        values = self.rng.integers(-127, 128, shape)
+        bias = self.rng.integers(-40, 40, count)
+        if self.dtype == "float32":
+            return [
+                self.constant(self.name(), (values / 64).astype(np.float32)),
+                self.constant(self.name(), bias.astype(np.float32)),
+            ]
+        w = self.constant(self.name(), values.astype(np.int8), scale=0.01)
+        return [w, self.tensor(self.name(), (count,), "int32", data=bias.astype(np.int32), scale=0.005)]
+
+    def _windowed(
+        self, kind: str, inputs: list[int], count: int, size: tuple[int, int], **options: Any
+    ) -> Net:
+        steps = options.get("stride_h", 1), options.get("stride_w", 1)
+        spread = options.get("dilation_h_factor", 1), options.get("dilation_w_factor", 1)
+        extents: list[int] = []
+        for extent, each, step, apart in zip(self.shape[1:3], size, steps, spread, strict=True):
+            reach = (each - 1) * apart + 1
+            is_same = options.get("padding", "SAME") == "SAME"
+            extents.append(-(-extent // step) if is_same else (extent - reach) // step + 1)
+        return self.put(kind, inputs, (1, *extents, count), **options)
+
+    def conv(self, count: int, size: tuple[int, int], **options: Any) -> Net:
+        parameters = self.weights((count, *size, self.shape[-1]), count)
+        return self._windowed("CONV_2D", [self.last, *parameters], count, size, **options)
+
+    def depthwise(self, size: tuple[int, int], **options: Any) -> Net:
+        count = self.shape[-1]
+        parameters = self.weights((1, *size, count), count)
+        return self._windowed(
+            "DEPTHWISE_CONV_2D", [self.last, *parameters], count, size, depth_multiplier=1, **options
+        )
+
+    def pool(self, kind: str, size: tuple[int, int], **options: Any) -> Net:
+        options = {"filter_height": size[0], "filter_width": size[1], "padding": "SAME", **options}
+        return self._windowed(kind, [self.last], self.shape[-1], size, **options)
+
+    def pad(self, *widths: tuple[int, int]) -> Net:
+        shape = tuple(extent + sum(own) for extent, own in zip(self.shape, widths, strict=True))
+        table = self.constant(self.name(), np.array(widths, np.int32))
+        return self.put("PAD", [self.last, table], shape)
+
+    def transpose(self, *order: int) -> Net:
+        return self.put(
+            "TRANSPOSE", [self.last, self.integers(*order)], tuple(self.shape[axis] for axis in order)
+        )
+
+    def joined(self, axis: int, *, fixed: int = 0) -> Net:
+        """Itself, behind `fixed` elements of a constant, or behind its double."""
+        shape, other = list(self.shape), self.last
+        if fixed:
+            given = self.rng.integers(-100, 100, (*shape[:axis], fixed, *shape[axis + 1 :]))
+            other = self.constant(self.name(), given.astype(self.dtype), **self.affine)
+        else:
+            other = self.put("ADD", [self.last, self.last], self.shape).last
+        shape[axis] += fixed or shape[axis]
+        return self.put("CONCATENATION", [other, self.last], tuple(shape), axis=axis)
+
+    def part(
+        self, begin: tuple[int, ...], end: tuple[int, ...], whole: tuple[int, ...], step: int = 1
+    ) -> Net:
+        """A strided slice: the last axis in steps, and those that are `whole` by a mask."""
+        rank = len(self.shape)
+        strides = [1] * (rank - 1) + [step]
+        taken = (
+            len(range(extent)[slice(None if axis in whole else b, None if axis in whole else e, s)])
+            for axis, (extent, b, e, s) in enumerate(zip(self.shape, begin, end, strides, strict=True))
+        )
+        mask = sum(1 << axis for axis in whole)
+        operands = [self.last, self.integers(*begin), self.integers(*end), self.integers(*strides)]
+        return self.put("STRIDED_SLICE", operands, tuple(taken), begin_mask=mask, end_mask=mask)
+
+    def softmax(self) -> Net:
+        affine = {"scale": 1 / 256, "zero_point": -128} if self.dtype == "int8" else {}
+        return self.put("SOFTMAX", [self.last], self.shape, affine=affine)
+
+    def gather(self, axis: int, *numbers: int) -> Net:
+        shape = (*self.shape[:axis], len(numbers), *self.shape[axis + 1 :])
+        return self.put("GATHER", [self.last, self.integers(*numbers)], shape, axis=axis)
+
+    def reduce(self, kind: str, *axes: int, keep_dims: bool = False) -> Net:
+        shape = [1 if axis in axes else extent for axis, extent in enumerate(self.shape)]
+        kept = [extent for axis, extent in enumerate(shape) if keep_dims or axis not in axes]
+        return self.put(kind, [self.last, self.integers(*axes)], tuple(kept), keep_dims=keep_dims)
+
+    def content(self) -> bytes:
+        return self.build([self.source], [self.last])
+
+
+def check(
+    tmp_path: Path, content: bytes, lower: int = 1, upper: int = MOST, axis: int = 1, **options: Any
+) -> bytewright.CompiledModel:
+    """Compares every extent with LiteRT; returns the model."""
+    file = tmp_path / "m.tflite"
+    file.write_bytes(content)
+    model = bytewright.compile(file, open=f"{axis}=time:{lower}..{upper}", **options)
+    reference, rng = LiteRt(content), np.random.default_rng(5)
+    (given,) = model.plan.inputs
+    for extent in range(lower, upper + 1):
+        shape = (*given.shape[:axis], extent, *given.shape[axis + 1 :])
+        x = rng.integers(-128, 128, shape).astype(given.dtype.numpy)
+        (wanted,) = reference.run(x)
+        found = np.asarray(model.run(x))
+        assert found.shape == wanted.shape, extent
+        if wanted.dtype == np.float32:
+            assert np.abs(found - wanted).max() <= 1e-5 * max(np.abs(wanted).max(), 1e-30), extent
+        else:
+            assert (found == wanted).all(), extent
+    return model
+
+
+_VALID: dict[str, Any] = {"padding": "VALID"}
+NETS: dict[str, tuple[Callable[[str], Net], int]] = {
+    "same": (lambda d: Net(d).image().conv(8, (1, 3)), 1),
+    "same-even": (lambda d: Net(d).image().conv(8, (1, 4)), 1),
+    "valid": (lambda d: Net(d).image().conv(8, (1, 3), **_VALID), 3),
+    "valid-stride": (lambda d: Net(d).image().conv(8, (1, 4), stride_w=3, **_VALID), 4),
+    "dilated": (lambda d: Net(d).image().conv(8, (1, 3), dilation_w_factor=2), 1),
+    "dilated-valid": (lambda d: Net(d).image().conv(8, (1, 3), dilation_w_factor=2, **_VALID), 5),
+    "causal": (lambda d: Net(d).pad((0, 0), (2, 0), (0, 0)).image().conv(8, (1, 3), **_VALID), 1),
+    "padded-behind": (lambda d: Net(d).pad((0, 0), (1, 3), (0, 0)).image().conv(8, (1, 3), **_VALID), 1),
+    "padded": (lambda d: Net(d).pad((0, 0), (1, 3), (1, 0)), 1),
+    "depthwise": (lambda d: Net(d).image().depthwise((1, 3)), 1),
+    "depthwise-dilated": (lambda d: Net(d).image().depthwise((1, 3), dilation_w_factor=2), 1),
+    "max-pool": (lambda d: Net(d).image().pool("MAX_POOL_2D", (1, 3)), 1),
+    "average-pool": (lambda d: Net(d).image().pool("AVERAGE_POOL_2D", (1, 3)), 1),
+    "pool-valid": (lambda d: Net(d).image().pool("MAX_POOL_2D", (1, 2), stride_w=2, **_VALID), 2),
+    "upright": (lambda d: Net(d).upright().conv(8, (3, 1)), 1),
+    "wide": (lambda d: Net(d).reshape(1, -1, 3, 2).conv(8, (3, 3)), 1),
+    "wide-depthwise": (lambda d: Net(d).reshape(1, -1, 3, 2).depthwise((5, 2)), 1),
+    "wide-pool": (lambda d: Net(d).reshape(1, -1, 3, 2).pool("AVERAGE_POOL_2D", (3, 2)), 1),
+    "same-stride": (lambda d: Net(d).image().conv(8, (1, 3), stride_w=2), 1),
+    "same-stride-3": (lambda d: Net(d).image().conv(8, (1, 5), stride_w=3), 1),
+    "same-stride-wider": (lambda d: Net(d).image().conv(8, (1, 2), stride_w=3), 1),
+    "same-stride-even": (lambda d: Net(d).image().conv(8, (1, 2), stride_w=2), 1),
+    "same-stride-depthwise": (lambda d: Net(d).image().depthwise((1, 4), stride_w=2, stride_h=2), 1),
+    "same-stride-wide": (lambda d: Net(d).reshape(1, -1, 3, 2).conv(8, (3, 3), stride_h=2, stride_w=2), 1),
+    "same-stride-wide-depthwise": (
+        lambda d: Net(d).reshape(1, -1, 3, 2).depthwise((5, 2), stride_h=2, stride_w=2),
+        1,
+    ),
+    "same-stride-pools": (
+        lambda d: (
+            Net(d).image().pool("AVERAGE_POOL_2D", (1, 3), stride_w=2).pool("MAX_POOL_2D", (1, 4), stride_w=3)
+        ),
+        1,
+    ),
+    "same-strides": (
+        lambda d: (
+            Net(d)
+            .upright()
+            .conv(8, (3, 1), stride_h=2, activation="RELU")
+            .depthwise((3, 1), stride_h=2, stride_w=2)
+            .conv(4, (3, 1), stride_h=2)
+        ),
+        1,
+    ),
+    "transposed": (lambda d: Net(d).transpose(0, 2, 1), 1),
+    "transposed-and-back": (lambda d: Net(d).transpose(2, 1, 0).softmax().transpose(1, 2, 0), 1),
+    "channels-joined": (lambda d: Net(d).image().conv(8, (1, 3)).joined(3).conv(4, (1, 2)), 1),
+    "rows-behind": (lambda d: Net(d).joined(1, fixed=2).softmax(), 1),
+    "sliced": (lambda d: Net(d).part((0, 0, 1), (1, 0, 6), (1,), 2), 1),
+    "softmax": (lambda d: Net(d).image().conv(5, (1, 3), **_VALID).softmax(), 3),
+    "gathered": (lambda d: Net(d).gather(2, 3, 1, 3), 1),
+    "means-of-rows": (lambda d: Net(d).reduce("MEAN", 2).reshape(1, -1, 1), 1),
+    "greatest-of-rows": (lambda d: Net(d).reduce("REDUCE_MAX", 2, keep_dims=True), 1),
+    "merged": (lambda d: Net(d).reshape(1, -1, 2).softmax().reshape(1, -1, 6), 1),
+    "deep": (
+        lambda d: (
+            Net(d)
+            .image()
+            .conv(8, (1, 5), activation="RELU")
+            .depthwise((1, 3))
+            .conv(8, (1, 4), stride_w=2, **_VALID)
+            .pool("MAX_POOL_2D", (1, 2), stride_w=2, **_VALID)
+            .conv(16, (1, 1))
+            .reshape(1, -1, 16)
+        ),
+        6,
+    ),
+}
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float32"])
+@pytest.mark.parametrize("name", NETS)
+def test_every_extent_is_exact(tmp_path: Path, name: str, dtype: str) -> None:
+    net, lower = NETS[name]
+    check(tmp_path, net(dtype).content(), lower)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float32"])
+def test_an_end_that_is_a_number_is_one_up_to_it(tmp_path: Path, dtype: str) -> None:
+    """LiteRT takes what there is, of up to that many."""
+    content = Net(dtype).part((0, 0, 0), (1, ROWS, 3), (0,)).content()
+    check(tmp_path, content, 1, ROWS)
+    found = refused(tmp_path, content, upper=ROWS + 1)
+    assert (
+        f"0 (STRIDED_SLICE) does not allow it: it states that {ROWS} elements of the open axis are taken"
+        in found
+    )
+
+
+REFUSED: dict[str, tuple[Callable[[], Net], str]] = {
+    "part of the axis": (lambda: Net().part((0, 2, 0), (1, 9, 6), ()), "it states that 7 elements"),
+    "steps along the axis": (
+        lambda: Net().transpose(0, 2, 1).part((0, 0, 0), (1, 6, ROWS), (1,), 2),
+        "elements",
+    ),
+    "softmax along the axis": (lambda: Net().transpose(0, 2, 1).softmax(), "the last axis is of open extent"),
+    "rows by their numbers": (
+        lambda: Net().gather(1, 0, 2),
+        "a part of the open extent time[1..21] is taken",
+    ),
+    "twice as many rows": (lambda: Net().joined(1), "several open extents are along one axis"),
+    "columns behind rows": (
+        lambda: Net().transpose(0, 2, 1).reshape(1, 6, -1, 1).conv(2, (3, 3)),
+        "its windows slide along columns of [1x6xtime[1..21]x1], behind several rows",
+    ),
+    "channels": (
+        lambda: Net().transpose(0, 2, 1).reshape(1, 1, 6, -1).conv(2, (1, 1)),
+        "weights [2x1x1x12] do not fit 21 input channels",
+    ),
+}
+
+
+def refused(tmp_path: Path, content: bytes, lower: int = 1, upper: int = MOST) -> str:
+    file = tmp_path / "m.tflite"
+    file.write_bytes(content)
+    with pytest.raises(CompileError) as caught:
+        bytewright.compile(file, open=f"1=time:{lower}..{upper}")
+    (found,) = caught.value.diagnostics
+    assert found.code == "BW121"
+    assert found.help is not None
+    return found.message
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_an_operator_does_not_allow_is_refused(tmp_path: Path, name: str) -> None:
+    net, reason = REFUSED[name]
+    assert reason in refused(tmp_path, net().content())
+
+
+def test_a_window_that_does_not_fit_says_from_which_extent_it_does(tmp_path: Path) -> None:
+    content = Net().image().conv(2, (1, 5), **_VALID).content()
+    assert "a window of 5 does not fit into 4" in refused(tmp_path, content, lower=4)
+    check(tmp_path, content, lower=5)
+
+
+@pytest.mark.parametrize("name", ["deep", "same", "average-pool"])
+def test_the_plan_is_that_of_the_largest_extent(tmp_path: Path, name: str) -> None:
+    net, lower = NETS[name]
+    file = tmp_path / "m.tflite"
+    file.write_bytes(net("int8").content())
+    fixed = bytewright.compile(file).plan
+    opened = bytewright.compile(file, open=f"1=time:{lower}..{ROWS}").plan
+    assert opened.workspace_bytes <= fixed.workspace_bytes
+    assert opened.parameter_bytes == fixed.parameter_bytes

@@ -1,0 +1,47 @@
+"""Extents that follow from a symbol: arithmetic beside that of numbers, for every value."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bytewright.ir.address import extent_expr
+from bytewright.ir.analyses.ranges import range_of
+from bytewright.ir.types import Extent, Quotient, Symbol, extent_at, multiple, quotient, replace_symbol
+
+N = Symbol("n", 3, 40)
+STEPS = st.lists(st.tuples(st.integers(-3, 9), st.integers(1, 4)), max_size=4)
+
+
+def made(steps: list[tuple[int, int]], start: Extent = N) -> Extent:
+    for offset, divisor in steps:
+        start = quotient(start, offset, divisor)
+    return start
+
+
+@given(STEPS, st.integers(1, 6))
+def test_steps_make_one_quotient_that_has_their_values(steps: list[tuple[int, int]], factor: int) -> None:
+    extent = made(steps)
+    scaled = multiple(extent, factor)
+    for value in range(N.lower, N.upper + 1):
+        wanted = value
+        for offset, divisor in steps:
+            wanted = (wanted + offset) // divisor
+        assert extent_at(extent, value) == wanted
+        assert scaled is None or extent_at(scaled, value) == wanted * factor
+    if isinstance(extent, Quotient):
+        assert quotient(extent) == extent, "in lowest terms"
+        assert range_of(extent_expr(extent), {"n": (N.lower, N.upper)}) == (extent.lower, extent.upper) or (
+            extent.lower < 0
+        )
+
+
+@given(STEPS, STEPS)
+def test_a_symbol_is_replaced_by_what_stands_for_it(
+    outer: list[tuple[int, int]], inner: list[tuple[int, int]]
+) -> None:
+    extent, own = made(outer), made(inner)
+    found = replace_symbol(extent, own)
+    if found is not None and not isinstance(extent, int):
+        for value in range(N.lower, N.upper + 1):
+            assert extent_at(found, value) == extent_at(extent, extent_at(own, value))
