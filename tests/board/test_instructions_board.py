@@ -24,6 +24,7 @@ BOARDS = {
     "mve": "mps3-an547",
     "mve_float": "mps3-an547",
     "dsp": "mps2-an386",
+    "fpu": "mps2-an386",
     "neon": "aarch64",
     "rvv": "rv64gcv",
 }

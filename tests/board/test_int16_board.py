@@ -1,4 +1,4 @@
-"""A network of int16 activations and int8 weights on emulated boards: exact, by kernels in portable C."""
+"""A network of int16 activations and int8 weights on emulated boards: exact, sums and halves too."""
 
 from __future__ import annotations
 
@@ -30,9 +30,14 @@ def test_a_network_is_exact(tmp_path: Path, board: str) -> None:
         np.testing.assert_array_equal(y, beside)
 
 
-@pytest.mark.parametrize("output_scale", [0.0625, 0.03, 0.002])
-def test_halves_are_rounded_as_the_reference_does(tmp_path: Path, output_scale: float) -> None:
-    """Sums that end in a half, sums that do not, and sums far beyond the output."""
+@pytest.mark.parametrize("output_scale", [0.125, 0.09, 0.0625, 0.002])
+@pytest.mark.parametrize(
+    ("board", "of_a_unit", "else_"), [(M55, "mve_real_round", ""), (M4, "scale_symmetric", "real_round")]
+)
+def test_halves_are_rounded_as_the_reference_does(
+    tmp_path: Path, board: str, of_a_unit: str, else_: str, output_scale: float
+) -> None:
+    """Sums that end in a half, sums that do not, and sums far beyond the output; scales from a half on in doubles."""
     builder, random = ModelBuilder(), np.random.default_rng(0)
     x = builder.tensor("x", (64, 16), "int16", scale=0.25, zero_point=0)
     weights = builder.constant("weights", random.integers(-127, 128, (8, 16)).astype(np.int8), scale=0.125)
@@ -43,7 +48,8 @@ def test_halves_are_rounded_as_the_reference_does(tmp_path: Path, output_scale: 
     path.write_bytes(builder.build([x], [y]))
     limits = random.choice([3, 100, 32767], (64, 1))
     values = random.integers(-limits, limits, (64, 16), endpoint=True).astype(np.int16)
-    folder = bytewright.compile(path, target=M55).write(tmp_path / "m")
-    assert "mve_real_round(" in (folder / "src" / "m_kernels.c").read_text()
+    folder = bytewright.compile(path, target=board).write(tmp_path / "m")
+    function = else_ if else_ and 0.03125 / output_scale >= 0.5 else of_a_unit
+    assert f"{function}(" in (folder / "src" / "m_kernels.c").read_text()
     ((found,),) = run_batch(folder, [[values]], on="qemu").outputs
     np.testing.assert_array_equal(found, run_litert(path.read_bytes(), [values])[0])

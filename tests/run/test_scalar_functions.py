@@ -96,6 +96,11 @@ CASES = [
         rescale.real_round(np.clip(X, -200, 200), 0.5),
     ),
     ("scale_linear(x[i], 1500000001, -77:i64, 40)", X, (X * 1500000001 - 77) >> 40),
+    (
+        f"scale_symmetric(x[i], 1500000001, -77, {2**40}:i64, 9)",
+        X[1:],
+        np.sign(X[1:]) * ((np.abs(X[1:]) * 1500000001 + (np.abs(X[1:]) * -77 >> 32) + 2**40) >> 41),
+    ),
     ("real_round(x[i], 0.5:f64, -100.0:f64, 100.0:f64)", X, rescale.real_round(np.clip(X, -200, 200), 0.5)),
     (f"float_round(x[i], {SCALE}:f32, {ABOVE}:f32)", X, nearest(X, SCALE, ABOVE)),
     (f"float_round(x[i], 0.5:f32, {ABOVE}:f32)", SHORT, nearest(SHORT, 0.5, ABOVE)),

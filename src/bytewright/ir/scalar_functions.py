@@ -127,6 +127,18 @@ def _scale_linear(let: _Let, value: Expr, multiplier: Expr, addend: Expr, shift:
     return cast((cast(value, I64) * cast(multiplier, I64) + addend) >> cast(shift, I64), I32)
 
 
+def _scale_symmetric(let: _Let, value: Expr, high: Expr, low: Expr, addend: Expr, shift: Expr) -> Expr:
+    """(|value| * (high + low / 2^32) + addend) / 2^(32 + shift), rounded down, with the sign of the value, which is not
+    -2^31. The numbers are chosen so that this equals, for every accumulator that can occur, scaling by a double and
+    rounding half away from zero, as LiteRT does here.
+    """
+    magnitude = let("magnitude", cast(select(value < 0, 0 - value, value), I64))
+    part = let("part", (magnitude * cast(low, I64)) >> 32)
+    total = let("total", magnitude * cast(high, I64) + part + addend)
+    scaled = let("scaled", cast(total >> 32, I32) >> shift)
+    return select(value < 0, 0 - scaled, scaled)
+
+
 def _float_round(let: _Let, value: Expr, scale: Expr, offset: Expr) -> Expr:
     """value * scale + offset in float32, rounded once, then to the nearest integer, ties to even. The numbers are
     chosen so that this equals the exact rescale, its zero point included, for every accumulator that can occur.
@@ -379,6 +391,7 @@ SCALE_HALF_UP = _defined(_scale_half_up, value=I32, multiplier=I32, shift=I32)
 SCALE_HALF_UP_WIDE = _defined(_scale_half_up_wide, value=I64, multiplier=I32, shift=I32)
 SCALE_HIGH = _defined(_scale_high, value=I32, multiplier=I32, shift=I32)
 SCALE_LINEAR = _defined(_scale_linear, value=I32, multiplier=I32, addend=I64, shift=I32)
+SCALE_SYMMETRIC = _defined(_scale_symmetric, value=I32, high=I32, low=I32, addend=I64, shift=I32)
 FLOAT_ROUND = _defined(_float_round, value=I32, scale=F32, offset=F32)
 FLOAT_ROUND_SIGNED = _defined(_float_round_signed, value=I32, scale=F32, offset=F32, below=F32)
 FLOAT_SUM = _defined(_float_sum, left=I32, right=I32, left_scale=F32, right_scale=F32, offset=F32)

@@ -1,6 +1,6 @@
 """Rescales on one element: their constants as operands of the forms in `lower/rescale.py`."""
 
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -14,12 +14,14 @@ from bytewright.lower.rescale import (
     half_up,
     high_half_up,
     linear,
+    scales_of,
     single_round,
-    split_exponents,
+    symmetric,
 )
 from bytewright.lower.scalar import ChannelBounds, Scalar, clamped, in_32_bits, require_i32
 from bytewright.ops.arithmetic.fit import LinearRescale, fit_linear
 from bytewright.ops.arithmetic.fit_float import FloatRescale, fit_float
+from bytewright.ops.arithmetic.fit_symmetric import fit_symmetric
 from bytewright.ops.arithmetic.numerics import Rounding
 from bytewright.ops.arithmetic.rescale import real_round
 from bytewright.ops.rescale import Rescale, TflFloatRescale, TflRealRescale
@@ -192,17 +194,7 @@ def _times_power(at: Point, value: Scalar, bits: int) -> Scalar:
 
 
 def _scale_operands(at: Point, multipliers: ir.Array, exponents: ir.Array) -> ScaleOperands:
-    shifts, lefts = split_exponents(exponents)
-    shifts = np.where(multipliers == 0, shifts.max(initial=0), shifts)
-    left = None if (lefts == 1).all() else _per_channel(at, "left", lefts, I32)
-    return ScaleOperands(
-        multiplier=_per_channel(at, "multiplier", multipliers, I32),
-        shift=_per_channel(at, "shift", shifts, ir.DType.I8),
-        left=left,
-        shifts=frozenset(int(shift) for shift in shifts),
-        left_bits=int(lefts.max()).bit_length() - 1,
-        ratio=float((multipliers.astype(np.float64) / 2.0 ** (31 + shifts)).max()),
-    )
+    return scales_of(multipliers, exponents, partial(_per_channel, at))
 
 
 def _per_channel(at: Point, hint: str, values: ir.Array, dtype: ir.DType) -> ir.Expr:
@@ -250,7 +242,34 @@ def _scaled_in_double(at: Point, scales: ir.Array, value: Scalar, outputs: tuple
 
     Such a scale is next to 1/n for an even n.
     """
+    if not at.kernel.style.has_doubles and (scaled := _scaled_symmetrically(at, scales, value, outputs)):
+        return scaled
     scale = _per_channel(at, "scale", scales, ir.DType.F64)
     low, high = outputs[0] - 1, outputs[1] + 1
     function = REAL_ROUND_WIDE if value.expr.dtype is ir.DType.I64 else REAL_ROUND
     return Scalar(function(value.expr, scale, low, high), low, high)
+
+
+def _scaled_symmetrically(
+    at: Point, scales: ir.Array, value: Scalar, outputs: tuple[int, int]
+) -> Scalar | None:
+    """REAL_ROUND in integers, if that is equal for every accumulator of 32 bits that can occur."""
+    most, limit = max(-value.low, value.high), max(-outputs[0], outputs[1])
+    if most >= 2**31:
+        return None
+    found = [_fit_symmetric(float(scale), most, limit) for scale in scales]
+    fits = [fit for fit in found if fit is not None]
+    if len(fits) < len(found):
+        return None
+    columns = {
+        "high": ([fit.high for fit in fits], I32),
+        "low": ([fit.low for fit in fits], I32),
+        "addend": ([fit.addend for fit in fits], ir.DType.I64),
+        "shift": ([fit.shift for fit in fits], ir.DType.I8),
+    }
+    operands = [_per_channel(at, hint, np.array(column), dtype) for hint, (column, dtype) in columns.items()]
+    return symmetric(value, operands, max(int(fit.scaled(np.array(most))) for fit in fits))
+
+
+# As `_fit`.
+_fit_symmetric = lru_cache(maxsize=1 << 16)(fit_symmetric)

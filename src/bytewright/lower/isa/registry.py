@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping
 
 from bytewright.lower.isa.dsp import DSP
+from bytewright.lower.isa.fpu import FPU
 from bytewright.lower.isa.instruction_set import InstructionSet, IsaTemplate
 from bytewright.lower.isa.mve import MVE, MVE_FLOAT, MVE_HYBRID
 from bytewright.lower.isa.neon import NEON
@@ -12,7 +13,7 @@ from bytewright.lower.kernels.context import Template
 
 INSTRUCTION_SETS: tuple[InstructionSet, ...] = (
     *(MVE_HYBRID, MVE, MVE_FLOAT),
-    *(DSP, NEON, AVX512_VNNI, AVX2, RVV),
+    *(DSP, FPU, NEON, AVX512_VNNI, AVX2, RVV),
 )
 
 

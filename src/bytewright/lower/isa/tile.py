@@ -76,7 +76,7 @@ class Tile:
     def instructions(self) -> tuple[ir.Instruction, ...]:
         """All of them, those that take a number of elements for some."""
         copies = () if self.copies is None else self.copies.instructions
-        units = [i for num in (1, self.lanes - 3, self.lanes) for i in self.units(num).instructions]
+        units = [i for num in (1, max(1, self.lanes - 3), self.lanes) for i in self.units(num).instructions]
         own = (*self.broadcasts.values(), self.load, self.dot, *copies, *units)
         return tuple(dict.fromkeys(own))
 

@@ -133,20 +133,27 @@ def prepare_prelu(
 
 
 def prepare_mean(input_scale: float, output_scale: float, count: int, reach: int = 255) -> Multiplier:
-    """Of a MEAN over `count` values per output: `clamp(rescale(sum(x - zero), factor) + output zero)`, DOUBLE_ROUND.
+    """Of a MEAN: s_in/s_out in double; of `count` values per output, `divided_by` makes the factor of it.
 
-    (q, e) of s_in/s_out in double; with n = min(floor(log2 count), 32, 31 + e), the division enters the
-    multiplier: `q' = (q << n) / count`, truncated, and `e' = e - n`. The multiplier may be below 2**30. The two
-    numerics sets agree. Values without their zero point have the magnitude `reach` at most.
+    `clamp(rescale(sum(x - zero), factor) + output zero)` is DOUBLE_ROUND. Values without their zero point have the
+    magnitude `reach` at most.
 
     Raises:
         UnsupportedQuantizationError: 32 bits overflow.
     """
     scale = quantize_multiplier(single(input_scale) / single(output_scale))
+    require_left_shift(divided_by(scale, count), reach * count, "MEAN")
+    return scale
+
+
+def divided_by(scale: Multiplier, count: int) -> Multiplier:
+    """The factor of a mean of `count` values.
+
+    With (q, e) of the scale and n = min(floor(log2 count), 32, 31 + e), the division enters the multiplier:
+    `q' = (q << n) / count`, truncated, and `e' = e - n`. The multiplier may be below 2**30. The two sets agree.
+    """
     shift = min(count.bit_length() - 1, 32, 31 + scale.exponent)
-    factor = Multiplier((scale.multiplier << shift) // count, scale.exponent - shift)
-    require_left_shift(factor, reach * count, "MEAN")
-    return factor
+    return Multiplier((scale.multiplier << shift) // count, scale.exponent - shift)
 
 
 def prepare_float_sum(

@@ -21,6 +21,7 @@ class KernelStyle:
             takes at most a quarter of itself of channels more, or else the last.
         float_rescale: Rescale accumulators in float32 where that is proved exact: for cores that multiply and add
             vectors of floats at once.
+        has_doubles: Scale in double precision where the reference does, and not in integers that are proved equal.
         max_patch_bytes: The largest patch of the input that a kernel gathers into a local array.
     """
 
@@ -31,6 +32,7 @@ class KernelStyle:
     float_lanes: int
     channel_multiples: tuple[int, ...]
     float_rescale: bool = False
+    has_doubles: bool = True
     max_patch_bytes: int = 64
 
     def width_for(self, num_channels: int) -> int:
@@ -59,7 +61,8 @@ SCALAR = KernelStyle(
     few_channels_by_lanes=False,
     float_lanes=16,
     channel_multiples=(1,),
+    has_doubles=False,
 )
 # The same kernels on cores whose instructions take four channels at once, or sixteen.
 SCALAR_WITH_DSP = replace(SCALAR, channel_multiples=(4,))
-SCALAR_WITH_MVE = replace(SCALAR, channel_multiples=(16, 2))
+SCALAR_WITH_MVE = replace(SCALAR, channel_multiples=(16, 2), has_doubles=True)

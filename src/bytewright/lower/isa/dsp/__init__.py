@@ -4,7 +4,7 @@ from bytewright.lower.isa.dsp.conv2d import conv2d_declines, write_conv2d
 from bytewright.lower.isa.dsp.depthwise import depthwise_declines, write_depthwise
 from bytewright.lower.isa.dsp.dot import dot
 from bytewright.lower.isa.dsp.narrow import EXTREMA, SUMS
-from bytewright.lower.isa.dsp.requantise import SCALE, SCALE_UP
+from bytewright.lower.isa.dsp.requantise import SCALE, SCALE_ONCE, SCALE_UP
 from bytewright.lower.isa.dsp.taps import BITS, one_row, two_rows
 from bytewright.lower.isa.dsp.words import I8, I16, copy_elements, widen
 from bytewright.lower.isa.instruction_set import InstructionSet, IsaTemplate
@@ -16,6 +16,15 @@ _DOTS, _DOTS_16 = (
     tuple(dot(num_pixels, depth, element) for num_pixels in (1, 2) for depth in (4, 24, 32, 44))
     for element in (I8, I16)
 )
+_TAPS = {
+    (element, bits): (
+        *(two_rows(*sizes, bits, element) for sizes in ((1, 4), (3, 12), (5, 8))),
+        *(one_row(*sizes, bits, element) for sizes in ((1, 4), (2, 8), (3, 12), (4, 4))),
+    )
+    for element in (I8, I16)
+    for bits in BITS
+}
+_SCALES = (*SCALE.values(), SCALE_UP, SCALE_ONCE)
 DSP = InstructionSet(
     name="dsp",
     features=frozenset({"dsp"}),
@@ -32,9 +41,8 @@ DSP = InstructionSet(
         *(*_DOTS, *_DOTS_16),
         *(widen(*sizes, element) for sizes in ((1, 1), (1, 4), (2, 1), (2, 4)) for element in (I8, I16)),
         *(copy_elements(count, element) for count in (1, 3, 4, 16) for element in (I8, I16)),
-        *(two_rows(*sizes, bits) for sizes in ((1, 4), (3, 12), (5, 8)) for bits in BITS),
-        *(one_row(*sizes, bits) for sizes in ((1, 4), (2, 8), (3, 12), (4, 4)) for bits in BITS),
-        *(SCALE, SCALE_UP),
+        *(each for taps in _TAPS.values() for each in taps),
+        *_SCALES,
         *(*SUMS.instructions, *EXTREMA.instructions),
     ),
     operands={
@@ -43,12 +51,14 @@ DSP = InstructionSet(
             (each.name, name): (-128, 127)
             for each, name in zip(_DOTS, ("activations", "weights") * 4, strict=True)
         },
+        # Weights that halves of activations meet are bytes, too, in whatever they are stored.
+        **{(each.name, "weights"): (-128, 127) for each in _TAPS[I16, 16]},
         **{
             (each.name, name): bounds
-            for each in (SCALE, SCALE_UP)
+            for each in _SCALES
             for name, bounds in (
                 ("value", (-(2**29), 2**29)),
-                ("multiplier", (-(2**31), -2)),
+                ("multiplier", (0, 2**31 - 2**16) if each is SCALE_ONCE else (-(2**31), -2)),
                 ("shift", (0, 20)),
                 ("offset", (-255, 255)),
             )

@@ -1,4 +1,4 @@
-"""int8 depthwise_conv2d on the DSP extension: four channels of a pixel at a time, two taps a multiplication.
+"""depthwise_conv2d of int8 and int16 on the DSP extension: four channels of a pixel at a time, by pairs of taps.
 
 Where the window lies inside the input, rows of taps are read from it. At the border what lies under the window is
 copied to scratch first, zero points for what is outside, so that both are the same code.
@@ -21,7 +21,9 @@ from bytewright.lower.kernels.source import first_column
 from bytewright.ops.convolution import DepthwiseConv2d
 from bytewright.options import Optimize
 
-I8, I32 = ir.DType.I8, ir.DType.I32
+I8, I16, I32 = ir.DType.I8, ir.DType.I16, ir.DType.I32
+# Types of activations, weights and sums.
+_TAKEN = {(I8, I8, I32), (I16, I8, I32)}
 # Scratch for what lies under a window at the border.
 MAX_WINDOW_BYTES = 5 * 1024
 _MAX_ROW = 9
@@ -30,17 +32,18 @@ _COPIED = 16
 
 def depthwise_declines(template: Template, operation: DepthwiseConv2d) -> str | None:
     """Why the kernel below does not take a depthwise convolution."""
-    if template.type(0).dtype is not I8:
-        return "its elements are not int8"
-    channels = template.type(0).fixed_shape[-1]
+    types = tuple(each.dtype for each in (template.type(0), template.type(1), template.result_type))
+    if types not in _TAKEN:
+        return f"it is of {', '.join(dtype.value for dtype in types)}"
+    channels, size = template.type(0).fixed_shape[-1], types[0].size_bytes
     if template.result_type.fixed_shape[-1] != channels or channels % BYTES:
         return f"it does not have one filter for each of a multiple of {BYTES} channels"
     num_rows, num_columns = operation.kernel(template.constant(1).shape)
     if operation.dilation[1] != 1 and num_columns > 1:
         return "its taps are dilated along rows"
-    if num_columns > _MAX_ROW or (num_columns - 1) * channels >= MAX_OFFSET:
+    if num_columns > _MAX_ROW or ((num_columns - 1) * channels + BYTES) * size > MAX_OFFSET:
         return "a row of taps is too long for the offsets of loads"
-    if num_rows * num_columns * channels > MAX_WINDOW_BYTES:
+    if num_rows * num_columns * channels * size > MAX_WINDOW_BYTES:
         return f"what lies under a window would need more than {MAX_WINDOW_BYTES} B of scratch"
     return None
 
@@ -116,17 +119,17 @@ class _Kernel:
         inputs = [region(convolution.input, n, window.rows.tap(y, ky), column, 0) for ky in self.taps]
         if inside == ir.TRUE:
             return [
-                body.view(f"row{ky}", source, I8, length)
+                body.view(f"row{ky}", source, convolution.dtype, length)
                 for ky, source in zip(self.taps, inputs, strict=True)
             ]
-        copy = convolution.template.kernel.scratch("window", (window.rows.kernel, length), I8)
+        copy = convolution.template.kernel.scratch("window", (window.rows.kernel, length), convolution.dtype)
         if inside != ir.FALSE:
             inside = body.let("inside", inside)
         with body.block() if inside == ir.FALSE else body.if_(equal(ir.cast(inside, I32), 0)):
             body.note("at the border: what lies under the window, outside the input the zero point")
             self._copy(pixel, copy)
         return [
-            body.view(f"row{ky}", source, I8, length, inside, region(copy, ky, 0))
+            body.view(f"row{ky}", source, convolution.dtype, length, inside, region(copy, ky, 0))
             for ky, source in zip(self.taps, inputs, strict=True)
         ]
 
@@ -138,16 +141,19 @@ class _Kernel:
             tap = convolution.tap_at(convolution.window.under(body, pixel, ky, kx), ky, kx)
             with counted(body, "run", channels // size) as run:
                 body.execute(
-                    copy_elements(size), region(copy, ky, kx * channels + run * size), region(tap, run * size)
+                    copy_elements(size, convolution.dtype),
+                    region(copy, ky, kx * channels + run * size),
+                    region(tap, run * size),
                 )
 
     def multiply(self, rows: Sequence[ir.Buffer], sums: Sequence[ir.Buffer], block: ir.Expr) -> None:
         """Adds all taps of four channels to their sums."""
         body, channels = self.convolution.template.body, self.convolution.in_channels
         columns, channel, first = self.convolution.window.columns.kernel, block * BYTES, 0
+        element = self.convolution.dtype
         for ky in range(0, len(rows) - 1, 2):
             body.execute(
-                two_rows(columns, channels, self.bits),
+                two_rows(columns, channels, self.bits, element),
                 *sums,
                 *(region(row, channel) for row in rows[ky : ky + 2]),
                 region(self.weights, block, first),
@@ -155,4 +161,4 @@ class _Kernel:
             first += self.bits // 4 * columns
         if len(rows) % 2:
             where = region(rows[-1], channel), region(self.weights, block, first)
-            body.execute(one_row(columns, channels, self.bits), *sums, *where)
+            body.execute(one_row(columns, channels, self.bits, element), *sums, *where)

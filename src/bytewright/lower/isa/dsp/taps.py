@@ -1,7 +1,8 @@
 """Products of a depthwise window with four channels at once: two taps a multiplication.
 
 Four bytes of one tap and the four of another that meet the same channels become, by two packs and four extractions,
-one word of halves for each channel: `smlad` multiplies both and adds them to the channel's sum. Weights are such words
+one word of halves for each channel: `smlad` multiplies both and adds them to the channel's sum. Elements of 16 bits are
+two words of a tap, which packs alone make such words of. Weights are such words
 too: stored so, in 16 bits each, or in 8 bits, and extracted. A tap that has no partner is multiplied half by half.
 """
 
@@ -9,12 +10,13 @@ from functools import cache
 
 from bytewright import ir
 from bytewright.ir.builder import BodyBuilder, load
-from bytewright.lower.isa.dsp.words import BYTES, FEATURE, I8, I32, byte, high_half, low_half
+from bytewright.lower.isa.dsp.words import BYTES, FEATURE, I8, I16, I32, byte, high_half, low_half
 from bytewright.lower.isa.vector_unit import memory_parameter, variable_parameter
 
 # The least offset that `ldr` cannot have.
 MAX_OFFSET = 4096
 BITS = (8, 16)
+_SUFFIX = {I8: "", I16: "_i16"}
 
 
 def _pair_weights(
@@ -37,18 +39,19 @@ def _single_weight(weights: ir.BufferParameter, first: int, channel: int, bits: 
 
 
 @cache
-def two_rows(num_taps: int, pitch: int, bits: int) -> ir.Instruction:
+def two_rows(num_taps: int, pitch: int, bits: int, element: ir.DType = I8) -> ir.Instruction:
     """Adds the products of the taps of two rows: those of one column are a pair.
 
     Parameters: the sums of four channels; the first tap of each row; weights, i32[bits / 4 * num_taps].
 
     Args:
         num_taps: Of a row.
-        pitch: Bytes from a tap to the next.
+        pitch: Elements from a tap to the next.
         bits: Of a stored weight, 8 or 16.
+        element: Of the rows, I8 or I16.
     """
-    name = f"dsp_rows{bits}_2x{num_taps}x{pitch}"
-    sums, rows, weights = _parameters(("upper", "lower"), num_taps, pitch, bits // 4 * num_taps)
+    name = f"dsp_rows{bits}_2x{num_taps}x{pitch}{_SUFFIX[element]}"
+    sums, rows, weights = _parameters(("upper", "lower"), num_taps, pitch, bits // 4 * num_taps, element)
     body = BodyBuilder(p.name for p in (*sums, *rows, weights))
     with body.for_(f"{name}.tap", 0, num_taps) as tap:
         for channel, total in enumerate(sums):
@@ -57,7 +60,7 @@ def two_rows(num_taps: int, pitch: int, bits: int) -> ir.Instruction:
     text = [
         line
         for tap in range(num_taps)
-        for line in _pair(("upper", tap * pitch), ("lower", tap * pitch), bits)
+        for line in _pair(("upper", tap * pitch), ("lower", tap * pitch), bits, element)
     ]
     return ir.Instruction(
         name,
@@ -65,18 +68,18 @@ def two_rows(num_taps: int, pitch: int, bits: int) -> ir.Instruction:
         body.finish(),
         _text(text, ("upper", "lower")),
         FEATURE,
-        f"Adds the products of two rows of {num_taps} taps, {pitch} bytes apart, to the sums of four channels.",
+        f"Adds the products of two rows of {num_taps} taps, {pitch} elements apart, to the sums of four channels.",
     )
 
 
 @cache
-def one_row(num_taps: int, pitch: int, bits: int) -> ir.Instruction:
+def one_row(num_taps: int, pitch: int, bits: int, element: ir.DType = I8) -> ir.Instruction:
     """Adds the products of the taps of one row: the first two are a pair, the next two, and a last one goes alone.
 
     Parameters: the sums of four channels; the first tap; weights, i32[num_words(num_taps, bits)].
     """
-    name = f"dsp_row{bits}_{num_taps}x{pitch}"
-    sums, (row,), weights = _parameters(("row",), num_taps, pitch, num_words(num_taps, bits))
+    name = f"dsp_row{bits}_{num_taps}x{pitch}{_SUFFIX[element]}"
+    sums, (row,), weights = _parameters(("row",), num_taps, pitch, num_words(num_taps, bits), element)
     body = BodyBuilder(p.name for p in (*sums, row, weights))
     for tap in range(0, num_taps - 1, 2):
         for channel, total in enumerate(sums):
@@ -91,16 +94,16 @@ def one_row(num_taps: int, pitch: int, bits: int) -> ir.Instruction:
     text = [
         line
         for tap in range(0, num_taps - 1, 2)
-        for line in _pair(("row", tap * pitch), ("row", (tap + 1) * pitch), bits)
+        for line in _pair(("row", tap * pitch), ("row", (tap + 1) * pitch), bits, element)
     ]
-    text += _single("row", (num_taps - 1) * pitch, bits) if num_taps % 2 else []
+    text += _single("row", (num_taps - 1) * pitch, bits, element) if num_taps % 2 else []
     return ir.Instruction(
         name,
         (*sums, row, weights),
         body.finish(),
         _text(text, ("row",)),
         FEATURE,
-        f"Adds the products of a row of {num_taps} taps, {pitch} bytes apart, to the sums of four channels.",
+        f"Adds the products of a row of {num_taps} taps, {pitch} elements apart, to the sums of four channels.",
     )
 
 
@@ -110,10 +113,10 @@ def num_words(num_taps: int, bits: int) -> int:
 
 
 def _parameters(
-    names: tuple[str, ...], num_taps: int, pitch: int, num_weights: int
+    names: tuple[str, ...], num_taps: int, pitch: int, num_weights: int, element: ir.DType
 ) -> tuple[list[ir.BufferParameter], list[ir.BufferParameter], ir.BufferParameter]:
     sums = [variable_parameter(f"sum{c}", I32, ir.Access.READ_WRITE) for c in range(BYTES)]
-    rows = [memory_parameter(name, (num_taps - 1) * pitch + BYTES, I8) for name in names]
+    rows = [memory_parameter(name, (num_taps - 1) * pitch + BYTES, element) for name in names]
     return sums, rows, memory_parameter("weights", num_weights, I32)
 
 
@@ -127,15 +130,36 @@ def _add_pair(
     body.add_to(total.buffer, (), first * weights[0] + second * weights[1])
 
 
-def _pair(first: tuple[str, int], second: tuple[str, int], bits: int) -> list[str]:
-    """Two taps, each a row and an offset from its first byte."""
+def _pair(first: tuple[str, int], second: tuple[str, int], bits: int, element: ir.DType) -> list[str]:
+    """Two taps, each a row and the number of an element of it."""
+    if element is I16:
+        return [line for channel in (0, 2) for line in _pair_of_words(first, second, channel, bits)]
     return [
-        f"ldr %[t], [%[{first[0]}], #{first[1]}]",
-        f"ldr %[v], [%[{second[0]}], #{second[1]}]",
+        *_two_loads(first, second, element),
         "pkhbt %[u], %[t], %[v], lsl #16",
         "pkhtb %[v], %[v], %[t], asr #16",
         *_two_channels("u", 0, bits),
         *_two_channels("v", 2, bits),
+    ]
+
+
+def _pair_of_words(first: tuple[str, int], second: tuple[str, int], channel: int, bits: int) -> list[str]:
+    """Two taps of two channels of 16 bits."""
+    upper, lower = ((row, place + channel) for row, place in (first, second))
+    return [
+        *_two_loads(upper, lower, I16),
+        *_two_words(bits),
+        "pkhbt %[u], %[t], %[v], lsl #16",
+        "pkhtb %[v], %[v], %[t], asr #16",
+        f"smlad %[sum{channel}], %[u], %[w0], %[sum{channel}]",
+        f"smlad %[sum{channel + 1}], %[v], %[w1], %[sum{channel + 1}]",
+    ]
+
+
+def _two_loads(first: tuple[str, int], second: tuple[str, int], element: ir.DType) -> list[str]:
+    return [
+        f"ldr %[{word}], [%[{row}], #{place * element.size_bytes}]"
+        for word, (row, place) in (("t", first), ("v", second))
     ]
 
 
@@ -156,17 +180,18 @@ def _two_channels(word: str, channel: int, bits: int) -> list[str]:
     ]
 
 
-def _single(row: str, offset: int, bits: int) -> list[str]:
-    return [
-        f"ldr %[v], [%[{row}], #{offset}]",
-        *_two_words(bits),
-        "sxtb16 %[t], %[v]",
-        "sxtb16 %[v], %[v], ror #8",
-        "smlabb %[sum0], %[t], %[w0], %[sum0]",
-        "smlatt %[sum2], %[t], %[w0], %[sum2]",
-        "smlabb %[sum1], %[v], %[w1], %[sum1]",
-        "smlatt %[sum3], %[v], %[w1], %[sum3]",
+def _single(row: str, place: int, bits: int, element: ir.DType) -> list[str]:
+    """A tap that is alone. The first word of weights is of the first and the third channel."""
+    if element is I16:
+        loads = _two_loads((row, place), (row, place + 2), element)
+        halves = (("bb", "t"), ("tb", "t"), ("bt", "v"), ("tt", "v"))
+    else:
+        loads = [f"ldr %[v], [%[{row}], #{place}]", "sxtb16 %[t], %[v]", "sxtb16 %[v], %[v], ror #8"]
+        halves = (("bb", "t"), ("bb", "v"), ("tt", "t"), ("tt", "v"))
+    products = [
+        f"smla{which} %[sum{c}], %[{word}], %[w{c % 2}], %[sum{c}]" for c, (which, word) in enumerate(halves)
     ]
+    return [*loads, *_two_words(bits), *products]
 
 
 def _text(instructions: list[str], rows: tuple[str, ...]) -> str:

@@ -1,0 +1,58 @@
+"""Arm's floating-point unit for float32, of cores without vectors (Cortex-M4, M7): fused multiply-add.
+
+The tile is that of vectors, of one lane: pixels share a weight, and output channels an activation. Of 32 registers
+sixteen are sums.
+"""
+
+from functools import cache
+
+from bytewright import ir
+from bytewright.ir.expr import BinaryOperator
+from bytewright.lower.isa.conv2d import conv2d_templates
+from bytewright.lower.isa.instruction_set import InstructionSet
+from bytewright.lower.isa.products import Products
+from bytewright.lower.isa.vector_unit import VectorUnit
+from bytewright.lower.isa.width import Width
+from bytewright.ops.convolution import Conv2d
+
+F32 = ir.DType.F32
+_FEATURE = ir.Feature(
+    "fp32", "defined(__ARM_FEATURE_FMA) && defined(__ARM_FP) && (__ARM_FP & 4) && defined(__GNUC__)"
+)
+_LANE = Width("fpu", 1, {F32: "float"}, _FEATURE)
+# The IR's minimum and maximum keep the left one where neither is less, as where one is no number.
+_BINARIES = {
+    BinaryOperator.ADD: "left + right",
+    BinaryOperator.SUB: "left - right",
+    BinaryOperator.MUL: "left * right",
+    BinaryOperator.MIN: "(right < left) ? right : left",
+    BinaryOperator.MAX: "(left < right) ? right : left",
+}
+
+
+@cache
+def _unit(num: int = 1) -> VectorUnit:
+    return _LANE.unit(
+        loads={F32: "return elements[0];"},
+        stores={F32: "elements[0] = values;"},
+        broadcasts={F32: "value"},
+        binaries={(operator, F32): text for operator, text in _BINARIES.items()},
+        functions=(),
+        num=num,
+    )
+
+
+DOTS = Products(_LANE, F32, 1, F32, F32, F32, F32, "float", "floats", scalar="float").tile(
+    units=_unit,
+    max_vectors=8,
+    max_sums=16,
+    broadcasts={F32: "return elements[0];"},
+    load=_unit().loads[F32],
+    dot="return __builtin_fmaf(activations, filters, sums);",
+)
+FPU = InstructionSet(
+    name="fpu",
+    features=frozenset({"fp32"}),
+    templates={Conv2d: conv2d_templates("fpu", DOTS)},
+    instructions=DOTS.instructions,
+)
