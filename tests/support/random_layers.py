@@ -27,7 +27,7 @@ _FLOAT: Affine = (0.0, 0)
 # What several kinds need
 
 
-def _reshaped(network: Mixed, source: Tensor, shape: Sequence[int]) -> Tensor:
+def reshaped(network: Mixed, source: Tensor, shape: Sequence[int]) -> Tensor:
     if tuple(shape) == source.shape:
         return source
     result = network.tensor(shape, source.affine)
@@ -77,7 +77,7 @@ class _Tensors:
 def _sequence(network: Mixed, source: Tensor) -> Tensor:
     """A tensor of samples, steps and elements."""
     first, *middle, last = source.shape if len(source.shape) > 1 else (1, *source.shape)
-    return _reshaped(network, source, (first, prod(middle), last))
+    return reshaped(network, source, (first, prod(middle), last))
 
 
 def _float_form(network: Mixed) -> str:
@@ -155,7 +155,7 @@ def _both_ways(network: Mixed, source: Tensor) -> Tensor:
 def _svdf(network: Mixed, source: Tensor) -> Tensor:
     """SVDF of floats, or of int8 features and times under them."""
     depth = source.shape[-1]
-    x = _reshaped(network, source, (prod(source.shape[:-1]), depth))
+    x = reshaped(network, source, (prod(source.shape[:-1]), depth))
     samples, units, rank, frames = (
         x.shape[0],
         network.between(1, 5),
@@ -209,8 +209,8 @@ def spectrum(network: Mixed, source: Tensor) -> Tensor:
 def _suppression(network: Mixed, source: Tensor) -> Tensor:
     """NON_MAX_SUPPRESSION_V4 or V5 of boxes whose scores differ: LiteRT leaves the order of equal ones open."""
     count = min(12, prod(source.shape) // 4)
-    flat = _reshaped(network, source, (prod(source.shape),))
-    boxes = _reshaped(network, _first_of(network, flat, 0, 4 * count), (count, 4))
+    flat = reshaped(network, source, (prod(source.shape),))
+    boxes = reshaped(network, _first_of(network, flat, 0, 4 * count), (count, 4))
     order = network.generator.permutation(count).astype(np.float32) / count
     scores, kept = network.builder.constant("scores", order), network.between(1, count + 2)
     is_soft = network.chance(0.5)
@@ -245,14 +245,14 @@ def _of_groups(network: Mixed, source: Tensor) -> Tensor | None:
 def _volumes(network: Mixed, source: Tensor) -> Tensor:
     """CONV_3D, of samples as frames."""
     batch, height, width, depth = source.shape
-    x = _reshaped(network, source, (1, *source.shape))
+    x = reshaped(network, source, (1, *source.shape))
     channels, kernel = network.between(1, 5), [network.between(1, 3) for _ in range(3)]
     weights = network.builder.constant("weights", network.values((*kernel, depth, channels)))
     bias = network.builder.constant("bias", network.values((channels,)))
     result = network.tensor((1, batch, height, width, channels), _FLOAT)
     activation = network.one_of(["NONE", "RELU"])
     network.operator("CONV_3D", [x.index, weights, bias], [result], padding="SAME", activation=activation)
-    return _reshaped(network, result, result.shape[1:])
+    return reshaped(network, result, result.shape[1:])
 
 
 def _transposed(network: Mixed, source: Tensor) -> Tensor | None:

@@ -1,8 +1,11 @@
-"""Random networks that compute row by row, for runs that are given their number of rows: of several types each."""
+"""Random networks along an axis of rows, of several types each: row by row, or by windows that slide over rows.
+
+The first are for runs that are given their number of rows, the others for runs that are given new rows alone.
+"""
 
 from __future__ import annotations
 
-from support.random_layers import after, choice, greatest, has_low_scales, spectrum
+from support.random_layers import after, choice, greatest, has_low_scales, reshaped, spectrum
 from support.random_mixed import (
     Mixed,
     begun,
@@ -56,6 +59,25 @@ def _of_row(network: Mixed, source: Tensor) -> Tensor:
     return result
 
 
+def _window(network: Mixed, source: Tensor) -> Tensor | None:
+    """CONV_2D or DEPTHWISE_CONV_2D over rows, without padding."""
+    samples, rows, depth = source.shape
+    size, step = network.between(1, 3), network.one_of([1, 1, 1, 2])
+    if rows <= size:
+        return None
+    image, count = reshaped(network, source, (samples, 1, rows, depth)), (rows - size) // step + 1
+    options = {"padding": "VALID", "stride_h": step, "stride_w": step}
+    if network.chance(0.3):
+        weights, channels, kind, axis = network.weights((1, 1, size, depth)), depth, "DEPTHWISE_CONV_2D", 3
+        options["depth_multiplier"] = 1
+    else:
+        channels, kind, axis = network.between(1, 6), "CONV_2D", 0
+        weights = network.weights((channels, 1, size, depth))
+    shape = (samples, 1, count, channels)
+    result = network.weighted(kind, image, weights, shape, channels, axis, **options)
+    return reshaped(network, result, (samples, count, channels))
+
+
 _NUMBERS = ("int8", "int16", "float32")
 KINDS = (
     *(NodeKind(_dense, after(*_NUMBERS, rank=3, exact=True)),) * 4,
@@ -75,3 +97,11 @@ def open_network(seed: int) -> RandomModel:
     network = begun(seed)
     first = network.input((1, network.between(2, 9), network.between(1, 12)))
     return drawn(network, first, KINDS, network.between(1, 7))
+
+
+def sliding_network(seed: int) -> RandomModel:
+    """A network of one input, most of which look at rows through windows."""
+    network = begun(seed)
+    first = network.input((1, network.between(6, 14), network.between(1, 8)))
+    windows = (NodeKind(_window, after(*_NUMBERS, rank=3, exact=True)),) * 8
+    return drawn(network, first, (*KINDS, *windows), network.between(2, 7))
