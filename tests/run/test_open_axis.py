@@ -80,14 +80,6 @@ def positions() -> bytes:
     return draft.build([draft.x], [y])
 
 
-def mean() -> bytes:
-    """A mean over time."""
-    draft = Draft()
-    y = draft.tensor("y", (1, 8), "int8", **AFFINE)
-    draft.operator("MEAN", [draft.x, draft.constant("axis", np.array([1], np.int32))], [y])
-    return draft.build([draft.x], [y])
-
-
 def sizes() -> bytes:
     """It multiplies by the number of rows."""
     draft = Draft()
@@ -154,10 +146,9 @@ def refused(tmp_path: Path, content: bytes, **options: Any) -> Diagnostic:
     ("content", "reason"),
     [
         (positions(), "0 (ADD) does not allow it: shapes [1xtime[1..24]x8] and [1x10x8] do not broadcast"),
-        (mean(), "0 (MEAN) does not allow it: a reduction over axes (1,) of [1xtime[1..24]x8]"),
         (sizes(), "computes with sizes"),
     ],
-    ids=["positions", "mean", "sizes"],
+    ids=["positions", "sizes"],
 )
 def test_what_an_operator_does_not_allow_is_refused(tmp_path: Path, content: bytes, reason: str) -> None:
     found = refused(tmp_path, content)

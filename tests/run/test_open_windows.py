@@ -27,6 +27,7 @@ class Net(ModelBuilder):
 
     def __init__(self, dtype: str = "int8", channels: int = 6) -> None:
         super().__init__()
+        self.unknown: int | None = None
         self.rng = np.random.default_rng(7)
         self.dtype = dtype
         self.affine = AFFINE if dtype == "int8" else {}
@@ -39,7 +40,13 @@ class Net(ModelBuilder):
         return f"v{self.num_values}"
 
     def value(self, shape: tuple[int, ...], **affine: Any) -> int:
-        return self.tensor(self.name(), shape, self.dtype, **(affine or self.affine))
+        """An extent that is `unknown` is open in the file, which has 1 there."""
+        signature = None
+        if self.unknown is not None:
+            signature = [-1 if extent == self.unknown else extent for extent in shape]
+            shape = tuple(1 if extent == self.unknown else extent for extent in shape)
+        given = affine or self.affine
+        return self.tensor(self.name(), shape, self.dtype, shape_signature=signature, **given)
 
     def put(self, kind: str, inputs: list[int], shape: tuple[int, ...], **options: Any) -> Net:
         affine = options.pop("affine", {})
@@ -150,6 +157,14 @@ class Net(ModelBuilder):
         kept = [extent for axis, extent in enumerate(shape) if keep_dims or axis not in axes]
         return self.put(kind, [self.last, self.integers(*axes)], tuple(kept), keep_dims=keep_dims)
 
+    def expanded(self, axis: int) -> Net:
+        shape = (*self.shape[:axis], 1, *self.shape[axis:])
+        return self.put("EXPAND_DIMS", [self.last, self.integers(axis)], shape)
+
+    def squeezed(self, axis: int) -> Net:
+        shape = (*self.shape[:axis], *self.shape[axis + 1 :])
+        return self.put("SQUEEZE", [self.last], shape, squeeze_dims=(axis,))
+
     def content(self) -> bytes:
         return self.build([self.source], [self.last])
 
@@ -231,6 +246,14 @@ NETS: dict[str, tuple[Callable[[str], Net], int]] = {
     "gathered": (lambda d: Net(d).gather(2, 3, 1, 3), 1),
     "means-of-rows": (lambda d: Net(d).reduce("MEAN", 2).reshape(1, -1, 1), 1),
     "greatest-of-rows": (lambda d: Net(d).reduce("REDUCE_MAX", 2, keep_dims=True), 1),
+    "mean": (lambda d: Net(d).reduce("MEAN", 1), 1),
+    "mean-of-all": (lambda d: Net(d).reduce("MEAN", 1, 2, keep_dims=True), 1),
+    "mean-of-windows": (
+        lambda d: Net(d).image().conv(16, (1, 3), stride_w=2).reduce("MEAN", 1, 2).reshape(1, 16),
+        1,
+    ),
+    "greatest": (lambda d: Net(d).reduce("REDUCE_MAX", 1, keep_dims=True), 1),
+    "least": (lambda d: Net(d).image().conv(16, (1, 2), **_VALID).reduce("REDUCE_MIN", 2), 2),
     "merged": (lambda d: Net(d).reshape(1, -1, 2).softmax().reshape(1, -1, 6), 1),
     "deep": (
         lambda d: (
@@ -274,6 +297,7 @@ REFUSED: dict[str, tuple[Callable[[], Net], str]] = {
         "elements",
     ),
     "softmax along the axis": (lambda: Net().transpose(0, 2, 1).softmax(), "the last axis is of open extent"),
+    "sums of raw values": (lambda: Net().reduce("SUM", 1), "0 (SUM) does not allow it: its zero points"),
     "rows by their numbers": (
         lambda: Net().gather(1, 0, 2),
         "a part of the open extent time[1..21] is taken",
@@ -322,3 +346,45 @@ def test_the_plan_is_that_of_the_largest_extent(tmp_path: Path, name: str) -> No
     opened = bytewright.compile(file, open=f"1=time:{lower}..{ROWS}").plan
     assert opened.workspace_bytes <= fixed.workspace_bytes
     assert opened.parameter_bytes == fixed.parameter_bytes
+
+
+def open_file(tmp_path: Path) -> Path:
+    """As Keras writes convolutions over time of `Input((None, 6))`."""
+    net = Net()
+    net.unknown = ROWS
+    net.source = net.last = net.value(net.shape)
+    net.expanded(1).conv(8, (1, 3), activation="RELU").squeezed(1)
+    net.expanded(1).conv(8, (1, 5), dilation_w_factor=2).squeezed(1).reduce("MEAN", 1)
+    file = tmp_path / "m.tflite"
+    file.write_bytes(net.content())
+    return file
+
+
+def test_a_file_that_leaves_an_extent_open_is_read_as_its_refusal_says(tmp_path: Path) -> None:
+    file = open_file(tmp_path)
+    with pytest.raises(CompileError) as caught:
+        bytewright.compile(file)
+    (found,) = caught.value.diagnostics
+    assert found.code == "BW106"
+    option, range_, rest = (found.help or "").partition("1..200")
+    assert option.startswith("--open ")
+    assert "gives each run that extent" in rest
+    model = bytewright.compile(file, open=option.removeprefix("--open ") + range_)
+    reference, rng = LiteRt(file), np.random.default_rng(5)
+    for extent in (1, 2, 3, 50, 199, 200):
+        x = rng.integers(-128, 128, (1, extent, 6), np.int8)
+        (wanted,) = reference.run(x)
+        assert (np.asarray(model.run(x)) == wanted).all()
+
+
+def test_a_file_with_two_open_extents_of_an_input_is_to_be_converted_again(tmp_path: Path) -> None:
+    net = Net()
+    source = net.tensor("x", (1, 1, 1), "int8", shape_signature=(1, -1, -1), **AFFINE)
+    y = net.tensor("y", (1, 1, 1), "int8", shape_signature=(1, -1, -1), **AFFINE)
+    net.operator("ADD", [source, source], [y])
+    file = tmp_path / "m.tflite"
+    file.write_bytes(net.build([source], [y]))
+    with pytest.raises(CompileError) as caught:
+        bytewright.compile(file)
+    (found,) = caught.value.diagnostics
+    assert (found.code, found.help) == ("BW106", "convert the model with fixed input shapes")

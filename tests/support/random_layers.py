@@ -27,7 +27,7 @@ _FLOAT: Affine = (0.0, 0)
 # What several kinds need
 
 
-def _reshaped(network: Mixed, source: Tensor, shape: Sequence[int]) -> Tensor:
+def reshaped(network: Mixed, source: Tensor, shape: Sequence[int]) -> Tensor:
     if tuple(shape) == source.shape:
         return source
     result = network.tensor(shape, source.affine)
@@ -77,7 +77,7 @@ class _Tensors:
 def _sequence(network: Mixed, source: Tensor) -> Tensor:
     """A tensor of samples, steps and elements."""
     first, *middle, last = source.shape if len(source.shape) > 1 else (1, *source.shape)
-    return _reshaped(network, source, (first, prod(middle), last))
+    return reshaped(network, source, (first, prod(middle), last))
 
 
 def _float_form(network: Mixed) -> str:
@@ -155,7 +155,7 @@ def _both_ways(network: Mixed, source: Tensor) -> Tensor:
 def _svdf(network: Mixed, source: Tensor) -> Tensor:
     """SVDF of floats, or of int8 features and times under them."""
     depth = source.shape[-1]
-    x = _reshaped(network, source, (prod(source.shape[:-1]), depth))
+    x = reshaped(network, source, (prod(source.shape[:-1]), depth))
     samples, units, rank, frames = (
         x.shape[0],
         network.between(1, 5),
@@ -188,7 +188,7 @@ def _svdf(network: Mixed, source: Tensor) -> Tensor:
 # Spectra and detections
 
 
-def _spectrum(network: Mixed, source: Tensor) -> Tensor:
+def spectrum(network: Mixed, source: Tensor) -> Tensor:
     """RFFT2D of the last two axes, moved as complex numbers or not, and floats of it."""
     lengths = (network.one_of([1, 1, 2, 4]), network.one_of([4, 8, 16]))
     shape = [*source.shape[:-2], lengths[0], lengths[1] // 2 + 1]
@@ -209,8 +209,8 @@ def _spectrum(network: Mixed, source: Tensor) -> Tensor:
 def _suppression(network: Mixed, source: Tensor) -> Tensor:
     """NON_MAX_SUPPRESSION_V4 or V5 of boxes whose scores differ: LiteRT leaves the order of equal ones open."""
     count = min(12, prod(source.shape) // 4)
-    flat = _reshaped(network, source, (prod(source.shape),))
-    boxes = _reshaped(network, _first_of(network, flat, 0, 4 * count), (count, 4))
+    flat = reshaped(network, source, (prod(source.shape),))
+    boxes = reshaped(network, _first_of(network, flat, 0, 4 * count), (count, 4))
     order = network.generator.permutation(count).astype(np.float32) / count
     scores, kept = network.builder.constant("scores", order), network.between(1, count + 2)
     is_soft = network.chance(0.5)
@@ -245,14 +245,14 @@ def _of_groups(network: Mixed, source: Tensor) -> Tensor | None:
 def _volumes(network: Mixed, source: Tensor) -> Tensor:
     """CONV_3D, of samples as frames."""
     batch, height, width, depth = source.shape
-    x = _reshaped(network, source, (1, *source.shape))
+    x = reshaped(network, source, (1, *source.shape))
     channels, kernel = network.between(1, 5), [network.between(1, 3) for _ in range(3)]
     weights = network.builder.constant("weights", network.values((*kernel, depth, channels)))
     bias = network.builder.constant("bias", network.values((channels,)))
     result = network.tensor((1, batch, height, width, channels), _FLOAT)
     activation = network.one_of(["NONE", "RELU"])
     network.operator("CONV_3D", [x.index, weights, bias], [result], padding="SAME", activation=activation)
-    return _reshaped(network, result, result.shape[1:])
+    return reshaped(network, result, result.shape[1:])
 
 
 def _transposed(network: Mixed, source: Tensor) -> Tensor | None:
@@ -322,7 +322,7 @@ def _gather(network: Mixed, source: Tensor) -> Tensor:
     return result
 
 
-def _greatest(network: Mixed, source: Tensor) -> Tensor:
+def greatest(network: Mixed, source: Tensor) -> Tensor:
     """TOPK_V2 of the last axis."""
     shape = (*source.shape[:-1], network.between(1, source.shape[-1]))
     values, places = network.tensor(shape, source.affine), network.tensor(shape, _FLOAT, dtype="int32")
@@ -331,7 +331,7 @@ def _greatest(network: Mixed, source: Tensor) -> Tensor:
     return network.one_of([values, places])
 
 
-def _choice(network: Mixed, source: Tensor) -> Tensor:
+def choice(network: Mixed, source: Tensor) -> Tensor:
     """SELECT_V2 by a comparison with a constant."""
     truth = network.tensor(source.shape, _FLOAT, dtype="bool")
     affine = (min(source.affine[0], 0.9), source.affine[1])
@@ -356,7 +356,7 @@ def _extreme(network: Mixed, source: Tensor) -> Tensor:
 # Conditions
 
 
-def _after(
+def after(
     *dtypes: str, least_rank: int = 1, rank: int = 0, exact: bool = False, with_flow: bool = False
 ) -> Callable[[Mixed, Tensor], bool]:
     """After tensors of these types; of so many axes, and of floats that are exact, where that is asked."""
@@ -370,28 +370,33 @@ def _after(
 
 
 def _has_boxes(network: Mixed, source: Tensor) -> bool:
-    return _after("float32", exact=True)(network, source) and prod(source.shape) >= 4
+    return after("float32", exact=True)(network, source) and prod(source.shape) >= 4
 
 
-def _has_low_scales(network: Mixed, source: Tensor) -> bool:
+def _has_small_products(network: Mixed, source: Tensor) -> bool:
+    """LiteRT ends the process where a sum's operands are 2^19 times as coarse as its result."""
+    return after(*_NUMBERS, least_rank=2, exact=True)(network, source) and source.affine[0] < 0.1
+
+
+def has_low_scales(network: Mixed, source: Tensor) -> bool:
     """Comparisons of integers want scales below 1."""
-    return _after("int8", "float32", exact=True, with_flow=True)(network, source) and source.affine[0] < 1
+    return after("int8", "float32", exact=True, with_flow=True)(network, source) and source.affine[0] < 1
 
 
 _NUMBERS = ("int8", "int16", "float32")
 KINDS = (
-    *(NodeKind(_lstm, _after("int8", "float32", least_rank=2, exact=True)),) * 2,
-    *(NodeKind(_both_ways, _after("float32", least_rank=2, exact=True)),) * 2,
-    NodeKind(_svdf, _after("float32", least_rank=2, exact=True)),
-    *(NodeKind(_spectrum, _after("float32", least_rank=2, exact=True)),) * 2,
+    *(NodeKind(_lstm, after("int8", "float32", least_rank=2, exact=True)),) * 2,
+    *(NodeKind(_both_ways, after("float32", least_rank=2, exact=True)),) * 2,
+    NodeKind(_svdf, after("float32", least_rank=2, exact=True)),
+    *(NodeKind(spectrum, after("float32", least_rank=2, exact=True)),) * 2,
     *(NodeKind(_suppression, _has_boxes),) * 2,
-    *(NodeKind(_of_groups, _after("int8", "float32", rank=4, exact=True)),) * 3,
-    NodeKind(_volumes, _after("float32", rank=4, exact=True)),
-    *(NodeKind(_transposed, _after(*_NUMBERS, rank=4, exact=True)),) * 2,
-    NodeKind(_product, _after(*_NUMBERS, least_rank=2, exact=True)),
-    *(NodeKind(_resize, _after(*_NUMBERS, rank=4)),) * 2,
-    NodeKind(_gather, _after(*_NUMBERS, with_flow=True)),
-    NodeKind(_greatest, _after(*_NUMBERS, exact=True, with_flow=True)),
-    NodeKind(_choice, _has_low_scales),
-    NodeKind(_extreme, _after("int8", "float32", with_flow=True)),
+    *(NodeKind(_of_groups, after("int8", "float32", rank=4, exact=True)),) * 3,
+    NodeKind(_volumes, after("float32", rank=4, exact=True)),
+    *(NodeKind(_transposed, after(*_NUMBERS, rank=4, exact=True)),) * 2,
+    NodeKind(_product, _has_small_products),
+    *(NodeKind(_resize, after(*_NUMBERS, rank=4)),) * 2,
+    NodeKind(_gather, after(*_NUMBERS, with_flow=True)),
+    NodeKind(greatest, after(*_NUMBERS, exact=True, with_flow=True)),
+    NodeKind(choice, has_low_scales),
+    NodeKind(_extreme, after("int8", "float32", with_flow=True)),
 )

@@ -151,7 +151,7 @@ class Mixed(Network):
         )
 
 
-def _quantize(network: Mixed, source: Tensor) -> Tensor:
+def quantize(network: Mixed, source: Tensor) -> Tensor:
     dtype = network.one_of(_QUANTIZE[source.dtype])
     affine = network.affine_of(dtype)
     if dtype == "int32":  # a finer scale takes values beyond 32 bits, which is refused
@@ -161,7 +161,7 @@ def _quantize(network: Mixed, source: Tensor) -> Tensor:
     return result
 
 
-def _dequantize(network: Mixed, source: Tensor) -> Tensor:
+def dequantize(network: Mixed, source: Tensor) -> Tensor:
     result = network.tensor(source.shape, (0.0, 0), dtype="float32")
     network.operator("DEQUANTIZE", [source.index], [result])
     return result
@@ -181,11 +181,11 @@ def _is_number(_network: Mixed, source: Tensor) -> bool:
     return source.dtype in (*_QUANTISED, "float32")
 
 
-def _may_be_rounded(network: Mixed, source: Tensor) -> bool:
+def may_be_rounded(network: Mixed, source: Tensor) -> bool:
     return source.dtype in _QUANTIZE and network.is_exact(source)
 
 
-def _may_be_dequantised(_network: Mixed, source: Tensor) -> bool:
+def may_be_dequantised(_network: Mixed, source: Tensor) -> bool:
     return source.dtype in (*_QUANTISED, "uint8")
 
 
@@ -202,7 +202,7 @@ _STEADY = (
 )
 
 
-def _within_types(kind: NodeKind) -> NodeKind:
+def within_types(kind: NodeKind) -> NodeKind:
     """A kind of networks of one type, after tensors of any of them."""
 
     def may_be_drawn(network: Mixed, source: Tensor) -> bool:
@@ -214,9 +214,9 @@ def _within_types(kind: NodeKind) -> NodeKind:
 
 
 KINDS = (
-    *map(_within_types, NODE_KINDS),
-    *(NodeKind(_quantize, _may_be_rounded),) * 6,
-    *(NodeKind(_dequantize, _may_be_dequantised),) * 4,
+    *map(within_types, NODE_KINDS),
+    *(NodeKind(quantize, may_be_rounded),) * 6,
+    *(NodeKind(dequantize, may_be_dequantised),) * 4,
     *(NodeKind(_cast, _is_int32),) * 4,
     *random_layers.KINDS,
     *random_subgraphs.KINDS,
@@ -226,17 +226,28 @@ KINDS = (
 
 def mixed_network(seed: int, *, size: int = 8) -> RandomModel:
     """A network of about `size` nodes, with one to four results."""
-    draw = np.random.default_rng(seed)
-    network = Mixed(seed, str(draw.choice(["int8", "int8", "float32", "int16"])), has_flow=seed % 5 == 4)
+    network = begun(seed, has_flow=seed % 5 == 4)
     extents = [network.one_of([1, 1, 2]), *(network.between(1, 8) for _ in range(2)), network.between(1, 10)]
-    first = recent = network.input(extents if network.chance(0.6) else (extents[0], extents[1], extents[3]))
+    first = network.input(extents if network.chance(0.6) else (extents[0], extents[1], extents[3]))
     if network.chance(0.3):
         network.input(first.shape)
-    for _ in range(network.between(2, size)):
+    return drawn(network, first, KINDS, network.between(2, size))
+
+
+def begun(seed: int, *, has_flow: bool = False) -> Mixed:
+    """A network without any node."""
+    dtype = np.random.default_rng(seed).choice(["int8", "int8", "float32", "int16"])
+    return Mixed(seed, str(dtype), has_flow=has_flow)
+
+
+def drawn(network: Mixed, first: Tensor, kinds: Sequence[NodeKind], count: int) -> RandomModel:
+    """The network with so many nodes of some kinds after an input."""
+    recent = first
+    for _ in range(count):
         network.dtype = recent.dtype
         network.is_hybrid = network.is_exact(recent)
-        kinds = [kind for kind in KINDS if kind.may_be_drawn(network, recent)]
-        made = network.one_of(kinds).make(network, recent) if kinds else None
+        fitting = [kind for kind in kinds if kind.may_be_drawn(network, recent)]
+        made = network.one_of(fitting).make(network, recent) if fitting else None
         if made is not None:
             recent = made if network.chance(0.85) else network.one_of(network.tensors)
         if int(np.prod(recent.shape)) > _MOST_ELEMENTS or not recent.shape:

@@ -243,7 +243,7 @@ def test_a_field_of_a_pool_is_carried_by_few_files() -> None:
 
 # What there is of an input that comes row by row alone, in names of the code and of the C.
 _OF_ROWS = re.compile(
-    r"\b(Io\.ROWS|entry_forms import ROWS|ROWS: The application|ByRows|takes_rows|take_rows|taken_rows|row_loops|"
+    r"\b(Io\.ROWS|entry_forms import ROWS|ByRows|takes_rows|take_rows|taken_rows|row_loops|"
     r"nest_of_rows|check_row_loops|push_rows|run_row|is_begun|HARNESS_ROWS)"
 )
 
@@ -254,7 +254,7 @@ def test_few_files_know_that_an_input_comes_row_by_row() -> None:
     The others are what this form alone has: loops over rows in the IR, who makes them, and who proves them.
     """
     form = {"naming/entry_forms.py", "codegen/by_rows.py"}
-    lists = {"codegen/forms.py", "record/entries.py", "ir/border.py"}
+    lists = {"codegen/forms.py", "record/entries.py"}  # and `Io`, whose values the option has
     harness = {"execute/harness/adapter.c", "execute/harness/harness.h"}
     loops = {
         "ir/analyses/row_loops.py",

@@ -17,8 +17,9 @@ from bytewright.codegen.parameters import embedded_files, parameters_source
 from bytewright.codegen.sections_ld import sections_text
 from bytewright.ir.externals import externals
 from bytewright.options import Embedding
+from bytewright.record.check_names import check_names
 from bytewright.record.devices import DeviceKind
-from bytewright.record.names import Names, check_names
+from bytewright.record.names import Names
 from bytewright.record.placed_sections import placed_sections
 from bytewright.record.plan import Plan
 

@@ -138,6 +138,7 @@ def _read_text(path: Path, target: Target, options: Options) -> Imported:
 def _read_tflite(path: Path, target: Target, options: Options) -> Imported:
     from bytewright.frontends.tflite.importer import import_record
     from bytewright.frontends.tflite.names import entry_names
+    from bytewright.frontends.tflite.open_extents import with_largest
     from bytewright.frontends.tflite.reader import read_models
     from bytewright.frontends.tflite.shape_arithmetic import FOLDED
     from bytewright.frontends.tflite.vela import content_for
@@ -147,6 +148,7 @@ def _read_tflite(path: Path, target: Target, options: Options) -> Imported:
     content, has_streams, names = content_for(path, target, wanted=wanted, signatures=options.signature)
     numerics = options.numerics or (Numerics.TFLM if has_streams else Numerics.LITERT_REF)
     models = read_models(content, path.name, () if has_streams else options.signature)
+    models = tuple(with_largest(model, options.open) for model in models)
     if len(models) > 1:
         _require_one_graph(path, options)
     of_shapes = {kind for kind, folded in FOLDED.items() if folded.reads_shape and kind != "RANK"}

@@ -1,6 +1,6 @@
 """Rescales on one element: their constants as operands of the forms in `lower/rescale.py`."""
 
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -14,8 +14,8 @@ from bytewright.lower.rescale import (
     half_up,
     high_half_up,
     linear,
+    scales_of,
     single_round,
-    split_exponents,
     symmetric,
 )
 from bytewright.lower.scalar import ChannelBounds, Scalar, clamped, in_32_bits, require_i32
@@ -194,17 +194,7 @@ def _times_power(at: Point, value: Scalar, bits: int) -> Scalar:
 
 
 def _scale_operands(at: Point, multipliers: ir.Array, exponents: ir.Array) -> ScaleOperands:
-    shifts, lefts = split_exponents(exponents)
-    shifts = np.where(multipliers == 0, shifts.max(initial=0), shifts)
-    left = None if (lefts == 1).all() else _per_channel(at, "left", lefts, I32)
-    return ScaleOperands(
-        multiplier=_per_channel(at, "multiplier", multipliers, I32),
-        shift=_per_channel(at, "shift", shifts, ir.DType.I8),
-        left=left,
-        shifts=frozenset(int(shift) for shift in shifts),
-        left_bits=int(lefts.max()).bit_length() - 1,
-        ratio=float((multipliers.astype(np.float64) / 2.0 ** (31 + shifts)).max()),
-    )
+    return scales_of(multipliers, exponents, partial(_per_channel, at))
 
 
 def _per_channel(at: Point, hint: str, values: ir.Array, dtype: ir.DType) -> ir.Expr:

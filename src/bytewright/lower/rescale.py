@@ -4,7 +4,7 @@ All forms below are equal to the definitions in docs/numerics.md for the operand
 rests on proven bounds. The shorter forms keep the arithmetic in 32 bits, where compilers vectorise it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -57,6 +57,28 @@ def fixed_scale(multiplier: int, exponent: int) -> ScaleOperands:
         shifts=frozenset({shift}),
         left_bits=max(exponent, 0),
         ratio=multiplier / 2.0 ** (31 + shift),
+    )
+
+
+def scales_of(
+    multipliers: np.ndarray, exponents: np.ndarray, entry: Callable[[str, np.ndarray, ir.DType], ir.Expr]
+) -> ScaleOperands:
+    """The operands of several factors, which are as `fixed_scale` has them.
+
+    Args:
+        multipliers: Of all factors.
+        exponents: Of all factors.
+        entry: The value of the factor at hand, given what to call it, the values of all, and their type.
+    """
+    shifts, lefts = split_exponents(exponents)
+    shifts = np.where(multipliers == 0, shifts.max(initial=0), shifts)
+    return ScaleOperands(
+        multiplier=entry("multiplier", multipliers, ir.DType.I32),
+        shift=entry("shift", shifts, ir.DType.I8),
+        left=None if (lefts == 1).all() else entry("left", lefts, ir.DType.I32),
+        shifts=frozenset(int(shift) for shift in shifts),
+        left_bits=int(lefts.max()).bit_length() - 1,
+        ratio=float((multipliers.astype(np.float64) / 2.0 ** (31 + shifts)).max()),
     )
 
 

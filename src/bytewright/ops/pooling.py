@@ -8,6 +8,7 @@ import numpy as np
 
 from bytewright import ir
 from bytewright.ir.graph import OMIT_DEFAULT
+from bytewright.ops.arithmetic.factors import divided_by
 from bytewright.ops.arithmetic.multiplier import Multiplier
 from bytewright.ops.arithmetic.rescale import Int64, double_round, single_round
 from bytewright.ops.checks import ARITHMETIC, QUANTISED, WIDE, only, require, require_dtype, require_rank
@@ -100,11 +101,6 @@ class _Reduction(ir.Operation):
         rank = len(operand.shape)
         ascending = all(0 <= axis < rank for axis in self.axes) and list(self.axes) == sorted(set(self.axes))
         require(ascending, f"axes {self.axes} are not ascending axes of a tensor of rank {rank}")
-        fixed = all(isinstance(operand.shape[axis], int) for axis in self.axes)
-        require(
-            fixed,
-            f"a reduction over axes {self.axes} of [{ir.format_shape(operand.shape)}] is over an open extent",
-        )
         shape = [1 if axis in self.axes else extent for axis, extent in enumerate(operand.shape)]
         kept = [extent for axis, extent in enumerate(shape) if self.keep_dims or axis not in self.axes]
         return (ir.TensorType(tuple(kept), self.result_dtype(operand.dtype)),)
@@ -279,11 +275,13 @@ class TflIntegerMean(_Reduction):
 class TflMean(_Reduction):
     """Mean over axes.
 
-    Integers: saturate(double_round((sum(x) - input_zero_point * n) * multiplier * 2^(exponent - 31)) +
-    output_zero_point) for n reduced elements; the division by n is in multiplier and exponent.
+    Integers: saturate(double_round((sum(x) - input_zero_point * n) * q * 2^(e - 31)) + output_zero_point) for n
+    reduced elements, where (q, e) is what the division by n makes of multiplier and exponent (`divided_by`).
 
     Attributes:
-        input_zero_point, output_zero_point, multiplier, exponent: Of integers only.
+        input_zero_point, output_zero_point: Of integers only.
+        multiplier, exponent: Of integers only: the input's scale by the output's.
+        sums_of: How many elements each of the input's is the sum of; n counts these.
     """
 
     name: ClassVar[str] = "tfl_mean"
@@ -291,16 +289,21 @@ class TflMean(_Reduction):
     output_zero_point: int = 0
     multiplier: int = 0
     exponent: int = 0
+    sums_of: int = field(default=1, metadata=OMIT_DEFAULT)
+
+    def factor(self, count: int) -> Multiplier:
+        """Of sums of so many integers."""
+        return divided_by(Multiplier(self.multiplier, self.exponent), count)
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """Exact for integers; float64 then rounded for f32."""
         (x,) = inputs
         if x.dtype == np.float32:
             mean = np.mean(x.astype(np.float64), axis=self.axes, keepdims=self.keep_dims)
-            return (np.asarray(mean, dtype=np.float32),)
-        count = prod(x.shape[axis] for axis in self.axes)
+            return (np.asarray(mean / self.sums_of, dtype=np.float32),)
+        count = prod(x.shape[axis] for axis in self.axes) * self.sums_of
         total = x.astype(np.int64).sum(axis=self.axes, keepdims=self.keep_dims)
-        factor = Multiplier(self.multiplier, self.exponent)
+        factor = self.factor(count)
         centred = total - self.input_zero_point * count
         scaled = double_round(centred, factor.multiplier, factor.left_shift, factor.right_shift)
         return (np.asarray(saturate(scaled + self.output_zero_point, ir.DType.of(x.dtype))),)

@@ -1,7 +1,7 @@
 """Every name of a bundle: its files, and of its C the functions, types, macros, enumerators, members and variables.
 
 They are made here and nowhere else. Code generation writes them, the bundle has files of these names, and runs and
-checks look for them. That no two are alike is looked at once, here too (`check_names`).
+checks look for them. That no two are alike is looked at apart (`check_names.py`).
 """
 
 from __future__ import annotations
@@ -9,13 +9,12 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from copy import copy
 
 from bytewright import ir
 from bytewright.base.c_names import c_identifier
 from bytewright.base.frozen_mapping import FrozenMapping
-from bytewright.diagnostics import compile_error
 from bytewright.ir.analyses.hand_over import execute_function
 from bytewright.ir.backend import backend_functions
 from bytewright.ir.packed import PACKED_END
@@ -450,90 +449,3 @@ def _part(buffer: str) -> str:
 def _mark(name: str) -> str:
     """`_x1a2b3c4d`: digits of a name's hash, for one that could be mistaken for another without them."""
     return f"_x{hashlib.sha256(name.encode()).hexdigest()[:8]}"
-
-
-def check_names(plan: Plan, names: Names) -> None:
-    """Refuses names that meet: those of macros and enumerators, and those of members of the context.
-
-    Raises:
-        CompileError: BW109, with what both stand for.
-    """
-    for space in (_macros(plan, names), _members(plan, names)):
-        found: dict[str, str] = {}
-        for name, meaning in space:
-            other = found.setdefault(name, meaning)
-            if other != meaning:
-                message = f"{other} and {meaning} both become '{name}' in C"
-                raise compile_error("BW109", message, help="rename one of the two")
-
-
-def _macros(plan: Plan, names: Names) -> Iterator[tuple[str, str]]:
-    of_the_model = (
-        *(names.stack_planned_bytes, names.stack_size, names.aligned, names.section, names.step),
-        *(
-            names.step_workspaces,
-            names.check_range,
-            names.check_sections,
-            names.arena_depth,
-            names.own_backend,
-            names.ok,
-        ),
-        *(names.version, *(f"{names.version}_{part}" for part in VERSION_PARTS)),
-        *map(names.guard, (names.header, names.kernels_header, names.externals_header)),
-    )
-    yield from ((name, f"macro '{name}' of the model") for name in of_the_model)
-    if plan.devices:
-        for name in (names.span_read, names.span_write):
-            yield name, f"enumerator '{name}' of the model"
-        for device in plan.devices.values():
-            yield names.guard(names.device_header(device)), f"the header of device '{device.name}'"
-        yield names.ethos_u_guard, "the header of the Ethos-U's driver"
-    for pool in plan.device_workspaces:
-        yield names.span_obtain, f"enumerator '{names.span_obtain}' of the model"
-        yield names.device_memory(pool), f"the number of pool '{pool.name}'"
-    if plan.has_packed_forms:
-        for name in (names.guard(names.packed_header), *map(names.argument_code, ARGUMENT_CODES)):
-            yield name, f"macro '{name}' of the model"
-    for pool in plan.pools.values():
-        for name in (
-            names.size(pool),
-            names.alignment(pool),
-            names.initializer(pool),
-            names.section_of(pool),
-        ):
-            yield name, f"pool '{pool.name}'"
-    for memory in plan.hardware.memories:
-        for alias in range(len(memory.address_ranges())):
-            yield names.memory_base(memory.name, alias), f"where memory '{memory.name}' begins"
-    for pool in plan.arena_pools:
-        yield names.arena_pool(pool), f"the arena of pool '{pool.name}'"
-    for alone, own in by_entry(plan, names):
-        for arena, pool in alone.arenas:
-            yield own.arena_size(pool), f"the size of '{arena.name}' in pool '{pool.name}'"
-    for symbol in plan.symbols:
-        yield names.bound(symbol.name), f"the bound of '{symbol.name}'"
-    if plan.stream is not None:
-        yield names.runs_before, "the first runs of a stream"
-    for border in ir.Border:
-        for tensor in plan.tensors(border):
-            more = (
-                *([LINES_MACRO] if plan.line_bytes(tensor) else []),
-                *tensor.pieces,
-            )
-            for what in (*TENSOR_MACROS, *more):
-                yield names.tensor(border, tensor, what), f"{border.value} '{tensor.c_name}'"
-    for buffer in plan.buffers.values():
-        if buffer.has_offset:
-            meaning = f"the offset of '{buffer.name}' in pool '{buffer.place.name}'"
-            yield names.offset(buffer.place.name, buffer.name), meaning
-
-
-def _members(plan: Plan, names: Names) -> Iterator[tuple[str, str]]:
-    for pool in plan.pools.values():
-        yield pool.c_name, f"pool '{pool.name}'"
-    for pool in plan.arena_pools:
-        yield names.arena(pool), f"the arena of pool '{pool.name}'"
-    for _, member in names.form.members:
-        yield member, "what the context keeps of a run"
-    if plan.states:
-        yield MEMBER_OF_STATE, "what the context knows of the state"

@@ -24,7 +24,8 @@ from bytewright.target.registry import load_target
 from support import arena_cases, two_devices
 from support.digits_bundle import DIGITS
 
-ALL = symbols_of_files(has_devices=True) | symbols_of_packed_forms("m") - {"m_run_packed", "m_argument"}
+_RUN = ir.Module("m", entries=(ir.PrimFunc("main", (), ir.Seq(())),))
+ALL = symbols_of_files(has_devices=True) | symbols_of_packed_forms(_RUN) - {"m_run_packed", "m_argument"}
 
 
 def own_symbols(files: Mapping[str, bytes]) -> set[str]:

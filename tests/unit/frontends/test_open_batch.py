@@ -168,7 +168,7 @@ def test_an_input_without_a_leading_one_is_refused(shape: tuple[int, ...]) -> No
 
 
 MIXERS = {
-    "a mean over the batch": (TflMean((0, 1), False), "over an open extent"),
+    "a mean over the batch": (TflMean((0, 1), False), "it makes [] of them"),
     "a softmax over the batch": (TflSoftmax(1.0), "the last axis is of open extent"),
     "a concatenation of samples": (Concat(0), "several open extents are along one axis"),
     "a reshape that takes the batch along": (Reshape((4, 1)), "cannot become [4x1]"),

@@ -396,7 +396,7 @@ def test_pools_by_hand() -> None:
 
 def test_mean_by_hand() -> None:
     x = typed([[1, 2], [4, 9]], I8)
-    operation = TflMean((0,), False, input_zero_point=1, output_zero_point=3, multiplier=1 << 29, exponent=1)
+    operation = TflMean((0,), False, input_zero_point=1, output_zero_point=3, multiplier=1 << 30, exponent=1)
     np.testing.assert_array_equal(evaluated(operation, x), [3 + 2, 3 + 5])
     np.testing.assert_array_equal(evaluated(TflMean((0, 1), True), x.astype(np.float32)), [[4.0]])
 
@@ -510,7 +510,7 @@ WITHOUT_AXES: tuple[tuple[Operation, tuple[Array, ...], Any], ...] = (
     (Recentre(DType.U8), (typed(-128, I8),), 0),
     (TflMean((), False, 0, 0, 1 << 30, 1), (typed(7, I8),), 7),
     (TflMean((), True), (typed(7, F32),), 7),
-    (TflMean((0,), False, 0, 0, 1 << 30, 0), (typed([7, 9], I8),), 8),
+    (TflMean((0,), False, 0, 0, 1 << 30, 1), (typed([7, 9], I8),), 8),
     (TflMean((0,), False), (typed([7, 9], F32),), 8),
     (ReduceMax((), False), (typed(7, I8),), 7),
     (ReduceMax((0,), False), (typed([7, 9, 8], F32),), 9),

@@ -7,7 +7,12 @@ from bytewright.frontends.tflite.accumulator import checked_multiplier, require_
 from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.graph_builder import Operand
 from bytewright.ops import pooling
-from bytewright.ops.arithmetic.factors import prepare_float_sum, prepare_mean, prepare_reduced_product
+from bytewright.ops.arithmetic.factors import (
+    divided_by,
+    prepare_float_sum,
+    prepare_mean,
+    prepare_reduced_product,
+)
 from bytewright.ops.arithmetic.multiplier import (
     INT32_MAX,
     quantize_multiplier,
@@ -30,10 +35,10 @@ def convert_mean(at: Conversion) -> None:
         return
     count = _num_summed(at, source, axes)
     own, target = at.affine(source.tensor), at.affine(at.output_tensor())
-    factor = prepare_mean(own.scale, target.scale, count, own.bounds[1] - own.bounds[0])
-    factor = checked_multiplier(at, factor, count * own.reach, target.zero_point)
+    scale = prepare_mean(own.scale, target.scale, count, own.bounds[1] - own.bounds[0])
+    checked_multiplier(at, divided_by(scale, count), count * own.reach, target.zero_point)
     zero_points = own.zero_point, target.zero_point
-    operation = pooling.TflMean(axes, keep, *zero_points, factor.multiplier, factor.exponent)
+    operation = pooling.TflMean(axes, keep, *zero_points, scale.multiplier, scale.exponent)
     at.define(at.emit(operation, (at.value_of(source),), "mean"))
 
 

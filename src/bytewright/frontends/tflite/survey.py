@@ -8,6 +8,7 @@ from bytewright.frontends.tflite.advice import ADVICE
 from bytewright.frontends.tflite.graph_builder import RUN_TIME_TYPES
 from bytewright.frontends.tflite.kernels_of import LIBRARIES
 from bytewright.frontends.tflite.model import ABSENT, ModelRecord, OperatorRecord, TensorRecord
+from bytewright.frontends.tflite.open_extents import opening_options
 from bytewright.frontends.tflite.operators.control import CONTROL_FLOW
 from bytewright.frontends.tflite.operators.row import INDEX_TYPES, TfliteOperator
 from bytewright.frontends.tflite.shape_arithmetic import FOLDED, KnownAtImport, known_at_import
@@ -324,11 +325,14 @@ def _check_shapes(whole: _Survey) -> None:
         for tensor in (model.tensors[index] for index in model.inputs)
         if -1 in tensor.signature[1:]
     ]
+    options = opening_options(model) if notes else None
     whole.report(
         "BW106",
         "inputs have open extents other than the batch",
         notes,
-        "convert the model with fixed input shapes",
+        "convert the model with fixed input shapes"
+        if options is None
+        else f"{options} gives each run that extent; name the range that you need",
     )
     empty = [
         f"input {tensor.label} has the shape {list(tensor.shape)}"

@@ -7,6 +7,7 @@ from typing import Any
 
 from bytewright import ir
 from bytewright.graph.open.opening import COLUMNS, ROWS, Opening
+from bytewright.ops.checks import QUANTISED
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d, GroupedConv2d
 from bytewright.ops.data import Concat, Gather, Identity, Pad, Reshape, Slice, Tile, Transpose
 from bytewright.ops.dynamic_quantization import OPERATIONS as DYNAMIC_QUANTIZATION
@@ -15,7 +16,7 @@ from bytewright.ops.lstm import OPERATIONS as RECURRENT
 from bytewright.ops.matmul import TflBatchMatMul
 from bytewright.ops.places import ArgMax, ArgMin, CumulativeSum, TopKPlaces
 from bytewright.ops.pooling import OPERATIONS as REDUCTIONS
-from bytewright.ops.pooling import MaxPool2d, TflAveragePool2d
+from bytewright.ops.pooling import MaxPool2d, ReduceSum, TflAveragePool2d, TflQuantizedProduct
 from bytewright.ops.registry import ELEMENTWISE
 from bytewright.ops.roots import TflInverseRoot, TflL2Normalization
 from bytewright.ops.softmax import TflLogSoftmax, TflSoftmax
@@ -170,6 +171,20 @@ def _slice(opening: Opening, node: ir.Node) -> None:
     opening.add(node, replace(operation, size=tuple(size), stated=()), (opening.whole(name),))
 
 
+def _reduction(opening: Opening, node: ir.Node) -> None:
+    """Over the open axis where what it computes with does not depend on how many elements there are."""
+    operation: Any = node.operation
+    reduced = [axis for axis in opening.open_axes(node.inputs[0]) if axis in operation.axes]
+    if len(reduced) > 1:
+        raise ValueError("it is over several open extents")
+    is_integer = opening.new.types[node.inputs[0]].dtype in QUANTISED
+    if reduced and (
+        isinstance(operation, TflQuantizedProduct) or (isinstance(operation, ReduceSum) and is_integer)
+    ):
+        raise ValueError("its zero points and factors are those of as many elements as the file has")
+    _as_it_is(opening, node)
+
+
 _POOLS = (MaxPool2d, TflAveragePool2d)
 _RULES: dict[type[ir.Operation], _Rule] = {
     **dict.fromkeys(
@@ -177,7 +192,7 @@ _RULES: dict[type[ir.Operation], _Rule] = {
         _each_element,
     ),
     **dict.fromkeys((Conv2d, DepthwiseConv2d, GroupedConv2d), _window),
-    **{each: _window if each in _POOLS else _as_it_is for each in REDUCTIONS},
+    **{each: _window if each in _POOLS else _reduction for each in REDUCTIONS},
     **dict.fromkeys((TflSoftmax, TflLogSoftmax, TflSoftmax16, TflL2Normalization, TopKPlaces), _as_it_is),
     **dict.fromkeys((ArgMax, ArgMin, CumulativeSum, Concat, Gather, Pad, Tile, Transpose), _as_it_is),
     **dict.fromkeys((TflBatchMatMul, *RECURRENT), _as_it_is),

@@ -135,13 +135,12 @@ def _along(pool: MaxPool2d, axis: int) -> MaxPool2d:
 
 
 def _mean(mean: TflMean, flow: Flow, operand: ir.TensorType) -> list[ir.Operation]:
-    """The mean of sums: of as many zero points each; the division by how many there are is in its multiplier."""
+    """The mean of sums."""
     low, high = ir.DType.I8.bounds
-    zero_point = mean.input_zero_point * _others(mean.axes, flow, operand)
     return [
         ReduceSum(_without(mean.axes, flow.axis), True),
         TflCast(ir.DType.I16),
-        replace(mean, input_zero_point=zero_point),
+        replace(mean, sums_of=_others(mean.axes, flow, operand)),
         Clamp(low, high),
         TflCast(ir.DType.I8),
     ]

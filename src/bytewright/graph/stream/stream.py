@@ -211,7 +211,7 @@ class _Streaming:
             num_frames=num_frames,
             num_new=self.num_new,
             num_left_out=types[name].fixed_shape[flows[name].axis] - num_frames,
-            num_runs_before=max(0, *(-(-frames // self.num_new) for frames in late)),
+            num_runs_before=max((0, *(-(-frames // self.num_new) for frames in late))),
             is_padded=self.flows.padded is not None,
             input_axes=axes(changed.inputs, parameters),
             output_axes=axes(changed.outputs, results),

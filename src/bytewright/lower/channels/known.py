@@ -237,6 +237,8 @@ def _pooled(at: _At) -> Known | None:
     if not isinstance(operation, TflMean | ReduceSum):
         return known
     axes = operation.axes
+    if not all(isinstance(at.types[0].shape[axis], int) for axis in axes):
+        return None  # the same elements in another number may be another result
     chosen = np.flatnonzero(known.is_constant)
     extents = at.types[0].fixed_shape[:-1]
     whole = tuple(extent if axis in axes else 1 for axis, extent in enumerate(extents))

@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from math import prod
 from operator import add, mul
 from typing import assert_never
+
+import numpy as np
 
 from bytewright import ir
 from bytewright.ir.builder import load
@@ -14,7 +16,7 @@ from bytewright.ir.scalar_functions import SCALE_HALF_UP_WIDE, WRAPPING_ADD, WRA
 from bytewright.lower.kernels.context import Template, channel_blocks, loops, reduced
 from bytewright.lower.kernels.side_by_side import Reducer
 from bytewright.lower.point import Coordinates
-from bytewright.lower.rescale import double_round, fixed_scale
+from bytewright.lower.rescale import ScaleOperands, double_round, fixed_scale, scales_of
 from bytewright.lower.scalar import Scalar, clamped, computed_on, element, highest, lowest, require_i32
 from bytewright.ops import pooling
 
@@ -173,13 +175,19 @@ def _wrapped(combine: Callable[[ir.Expr, ir.Expr], ir.Expr], left: ir.Expr, righ
 
 def _integer_mean(template: Template, operation: pooling.TflIntegerMean, total: ir.Expr) -> Scalar:
     dtype = template.type(0).dtype
-    count = ir.const(num_reduced(template, operation), ir.DType.I64)
+    count = ir.cast(_count(template, operation), ir.DType.I64)
     return Scalar(ir.cast(total // count, dtype), *dtype.bounds)
 
 
 def num_reduced(template: Template, operation: Reduction) -> int:
-    """Elements that become one."""
+    """Elements that become one, the most there are."""
     return prod(template.type(0).fixed_shape[axis] for axis in operation.axes)
+
+
+def _count(template: Template, operation: Reduction) -> ir.Expr:
+    """Elements that become one, in a run."""
+    number, opened = ir.elements_of([template.type(0).shape[axis] for axis in operation.axes])
+    return reduce(mul, map(ir.extent_expr, opened), ir.const(number))
 
 
 def _sum(template: Template, operation: pooling.ReduceSum, total: ir.Expr) -> Scalar:
@@ -192,19 +200,41 @@ def _sum(template: Template, operation: pooling.ReduceSum, total: ir.Expr) -> Sc
 
 def _mean(template: Template, operation: pooling.TflMean, total: ir.Expr) -> Scalar:
     """For integers: DOUBLE_ROUND of the sum less its zero points, plus the output's zero point."""
-    count = num_reduced(template, operation)
+    count = _count(template, operation) * operation.sums_of
     if not total.dtype.is_integer:
-        return Scalar(total / float(count))
-    shift = operation.input_zero_point * count
+        return Scalar(total / ir.cast(count, total.dtype))
     bounds = template.type(0).dtype.bounds
-    low, high = (bound * count - shift for bound in bounds)
+    zero_points = operation.input_zero_point * operation.sums_of
+    low, high = ((bound - zero_points) * num_reduced(template, operation) for bound in bounds)
     require_i32(low, high, "the sum of a mean", template.anchor.where)
-    scale = fixed_scale(operation.multiplier, operation.exponent)
-    scaled = double_round(Scalar(total - shift, low, high), scale, template.anchor.where)
+    centred = Scalar(total - count * operation.input_zero_point, min(low, 0), max(high, 0))
+    scaled = double_round(centred, _mean_scale(template, operation), template.anchor.where)
     zero_point = operation.output_zero_point
     return clamped(
         Scalar(scaled.expr + zero_point, scaled.low + zero_point, scaled.high + zero_point), *bounds
     )
+
+
+def _mean_scale(template: Template, operation: pooling.TflMean) -> ScaleOperands:
+    """What a sum less its zero points is scaled by; of an open extent, by a table with an entry for each value."""
+    shape = [template.type(0).shape[axis] for axis in operation.axes]
+    extent = next((extent for extent in shape if not isinstance(extent, int)), None)
+    if extent is None:
+        factor = operation.factor(num_reduced(template, operation) * operation.sums_of)
+        return fixed_scale(factor.multiplier, factor.exponent)
+    others = prod(each for each in shape if isinstance(each, int)) * operation.sums_of
+    counts = (value * others for value in range(extent.lower, extent.upper + 1))
+    factors = [operation.factor(count) for count in counts]
+    place = template.body.let("place", ir.extent_expr(extent) - extent.lower)
+
+    def entry(hint: str, values: ir.Array, dtype: ir.DType) -> ir.Expr:
+        return ir.cast(
+            load(template.kernel.constant(hint, values.astype(dtype.numpy), dtype), place), ir.DType.I32
+        )
+
+    multipliers = np.array([factor.multiplier for factor in factors])
+    exponents = np.array([factor.exponent for factor in factors])
+    return scales_of(multipliers, exponents, entry)
 
 
 def _scaled_product(operation: pooling.TflQuantizedProduct, product: ir.Expr, value: ir.Expr) -> ir.Expr:

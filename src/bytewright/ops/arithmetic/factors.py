@@ -3,6 +3,9 @@
 Each is refused where the references' rescale overflows 32 bits.
 """
 
+from functools import reduce
+from math import prod
+
 from bytewright.ops.arithmetic.multiplier import (
     INT8,
     INT16,
@@ -23,6 +26,14 @@ DIFFERENCE_LEFT_SHIFT = 7
 """Bits the inputs of SQUARED_DIFFERENCE gain: the square of a difference stays below 2**30."""
 COMPARISON_LEFT_SHIFT = 8
 """Bits the operands of a comparison gain."""
+
+
+def real_factor(numerics: Numerics, *scales: float, over: float) -> float:
+    """The product of scales over another: in double of `tflm`, in `litert-ref` rounded to float32 at each step."""
+    factors = [single(scale) for scale in scales]
+    if numerics is Numerics.LITERT_REF:
+        return single_quotient(reduce(single_product, factors), single(over))
+    return prod(factors) / single(over)
 
 
 def prepare_sum(
@@ -51,18 +62,12 @@ def prepare_product(
 ) -> Multiplier:
     """Of a MUL: `y = clamp(rescale((a - a_zero)*(b - b_zero), factor) + zero)`, DOUBLE_ROUND.
 
-    The factor is s1*s2/s_out: `tflm` computes it in double, `litert-ref` in float32 with a rounding after the
-    product and after the quotient. The two differ at ties. Products have the magnitude `reach` at most.
+    The factor is s1*s2/s_out (`real_factor`). The two sets differ at ties. Products have the magnitude `reach` at most.
 
     Raises:
         UnsupportedQuantizationError: 32 bits overflow.
     """
-    scale1, scale2, scale_out = single(first), single(second), single(output)
-    if numerics is Numerics.LITERT_REF:
-        real = single_quotient(single_product(scale1, scale2), scale_out)
-    else:
-        real = scale1 * scale2 / scale_out
-    factor = quantize_multiplier(real)
+    factor = quantize_multiplier(real_factor(numerics, first, second, over=output))
     require_left_shift(factor, reach, "MUL")
     return factor
 
@@ -119,34 +124,34 @@ def prepare_comparison(scale: float, operator: str) -> Multiplier:
 def prepare_prelu(
     source: float, slope: float, output: float, numerics: Numerics
 ) -> tuple[Multiplier, Multiplier]:
-    """Of a PRELU: what is not below zero is scaled by s_in/s_out, products with slopes by s_in*s_slope/s_out.
-
-    `tflm` computes both in double, `litert-ref` in float32 with a rounding after each operation.
-    """
-    scale_in, scale_slope, scale_out = single(source), single(slope), single(output)
-    if numerics is Numerics.LITERT_REF:
-        product = single_product(scale_in, scale_slope)
-        factors = single_quotient(scale_in, scale_out), single_quotient(product, scale_out)
-    else:
-        factors = scale_in / scale_out, scale_in * scale_slope / scale_out
-    return quantize_multiplier(factors[0]), quantize_multiplier(factors[1])
+    """Of a PRELU: what is not below zero is scaled by s_in/s_out, products with slopes by s_in*s_slope/s_out."""
+    above = real_factor(numerics, source, over=output)
+    below = real_factor(numerics, source, slope, over=output)
+    return quantize_multiplier(above), quantize_multiplier(below)
 
 
 def prepare_mean(input_scale: float, output_scale: float, count: int, reach: int = 255) -> Multiplier:
-    """Of a MEAN over `count` values per output: `clamp(rescale(sum(x - zero), factor) + output zero)`, DOUBLE_ROUND.
+    """Of a MEAN: s_in/s_out in double; of `count` values per output, `divided_by` makes the factor of it.
 
-    (q, e) of s_in/s_out in double; with n = min(floor(log2 count), 32, 31 + e), the division enters the
-    multiplier: `q' = (q << n) / count`, truncated, and `e' = e - n`. The multiplier may be below 2**30. The two
-    numerics sets agree. Values without their zero point have the magnitude `reach` at most.
+    `clamp(rescale(sum(x - zero), factor) + output zero)` is DOUBLE_ROUND. Values without their zero point have the
+    magnitude `reach` at most.
 
     Raises:
         UnsupportedQuantizationError: 32 bits overflow.
     """
     scale = quantize_multiplier(single(input_scale) / single(output_scale))
+    require_left_shift(divided_by(scale, count), reach * count, "MEAN")
+    return scale
+
+
+def divided_by(scale: Multiplier, count: int) -> Multiplier:
+    """The factor of a mean of `count` values.
+
+    With (q, e) of the scale and n = min(floor(log2 count), 32, 31 + e), the division enters the multiplier:
+    `q' = (q << n) / count`, truncated, and `e' = e - n`. The multiplier may be below 2**30. The two sets agree.
+    """
     shift = min(count.bit_length() - 1, 32, 31 + scale.exponent)
-    factor = Multiplier((scale.multiplier << shift) // count, scale.exponent - shift)
-    require_left_shift(factor, reach * count, "MEAN")
-    return factor
+    return Multiplier((scale.multiplier << shift) // count, scale.exponent - shift)
 
 
 def prepare_float_sum(

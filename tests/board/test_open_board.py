@@ -1,0 +1,35 @@
+"""Open extents on emulated boards: each of them, in one program, equals LiteRT resized to it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import bytewright
+from bytewright.execute.run import run_batch
+from run.test_open_windows import MOST, NETS
+from support.reference import LiteRt
+from support.tiers import THOROUGH
+
+pytestmark = pytest.mark.board
+
+QUICK = {("mps3-an547", "mean-of-windows"), ("mps2-an386", "deep")}
+
+
+@pytest.mark.parametrize("name", NETS)
+@pytest.mark.parametrize("target", ["mps3-an547", "mps2-an386"])
+def test_every_extent_is_exact_on_a_board(target: str, name: str, tmp_path: Path) -> None:
+    if not THOROUGH and (target, name) not in QUICK:
+        pytest.skip("thorough")
+    net, lower = NETS[name]
+    content, rng = net("int8").content(), np.random.default_rng(1)
+    file, folder = tmp_path / "m.tflite", tmp_path / "bundle"
+    file.write_bytes(content)
+    bytewright.compile(file, open=f"1=time:{lower}..{MOST}", target=target).write(folder)
+    inputs = [rng.integers(-128, 128, (1, extent, 6), np.int8) for extent in range(lower, MOST + 1)]
+    reference = LiteRt(content)
+    found = run_batch(folder, [[x] for x in inputs], on="qemu").outputs
+    for x, (output,) in zip(inputs, found, strict=True):
+        np.testing.assert_array_equal(output, reference.run(x)[0])
