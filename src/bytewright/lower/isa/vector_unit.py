@@ -8,6 +8,8 @@ from bytewright.ir.builder import BodyBuilder, load
 from bytewright.ir.expr import BinaryOperator
 
 I32 = ir.DType.I32
+GATHERED = 256
+"""Elements of the table of which instructions that gather are tried alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,8 @@ class VectorUnit:
             vectors have.
         conversions: Of a vector to another type, by both.
         saturating_stores: As `stores`, but values that do not fit become the nearest that does.
+        gathers: Elements of a table of a type, each lane's where another vector says, widened; of tables of so many.
+        selects: One of two vectors, lane by lane, as two others compare, by operator and type.
         num_elements: How many first lanes are loaded and stored; 0 if all are.
     """
 
@@ -45,6 +49,12 @@ class VectorUnit:
     conversions: Mapping[tuple[ir.DType, ir.DType], ir.Instruction] = field(
         default_factory=dict[tuple[ir.DType, ir.DType], ir.Instruction]
     )
+    gathers: Mapping[ir.DType, Callable[[int], ir.Instruction]] = field(
+        default_factory=dict[ir.DType, "Callable[[int], ir.Instruction]"]
+    )
+    selects: Mapping[tuple[BinaryOperator, ir.DType], ir.Instruction] = field(
+        default_factory=dict[tuple[BinaryOperator, ir.DType], ir.Instruction]
+    )
     num_elements: int = 0
 
     @property
@@ -54,10 +64,11 @@ class VectorUnit:
 
     @property
     def instructions(self) -> tuple[ir.Instruction, ...]:
-        """All of them, each once."""
+        """All of them, each once; those that gather, of one size."""
         tables = (
             *(self.loads, self.stores, self.saturating_stores, self.broadcasts),
             *(self.binaries, self.with_scalar, self.functions, self.conversions),
+            *(self.selects, {dtype: gather(GATHERED) for dtype, gather in self.gathers.items()}),
         )
         return tuple(dict.fromkeys(instruction for table in tables for instruction in table.values()))
 

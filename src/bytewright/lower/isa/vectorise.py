@@ -115,6 +115,14 @@ class _Vectors:
         first = self._scalar(first)
         return region(buffer, *(self._scalar(index) for index in outer), first)
 
+    def _is_looked_up(self, index: ir.Expr) -> bool:
+        """Whether it depends on values of the lanes, so that elements of neighbours lie anywhere."""
+        return any(
+            (isinstance(node, ir.Load | ir.ScalarCall) and not self._is_uniform(node))
+            or (isinstance(node, ir.Var) and isinstance(self.names.get(node), ir.Buffer))
+            for node in walk_expression(index)
+        )
+
     def _vector(self, expression: ir.Expr, name: str) -> ir.Buffer:
         """The register that holds an expression's values."""
         if isinstance(expression, ir.Var) and isinstance(found := self.names.get(expression), ir.Buffer):
@@ -145,6 +153,15 @@ class _Vectors:
                 return self._binary(expression, name, into)
             case ir.ScalarCall():
                 return self._called(expression, name, into)
+            case ir.Select(condition=ir.Binary(operator=operator, left=left, right=right)):
+                operands = left, right, expression.if_true, expression.if_false
+                return self._executed(
+                    self.unit.selects.get((operator, left.dtype)),
+                    name,
+                    expression.dtype,
+                    *(self._vector(operand, name) for operand in operands),
+                    into=into,
+                )
             case _:
                 raise _NoInstructionError
 
@@ -164,6 +181,11 @@ class _Vectors:
 
     def _loaded(self, load: ir.Load, name: str, into: ir.Buffer | None) -> ir.Buffer:
         dtype = load.dtype if load.dtype in (I32, F32) else I32
+        gather = self.unit.gathers.get(load.dtype)
+        if gather is not None and len(load.indices) == 1 and self._is_looked_up(load.indices[0]):
+            places, table = self._vector(load.indices[0], "places"), region(load.buffer, 0)
+            gathered = gather(ir.num_elements(load.buffer))
+            return self._executed(gathered, name, dtype, table, places, into=into)
         where = self._region(load.buffer, load.indices)
         return self._executed(self.unit.loads.get(load.dtype), name, dtype, where, into=into)
 

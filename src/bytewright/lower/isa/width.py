@@ -1,12 +1,19 @@
 """Records of instructions whose lanes all do the same: the operations of a vector unit, from names of intrinsics."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 
 from bytewright import ir
 from bytewright.ir.builder import BodyBuilder, load
-from bytewright.ir.expr import BinaryOperator, binary
-from bytewright.lower.isa.vector_unit import VectorUnit, lane_wise, memory_parameter, register_parameter
+from bytewright.ir.expr import BinaryOperator, binary, select
+from bytewright.lower.isa.vector_unit import (
+    GATHERED,
+    VectorUnit,
+    lane_wise,
+    memory_parameter,
+    register_parameter,
+)
 
 I32, F32 = ir.DType.I32, ir.DType.F32
 WRITE = ir.Access.WRITE
@@ -17,6 +24,8 @@ _NAMES = {
     BinaryOperator.MIN: "min",
     BinaryOperator.MAX: "max",
     BinaryOperator.SHR: "shr",
+    BinaryOperator.AND: "and",
+    BinaryOperator.GE: "ge",
 }
 # The C text that computes an operation, by operator and type.
 Operations = Mapping[tuple[BinaryOperator, ir.DType], str]
@@ -55,6 +64,7 @@ class Width:
             ("tanh_15", "gate"): ir.DType.I16.bounds,
             ("tanh_15", "integer_bits"): (0, 6),
             ("shr_i32_n", "number"): (0, 31),
+            **{(f"gather_{t}_{GATHERED}", "places"): (0, GATHERED - 1) for t in ("i8", "i16", "i32")},
             **{
                 (name, side): (-(2**15), 2**15)
                 for name in ("mul_i32", "mul_i32_n")
@@ -161,6 +171,38 @@ class Width:
             name, self.lanes, parameters, lambda given: ir.cast(given[0], dtype), text, self.feature
         )
 
+    def select(self, operator: BinaryOperator, dtype: ir.DType, text: str) -> ir.Instruction:
+        """One of `first` and `second`, as `left` and `right` compare."""
+        parameters = (
+            self.vector("result", dtype, WRITE),
+            *(self.vector(name, dtype) for name in ("left", "right", "first", "second")),
+        )
+        return lane_wise(
+            f"{self.prefix}_select_{_NAMES[operator]}_{dtype.value}",
+            self.lanes,
+            parameters,
+            lambda given: select(binary(operator, *given[:2]), *given[2:]),
+            text,
+            self.feature,
+        )
+
+    def gather(self, dtype: ir.DType, text: str) -> Callable[[int], ir.Instruction]:
+        """Elements of a table of so many, each where a lane of `places` says."""
+
+        @cache
+        def of(num: int) -> ir.Instruction:
+            values, elements = self.vector("values", I32, WRITE), memory_parameter("elements", num, dtype)
+            places, name = self.vector("places"), f"{self.prefix}_gather_{dtype.value}_{num}"
+            body = BodyBuilder(("values", "elements", "places"))
+            with body.for_(f"{name}.lane", 0, self.lanes) as lane:
+                element = load(elements.buffer, load(places.buffer, lane))
+                body.store(values.buffer, lane, ir.cast(element, I32))
+            comment = f"Elements of a table of {num}, each where a lane says."
+            parameters = (values, elements, places)
+            return ir.Instruction(name, parameters, body.finish(), text, self.feature, comment)
+
+        return of
+
     def unit(
         self,
         *,
@@ -172,6 +214,8 @@ class Width:
         with_scalar: Operations | None = None,
         saturating_stores: Mapping[ir.DType, str] | None = None,
         conversions: Mapping[tuple[ir.DType, ir.DType], str] | None = None,
+        gathers: Mapping[ir.DType, str] | None = None,
+        selects: Operations | None = None,
         num: int = 0,
     ) -> VectorUnit:
         """The unit of these vectors; each operation is given by its C text.
@@ -185,6 +229,8 @@ class Width:
             functions: With the names of parameters.
             with_scalar: With `left` and `number`.
             conversions: With `values`, by their type and that of the result.
+            gathers: With `elements` and `places`, by the elements' type.
+            selects: With `left`, `right`, `first` and `second`.
             num: How many first lanes are loaded and stored; 0 if all are.
         """
         count = num or self.lanes
@@ -206,6 +252,8 @@ class Width:
             conversions={
                 key: self.conversion(*key, f"return {text};") for key, text in (conversions or {}).items()
             },
+            gathers={dtype: self.gather(dtype, text) for dtype, text in (gathers or {}).items()},
+            selects={key: self.select(*key, f"return {text};") for key, text in (selects or {}).items()},
             functions={function.name: self.function(function, text) for function, text in functions},
         )
 

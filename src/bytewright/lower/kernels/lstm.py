@@ -21,7 +21,7 @@ from bytewright.ir.scalar_functions import (
 )
 from bytewright.lower.interpolate import sigmoid_by_table
 from bytewright.lower.kernels.context import Template, counted
-from bytewright.lower.rescale import double_round, fixed_scale, half_up
+from bytewright.lower.rescale import double_round, fixed_scale, half_up, high_half_up
 from bytewright.lower.scalar import Scalar, clamped, require_i32
 from bytewright.lower.sigmoid import sigmoid
 from bytewright.ops.arithmetic.dynamic import SYMMETRIC_STEPS
@@ -323,7 +323,11 @@ class _QuantizedLayer(_Layer):
         if self.dtype is I8:
             return self._doubly_rounded(value, reach, multiplier)
         factor, shift = multiplier.multiplier, 31 - multiplier.exponent
-        found = half_up(Scalar(value, -reach, reach), ir.const(factor), ir.const(shift), factor / 2.0**shift)
+        sums, ratio = Scalar(value, -reach, reach), factor / 2.0**shift
+        if value.dtype is I32 and reach < 1 << 30 and factor < 1 << 15 and 16 <= shift <= 45:
+            found = high_half_up(sums, ir.const(factor << 16), ir.const(shift - 15), ratio)
+        else:
+            found = half_up(sums, ir.const(factor), ir.const(shift), ratio)
         return Scalar(self.body.let("scaled", found.expr), found.low, found.high)
 
     def _doubly_rounded(self, value: ir.Expr, reach: int, multiplier: Multiplier) -> Scalar:

@@ -46,9 +46,7 @@ MVE = InstructionSet(
             Conv2d: (IsaTemplate("mve.conv2d", partial(write_conv2d, UNIT), conv2d_declines),),
             DepthwiseConv2d: (IsaTemplate("mve.depthwise_conv2d", write_depthwise, depthwise_declines),),
             TransposeConv2d: (
-                IsaTemplate(
-                    "mve.transpose_conv2d", partial(write_transpose_conv2d, UNIT), transpose_conv2d_declines
-                ),
+                IsaTemplate("mve.transpose_conv2d", write_transpose_conv2d, transpose_conv2d_declines),
             ),
             TflQuantizedLstm: (IsaTemplate("mve.lstm", write_lstm, lstm_declines),),
         },
@@ -80,15 +78,6 @@ MVE_HYBRID = InstructionSet(
             _of_floats(IsaTemplate("mve_hybrid.conv2d", partial(write_conv2d, MIXED), conv2d_declines)),
         ),
         DepthwiseConv2d: (_of_floats(depthwise_lanes("mve_hybrid", MIXED)),),
-        TransposeConv2d: (
-            _of_floats(
-                IsaTemplate(
-                    "mve_hybrid.transpose_conv2d",
-                    partial(write_transpose_conv2d, MIXED),
-                    transpose_conv2d_declines,
-                )
-            ),
-        ),
     },
     instructions=(),
 )

@@ -18,6 +18,7 @@ from bytewright.lower.isa.width import Width
 I8, I16, I32 = ir.DType.I8, ir.DType.I16, ir.DType.I32
 ADD, SUB, MUL = BinaryOperator.ADD, BinaryOperator.SUB, BinaryOperator.MUL
 MIN, MAX, SHR = BinaryOperator.MIN, BinaryOperator.MAX, BinaryOperator.SHR
+AND, GE = BinaryOperator.AND, BinaryOperator.GE
 FEATURE = ir.Feature(
     "mve",
     "defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 1) && defined(__GNUC__) && !defined(__ARM_RWPI)",
@@ -84,7 +85,14 @@ WITH_SCALAR = {
         for operator in (ADD, SUB, MUL)
     },
     (SHR, I32): "return vshlq_r_s32(left, -number);",
+    (AND, I32): "return vandq_s32(left, vdupq_n_s32(number));",
 }
+GATHERS = {
+    I8: "return vldrbq_gather_offset_s32(elements, vreinterpretq_u32_s32(places));",
+    I16: "return vldrhq_gather_shifted_offset_s32(elements, vreinterpretq_u32_s32(places));",
+    I32: "return vldrwq_gather_shifted_offset_s32(elements, vreinterpretq_u32_s32(places));",
+}
+SELECTS = {(GE, I32): "vpselq_s32(first, second, vcmpgeq_s32(left, right))"}
 
 UNIT = VECTORS.unit(
     loads=LOADS,
@@ -92,6 +100,8 @@ UNIT = VECTORS.unit(
     broadcasts={I32: BROADCAST},
     binaries=BINARIES,
     with_scalar=WITH_SCALAR,
+    gathers=GATHERS,
+    selects=SELECTS,
     functions=(
         (DOUBLE_ROUND, _ROUND_SHIFTED),
         (DOUBLE_ROUND_WIDE, _ROUND),

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from bytewright import ir
 from bytewright.lower.isa.mve.gather import Gather
+from bytewright.lower.isa.mve.lanes import UNIT
 from bytewright.lower.isa.mve.pixels import Pixels, is_direct, pixels_at_once, pixels_decline, under
-from bytewright.lower.isa.vector_unit import VectorUnit
 from bytewright.lower.kernels.context import Template, counted, named
 from bytewright.lower.kernels.spread import Phases, SpreadAxis, axes_of, sub_pixel_convolutions
 from bytewright.ops.convolution import TransposeConv2d
@@ -27,14 +27,8 @@ def transpose_conv2d_declines(template: Template, operation: TransposeConv2d) ->
     return None
 
 
-def write_transpose_conv2d(unit: VectorUnit, template: Template, operation: TransposeConv2d) -> None:
-    """Writes the kernel. x: [N, H, W, IC]; weights: [OC, KH, KW, IC], packed phase by phase.
-
-    Args:
-        unit: For epilogues that are no rescale.
-        template: Of the kernel.
-        operation: The convolution.
-    """
+def write_transpose_conv2d(template: Template, operation: TransposeConv2d) -> None:
+    """Writes the kernel. x: [N, H, W, IC]; weights: [OC, KH, KW, IC], packed phase by phase."""
     body, (rows, columns) = template.body, axes_of(template, operation)
     with counted(body, "n", template.type(0).shape[0]) as n, template.kernel.rows(rows.out) as y:
         cell, phase = named(body, "cell_y", rows.cell(y)), named(body, "phase_y", rows.phase(y))
@@ -42,7 +36,7 @@ def write_transpose_conv2d(unit: VectorUnit, template: Template, operation: Tran
         def write(along_y: Phases) -> None:
             for along_x in columns.phases:
                 convolutions = sub_pixel_convolutions(template, operation, along_y, along_x)
-                pixels = Pixels(convolutions, pixels_at_once(convolutions[0]), unit, columns.stride)
+                pixels = Pixels(convolutions, pixels_at_once(convolutions[0]), UNIT, columns.stride)
                 number = (phase - along_y.first) * along_x.num
                 _Row(pixels, columns, along_x, (n, y), cell, number).write()
 
