@@ -1,5 +1,6 @@
 """Expressions as C text: explicit where C would convert with a loss, silent where it promotes."""
 
+import re
 from collections.abc import Iterable, Iterator
 from math import prod
 from typing import assert_never
@@ -30,6 +31,7 @@ _LIMITS = {ir.DType.I32: "INT32_MIN", ir.DType.I64: "INT64_MIN"}
 _SUM, _PRODUCT = PRECEDENCE[ir.BinaryOperator.ADD], PRECEDENCE[ir.BinaryOperator.MUL]
 _EQUALITY = PRECEDENCE[ir.BinaryOperator.EQ]
 _CHOICE, _UNARY, _PRIMARY = 0, _PRODUCT + 1, _PRODUCT + 2
+_ENCLOSED = re.compile(r"\([^()]*\)")
 _NARROW = (ir.DType.I8, ir.DType.U8, ir.DType.I16)
 _PROMOTED = (ir.DType.BOOL, *_NARROW)
 
@@ -96,7 +98,11 @@ def c_num_bytes(extents: Iterable[int | str], dtype: ir.DType, c_type: str, line
     """
     shape, line = tuple(extents), max(line_bytes, 1)
     num_bytes = prod(extent for extent in shape if isinstance(extent, int)) * dtype.size_bytes
-    given = [f"({c_type})({e})" if "(" in e else f"({c_type}){e}" for e in shape if isinstance(e, str)]
+    texts = [extent for extent in shape if isinstance(extent, str)]
+    given = [
+        f"({c_type})({text})" if "(" in text and not _ENCLOSED.fullmatch(text) else f"({c_type}){text}"
+        for text in texts
+    ]
     if not given:
         return str(-(-num_bytes // line) * line)
     product = " * ".join([*given, str(num_bytes)])
