@@ -6,19 +6,18 @@ import io
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
 from bytewright.cli.formats import format_options, say
 from bytewright.cli.option_types import PATH, NamedFile, named_file
 from bytewright.cli.progress import counted
-from bytewright.cli.what_runs import Asked, build_options, bundle_of, on_option, timeout_option
+from bytewright.cli.what_runs import Built, build_options, bundle_of, on_option, timeout_option
 from bytewright.cli.write_files import write_files
 from bytewright.diagnostics import compile_error
 
 if TYPE_CHECKING:
-    from bytewright.execute.machine import Machine
     from bytewright.ops.arithmetic.numerics import Numerics
     from bytewright.record.plan import Plan
     from bytewright.validate.references import Reference
@@ -77,7 +76,6 @@ _REFERENCES = ("litert-ref", "tflm")
 @build_options
 @format_options
 def validate(
-    source: Path,
     data_files: tuple[NamedFile, ...],
     labels: str | None,
     model_file: Path | None,
@@ -86,12 +84,7 @@ def validate(
     with_layers: bool,
     tensors: Path | None,
     num_samples: int | None,
-    on: Machine,
-    timeout: float | None,
-    target: str | None,
-    signature: tuple[str, ...],
-    sources: tuple[Path, ...],
-    compiler: str | None,
+    **asked: Unpack[Built],
 ) -> None:
     """Run samples through DIR, a bundle, or MODEL, and compare what comes out with the reference.
 
@@ -105,6 +98,7 @@ def validate(
     from bytewright.validate.validate import validate_bundle
     from bytewright.validate.view import validation_view
 
+    source, on = asked["source"], asked["on"]
     if (with_layers or tensors is not None) and on != "host":
         option = "--layers" if with_layers else "--tensors"
         raise click.UsageError(
@@ -113,18 +107,6 @@ def validate(
     if tensors is not None and tensors.exists() and not tensors.is_dir():
         raise compile_error("BW206", f"'{tensors}' is no folder")
     model = model_file if source.is_dir() else source
-    asked = Asked(
-        source=source,
-        input_files=(),
-        seed=None,
-        on=on,
-        repeat=None,
-        timeout=timeout,
-        target=target,
-        signature=signature,
-        sources=sources,
-        compiler=compiler,
-    )
 
     def admit(plan: Plan) -> tuple[Samples, Reference, list[Reference]]:
         data = [(file.name, file.path) for file in data_files]
@@ -144,10 +126,10 @@ def validate(
             others=others,
             model=model,
             on=on,
-            options=BuildOptions(sources=sources, compiler=compiler),
+            options=BuildOptions(sources=asked["sources"], compiler=asked["compiler"]),
             with_layers=with_layers or tensors is not None,
             progress=progress,
-            timeout_seconds=timeout or TIMEOUT_SECONDS,
+            timeout_seconds=asked["timeout"] or TIMEOUT_SECONDS,
         )
     if tensors is not None and found.layers is not None:
         _write_tensors(tensors, found.layers)

@@ -28,19 +28,24 @@ _TARGETS = {"host": "host", "qemu": "mps3-an547"}
 ON = "host|qemu|serial:PORT[,BAUD]"
 
 
-class Asked(TypedDict):
-    """What both commands are asked, as click has it."""
+class Built(TypedDict):
+    """What is built and where it runs, as click has it."""
 
     source: Path
-    input_files: tuple[NamedFile, ...]
-    seed: int | None
     on: Machine
-    repeat: int | None
     timeout: float | None
     target: str | None
     signature: tuple[str, ...]
     sources: tuple[Path, ...]
     compiler: str | None
+
+
+class Asked(Built):
+    """What `run` and `profile` are asked besides."""
+
+    input_files: tuple[NamedFile, ...]
+    seed: int | None
+    repeat: int | None
 
 
 input_option = click.option(
@@ -136,7 +141,7 @@ def _all_of(*options: Callable[[_Command], _Command]) -> Callable[[_Command], _C
 
 @contextmanager
 def bundle_of(
-    asked: Asked, admit: Callable[[Plan], _Admitted], numerics: Numerics | None = None
+    asked: Built, admit: Callable[[Plan], _Admitted], numerics: Numerics | None = None
 ) -> Generator[tuple[Path, _Admitted], None, None]:
     """The folder itself, or a temporary one that the model was compiled into, or the one of its signatures.
 
@@ -178,7 +183,7 @@ def bundle_of(
         yield folder / "bundle", admitted
 
 
-def _require_built(asked: Asked) -> None:
+def _require_built(asked: Built) -> None:
     """Refuses what concerns a build: the board has its program, which is of a bundle for its target.
 
     Raises:

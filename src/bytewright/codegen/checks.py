@@ -10,7 +10,6 @@ from bytewright.codegen.ranges import memories_of_port, ranges_of
 from bytewright.codegen.sections_ld import write_sections_check
 from bytewright.codegen.writer import Writer
 from bytewright.record.buffers import PlannedPool
-from bytewright.record.entries import PlannedTensor
 from bytewright.record.names import MEMBER_OF_STATE, Names
 from bytewright.record.plan import Plan
 
@@ -57,12 +56,16 @@ def write_memory_checks(writer: Writer, plan: Plan, names: Names, pool: PlannedP
 def write_range_check(writer: Writer, plan: Plan, names: Names, pool: PlannedPool, address: str) -> None:
     """The pool's bytes from this address on lie in its memory, through its base or an alias."""
     ranges = ranges_of(names, plan.hardware.memory(pool.memory))
-    if not ranges:
-        return
-    outside = " && ".join(f"!lies_within({address}, {names.size(pool)}, {inside})" for inside in ranges)
-    writer.line(f"#if {names.check_range}")
-    writer.refuse(outside, names.error("RANGE"))
-    writer.line("#endif")
+    _write_within(writer, names, address, names.size(pool), ranges)
+
+
+def _write_within(writer: Writer, names: Names, address: str, size: str, ranges: Sequence[str]) -> None:
+    """Bytes lie in one of some ranges, if any are known."""
+    if ranges:
+        outside = " && ".join(f"!lies_within({address}, {size}, {inside})" for inside in ranges)
+        writer.line(f"#if {names.check_range}")
+        writer.refuse(outside, names.error("RANGE"))
+        writer.line("#endif")
 
 
 def write_run_checks(writer: Writer, plan: Plan, names: Names) -> None:
@@ -90,25 +93,13 @@ def write_run_checks(writer: Writer, plan: Plan, names: Names) -> None:
             if alignment is not None:
                 misaligned = f"((uintptr_t){member} % (uintptr_t){alignment}) != 0u"
                 writer.refuse(misaligned, names.error("ALIGN"))
-            _write_port_range_check(writer, plan, names, border, tensor)
+            # It lies where all devices reach that touch it.
+            memories = memories_of_port(plan, border, tensor)
+            ranges = [inside for memory in memories for inside in ranges_of(names, memory)]
+            _write_within(writer, names, member, f"{tensor.size_bytes}u", ranges)
     table = run_table(plan, names)
     if table.given_memory:
         write_overlap_check(writer, names, table)
-
-
-def _write_port_range_check(
-    writer: Writer, plan: Plan, names: Names, border: ir.Border, tensor: PlannedTensor
-) -> None:
-    """An input or output lies where all devices reach that touch it."""
-    memories = memories_of_port(plan, border, tensor)
-    ranges = [inside for memory in memories for inside in ranges_of(names, memory)]
-    if not ranges:
-        return
-    member, size_bytes = names.member(border, tensor.c_name), f"{tensor.size_bytes}u"
-    outside = " && ".join(f"!lies_within({member}, {size_bytes}, {inside})" for inside in ranges)
-    writer.line(f"#if {names.check_range}")
-    writer.refuse(outside, names.error("RANGE"))
-    writer.line("#endif")
 
 
 def any_is_null(pointers: Sequence[str]) -> str:

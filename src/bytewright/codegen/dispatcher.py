@@ -78,8 +78,7 @@ def _write_check(writer: Writer, names: Names) -> None:
         f"const {names.span_type} *spans",
         *("uint32_t num_spans", "const needed_span *needed", "uint32_t num_needed"),
     ]
-    writer.listed("static int32_t check_spans", arguments, " {")
-    with writer.indented():
+    with writer.block_of("static int32_t check_spans", arguments):
         writer.refuse("num_spans != num_needed", names.error("SIZE"))
         with writer.block("for (uint32_t index = 0u; index < num_needed; ++index)"):
             span, needed = "spans[index]", "needed[index]"
@@ -89,7 +88,6 @@ def _write_check(writer: Writer, names: Names) -> None:
             writer.refuse(misaligned, names.error("ALIGN"))
             writer.refuse(f"({span}.access & {needed}.access) != {needed}.access", names.error("DEVICE"))
         writer.line(f"return {names.ok};")
-    writer.line("}")
     writer.line()
 
 
@@ -109,8 +107,7 @@ def _write_copy(writer: Writer, names: Names) -> None:
 def _write_execute(writer: Writer, module: ir.Module, names: Names, device: PlannedDevice) -> None:
     kernels = list(enumerate(handed_to(module, device.name)))
     compiled = [(number, kernel) for number, kernel in kernels if kernel.job is None]
-    writer.listed(f"int32_t {names.execute(device)}", _execute_parameters(names), " {")
-    with writer.indented():
+    with writer.block_of(f"int32_t {names.execute(device)}", _execute_parameters(names)):
         if not compiled:
             writer.refuse("(code != NULL) || (code_bytes != 0u)", names.error("DEVICE"))
             writer.line(f"return (spans == NULL) ? {names.error('NULL')} : copy(spans, num_spans);")
@@ -134,7 +131,6 @@ def _write_execute(writer: Writer, module: ir.Module, names: Names, device: Plan
                 writer.line(f"status = {names.error('DEVICE')};")
                 writer.line("break;")
         writer.line("return status;")
-    writer.line("}")
 
 
 def _write_case(writer: Writer, names: Names, kernel: ir.PrimFunc) -> None:
@@ -145,11 +141,7 @@ def _write_case(writer: Writer, names: Names, kernel: ir.PrimFunc) -> None:
         writer.refuse(f"({value} < {symbol.lower}) || ({value} > {symbol.upper})", names.error("EXTENT"))
     needed = [_needed(names, parameter, values) for parameter in kernel.buffer_parameters]
     is_constant = all(ir.has_constant_size(parameter.buffer) for parameter in kernel.buffer_parameters)
-    writer.line(f"{'static ' if is_constant else ''}const needed_span needed[] = {{")
-    with writer.indented():
-        for item in needed:
-            writer.line(f"{item},")
-    writer.line("};")
+    writer.array(f"{'static ' if is_constant else ''}const needed_span needed", needed)
     writer.line(f"status = check_spans(spans, num_spans, needed, {len(needed)}u);")
     with writer.block(f"if (status == {names.ok})"):
         arguments = _arguments(kernel, values)

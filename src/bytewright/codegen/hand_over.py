@@ -58,12 +58,10 @@ def _write_lend(writer: Writer, plan: Plan, names: Names) -> None:
 def _write_lend_in(writer: Writer, names: Names) -> None:
     writer.comment("Memory that devices have among themselves: it has no address here.")
     arguments = ["uint32_t memory", "uint32_t offset", "uint32_t size_bytes", "uint32_t access"]
-    writer.listed(f"static {names.span_type} lend_in", arguments, " {")
-    with writer.indented():
+    with writer.block_of(f"static {names.span_type} lend_in", arguments):
         writer.line(f"const {names.span_type} span = {{NULL, size_bytes, access, memory, offset}};")
         writer.line()
         writer.line("return span;")
-    writer.line("}")
     writer.line()
 
 
@@ -117,13 +115,11 @@ def _write_hand_over(writer: Writer, names: Names) -> None:
         *(f"const {names.device_type} *device", "const void *code", "uint32_t code_bytes"),
         *(f"const {names.span_type} *spans", "uint32_t num_spans"),
     ]
-    writer.listed("static int32_t hand_over", arguments, " {")
-    with writer.indented():
+    with writer.block_of("static int32_t hand_over", arguments):
         writer.line(f"const {names.job_type} job = {{code, code_bytes, num_spans, spans}};")
         writer.line()
         writer.refuse("device->launch(device->self, &job) != 0", names.error("DEVICE"))
         writer.line(f"return (device->wait(device->self) == 0) ? {names.ok} : {names.error('DEVICE')};")
-    writer.line("}")
     writer.line()
 
 
@@ -143,29 +139,19 @@ def write_run_on_devices(writer: Writer, plan: Plan, names: Names) -> None:
     for device in devices:
         if memories[device.name]:
             writer.comment(f"All that device '{device.name}' may reach during the run.")
-            write_spans(writer, names, f"{device.c_name}_memories", memories[device.name])
-    writer.line("const device_use uses[] = {")
-    with writer.indented():
-        for device in devices:
-            lent = memories[device.name]
-            array = f"{device.c_name}_memories" if lent else "NULL"
-            writer.line(f"{{&devices->{device.c_name}, {array}, {len(lent)}u}},")
-    writer.line("};")
+            writer.array(f"const {names.span_type} {device.c_name}_memories", memories[device.name])
+    uses: list[str] = []
+    for device in devices:
+        lent = memories[device.name]
+        array = f"{device.c_name}_memories" if lent else "NULL"
+        uses.append(f"{{&devices->{device.c_name}, {array}, {len(lent)}u}}")
+    writer.array("const device_use uses", uses)
     writer.line(f"int32_t status = begin_devices(uses, {len(devices)}u);")
     writer.line()
     with writer.block(f"if (status == {names.ok})"):
         writer.line(f"status = {names.run_steps}({', '.join(plan.run_arguments)});")
         writer.line(f"end_devices(uses, {len(devices)}u, {len(devices)}u);")
     writer.line("return status;")
-
-
-def write_spans(writer: Writer, names: Names, name: str, spans: list[str]) -> None:
-    """An array of spans."""
-    writer.line(f"const {names.span_type} {name}[] = {{")
-    with writer.indented():
-        for span in spans:
-            writer.line(f"{span},")
-    writer.line("};")
 
 
 def _memories(plan: Plan, names: Names, device: PlannedDevice) -> list[str]:

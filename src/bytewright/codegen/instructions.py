@@ -106,14 +106,12 @@ def _write_function(writer: Writer, instruction: ir.Instruction, macro: str) -> 
     result = "void" if returned is None else c_element_type(returned.buffer)
     if instruction.comment:
         writer.comment(instruction.comment)
-    writer.listed(f"static inline {result} {instruction.name}", parameters, " {")
-    with writer.indented():
+    with writer.block_of(f"static inline {result} {instruction.name}", parameters):
         writer.directive(f"#if {macro}")
         writer.lines(instruction.text)
         writer.directive("#else")
         _write_meaning(writer, instruction, returned, given)
         writer.directive("#endif")
-    writer.line("}")
 
 
 def _write_meaning(

@@ -202,17 +202,14 @@ def write_span_type(writer: Writer) -> None:
 def write_table(writer: Writer, names: Names, table: SpanTable) -> None:
     """The lookup and the loop of a table."""
     writer.comment(_described(table))
-    writer.listed(f"static {_SPAN} {table.name}_at", [*table.parameters, "size_t index"], " {")
-    with writer.indented(), writer.block("switch (index)"):
+    lookup = f"static {_SPAN} {table.name}_at"
+    with writer.block_of(lookup, [*table.parameters, "size_t index"]), writer.block("switch (index)"):
         for number, memory in enumerate(table.memories):
             writer.line(f"case {number}: return ({_SPAN}){{{memory.address}, {memory.size}}};")
         writer.line(f"default: return ({_SPAN}){{NULL, 0}};")
-    writer.line("}")
     writer.line()
-    writer.listed(f"static int32_t {table.check}", table.parameters, " {")
-    with writer.indented():
+    with writer.block_of(f"static int32_t {table.check}", table.parameters):
         _write_loops(writer, names, table)
-    writer.line("}")
     writer.line()
 
 

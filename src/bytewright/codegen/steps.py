@@ -13,7 +13,7 @@ from bytewright.codegen.describe_rows import describe_ring
 from bytewright.codegen.dispatcher import num_scalars
 from bytewright.codegen.entry_code import EntryCode
 from bytewright.codegen.expressions import c_expression, c_num_bytes, c_value, memory_type
-from bytewright.codegen.hand_over import device_span_text, span_text, write_spans
+from bytewright.codegen.hand_over import device_span_text, span_text
 from bytewright.codegen.kernels import called
 from bytewright.codegen.packed import write_packed_call
 from bytewright.codegen.statements import StatementWriter
@@ -143,10 +143,8 @@ class StepWriter(StatementWriter):
             outcome = f" == 0 ? {names.ok} : {names.error('EXTERNAL')};"
             self.writer.listed(f"{status} = {kernel.symbol}", arguments, outcome)
         elif can_fail:
-            self.writer.listed(f"if ({kernel.symbol}", arguments, " != 0) {")
-            with self.writer.indented():
+            with self.writer.block_of(f"if ({kernel.symbol}", arguments, " != 0)"):
                 self.writer.line(f"return {names.error('EXTERNAL')};")
-            self.writer.line("}")
         else:
             self.writer.listed(kernel.symbol, arguments, ";")
             if status is not None:
@@ -171,15 +169,13 @@ class StepWriter(StatementWriter):
                 case None:
                     self._write_code(call, kernel, device)
                     code = ["&call", "(uint32_t)sizeof call"]
-            write_spans(self.writer, self.names, "spans", [span for _, _, span in given])
+            self.writer.array(f"const {self.names.span_type} spans", [span for _, _, span in given])
             arguments = [f"&devices->{device.c_name}", *code, "spans", f"{len(given)}u"]
             if status is not None:
                 self.writer.listed(f"{status} = hand_over", arguments, ";")
                 return
-            self.writer.listed("if (hand_over", arguments, f" != {self.names.ok}) {{")
-            with self.writer.indented():
+            with self.writer.block_of("if (hand_over", arguments, f" != {self.names.ok})"):
                 self.writer.line(f"return {self.names.error('DEVICE')};")
-            self.writer.line("}")
 
     def _span(
         self, parameter: ir.BufferParameter, region: ir.Region, call: ir.Call, kernel: ir.PrimFunc

@@ -112,6 +112,12 @@ class Writer:
                 name, space, comment = member.partition(" /*")
                 self.line(f"{name}{',' if index + 1 < len(members) else ''}{space}{comment}")
 
+    def array(self, head: str, rows: Sequence[str]) -> None:
+        """`head[] = {rows};`, one a line."""
+        with self.block(f"{head}[] =", "};"):
+            for row in rows:
+                self.line(f"{row},")
+
     def structure(self, name: str, members: Sequence[str]) -> None:
         """A type with these members."""
         self.line("typedef struct {")
@@ -154,6 +160,14 @@ class Writer:
         with self.indented():
             yield
         self.line(tail)
+
+    @contextmanager
+    def block_of(self, head: str, items: list[str], tail: str = "") -> Generator[None, None, None]:
+        """A block behind `head(items)tail`, such as a function: as `listed`, so one item a line where it is long."""
+        self.listed(head, items, f"{tail} {{")
+        with self.indented():
+            yield
+        self.line("}")
 
     @contextmanager
     def indented(self) -> Generator[None, None, None]:

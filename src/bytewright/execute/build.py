@@ -82,7 +82,7 @@ class StepHarness(Enum):
 
 
 # C of its own, each with a header of its name.
-_OF_HOST_DEVICES = ("host_devices", "device_memories")
+_OF_HOST_DEVICES = ("host_devices", "device_memories", "device_process")
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,26 +134,14 @@ def write_harness(
     has_clock = steps is StepHarness.CLOCK
     table = model_table(bundle.plan, board, watch, devices, has_clock=has_clock)
     (folder / "harness_model.h").write_text(table, encoding="utf-8")
-    if has_clock:
-        (folder / "harness_step.h").write_text(_clock_header(bundle.names), encoding="utf-8")
-    elif steps is not None or watch is not None:
-        (folder / "harness_step.h").write_text(step_header(bundle.names), encoding="utf-8")
+    if steps is not None or watch is not None:
+        header = step_header(bundle.names, sees_pools=not has_clock)
+        (folder / "harness_step.h").write_text(header, encoding="utf-8")
     if watch is not None:
         (folder / "harness_paranoid.h").write_text(table_header(watch), encoding="utf-8")
     for index, pool in enumerate(bundle.plan.caller_parameters):
         (folder / blob_name(index)).write_bytes(bundle.blob(pool).read_bytes())
     return [name for _, name in copied if name.endswith(".c")]
-
-
-def _clock_header(names: Names) -> str:
-    """harness_step.h, which comes before every file, and includes nothing, as that of a watch."""
-    return (
-        "#ifndef HARNESS_STEP_H\n"
-        "#define HARNESS_STEP_H\n"
-        "void harness_step(unsigned int step);\n"
-        f"#define {names.step}(step, ...) harness_step(step)\n"
-        "#endif\n"
-    )
 
 
 def staged(bundle: Bundle, folder: Path) -> Bundle:

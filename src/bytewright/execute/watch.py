@@ -178,16 +178,21 @@ def _pieces(
         yield first, end, [b for b, begin, stop in intervals if begin <= first < stop]
 
 
-def step_header(names: Names) -> str:
-    """harness_step.h, which comes before every file: the macro between the kernels. It includes nothing, because
-    a file may have to say first what it wants of the system's headers.
+def step_header(names: Names, *, sees_pools: bool) -> str:
+    """harness_step.h, which comes before every file: the macro between the kernels, which may pass the pools on.
+
+    It includes nothing, because a file may have to say first what it wants of the system's headers.
     """
+    parameter, pools = (
+        (", unsigned char *const *pools", ", (unsigned char *const[]){__VA_ARGS__}")
+        if sees_pools
+        else ("", "")
+    )
     return (
         "#ifndef HARNESS_STEP_H\n"
         "#define HARNESS_STEP_H\n"
-        "void harness_step(unsigned int step, unsigned char *const *pools);\n"
-        f"#define {names.step}(step, ...) "
-        "harness_step(step, (unsigned char *const[]){__VA_ARGS__})\n"
+        f"void harness_step(unsigned int step{parameter});\n"
+        f"#define {names.step}(step, ...) harness_step(step{pools})\n"
         "#endif\n"
     )
 

@@ -60,6 +60,7 @@ from bytewright.ops.spectrum import TflFixedLog, TflGainControl
 I16, I32, I64, F32 = ir.DType.I16, ir.DType.I32, ir.DType.I64, ir.DType.F32
 # As in LiteRT: below, a float LOGISTIC is exp(x), which is 1e-4 more at most.
 LOGISTIC_IS_EXP_BELOW = -9.0
+_SIXTH = float(np.float32(1 / 6))
 _SQRT_HALF, _SQRT_2_OVER_PI = float(np.float32(np.sqrt(0.5))), float(np.float32(np.sqrt(2 / np.pi)))
 
 
@@ -127,25 +128,31 @@ def _minimum(left: Any, right: Any) -> Any:
     return ir.minimum(left, right) if isinstance(left, ir.Expr) else min(left, right)
 
 
+def _computed(
+    function: Callable[..., ir.Expr], num_operands: int = 1, bounds: tuple[int, int] = (0, 0)
+) -> ElementRule:
+    """The rule of a function that reads each operand once; of integers its results are within bounds."""
+
+    def write(at: Point, operation: ir.Operation) -> Scalar:
+        del operation
+        return Scalar(function(*(operand.expr for operand in at.operands)), *bounds)
+
+    return ElementRule(write, num_operands)
+
+
 def _of_one(function: Callable[[ir.Expr], ir.Expr]) -> ElementRule:
     """The rule of a function of a float that reads it once."""
+    return _computed(function)
+
+
+def _of_bound(function: Callable[[ir.Expr], ir.Expr]) -> ElementRule:
+    """The rule of a function of a float that reads it more than once."""
 
     def write(at: Point, operation: ir.Operation) -> Scalar:
         del operation
-        return Scalar(function(at.operands[0].expr))
+        return Scalar(function(at.body.let("value", at.operands[0].expr)))
 
     return ElementRule(write)
-
-
-def _unbounded(compute: Callable[[Any, Any], Any]) -> ElementRule:
-    """The rule of a float or a truth value of two operands, of which no bounds are known."""
-
-    def write(at: Point, operation: ir.Operation) -> Scalar:
-        del operation
-        first, second = at.operands
-        return Scalar(compute(first.expr, second.expr))
-
-    return ElementRule(write, num_operands=2)
 
 
 def _select(at: Point, operation: elementwise.Select) -> Scalar:
@@ -185,12 +192,6 @@ def _sigmoid(at: Point, operation: float_functions.Sigmoid) -> Scalar:
     return Scalar(ir.select(bound < LOGISTIC_IS_EXP_BELOW, decay, quotient))
 
 
-def _elu(at: Point, operation: float_functions.TflElu) -> Scalar:
-    del operation
-    bound = at.body.let("value", at.operands[0].expr)
-    return Scalar(ir.select(bound < 0.0, EXPM1(bound), bound))
-
-
 def _gelu(at: Point, operation: float_functions.TflGelu) -> Scalar:
     bound = at.body.let("value", at.operands[0].expr)
     half = bound * 0.5
@@ -200,18 +201,10 @@ def _gelu(at: Point, operation: float_functions.TflGelu) -> Scalar:
     return Scalar(half * (TANH((bound + cube) * _SQRT_2_OVER_PI) + 1.0))
 
 
-def _sign(at: Point, operation: float_functions.TflSign) -> Scalar:
+def _sign(bound: ir.Expr) -> ir.Expr:
     """What is not a number stays so, and zero keeps its sign."""
-    del operation
-    bound = at.body.let("value", at.operands[0].expr)
     one, minus_one = ir.const(1.0, F32), ir.const(-1.0, F32)
-    return Scalar(ir.select(bound > 0.0, one, ir.select(bound < 0.0, minus_one, bound)))
-
-
-def _hard_swish(at: Point, operation: float_functions.TflHardSwish) -> Scalar:
-    del operation
-    bound = at.body.let("value", at.operands[0].expr)
-    return Scalar(bound * ir.clamp(bound + 3.0, 0.0, 6.0) * float(np.float32(1 / 6)))
+    return ir.select(bound > 0.0, one, ir.select(bound < 0.0, minus_one, bound))
 
 
 def _leaky_relu(at: Point, operation: float_functions.TflLeakyRelu) -> Scalar:
@@ -287,12 +280,6 @@ def _int_div(at: Point, operation: elementwise.IntDiv) -> Scalar:
     return Scalar(dividend // divisor, *dividend.dtype.bounds)
 
 
-def _integer_power(at: Point, operation: elementwise.TflIntegerPower) -> Scalar:
-    del operation
-    base, exponent = at.operands
-    return Scalar(INTEGER_POWER(base.expr, exponent.expr), *I32.bounds)
-
-
 def _floor_div(at: Point, operation: elementwise.TflFloorDiv) -> Scalar:
     first, second = at.operands
     if at.is_float:
@@ -348,12 +335,6 @@ def _sigmoid16(at: Point, operation: TflSigmoid16) -> Scalar:
     return Scalar(value, I16.bounds[0] if operation.is_tanh else 0, I16.bounds[1])
 
 
-def _zero_point(at: Point, operation: TflDynamicZeroPoint) -> Scalar:
-    del operation
-    least, greatest = at.operands
-    return Scalar(DYNAMIC_ZERO_POINT(least.expr, greatest.expr), *ir.DType.I8.bounds)
-
-
 def _quantized_dynamically(at: Point, operation: TflDynamicQuantize) -> Scalar:
     """roundf(x) + zero point, kept in the type by limits on whole floats, as in `_quantized`.
 
@@ -405,60 +386,60 @@ def _truncated(at: Point, x: ir.Expr, operation: TflCast) -> ir.Expr:
 
 
 ELEMENTS: dict[type[ir.Operation], ElementRule] = {
-    float_functions.Abs: _of_one(ABS),
+    float_functions.Abs: _computed(ABS),
     elementwise.Add: _of_two(operator.add),
-    float_functions.Ceil: _of_one(CEIL),
+    float_functions.Ceil: _computed(CEIL),
     elementwise.Clamp: ElementRule(_clamp),
-    float_functions.Cos: _of_one(COS),
-    elementwise.Equal: _unbounded(equal),
-    float_functions.Exp: _of_one(EXP),
-    float_functions.Floor: _of_one(FLOOR),
-    elementwise.Greater: _unbounded(operator.gt),
-    elementwise.GreaterEqual: _unbounded(operator.ge),
+    float_functions.Cos: _computed(COS),
+    elementwise.Equal: _computed(equal, 2),
+    float_functions.Exp: _computed(EXP),
+    float_functions.Floor: _computed(FLOOR),
+    elementwise.Greater: _computed(operator.gt, 2),
+    elementwise.GreaterEqual: _computed(operator.ge, 2),
     Interpolate: ElementRule(_interpolated),
-    float_functions.Log: _of_one(LOG),
+    float_functions.Log: _computed(LOG),
     elementwise.IntDiv: ElementRule(_int_div, num_operands=2),
-    elementwise.LogicalAnd: _unbounded(both),
+    elementwise.LogicalAnd: _computed(both, 2),
     elementwise.LogicalNot: _of_one(lambda x: equal(x, ir.FALSE)),
-    elementwise.LogicalOr: _unbounded(either),
+    elementwise.LogicalOr: _computed(either, 2),
     elementwise.Maximum: _extremum(_maximum),
     elementwise.Minimum: _extremum(_minimum),
     elementwise.Mul: _of_two(operator.mul),
     float_functions.Negate: _of_one(lambda x: x * -1.0),
-    elementwise.Pow: _unbounded(POW),
+    elementwise.Pow: _computed(POW, 2),
     quantization.Recentre: ElementRule(_recentred),
     Rescale: ElementRule(rescaled, is_by_channel=True),
     float_functions.Rsqrt: _of_one(lambda x: ir.const(1.0, F32) / SQRT(x)),
     elementwise.Select: ElementRule(_select, num_operands=3),
     float_functions.Sigmoid: ElementRule(_sigmoid),
-    float_functions.Sin: _of_one(SIN),
+    float_functions.Sin: _computed(SIN),
     elementwise.Sub: _of_two(operator.sub),
     quantization.Table: ElementRule(_table),
-    float_functions.Tanh: _of_one(TANH),
+    float_functions.Tanh: _computed(TANH),
     TflCast: ElementRule(_cast),
     quantization.TflDequantize: ElementRule(_dequantized),
-    elementwise.TflDiv: _unbounded(operator.truediv),
+    elementwise.TflDiv: _computed(operator.truediv, 2),
     TflDynamicQuantize: ElementRule(_quantized_dynamically, num_operands=2),
-    TflDynamicScale: _unbounded(DYNAMIC_SCALE),
-    TflDynamicZeroPoint: ElementRule(_zero_point, num_operands=2),
-    float_functions.TflElu: ElementRule(_elu),
+    TflDynamicScale: _computed(DYNAMIC_SCALE, 2),
+    TflDynamicZeroPoint: _computed(DYNAMIC_ZERO_POINT, 2, ir.DType.I8.bounds),
+    float_functions.TflElu: _of_bound(lambda x: ir.select(x < 0.0, EXPM1(x), x)),
     TflFixedLog: ElementRule(fixed_log),
     elementwise.TflFloorDiv: ElementRule(_floor_div, num_operands=2),
     elementwise.TflFloorMod: ElementRule(_floor_mod, num_operands=2),
     TflFloatRescale: ElementRule(float_rescaled),
     TflGainControl: ElementRule(gain_control, num_operands=2),
     float_functions.TflGelu: ElementRule(_gelu),
-    float_functions.TflHardSwish: ElementRule(_hard_swish),
+    float_functions.TflHardSwish: _of_bound(lambda x: x * ir.clamp(x + 3.0, 0.0, 6.0) * _SIXTH),
     elementwise.TflIntegerDiv: ElementRule(_integer_div, num_operands=2),
-    elementwise.TflIntegerPower: ElementRule(_integer_power, num_operands=2),
+    elementwise.TflIntegerPower: _computed(INTEGER_POWER, 2, I32.bounds),
     float_functions.TflLeakyRelu: ElementRule(_leaky_relu),
     elementwise.TflPrelu: ElementRule(_prelu, num_operands=2),
     quantization.TflQuantize: ElementRule(_quantized),
     TflRealRescale: ElementRule(real_rescaled, is_by_channel=True),
-    float_functions.TflRound: _of_one(RINT),
+    float_functions.TflRound: _computed(RINT),
     TflSigmoid16: ElementRule(_sigmoid16),
-    float_functions.TflSign: ElementRule(_sign),
-    float_functions.TflSqrt: _of_one(SQRT),
+    float_functions.TflSign: _of_bound(_sign),
+    float_functions.TflSqrt: _computed(SQRT),
     elementwise.WrappingAdd: _wrapping(operator.add, WRAPPING_ADD),
     elementwise.WrappingMul: _wrapping(operator.mul, WRAPPING_MULTIPLY),
     elementwise.WrappingSub: _wrapping(operator.sub, WRAPPING_SUBTRACT),

@@ -65,20 +65,14 @@ class _Convolution(ir.Operation):
 
     def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """[N,OH,OW,OC] of the bias's type."""
-        result = _check_operands(inputs)
-        operand, weights, bias = inputs
+        operand, weights, bias = _checked(inputs)
         depth, channels = self.channels(weights.fixed_shape)
-        require(
-            depth == operand.fixed_shape[3],
-            f"weights [{ir.format_shape(weights.shape)}] do not fit {operand.fixed_shape[3]} input channels",
-        )
-        fits = bias.shape == (channels,)
-        require(fits, f"bias [{ir.format_shape(bias.shape)}] does not fit {channels} channels")
+        _check_channels(inputs, depth, channels)
         kernel = self.kernel(weights.fixed_shape)
         spatial = window_shape(
             operand, kernel, self.stride, self.padding, self.dilation, is_same=self.is_same
         )
-        return (ir.TensorType((*spatial, channels), result),)
+        return (ir.TensorType((*spatial, channels), bias.dtype),)
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """Sum over the taps, plus bias."""
@@ -182,15 +176,9 @@ class TransposeConv2d(ir.Operation):
 
     def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """[N,OH,OW,OC] of the bias's type."""
-        result = _check_operands(inputs)
-        operand, weights, bias = inputs
+        operand, weights, bias = _checked(inputs)
         channels, *kernel, depth = weights.fixed_shape
-        require(
-            depth == operand.shape[3],
-            f"weights [{ir.format_shape(weights.shape)}] do not fit {operand.shape[3]} input channels",
-        )
-        fits = bias.shape == (channels,)
-        require(fits, f"bias [{ir.format_shape(bias.shape)}] does not fit {channels} channels")
+        _check_channels(inputs, depth, channels)
         require(min(self.stride) >= 1, f"stride {self.stride} is not positive")
         require(min(kernel) >= 1, f"kernel {tuple(kernel)} has no element")
         fixed = all(isinstance(extent, int) for extent in operand.shape[1:3])
@@ -202,7 +190,7 @@ class TransposeConv2d(ir.Operation):
             )
         ]
         require(min(extents) >= 1, f"the result of {extents[0]}x{extents[1]} has no element")
-        return (ir.TensorType((operand.shape[0], *extents, channels), result),)
+        return (ir.TensorType((operand.shape[0], *extents, channels), bias.dtype),)
 
     @property
     def _pads(self) -> tuple[tuple[int, int], tuple[int, int]]:
@@ -245,8 +233,8 @@ class TransposeConv2d(ir.Operation):
         return -(-height // self.stride[0]) * -(-width // self.stride[1]) * depth
 
 
-def _check_operands(inputs: tuple[ir.TensorType, ...]) -> ir.DType:
-    """Types and ranks of a convolution's operands; returns the result's element type."""
+def _checked(inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ir.TensorType, ir.TensorType]:
+    """A convolution's operands, whose types and ranks fit."""
     require_count(inputs, 3)
     operand, weights, bias = inputs
     require_rank(operand, 4, "the input")
@@ -254,7 +242,16 @@ def _check_operands(inputs: tuple[ir.TensorType, ...]) -> ir.DType:
     require_dtype(operand, tuple(dict.fromkeys(held for held, _ in SUMS)), "the input")
     require_dtype(weights, tuple(own for held, own in SUMS if held is operand.dtype), "the weights")
     require_dtype(bias, SUMS[operand.dtype, weights.dtype], "the bias")
-    return bias.dtype
+    return operand, weights, bias
+
+
+def _check_channels(inputs: tuple[ir.TensorType, ...], depth: int, channels: int) -> None:
+    """The weights read as many channels as there are, and give as many as the bias has."""
+    operand, weights, bias = inputs
+    given = operand.fixed_shape[3]
+    require(depth == given, f"weights [{ir.format_shape(weights.shape)}] do not fit {given} input channels")
+    fits = bias.shape == (channels,)
+    require(fits, f"bias [{ir.format_shape(bias.shape)}] does not fit {channels} channels")
 
 
 def _finish(total: Float64, bias: ir.Array) -> ir.Array:

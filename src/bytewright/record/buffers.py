@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from bytewright import ir
-from bytewright.record.codec import Signed
+from bytewright.base.signed import Signed
 from bytewright.record.rows import PlannedRing
 from bytewright.target.model import PARAMETER_HEADER_BYTES, Loader, Provider, Role
 

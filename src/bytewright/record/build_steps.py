@@ -9,10 +9,10 @@ from bytewright.base.frozen_mapping import FrozenMapping
 from bytewright.ir.analyses.affine import Definitions
 from bytewright.ir.analyses.arguments import buffer_arguments, scalar_arguments
 from bytewright.ir.analyses.clock import Step, Timeline
+from bytewright.ir.analyses.row_program import rows_of_call
 from bytewright.ir.walk import statements_of
 from bytewright.plan.solution import Solution
 from bytewright.record.entries import PlannedOverlap, PlannedSpan, PlannedStep
-from bytewright.record.rows import rows_of
 from bytewright.storage.choose_ways import ways_of
 from bytewright.storage.find_overlaps import Direction, Overlap
 
@@ -69,7 +69,7 @@ def _steps(module: ir.Module, timeline: Timeline, symbols: Iterable[ir.Symbol]) 
             len(step.call.arguments) if is_packed else 0,
             () if job is None else _spans(job, step.call, numbers, extents),
             () if job is None or job.job is not None else _scalars(job, step.call, numbers),
-            rows=rows_of(kernel, step.call, numbers),
+            rows=rows_of_call(kernel, step.call, numbers),
             template="" if kernel is None else kernel.template,
             remarks=() if kernel is None else kernel.remarks,
             work=step.call.work,

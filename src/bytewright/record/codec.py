@@ -13,16 +13,15 @@ from enum import Enum
 from functools import cache, reduce
 from operator import or_
 from types import NoneType, UnionType
-from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from bytewright.base.frozen_mapping import FrozenMapping
+from bytewright.base.signed import Signed
 from bytewright.diagnostics import InternalError
 from bytewright.target.dump import dump
 from bytewright.target.load import load_description
 from bytewright.target.model import Target
 
-Signed = Annotated[int, "signed"]
-"""A whole number that may be negative."""
 _Record = TypeVar("_Record")
 
 

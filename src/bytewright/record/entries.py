@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from bytewright import ir
+from bytewright.base.signed import Signed
+from bytewright.ir.analyses.row_replay import Rows
 from bytewright.naming.entry_forms import ROWS, RUN, EntryForm
-from bytewright.record.codec import Signed
 from bytewright.record.extents import extents_for
-from bytewright.record.rows import PlannedRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class PlannedStep:
     scalars: tuple[int | str | None, ...] = field(default=(), metadata={"omit_empty": True})
     overlaps: tuple[PlannedOverlap, ...] = field(default=(), metadata={"omit_empty": True})
     runs_down: bool = field(default=False, metadata={"omit_empty": True})
-    rows: PlannedRows | None = field(default=None, metadata={"omit_empty": True})
+    rows: Rows | None = field(default=None, metadata={"omit_empty": True})
     template: str = field(default="", metadata={"omit_empty": True})
     remarks: tuple[str, ...] = field(default=(), metadata={"omit_empty": True})
     work: ir.Work | None = field(default=None, metadata={"omit_empty": True})

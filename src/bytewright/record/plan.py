@@ -210,9 +210,7 @@ class Plan(Shown):
         """The structures of addresses that a run, or the function that begins it, is given."""
         if self.io_in_workspace:
             return ()
-        if not self.stated_entries:
-            return self.form.structures
-        given = {f"{side.value}s" for side in ir.SIDES if self.tensors(side)}  # some have none
+        given = {f"{side.value}s" for side in ir.SIDES if self.tensors(side)}  # a program may have none
         return tuple(name for name in self.form.structures if name in given)
 
     @property

@@ -17,14 +17,12 @@ from bytewright.ir.analyses.row_replay import (
     Step,
     Turns,
     UnknownNumberError,
-    Window,
     side_of,
     steps_of,
     value_of,
 )
 from bytewright.record.entries import PlannedStep
 from bytewright.record.plan import Plan
-from bytewright.record.rows import PlannedRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +48,7 @@ class RowCall:
 
     def needed(self, buffer: str) -> range | None:
         """The rows that it reads of a buffer, and those between; None if that is not by rows."""
-        windows = _rows(self.step.rows).windows if self.step.rows is not None else ()
+        windows = self.step.rows.windows if self.step.rows is not None else ()
         needed = [window.needed(self.made) for window in windows if window.buffer == buffer]
         if not needed:
             return None
@@ -152,11 +150,6 @@ def _calls(plan: Plan, nodes: Iterable[Node], steps: tuple[int, int]) -> tuple[R
     return calls if len(calls) <= MOST_CALLS else None
 
 
-def _rows(rows: PlannedRows) -> Rows:
-    windows = tuple(Window(w.buffer, w.num_rows, w.stride, w.first, w.last, w.divisor) for w in rows.windows)
-    return Rows(rows.buffer, rows.num_rows, rows.begin, rows.end, windows)
-
-
 @dataclass(frozen=True, slots=True)
 class _Builder:
     """Puts the steps of a plan into its loops, outer ones first, and its branches."""
@@ -184,8 +177,7 @@ class _Builder:
                     number = block.steps[1] + 1
                 case None:
                     step = self.plan.steps[number]
-                    rows = None if step.rows is None else _rows(step.rows)
-                    found.append(Step(number, step.reads, step.writes, rows))
+                    found.append(Step(number, step.reads, step.writes, step.rows))
                     number += 1
         return tuple(found)
 

@@ -1,16 +1,14 @@
 """What plan.json says of steps that run together row by row, and of the rings between them.
 
-`PlannedRows` states which rows a step makes each time that it is called, and which it reads for each of them: with the
-loops of the plan that is the whole schedule, so whoever reads a plan can go through it again (`row_calls.py`).
+Which rows a step makes each time that it is called, and which it reads for each of them, is told as analyses have it
+(`row_replay.Rows`): with the loops of the plan that is the whole schedule, so whoever reads a plan can go through it
+again (`row_calls.py`).
 """
 
 from dataclasses import dataclass
 from math import prod
 
 from bytewright import ir
-from bytewright.ir.analyses.affine import Definitions
-from bytewright.ir.analyses.row_program import rows_of_call
-from bytewright.record.codec import Signed
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,42 +26,6 @@ class PlannedRing:
     num_rows: int
     tensor_rows: int
     tensor_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedWindow:
-    """That a step needs rows `stride * r + first` to `stride * r + last` of a buffer for row `r` of what it makes.
-
-    Attributes:
-        num_rows: Of the tensor; rows before its first and behind its last are not read.
-        divisor: What both numbers are divided by and rounded down, as where one row is read for two that are made.
-    """
-
-    buffer: str
-    num_rows: int
-    stride: int
-    first: Signed
-    last: Signed
-    divisor: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedRows:
-    """The rows that a call makes: from `begin` to before `end`, without those that the tensor does not have.
-
-    Attributes:
-        buffer: What it makes.
-        num_rows: Of that tensor.
-        begin: A number, or a sum of the variables of loops such as `2*turn - 4`; None for what is no sum.
-        end: The same.
-        windows: What it needs for a row; of other buffers that it reads it needs all of it for each row.
-    """
-
-    buffer: str
-    num_rows: int
-    begin: Signed | str | None
-    end: Signed | str | None
-    windows: tuple[PlannedWindow, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,14 +54,3 @@ def ring_of(buffer: ir.Buffer) -> PlannedRing | None:
     axis = buffer.rows.axis
     extents = [ir.upper_bound(extent) for extent in buffer.shape]
     return PlannedRing(axis, buffer.rows.num_rows, extents[axis], prod(extents) * buffer.dtype.size_bytes)
-
-
-def rows_of(kernel: ir.PrimFunc | None, call: ir.Call, numbers: Definitions) -> PlannedRows | None:
-    """The rows that a call makes and reads; None for one that makes its output as a whole, or not row by row."""
-    rows = rows_of_call(kernel, call, numbers)
-    if rows is None:
-        return None
-    windows = tuple(
-        PlannedWindow(w.buffer, w.num_rows, w.stride, w.first, w.last, w.divisor) for w in rows.windows
-    )
-    return PlannedRows(rows.buffer, rows.num_rows, rows.begin, rows.end, windows)

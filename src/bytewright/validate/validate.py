@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -198,18 +198,14 @@ def validate_bundle(
             faults = [wrong.text for wrong in parameters.wrong]
             raise CompileError((_refusal(bundle.plan, faults), *error.diagnostics)) from error
         raise
-    counts = [AgreementCount(other.name, samples.labels) for other in (reference, *others)]
-    num_right = 0 if samples.labels is not None else None
-    for number, (inputs, own) in enumerate(zip(samples.batch, outputs, strict=True)):
-        for count, other in zip(counts, (reference, *others), strict=True):
-            count.add(number, own, other.run(number, inputs))
-        if samples.labels is not None and num_right is not None:
-            num_right += answer_of(own[0]) == int(samples.labels[number])
-        _tell(progress, len(samples.batch) + number, 2 * len(samples.batch))
-    agreement, *beside = (count.result() for count in counts)
+    agreement, *beside = _agreements(samples, outputs, (reference, *others), progress)
     if not agreement.num_samples:
         message = f"{reference.name} has outputs of none of {len(samples.batch)} samples: no window of frames is full"
         raise compile_error("BW205", message, help="give samples of more frames")
+    labels = samples.labels
+    right = (
+        None if labels is None else sum(answer_of(own[0]) == int(labels[n]) for n, own in enumerate(outputs))
+    )
     layers = None
     looks_inside = with_layers or agreement.first_different is not None
     if looks_inside and may_look_inside and content is not None:
@@ -218,7 +214,22 @@ def validate_bundle(
         begin = 0 if with_layers or bundle.plan.states else first
         numbers = range(begin, len(samples.batch) if with_layers else first + 1)
         layers = _layers(bundle, content, samples, numbers, options)
-    return Validation(bundle.plan, on, samples, num_right, agreement, tuple(beside), parameters, layers)
+    return Validation(bundle.plan, on, samples, right, agreement, tuple(beside), parameters, layers)
+
+
+def _agreements(
+    samples: Samples,
+    outputs: Sequence[Sequence[Array]],
+    references: Sequence[Reference],
+    progress: Progress | None,
+) -> Iterator[Agreement]:
+    """How far outputs agree with those of each reference, which run sample by sample."""
+    counts = [AgreementCount(reference.name, samples.labels) for reference in references]
+    for number, (inputs, own) in enumerate(zip(samples.batch, outputs, strict=True)):
+        for count, reference in zip(counts, references, strict=True):
+            count.add(number, own, reference.run(number, inputs))
+        _tell(progress, len(samples.batch) + number, 2 * len(samples.batch))
+    return (count.result() for count in counts)
 
 
 def _outputs(

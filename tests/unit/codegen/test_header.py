@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 import bytewright
@@ -15,6 +17,7 @@ from bytewright.target.registry import load_target
 from support import two_devices
 from support.digits_bundle import DIGITS
 from support.ir_program import read_module
+from support.state_programs import ACCUMULATOR
 
 MACHINE = """
 name = "machine"
@@ -261,3 +264,17 @@ entry main(x : buffer<8xi8> r, y : buffer<8xi8> w) on cpu {
     assert "Spans may share bytes" in " ".join(compiled.files["include/m.h"].decode().split("\n * ")).replace(
         "  ", " "
     )
+
+
+def test_a_run_is_given_no_structure_of_inputs_where_there_are_none(tmp_path: Path) -> None:
+    text = re.sub(r"^input .*\n", "", ACCUMULATOR, flags=re.MULTILINE)
+    text = text.replace("    x : buffer<8xi32> r activation,\n", "").replace(
+        "x : buffer<8xi32> r activation, ", ""
+    )
+    (tmp_path / "acc.bw").write_text(text.replace("x[i]", "3").replace("&x, ", ""))
+    model = bytewright.compile(tmp_path / "acc.bw")
+    header = model.files["include/acc.h"].decode()
+    assert "int32_t acc_run(acc_context *context, const acc_outputs *outputs);" in header
+    assert "acc_inputs" not in header
+    session = model.session()
+    assert [int(np.asarray(session.run())[0]) for _ in range(2)] == [3 + 1 * 4, 6 + 2 * 4]

@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from bytewright import ir
-from bytewright.compiler.remedy.remedy import ReachEdit, Remedy, rank, role_of_pin
+from bytewright.compiler.remedy.changes import Changes, named_pools
+from bytewright.compiler.remedy.remedy import ReachEdit, Remedy, rank
 from bytewright.compiler.remedy.room import (
     LEAST_BYTES,
     ROLES,
@@ -31,11 +32,11 @@ from bytewright.compiler.remedy.tries import Tries
 from bytewright.compiler.shortfall import largest_shortfall
 from bytewright.compiler.trial import Attempt, Conditions, Trial
 from bytewright.diagnostics import CompileError
-from bytewright.options import Pin, Rows
+from bytewright.options import Rows
 from bytewright.scopes.check_scopes import undeclared_tags
 from bytewright.storage.rows.steps import read_rows
 from bytewright.target.capacity import bytes_left, with_remainders
-from bytewright.target.model import DEFAULT_PROVIDER, Device, Memory, Pool, Role, Target
+from bytewright.target.model import Device, Memory, Pool, Role, Target
 from bytewright.target.options import Overrides, PoolOption, ResizeOption
 
 MOST_CHANGES = 5
@@ -56,9 +57,9 @@ def find_remedies(
     search = _Search(conditions, devices, attempt)
     # Pools with the names of scopes that the target does not have would do.
     tags = tuple(undeclared_tags(module, conditions.target))
-    least = search.first(_named_pools(conditions.target, devices, tags) if tags else [Remedy()])
+    least = search.first(named_pools(conditions.target, devices, tags) if tags else [Remedy()])
     if not tags:
-        changes = _Changes(conditions, devices, search.other_rows(module), search.other_io(module))
+        changes = Changes(conditions, devices, search.other_rows(module), search.other_io(module))
         found = search.each(least or search.by_groups(changes), changes, single)
     else:
         found = [] if least is None else [least]
@@ -113,106 +114,6 @@ def devices_at_work(module: ir.Module, target: Target) -> tuple[Device, ...]:
     return tuple(device for device in target.devices if device.name in names)
 
 
-def _named_pools(target: Target, devices: tuple[Device, ...], tags: tuple[str, ...]) -> Iterator[Remedy]:
-    for role, memory in product(ROLES, target.memories):
-        is_reached = any(device.reaches(memory.name) for device in devices)
-        if is_reached and (memory.is_writable or role is Role.PARAMETERS):
-            yield Remedy(pools=tuple(_new_pool(target, tag, memory, role) for tag in tags))
-
-
-@dataclass(frozen=True, slots=True)
-class _Changes:
-    """What may be tried, without sizes.
-
-    Attributes:
-        rows: Other ways to run layers by rows, which lead to other plans.
-        io: Other places of inputs and outputs.
-    """
-
-    conditions: Conditions
-    devices: tuple[Device, ...]
-    rows: tuple[Rows, ...]
-    io: tuple[ir.Io, ...]
-
-    def small(self, rows: Rows | None, io: ir.Io | None) -> Iterator[Remedy]:
-        """One of these two alone, or else, from little to much, a pool or other pins."""
-        if rows is not None or io is not None:
-            yield Remedy(rows=rows, io=io)
-            return
-        yield from self.pools()
-        if self.conditions.options.pins:
-            yield from self.pins()
-
-    def most_generous(self, rows: Rows | None, io: ir.Io | None) -> Iterator[Remedy]:
-        """Every memory that is not used yet, and pins out of the way."""
-        target, pins = self.conditions.target, self.conditions.options.pins
-        pools = tuple(
-            pool for memory in target.memories for pool in _addable(target, self.devices, ROLES, memory)
-        )
-        change = Remedy(pools=pools, rows=rows, io=io)
-        yield change
-        if pins:
-            for pool in (*target.pools, *pools):
-                yield replace(change, pins=_all_pinned(self.conditions, pool))
-            yield replace(change, without=pins)
-
-    def rows_with(self, io: ir.Io | None) -> tuple[Rows | None, ...]:
-        """As they are, and otherwise; an image cannot come by rows where layers do not take rows."""
-        if io is ir.Io.ROWS and self.conditions.options.rows is Rows.OFF:
-            return self.rows or (Rows.AUTO,)
-        return (None, *self.rows)
-
-    def pools(self, own: tuple[Role, ...] = ROLES) -> Iterator[Remedy]:
-        """One pool more, or one of each role in one memory."""
-        target = self.conditions.target
-        for roles in dict.fromkeys((*((role,) for role in own), own)):
-            for memory in target.memories:
-                pools = _addable(target, self.devices, roles, memory)
-                if len(pools) == len(roles):
-                    yield Remedy(pools=pools)
-
-    def pins(self) -> Iterator[Remedy]:
-        """Other pools for what is pinned, or pins left out."""
-        target, pins = self.conditions.target, self.conditions.options.pins
-        for pin in reversed(pins):
-            for pool in target.pools_of(role_of_pin(pin, target)):
-                if pool.name != pin.pool:
-                    yield Remedy(pins=(pin.moved_to(pool.name),))
-        for pool in target.pools:
-            yield Remedy(pins=_all_pinned(self.conditions, pool))
-        for pin in reversed(pins):
-            yield Remedy(without=(pin,))
-        yield Remedy(without=pins)
-
-
-def _all_pinned(conditions: Conditions, pool: Pool) -> tuple[Pin, ...]:
-    """Every pin to a pool of the same role, or to none, led to this one."""
-    pins = [pin for pin in conditions.options.pins if role_of_pin(pin, conditions.target) is pool.role]
-    return tuple(pin.moved_to(pool.name) for pin in pins)
-
-
-def _addable(
-    target: Target, devices: tuple[Device, ...], roles: tuple[Role, ...], memory: Memory
-) -> tuple[Pool, ...]:
-    """A pool for each role that some device would find nothing else for in the memory."""
-    reaching = [device.name for device in devices if device.reaches(memory.name)]
-    pools: list[Pool] = []
-    for role in roles:
-        known = [pool for pool in target.pools_in(memory.name) if pool.role is role]
-        is_served = all(any(name in pool.devices for pool in known) for name in reaching)
-        if is_served or (role is Role.WORKSPACE and not memory.is_writable):
-            continue
-        taken = {*(p.name for p in (*target.pools, *pools)), *(tag.name for tag in target.scope_tags)}
-        name = memory.name if memory.name not in taken else f"{memory.name}_{role.value}"
-        pools.append(_new_pool(target, name, memory, role))
-    return tuple(pools)
-
-
-def _new_pool(target: Target, name: str, memory: Memory, role: Role) -> Pool:
-    devices = tuple(device.name for device in target.devices_reaching(memory.name))
-    return Pool(name, memory.name, role, LEAST_BYTES, provider=DEFAULT_PROVIDER[role], devices=devices)
-
-
 class _Search:
     """Tries remedies for one failure."""
 
@@ -225,7 +126,7 @@ class _Search:
         """The first change that makes it fit, with sizes."""
         return self._first_of(remedy for change in changes for remedy in self._with_sizes(change))
 
-    def each(self, least: Remedy | None, changes: _Changes, single: SingleChanges) -> list[Remedy]:
+    def each(self, least: Remedy | None, changes: Changes, single: SingleChanges) -> list[Remedy]:
         """The change that is known to work, and others that do without it, each of another thing, the least first."""
         found = [] if least is None else [least]
         target = self.conditions.target
@@ -255,15 +156,21 @@ class _Search:
                     if not any(own <= parts for own in known):
                         yield remedy
 
-    def by_groups(self, changes: _Changes) -> Remedy | None:
+    def by_groups(self, changes: Changes) -> Remedy | None:
         """The first change that works. Where the most generous ones with some rows and io do not, nor do others."""
         found = self.first(Remedy(rows=rows) for rows in changes.rows)
         for io in (None, *changes.io):
-            for rows in changes.rows_with(io):
+            for rows in self._rows_with(changes.rows, io):
                 generous = tuple(changes.most_generous(rows, io))
                 if found is None and any(map(self.has_room, generous)):
                     found = self.first((*changes.small(rows, io), *generous))
         return found
+
+    def _rows_with(self, others: tuple[Rows, ...], io: ir.Io | None) -> tuple[Rows | None, ...]:
+        """As they are, and otherwise; an image cannot come by rows where layers do not take rows."""
+        if io is ir.Io.ROWS and self.conditions.options.rows is Rows.OFF:
+            return others or (Rows.AUTO,)
+        return (None, *others)
 
     def room_beyond(self, memory: Memory) -> Room | None:
         """How many bytes more a memory needs, which has no limit in the conditions; None if that does not help."""

@@ -83,7 +83,6 @@ def build_image(
     harness_sources += [("boards", name) for name in SECOND_CORE_SOURCES if second is not None]
     harness = write_harness(bundle, folder, harness_sources, table, watch)
     shared = [*LANGUAGE_FLAGS, "-ffunction-sections", "-fdata-sections"]
-    common = [*compiler, *shared]
     includes = [
         *include_flags(bundle, folder, has_steps=watch is not None),
         *_addresses(placement, bundle),
@@ -96,30 +95,17 @@ def build_image(
         own = flags_of_entry if source.name == Path(bundle.names.entry_source).name else ()
         command += [*options.flags, *own, *includes, "-c"]
         compile_object(command, source, product, folder=folder, what=what)
-    linking = ["-nostartfiles", "-Wl,--gc-sections", "-Wl,--no-warn-rwx-segments", "-T", "board.ld"]
-    defines = [
-        f"-DHARNESS_RUN={call_of_run(bundle.plan, bundle.names)}",
-        f"-DHARNESS_NUM_REGIONS={board.num_protected_regions}",
-    ]
-    startup = ["startup.S"] if second is None else ["startup.S", "second_core.S"]
-    defines += [] if second is None else second.assembly_flags(bundle.plan)
-    for source in startup:
-        product = f"{source}.o"
-        compile_object(
-            [*find_cross_compiler(board.isa, options.compiler), *shared, "-O2", *defines, "-c"],
-            *(source, product),
-            folder=folder,
-            what=what,
-        )
+    startup = _compile_startup(bundle, board, second, shared, options, folder, what)
     linker = find_cross_linker(isa, options.compiler)
     objects_of_harness = [f"{source}.o" for source in harness]
     for source, product in zip(harness, objects_of_harness, strict=True):
         compile_object([*linker, *shared, "-O2", *includes, "-c"], source, product, folder=folder, what=what)
     for index, source in enumerate(application_sources(bundle, options)):
         objects.append(f"application_{index}.o")
-        command = [*common, "-O2", *includes, "-c", str(source), "-o", objects[-1]]
+        command = [*compiler, *shared, "-O2", *includes, "-c", str(source), "-o", objects[-1]]
         compile_c(command, directory=folder, what=what)
-    sources = [*(f"{source}.o" for source in startup), *objects_of_harness]
+    sources = [*startup, *objects_of_harness]
+    linking = ["-nostartfiles", "-Wl,--gc-sections", "-Wl,--no-warn-rwx-segments", "-T", "board.ld"]
     command = [*linker, *shared, "-O2", *linking, *sources, *objects, "-lm", "-o", "image.elf"]
     what = f"{what} (linking for {board.name})"
     link = partial(_link, bundle, layout, table, second, folder, command, what)
@@ -127,6 +113,28 @@ def build_image(
         return link(has_gaps=board.num_protected_regions > 0)
     except CompileError:  # a memory has no room for gaps, or the unit no regions: then do without
         return link(has_gaps=False)
+
+
+def _compile_startup(
+    bundle: Bundle,
+    board: Board,
+    second: SecondCore | None,
+    shared: Sequence[str],
+    options: BuildOptions,
+    folder: Path,
+    what: str,
+) -> list[str]:
+    """The objects of what runs before C does, on each core."""
+    defines = [
+        f"-DHARNESS_RUN={call_of_run(bundle.plan, bundle.names)}",
+        f"-DHARNESS_NUM_REGIONS={board.num_protected_regions}",
+        *(() if second is None else second.assembly_flags(bundle.plan)),
+    ]
+    command = [*find_cross_compiler(board.isa, options.compiler), *shared, "-O2", *defines, "-c"]
+    sources = ["startup.S"] if second is None else ["startup.S", "second_core.S"]
+    for source in sources:
+        compile_object(command, source, f"{source}.o", folder=folder, what=what)
+    return [f"{source}.o" for source in sources]
 
 
 def _addresses(placement: Placement, bundle: Bundle) -> list[str]:

@@ -11,18 +11,15 @@
 #include "host_devices.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "device_memories.h"
+#include "device_process.h"
 #include "worker.h"
 
 #if HARNESS_NUM_DEVICE_MEMORIES > 0
@@ -33,7 +30,7 @@
 #define OFFSET_OF(span) ((void)(span), 0u)
 #endif
 
-enum { MOST_REGIONS = 256, MOST_SPANS = 1024, POISON = 0x5C, NUM_DESCRIPTORS = 3 + HARNESS_NUM_DEVICE_MEMORIES };
+enum { MOST_REGIONS = 256, MOST_SPANS = 1024, POISON = 0x5C };
 
 /* A memory that is lent: where the model has it, and where it lies in what is shared; or a part of one of the devices. */
 typedef struct {
@@ -49,9 +46,7 @@ typedef struct {
 } lent_region;
 
 typedef struct {
-    const char *const *command;
-    pid_t process; /* 0 for none */
-    int commands, replies, memory;
+    device_process process;
     int is_open, is_in_flight;
     uint32_t num_jobs;
     uint32_t num_regions;
@@ -67,7 +62,7 @@ typedef struct {
 #define COMMAND(index, member, ...) static const char *const command_##index[] = {__VA_ARGS__, NULL};
 HARNESS_DEVICES(COMMAND)
 
-#define DRIVER(index, member, ...) [index] = {command_##index, 0, -1, -1, -1, 0, 0, 0, 0, {{0}}, 0, 0, 0, 0, 0, {{0}}},
+#define DRIVER(index, member, ...) [index] = {{command_##index, 0, -1, -1, -1}, 0, 0, 0, 0, {{0}}, 0, 0, 0, 0, 0, {{0}}},
 static driver drivers[] = {HARNESS_DEVICES(DRIVER)};
 
 static job_failure failure;
@@ -85,18 +80,10 @@ static int32_t fail(const driver *device, uint32_t kind)
     return -1;
 }
 
-static void stop_process(driver *device)
+static void stop(driver *device)
 {
-    if (device->process != 0) {
-        int status;
-
-        kill(device->process, SIGKILL);
-        while (waitpid(device->process, &status, 0) < 0 && errno == EINTR) {
-        }
-        close(device->commands);
-        close(device->replies);
-        close(device->memory);
-        device->process = 0;
+    if (device->process.id != 0) {
+        (void)end_device_process(&device->process, 1);
     }
     if (device->shared != NULL) {
         munmap(device->shared, device->shared_bytes);
@@ -110,128 +97,24 @@ static void stop_process(driver *device)
     device->is_in_flight = 0;
 }
 
-/* Begins the process, with nothing of this one but three descriptors, and those of the devices' memories. */
-static int start_process(driver *device)
-{
-    extern char **environ;
-    int commands[2] = {-1, -1}, replies[2] = {-1, -1};
-    const int memory = memfd_create("bytewright-device", MFD_CLOEXEC);
-    posix_spawn_file_actions_t actions;
-    int outcome = -1;
-
-    if (memory >= 0 && pipe2(commands, O_CLOEXEC) == 0 && pipe2(replies, O_CLOEXEC) == 0) {
-        /* Copies above those that the process has them at, so that none is written over before it is copied. */
-        int high[NUM_DESCRIPTORS];
-
-        posix_spawn_file_actions_init(&actions);
-        for (uint32_t index = 0; index < NUM_DESCRIPTORS; ++index) {
-            const int own[3] = {commands[0], replies[1], memory};
-            const device_memory *const other = index < 3 ? NULL : find_device_memory(index - 2);
-            const int file = index < 3 ? own[index] : other != NULL ? other->file : -1;
-
-            high[index] = fcntl(file, F_DUPFD_CLOEXEC, WORKER_COMMANDS + NUM_DESCRIPTORS);
-            posix_spawn_file_actions_adddup2(&actions, high[index], WORKER_COMMANDS + (int)index);
-        }
-        outcome = posix_spawn(&device->process, device->command[0], &actions, NULL, (char *const *)(uintptr_t)device->command,
-                              environ);
-        posix_spawn_file_actions_destroy(&actions);
-        for (uint32_t index = 0; index < NUM_DESCRIPTORS; ++index) {
-            close(high[index]);
-        }
-    }
-    close(commands[0]);
-    close(replies[1]);
-    if (outcome != 0) {
-        close(commands[1]);
-        close(replies[0]);
-        close(memory);
-        device->process = 0;
-        return -1;
-    }
-    device->commands = commands[1];
-    device->replies = replies[0];
-    device->memory = memory;
-    return 0;
-}
-
-static int send_bytes(driver *device, const void *from, size_t size_bytes)
-{
-    const char *bytes = from;
-
-    while (size_bytes > 0) {
-        const ssize_t written = write(device->commands, bytes, size_bytes);
-
-        if (written < 0 && errno == EINTR) {
-            continue;
-        }
-        if (written <= 0) {
-            return -1;
-        }
-        bytes += written;
-        size_bytes -= (size_t)written;
-    }
-    return 0;
-}
-
-static long milliseconds(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (long)now.tv_sec * 1000 + (long)(now.tv_nsec / 1000000);
-}
-
-/* Waits for the reply. Returns 0, or the failure: none within the time, or the process ended. */
-static uint32_t receive_reply(driver *device, worker_reply *answer)
-{
-    const long end = milliseconds() + HARNESS_DEVICE_TIMEOUT_MS;
-    char *bytes = (char *)answer;
-    size_t left = sizeof *answer;
-
-    while (left > 0) {
-        struct pollfd ready = {device->replies, POLLIN, 0};
-        const long wait_ms = end - milliseconds();
-        ssize_t taken;
-
-        if (wait_ms <= 0 || poll(&ready, 1, (int)wait_ms) == 0) {
-            return JOB_HUNG;
-        }
-        taken = read(device->replies, bytes, left);
-        if (taken < 0 && errno == EINTR) {
-            continue;
-        }
-        if (taken <= 0) {
-            return JOB_ENDED;
-        }
-        bytes += taken;
-        left -= (size_t)taken;
-    }
-    return 0;
-}
-
+/* What there is to say of a process that ended. */
 static void note_ending(driver *device)
 {
-    int status = 0;
+    const int status = end_device_process(&device->process, 0);
 
-    while (waitpid(device->process, &status, 0) < 0 && errno == EINTR) {
-    }
     failure.status = WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
-    device->process = 0;
-    close(device->commands);
-    close(device->replies);
-    close(device->memory);
 }
 
 /* Sends what was made ready and waits; a process that failed is gone afterwards. */
 static int32_t await_reply(driver *device, worker_reply *answer)
 {
-    const uint32_t kind = receive_reply(device, answer);
+    const uint32_t kind = await_device_process(&device->process, answer);
 
     if (kind == JOB_ENDED) {
         note_ending(device);
     }
     if (kind != 0) {
-        stop_process(device);
+        stop(device);
         return fail(device, kind);
     }
     return 0;
@@ -253,7 +136,7 @@ static int32_t activate(void *self)
     memset(&failure, 0, sizeof failure);
     failure.region = UINT32_MAX;
     device->num_jobs = 0;
-    if (device->process == 0 && start_process(device) != 0) {
+    if (device->process.id == 0 && begin_device_process(&device->process) != 0) {
         failure.status = errno;
         return fail(device, JOB_NOT_STARTED);
     }
@@ -315,10 +198,10 @@ static int lay_out(driver *device, const HARNESS_MODEL(span) *memories, uint32_t
         kept += region->mapped_bytes;
     }
     device->shared_bytes = end == 0 ? page : end;
-    if (ftruncate(device->memory, (off_t)device->shared_bytes) != 0) {
+    if (ftruncate(device->process.memory, (off_t)device->shared_bytes) != 0) {
         return -1;
     }
-    device->shared = mmap(NULL, device->shared_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, device->memory, 0);
+    device->shared = mmap(NULL, device->shared_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, device->process.memory, 0);
     if (device->shared == MAP_FAILED) {
         device->shared = NULL;
         return -1;
@@ -374,10 +257,10 @@ static int32_t share_memories(driver *device, const HARNESS_MODEL(span) *memorie
 
         regions[index] = sent;
     }
-    if (send_bytes(device, &message, sizeof message) != 0 ||
-        send_bytes(device, regions, num_memories * sizeof *regions) != 0) {
+    if (send_to_device_process(&device->process, &message, sizeof message) != 0 ||
+        send_to_device_process(&device->process, regions, num_memories * sizeof *regions) != 0) {
         note_ending(device);
-        stop_process(device);
+        stop(device);
         return fail(device, JOB_ENDED);
     }
     if (await_reply(device, &answer) != 0) {
@@ -385,7 +268,7 @@ static int32_t share_memories(driver *device, const HARNESS_MODEL(span) *memorie
     }
     if (answer.outcome != JOB_FINE) {
         failure.status = answer.status;
-        stop_process(device);
+        stop(device);
         return fail(device, JOB_NOT_STARTED);
     }
     return 0;
@@ -472,11 +355,11 @@ static int32_t launch(void *self, const HARNESS_MODEL(job) *job)
             memcpy(device->before + region->kept, content_of(device, region), region->mapped_bytes);
         }
     }
-    if (send_bytes(device, &message, sizeof message) != 0 ||
-        send_bytes(device, device->spans, job->num_spans * sizeof *device->spans) != 0 ||
-        (job->code != NULL && send_bytes(device, job->code, job->code_bytes) != 0)) {
+    if (send_to_device_process(&device->process, &message, sizeof message) != 0 ||
+        send_to_device_process(&device->process, device->spans, job->num_spans * sizeof *device->spans) != 0 ||
+        (job->code != NULL && send_to_device_process(&device->process, job->code, job->code_bytes) != 0)) {
         note_ending(device);
-        stop_process(device);
+        stop(device);
         return fail(device, JOB_ENDED);
     }
     device->is_in_flight = 1;
@@ -564,7 +447,7 @@ static int32_t note_fault(driver *device, const worker_reply *answer)
             failure.is_raw = 1;
         }
     }
-    stop_process(device);
+    stop(device);
     return fail(device, JOB_FAULTED);
 }
 
@@ -589,7 +472,7 @@ static int32_t await_job(void *self)
         return fail(device, JOB_REFUSED);
     }
     if (compare_kept(device) != 0) {
-        stop_process(device);
+        stop(device);
         return -1;
     }
     for (uint32_t index = 0; index < device->num_spans; ++index) {
@@ -617,7 +500,7 @@ const HARNESS_MODEL(devices) harness_devices = {HARNESS_DEVICES(HOOKS)};
 void harness_stop_devices(void)
 {
     for (size_t index = 0; index < sizeof drivers / sizeof *drivers; ++index) {
-        stop_process(&drivers[index]);
+        stop(&drivers[index]);
     }
     forget_device_memories();
 }

@@ -13,7 +13,9 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-Number = int | str | None
+from bytewright.base.signed import Signed
+
+Number = Signed | str | None
 """A number, a sum as `Form.written`, or what is no sum."""
 # Calls that are looked at: more have no image that a microcontroller sees in its life.
 MOST_CALLS = 1_000_000
@@ -25,14 +27,17 @@ _COMPARISONS = ("<=", ">=", "==", "<", ">")
 class Window:
     """Rows `stride * r + first` to `stride * r + last` of a buffer of `num_rows`, which row `r` of a result needs.
 
-    Both are divided by the divisor and rounded down.
+    Rows before its first and behind its last are not read.
+
+    Attributes:
+        divisor: What both numbers are divided by and rounded down, as where one row is read for two that are made.
     """
 
     buffer: str
     num_rows: int
     stride: int
-    first: int
-    last: int
+    first: Signed
+    last: Signed
     divisor: int = 1
 
     def needed(self, made: range) -> range:
@@ -46,7 +51,13 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows `begin` to before `end` of a buffer of `num_rows`, which a call makes, and what it needs for each."""
+    """Rows `begin` to before `end` of a buffer of `num_rows`, which a call makes, without those that it does not have.
+
+    Attributes:
+        begin: A number, or a sum of the variables of loops such as `2*turn - 4`; None for what is no sum.
+        end: The same.
+        windows: What it needs for a row; of other buffers that it reads it needs all of it for each row.
+    """
 
     buffer: str
     num_rows: int

@@ -60,8 +60,20 @@ def call_faults(
         expected, found = len(callee.parameters), len(call.arguments)
         yield f"'{callee.name}' takes {expected} arguments, {found} are given"
         return
-    is_kernel = caller.name not in context.index.entries
     yield from _extent_faults(known[callee.name], call, known[caller.name])
+    yield from _argument_faults(context, caller, call, is_read_only, denoted)
+
+
+def _argument_faults(
+    context: Context,
+    caller: ir.PrimFunc,
+    call: ir.Call,
+    is_read_only: Callable[[str], bool],
+    denoted: ScopesOf,
+) -> Iterator[str]:
+    """What is wrong with single arguments, of which there are as many as parameters."""
+    known, is_kernel = context.index.known, caller.name not in context.index.entries
+    callee = known[call.callee].function
     binding = binding_at(known[callee.name], call, known[caller.name])
     for parameter, argument in zip(callee.parameters, call.arguments, strict=True):
         if isinstance(argument, ir.ContextArgument) and is_kernel and not _has_context(caller, argument):

@@ -3,6 +3,9 @@
 Each is refused where the references' rescale overflows 32 bits.
 """
 
+from functools import reduce
+from math import prod
+
 from bytewright.ops.arithmetic.multiplier import (
     INT8,
     INT16,
@@ -23,6 +26,14 @@ DIFFERENCE_LEFT_SHIFT = 7
 """Bits the inputs of SQUARED_DIFFERENCE gain: the square of a difference stays below 2**30."""
 COMPARISON_LEFT_SHIFT = 8
 """Bits the operands of a comparison gain."""
+
+
+def real_factor(numerics: Numerics, *scales: float, over: float) -> float:
+    """The product of scales over another: in double of `tflm`, in `litert-ref` rounded to float32 at each step."""
+    factors = [single(scale) for scale in scales]
+    if numerics is Numerics.LITERT_REF:
+        return single_quotient(reduce(single_product, factors), single(over))
+    return prod(factors) / single(over)
 
 
 def prepare_sum(
@@ -51,18 +62,12 @@ def prepare_product(
 ) -> Multiplier:
     """Of a MUL: `y = clamp(rescale((a - a_zero)*(b - b_zero), factor) + zero)`, DOUBLE_ROUND.
 
-    The factor is s1*s2/s_out: `tflm` computes it in double, `litert-ref` in float32 with a rounding after the
-    product and after the quotient. The two differ at ties. Products have the magnitude `reach` at most.
+    The factor is s1*s2/s_out (`real_factor`). The two sets differ at ties. Products have the magnitude `reach` at most.
 
     Raises:
         UnsupportedQuantizationError: 32 bits overflow.
     """
-    scale1, scale2, scale_out = single(first), single(second), single(output)
-    if numerics is Numerics.LITERT_REF:
-        real = single_quotient(single_product(scale1, scale2), scale_out)
-    else:
-        real = scale1 * scale2 / scale_out
-    factor = quantize_multiplier(real)
+    factor = quantize_multiplier(real_factor(numerics, first, second, over=output))
     require_left_shift(factor, reach, "MUL")
     return factor
 
@@ -119,17 +124,10 @@ def prepare_comparison(scale: float, operator: str) -> Multiplier:
 def prepare_prelu(
     source: float, slope: float, output: float, numerics: Numerics
 ) -> tuple[Multiplier, Multiplier]:
-    """Of a PRELU: what is not below zero is scaled by s_in/s_out, products with slopes by s_in*s_slope/s_out.
-
-    `tflm` computes both in double, `litert-ref` in float32 with a rounding after each operation.
-    """
-    scale_in, scale_slope, scale_out = single(source), single(slope), single(output)
-    if numerics is Numerics.LITERT_REF:
-        product = single_product(scale_in, scale_slope)
-        factors = single_quotient(scale_in, scale_out), single_quotient(product, scale_out)
-    else:
-        factors = scale_in / scale_out, scale_in * scale_slope / scale_out
-    return quantize_multiplier(factors[0]), quantize_multiplier(factors[1])
+    """Of a PRELU: what is not below zero is scaled by s_in/s_out, products with slopes by s_in*s_slope/s_out."""
+    above = real_factor(numerics, source, over=output)
+    below = real_factor(numerics, source, slope, over=output)
+    return quantize_multiplier(above), quantize_multiplier(below)
 
 
 def prepare_mean(input_scale: float, output_scale: float, count: int, reach: int = 255) -> Multiplier:

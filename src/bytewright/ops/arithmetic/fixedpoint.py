@@ -1,9 +1,12 @@
-"""gemmlowp's fixed-point exp, logistic, tanh, a logarithm and a root, as the references have them for int8.
+"""gemmlowp's fixed-point exp, logistic and tanh, as the references have them; a logarithm and a root of 32 bits.
 
-A raw int32 in format Qi.(31-i) stands for `raw / 2**(31-i)`. The sequences of operations below are those of
-gemmlowp's `fixedpoint.h` and give the same bits; each is plain 32-bit integer work apart from the 64-bit product
-in `high_multiply`, so C99 does it without floating point.
+A raw int32 in format Qi.(31-i) stands for `raw / 2**(31-i)`, a raw int16 in Qi.(15-i) for `raw / 2**(15-i)`. The
+sequences of operations below are those of gemmlowp's `fixedpoint.h` and give the same bits; each is plain 32-bit
+integer work apart from the 64-bit product in `high_multiply`, so C99 does it without floating point.
 """
+
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -38,63 +41,99 @@ LOG_DENOMINATOR_LINEAR = 638450708
 """1/4 * 2**(1/4) in Q0.31."""
 
 
+FARTHEST_BITS = 5
+"""The exponential of what is below -2^5 is 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Width:
+    """Numbers of 32 or of 16 bits.
+
+    Attributes:
+        bits: Of a fraction, beside its sign.
+        multiply: The product of two fractions, rounded half up.
+    """
+
+    bits: int
+    multiply: Callable[[Int64, Int64 | int], Int64]
+
+    @property
+    def greatest(self) -> int:
+        """What stands for 1."""
+        return (1 << self.bits) - 1
+
+    def constant(self, value: int) -> int:
+        """A constant of 32 bits, rounded."""
+        return int(rounding_shift_right(value, WIDE.bits - self.bits))
+
+    def saturate(self, values: Int64) -> Int64:
+        """The nearest values that there are."""
+        return np.clip(values, -self.greatest - 1, self.greatest)
+
+
+WIDE = Width(31, high_multiply)
+
+
 def _saturating_shift_left(values: Int64, bits: int) -> Int64:
-    return np.clip(values << bits, INT32_MIN, INT32_MAX)
+    return WIDE.saturate(values << bits)
 
 
-def _exp_near_zero(values: Int64) -> Int64:
-    """The exponential on [-1/4, 0) in Q0.31: a polynomial around -1/8."""
-    x = values + (1 << 28)
-    x2 = high_multiply(x, x)
-    x3 = high_multiply(x2, x)
-    x4 = high_multiply(x2, x2)
-    cubic = high_multiply(rounding_shift_right(x4, 2) + x3, ONE_THIRD)
+def _exp_near_zero(values: Int64, width: Width) -> Int64:
+    """The exponential on [-1/4, 0) of fractions: a polynomial around -1/8."""
+    x = values + (1 << width.bits - 3)
+    x2 = width.multiply(x, x)
+    x3, x4 = width.multiply(x2, x), width.multiply(x2, x2)
+    cubic = width.multiply(rounding_shift_right(x4, 2) + x3, width.constant(ONE_THIRD))
     tail = rounding_shift_right(cubic + x2, 1)
-    return EXP_MINUS_ONE_EIGHTH + high_multiply(EXP_MINUS_ONE_EIGHTH, x + tail)
+    around = width.constant(EXP_MINUS_ONE_EIGHTH)
+    return width.saturate(around + width.multiply(x + tail, around))
 
 
-def exp_on_negative_values(values: Int64, integer_bits: int) -> Int64:
-    """The exponential of values <= 0 in Q(integer_bits).(31-integer_bits), as Q0.31; exp(0) is 2**31 - 1.
+def exp_on_negative_values(values: Int64, integer_bits: int, width: Width = WIDE) -> Int64:
+    """The exponential, a fraction, of values <= 0 with so many integer bits; exp(0) is the greatest fraction.
 
     The value is split into a multiple of -1/4 and a rest in [-1/4, 0); the multiple's exponential is a product
     of constants, one for each bit that is set.
     """
-    fraction_bits = 31 - integer_bits
-    quarter = 1 << (fraction_bits - 2)
+    first_bit = width.bits - integer_bits - 2
+    quarter = 1 << first_bit
     rest = (values & (quarter - 1)) - quarter
-    result = _exp_near_zero(_saturating_shift_left(rest, integer_bits))
-    multiple = rest - values
-    for bit, constant in zip(range(fraction_bits - 2, 31), EXP_OF_MINUS_POWERS, strict=False):
-        result = np.where((multiple >> bit) & 1, high_multiply(result, constant), result)
-    return np.where(values == 0, INT32_MAX, result)
+    result = _exp_near_zero(width.saturate(rest << integer_bits), width)
+    quarters = (rest - values) >> first_bit
+    for bit, constant in enumerate(EXP_OF_MINUS_POWERS):
+        result = np.where((quarters >> bit) & 1, width.multiply(result, width.constant(constant)), result)
+    if integer_bits > FARTHEST_BITS:
+        result = np.where(values < -(1 << (width.bits + FARTHEST_BITS - integer_bits)), 0, result)
+    return np.where(values == 0, width.greatest, result)
 
 
-def reciprocal_of_mean_with_one(values: Int64) -> Int64:
-    """1 / ((1 + a) / 2) for a in [0, 1] in Q0.31, as Q2.29: three Newton steps from a linear guess."""
-    half_sum = (values + INT32_MAX + 1) >> 1
-    x = FORTY_EIGHT_OVER_SEVENTEEN + high_multiply(half_sum, MINUS_THIRTY_TWO_OVER_SEVENTEEN)
+def reciprocal_of_mean_with_one(values: Int64, width: Width = WIDE) -> Int64:
+    """1 / ((1 + a) / 2) for fractions a in [0, 1], with two integer bits: three Newton steps from a linear guess."""
+    half_sum = (values + width.greatest + 1) >> 1
+    slope = width.constant(MINUS_THIRTY_TWO_OVER_SEVENTEEN)
+    x = width.constant(FORTY_EIGHT_OVER_SEVENTEEN) + width.multiply(half_sum, slope)
     for _ in range(3):
-        error = (1 << 29) - high_multiply(half_sum, x)
-        x = x + _saturating_shift_left(high_multiply(x, error), 2)
+        error = (1 << width.bits - 2) - width.multiply(half_sum, x)
+        x = x + width.saturate(width.multiply(x, error) << 2)
     return x
 
 
-def one_over_one_plus(values: Int64) -> Int64:
-    """1 / (1 + a) for a in [0, 1], Q0.31 to Q0.31."""
-    return _saturating_shift_left(reciprocal_of_mean_with_one(values), 1)
+def one_over_one_plus(values: Int64, width: Width = WIDE) -> Int64:
+    """1 / (1 + a) for fractions a in [0, 1], as a fraction."""
+    return width.saturate(reciprocal_of_mean_with_one(values, width) << 1)
 
 
-def logistic(values: Int64) -> Int64:
-    """The logistic function, Q4.27 to Q0.31."""
-    upper_half = one_over_one_plus(exp_on_negative_values(-np.abs(values), 4))
-    result = np.where(values > 0, upper_half, INT32_MAX - upper_half)
-    return np.where(values == 0, 1 << 30, result)
+def logistic(values: Int64, integer_bits: int = 4, width: Width = WIDE) -> Int64:
+    """The logistic function of numbers with so many integer bits, as fractions."""
+    upper_half = one_over_one_plus(exp_on_negative_values(-np.abs(values), integer_bits, width), width)
+    result = np.where(values > 0, upper_half, width.greatest - upper_half)
+    return np.where(values == 0, 1 << width.bits - 1, result)
 
 
-def tanh(values: Int64) -> Int64:
-    """The hyperbolic tangent, Q4.27 to Q0.31."""
-    decay = exp_on_negative_values(-np.abs(values), 5)
-    magnitude = _saturating_shift_left(reciprocal_of_mean_with_one(decay) - (1 << 29), 2)
+def tanh(values: Int64, integer_bits: int = 4, width: Width = WIDE) -> Int64:
+    """The hyperbolic tangent of numbers with so many integer bits, as fractions."""
+    decay = exp_on_negative_values(-np.abs(values), integer_bits + 1, width)
+    magnitude = width.saturate((reciprocal_of_mean_with_one(decay, width) - (1 << width.bits - 2)) << 2)
     return np.where(values < 0, -magnitude, np.where(values == 0, 0, magnitude))
 
 

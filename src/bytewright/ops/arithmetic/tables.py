@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from bytewright.ops.arithmetic import fixedpoint
 from bytewright.ops.arithmetic.exact import erfc_single, exp_single, expm1_single, log_single, tanh_single
+from bytewright.ops.arithmetic.factors import real_factor
 from bytewright.ops.arithmetic.multiplier import (
     INT8,
     INT8_MAX,
@@ -68,19 +69,13 @@ def _rescale(values: Int64, factor: Multiplier) -> Int64:
 
 
 def rescale_factor(numerics: Numerics, source_scale: float, target_scale: float) -> Multiplier:
-    """s_in/s_out: a float32 quotient in `litert-ref`, a double one in `tflm` (measured at ties)."""
-    source_scale, target_scale = single(source_scale), single(target_scale)
-    if numerics is Numerics.LITERT_REF:
-        return quantize_multiplier(single_quotient(source_scale, target_scale))
-    return quantize_multiplier(source_scale / target_scale)
+    """s_in/s_out (measured at ties)."""
+    return quantize_multiplier(real_factor(numerics, source_scale, over=target_scale))
 
 
 def slope_factor(numerics: Numerics, source_scale: float, alpha: float, target_scale: float) -> Multiplier:
     """s_in*alpha/s_out, likewise: of LEAKY_RELU below zero."""
-    source_scale, alpha, target_scale = single(source_scale), single(alpha), single(target_scale)
-    if numerics is Numerics.LITERT_REF:
-        return quantize_multiplier(single_quotient(single_product(source_scale, alpha), target_scale))
-    return quantize_multiplier(source_scale * alpha / target_scale)
+    return quantize_multiplier(real_factor(numerics, source_scale, alpha, over=target_scale))
 
 
 def _float_table(function: Callable[[float], float], source: Affine, target: Affine) -> Int64:

@@ -5,7 +5,6 @@ Each option is declared on its field, and nowhere else; those that change the ta
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -20,17 +19,30 @@ from bytewright.base.option import (
     Declaration,
     File,
     Option,
-    OptionSyntaxError,
     Text,
     Texts,
     chosen,
     declarations,
-    two_sides,
     words,
 )
 from bytewright.ops.arithmetic.numerics import Numerics
+from bytewright.options.forms import (
+    KernelBinding,
+    On,
+    OpenAxis,
+    Pin,
+    StatePair,
+    StreamAxis,
+    TurnBound,
+    parse_bound_option,
+    parse_kernel_option,
+    parse_on_option,
+    parse_open_option,
+    parse_pin_option,
+    parse_state_option,
+    parse_stream_option,
+)
 from bytewright.target.options import Overrides
-from bytewright.target.size import SizeError, parse_size
 
 # Larger parameter pools are not written as numbers unless asked for: compilers take a hundred bytes for each of them.
 MAX_TEXT_BYTES = 1 << 20
@@ -111,210 +123,6 @@ class Embedding(Enum):
     def as_numbers(self, size_bytes: int) -> bool:
         """Whether a pool of a size becomes numbers; an empty one always does."""
         return self is Embedding.NUMBERS or size_bytes <= (MAX_TEXT_BYTES if self is Embedding.AUTO else 0)
-
-
-@dataclass(frozen=True, slots=True)
-class Pin:
-    """One pin: buffers whose name matches the shell pattern belong in the pool, or in the first that has room.
-
-    Attributes:
-        pool: The one that is preferred.
-        others: Those that come after it.
-        offset: Where in the pool the buffers are, in bytes; then there are no others.
-    """
-
-    pattern: str
-    pool: str
-    others: tuple[str, ...] = ()
-    offset: int | None = None
-
-    @property
-    def pools(self) -> tuple[str, ...]:
-        """All of them, the preferred one first."""
-        return (self.pool, *self.others)
-
-    def moved_to(self, pool: str) -> Pin:
-        """The pattern pinned to another pool, anywhere in it."""
-        return Pin(self.pattern, pool)
-
-    def __str__(self) -> str:
-        offset = "" if self.offset is None else f"+{self.offset}"
-        return f"{self.pattern}={','.join(self.pools)}{offset}"
-
-
-def parse_pin_option(text: str) -> Pin:
-    """Reads `PATTERN=POOL`, `PATTERN=POOL,POOL` in order of preference, or `PATTERN=POOL+OFFSET`.
-
-    Raises:
-        OptionSyntaxError: It is not of that form.
-    """
-    pattern, place = two_sides(text, "PATTERN=POOL", at_last=True)
-    names, plus, offset = place.partition("+")
-    first, *others = names.split(",")
-    pools = (first, *others)
-    if not all(pools):
-        raise OptionSyntaxError(f"'{text}' is not PATTERN=POOL")
-    if len(set(pools)) < len(pools):
-        raise OptionSyntaxError(f"'{text}' names a pool twice")
-    if not plus:
-        return Pin(pattern, first, tuple(others))
-    if len(pools) > 1:
-        raise OptionSyntaxError(f"'{text}': an offset is that in one pool, not in {len(pools)}")
-    try:
-        return Pin(pattern, first, offset=parse_size(offset, zero_allowed=True))
-    except SizeError as error:
-        raise OptionSyntaxError(f"'{text}': {error}") from None
-
-
-@dataclass(frozen=True, slots=True)
-class KernelBinding:
-    """Operators whose name or kind matches the shell pattern are computed by a C function of the application."""
-
-    pattern: str
-    symbol: str
-
-    def __str__(self) -> str:
-        return f"{self.pattern}={self.symbol}"
-
-
-def parse_kernel_option(text: str) -> KernelBinding:
-    """Reads `PATTERN=SYMBOL`.
-
-    Raises:
-        OptionSyntaxError: It is not of that form.
-    """
-    return KernelBinding(*two_sides(text, "PATTERN=SYMBOL", at_last=True))
-
-
-@dataclass(frozen=True, slots=True)
-class On:
-    """Operators whose name or kind matches the shell pattern run on a device.
-
-    Attributes:
-        pool: Where their results lie, if that is asked for.
-    """
-
-    pattern: str
-    device: str
-    pool: str | None = None
-
-    def __str__(self) -> str:
-        pool = "" if self.pool is None else f".{self.pool}"
-        return f"{self.pattern}={self.device}{pool}"
-
-
-def parse_on_option(text: str) -> On:
-    """Reads `PATTERN=DEVICE` or `PATTERN=DEVICE.POOL`.
-
-    Raises:
-        OptionSyntaxError: It is not of that form.
-    """
-    pattern, place = two_sides(text, "PATTERN=DEVICE[.POOL]", at_last=True)
-    device, dot, pool = place.partition(".")
-    if not device or (dot and not pool):
-        raise OptionSyntaxError(f"'{text}' is not PATTERN=DEVICE[.POOL]")
-    return On(pattern, device, pool or None)
-
-
-@dataclass(frozen=True, slots=True)
-class StatePair:
-    """An input and an output of the model: what a run gives is what the next one is given."""
-
-    input: str
-    output: str
-
-    def __str__(self) -> str:
-        return f"{self.input}={self.output}"
-
-
-def parse_state_option(text: str) -> StatePair:
-    """Reads `INPUT=OUTPUT`.
-
-    Raises:
-        OptionSyntaxError: It is not of that form.
-    """
-    return StatePair(*two_sides(text, "INPUT=OUTPUT"))
-
-
-@dataclass(frozen=True, slots=True)
-class StreamAxis:
-    """An axis of an input that counts frames; of the only input, where none is named."""
-
-    axis: int
-    input: str | None = None
-
-    def __str__(self) -> str:
-        return str(self.axis) if self.input is None else f"{self.input}:{self.axis}"
-
-
-def parse_stream_option(text: str) -> StreamAxis:
-    """Reads `AXIS` or `INPUT:AXIS`.
-
-    Raises:
-        OptionSyntaxError: It is not of that form.
-    """
-    name, colon, number = text.rpartition(":")
-    if not re.fullmatch("[0-9]{1,3}", number) or (colon and not name):
-        raise OptionSyntaxError(f"'{text}' is not [INPUT:]AXIS")
-    return StreamAxis(int(number), name or None)
-
-
-@dataclass(frozen=True, slots=True)
-class OpenAxis:
-    """An axis of an input whose extent each run is given; of the only input, where none is named.
-
-    Attributes:
-        name: What the extent is called.
-        lower, upper: The smallest, of 1 or more, and the largest, which the plan is made for.
-    """
-
-    axis: int
-    name: str
-    lower: int
-    upper: int
-    input: str | None = None
-
-    def __str__(self) -> str:
-        front = "" if self.input is None else f"{self.input}:"
-        return f"{front}{self.axis}={self.name}:{self.lower}..{self.upper}"
-
-
-def parse_open_option(text: str) -> OpenAxis:
-    """Reads `[INPUT:]AXIS=NAME:LO..HI`.
-
-    Raises:
-        OptionSyntaxError: It is not of that form, or the range has less than two extents.
-    """
-    found = re.fullmatch(r"(?:(.+):)?([0-9]{1,3})=(\w+):([0-9]{1,9})\.\.([0-9]{1,9})", text)
-    if found is None:
-        raise OptionSyntaxError(f"'{text}' is not [INPUT:]AXIS=NAME:LO..HI")
-    axis, lower, upper = int(found[2]), int(found[4]), int(found[5])
-    if not 1 <= lower < upper:
-        raise OptionSyntaxError(f"'{text}': {lower}..{upper} is no range from 1 or more to a larger extent")
-    return OpenAxis(axis, found[3], lower, upper, found[1])
-
-
-@dataclass(frozen=True, slots=True)
-class TurnBound:
-    """Loops whose name or kind matches the shell pattern take so many turns at most."""
-
-    pattern: str
-    num_turns: int
-
-    def __str__(self) -> str:
-        return f"{self.pattern}={self.num_turns}"
-
-
-def parse_bound_option(text: str) -> TurnBound:
-    """Reads `PATTERN=N`.
-
-    Raises:
-        OptionSyntaxError: It is not of that form.
-    """
-    pattern, number = two_sides(text, "PATTERN=N", at_last=True)
-    if not re.fullmatch("[1-9][0-9]{0,8}", number):
-        raise OptionSyntaxError(f"'{text}': '{number}' is no number from 1 to 999999999")
-    return TurnBound(pattern, int(number))
 
 
 @dataclass(frozen=True, slots=True)
