@@ -11,14 +11,17 @@ from pathlib import Path
 
 import pytest
 
+import bytewright
 from bytewright.bundle.write import write_bundle
 from bytewright.compiler.pipeline import compile_model
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.profile.measure import profile_bundle
-from bytewright.execute.run import run_bundle
+from bytewright.execute.run import run_batch, run_bundle
 from bytewright.target.registry import load_target
+from support.against_reference import differences
 from support.shared_models import AD01, KWS, RESNET8, VWW, model_path, random_inputs
 from support.single_operators import write_single_operators
+from support.table_networks import NETWORKS
 from support.word_operators import write_operators_of
 
 pytestmark = [
@@ -84,6 +87,32 @@ def test_cortex_m4(name: str, tmp_path: Path) -> None:
     limits = LIMITS[name]
     ((gcc, _),) = measured(name, "mps2-an386", tmp_path, ("gcc",))
     assert gcc <= limits.m4 < limits.peer_m4
+
+
+# Eight tenths of what TensorFlow Lite Micro with CMSIS-NN takes on the M4: 419,662, 393,134, 538,510, 8,471,193 and
+# 18,485,507 (docs/benchmarks.md).
+NETWORKS_M4 = {
+    "DTLN, first half, int16": 335_000,
+    "GRU denoiser (RNNoise), int16": 314_000,
+    "GRU denoiser (RNNoise), float32": 430_000,
+    "TCN, 98x40, int16": 6_770_000,
+    "TCN, 98x40, float32": 14_780_000,
+}
+
+
+@pytest.mark.parametrize("name", NETWORKS_M4)
+def test_networks_of_words_and_floats_on_cortex_m4(name: str, tmp_path: Path) -> None:
+    network = NETWORKS[name]
+    path = tmp_path / "m.tflite"
+    path.write_bytes(network.content)
+    folder = bytewright.compile(path, target="mps2-an386", **network.options).write(tmp_path / "b")
+    for compiler in (None, "clang"):
+        options = BuildOptions(compiler=compiler)
+        found = run_batch(folder, network.given[:2], on="qemu", keep_state=True, options=options)
+        for outputs, wanted in zip(found.outputs, network.wanted, strict=False):
+            assert differences(outputs, wanted) == []
+        assert found.instructions is not None
+        assert found.instructions[-1] <= NETWORKS_M4[name], compiler
 
 
 # Of single operators: instructions by gcc. Before they had vectors, they took 126,666, 81,074, 533,762 and 441,998 on

@@ -129,6 +129,15 @@ def test_the_bundle_says_it_and_is_checked(tmp_path: Path) -> None:
         assert caught.value.diagnostics[0].code == "BW205"
 
 
+def test_a_run_shows_results_in_the_shape_that_they_have(tmp_path: Path) -> None:
+    bytewright.compile(saved(tmp_path, dense()), open=f"1=time:2..{MOST}").write(tmp_path / "bundle")
+    np.save(tmp_path / "x.npy", np.zeros((1, 5, 8), np.int8))
+    done = CliRunner().invoke(
+        command, ["run", str(tmp_path / "bundle"), "--input", str(tmp_path / "x.npy")], catch_exceptions=False
+    )
+    assert "int8[1, 5, 16]" in done.output
+
+
 def test_a_larger_range_than_the_file_s_costs_the_larger_plan(tmp_path: Path) -> None:
     file = saved(tmp_path, dense())
     plans = [bytewright.compile(file, open=f"1=time:1..{most}").plan for most in (ROWS, 4 * ROWS)]

@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 
 import bytewright
 from bytewright.diagnostics import CompileError
+from support.model_files import EXPORTS
 from support.reference import LiteRt
+from support.tiers import some
 from tflite_writer import ModelBuilder
 
 pytestmark = pytest.mark.run
@@ -271,8 +273,11 @@ NETS: dict[str, tuple[Callable[[str], Net], int]] = {
 }
 
 
-@pytest.mark.parametrize("dtype", ["int8", "float32"])
-@pytest.mark.parametrize("name", NETS)
+CASES = [(name, dtype) for name in NETS for dtype in ("int8", "float32")]
+SEVERAL = [("deep", "int8"), ("same-stride-wide", "int8"), ("mean-of-windows", "int8")]
+
+
+@pytest.mark.parametrize(("name", "dtype"), some(CASES, 3, SEVERAL))
 def test_every_extent_is_exact(tmp_path: Path, name: str, dtype: str) -> None:
     net, lower = NETS[name]
     check(tmp_path, net(dtype).content(), lower)
@@ -388,3 +393,14 @@ def test_a_file_with_two_open_extents_of_an_input_is_to_be_converted_again(tmp_p
         bytewright.compile(file)
     (found,) = caught.value.diagnostics
     assert (found.code, found.help) == ("BW106", "convert the model with fixed input shapes")
+
+
+@pytest.mark.skipif(
+    not EXPORTS.is_dir(), reason="the data that is not part of the project is missing: ../shared/models"
+)
+@pytest.mark.parametrize(
+    "name", some(["mbv2_i8", "mbv2_float", "mbv3_i8", "mbv3_i16", "resnet_i8", "resnet_dyn8"])
+)
+def test_an_image_network_takes_images_of_every_height(tmp_path: Path, name: str) -> None:
+    """Windows with strides and SAME padding, residual sums, gates, and the mean of all pixels."""
+    check(tmp_path, (EXPORTS / "litert_torch" / f"{name}.tflite").read_bytes(), 27, 36)

@@ -172,7 +172,7 @@ def _summary(result: RunResult, bundle: Bundle, seen: Plan) -> str:
     lines = [] if stand_in is None else [f"on {stand_in.text}"]
     for tensor, array in zip(seen.outputs, result.outputs, strict=True):
         text = np.array2string(array, threshold=64, edgeitems=4, max_line_width=100, separator=" ")
-        lines.append(f"{tensor.name}: {tensor.dtype.numpy}{list(tensor.shape)}")
+        lines.append(f"{tensor.name}: {tensor.dtype.numpy}{list(array.shape)}")
         lines.extend(f"  {line}" for line in text.splitlines())
     lines.append(f"target {result.target}, run on {result.on}")
     if result.microseconds is not None:

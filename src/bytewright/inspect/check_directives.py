@@ -27,6 +27,8 @@ _ATTRIBUTES = frozenset({"__attribute", "__attribute__"})
 _CALLED = frozenset({*FUNCTIONS, "memcpy", "memmove", "memset", "INT32_C", "UINT32_C", "INT64_C", "UINT64_C"})
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _CONDITIONS = frozenset({"if", "ifdef", "ifndef"})
+# What an instruction may ask of the core besides its feature: a floating-point unit for doubles.
+_WITHIN_INSTRUCTION = "if defined ( __ARM_FP ) & & ( __ARM_FP & 8 )"
 
 
 def faults_of_directives(
@@ -170,6 +172,9 @@ class _File:
                 return self._has_features and not any(codes) and self._is_feature(group[1:-1])
             case ["if", "else", "endif"]:
                 return self._is_instruction(condition, group)
+            case ["if", "if", "else", "endif", "else", "endif"]:
+                is_inside = not group[0].words and bool(self._around(group))
+                return is_inside and self._is_instruction(condition, group)
             case ["if", "endif"] if condition == f"if {names.check_range}":
                 return _is_refusal(codes[0]) or codes[0][:4] == ["static", "bool", "lies_within", "("]
             case ["if", "endif"] if condition == f"if {names.check_sections}":
@@ -250,14 +255,19 @@ class _File:
 
 
 def _group(directives: Sequence[Directive]) -> Sequence[Directive]:
-    """The first directive; if it is a condition, all up to its end, or up to the next condition."""
+    """The first directive; if it is a condition, all up to its end, or to the next one that is no instruction's."""
     if directives[0].name not in _CONDITIONS:
         return directives[:1]
+    depth = 1
     for position, directive in enumerate(directives[1:], start=1):
         if directive.name == "endif":
-            return directives[: position + 1]
-        if directive.name in _CONDITIONS:
-            return directives[:position]
+            depth -= 1
+            if depth == 0:
+                return directives[: position + 1]
+        elif directive.name in _CONDITIONS:
+            if " ".join(words_of(directive.text)) != _WITHIN_INSTRUCTION:
+                return directives[:position]
+            depth += 1
     return directives
 
 

@@ -459,6 +459,16 @@ HIDDEN_ELSEWHERE: dict[str, tuple[str, tuple[str, str, str], str]] = {
         ),
         "'#if DIGITS_HAS_MVE' is nothing that is generated",
     ),
+    "what a core without doubles leaves out": (
+        "instructions",
+        (
+            "digits_kernels.c",
+            "    for (int32_t y = first_row;",
+            "#if DIGITS_HAS_MVE\n#if defined(__ARM_FP) && (__ARM_FP & 8)\n#else\n#endif\n#else\n#endif\n"
+            "    for (int32_t y = first_row;",
+        ),
+        "'#if DIGITS_HAS_MVE' is nothing that is generated",
+    ),
     "what a compiler without it leaves out": (
         "instructions",
         ("digits_kernels.c", "static inline", "#if !DIGITS_HAS_MVE\nint a;\n#endif\nstatic inline"),

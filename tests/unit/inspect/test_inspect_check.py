@@ -23,6 +23,7 @@ from bytewright.record.plan_file import (
 )
 from bytewright.target import load_target
 from support.digits_bundle import change_file, digits_document, two_by_two, write_digits, write_document
+from support.random_networks import random_network
 
 Document = dict[str, Any]
 
@@ -69,6 +70,16 @@ def test_a_model_without_workspace_and_parameters_verifies(tmp_path: Path) -> No
     compiled = compile_model(tmp_path / "two.tflite", load_target("host"))
     write_bundle(compiled.files, tmp_path / "two")
     assert check_bundle(tmp_path / "two").num_buffers == 0
+
+
+def test_an_instruction_that_asks_for_doubles_verifies(tmp_path: Path) -> None:
+    """A layer of int16 for MVE, rounded in double precision where the core has it."""
+    path = tmp_path / "words.tflite"
+    path.write_bytes(random_network(13, "int16").content)
+    compiled = compile_model(path, load_target("mps3-an547"))
+    assert b"#if defined(__ARM_FP) && (__ARM_FP & 8)" in compiled.files["src/words_kernels.c"]
+    write_bundle(compiled.files, tmp_path / "words")
+    assert check_bundle(tmp_path / "words").num_steps == len(compiled.plan.steps)
 
 
 # --- the plan
