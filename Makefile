@@ -70,6 +70,10 @@ bench-networks: setup  ## Measure networks of many kinds beside TensorFlow Lite 
 bench-streams: setup  ## Measure networks over frames as a whole and frame by frame: memory, work, instructions
 	@$(VENV)/python benchmarks/streams.py
 
+.PHONY: bench-kernels
+bench-kernels: setup  ## Measure which kernel serves each operator and type on which instruction set
+	@$(VENV)/python benchmarks/kernels.py
+
 .PHONY: bench-rows
 bench-rows: setup  ## Measure what layers by rows cost: host time, instructions, code
 	@$(VENV)/python benchmarks/rows.py

@@ -35,14 +35,14 @@ def has_models() -> bool:
     return False
 
 
-def show(text: str, name: str, *, write: bool) -> None:
-    """Prints tables, and puts them between the marks of that name in docs/benchmarks.md if they are to be written."""
+def show(text: str, name: str, *, write: bool, document: Path = DOCUMENT) -> None:
+    """Prints tables, and puts them between the marks of that name in a document if they are to be written."""
     print(text)
     if write:
         begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
-        before, rest = DOCUMENT.read_text().split(begin)
+        before, rest = document.read_text().split(begin)
         _, after = rest.split(end)
-        DOCUMENT.write_text(f"{before}{begin}\n{text}\n{end}{after}")
+        document.write_text(f"{before}{begin}\n{text}\n{end}{after}")
 
 
 def by_turns(contenders: dict[str, Callable[[], float]], rounds: int) -> dict[str, float]:

@@ -79,7 +79,7 @@ FAULTS = (
     ),
     Fault(
         "the odd row of padding is at the top",
-        "frontends/tflite/windows.py",
+        "ops/window.py",
         "return total // 2, total - total // 2",
         "return total - total // 2, total // 2",
         _operators("CONV_2D", "DEPTHWISE_CONV_2D", "MAX_POOL_2D"),
@@ -126,8 +126,8 @@ FAULTS = (
     Fault(
         "an operand of a concatenation is read one element too far",
         "lower/kernels/data.py",
-        "indices = (*outer.values(), own - first, *inner.values())",
-        "indices = (*outer.values(), own - max(first - 1, 0), *inner.values())",
+        "indices = (*outer.values(), own - ir.extent_expr(first), *inner.values())",
+        "indices = (*outer.values(), own - ir.maximum(ir.extent_expr(first) - 1, 0), *inner.values())",
         _operators("CONCATENATION"),
     ),
     Fault(

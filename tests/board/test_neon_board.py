@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from support.matrix_products import random_product
 from support.random_networks import random_convolution, random_network, random_reduction
 from support.tiers import some
 from support.user_mode import num_equal_to_reference
@@ -24,7 +25,8 @@ def test_random_layers(tmp_path: Path, compiler: str) -> None:
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 @pytest.mark.parametrize("dtype", ["int8", "float32"])
 def test_lanes(tmp_path: Path, dtype: str, compiler: str) -> None:
-    """Pools, means, and depthwise convolutions among others."""
+    """Pools, means, products of matrices, and depthwise convolutions among others."""
     found = [random_reduction(number, dtype) for number in some(range(33000, 33012), every=3)]
+    found += [random_product(number, dtype) for number in some(range(35000, 35012), every=3)]
     found += [random_convolution(number, dtype) for number in some(range(34000, 34012), every=3)]
     assert num_equal_to_reference(found, tmp_path, "aarch64", "neon.", compiler) >= 1

@@ -12,6 +12,7 @@ from bytewright.execute.run import run_batch
 from bytewright.target import load_target
 from bytewright.target.isa import risc_v
 from bytewright.target.isa.isa import Emulator
+from support.matrix_products import random_product
 from support.random_networks import random_convolution, random_network, random_reduction
 from support.reference import LiteRt
 from support.shared_models import KWS, bundle, model_content, random_inputs
@@ -32,8 +33,9 @@ def test_random_layers(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("dtype", ["int8", "float32"])
 def test_lanes(tmp_path: Path, dtype: str) -> None:
-    """Pools, means, and depthwise convolutions among others."""
+    """Pools, means, products of matrices, and depthwise convolutions among others."""
     found = [random_reduction(number, dtype) for number in some(range(33000, 33012), every=4)]
+    found += [random_product(number, dtype) for number in some(range(35000, 35012), every=4)]
     found += [random_convolution(number, dtype) for number in some(range(34000, 34012), every=4)]
     assert num_equal_to_reference(found, tmp_path, "rv64gcv", "rvv.", COMPILER) >= 1
 

@@ -28,6 +28,7 @@ from bytewright.target.isa.find import require_isa
 from bytewright.target.isa.this_machine import this_machine
 from support.against_reference import assert_equals_reference, drawn
 from support.instruction_program import InstructionProgram
+from support.matrix_products import random_product
 from support.random_models import RandomModel, operator_models
 from support.random_networks import random_convolution, random_elements, random_network, random_reduction
 from support.shared_models import new_folder
@@ -56,6 +57,7 @@ def models(dtype: str, first: int) -> list[RandomModel]:
         *(random_convolution(number, dtype) for number in some(range(first, first + 12), every=4)),
         *(random_reduction(number, dtype) for number in some(range(first, first + 12), every=4)),
         *(random_elements(number) for number in some(range(first, first + 12), every=4) if dtype == "int8"),
+        *(random_product(number, dtype) for number in some(range(first, first + 12), every=4)),
         *some(drawn(operator_models("FULLY_CONNECTED", dtype), 4, first), every=4),
         *(random_network(number, dtype, size=8) for number in some(range(first, first + 4), every=4)),
     ]

@@ -13,10 +13,10 @@ from support.tiers import THOROUGH
 
 TARGETS = {
     "mps3-an547": "mve.pool2d_of_bytes",
-    "aarch64": "neon.pool2d",
+    "aarch64": "neon.pool2d_of_bytes",
     "rv64gcv": "rvv.pool2d_of_bytes",
-    "x86-64-v3": "avx2.pool2d",
-    "x86-64-v4-vnni": "avx512vnni.pool2d",
+    "x86-64-v3": "avx2.pool2d_of_bytes",
+    "x86-64-v4-vnni": "avx512vnni.pool2d_of_bytes",
     "mps2-an386": "dsp.pool2d_of_bytes",
     "host": "",
 }
@@ -32,9 +32,9 @@ def test_a_pool_of_32_channels(target: str) -> None:
 
 DEPTHWISE = {
     ("mps3-an547", "int8"): {"mve.depthwise_conv2d", "mve.depthwise_lanes", ""},
-    ("aarch64", "int8"): {"neon.depthwise_lanes", ""},
+    ("aarch64", "int8"): {"neon.depthwise_taps", ""},
     ("aarch64", "float32"): {"neon.depthwise_lanes", ""},
-    ("rv64gcv", "int8"): {"rvv.depthwise_lanes", ""},
+    ("rv64gcv", "int8"): {"rvv.depthwise_taps", ""},
     ("rv64gcv", "float32"): {"rvv.depthwise_lanes", ""},
     ("x86-64-v3", "int8"): {"avx2.depthwise_lanes", ""},
     ("x86-64-v3", "float32"): {"avx2.depthwise_lanes", ""},

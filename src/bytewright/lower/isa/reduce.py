@@ -1,6 +1,6 @@
 """Operators that keep channels apart, in lanes of vectors: templates for every instruction set that has a unit."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from math import prod
 from typing import Any
@@ -10,14 +10,17 @@ from bytewright.lower.isa.instruction_set import IsaTemplate
 from bytewright.lower.isa.narrow import MOST_SUMMED, NarrowLanes, NarrowReducer
 from bytewright.lower.isa.range import lower_range
 from bytewright.lower.isa.registers import RegisterReducer
+from bytewright.lower.isa.taps import TapProducts, TapReducer
 from bytewright.lower.isa.vector_unit import VectorUnit
 from bytewright.lower.kernels.context import Template
 from bytewright.lower.kernels.depthwise import lower_depthwise_by_blocks
+from bytewright.lower.kernels.matmul import lower_batch_matmul
 from bytewright.lower.kernels.pooling import lower_pool
 from bytewright.lower.kernels.reduction import Reduction, lower_reduction, num_reduced
 from bytewright.lower.kernels.side_by_side import ArrayReducer
 from bytewright.lower.scalar import computed_on
 from bytewright.ops.convolution import DepthwiseConv2d
+from bytewright.ops.matmul import TflBatchMatMul
 from bytewright.ops.pooling import MaxPool2d, ReduceMax, ReduceMin, ReduceSum, TflAveragePool2d, TflMean
 
 _ADD, _MUL = ir.BinaryOperator.ADD, ir.BinaryOperator.MUL
@@ -94,7 +97,7 @@ def _narrow_declines(narrow: NarrowLanes, count: Callable[[Template, Any], int])
 
 
 def _few_channels(template: Template, lanes: int, what: str) -> str | None:
-    channels = template.type(0).shape[-1]
+    channels = template.result_type.shape[-1]
     if not isinstance(channels, int) or channels < lanes:
         return f"it has {channels} channels, fewer than the {lanes} of a {what}"
     return None
@@ -104,6 +107,43 @@ def depthwise_lanes(name: str, unit: VectorUnit) -> IsaTemplate:
     """Depthwise convolutions by the lanes of a unit."""
     write = partial(lower_depthwise_by_blocks, reducer=RegisterReducer(unit, _OF_DEPTHWISE))
     return IsaTemplate(f"{name}.depthwise_lanes", write, _depthwise_declines(unit))
+
+
+def depthwise_taps(name: str, unit: VectorUnit, products: TapProducts) -> IsaTemplate:
+    """Depthwise convolutions by products of 16 bits."""
+    write = partial(lower_depthwise_by_blocks, reducer=TapReducer(products, unit))
+
+    def why(template: Template, operation: DepthwiseConv2d) -> str | None:
+        kept = template.result_type.dtype
+        if kept is not ir.DType.I32:
+            return f"its sums are {kept.value}, not i32"
+        for operand in range(2):
+            if (dtype := template.type(operand).dtype) not in products.loads:
+                return f"there is no register of {dtype.value}"
+        lanes = _few_channels(template, products.lanes, "register")
+        return lanes or _depthwise_declines(unit)(template, operation)
+
+    return IsaTemplate(f"{name}.depthwise_taps", write, why)
+
+
+def matmul_lanes(name: str, unit: VectorUnit, *left_out: ir.DType) -> Templates:
+    """Products of two tensors by the lanes of a unit, but of types of which C compilers make as few instructions."""
+    write = partial(lower_batch_matmul, reducer=RegisterReducer(unit, _OF_POOLS))
+    return {TflBatchMatMul: (IsaTemplate(f"{name}.matmul", write, _matmul_declines(unit, left_out)),)}
+
+
+def _matmul_declines(unit: VectorUnit, left_out: Collection[ir.DType]) -> Decline:
+    def why(template: Template, operation: TflBatchMatMul) -> str | None:
+        dtype = template.type(0).dtype
+        if dtype in left_out:
+            return f"C compilers make vectors of {dtype.value}"
+        if operation.adjoint_second and dtype.is_integer:
+            return "both operands lie along the inner axis: C compilers make dot products of that"
+        if operation.adjoint_second and template.result_type.shape[-2] == 1:
+            return "columns that lie one after another are not copied for one row"
+        return _declines(unit, _ADD, _MUL)(template, operation)
+
+    return why
 
 
 def ranges(name: str, unit: VectorUnit) -> Templates:
@@ -174,8 +214,8 @@ def _declines(unit: VectorUnit, *operators: ir.BinaryOperator) -> Decline:
 
     def why(template: Template, operation: ir.Operation) -> str | None:
         dtype = template.type(0).dtype
-        is_depthwise = isinstance(operation, DepthwiseConv2d)
-        kept = template.result_type.dtype if is_depthwise else computed_on(dtype)
+        are_products = isinstance(operation, DepthwiseConv2d | TflBatchMatMul)
+        kept = template.result_type.dtype if are_products else computed_on(dtype)
         if dtype not in unit.loads or kept not in unit.broadcasts:
             return f"there is no vector of {dtype.value}"
         for operator in operators:

@@ -1,10 +1,15 @@
-"""Matrix products of two tensors: dot products where both lie along the inner axis, else columns side by side."""
+"""Matrix products of two tensors: dot products where both lie along the inner axis, else columns side by side.
 
+Of columns side by side each sum is in the order of the inner axis, as the reference's.
+"""
+
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from bytewright import ir
 from bytewright.ir.builder import load
 from bytewright.lower.kernels.context import Template, channel_blocks, counted, loops, named
+from bytewright.lower.kernels.side_by_side import ArrayReducer, Reducer
 from bytewright.lower.point import Coordinates
 from bytewright.lower.scalar import Scalar, require_fits
 from bytewright.ops.matmul import TflBatchMatMul
@@ -13,16 +18,21 @@ I32 = ir.DType.I32
 INTEGER_LANES = 16
 
 
-def lower_batch_matmul(template: Template, operation: TflBatchMatMul) -> None:
-    """Writes the kernel of a product: [..., H, K] and [..., K, W] to [..., H, W]."""
+def lower_batch_matmul(template: Template, operation: TflBatchMatMul, reducer: Reducer | None = None) -> None:
+    """Writes the kernel of a product: [..., H, K] and [..., K, W] to [..., H, W]; with a reducer, of its columns."""
     product = _Product(template, operation)
+    is_integer = template.type(0).dtype.is_integer
+    if reducer is not None and operation.adjoint_second:
+        product.write_transposed(reducer)
+        return
     result = template.result_type.shape
     with loops(template.kernel, result, range(len(result) - 1)) as indices:
         row = tuple(indices.values())
-        if template.type(0).dtype.is_integer and operation.adjoint_second:
+        if reducer is None and is_integer and operation.adjoint_second:
             product.write_dots(row)
         else:
-            product.write_lanes(row)
+            lanes = INTEGER_LANES if is_integer else template.style.float_lanes
+            product.write_columns(row, ArrayReducer(lanes) if reducer is None else reducer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,21 +83,44 @@ class _Product:
                 with body.numbered(j):
                     self._store(row, column + j, load(total))
 
-    def write_lanes(self, row: Coordinates) -> None:
-        """Some columns at a time, side by side; each sum is in the order of the inner axis, as the reference's."""
-        body, kernel = self.template.body, self.template.kernel
-        lanes = INTEGER_LANES if self.dtype.is_integer else self.template.style.float_lanes
-        for first, size in channel_blocks(body, self.num_columns, lanes, _summed):
-            sums = kernel.scratch("sums", (size,), self.dtype)
-            with body.for_("lane", 0, size, ir.LoopKind.VECTORISED) as lane:
-                body.store(sums, lane, 0)
-            with counted(body, "k", self.depth) as k:
-                value = body.let("value", self._first(row, k))
-                with body.for_("lane", 0, size, ir.LoopKind.VECTORISED) as lane:
-                    product = value * self._second(row, k, first + lane)
-                    body.add_to(sums, lane, ir.cast(product, self.dtype))
-            with body.for_("lane", 0, size, ir.LoopKind.VECTORISED) as lane:
-                self._store(row, first + lane, load(sums, lane))
+    def write_columns(self, row: Coordinates, reducer: Reducer) -> None:
+        """Some columns at a time, side by side."""
+        for first, size in self._blocks(reducer):
+            self._write_block(
+                row, reducer, (first, size), lambda k, j, first=first: self._second(row, k, first + j)
+            )
+
+    def write_transposed(self, reducer: Reducer) -> None:
+        """As `write_columns`, of columns that lie one after another: copied for all rows, once, to lie side by side."""
+        body, kernel, shape = self.template.body, self.template.kernel, self.template.result_type.shape
+        with loops(kernel, shape, range(len(shape) - 2)) as indices:
+            batch = tuple(indices.values())
+            for first, size in self._blocks(reducer):
+                columns = kernel.scratch("columns", (self.depth, size), self.factors_dtype)
+                with body.for_("column", 0, size) as column, counted(body, "k", self.depth) as k:
+                    body.store(columns, (k, column), self._second((*batch, ir.const(0)), k, first + column))
+                with counted(body, "row", shape[-2]) as height:
+                    self._write_block(
+                        (*batch, height), reducer, (first, size), lambda k, j, of=columns: load(of, k, j)
+                    )
+
+    def _blocks(self, reducer: Reducer) -> Iterator[tuple[ir.Expr, int]]:
+        return channel_blocks(self.template.body, self.num_columns, reducer.most_channels, _summed)
+
+    def _write_block(
+        self,
+        row: Coordinates,
+        reducer: Reducer,
+        block: tuple[ir.Expr, int],
+        second: Callable[[ir.Expr, ir.Expr], ir.Expr],
+    ) -> None:
+        """Sums and stores some columns; `second` gives a factor by its place along the inner axis, and its column."""
+        body, (first, size) = self.template.body, block
+        results = reducer.begin(self.template, size, self.dtype, lambda _: ir.const(0, self.dtype))
+        with counted(body, "k", self.depth) as k:
+            value = body.let("value", self._first(row, k))
+            results.update(lambda total, j: total + ir.cast(value * second(k, j), self.dtype))
+        results.store(row, first, lambda total, _: self._bounded(total))
 
     def _first(self, row: Coordinates, k: ir.Expr) -> ir.Expr:
         *batch, height = row

@@ -1,6 +1,7 @@
 """Results of neighbouring channels side by side: what a reduction over anything but channels keeps of each."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol
 
 from bytewright import ir
@@ -52,11 +53,16 @@ class Reducer(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
 class ArrayReducer:
-    """In an array of their own, in loops that C compilers make vectors of."""
+    """In an array of their own, in loops that C compilers make vectors of; at most so many in a block."""
 
-    most_channels = 8
-    divides = True
+    most_channels: int = 8
+
+    @property
+    def divides(self) -> bool:
+        """Compilers divide by a constant as fast as they multiply."""
+        return True
 
     def begin(self, template: Template, num_channels: int, dtype: ir.DType, start: Start) -> Results:
         """Writes the array."""

@@ -1,6 +1,7 @@
 """NEON's products: four of bytes in each of four lanes (`sdot`), one of 16 bits (`smlal`), one of float32.
 
 A product of 16 bits takes its activation from a lane of a register of four, so weights of one element lie together.
+Depthwise convolutions widen a tap's channels and their weights to 16 bits.
 """
 
 from collections.abc import Callable
@@ -8,6 +9,7 @@ from collections.abc import Callable
 from bytewright import ir
 from bytewright.lower.isa.neon.lanes import F32, I8, I16, I32, LANES, VECTORS, unit_of
 from bytewright.lower.isa.products import Products
+from bytewright.lower.isa.taps import tap_products
 
 _BYTES = 16
 # Sixteen sums, four vectors of weights and one of activations are 21 of 32 registers.
@@ -57,6 +59,15 @@ return vmlal_high_lane_s16(three, filters.val[1], activations, 3);""",
     chunk=_BYTES // 2,
     copy=_copied("vst1q_s16(copy, vld1q_s16(elements));", I16),
     fill="vst1q_s16(copy, vdupq_n_s16((int16_t)value));",
+)
+TAPS = tap_products(
+    VECTORS,
+    "int16x8_t",
+    loads={I8: "return vmovl_s8(vld1_s8(elements));", I16: "return vld1q_s16(elements);"},
+    adds=(
+        "return vmlal_s16(sums, vget_low_s16(elements), vget_low_s16(weights));",
+        "return vmlal_high_s16(sums, elements, weights);",
+    ),
 )
 FLOAT_DOTS = Products(VECTORS, F32, 1, F32, F32, F32, F32, "float32x4_t", "floats").tile(
     units=unit_of,

@@ -5,19 +5,28 @@ Compilers without these intrinsics (gcc before 14, clang before 19) make plain C
 
 from bytewright.lower.isa.conv2d import conv2d_templates
 from bytewright.lower.isa.instruction_set import InstructionSet
-from bytewright.lower.isa.reduce import with_reductions
-from bytewright.lower.isa.rvv.dots import BYTE_DOTS, FLOAT_DOTS, HALF_DOTS
+from bytewright.lower.isa.reduce import depthwise_taps, matmul_lanes, with_reductions
+from bytewright.lower.isa.rvv.dots import BYTE_DOTS, FLOAT_DOTS, HALF_DOTS, TAPS
 from bytewright.lower.isa.rvv.lanes import UNIT, VECTORS
 from bytewright.lower.isa.rvv.narrow import EXTREMA, SUMS
 from bytewright.lower.isa.tile import instructions_of, operands_of
-from bytewright.ops.convolution import Conv2d
+from bytewright.ops.convolution import Conv2d, DepthwiseConv2d
 
 _TILES = (BYTE_DOTS, HALF_DOTS, FLOAT_DOTS)
 RVV = InstructionSet(
     name="rvv",
     features=frozenset({"v"}),
-    templates=with_reductions("rvv", UNIT, {Conv2d: conv2d_templates("rvv", *_TILES)}, (SUMS, EXTREMA)),
-    instructions=(*instructions_of(_TILES), *SUMS.instructions, *EXTREMA.instructions),
-    operands={**VECTORS.operands, **operands_of(_TILES)},
+    templates=with_reductions(
+        "rvv",
+        UNIT,
+        {
+            **matmul_lanes("rvv", UNIT),
+            Conv2d: conv2d_templates("rvv", *_TILES),
+            DepthwiseConv2d: (depthwise_taps("rvv", UNIT, TAPS),),
+        },
+        (SUMS, EXTREMA),
+    ),
+    instructions=(*instructions_of(_TILES), *TAPS.instructions, *SUMS.instructions, *EXTREMA.instructions),
+    operands={**VECTORS.operands, **operands_of(_TILES), **TAPS.operands},
     unit=UNIT,
 )

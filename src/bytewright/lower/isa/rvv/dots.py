@@ -7,6 +7,7 @@ loaded, once for all pixels of a tile.
 from bytewright import ir
 from bytewright.lower.isa.products import Products
 from bytewright.lower.isa.rvv.lanes import F32, I8, I16, I32, LANES, VECTORS, unit_of
+from bytewright.lower.isa.taps import tap_products
 from bytewright.lower.isa.tile import Tile
 
 
@@ -29,6 +30,15 @@ def _integer_dots(element: ir.DType, noun: str) -> Tile:
 
 
 BYTE_DOTS, HALF_DOTS = _integer_dots(I8, "bytes"), _integer_dots(I16, "halves")
+TAPS = tap_products(
+    VECTORS,
+    "vint16m2_t",
+    loads={
+        I8: "return __riscv_vsext_vf2_i16m2(__riscv_vle8_v_i8m1(elements, 16), 16);",
+        I16: "return __riscv_vle16_v_i16m2(elements, 16);",
+    },
+    adds=("return __riscv_vwmacc_vv_i32m4(sums, elements, weights, 16);",),
+)
 FLOAT_DOTS = Products(VECTORS, F32, 1, F32, F32, F32, F32, "vfloat32m4_t", "floats", scalar="float").tile(
     units=unit_of,
     max_vectors=1,
