@@ -72,6 +72,30 @@ def test_the_c_of_a_layer_keeps_its_frames(form: str, tmp_path: Path) -> None:
     assert_the_c_gives(content, inputs, wanted_of(content, numerics, inputs), tmp_path, numerics)
 
 
+@pytest.mark.parametrize(
+    "form", [form for form, (_, options) in FORMS.items() if options["form"].startswith("int")]
+)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_layer_that_keeps_its_inputs_equals_its_reference(seed: int, form: str) -> None:
+    """Where they are fewer bytes than the frames, of which each run computes all; as before the first run."""
+    numerics, options = FORMS[form]
+    content = svdf_model(seed, **options)
+    inputs = inputs_of(content, numerics)
+    module, usual = (
+        import_content(content, "svdf.tflite", numerics=numerics, keeps_inputs=keeps_inputs)
+        for keeps_inputs in (True, False)
+    )
+    assert_equal(np.stack(evaluated(module, inputs)), np.stack(wanted_of(content, numerics, inputs)))
+    (graph,) = schema.ModelT.InitFromPackedBuf(content, 0).subgraphs
+    depth, (filters, _) = (
+        graph.tensors[graph.inputs[0]].shape[1],
+        graph.tensors[graph.operators[0].inputs[2]].shape,
+    )
+    smaller = depth < filters * (1 if options["form"] == "int8" else 2)
+    for small, other in zip(module.state, usual.state, strict=True):
+        assert small.type.size_bytes < other.type.size_bytes if smaller else small.type == other.type
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_a_layer_keeps_every_frame_but_the_newest(form: str) -> None:
     """The oldest is read for the last time in the run that computes the newest."""

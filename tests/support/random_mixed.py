@@ -134,7 +134,7 @@ class Mixed(Network):
     def float_weights(self, kind: str, weights: NDArray[Any], channels: int, axis: int) -> int:
         """Of float32, or widened from float16; int8 and int4 where what they round is exact."""
         form = self.one_of(["float32", "float16", "int8", "int8", "int4"])
-        if form == "int4" and kind == "DEPTHWISE_CONV_2D":
+        if form == "int4" and kind in ("DEPTHWISE_CONV_2D", "TRANSPOSE_CONV"):
             form = "int8"
         if form == "float16" or (form != "float32" and not self.is_hybrid):
             stored = self.builder.constant("stored", weights.astype(np.float16))

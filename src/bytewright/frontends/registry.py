@@ -168,6 +168,7 @@ def _read_tflite(path: Path, target: Target, options: Options) -> Imported:
             bounds={bound.pattern: bound.num_turns for bound in options.bounds},
             keeps_weights=options.optimize is Optimize.SIZE and options.weights is not Weights.EXPAND,
             is_opened=bool(options.open),
+            keeps_inputs=options.optimize is Optimize.SIZE,
             entry=entry,
         )
         for model, own_names, entry in zip(models, names, entry_names(models), strict=True)

@@ -227,13 +227,13 @@ def convert_layer(at: Conversion) -> None:
     at.define(at.reshape(result, form.result_shape))
 
 
-def product_with_matrix(at: Conversion, source: Operand, matrix: NDArray[Any], zero_point: int) -> str:
-    """Rows of an operand times a constant [OC,K], as in a layer without a bias: int32 or float32, [1,rows,1,OC]."""
-    channels, depth = matrix.shape
-    dtype = ir.DType.F32 if source.is_float else ir.DType.I32
+def product_with_matrix(at: Conversion, value: str, matrix: NDArray[Any], zero_point: int) -> str:
+    """Rows of a value times a constant [OC,K], as in a layer without a bias: int32 or float32, [1,rows,1,OC]."""
+    (channels, depth), given = matrix.shape, at.type_of(value)
+    dtype = ir.DType.I32 if given.dtype.is_integer else ir.DType.F32
     operands = (
-        at.reshape(at.value_of(source), (1, prod(source.shape) // depth, 1, depth), "rows"),
-        at.constant("weights", matrix.reshape(channels, 1, 1, depth), source.dtype),
+        at.reshape(value, (1, given.num_elements // depth, 1, depth), "rows"),
+        at.constant("weights", matrix.reshape(channels, 1, 1, depth), given.dtype),
         at.constant("bias", np.zeros(channels, dtype.numpy), dtype),
     )
     return at.emit(Conv2d((1, 1), (0, 0, 0, 0), (1, 1), zero_point), operands, "product")

@@ -130,6 +130,7 @@ class GraphBuilder:
         bounds: The most turns that loops take.
         expands_weights: True if integer weights under float activations are widened to float32.
         keeps_weights: True if weights that a DEQUANTIZE widens stay integers, where a layer can scale its sums instead.
+        keeps_inputs: True if layers keep their last inputs, and compute again, where what they make of them is larger.
         dequantised: By the tensor of its result, the integer constant that a DEQUANTIZE widens.
         is_opened: True if axes of inputs are opened after the import.
         has_open_batch: True if an input's first extent is open; it is fixed to 1.
@@ -156,6 +157,7 @@ class GraphBuilder:
     bounds: Bounds = field(default_factory=Bounds)
     expands_weights: bool = False
     keeps_weights: bool = False
+    keeps_inputs: bool = False
     is_opened: bool = False
     has_open_batch: bool = False
     values: dict[int, str] = field(default_factory=dict[int, str])
@@ -186,6 +188,7 @@ class GraphBuilder:
             bounds=self.bounds,
             expands_weights=self.expands_weights,
             keeps_weights=self.keeps_weights,
+            keeps_inputs=self.keeps_inputs,
             buffers=self.buffers,
             folding_budget=self.folding_budget,
             convert=self.convert,

@@ -45,6 +45,7 @@ class ImportOptions(TypedDict, total=False):
         bounds: The most turns that loops take, by shell patterns of their names or kinds.
         expands_weights: Whether integer weights under float activations are widened to float32.
         keeps_weights: Whether weights that a DEQUANTIZE widens stay integers.
+        keeps_inputs: Whether layers keep their last inputs where what they make of them is larger.
         is_opened: Whether `open_axis` follows.
         entry: The graph's function.
     """
@@ -56,6 +57,7 @@ class ImportOptions(TypedDict, total=False):
     bounds: Mapping[str, int]
     expands_weights: bool
     keeps_weights: bool
+    keeps_inputs: bool
     is_opened: bool
     entry: str
 
@@ -96,6 +98,7 @@ def import_record(model: ModelRecord, file_name: str, **how: Unpack[ImportOption
         bounds=Bounds(how.get("bounds", NO_BOUNDS)),
         expands_weights=expands_weights,
         keeps_weights=how.get("keeps_weights", False),
+        keeps_inputs=how.get("keeps_inputs", False),
         is_opened=how.get("is_opened", False),
         convert=_convert_operators,
     )

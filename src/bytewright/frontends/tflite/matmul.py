@@ -153,7 +153,7 @@ def _layer(at: Conversion, operation: TflBatchMatMul, first: Operand, second: Op
     (result,) = _inferred(at, operation, first, second)
     matrix = second.data.array.reshape(second.shape[-2:])
     weights = matrix if operation.adjoint_second else np.ascontiguousarray(matrix.T)
-    rows = product_with_matrix(at, first, weights, operation.first_zero_point)
+    rows = product_with_matrix(at, at.value_of(first), weights, operation.first_zero_point)
     product = at.reshape(rows, result.fixed_shape)
     if first.is_float:
         return product, 0

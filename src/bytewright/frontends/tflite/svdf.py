@@ -3,7 +3,8 @@
 Both sums are convolutions that the graph has. What the filters gave is an image of frames [B,M,R,U], whose last row is
 the newest; units are its channels, and the filters of a unit its columns, so that the sums over time and over the
 filters of a unit are depthwise windows. Between two runs M-1 frames are kept: the oldest is read for the last time in
-the run whose inputs give the newest.
+the run whose inputs give the newest. Where memory counts most, and inputs are smaller, these are kept instead, and
+frames computed again: one at a time is in memory then.
 """
 
 from collections.abc import Callable
@@ -54,7 +55,8 @@ class _Layer:
         features: [R*U,I], the filters of all units in the order of a frame.
         time: [M,R,U].
         bias: [U].
-        state: The frames [B,M-1,R,U] of the runs before; None of a layer that looks at the newest alone.
+        state: The frames [B,M-1,R,U] of the runs before, or what these were made of, [B,M-1,I]; None of a layer that
+            looks at the newest alone.
     """
 
     source: Operand
@@ -62,6 +64,16 @@ class _Layer:
     time: NDArray[Any]
     bias: NDArray[Any]
     state: Kept | None
+
+    @property
+    def keeps_inputs(self) -> bool:
+        """Whether the state is inputs."""
+        return self.state is not None and len(self.state.parameter.type.shape) == 3
+
+    @property
+    def row(self) -> tuple[int, ...]:
+        """[B,1,I], the input of one run."""
+        return (self.source.shape[0], 1, self.source.shape[1])
 
     @property
     def frame(self) -> tuple[int, ...]:
@@ -125,10 +137,18 @@ def _state(at: Conversion, source: Operand, shape: tuple[int, ...]) -> Kept | No
     dtype = _state_type(at, source)
     if frames == 1:
         return None
-    kind, initial = ir.TensorType((samples, frames - 1, rank, units), dtype), None
-    if dtype is ir.DType.I8 and (zero_point := at.affine(tensor).zero_point):
-        initial = ir.TensorData.from_array(np.full(kind.fixed_shape, zero_point, np.int8), dtype)
-    return at.graph.keep(index, f"svdf_{at.operator.index}_frames", tensor, kind, initial)
+    kept, role, kind = tensor, "frames", ir.TensorType((samples, frames - 1, rank, units), dtype)
+    if (
+        at.graph.keeps_inputs
+        and source.is_quantised
+        and source.type.size_bytes < kind.size_bytes // (frames - 1)
+    ):
+        kept, role = source.tensor, "inputs"
+        kind = ir.TensorType((samples, frames - 1, source.shape[1]), source.dtype)
+    initial = None
+    if kind.dtype is ir.DType.I8 and (zero_point := at.affine(kept).zero_point):
+        initial = ir.TensorData.from_array(np.full(kind.fixed_shape, zero_point, np.int8), kind.dtype)
+    return at.graph.keep(index, f"svdf_{at.operator.index}_{role}", kept, kind, initial)
 
 
 def _state_type(at: Conversion, source: Operand) -> ir.DType:
@@ -144,16 +164,36 @@ _Window = Callable[[str, NDArray[Any], NDArray[Any]], str]
 """Sums of each unit over some frames, given weights [frames,R,U] and a bias: float32 or int32, [B,1,1,U]."""
 
 
-def _over_time(at: Conversion, layer: _Layer, newest: str, window: _Window) -> str:
-    """Sums over the frames that are kept and the newest one, which the next run finds behind the others; the oldest is
-    gone then.
+_Filter = Callable[[str], str]
+"""What the filters give of an input: a frame."""
+
+
+def _over_time(at: Conversion, layer: _Layer, filtered: _Filter, window: _Window) -> str:
+    """Sums over the frames before and the newest one, which the next run finds behind the others; the oldest is gone
+    then.
     """
-    frame = at.reshape(newest, layer.frame, "frame")
-    if layer.state is None:
-        return window(frame, layer.time, layer.bias)
-    before = window(layer.state.current, layer.time[:-1], np.zeros_like(layer.bias))
-    at.keep(layer.state, at.emit(ShiftIn(1), (layer.state.current, frame), "frames"))
+    value, state = at.value_of(layer.source), layer.state
+    if state is None:
+        return window(at.reshape(filtered(value), layer.frame, "frame"), layer.time, layer.bias)
+    before = _over_kept(at, layer, state, filtered, window)
+    frame = at.reshape(filtered(value), layer.frame, "frame")
+    newest = at.reshape(value, layer.row, "row") if layer.keeps_inputs else frame
+    at.keep(state, at.emit(ShiftIn(1), (state.current, newest), "kept"))
     return emit_wrapped_sum(at, before, window(frame, layer.time[-1:], layer.bias))
+
+
+def _over_kept(at: Conversion, layer: _Layer, state: Kept, filtered: _Filter, window: _Window) -> str:
+    """Sums over the frames before the newest one."""
+    no_bias, earlier = np.zeros_like(layer.bias), layer.time[:-1]
+    if not layer.keeps_inputs:
+        return window(state.current, earlier, no_bias)
+    sums = ""
+    for number in range(len(earlier)):
+        row = at.slice(state.current, (0, number, 0), layer.row, "row")
+        frame = at.reshape(filtered(row), layer.frame, "frame")
+        own = window(frame, earlier[number : number + 1], no_bias)
+        sums = emit_wrapped_sum(at, sums, own) if sums else own
+    return sums
 
 
 def _window_operands(
@@ -167,16 +207,17 @@ def _window_operands(
 def _float_layer(at: Conversion, layer: _Layer, features: Operand) -> str:
     """Sums of floats, the first of which LiteRT's hybrid kernel forms in integers."""
     activation = fused_activation(at, _ACTIVATION)
-    if features.is_float:
-        newest = product_with_matrix(at, layer.source, layer.features, 0)
-    else:
+
+    def filtered(value: str) -> str:
+        if features.is_float:
+            return product_with_matrix(at, value, layer.features, 0)
         scales = at.weight_scales(features.tensor, 1, 0)
-        newest = hybrid_product(at, at.value_of(layer.source), layer.features, scales, _ASYMMETRIC)
+        return hybrid_product(at, value, layer.features, scales, _ASYMMETRIC)
 
     def window(frames: str, taps: NDArray[Any], bias: NDArray[Any]) -> str:
         return emit_whole_window(at, _window_operands(at, frames, taps, bias, ir.DType.F32), 0)
 
-    return clamp_float(at, _over_time(at, layer, newest, window), activation)
+    return clamp_float(at, _over_time(at, layer, filtered, window), activation)
 
 
 def _integer_layer(at: Conversion, layer: _Layer, features: Operand, time: Operand) -> str:
@@ -200,15 +241,14 @@ def _integer_layer(at: Conversion, layer: _Layer, features: Operand, time: Opera
     given, state, target = at.affine(layer.source.tensor), at.affine(tensor), at.affine(at.output_tensor())
     (feature_scale,), (time_scale,) = (at.weight_scales(each.tensor, 1, 0) for each in (features, time))
     _check_bias_scale(at, single(state.scale * time_scale))
-    newest = _rescaled(
-        at,
-        product_with_matrix(at, layer.source, layer.features, given.zero_point),
-        single_quotient(single(given.scale * feature_scale), state.scale),
-        _reach_of(at, layer.features, np.zeros(len(layer.features), np.int64), given),
-        (0, kind, "newest"),
-    )
-    if state.zero_point:  # added behind the saturation, where it wraps
-        newest = emit_wrapped_offset(at, newest, state.zero_point)
+    to_state = single_quotient(single(given.scale * feature_scale), state.scale)
+    reach = _reach_of(at, layer.features, np.zeros(len(layer.features), np.int64), given)
+
+    def filtered(value: str) -> str:
+        product = product_with_matrix(at, value, layer.features, given.zero_point)
+        frame = _rescaled(at, product, to_state, reach, (0, kind, "newest"))
+        # What is added behind the saturation wraps.
+        return emit_wrapped_offset(at, frame, state.zero_point) if state.zero_point else frame
 
     def window(frames: str, taps: NDArray[Any], bias: NDArray[Any]) -> str:
         sum_type = ir.DType.I32 if _time_reach(at, taps, bias, state).fits_32_bits else ir.DType.I64
@@ -218,7 +258,7 @@ def _integer_layer(at: Conversion, layer: _Layer, features: Operand, time: Opera
 
     factor = single_quotient(single(state.scale * time_scale), target.scale)
     most = min(int(_time_reach(at, layer.time, layer.bias, state).greatest.max()), INT32_MAX)
-    sums = _over_time(at, layer, newest, window)
+    sums = _over_time(at, layer, filtered, window)
     return _rescaled(at, sums, factor, most, (target.zero_point, layer.source.dtype, "result"))
 
 
