@@ -88,7 +88,7 @@ KINDS = (
     *(NodeKind(dequantize, may_be_dequantised),) * 2,
     NodeKind(choice, has_low_scales),
     NodeKind(greatest, after(*_NUMBERS, exact=True)),
-    NodeKind(spectrum, after("float32", exact=True)),
+    NodeKind(spectrum, after("float32", least_rank=2, exact=True)),
 )
 
 
