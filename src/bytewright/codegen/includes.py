@@ -12,8 +12,8 @@ _MAX_F32 = float(np.finfo(np.float32).max)
 
 
 def uses_math(module: ir.Module) -> bool:
-    """True if a kernel calls a function of <math.h>, so that a program links the library."""
-    return any(_is_of_math(node) for node in _expressions(module.kernels))
+    """True if a kernel or an entry calls a function of <math.h>, so that a program links the library."""
+    return any(_is_of_math(node) for node in _expressions((*module.kernels, *module.entries)))
 
 
 def needs_math_header(functions: Iterable[ir.PrimFunc]) -> bool:

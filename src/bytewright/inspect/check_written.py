@@ -19,6 +19,7 @@ from bytewright.codegen.kernels import write_scalar_function
 from bytewright.codegen.parameters import embedded_paths
 from bytewright.codegen.writer import Writer
 from bytewright.inspect.c_source import CSource, Item, words_of
+from bytewright.ir.scalar_functions import MATH_FUNCTIONS
 from bytewright.naming.operator_functions import FUNCTIONS
 from bytewright.options import Options, options_of_text
 from bytewright.record.names import Names, by_entry
@@ -59,7 +60,9 @@ def differences_of_texts(
     paths = {*texts, *paths_of_graph(plan, names), *embedded_paths(plan, names, options.embedding)}
     if options.self_test is not None:
         paths |= {names.self_test_header, names.self_test_source}
-    yield from _differences_of_build(plan, names, options, paths, files)
+    called = {word for source in sources.values() for word, _ in source.tokens}
+    uses_math = not called.isdisjoint(function.name for function in MATH_FUNCTIONS)
+    yield from _differences_of_build(plan, names, options, paths, files, uses_math=uses_math)
     if names.kernels_header in sources and names.kernels_source in sources:
         yield from _differences_of_prototypes(sources[names.kernels_header], sources[names.kernels_source])
     for path, text in texts.items():
@@ -127,17 +130,23 @@ def _driven(plan: Plan, names: Names, sources: Mapping[str, CSource]) -> tuple[s
 
 
 def _differences_of_build(
-    plan: Plan, names: Names, options: Options, paths: Collection[str], files: Mapping[str, bytes]
+    plan: Plan,
+    names: Names,
+    options: Options,
+    paths: Collection[str],
+    files: Mapping[str, bytes],
+    *,
+    uses_math: bool,
 ) -> Iterator[str]:
     """The files are those of C, at their `paths`, and what builds them, which is as it is written.
 
-    That a library of functions is linked which nothing calls is no matter.
+    That the library of <math.h> is linked where the C names none of its functions is no matter.
     """
     takes_r9 = R9 in files.get(names.kernels_source, b"")
     c_files = {path: files.get(path, b"") for path in paths}
-    without, with_math = (
-        build_files(plan, c_files, options.package, takes_r9=takes_r9, uses_math=uses_math)
-        for uses_math in (False, True)
+    least, with_math = (
+        build_files(plan, c_files, options.package, takes_r9=takes_r9, uses_math=links)
+        for links in (uses_math, True)
     )
     known = {*paths, *with_math}
     yield from (
@@ -145,7 +154,7 @@ def _differences_of_build(
     )
     yield from (f"{path} is not there" for path in sorted(known - files.keys()))
     for path in sorted(with_math.keys() & files.keys()):
-        if files[path] not in (without[path], with_math[path]):
+        if files[path] not in (least[path], with_math[path]):
             lines, expected = (
                 each[path].decode("utf-8", "replace").splitlines() for each in (files, with_math)
             )

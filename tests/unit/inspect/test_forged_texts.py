@@ -42,6 +42,32 @@ HARMLESS = (
 # Numbers that a kernel of the entry's own device is given are not in the plan; the page names them, too.
 NUMBER = re.compile(r"(\d+ is \d+|<=? is .*| [+-]  is .*) in '[a-z0-9]+_\w+\(")
 
+# Scales each row by its number.
+ROOTS = """\
+module roots
+
+input %x : tensor<4x8xf32>
+output %y : tensor<4x8xf32>
+
+kernel scale(
+    x : buffer<8xf32> r activation,
+    y : buffer<8xf32> w activation,
+    factor : f32
+) on cpu {{
+  let own : f32 = {of_kernel}
+  for k : i32 in 0 .. 8 {{
+    y[k] = x[k] * own
+  }}
+}}
+
+entry main(x : buffer<4x8xf32> r activation, y : buffer<4x8xf32> w activation) on cpu {{
+  for i : i32 in 0 .. 4 {{
+    let factor : f32 = {of_entry}
+    call_extern scale(&x[i, 0], &y[i, 0], factor)
+  }}
+}}
+"""
+
 
 def _state(folder: Path) -> Path:
     (folder / "acc.bw").write_text(ACCUMULATOR)
@@ -185,6 +211,20 @@ def test_a_forged_state_is_noticed(old: str, new: str, tmp_path: Path) -> None:
     folder = _state(tmp_path)
     change_file(folder, "src/acc.c", old, new)
     assert not verifies(folder)
+
+
+@pytest.mark.parametrize("caller", ["kernel", "entry"])
+def test_what_calls_functions_of_math_is_linked_with_them(caller: str, tmp_path: Path) -> None:
+    """Either calls one in place of a conversion that both could do."""
+    called, plain = "sqrtf(f32({}) * f32({}))", "f32({})"
+    of_kernel, of_entry = (called, plain) if caller == "kernel" else (plain, called)
+    (tmp_path / "roots.bw").write_text(
+        ROOTS.format(of_kernel=of_kernel.replace("{}", "factor"), of_entry=of_entry.replace("{}", "i"))
+    )
+    write_bundle(compile_model(tmp_path / "roots.bw", load_target("host")).files, tmp_path / "roots")
+    assert verifies(tmp_path / "roots")
+    change_file(tmp_path / "roots", "CMakeLists.txt", "target_link_libraries(roots PUBLIC m)\n", "")
+    assert not verifies(tmp_path / "roots")
 
 
 @pytest.mark.parametrize("code", KernelCode)
