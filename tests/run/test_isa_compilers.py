@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 
+import bytewright
 from bytewright.target.isa.find import ISAS
 from bytewright.target.isa.isa import Isa
+from support.random_networks import random_convolution
 
 pytestmark = pytest.mark.run
 
@@ -78,3 +81,32 @@ def test_what_a_kernel_may_use_the_machine_must_have(isa: Isa) -> None:
         "sse2"
     }  # which is of the architecture
     assert wanted <= set(isa.processor_flags)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("aarch64-linux-gnu-gcc",),
+        ("clang", "--target=aarch64-linux-gnu"),
+        ("arm-none-eabi-gcc", "-mcpu=cortex-a15", "-mfpu=neon-vfpv4", "-mfloat-abi=hard", "-marm"),
+    ],
+    ids=" ".join,
+)
+@pytest.mark.parametrize(("dtype", "template"), [("float32", "fpu.conv2d_f32"), ("int8", "dsp.conv2d")])
+def test_other_cores_take_the_plain_c(
+    command: tuple[str, ...], dtype: str, template: str, tmp_path: Path
+) -> None:
+    """Arm's other cores have these instructions, or macros that say so, but not all of their operands."""
+    if shutil.which(command[0]) is None:
+        pytest.skip(f"{command[0]} is not installed")
+    path = tmp_path / "m.tflite"
+    path.write_bytes(random_convolution(3, dtype).content)
+    compiled = bytewright.compile(path, target="mps2-an386")
+    assert [step.template for step in compiled.plan.steps] == [template]
+    folder = compiled.write(tmp_path / "b")
+    options = ("-std=c99", "-O2", "-ffreestanding", f"-I{folder / 'include'}", "-c", "-o", "/dev/null")
+    for source in sorted(folder.rglob("*.c")):
+        done = subprocess.run(
+            [*command, *options, source], capture_output=True, text=True, check=False, timeout=60
+        )
+        assert done.returncode == 0, done.stderr

@@ -7,11 +7,11 @@ from bytewright.ir.builder import BodyBuilder, load
 from bytewright.lower.isa.vector_unit import memory_parameter
 
 I8, I16, I32 = ir.DType.I8, ir.DType.I16, ir.DType.I32
-# Words are loaded from bytes anywhere, the lowest byte first; the text is assembler as gcc and clang take it. Whether
-# words may lie anywhere clang 14 does not say.
+# Words are loaded from bytes anywhere, the lowest byte first; the text is assembler as gcc and clang take it, of Thumb,
+# whose `ldrd` loads any two registers. Whether words may lie anywhere clang 14 does not say.
 FEATURE = ir.Feature(
     "dsp",
-    "defined(__ARM_FEATURE_DSP) && defined(__ARMEL__) && defined(__GNUC__) && "
+    "defined(__ARM_FEATURE_DSP) && defined(__ARMEL__) && defined(__thumb2__) && defined(__GNUC__) && "
     "(defined(__clang__) || defined(__ARM_FEATURE_UNALIGNED))",
 )
 BYTES = 4

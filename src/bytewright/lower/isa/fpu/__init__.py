@@ -16,8 +16,11 @@ from bytewright.lower.isa.width import Width
 from bytewright.ops.convolution import Conv2d
 
 F32 = ir.DType.F32
+# Compilers for AArch64, where the registers have other names, define these macros of floats as well.
 _FEATURE = ir.Feature(
-    "fp32", "defined(__ARM_FEATURE_FMA) && defined(__ARM_FP) && (__ARM_FP & 4) && defined(__GNUC__)"
+    "fp32",
+    "defined(__arm__) && defined(__ARM_FEATURE_FMA) && defined(__ARM_FP) && (__ARM_FP & 4) && "
+    "defined(__GNUC__)",
 )
 _LANE = Width("fpu", 1, {F32: "float"}, _FEATURE)
 # The IR's minimum and maximum keep the left one where neither is less, as where one is no number.
