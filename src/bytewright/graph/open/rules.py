@@ -102,8 +102,10 @@ def _padded(opening: Opening, operation: Any, source: str, parameters: list[str]
     else:
         size, _ = operation.kernel(opening.new.types[parameters[0]].fixed_shape)
         reach = (size - 1) * operation.dilation[0] + 1
-    extents = range(ir.lower_bound(rows), ir.upper_bound(rows) + 1)
-    found = [same_padding(extent, reach, operation.stride[0]) for extent in extents]
+    stride, least = operation.stride[0], ir.lower_bound(rows)
+    # It is that of the extent modulo the stride.
+    extents = range(least, min(ir.upper_bound(rows), least + stride - 1) + 1)
+    found = [same_padding(extent, reach, stride) for extent in extents]
     before, after = (max(side) for side in zip(*found, strict=True))
     return replace(operation, padding=(before, after, *operation.padding[2:]))
 
@@ -156,18 +158,26 @@ def _scaled(extent: ir.Extent, merged: int, size: int, closed: int) -> ir.Extent
 
 
 def _slice(opening: Opening, node: ir.Node) -> None:
-    """What is open is taken whole: the end of it, or an end that is a number and never before that."""
+    """What is open is taken whole, which a slice says of any extent, or up to one."""
     operation, name = node.operation, node.inputs[0]
     assert isinstance(operation, Slice)
     closed, size = opening.before[name].fixed_shape, list(operation.size)
+    most = dict(operation.whole_to)
     for axis, extent in enumerate(opening.shape(name)):
         if isinstance(extent, int):
             continue
-        if axis in operation.stated and ir.upper_bound(extent) > closed[axis]:
-            raise ValueError(f"it states that {size[axis]} elements of the open axis are taken")
+        if ir.upper_bound(extent) > most.get(axis, ir.upper_bound(extent)):
+            known = (
+                f"at most {most[axis]} elements of" if most[axis] > 0 else "elements by their numbers along"
+            )
+            raise ValueError(f"it takes {known} the open axis, which may have {ir.upper_bound(extent)}")
         if size[axis] == closed[axis]:
             size[axis] = extent
-    opening.add(node, replace(operation, size=tuple(size), stated=()), (opening.whole(name),))
+    is_whole = (
+        not any(operation.start) and set(operation.stride) == {1} and tuple(size) == opening.shape(name)
+    )
+    part = Reshape(tuple(size)) if is_whole else replace(operation, size=tuple(size), whole_to=())
+    opening.add(node, part, (opening.whole(name),))
 
 
 def _reduction(opening: Opening, node: ir.Node) -> None:
