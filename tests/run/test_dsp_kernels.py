@@ -10,18 +10,35 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import bytewright
 from bytewright import ir
 from bytewright.compiler.pipeline import compile_model
+from bytewright.execute.run import run_bundle
 from bytewright.lower.isa.dsp.pairing import PAIRINGS
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.options import Optimize, Options
 from bytewright.target.registry import load_target
 from support.against_reference import assert_equals_reference
+from support.compilers import UNOPTIMISED
 from support.many_models import SANITIZERS, compiler_is_there
 from support.random_networks import random_convolution, random_network
 
 TARGET = "mps2-an386"
 SANITIZED = ("-O0", *SANITIZERS)
+WORDS = """module words {numerics="tflm"}
+input %x : tensor<1x8x8x2xi8> quant(0.5, 0)
+output %y : tensor<1x8x8x2xi16> quant(4.0, -128)
+constant %w = data<2x1x1x2xi8> [8, -12, 16, 24]
+constant %b = data<2xi32> [0, 0]
+constant %m = data<2xi32> [1073741824, 1073741824]
+constant %s = data<2xi8> [-1, -2]
+func main(%x : tensor<1x8x8x2xi8> quant(0.5, 0)) -> (%y) {
+  %acc : tensor<1x8x8x2xi32> = conv2d(%x, %w, %b)
+      {stride=(1, 1), padding=(0, 0, 0, 0), dilation=(1, 1), input_zero_point=0}
+  %y : tensor<1x8x8x2xi16> = rescale(%acc, %m, %s) {rounding=Rounding.DOUBLE_ROUND, input_zero_point=0,
+      output_zero_point=-128, left_shift=0, dtype=DType.I16}
+}
+"""
 
 
 @pytest.mark.parametrize(("first", "dtype"), [(20000, "int8"), (20030, "int8"), (26000, "int16")])
@@ -95,3 +112,15 @@ def test_packed_weights_beside_words_are_those_of_one_channel_each() -> None:
 def test_weights_that_share_no_half_are_not_packed() -> None:
     assert PAIRINGS[ir.DType.I8].packed(np.array([[-1], [-128]])) is None
     assert PAIRINGS[ir.DType.I8].packed(np.array([[0], [-128]])) is not None
+
+
+def test_words_of_the_least_byte_as_zero_point_are_not_cut_off(tmp_path: Path) -> None:
+    """An int16 result with the zero point -128, as no file of TensorFlow Lite has it."""
+    path = tmp_path / "words.bw"
+    path.write_text(WORDS)
+    bundle = bytewright.compile(path, target=TARGET).write(tmp_path / "b")
+    values = np.arange(-128, 128, 2, dtype=np.int8).reshape(1, 8, 8, 2)
+    (found,) = run_bundle(bundle, [values], options=UNOPTIMISED).outputs
+    # Sums are multiples of the divisors, 4 and 8.
+    expected = values.astype(np.int64) @ np.array([[8, 16], [-12, 24]]) // [4, 8] - 128
+    np.testing.assert_array_equal(found, expected)

@@ -10,10 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import bytewright
 from bytewright.bundle.write import write_bundle
 from bytewright.compiler.pipeline import compile_model
 from bytewright.execute.paranoid import run_paranoid
+from bytewright.execute.run import run_bundle
 from bytewright.ir.border import Io
+from bytewright.ir.types import DType
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.options import Options, Rows
 from bytewright.target.registry import load_target
@@ -86,6 +89,44 @@ def test_sums_that_leave_32_bits(numerics: Numerics, target: str, total: str, tm
     files = compile_model(tmp_path / "wide.tflite", load_target(target)).files
     assert any(f"int64_t {total}".encode() in content for content in files.values())
     assert_equals_reference(layers, tmp_path, target=target, numerics=numerics, flags=SANITIZED)
+
+
+SUMS = """module sums {{numerics="litert-ref"}}
+input %x : tensor<1x1x4x{depth}xi16> quant(0.5, 0)
+output %y : tensor<1x1x4x1x{dtype}> quant(4.0, 0)
+constant %w = data<1x1x1x{depth}xi8> {weights}
+constant %b = data<1xi64> [-5]
+constant %s = data<1xf64> [{scale}]
+func main(%x : tensor<1x1x4x{depth}xi16> quant(0.5, 0)) -> (%y) {{
+  %acc : tensor<1x1x4x1xi64> = conv2d(%x, %w, %b)
+      {{stride=(1, 1), padding=(0, 0, 0, 0), dilation=(1, 1), input_zero_point=0}}
+  %y : tensor<1x1x4x1x{dtype}> = tfl_real_rescale(%acc, %s) {{output_zero_point=0, dtype=DType.{name}}}
+}}
+"""
+
+
+@pytest.mark.parametrize("depth", [516, 900])
+@pytest.mark.parametrize(("dtype", "scale"), [(np.int16, 1.5e-5), (np.int8, 1.23e-5)])
+@pytest.mark.parametrize("target", ["host", "mps2-an386", "mps2-an521"])
+def test_sums_of_64_bits_within_32_and_beyond(
+    depth: int, dtype: type[np.signedinteger], scale: float, target: str, tmp_path: Path
+) -> None:
+    """Sums of 64 bits of a program; of 516 products at most they fit 32 bits."""
+    weights = np.resize([127, -127], depth)
+    bits = 8 * np.dtype(dtype).itemsize
+    path = tmp_path / "sums.bw"
+    path.write_text(
+        SUMS.format(depth=depth, dtype=f"i{bits}", name=f"I{bits}", weights=weights.tolist(), scale=scale)
+    )
+    bundle = bytewright.compile(path, target=target).write(tmp_path / "b")
+    greatest = np.where(weights > 0, 32767, -32768)
+    drawn = np.random.default_rng(depth).integers(-32768, 32768, depth)
+    x = np.stack([greatest, -1 - greatest, drawn, drawn // 200])
+    real = (x @ weights - 5) * scale
+    expected = np.clip(np.copysign(np.floor(abs(real) + 0.5), real), *DType(f"i{bits}").bounds)
+    values = x.astype(np.int16).reshape(1, 1, 4, depth)
+    (found,) = run_bundle(bundle, [values], options=UNOPTIMISED).outputs
+    np.testing.assert_array_equal(found.reshape(-1), expected)
 
 
 def test_lines_that_leave_16_bits(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Rescales on one element: their constants as operands of the forms in `lower/rescale.py`."""
 
+from dataclasses import replace
 from functools import lru_cache, partial
 
 import numpy as np
@@ -72,14 +73,14 @@ def _half_up(at: Point, value: Scalar, multipliers: ir.Array, shifts: ir.Array) 
 
 def real_rescaled(at: Point, operation: TflRealRescale) -> Scalar:
     """Double-precision scaling as integers: an equal linear form for every accumulator that can occur."""
-    (value,) = at.operands
+    value = _narrowed(at.operands[0])
     if (in_float := _rescaled_in_float(at, operation, value)) is not None:
         return in_float
     scales = at.array(1).reshape(-1)
     zero_point = operation.output_zero_point
     low, high = (bound - zero_point for bound in operation.dtype.bounds)
-    # Of wider results there are too many steps to compare.
-    if operation.dtype is not ir.DType.I8:
+    # Of wider results there are too many steps to compare; of wider sums the forms do not hold.
+    if operation.dtype is not ir.DType.I8 or value.expr.dtype is ir.DType.I64:
         return _saturated(_named(at, _scaled_in_double(at, scales, value, (low, high))), operation)
     found = [_fit(float(s), (value.low, value.high), (low, high)) for s in scales]
     fits = [fit for fit in found if fit is not None]
@@ -150,6 +151,8 @@ def _rescaled_in_float(at: Point, operation: Rescale | TflRealRescale, value: Sc
     """The element in float32, if the style asks for it and that equals the rescale for every accumulator."""
     if not at.kernel.style.float_rescale or value.channels is None or operation.dtype is not ir.DType.I8:
         return None
+    if value.expr.dtype is ir.DType.I64:
+        return None
     operands = tuple(
         (array.tobytes(), array.dtype.str) for array in map(at.array, range(1, len(at.node.inputs)))
     )
@@ -170,6 +173,11 @@ def _rescaled_in_float(at: Point, operation: Rescale | TflRealRescale, value: Sc
     function = FLOAT_ROUND if fit.below is None else FLOAT_ROUND_SIGNED
     scaled = _named(at, Scalar(function(value.expr, *constants), low, high))
     return clamped(scaled, *operation.dtype.bounds)
+
+
+def _narrowed(value: Scalar) -> Scalar:
+    """A value of 64 bits in 32, where its bounds prove that these hold it."""
+    return replace(value, expr=ir.cast(value.expr, I32)) if in_32_bits(value.low, value.high) else value
 
 
 def _named(at: Point, scaled: Scalar) -> Scalar:

@@ -181,15 +181,15 @@ class Slice(ir.Operation):
     Strides may be negative; every element taken must exist. An open extent is taken whole.
 
     Attributes:
-        stated: Axes of which so many elements are taken, whatever the extent; along the others with a start of 0, a
-            stride of 1 and all elements, these are all of any extent. Left empty where no extent is to be opened.
+        whole_to: Axes, each with the largest extent of which all elements are taken; along the others with a start of
+            0, a stride of 1 and all elements, these are all of any extent. Empty where no extent is to be opened.
     """
 
     name: ClassVar[str] = "slice"
     start: tuple[int, ...]
     size: tuple[ir.Extent, ...]
     stride: tuple[int, ...]
-    stated: tuple[int, ...] = field(default=(), metadata=OMIT_DEFAULT)
+    whole_to: tuple[tuple[int, int], ...] = field(default=(), metadata=OMIT_DEFAULT)
 
     def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """The attribute's sizes."""

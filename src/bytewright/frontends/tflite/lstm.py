@@ -143,7 +143,7 @@ def _by_step(at: Conversion, options: _Options, results: str) -> str:
 def _turned(at: Conversion, sequence: str) -> str:
     """The steps from the last to the first."""
     shape = at.type_of(sequence).fixed_shape
-    return emit_slice(at, sequence, (0, shape[1] - 1, 0), shape, (1, -1, 1))
+    return emit_slice(at, sequence, (0, shape[1] - 1, 0), shape, (1, -1, 1), ((1, 1),))
 
 
 def _layer(at: Conversion, slots: _Slots, options: _Options, sequence: str) -> str:

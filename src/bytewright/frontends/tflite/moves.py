@@ -68,12 +68,14 @@ def convert_unpack(at: Conversion) -> None:
         at.define(at.reshape(part, (*source.shape[:axis], *source.shape[axis + 1 :]), "unpacked"), position)
 
 
-def _part(at: Conversion, name: str, axis: int, first: int, count: int, stride: int = 1) -> str:
-    """`count` elements along one axis, all of the others."""
+def _part(
+    at: Conversion, name: str, axis: int, first: int, count: int, stride: int = 1, *, is_rest: bool = False
+) -> str:
+    """`count` elements along one axis, which the file states or which are the rest, all of the others."""
     shape = at.type_of(name).fixed_shape
     start, size, steps = [0] * len(shape), list(shape), [1] * len(shape)
     start[axis], size[axis], steps[axis] = first, count, stride
-    return emit_slice(at, name, tuple(start), tuple(size), tuple(steps))
+    return emit_slice(at, name, tuple(start), tuple(size), tuple(steps), () if is_rest else ((axis, 0),))
 
 
 def convert_split_v(at: Conversion) -> None:
@@ -92,7 +94,7 @@ def convert_split_v(at: Conversion) -> None:
     name, first = at.value_of(source), 0
     for position, stated in enumerate(sizes):
         size = rest if stated == -1 else stated
-        at.define(_part(at, name, axis, first, size), position)
+        at.define(_part(at, name, axis, first, size, is_rest=stated == -1), position)
         first += size
 
 
@@ -134,7 +136,8 @@ def convert_reverse(at: Conversion) -> None:
     axes = at.axes(at.integers_operand(1, "axes"), len(source.shape))
     start = tuple(extent - 1 if axis in axes else 0 for axis, extent in enumerate(source.shape))
     stride = tuple(-1 if axis in axes and extent > 1 else 1 for axis, extent in enumerate(source.shape))
-    at.define(emit_slice(at, at.value_of(source), start, source.shape, stride))
+    turned = ((axis, 1) for axis in axes)
+    at.define(emit_slice(at, at.value_of(source), start, source.shape, stride, turned))
 
 
 def convert_gather(at: Conversion) -> None:

@@ -194,7 +194,7 @@ def convert_slice(at: Conversion) -> None:
         at.require(
             0 <= first <= extent - length, f"{length} elements from {first} on leave the extent {extent}"
         )
-    numbers = (axis for axis, length in enumerate(stated) if length != -1)
+    numbers = ((axis, length) for axis, length in enumerate(stated) if length != -1)
     at.define(emit_slice(at, at.value_of(source), begin, size, (1,) * rank, numbers))
 
 
@@ -204,13 +204,14 @@ def emit_slice(
     start: tuple[int, ...],
     size: tuple[int, ...],
     stride: tuple[int, ...],
-    stated: Iterable[int] = (),
+    whole_to: Iterable[tuple[int, int]] = (),
 ) -> str:
     """A slice; the value itself where all of it is taken in order, a constant without bytes where nothing is.
 
-    Of a graph whose extents are to be opened, one that takes all has a use, if the file states along an axis how much.
+    Of a graph whose extents are to be opened, one that takes all has a use, if along an axis it is all of some
+    extents alone: `whole_to` has the largest of them, and 0 where the file names elements by their numbers.
     """
-    kept = tuple(stated) if at.graph.is_opened else ()
+    kept = tuple(whole_to) if at.graph.is_opened else ()
     is_whole = size == at.type_of(name).fixed_shape and not any(start) and all(step == 1 for step in stride)
     if is_whole and not kept:
         return name

@@ -22,12 +22,12 @@ class _Selection:
     """What is taken of each axis, and the shape in the end: shrunk axes are gone, new ones have extent 1.
 
     Attributes:
-        stated: Axes whose end is a number.
+        whole_to: Axes that are taken whole up to an extent, with that.
     """
 
     taken: list[range] = field(default_factory=list[range])
     shape: list[int] = field(default_factory=list[int])
-    stated: list[int] = field(default_factory=list[int])
+    whole_to: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
 
     def take(self, *taken: range) -> None:
         """The next axes of the input, which stay."""
@@ -53,7 +53,7 @@ def convert_strided_slice(at: Conversion) -> None:
     size = [len(taken) for taken in selection.taken]
     start = tuple(taken.start for taken in selection.taken)
     stride = tuple(taken.step for taken in selection.taken)
-    sliced = emit_slice(at, at.value_of(source), start, tuple(size), stride, selection.stated)
+    sliced = emit_slice(at, at.value_of(source), start, tuple(size), stride, selection.whole_to)
     at.define(at.reshape(sliced, tuple(selection.shape)))
 
 
@@ -76,16 +76,24 @@ def _select(
             selection.shape.append(1)
         elif i in masks.shrink_axis:
             selection.taken.append(_one_element(at, shape[axis], 0 if i in masks.begin else span[0], span[2]))
+            selection.whole_to.append((axis, 1))
             axis += 1
         else:
             first = None if i in masks.begin else span[0]
             last = None if i in masks.end else span[1]
-            if last is not None:
-                selection.stated.append(axis)
+            selection.whole_to += ((axis, most) for most in _whole_to(first, last, span[2]))
             selection.take(whole[axis][first : last : span[2]])
             axis += 1
     selection.take(*whole[axis:])
     return selection
+
+
+def _whole_to(first: int | None, last: int | None, stride: int) -> list[int]:
+    """The largest extent of which a slice that takes all of the file's takes all, in order; none if there is none."""
+    most = [] if stride == 1 else [1]
+    most += [-first] if first is not None and first < 0 else []
+    most += [last] if last is not None else []
+    return [min(most)] if most else []
 
 
 def _one_element(at: Conversion, extent: int, index: int, stride: int) -> range:

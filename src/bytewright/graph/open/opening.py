@@ -10,6 +10,7 @@ from bytewright import ir
 from bytewright.base.frozen_mapping import FrozenMapping
 from bytewright.diagnostics import CompileError, compile_error
 from bytewright.graph.stream.new_nodes import NewNodes
+from bytewright.ir.where import Where
 from bytewright.ops.data import Reshape
 
 WITHOUT = "leave out --open: each run then has as many rows as the file says"
@@ -35,6 +36,8 @@ class Opening:
         turned: Names of such values.
         constants: Those that were added.
         sources: What values are in the model's file.
+        model: Its name.
+        parameters: Its inputs, and what it keeps, as the file has them.
     """
 
     def __init__(self, module: ir.Module, symbol: ir.Symbol, extent: int) -> None:
@@ -48,6 +51,7 @@ class Opening:
         self.turned: set[str] = set()
         self.constants: list[ir.Constant] = []
         self.sources = module.sources
+        self.model, self.parameters = module.name, module.graph.parameters
         self._data = {constant.name: constant.data for constant in module.constants}
         self._views: dict[tuple[str, tuple[ir.Extent, ...]], str] = {}
 
@@ -77,12 +81,17 @@ class Opening:
     def _view(self, name: str, shape: tuple[ir.Extent, ...], role: str) -> str:
         key = name, shape
         if key not in self._views:
-            producer = next(n for n in reversed(self.new.nodes) if any(v.name == name for v in n.outputs))
-            quantization = next(v.quantization for v in producer.outputs if v.name == name)
+            where, quantization = self._origin(name)
             view = self.new.fresh(f"{name}/{role}")
-            self.new.add(Reshape(shape), (name,), view, producer.where, quantization)
+            self.new.add(Reshape(shape), (name,), view, where, quantization)
             self._views[key] = view
         return self._views[key]
+
+    def _origin(self, name: str) -> tuple[Where, ir.Quantization | None]:
+        """The operator that has a value as its result, or the model of which it is an input; and its quantisation."""
+        made = ((value, node.where) for node in reversed(self.new.nodes) for value in node.outputs)
+        given = ((value, Where(self.model)) for value in self.parameters)
+        return next((where, value.quantization) for value, where in (*given, *made) if value.name == name)
 
     def array(self, name: str) -> NDArray[np.generic] | None:
         """The values of a constant; None of what is none."""

@@ -12,7 +12,6 @@ from bytewright.ops.convolution import Conv2d, DepthwiseConv2d, GroupedConv2d
 from bytewright.ops.data import Concat, Gather, Identity, Pad, Reshape, Slice, Tile, Transpose
 from bytewright.ops.dynamic_quantization import OPERATIONS as DYNAMIC_QUANTIZATION
 from bytewright.ops.interpolation import Interpolate, TflSigmoid16, TflSoftmax16
-from bytewright.ops.lstm import OPERATIONS as RECURRENT
 from bytewright.ops.matmul import TflBatchMatMul
 from bytewright.ops.places import ArgMax, ArgMin, CumulativeSum, TopKPlaces
 from bytewright.ops.pooling import OPERATIONS as REDUCTIONS
@@ -35,7 +34,7 @@ def open_node(opening: Opening, node: ir.Node) -> None:
         opening.new.nodes.append(node)
         opening.new.types |= {value.name: value.type for value in node.outputs}
         return
-    rule = _RULES.get(type(node.operation))
+    rule = RULES.get(type(node.operation))
     if rule is None:
         raise opening.refused(node, "what it makes of an open extent is not known")
     try:
@@ -103,8 +102,10 @@ def _padded(opening: Opening, operation: Any, source: str, parameters: list[str]
     else:
         size, _ = operation.kernel(opening.new.types[parameters[0]].fixed_shape)
         reach = (size - 1) * operation.dilation[0] + 1
-    extents = range(ir.lower_bound(rows), ir.upper_bound(rows) + 1)
-    found = [same_padding(extent, reach, operation.stride[0]) for extent in extents]
+    stride, least = operation.stride[0], ir.lower_bound(rows)
+    # It is that of the extent modulo the stride.
+    extents = range(least, min(ir.upper_bound(rows), least + stride - 1) + 1)
+    found = [same_padding(extent, reach, stride) for extent in extents]
     before, after = (max(side) for side in zip(*found, strict=True))
     return replace(operation, padding=(before, after, *operation.padding[2:]))
 
@@ -157,18 +158,26 @@ def _scaled(extent: ir.Extent, merged: int, size: int, closed: int) -> ir.Extent
 
 
 def _slice(opening: Opening, node: ir.Node) -> None:
-    """What is open is taken whole: the end of it, or an end that is a number and never before that."""
+    """What is open is taken whole, which a slice says of any extent, or up to one."""
     operation, name = node.operation, node.inputs[0]
     assert isinstance(operation, Slice)
     closed, size = opening.before[name].fixed_shape, list(operation.size)
+    most = dict(operation.whole_to)
     for axis, extent in enumerate(opening.shape(name)):
         if isinstance(extent, int):
             continue
-        if axis in operation.stated and ir.upper_bound(extent) > closed[axis]:
-            raise ValueError(f"it states that {size[axis]} elements of the open axis are taken")
+        if ir.upper_bound(extent) > most.get(axis, ir.upper_bound(extent)):
+            known = (
+                f"at most {most[axis]} elements of" if most[axis] > 0 else "elements by their numbers along"
+            )
+            raise ValueError(f"it takes {known} the open axis, which may have {ir.upper_bound(extent)}")
         if size[axis] == closed[axis]:
             size[axis] = extent
-    opening.add(node, replace(operation, size=tuple(size), stated=()), (opening.whole(name),))
+    is_whole = (
+        not any(operation.start) and set(operation.stride) == {1} and tuple(size) == opening.shape(name)
+    )
+    part = Reshape(tuple(size)) if is_whole else replace(operation, size=tuple(size), whole_to=())
+    opening.add(node, part, (opening.whole(name),))
 
 
 def _reduction(opening: Opening, node: ir.Node) -> None:
@@ -186,7 +195,7 @@ def _reduction(opening: Opening, node: ir.Node) -> None:
 
 
 _POOLS = (MaxPool2d, TflAveragePool2d)
-_RULES: dict[type[ir.Operation], _Rule] = {
+RULES: dict[type[ir.Operation], _Rule] = {
     **dict.fromkeys(
         (*ELEMENTWISE, *DYNAMIC_QUANTIZATION, Interpolate, TflInverseRoot, TflSigmoid16, Identity),
         _each_element,
@@ -195,7 +204,7 @@ _RULES: dict[type[ir.Operation], _Rule] = {
     **{each: _window if each in _POOLS else _reduction for each in REDUCTIONS},
     **dict.fromkeys((TflSoftmax, TflLogSoftmax, TflSoftmax16, TflL2Normalization, TopKPlaces), _as_it_is),
     **dict.fromkeys((ArgMax, ArgMin, CumulativeSum, Concat, Gather, Pad, Tile, Transpose), _as_it_is),
-    **dict.fromkeys((TflBatchMatMul, *RECURRENT), _as_it_is),
+    TflBatchMatMul: _as_it_is,
     Reshape: _reshape,
     Slice: _slice,
 }

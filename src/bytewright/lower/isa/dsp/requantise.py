@@ -125,7 +125,8 @@ def form_of(operation: Rescale, multipliers: ir.Array, exponents: ir.Array, magn
     match operation.rounding:
         case Rounding.DOUBLE_ROUND if wide.min() >= 2**30:
             # A value below zero becomes the zero point at most: where that is the least value, it is cut off.
-            instruction = SCALE_UP if zero_point == I8.bounds[0] else SCALE[dtype]
+            is_cut = (dtype, zero_point) == (I8, I8.bounds[0])
+            instruction = SCALE_UP if is_cut else SCALE[dtype]
             found = Form(instruction, dtype, wide * 2 - 2**32, right - 1, 2 * zero_point + 1)
             high = magnitude + 1
         case Rounding.SINGLE_ROUND if dtype is I16 and wide.max() < 2**15:
