@@ -350,7 +350,7 @@ def test_each_run_is_given_the_extents_of_its_entry(tmp_path: Path, io: str, ask
     header = (tmp_path / "o/include/o.h").read_text()
     assert "int32_t o_get(o_context *context, " in header
     assert "'put' is given 'n': 1 to this." in header
-    assert "'m' is 1 to O_M_MAX; inputs and outputs hold so many samples" in header
+    assert "'m' is 1 to O_M_MAX; inputs and outputs have so many elements along the first axis" in header
     session = model.session()
     three, one = (session.run(calls_of_get(rows), entry="get") for rows in (3, 1))
     assert (three.shape, one.shape) == ((3, 3), (1, 3))

@@ -159,6 +159,11 @@ class Net(ModelBuilder):
         kept = [extent for axis, extent in enumerate(shape) if keep_dims or axis not in axes]
         return self.put(kind, [self.last, self.integers(*axes)], tuple(kept), keep_dims=keep_dims)
 
+    def product(self, width: int) -> Net:
+        weights = self.weights((self.shape[-1], width), width)[0]
+        shape = (*self.shape[:-1], width)
+        return self.put("BATCH_MATMUL", [self.last, weights], shape, adj_x=False, adj_y=False)
+
     def expanded(self, axis: int) -> Net:
         shape = (*self.shape[:axis], 1, *self.shape[axis:])
         return self.put("EXPAND_DIMS", [self.last, self.integers(axis)], shape)
@@ -256,6 +261,7 @@ NETS: dict[str, tuple[Callable[[str], Net], int]] = {
     ),
     "greatest": (lambda d: Net(d).reduce("REDUCE_MAX", 1, keep_dims=True), 1),
     "least": (lambda d: Net(d).image().conv(16, (1, 2), **_VALID).reduce("REDUCE_MIN", 2), 2),
+    "products": (lambda d: Net(d).reshape(1, -1, 3, 2).product(5), 1),
     "merged": (lambda d: Net(d).reshape(1, -1, 2).softmax().reshape(1, -1, 6), 1),
     "deep": (
         lambda d: (
@@ -298,8 +304,8 @@ REFUSED: dict[str, tuple[Callable[[], Net], str]] = {
         "it takes at most 9 elements of the open axis",
     ),
     "steps along the axis": (
-        lambda: Net().transpose(0, 2, 1).part((0, 0, 0), (1, 6, ROWS), (1,), 2),
-        "elements",
+        lambda: Net().transpose(0, 2, 1).part((0, 0, 0), (1, 6, ROWS), (0, 1, 2), 2),
+        "1 (STRIDED_SLICE) does not allow it: it takes at most 1 elements of the open axis",
     ),
     "softmax along the axis": (lambda: Net().transpose(0, 2, 1).softmax(), "the last axis is of open extent"),
     "sums of raw values": (lambda: Net().reduce("SUM", 1), "0 (SUM) does not allow it: its zero points"),
@@ -397,15 +403,40 @@ def test_a_window_that_does_not_fit_says_from_which_extent_it_does(tmp_path: Pat
     check(tmp_path, content, lower=5)
 
 
-@pytest.mark.parametrize("name", ["deep", "same", "average-pool"])
-def test_the_plan_is_that_of_the_largest_extent(tmp_path: Path, name: str) -> None:
+# Fixed and open: a kernel writes over its own input only where the places of both do not depend on the extent.
+LARGER_WORKSPACES = {
+    ("same-strides", "int8"): (48, 72),
+    ("same-strides", "float32"): (192, 288),
+    ("transposed-and-back", "int8"): (88, 152),
+    ("transposed-and-back", "float32"): (288, 576),
+}
+# Tables of factors, of 9 bytes for each extent or 5 where no factor is above 1; and zeros for padding of some extents.
+MORE_PARAMETERS = {
+    ("mean", "int8"): 9 * ROWS,
+    ("mean-of-all", "int8"): 5 * ROWS,
+    ("mean-of-windows", "int8"): 9 * ROWS // 2,
+    ("same-stride-wider", "float32"): 4 * 6,
+    ("same-stride-even", "float32"): 4 * 6,
+}
+
+
+@pytest.mark.parametrize(("name", "dtype"), some(CASES, 6, [*LARGER_WORKSPACES, *MORE_PARAMETERS]))
+def test_the_plan_is_that_of_the_largest_extent(tmp_path: Path, name: str, dtype: str) -> None:
     net, lower = NETS[name]
     file = tmp_path / "m.tflite"
-    file.write_bytes(net("int8").content())
+    file.write_bytes(net(dtype).content())
     fixed = bytewright.compile(file).plan
     opened = bytewright.compile(file, open=f"1=time:{lower}..{ROWS}").plan
-    assert opened.workspace_bytes <= fixed.workspace_bytes
-    assert opened.parameter_bytes == fixed.parameter_bytes
+    workspaces = fixed.workspace_bytes, opened.workspace_bytes
+    if (name, dtype) in LARGER_WORKSPACES:
+        assert workspaces == LARGER_WORKSPACES[name, dtype]
+    else:
+        assert opened.workspace_bytes <= fixed.workspace_bytes
+    more = opened.parameter_bytes - fixed.parameter_bytes
+    if (name, dtype) in MORE_PARAMETERS:
+        assert more == MORE_PARAMETERS[name, dtype]
+    else:
+        assert more <= 0
 
 
 def open_file(tmp_path: Path) -> Path:

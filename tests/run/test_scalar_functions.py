@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import operator
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -165,3 +167,11 @@ def test_c_and_evaluator_equal_the_references(tmp_path: Path) -> None:
     for number, (call, _, expected) in enumerate(CASES):
         assert np.array_equal(evaluated[f"y{number}"], expected), call
         assert np.array_equal(in_c[number], expected), call
+
+
+def test_comments_of_generated_c_are_not_lost_with_the_docstrings() -> None:
+    """`python -OO` has no docstrings; C without comments would be another file for the same model."""
+    command = [sys.executable, "-OO", "-c", "import bytewright.ir.scalar_functions"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "InternalError: _high_multiply_wide has no docstring" in done.stderr

@@ -46,8 +46,15 @@ def what_runs(plan: Plan) -> str:
 
 
 def _is_batch(plan: Plan, symbol: ir.Symbol) -> bool:
-    """Whether an extent of the run counts samples: inputs and outputs hold them one after another."""
-    return all(tensor.extents[:1] == (symbol.name,) for tensor in (*plan.inputs, *plan.outputs))
+    """Whether an extent of the run counts samples, which are each computed as if alone: that of `--batch-max`."""
+    is_asked = any(option.startswith("--batch-max ") for option in plan.options)
+    return is_asked and _is_first_axis(plan, symbol)
+
+
+def _is_first_axis(plan: Plan, symbol: ir.Symbol) -> bool:
+    """Whether inputs and outputs, of which there are some, all have so many elements along their first axes."""
+    tensors = (*plan.inputs, *plan.outputs)
+    return bool(tensors) and all(tensor.extents[:1] == (symbol.name,) for tensor in tensors)
 
 
 def what_extents_mean(plan: Plan, names: Names) -> str:
@@ -55,8 +62,13 @@ def what_extents_mean(plan: Plan, names: Names) -> str:
     lines: list[str] = []
     for symbol in plan.symbols:
         line = f"'{symbol.name}' is {symbol.lower} to {names.bound(symbol.name)}"
-        if _is_batch(plan, symbol):
-            line += "; inputs and outputs hold so many samples, and need no bytes for more"
+        if _is_first_axis(plan, symbol):
+            held = (
+                "hold so many samples"
+                if _is_batch(plan, symbol)
+                else "have so many elements along the first axis"
+            )
+            line += f"; inputs and outputs {held}, and need no bytes for more"
         lines.append(f"{line}.\n")
     return "".join(lines)
 

@@ -224,7 +224,9 @@ def _largest_extent(extent: c_ast.Node, upper: Mapping[str, int]) -> int | None:
             return upper.get(name)
         case c_ast.BinaryOp(op=operator, left=left, right=c_ast.Constant() as right) if operator in _RISING:
             value, number = _largest_extent(left, upper), integer_of(right)
-            return None if value is None or number is None else _RISING[operator](value, number)
+            if value is None or number is None or (operator == "/" and number == 0):
+                return None
+            return _RISING[operator](value, number)
         case c_ast.BinaryOp(op="*", left=c_ast.Constant() as left, right=right):
             value, number = _largest_extent(right, upper), integer_of(left)
             return None if value is None or number is None else value * number

@@ -7,6 +7,7 @@ another, so that even where a compiler inlines nothing a call of one is the last
 
 from collections.abc import Callable
 
+from bytewright.diagnostics import InternalError
 from bytewright.ir.expr import Expr, ScalarFunction, Var, cast, const, equal, select
 from bytewright.ir.types import DType
 
@@ -31,8 +32,15 @@ _Let = Callable[[str, Expr], Var]
 def _defined(result: Callable[..., Expr], /, **types: DType) -> ScalarFunction:
     """A function of parameters with these types, whose `result` is given `_Let` and the parameters.
 
-    It is named after `result`, and its comment is what stands below the head of that.
+    It is named after `result`, and its comment is the docstring of that.
+
+    Raises:
+        InternalError: There is no docstring, as under `python -OO`: generated C would lack the comment.
     """
+    if not result.__doc__:
+        raise InternalError(
+            f"{result.__name__} has no docstring, which is its comment in C; is this python -OO?"
+        )
     steps: list[tuple[Var, Expr]] = []
 
     def let(step: str, value: Expr) -> Var:
@@ -41,7 +49,7 @@ def _defined(result: Callable[..., Expr], /, **types: DType) -> ScalarFunction:
 
     parameters = tuple(Var(parameter, dtype) for parameter, dtype in types.items())
     value = result(let, *parameters)
-    name, comment = result.__name__.removeprefix("_"), " ".join((result.__doc__ or "").split())
+    name, comment = result.__name__.removeprefix("_"), " ".join(result.__doc__.split())
     return ScalarFunction(name, parameters, value.dtype, value, tuple(steps), comment)
 
 

@@ -96,6 +96,16 @@ class Quotient:
         """The greatest value."""
         return self.at(self.symbol.upper)
 
+    @property
+    def is_in_lowest_terms(self) -> bool:
+        """Whether it is what `quotient` makes of it: divided by at least 1, and not the same in every run."""
+        return self.scale >= 1 <= self.divisor and quotient(self) == self
+
+    @property
+    def fits_i32(self) -> bool:
+        """Whether C computes one that is at least 1 in 32 bits: the product, and that with the offset."""
+        return self.scale * self.symbol.upper + max(self.offset, 0) <= DType.I32.bounds[1]
+
     def text(self, of: str) -> str:
         """`(2*of-3)/4`, with what the symbol is called; so C reads it as well."""
         scale = "" if self.scale == 1 else f"{self.scale}*"

@@ -10,7 +10,22 @@ _QUOTIENT = re.compile(r"\((?:(\d+)\*)?([^\W\d]\w*)([+-]\d+)?\)(?:/(\d+))?")
 
 
 def read_extent(extent: int | str, symbols: Mapping[str, ir.Symbol]) -> ir.Extent | None:
-    """The extent that a plan states, of those that runs are given; None where it states none."""
+    """The extent that a plan states, of those that runs are given; None where it states none.
+
+    One that is less than 1 in a run, takes more than 32 bits, or is not as `ir.Quotient.text` writes it is none.
+    """
+    found = _read(extent, symbols)
+    if found is None or isinstance(found, int):
+        return found
+    if isinstance(found, ir.Quotient):
+        is_stated = found.is_in_lowest_terms and found.text(found.symbol.name) == extent
+        if not is_stated or not found.fits_i32:
+            return None
+    return found if ir.lower_bound(found) >= 1 else None
+
+
+def _read(extent: int | str, symbols: Mapping[str, ir.Symbol]) -> ir.Extent | None:
+    """The extent of a text, whatever its values are."""
     if isinstance(extent, int):
         return extent
     found = _QUOTIENT.fullmatch(extent)
@@ -18,7 +33,7 @@ def read_extent(extent: int | str, symbols: Mapping[str, ir.Symbol]) -> ir.Exten
     if found is None or symbol is None:
         return symbol
     scale, _, offset, divisor = found.groups()
-    return ir.Quotient(symbol, int(scale or 1), int(offset or 0), max(int(divisor or 1), 1))
+    return ir.Quotient(symbol, int(scale or 1), int(offset or 0), int(divisor or 1))
 
 
 def largest_extents(extents: tuple[int | str, ...], symbols: tuple[ir.Symbol, ...]) -> tuple[int | None, ...]:
@@ -31,5 +46,5 @@ def largest_extents(extents: tuple[int | str, ...], symbols: tuple[ir.Symbol, ..
 def extents_for(extents: tuple[int | str, ...], values: Mapping[str, int]) -> tuple[int, ...]:
     """The extents in a run that is given these values."""
     symbols = {name: ir.Symbol(name, value, value) for name, value in values.items()}
-    read = (read_extent(extent, symbols) for extent in extents)
+    read = (_read(extent, symbols) for extent in extents)
     return tuple(0 if extent is None else ir.upper_bound(extent) for extent in read)

@@ -6,7 +6,32 @@ from pathlib import Path
 import pytest
 
 import bytewright
+from bytewright import ir
 from bytewright.compiler.pipeline import compile_model
+from bytewright.graph.open.rules import RULES
+from bytewright.ops.convolution import Conv2d, DepthwiseConv2d, GroupedConv2d
+from bytewright.ops.data import Concat, Gather, Identity, Pad, Reshape, Slice, Tile, Transpose
+from bytewright.ops.dynamic_quantization import OPERATIONS as DYNAMIC_QUANTIZATION
+from bytewright.ops.interpolation import Interpolate, TflSigmoid16, TflSoftmax16
+from bytewright.ops.matmul import TflBatchMatMul
+from bytewright.ops.places import ArgMax, ArgMin, CumulativeSum, TopKPlaces
+from bytewright.ops.pooling import (
+    MaxPool2d,
+    ReduceAll,
+    ReduceAny,
+    ReduceMax,
+    ReduceMin,
+    ReduceProduct,
+    ReduceSum,
+    TflAveragePool2d,
+    TflIntegerMean,
+    TflMean,
+    TflQuantizedProduct,
+    WrappingReduceSum,
+)
+from bytewright.ops.registry import ELEMENTWISE
+from bytewright.ops.roots import TflInverseRoot, TflL2Normalization
+from bytewright.ops.softmax import TflLogSoftmax, TflSoftmax
 from bytewright.options import Options
 from support.digits_bundle import DIGITS
 from support.loaded_parameters import COMBINATIONS, Loader, Provider, board_target
@@ -72,3 +97,46 @@ def test_errors_have_the_values_that_the_document_gives() -> None:
         header = bytewright.compile(DIGITS, io=io).files["include/digits.h"].decode()
         values |= dict(re.findall(r"DIGITS_(OK|ERROR_\w+) = (-?\d+)", header))
     assert dict(re.findall(r"\| `<M>_(OK|ERROR_\w+)` \| (-?\d+) \|", DOCUMENT)) == values
+
+
+# What operators of the table, besides element-wise ones, are in the graph. Others are made of the same.
+OPEN_OPERATORS: dict[str, tuple[type[ir.Operation], ...]] = {
+    "CONV_2D": (Conv2d, GroupedConv2d),
+    "DEPTHWISE_CONV_2D": (DepthwiseConv2d,),
+    "MAX_POOL_2D": (MaxPool2d,),
+    "AVERAGE_POOL_2D": (TflAveragePool2d,),
+    "FULLY_CONNECTED": (Reshape, Conv2d, *DYNAMIC_QUANTIZATION),
+    "BATCH_MATMUL": (TflBatchMatMul,),
+    **dict.fromkeys(("PAD", "PADV2"), (Pad,)),
+    **dict.fromkeys(("RESHAPE", "SQUEEZE", "EXPAND_DIMS"), (Reshape,)),
+    "CONCATENATION": (Concat,),
+    "TRANSPOSE": (Transpose,),
+    **dict.fromkeys(("SLICE", "STRIDED_SLICE", "SPLIT"), (Slice,)),
+    "MEAN": (TflMean, TflIntegerMean),
+    "SUM": (ReduceSum, WrappingReduceSum),
+    "REDUCE_MAX": (ReduceMax,),
+    "REDUCE_MIN": (ReduceMin,),
+    "REDUCE_ALL": (ReduceAll,),
+    "REDUCE_ANY": (ReduceAny,),
+    "REDUCE_PROD": (ReduceProduct, TflQuantizedProduct),
+    "SOFTMAX": (TflSoftmax, TflSoftmax16),
+    "LOG_SOFTMAX": (TflLogSoftmax,),
+    "ARG_MAX": (ArgMax,),
+    "ARG_MIN": (ArgMin,),
+    "TOPK_V2": (TopKPlaces,),
+    "CUMSUM": (CumulativeSum,),
+    "L2_NORMALIZATION": (TflL2Normalization,),
+    "GATHER": (Gather,),
+    "TILE": (Tile,),
+}
+ON_EACH_ELEMENT = {*ELEMENTWISE, Interpolate, TflInverseRoot, TflSigmoid16, Identity}
+
+
+def test_the_table_of_operators_along_an_open_axis_is_that_of_the_rules() -> None:
+    table = DOCUMENT.partition("| operators | along the open axis | otherwise |\n|---|---|---|\n")[2]
+    first, *rows = table.partition("\n\n")[0].splitlines()
+    assert first.startswith("| element-wise ones, ")
+    listed = {name for row in rows for name in re.findall(r"\b[A-Z][A-Z_0-9]+\b", row.split("|")[1])}
+    assert listed == set(OPEN_OPERATORS)
+    taken = {operation for operations in OPEN_OPERATORS.values() for operation in operations}
+    assert set(RULES) == ON_EACH_ELEMENT | taken

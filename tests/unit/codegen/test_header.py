@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import bytewright
+from bytewright.codegen.run_contracts import what_extents_mean
 from bytewright.compiler.pipeline import compile_model
 from bytewright.ir.border import Io
 from bytewright.options import Options, Pin
+from bytewright.record.names import Names
 from bytewright.target import Target, load_text
 from bytewright.target.registry import load_target
 from support import two_devices
 from support.digits_bundle import DIGITS
 from support.ir_program import read_module
 from support.state_programs import ACCUMULATOR
+from tflite_writer import ModelBuilder
 
 MACHINE = """
 name = "machine"
@@ -97,6 +101,24 @@ def test_a_batch_is_a_number_of_samples_up_to_its_macro(io: Io) -> None:
         "'batch' is 1 to DIGITS_BATCH_MAX; inputs and outputs hold so many samples, and need no bytes" in run
     )
     assert "samples" not in contracts(load_target("host"), io=io)["digits_run"]
+
+
+def test_an_open_first_axis_is_no_number_of_samples(tmp_path: Path) -> None:
+    """Windows or reductions may be over it, so that what has two elements is not two results."""
+    builder = ModelBuilder()
+    x = builder.tensor("x", (12, 6), "float32")
+    y = builder.tensor("y", (12, 6), "float32")
+    builder.operator("ADD", [x, x], [y])
+    file = tmp_path / "m.tflite"
+    file.write_bytes(builder.build([x], [y]))
+    model = bytewright.compile(file, open="0=time:1..9")
+    header = model.files["include/m.h"].decode()
+    run = re.sub(r"\s*\n \* ", " ", header)
+    assert "Runs one inference. " in run
+    assert "'time' is 1 to M_TIME_MAX; inputs and outputs have so many elements along the first axis" in run
+    assert "samples" not in run
+    alone = replace(model.plan, inputs=(), outputs=())
+    assert what_extents_mean(alone, Names("m")) == "'time' is 1 to M_TIME_MAX.\n"
 
 
 def test_each_kind_of_parameters_is_named() -> None:

@@ -128,6 +128,8 @@ def test_enumerators_are_those_with_numbers() -> None:
         ("(uint8_t)n * 4", None),
         ("(uint32_t)m * 4", None),
         ("(uint32_t)n + 4", None),
+        ("(uint32_t)(n / 2) * 4", 12),
+        ("(uint32_t)(n / 0) * 4", None),
     ],
 )
 def test_sizes_are_products_of_extents_in_wide_numbers(text: str, size_bytes: int | None) -> None:

@@ -15,14 +15,16 @@ from bytewright.compiler.pipeline import compile_model
 from bytewright.diagnostics import CompileError
 from bytewright.inspect.check import check_bundle
 from bytewright.ir.border import Io
-from bytewright.options import KernelCode, Options
+from bytewright.options import KernelCode, Options, parse_open_option
 from bytewright.target import load_target
 from support.digits_bundle import DIGITS, change_file, two_by_two, write_digits
 from support.forgeries import Forgery, forge, forgeries
+from support.plan_mutations import write_consistently
 from support.row_bundle import write_by_rows
 from support.state_programs import ACCUMULATOR
 from support.tiers import THOROUGH, turn
 from support.two_devices import PROGRAM, TARGET, bundle
+from tflite_writer import ModelBuilder
 
 # Of each file; a forger has more ideas than that.
 MOST = 10_000 if THOROUGH else 3
@@ -129,6 +131,20 @@ def _pushed(folder: Path) -> Path:
     return folder / "digits"
 
 
+def _open(folder: Path) -> Path:
+    """Every second of 1 to 21 rows."""
+    builder = ModelBuilder()
+    shapes = ((1, 12, 1, 6), (1, 6, 1, 6))
+    given, kept = (builder.tensor(f"v{i}", shape, "int8", scale=0.5) for i, shape in enumerate(shapes))
+    options = {"filter_height": 3, "filter_width": 1, "stride_h": 2, "stride_w": 1, "padding": "SAME"}
+    builder.operator("MAX_POOL_2D", [given], [kept], **options)
+    (folder / "halves.tflite").write_bytes(builder.build([given], [kept]))
+    asked = Options(open=(parse_open_option("1=time:1..21"),))
+    compiled = compile_model(folder / "halves.tflite", load_target("host"), asked)
+    write_bundle(compiled.files, folder / "halves")
+    return folder / "halves"
+
+
 BUNDLES: dict[str, Callable[[Path], Path]] = {
     "host": lambda folder: write_digits(folder / "digits", "host"),
     "cortex-m55": lambda folder: write_digits(folder / "digits", "mps3-an547", caller_parameters=True),
@@ -139,6 +155,7 @@ BUNDLES: dict[str, Callable[[Path], Path]] = {
     "second core": lambda folder: bundle(folder / "pair", PROGRAM, TARGET),
     "io workspace": _workspace,
     "sections": _sections,
+    "open extents": _open,
 }
 
 
@@ -211,6 +228,35 @@ def test_a_forged_state_is_noticed(old: str, new: str, tmp_path: Path) -> None:
     folder = _state(tmp_path)
     change_file(folder, "src/acc.c", old, new)
     assert not verifies(folder)
+
+
+@pytest.mark.parametrize(
+    "extent",
+    [
+        "(0*time+11)",
+        "(time-10)",  # less than nothing below 10
+        "(time-10)/0",
+        "(1*time+1)/2",
+        "(2*time+2)/4",
+        "(time+01)/2",
+        "(110000000*time+990000077)/300000007",  # 11 for 21, and a product beyond 32 bits
+    ],
+)
+def test_a_forged_extent_that_is_right_for_the_most_is_noticed(extent: str, tmp_path: Path) -> None:
+    """Plan, header and entry say the same of it, and all hashes are made anew."""
+    folder = _open(tmp_path)
+    assert verifies(folder)
+    written = {
+        str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()
+    }
+    files = {path: content.replace(b"(time+1)/2", extent.encode()) for path, content in written.items()}
+    changed = {path for path in files if files[path] != written[path]}
+    assert changed == {"plan.json", "include/halves.h", "src/halves.c"}
+    write_consistently(folder, files, json.loads(files["plan.json"]))
+    with pytest.raises(CompileError) as caught:
+        check_bundle(folder)
+    notes = [note for diagnostic in caught.value.diagnostics for note in diagnostic.notes]
+    assert any(f"its extents are [1, '{extent}', 1, 6]" in note for note in notes), notes
 
 
 @pytest.mark.parametrize("caller", ["kernel", "entry"])

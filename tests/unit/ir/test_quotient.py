@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+from math import trunc
+from operator import add, mul, sub
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bytewright.ir.address import extent_expr
 from bytewright.ir.analyses.ranges import range_of
+from bytewright.ir.expr import Binary, BinaryOperator, Const, Expr, Var
 from bytewright.ir.types import Extent, Quotient, Symbol, extent_at, multiple, quotient, replace_symbol
 
 N = Symbol("n", 3, 40)
@@ -19,6 +24,22 @@ def made(steps: list[tuple[int, int]], start: Extent = N) -> Extent:
     return start
 
 
+def value_in_c(expression: Expr, value: int) -> int:
+    """What C computes, where the symbol has this value."""
+    match expression:
+        case Const():
+            return int(expression.value)
+        case Var():
+            return value
+        case Binary(operator=BinaryOperator.DIV, left=left, right=right):
+            return trunc(Fraction(value_in_c(left, value), value_in_c(right, value)))
+        case Binary(operator=operator, left=left, right=right):
+            of = {BinaryOperator.ADD: add, BinaryOperator.SUB: sub, BinaryOperator.MUL: mul}[operator]
+            return of(value_in_c(left, value), value_in_c(right, value))
+        case _:
+            raise AssertionError(expression)
+
+
 @given(STEPS, st.integers(1, 6))
 def test_steps_make_one_quotient_that_has_their_values(steps: list[tuple[int, int]], factor: int) -> None:
     extent = made(steps)
@@ -29,6 +50,8 @@ def test_steps_make_one_quotient_that_has_their_values(steps: list[tuple[int, in
             wanted = (wanted + offset) // divisor
         assert extent_at(extent, value) == wanted
         assert scaled is None or extent_at(scaled, value) == wanted * factor
+        if extent_at(extent, N.lower) >= 0:  # C's division is toward zero, and so of no other extent
+            assert value_in_c(extent_expr(extent), value) == wanted
     if isinstance(extent, Quotient):
         assert quotient(extent) == extent, "in lowest terms"
         assert range_of(extent_expr(extent), {"n": (N.lower, N.upper)}) == (extent.lower, extent.upper) or (

@@ -46,7 +46,7 @@ from bytewright.ir.prim import (
 from bytewright.ir.scalar_functions import DIVIDE_ROUND, EXP, MULTIPLY_Q31
 from bytewright.ir.scope import GLOBAL, LOCAL, STACK, WORKSPACE, Rank, Scope, pool_scope
 from bytewright.ir.storage import Border, Storage
-from bytewright.ir.types import DType, Extent, Symbol, TensorType, VirtualDevice, quotient
+from bytewright.ir.types import DType, Extent, Quotient, Symbol, TensorType, VirtualDevice, quotient
 from bytewright.ir.verify.stages import RULES, Stage, find_violations, verify
 from bytewright.ir.where import NOWHERE
 from bytewright.target import load_text
@@ -268,6 +268,23 @@ def test_extents_that_follow_from_a_symbol_are_never_none():
 
     assert found(quotient(symbol, -1)) == []
     assert found(quotient(symbol, -2)) == ["'b' has the extent '(n[2..9]-2)', which may be none"]
+
+
+def test_extents_that_follow_from_a_symbol_fit_what_c_computes_them_in():
+    """A product of scale and symbol, and that with the offset: an int32_t of C each."""
+
+    def found(upper: int, scale: int, offset: int, divisor: int) -> list[str]:
+        extent = Quotient(Symbol("n", 2, upper), scale, offset, divisor)
+        buffer = Buffer("b", (extent,), I8)
+        return [text for text in texts(kernel(Allocate(buffer, Storage(WORKSPACE)))) if "32 bits" in text]
+
+    greatest = (1 << 31) - 1
+    assert found(5, greatest // 5, greatest % 5, 7) == []
+    assert found(5, greatest // 5, greatest % 5 + 1, 7) != []
+    assert found(5, greatest // 5 + 1, -9, 7) != []
+    assert found(100000, 99999, 0, 100000) == [
+        "'b' has the extent '(99999*n[2..100000])/100000', which takes more than 32 bits"
+    ]
 
 
 @pytest.mark.parametrize("scope", [SRAM, STACK, LOCAL])

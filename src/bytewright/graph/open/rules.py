@@ -12,7 +12,6 @@ from bytewright.ops.convolution import Conv2d, DepthwiseConv2d, GroupedConv2d
 from bytewright.ops.data import Concat, Gather, Identity, Pad, Reshape, Slice, Tile, Transpose
 from bytewright.ops.dynamic_quantization import OPERATIONS as DYNAMIC_QUANTIZATION
 from bytewright.ops.interpolation import Interpolate, TflSigmoid16, TflSoftmax16
-from bytewright.ops.lstm import OPERATIONS as RECURRENT
 from bytewright.ops.matmul import TflBatchMatMul
 from bytewright.ops.places import ArgMax, ArgMin, CumulativeSum, TopKPlaces
 from bytewright.ops.pooling import OPERATIONS as REDUCTIONS
@@ -35,7 +34,7 @@ def open_node(opening: Opening, node: ir.Node) -> None:
         opening.new.nodes.append(node)
         opening.new.types |= {value.name: value.type for value in node.outputs}
         return
-    rule = _RULES.get(type(node.operation))
+    rule = RULES.get(type(node.operation))
     if rule is None:
         raise opening.refused(node, "what it makes of an open extent is not known")
     try:
@@ -196,7 +195,7 @@ def _reduction(opening: Opening, node: ir.Node) -> None:
 
 
 _POOLS = (MaxPool2d, TflAveragePool2d)
-_RULES: dict[type[ir.Operation], _Rule] = {
+RULES: dict[type[ir.Operation], _Rule] = {
     **dict.fromkeys(
         (*ELEMENTWISE, *DYNAMIC_QUANTIZATION, Interpolate, TflInverseRoot, TflSigmoid16, Identity),
         _each_element,
@@ -205,7 +204,7 @@ _RULES: dict[type[ir.Operation], _Rule] = {
     **{each: _window if each in _POOLS else _reduction for each in REDUCTIONS},
     **dict.fromkeys((TflSoftmax, TflLogSoftmax, TflSoftmax16, TflL2Normalization, TopKPlaces), _as_it_is),
     **dict.fromkeys((ArgMax, ArgMin, CumulativeSum, Concat, Gather, Pad, Tile, Transpose), _as_it_is),
-    **dict.fromkeys((TflBatchMatMul, *RECURRENT), _as_it_is),
+    TflBatchMatMul: _as_it_is,
     Reshape: _reshape,
     Slice: _slice,
 }

@@ -278,7 +278,7 @@ class Reader:
             return symbol
         scale, offset, divisor = number("scale", 1), number("offset"), number("divisor", 1)
         extent = ir.Quotient(symbol, scale, offset, divisor)
-        if not (scale >= 1 <= divisor) or ir.quotient(extent) != extent:
+        if not extent.is_in_lowest_terms:
             self.refuse(f"'{extent}' is not in lowest terms", found.start())
         return extent
 

@@ -121,6 +121,8 @@ class _Checker:
                     self.report(f"'{buffer.name}' has the extent '{symbol}', whose bounds make no sense")
                 elif ir.lower_bound(extent) < 1:
                     self.report(f"'{buffer.name}' has the extent '{extent}', which may be none")
+                elif isinstance(extent, ir.Quotient) and not extent.fits_i32:
+                    self.report(f"'{buffer.name}' has the extent '{extent}', which takes more than 32 bits")
                 if ir.Var(symbol.name, ir.DType.I32) not in scalars:
                     self.report(f"'{buffer.name}' has the extent '{symbol}', which is no parameter of i32")
                 if bounds.setdefault(symbol.name, symbol) != symbol:
