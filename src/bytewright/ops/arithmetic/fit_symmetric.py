@@ -44,7 +44,7 @@ def fit_symmetric(scale: float, most: int, limit: int) -> SymmetricRescale | Non
         limit: The largest magnitude of an output that matters.
 
     Returns:
-        None for scales that are not below a half, or below 2^-31, and where no addend meets all steps.
+        None for scales that are not below a half, or below 2^-32, and where no addend meets all steps.
     """
     mantissa, exponent = math.frexp(scale)
     # The scale times 2^(64 + shift), a whole number below 2^63.

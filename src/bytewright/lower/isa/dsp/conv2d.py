@@ -25,7 +25,7 @@ from bytewright.ops.convolution import Conv2d
 I8, I16, I32, I64 = ir.DType.I8, ir.DType.I16, ir.DType.I32, ir.DType.I64
 # Types of activations, weights and sums.
 _TAKEN = {(I8, I8, I32), (I16, I8, I32), (I16, I8, I64)}
-# Scratch for what lies under the windows of a pair of pixels, or of one.
+# Scratch for what lies under the windows of a pair of pixels, or of one, as halves; gathered windows come to it.
 MAX_PATCH_BYTES = 5 * 1024
 # Groups of four elements that one instruction widens.
 _GROUPS = 4
