@@ -295,17 +295,17 @@ def test_an_end_that_is_a_number_is_one_up_to_it(tmp_path: Path, dtype: str) -> 
     content = Net(dtype).part((0, 0, 0), (1, ROWS, 3), (0,)).content()
     check(tmp_path, content, 1, ROWS)
     found = refused(tmp_path, content, upper=ROWS + 1)
-    assert f"0 (STRIDED_SLICE) does not allow it: it takes at most {ROWS} elements of the open axis" in found
+    assert f"0 (STRIDED_SLICE) does not allow it: it takes all of at most {ROWS} along the open axis" in found
 
 
 REFUSED: dict[str, tuple[Callable[[], Net], str]] = {
     "part of the axis": (
         lambda: Net().part((0, 2, 0), (1, 9, 6), ()),
-        "it takes at most 9 elements of the open axis",
+        "it takes all of at most 9 along the open axis",
     ),
     "steps along the axis": (
         lambda: Net().transpose(0, 2, 1).part((0, 0, 0), (1, 6, ROWS), (0, 1, 2), 2),
-        "1 (STRIDED_SLICE) does not allow it: it takes at most 1 elements of the open axis",
+        "1 (STRIDED_SLICE) does not allow it: it takes all of at most 1 along the open axis",
     ),
     "softmax along the axis": (lambda: Net().transpose(0, 2, 1).softmax(), "the last axis is of open extent"),
     "sums of raw values": (lambda: Net().reduce("SUM", 1), "0 (SUM) does not allow it: its zero points"),

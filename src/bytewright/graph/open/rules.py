@@ -167,10 +167,8 @@ def _slice(opening: Opening, node: ir.Node) -> None:
         if isinstance(extent, int):
             continue
         if ir.upper_bound(extent) > most.get(axis, ir.upper_bound(extent)):
-            known = (
-                f"at most {most[axis]} elements of" if most[axis] > 0 else "elements by their numbers along"
-            )
-            raise ValueError(f"it takes {known} the open axis, which may have {ir.upper_bound(extent)}")
+            taken = f"all of at most {most[axis]}" if most[axis] > 0 else "elements by their numbers"
+            raise ValueError(f"it takes {taken} along the open axis, which may have {ir.upper_bound(extent)}")
         if size[axis] == closed[axis]:
             size[axis] = extent
     is_whole = (
