@@ -141,7 +141,7 @@ def _computed(
 
 
 def _of_one(function: Callable[[ir.Expr], ir.Expr]) -> ElementRule:
-    """The rule of a function of a float that reads it once."""
+    """The same for one operand, which gives a lambda the type of its parameter."""
     return _computed(function)
 
 

@@ -17,6 +17,7 @@ from bytewright.lower.isa.dsp.dot import dot
 from bytewright.lower.isa.dsp.pairing import PAIRINGS, Pairing
 from bytewright.lower.isa.dsp.requantise import Channels, channels_of
 from bytewright.lower.isa.dsp.words import BYTES, copy_elements, runs, widen
+from bytewright.lower.isa.operand_types import SUMS_OF_32_BITS, types_decline
 from bytewright.lower.kernels.context import Pixel, Template, counted, named
 from bytewright.lower.kernels.convolution import Convolution, convolution_of
 from bytewright.lower.kernels.source import write_runs
@@ -24,7 +25,7 @@ from bytewright.ops.convolution import Conv2d
 
 I8, I16, I32, I64 = ir.DType.I8, ir.DType.I16, ir.DType.I32, ir.DType.I64
 # Types of activations, weights and sums.
-_TAKEN = {(I8, I8, I32), (I16, I8, I32), (I16, I8, I64)}
+_TAKEN = {*SUMS_OF_32_BITS, (I16, I8, I64)}
 # Scratch for what lies under the windows of a pair of pixels, or of one, as halves; gathered windows come to it.
 MAX_PATCH_BYTES = 5 * 1024
 # Groups of four elements that one instruction widens.
@@ -35,16 +36,16 @@ _COPIED = 16  # elements that one instruction copies
 def conv2d_declines(template: Template, operation: Conv2d) -> str | None:
     """Why the kernel below does not take a convolution."""
     del operation
-    types = tuple(each.dtype for each in (template.type(0), template.type(1), template.result_type))
-    if types not in _TAKEN:
-        return f"it is of {', '.join(dtype.value for dtype in types)}"
+    of_types = types_decline(template, _TAKEN)
+    if of_types is not None:
+        return of_types
     weights = template.constant(1)
     depth = int(np.prod(weights.shape[1:]))
     if 2 * (depth + -depth % BYTES) > MAX_PATCH_BYTES:
         return (
             f"what lies under a window, {depth} elements, would need more than {MAX_PATCH_BYTES} B of scratch"
         )
-    if PAIRINGS[types[0]].packed(weights.reshape(weights.shape[0], -1)) is None:
+    if PAIRINGS[template.type(0).dtype].packed(weights.reshape(weights.shape[0], -1)) is None:
         return "weights of -128 beside negative ones"
     return None
 

@@ -15,6 +15,7 @@ from bytewright.ir.expr import equal
 from bytewright.lower.isa.dsp.requantise import channels_of
 from bytewright.lower.isa.dsp.taps import MAX_OFFSET, one_row, two_rows
 from bytewright.lower.isa.dsp.words import BYTES, copy_elements, runs
+from bytewright.lower.isa.operand_types import SUMS_OF_32_BITS, types_decline
 from bytewright.lower.kernels.context import Pixel, Template, counted, named, pixels
 from bytewright.lower.kernels.convolution import Convolution, convolution_of
 from bytewright.lower.kernels.source import first_column
@@ -22,8 +23,6 @@ from bytewright.ops.convolution import DepthwiseConv2d
 from bytewright.options import Optimize
 
 I8, I16, I32 = ir.DType.I8, ir.DType.I16, ir.DType.I32
-# Types of activations, weights and sums.
-_TAKEN = {(I8, I8, I32), (I16, I8, I32)}
 # Scratch for what lies under a window at the border.
 MAX_WINDOW_BYTES = 5 * 1024
 _MAX_ROW = 9
@@ -32,10 +31,10 @@ _COPIED = 16
 
 def depthwise_declines(template: Template, operation: DepthwiseConv2d) -> str | None:
     """Why the kernel below does not take a depthwise convolution."""
-    types = tuple(each.dtype for each in (template.type(0), template.type(1), template.result_type))
-    if types not in _TAKEN:
-        return f"it is of {', '.join(dtype.value for dtype in types)}"
-    channels, size = template.type(0).fixed_shape[-1], types[0].size_bytes
+    of_types = types_decline(template, SUMS_OF_32_BITS)
+    if of_types is not None:
+        return of_types
+    channels, size = template.type(0).fixed_shape[-1], template.type(0).dtype.size_bytes
     if template.result_type.fixed_shape[-1] != channels or channels % BYTES:
         return f"it does not have one filter for each of a multiple of {BYTES} channels"
     num_rows, num_columns = operation.kernel(template.constant(1).shape)

@@ -23,13 +23,12 @@ from bytewright.lower.isa.mve.tap_sums import (
     sum_taps,
     tap_groups,
 )
+from bytewright.lower.isa.operand_types import SUMS_OF_32_BITS, types_decline
 from bytewright.lower.kernels.context import Pixel, Template, counted, named
 from bytewright.lower.kernels.convolution import Convolution, convolution_of
 from bytewright.ops.convolution import DepthwiseConv2d
 
 I8, I16, I32 = ir.DType.I8, ir.DType.I16, ir.DType.I32
-# Types of activations, weights and sums.
-_TAKEN = {(I8, I8, I32), (I16, I8, I32)}
 MAX_TAPS = 25
 # Columns whose windows reach over a side: each may need an instruction of its own, of 500 B.
 MAX_SIDE_COLUMNS = 6
@@ -37,9 +36,9 @@ MAX_SIDE_COLUMNS = 6
 
 def depthwise_declines(template: Template, operation: DepthwiseConv2d) -> str | None:
     """Why this is no convolution for the kernel below."""
-    types = tuple(each.dtype for each in (template.type(0), template.type(1), template.result_type))
-    if types not in _TAKEN:
-        return f"it is of {', '.join(dtype.value for dtype in types)}"
+    of_types = types_decline(template, SUMS_OF_32_BITS)
+    if of_types is not None:
+        return of_types
     convolution = convolution_of(template, operation)
     window, channels, lanes = convolution.window, convolution.in_channels, lanes_of(convolution.dtype)
     if convolution.out_channels != channels:

@@ -12,6 +12,7 @@ from bytewright.ir.builder import region
 from bytewright.lower.isa.mve.convolve import PIXELS, convolve, sum_block
 from bytewright.lower.isa.mve.dot_products import CHANNELS, LEAST_DEPTH, num_blocks, packed_weights
 from bytewright.lower.isa.mve.scaling import Scaling, by_lanes, scaling_of
+from bytewright.lower.isa.operand_types import SUMS_OF_32_BITS, types_decline
 from bytewright.lower.isa.store_lanes import store_lanes
 from bytewright.lower.isa.vector_unit import VectorUnit
 from bytewright.lower.kernels.accumulator import Bias, Folded
@@ -20,8 +21,6 @@ from bytewright.lower.kernels.convolution import ZERO, Convolution
 from bytewright.lower.scalar import ChannelBounds
 
 I8, I16, I32 = ir.DType.I8, ir.DType.I16, ir.DType.I32
-# Types of activations, weights and sums.
-_TAKEN = {(I8, I8, I32), (I16, I8, I32)}
 # What is gathered before it is computed. Pairs of larger windows are computed one by one: scratch is memory.
 MAX_GATHERED_BYTES = 512
 MAX_DEPTH = 4096
@@ -31,9 +30,9 @@ MAX_BLOCKS = 65535
 
 def pixels_decline(convolution: Convolution) -> str | None:
     """Why this is no convolution for the class below."""
-    types = convolution.dtype, convolution.weights_dtype, convolution.sums_dtype
-    if types not in _TAKEN:
-        return f"it is of {', '.join(dtype.value for dtype in types)}"
+    of_types = types_decline(convolution.template, SUMS_OF_32_BITS)
+    if of_types is not None:
+        return of_types
     num_channels, depth = convolution.weights.shape
     if depth < LEAST_DEPTH:
         return f"there are only {depth} elements under its window"
