@@ -379,7 +379,18 @@ def test_what_is_whole_in_the_file_alone_is_refused(tmp_path: Path, name: str) -
 def test_ends_that_no_extent_is_beyond(tmp_path: Path) -> None:
     model = check(tmp_path, Net().part((0, 0, 0), (1, 2**31 - 1, 6), ()).softmax().content())
     assert len(model.plan.steps) == 1, "what takes all is no step"
-    check(tmp_path, _of_rows(12).part((0, -15, 0), (1, 1000, 6), ()).content(), upper=15)
+    last = _of_rows(12).part((0, -15, 0), (1, 1000, 6), ()).content()
+    check(tmp_path, last, upper=15)
+    assert "it takes all of at most 15 along the open axis, which may have 16" in refused(
+        tmp_path, last, upper=16
+    )
+
+
+@pytest.mark.parametrize("lower", [2, 3, 4])
+def test_padding_of_ranges_that_begin_later(tmp_path: Path, lower: int) -> None:
+    """The most padding that a stride of three asks for is that of another extent than the first."""
+    check(tmp_path, Net().image().conv(8, (1, 5), stride_w=3).content(), lower=lower)
+    check(tmp_path, Net().image().depthwise((1, 5), stride_h=3, stride_w=3).content(), lower=lower)
 
 
 def test_the_input_is_an_image(tmp_path: Path) -> None:
