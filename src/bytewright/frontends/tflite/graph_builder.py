@@ -77,7 +77,7 @@ class Kept:
 
 
 KeptKey = str | tuple[int | None, str | int]
-"""A variable's name; or a subgraph, and there the index of a tensor that is a variable, or what a custom calls its own."""
+"""A variable's name; or a subgraph, and there the index of a variable tensor, or what a custom calls its own."""
 
 
 @dataclass(frozen=True, slots=True)
