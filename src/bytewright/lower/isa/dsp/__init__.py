@@ -7,7 +7,7 @@ from bytewright.lower.isa.dsp.narrow import EXTREMA, SUMS
 from bytewright.lower.isa.dsp.requantise import SCALE, SCALE_ONCE, SCALE_UP
 from bytewright.lower.isa.dsp.taps import BITS, one_row, two_rows
 from bytewright.lower.isa.dsp.words import I8, I16, copy_elements, widen
-from bytewright.lower.isa.instruction_set import InstructionSet, IsaTemplate
+from bytewright.lower.isa.instruction_set import Fields, InstructionSet, IsaTemplate
 from bytewright.lower.isa.reduce import with_reductions
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d
 
@@ -46,13 +46,17 @@ DSP = InstructionSet(
         *(*SUMS.instructions, *EXTREMA.instructions),
     ),
     operands={
-        # Halves of words are bytes, either those of activations or those of weights, or sums could leave 32 bits.
+        **{(each.name, "activations"): Fields(16, *I8.bounds) for each in _DOTS},
+        **{(each.name, "activations"): Fields(16, *I16.bounds) for each in _DOTS_16},
+        # Of int8 they are halves for two channels, of int16 bytes.
+        **{(each.name, "weights"): Fields(16, *I16.bounds) for each in _DOTS},
+        **{(each.name, "weights"): Fields(8, *I8.bounds) for each in _DOTS_16},
+        # In whatever they are stored, weights of taps are bytes.
         **{
-            (each.name, name): (-128, 127)
-            for each, name in zip(_DOTS, ("activations", "weights") * 4, strict=True)
+            (each.name, "weights"): Fields(bits, *I8.bounds)
+            for (_, bits), taps in _TAPS.items()
+            for each in taps
         },
-        # Weights that halves of activations meet are bytes, too, in whatever they are stored.
-        **{(each.name, "weights"): (-128, 127) for each in _TAPS[I16, 16]},
         **{
             (each.name, name): bounds
             for each in _SCALES
