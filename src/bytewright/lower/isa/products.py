@@ -66,7 +66,9 @@ class Products:
         if not self.sums.is_integer:
             return {}
         low, high = self.element.bounds
-        found = {(f"{self.width.prefix}_fill_{self.noun}", "value"): (low + self.offset, high + self.offset)}
+        found: dict[tuple[str, str], Operands] = {
+            (f"{self.width.prefix}_fill_{self.noun}", "value"): (low + self.offset, high + self.offset)
+        }
         if self.filter is not self.weight:
             found[f"{self.width.prefix}_dot_{self.noun}", "filters"] = self.weight.bounds
         return found

@@ -16,6 +16,9 @@ _DOTS, _DOTS_16 = (
     tuple(dot(num_pixels, depth, element) for num_pixels in (1, 2) for depth in (4, 24, 32, 44))
     for element in (I8, I16)
 )
+_DOTS_APART = tuple(
+    dot(*sizes, I16, pitch) for *sizes, pitch in ((1, 4, 4), (1, 36, 40), (2, 8, 8), (2, 28, 44))
+)
 _TAPS = {
     (element, bits): (
         *(two_rows(*sizes, bits, element) for sizes in ((1, 4), (3, 12), (5, 8))),
@@ -38,7 +41,7 @@ DSP = InstructionSet(
         (SUMS, EXTREMA),
     ),
     instructions=(
-        *(*_DOTS, *_DOTS_16),
+        *(*_DOTS, *_DOTS_16, *_DOTS_APART),
         *(widen(*sizes, element) for sizes in ((1, 1), (1, 4), (2, 1), (2, 4)) for element in (I8, I16)),
         *(copy_elements(count, element) for count in (1, 3, 4, 16) for element in (I8, I16)),
         *(each for taps in _TAPS.values() for each in taps),
@@ -50,7 +53,7 @@ DSP = InstructionSet(
         **{(each.name, "activations"): Fields(16, *I16.bounds) for each in _DOTS_16},
         # Of int8 they are halves for two channels, of int16 bytes.
         **{(each.name, "weights"): Fields(16, *I16.bounds) for each in _DOTS},
-        **{(each.name, "weights"): Fields(8, *I8.bounds) for each in _DOTS_16},
+        **{(each.name, "weights"): Fields(8, *I8.bounds) for each in (*_DOTS_16, *_DOTS_APART)},
         # In whatever they are stored, weights of taps are bytes.
         **{
             (each.name, "weights"): Fields(bits, *I8.bounds)

@@ -120,6 +120,14 @@ class _Kernel:
         self.parts = _parts(convolution)
 
     @property
+    def are_apart(self) -> bool:
+        """Whether the elements of a pixel lie after those of another in the patch, as they are; else words take turns.
+
+        That is where runs may begin in the middle of a word.
+        """
+        return self.pairing.element is I16 and bool(self.convolution.in_channels % BYTES)
+
+    @property
     def words(self) -> int:
         """Words that the elements under a window are, two in each."""
         return int(self.weights.shape[1])  # type: ignore[arg-type]
@@ -127,11 +135,18 @@ class _Kernel:
     def write(self, pixels: Sequence[Pixel]) -> None:
         """Everything about one pixel or two."""
         num = len(pixels)
-        patch = self.convolution.template.kernel.scratch("patch", (num * self.words,), I32)
-        if self.convolution.in_channels % BYTES:
-            self._gather(pixels, patch)
+        kernel = self.convolution.template.kernel
+        if self.are_apart:
+            patch = kernel.scratch("patch", (num * 2 * self.words,), self.pairing.element, BYTES)
+            for i, pixel in enumerate(pixels):
+                with kernel.body.numbered(i):
+                    self._gather_one(pixel, patch, i * 2 * self.words)
         else:
-            self._widen_taps(pixels, patch)
+            patch = kernel.scratch("patch", (num * self.words,), I32)
+            if self.convolution.in_channels % BYTES:
+                self._gather(pixels, patch)
+            else:
+                self._widen_taps(pixels, patch)
         self._multiply(pixels, patch)
 
     def _widen_taps(self, pixels: Sequence[Pixel], patch: ir.Buffer) -> None:
@@ -161,11 +176,10 @@ class _Kernel:
                 window = template.kernel.scratch("window", (size,), self.pairing.element)
                 self._gather_one(pixel, window)
             gathered.append(window)
-            for k in range(self.convolution.weights.shape[1], size):
-                template.body.store(window, k, 0)
         self._widen(gathered, patch, ir.const(0), size)
 
-    def _gather_one(self, pixel: Pixel, window: ir.Buffer) -> None:
+    def _gather_one(self, pixel: Pixel, window: ir.Buffer, begin: int = 0) -> None:
+        """Copies all elements under a window to a place of a run of them, and zeros after them up to groups of four."""
         body, element = self.convolution.template.body, self.pairing.element
 
         def put(views: Sequence[ir.Buffer], number: ir.Expr, length: int) -> None:
@@ -173,15 +187,16 @@ class _Kernel:
             whole, rest = divmod(length, _COPIED)
             if whole:
                 with counted(body, "chunk", whole) as chunk:
-                    target = region(window, number * length + chunk * _COPIED)
+                    target = region(window, begin + number * length + chunk * _COPIED)
                     body.execute(copy_elements(_COPIED, element), target, region(run, chunk * _COPIED))
             if rest:
                 done = whole * _COPIED
-                body.execute(
-                    copy_elements(rest, element), region(window, number * length + done), region(run, done)
-                )
+                target = region(window, begin + number * length + done)
+                body.execute(copy_elements(rest, element), target, region(run, done))
 
         write_runs(self.convolution, (pixel,), put)
+        for k in range(self.convolution.weights.shape[1], 2 * self.words):
+            body.store(window, begin + k, 0)
 
     def _multiply(self, pixels: Sequence[Pixel], patch: ir.Buffer) -> None:
         """Every pair of channels: a dot product over the patch, then scale and store."""
@@ -256,8 +271,10 @@ class _Kernel:
             for name, start in zip(pairing.sums, initial, strict=True)
         )
         sums = list(zip(firsts, seconds, strict=True))
-        elements = region(patch, first // 2 * num_pixels)
-        instruction = dot(num_pixels, 2 * self.words if depth is None else depth, pairing.element)
+        size = 2 * self.words
+        elements = region(patch, first) if self.are_apart else region(patch, first // 2 * num_pixels)
+        pitch = size if self.are_apart else 0
+        instruction = dot(num_pixels, size if depth is None else depth, pairing.element, pitch)
         flat = [each for pair in sums for each in pair]
         body.execute(instruction, *flat, elements, region(self.weights, block, first // 2))
         return sums
