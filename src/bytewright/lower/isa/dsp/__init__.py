@@ -6,9 +6,11 @@ from bytewright.lower.isa.dsp.dot import dot
 from bytewright.lower.isa.dsp.narrow import EXTREMA, SUMS
 from bytewright.lower.isa.dsp.requantise import SCALE, SCALE_ONCE, SCALE_UP
 from bytewright.lower.isa.dsp.taps import BITS, one_row, two_rows
-from bytewright.lower.isa.dsp.words import I8, I16, copy_elements, widen
+from bytewright.lower.isa.dsp.words import FEATURE, I8, I16, I32, copy_elements, widen
 from bytewright.lower.isa.instruction_set import Fields, InstructionSet, IsaTemplate
+from bytewright.lower.isa.one_lane import one_lane
 from bytewright.lower.isa.reduce import with_reductions
+from bytewright.lower.isa.width import Width
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d
 
 # Instructions are made for the sizes of a kernel. Straight and looped dot products, with and without a rest.
@@ -27,18 +29,25 @@ _TAPS = {
     for element in (I8, I16)
     for bits in BITS
 }
+# What neither halves nor bytes of words serve.
+_LANE = Width("dsp", 1, {I32: "int32_t"}, FEATURE)
+UNIT = one_lane(_LANE, {I8: "int8_t", I16: "int16_t", I32: "int32_t"})
 _SCALES = (*SCALE.values(), SCALE_UP, SCALE_ONCE)
 DSP = InstructionSet(
     name="dsp",
     features=frozenset({"dsp"}),
     templates=with_reductions(
         "dsp",
-        None,
-        {
-            Conv2d: (IsaTemplate("dsp.conv2d", write_conv2d, conv2d_declines),),
-            DepthwiseConv2d: (IsaTemplate("dsp.depthwise_conv2d", write_depthwise, depthwise_declines),),
-        },
-        (SUMS, EXTREMA),
+        UNIT,
+        with_reductions(
+            "dsp",
+            None,
+            {
+                Conv2d: (IsaTemplate("dsp.conv2d", write_conv2d, conv2d_declines),),
+                DepthwiseConv2d: (IsaTemplate("dsp.depthwise_conv2d", write_depthwise, depthwise_declines),),
+            },
+            (SUMS, EXTREMA),
+        ),
     ),
     instructions=(
         *(*_DOTS, *_DOTS_16, *_DOTS_APART),
@@ -46,9 +55,11 @@ DSP = InstructionSet(
         *(copy_elements(count, element) for count in (1, 3, 4, 16) for element in (I8, I16)),
         *(each for taps in _TAPS.values() for each in taps),
         *_SCALES,
+        *UNIT.instructions,
         *(*SUMS.instructions, *EXTREMA.instructions),
     ),
     operands={
+        **_LANE.operands,
         **{(each.name, "activations"): Fields(16, *I8.bounds) for each in _DOTS},
         **{(each.name, "activations"): Fields(16, *I16.bounds) for each in _DOTS_16},
         # Of int8 they are halves for two channels, of int16 bytes.
