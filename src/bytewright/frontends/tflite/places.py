@@ -39,11 +39,11 @@ def convert_gather_nd(at: Conversion) -> None:
     indices = at.index_operand(1, "indices")
     if indices.dtype is ir.DType.I64 and at.numerics is Numerics.TFLM:
         refuse_kernel(at, " for indices of INT64", (Numerics.LITERT_REF,))
-    _require_within(at, indices, source.shape)
+    require_within(at, indices, source.shape)
     at.define(at.emit(GatherNd(), (at.value_of(source), at.value_of(indices, "indices")), "gathered"))
 
 
-def _require_within(at: Conversion, indices: Operand, shape: tuple[int, ...]) -> None:
+def require_within(at: Conversion, indices: Operand, shape: tuple[int, ...]) -> None:
     """Numbers that are constant are those of elements."""
     if indices.data is not None and indices.shape:
         numbers = indices.data.array.reshape(-1, indices.shape[-1]).astype(np.int64)
@@ -59,7 +59,7 @@ def convert_scatter_nd(at: Conversion) -> None:
     at.require(indices.dtype is ir.DType.I32, f"the indices are {indices.tensor.element_type}, not INT32")
     shape = at.integers_operand(2, "shape")
     at.require(min(shape, default=1) >= 1, f"the shape {list(shape)} has no elements")
-    _require_within(at, indices, shape)
+    require_within(at, indices, shape)
     operands = (at.value_of(indices, "indices"), at.value_of(updates, "updates"))
     at.define(at.emit(ScatterNd(shape), operands, "scattered"))
 

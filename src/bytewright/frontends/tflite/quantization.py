@@ -14,7 +14,11 @@ from bytewright.frontends.tflite.islands import emit_quantized
 from bytewright.ops.arithmetic import tables
 from bytewright.ops.arithmetic.multiplier import INT32_MAX, quantize_multiplier, single
 from bytewright.ops.arithmetic.numerics import Numerics
+from bytewright.ops.elementwise import Add, Clamp, Mul, Sub
 from bytewright.ops.quantization import Recentre, TflDequantize, TflQuantize
+
+# What TflQuantize rounds to.
+_MOST_FAKED_BITS = 16
 
 
 def convert_quantize(at: Conversion) -> None:
@@ -59,6 +63,32 @@ def convert_dequantize(at: Conversion) -> None:
         at.define(_dequantized_channels(at))
         return
     at.define(real_value(at, source))
+
+
+def convert_fake_quant(at: Conversion) -> None:
+    """FAKE_QUANT: floats as whole steps of a range, which is moved so that 0 is one of them."""
+    at.require_counts((1,))
+    source = at.typed_operand(0, "input", (ir.DType.F32,))
+    at.require_same_dtype(source)
+    low, high = (np.float32(at.options.real(slot)) for slot in (0, 1))
+    bits = at.options.integer(2)
+    at.require(bool(low <= 0 <= high and low < high), f"the range {low}..{high} is empty, or without 0")
+    at.require(2 <= bits <= _MOST_FAKED_BITS, f"{bits} bits, 2 to {_MOST_FAKED_BITS} are supported")
+    at.require(not at.options.boolean(3), "a narrow range is of weights alone, in LiteRT as well")
+    steps = np.float32((1 << bits) - 1)
+    scale = (high - low) / steps
+    zero = np.floor(min(max(-low / scale, np.float32(0)), steps) + np.float32(0.5))
+    ends = [(end - zero) * scale for end in (np.float32(0), steps)]
+    limited = at.emit(Clamp(*(float(end) for end in ends)), (at.value_of(source),), "limited")
+    offset, inverse = (
+        at.constant(role, np.array(number, np.float32), ir.DType.F32)
+        for role, number in (("least", ends[0]), ("inverse", np.float32(1) / scale))
+    )
+    moved = at.emit(Mul(), (at.emit(Sub(), (limited, offset), "moved"), inverse), "in_steps")
+    least = ir.DType.I16.bounds[0]  # so that 16 bits fit
+    whole = at.emit(TflQuantize(1.0, least, ir.DType.I16), (moved,), "whole")
+    real = at.emit(TflDequantize(float(scale), least), (whole,), "real")
+    at.define(at.emit(Add(), (real, offset), "result"))
 
 
 def convert_densify(at: Conversion) -> None:
