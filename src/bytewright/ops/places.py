@@ -191,6 +191,7 @@ class _Scatter(ir.Operation):
 
     operand_names: ClassVar[tuple[str, ...]] = ("indices", "updates")
     dtypes: ClassVar[tuple[ir.DType, ...]] = (*WIDE, ir.DType.F32)
+    function: ClassVar[np.ufunc]
     shape: tuple[int, ...]
 
     def start(self, dtype: ir.DType) -> int | float:
@@ -199,7 +200,7 @@ class _Scatter(ir.Operation):
 
     def combine(self, parts: ir.Array, places: NDArray[np.int64], updates: ir.Array) -> None:
         """Puts updates into parts of the result, which have numbers."""
-        raise NotImplementedError
+        self.function.at(parts, places, updates)
 
     def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """The attribute's shape in the type of the updates."""
@@ -233,6 +234,7 @@ class ScatterNd(_Scatter):
     """Updates added to zeros; integers wrap."""
 
     name: ClassVar[str] = "scatter_nd"
+    function: ClassVar[np.ufunc] = np.add
     dtypes: ClassVar[tuple[ir.DType, ...]] = _COMPARED
 
     def start(self, dtype: ir.DType) -> int | float:
@@ -240,25 +242,18 @@ class ScatterNd(_Scatter):
         del dtype
         return 0
 
-    def combine(self, parts: ir.Array, places: NDArray[np.int64], updates: ir.Array) -> None:
-        """By sums."""
-        np.add.at(parts, places, updates)
-
 
 @dataclass(frozen=True, slots=True)
 class ScatterProduct(_Scatter):
     """Ones multiplied by updates; integers wrap."""
 
     name: ClassVar[str] = "scatter_product"
+    function: ClassVar[np.ufunc] = np.multiply
 
     def start(self, dtype: ir.DType) -> int | float:
         """One."""
         del dtype
         return 1
-
-    def combine(self, parts: ir.Array, places: NDArray[np.int64], updates: ir.Array) -> None:
-        """By products."""
-        np.multiply.at(parts, places, updates)
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,14 +261,11 @@ class ScatterMax(_Scatter):
     """The greatest updates; where there is none, the least number of the type."""
 
     name: ClassVar[str] = "scatter_max"
+    function: ClassVar[np.ufunc] = np.maximum
 
     def start(self, dtype: ir.DType) -> int | float:
         """The least number."""
         return dtype.bounds[0] if dtype.is_integer else float(np.finfo(np.float32).min)
-
-    def combine(self, parts: ir.Array, places: NDArray[np.int64], updates: ir.Array) -> None:
-        """By maxima."""
-        np.maximum.at(parts, places, updates)
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,14 +273,11 @@ class ScatterMin(_Scatter):
     """The least updates; where there is none, the greatest number of the type."""
 
     name: ClassVar[str] = "scatter_min"
+    function: ClassVar[np.ufunc] = np.minimum
 
     def start(self, dtype: ir.DType) -> int | float:
         """The greatest number."""
         return dtype.bounds[1] if dtype.is_integer else float(np.finfo(np.float32).max)
-
-    def combine(self, parts: ir.Array, places: NDArray[np.int64], updates: ir.Array) -> None:
-        """By minima."""
-        np.minimum.at(parts, places, updates)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ Operators with fused activations are the first ones. What int8 needs is written 
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -231,6 +232,24 @@ def convert_square(at: Conversion) -> None:
 def emit_square(at: Conversion, value: str) -> str:
     """Floats times themselves."""
     return at.emit(Mul(), (value, value), "square")
+
+
+def emit_scaled(at: Conversion, value: str, factor: np.floating[Any] | float) -> str:
+    """Floats times one number."""
+    return at.emit(
+        Mul(), (value, at.constant("factor", np.array(factor, np.float32), ir.DType.F32)), "scaled"
+    )
+
+
+def emit_moved(at: Conversion, value: str, offset: np.floating[Any] | float) -> str:
+    """Floats plus one number."""
+    return emit_sum(at, value, at.constant("offset", np.array(offset, np.float32), ir.DType.F32))
+
+
+def emit_divided_by_power(at: Conversion, value: str, base: str, exponent: float) -> str:
+    """Floats over the powers of others."""
+    power = at.constant("exponent", np.array(-exponent, np.float32), ir.DType.F32)
+    return at.emit(Mul(), (value, at.emit(Pow(), (base, power), "power")), "divided")
 
 
 def emit_difference(at: Conversion, first: str, second: str) -> str:

@@ -2,19 +2,21 @@
 
 from math import prod
 
-import numpy as np
-
-from bytewright import ir
 from bytewright.frontends.tflite.accumulator import clamp_activation, clamp_float
 from bytewright.frontends.tflite.conversion import Conversion
-from bytewright.frontends.tflite.elementwise import emit_root, emit_square
+from bytewright.frontends.tflite.elementwise import (
+    emit_divided_by_power,
+    emit_moved,
+    emit_root,
+    emit_scaled,
+    emit_square,
+)
 from bytewright.frontends.tflite.graph_builder import Operand
 from bytewright.frontends.tflite.options import WindowOptions, pool_options
 from bytewright.frontends.tflite.windows import follows_rows, spatial_padding
 from bytewright.ops.arithmetic.multiplier import INT32_MAX, Affine
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.data import Pad
-from bytewright.ops.elementwise import Add, Mul, Pow
 from bytewright.ops.pooling import MaxPool2d, TflAveragePool2d
 
 _SCALE_TOLERANCE = 1e-6
@@ -63,25 +65,18 @@ def convert_l2_pool(at: Conversion) -> None:
 def convert_local_response_normalization(at: Conversion) -> None:
     """LOCAL_RESPONSE_NORMALIZATION: each channel by a power of the squares of those around it."""
     at.require_counts((1,))
-    source = at.typed_operand(0, "input", (ir.DType.F32,))
+    source = at.activation_operand(0, "input")
     at.require_same_dtype(source)
     at.require(len(source.shape) == 4, f"the input {list(source.shape)} does not have 4 axes")
-    radius, scales = at.options.integer(0), [at.options.real(slot) for slot in (1, 2, 3)]
+    radius, (bias, alpha, beta) = at.options.integer(0), (at.options.real(slot) for slot in (1, 2, 3))
     at.require(0 <= radius < _MOST_CHANNELS_AROUND, f"a radius of {radius} channels")
     value, channels = at.value_of(source), source.shape[3]
     rows = at.reshape(emit_square(at, value), (1, prod(source.shape[:3]), channels, 1), "squares")
     around, window = (0, 0, radius, 0), 2 * radius + 1
     padded = at.emit(Pad(around, around, 0.0), (rows,), "padded")
     mean = at.emit(TflAveragePool2d((1, window), (1, 1), (0, 0, 0, 0)), (padded,), "means")
-    bias, alpha, beta = (
-        at.constant(role, np.array(number, np.float32), ir.DType.F32)
-        for role, number in zip(
-            ("bias", "alpha", "exponent"), (scales[0], scales[1] * window, -scales[2]), strict=True
-        )
-    )
-    scaled = at.emit(Add(), (at.emit(Mul(), (mean, alpha), "scaled"), bias), "sum")
-    power = at.reshape(at.emit(Pow(), (scaled, beta), "power"), source.shape)
-    at.define(at.emit(Mul(), (value, power), "normalised"))
+    total = emit_moved(at, emit_scaled(at, mean, alpha * window), bias)
+    at.define(emit_divided_by_power(at, value, at.reshape(total, source.shape), beta))
 
 
 def _check_partial_sums(at: Conversion, kernel: tuple[int, int], source: Operand) -> None:

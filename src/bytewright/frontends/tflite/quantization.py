@@ -6,15 +6,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytewright import ir
-from bytewright.frontends.tflite.accumulator import checked_multiplier, rescale
+from bytewright.frontends.tflite.accumulator import checked_multiplier, limited, rescale
 from bytewright.frontends.tflite.activation import emit_table
 from bytewright.frontends.tflite.conversion import Conversion
+from bytewright.frontends.tflite.elementwise import emit_moved, emit_scaled
 from bytewright.frontends.tflite.graph_builder import Operand
 from bytewright.frontends.tflite.islands import emit_quantized
 from bytewright.ops.arithmetic import tables
 from bytewright.ops.arithmetic.multiplier import INT32_MAX, quantize_multiplier, single
 from bytewright.ops.arithmetic.numerics import Numerics
-from bytewright.ops.elementwise import Add, Clamp, Mul, Sub
 from bytewright.ops.quantization import Recentre, TflDequantize, TflQuantize
 
 # What TflQuantize rounds to.
@@ -79,16 +79,12 @@ def convert_fake_quant(at: Conversion) -> None:
     scale = (high - low) / steps
     zero = np.floor(min(max(-low / scale, np.float32(0)), steps) + np.float32(0.5))
     ends = [(end - zero) * scale for end in (np.float32(0), steps)]
-    limited = at.emit(Clamp(*(float(end) for end in ends)), (at.value_of(source),), "limited")
-    offset, inverse = (
-        at.constant(role, np.array(number, np.float32), ir.DType.F32)
-        for role, number in (("least", ends[0]), ("inverse", np.float32(1) / scale))
-    )
-    moved = at.emit(Mul(), (at.emit(Sub(), (limited, offset), "moved"), inverse), "in_steps")
+    clamped = limited(at, at.value_of(source), float(ends[0]), float(ends[1]))
+    moved = emit_scaled(at, emit_moved(at, clamped, -ends[0]), np.float32(1) / scale)
     least = ir.DType.I16.bounds[0]  # so that 16 bits fit
     whole = at.emit(TflQuantize(1.0, least, ir.DType.I16), (moved,), "whole")
     real = at.emit(TflDequantize(float(scale), least), (whole,), "real")
-    at.define(at.emit(Add(), (real, offset), "result"))
+    at.define(emit_moved(at, real, ends[0]))
 
 
 def convert_densify(at: Conversion) -> None:

@@ -1,21 +1,35 @@
-"""Tensors put together of parts by numbers: SPARSE_TO_DENSE, segments of rows; and REVERSE_SEQUENCE."""
+"""Tensors put together of parts by numbers: SCATTER_ND, SPARSE_TO_DENSE, segments; and REVERSE_SEQUENCE."""
 
 import numpy as np
 
 from bytewright import ir
 from bytewright.frontends.tflite.cast import emit_cast
 from bytewright.frontends.tflite.conversion import Conversion
+from bytewright.frontends.tflite.elementwise import emit_wrapped_sum
 from bytewright.frontends.tflite.graph_builder import Operand
 from bytewright.frontends.tflite.logic import emit_choice
+from bytewright.frontends.tflite.moves import emit_gathered
 from bytewright.frontends.tflite.places import require_within
 from bytewright.frontends.tflite.shape import one_integer
 from bytewright.frontends.tflite.tiling import tiled
-from bytewright.ops.data import Gather
-from bytewright.ops.elementwise import Greater, WrappingAdd
+from bytewright.ops.elementwise import Greater
 from bytewright.ops.places import ScatterLast, ScatterMax, ScatterMin, ScatterNd, ScatterProduct
 
 # LiteRT takes no more.
 _MOST_AXES = 4
+
+
+def convert_scatter_nd(at: Conversion) -> None:
+    """SCATTER_ND into zeros of a constant shape."""
+    at.require_counts((3,))
+    indices, updates = at.operand(0, "indices"), at.operand(1, "updates")
+    at.require_same_dtype(updates)
+    at.require(indices.dtype is ir.DType.I32, f"the indices are {indices.tensor.element_type}, not INT32")
+    shape = at.integers_operand(2, "shape")
+    at.require(min(shape, default=1) >= 1, f"the shape {list(shape)} has no elements")
+    require_within(at, indices, shape)
+    operands = (at.value_of(indices, "indices"), at.value_of(updates, "updates"))
+    at.define(at.emit(ScatterNd(shape), operands, "scattered"))
 
 
 def convert_sparse_to_dense(at: Conversion) -> None:
@@ -114,10 +128,10 @@ def convert_reverse_sequence(at: Conversion) -> None:
     numbers = np.arange(steps, dtype=np.int32)
     forwards = at.constant("forwards", numbers, ir.DType.I32)
     is_turned = at.emit(Greater(), (counts, forwards), "is_turned")
-    backwards = at.emit(WrappingAdd(), (counts, at.constant("back", -1 - numbers, ir.DType.I32)), "backwards")
+    backwards = emit_wrapped_sum(at, counts, at.constant("back", -1 - numbers, ir.DType.I32))
     order = emit_choice(at, is_turned, backwards, forwards)
     front = (samples_at, *(axis for axis in range(rank) if axis != samples_at))
     moved = at.transpose(at.value_of(source), front, "by_sample")
-    turned = at.emit(Gather(front.index(steps_at), 1), (moved, order), "turned")
+    turned = emit_gathered(at, moved, order, front.index(steps_at), 1)
     back = tuple(front.index(axis) for axis in range(rank))
     at.define(at.transpose(turned, back, "as_it_was"))

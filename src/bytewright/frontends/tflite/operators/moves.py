@@ -34,11 +34,11 @@ from bytewright.frontends.tflite.places import (
     convert_fill,
     convert_gather_nd,
     convert_one_hot,
-    convert_scatter_nd,
     convert_update_slice,
 )
 from bytewright.frontends.tflite.segments import (
     convert_reverse_sequence,
+    convert_scatter_nd,
     convert_segment_sum,
     convert_sparse_to_dense,
     convert_unsorted_segment,

@@ -120,8 +120,8 @@ REDUCTIONS: dict[str, TfliteOperator] = {
     "BATCH_MATMUL": TfliteOperator(
         convert_batch_matmul,
         "BatchMatMulOptions",
-        "either operand constant, or none; 2 to 5 axes; one scale for each operand; the second also int8 under int16 (not "
-        f"with tflm); {_INT8_UNDER_FLOAT}, one matrix",
+        "either operand constant, or none; 2 to 5 axes; one scale for each operand; the second also int8 under int16 "
+        f"(not with tflm); {_INT8_UNDER_FLOAT}, one matrix",
         cost_ms=2.5,
         hybrid=_HYBRID_INT8,
         types=ACTIVATIONS,
