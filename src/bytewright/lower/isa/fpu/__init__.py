@@ -11,9 +11,10 @@ from bytewright.ir.expr import BinaryOperator
 from bytewright.lower.isa.conv2d import conv2d_templates
 from bytewright.lower.isa.instruction_set import InstructionSet
 from bytewright.lower.isa.products import Products
+from bytewright.lower.isa.transpose_conv2d import transpose_conv2d_templates
 from bytewright.lower.isa.vector_unit import VectorUnit
 from bytewright.lower.isa.width import Width
-from bytewright.ops.convolution import Conv2d
+from bytewright.ops.convolution import Conv2d, TransposeConv2d
 
 F32 = ir.DType.F32
 # Compilers for AArch64, where the registers have other names, define these macros of floats as well.
@@ -58,6 +59,9 @@ return sums;""",
 FPU = InstructionSet(
     name="fpu",
     features=frozenset({"fp32"}),
-    templates={Conv2d: conv2d_templates("fpu", DOTS)},
+    templates={
+        Conv2d: conv2d_templates("fpu", DOTS),
+        TransposeConv2d: transpose_conv2d_templates("fpu", DOTS),
+    },
     instructions=DOTS.instructions,
 )
