@@ -73,9 +73,10 @@ class Row:
         n: Batch.
         y: The row.
         window: The row of windows that lie over what they come from.
-        first: The column of the first pixel.
+        first: The column of the first pixel, were it computed.
         step: Columns from a pixel to the next.
         number: Of the convolution.
+        skipped: Pixels that the output lacks before those that are computed.
     """
 
     n: ir.Expr
@@ -84,6 +85,7 @@ class Row:
     first: ir.Expr = ZERO
     step: int = 1
     number: ir.Expr = ZERO
+    skipped: int = 0
 
     def pixel(self, x: ir.Expr) -> Pixel:
         """The position in the output of a pixel."""
@@ -155,10 +157,11 @@ class TiledConvolutions:
         """Writes the loops over tiles of pixels and blocks of channels, with what `copy_rows` gave."""
         body, tile = self.body, self.tile
         most = max(1, tile.max_sums // min(self.vectors, tile.max_vectors))
-        for first, repeats, size in _tiles(self.convolution.window.columns.out, most):
+        count = self.convolution.window.columns.out - row.skipped
+        for first, repeats, size in _tiles(count, most):
             body.note(f"{size} pixels at a time" if size > 1 else "pixel by pixel")
             with counted(body, "tile", repeats) as index, body.block():
-                x = named(body, "x", index * size + first)
+                x = named(body, "x", index * size + (first + row.skipped))
                 for block in self._each_block():
                     self._write_tile(row, x, size, block, copies)
 

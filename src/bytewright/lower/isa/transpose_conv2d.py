@@ -36,13 +36,14 @@ def _write_transpose_conv2d(tile: Tile, template: Template, operation: Transpose
                 kernel = TiledConvolutions(
                     tile, sub_pixel_convolutions(template, operation, along_y, along_x)
                 )
+                first_window = columns.first_window(along_x)
                 with body.block():
                     copies = kernel.copy_rows(n, cell)
                     with counted(body, "phase_x", along_x.num) as number:
-                        shift = along_x.first_cell * columns.stride + along_x.first - columns.shift
+                        shift = first_window * columns.stride + along_x.first - columns.shift
                         first = named(body, "first_x", number + shift)
-                        own = named(body, "own", (phase - along_y.first) * along_x.num + number)
-                        row = Row(n, y, cell, first, columns.stride, own)
+                        own = named(body, "number", (phase - along_y.first) * along_x.num + number)
+                        row = Row(n, y, cell, first, columns.stride, own, along_x.first_cell - first_window)
                         kernel.write_row(row, copies)
 
         written_by_phase(body, rows, phase, write)

@@ -89,18 +89,28 @@ class SpreadAxis:
         found: list[Phases] = []
         for phases in self.phases:
             end = phases.first + phases.num
-            cuts = sorted({phases.first, end, *(c for c in (self.shift, last + 1) if phases.first < c < end)})
+            inner = (self.shift % self.stride, last + 1)
+            cuts = sorted({phases.first, end, *(cut for cut in inner if phases.first < cut < end)})
             for first, after in pairwise(cuts):
-                first_cell = int(first < self.shift)
+                first_cell = max(0, -((first - self.shift) // self.stride))
                 num_cells = self.num_cells - first_cell - int(first > last)
                 if num_cells > 0:
                     found.append(Phases(first, after - first, phases.num_taps, first_cell, num_cells))
         return found
 
     def window(self, phases: Phases) -> Axis:
-        """What lies under the cells of some phases."""
-        before = phases.num_taps - 1 + self.skipped - phases.first_cell
-        return Axis(self.size, phases.num_cells, phases.num_taps, 1, 1, before)
+        """What lies under the cells of some phases, from `first_window` on."""
+        first = self.first_window(phases)
+        num = phases.first_cell - first + phases.num_cells
+        return Axis(self.size, num, phases.num_taps, 1, 1, self._before(phases) - first)
+
+    def first_window(self, phases: Phases) -> int:
+        """The first cell that their window is said of: theirs, unless that would begin behind the first element."""
+        return min(phases.first_cell, self._before(phases))
+
+    def _before(self, phases: Phases) -> int:
+        """Positions before the input under the cell 0."""
+        return max(0, phases.num_taps - 1 + self.skipped)
 
     def taps(self, phase: int, num_taps: int) -> list[int]:
         """Those that reach a phase, in the order of the elements that they come from."""
