@@ -1,4 +1,4 @@
-"""Geometry of transposed convolutions, beside the definition: element i reaches `i * stride + pad` and those behind it."""
+"""Geometry of transposed convolutions, beside its definition: element i reaches `i * stride + pad` and what follows."""
 
 from __future__ import annotations
 
