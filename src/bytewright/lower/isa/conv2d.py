@@ -8,9 +8,10 @@ a run of zero points. A tile reads all activations of a block of
 channels before it stores the first of their results.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,17 +31,20 @@ from bytewright.ops.convolution import Conv2d, TransposeConv2d
 
 def conv2d_templates(name: str, *tiles: Tile) -> tuple[IsaTemplate, ...]:
     """The templates of an instruction set of some name, one for each tile."""
+    return tiled_templates(f"{name}.conv2d", _write_conv2d, tiles)
+
+
+def tiled_templates(
+    name: str, write: Callable[[Tile, Template, Any], None], tiles: Sequence[Tile]
+) -> tuple[IsaTemplate, ...]:
+    """A template for each tile, named after its elements."""
     return tuple(
-        IsaTemplate(
-            f"{name}.conv2d_{tile.element.value}",
-            partial(_write_conv2d, tile),
-            partial(tile_declines, tile),
-        )
+        IsaTemplate(f"{name}_{tile.element.value}", partial(write, tile), partial(_tile_declines, tile))
         for tile in tiles
     )
 
 
-def tile_declines(tile: Tile, template: Template, operation: Conv2d | TransposeConv2d) -> str | None:
+def _tile_declines(tile: Tile, template: Template, operation: Conv2d | TransposeConv2d) -> str | None:
     """Why a tile does not take a convolution."""
     del operation
     of_operands = {

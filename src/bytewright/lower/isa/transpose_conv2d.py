@@ -3,9 +3,7 @@
 Phases whose windows are alike are one loop, which reads one copy of the rows under a row of cells.
 """
 
-from functools import partial
-
-from bytewright.lower.isa.conv2d import Row, TiledConvolutions, tile_declines
+from bytewright.lower.isa.conv2d import Row, TiledConvolutions, tiled_templates
 from bytewright.lower.isa.instruction_set import IsaTemplate
 from bytewright.lower.isa.tile import Tile
 from bytewright.lower.kernels.context import Template, counted, named
@@ -15,14 +13,7 @@ from bytewright.ops.convolution import TransposeConv2d
 
 def transpose_conv2d_templates(name: str, *tiles: Tile) -> tuple[IsaTemplate, ...]:
     """The templates of an instruction set of some name, one for each tile."""
-    return tuple(
-        IsaTemplate(
-            f"{name}.transpose_conv2d_{tile.element.value}",
-            partial(_write_transpose_conv2d, tile),
-            partial(tile_declines, tile),
-        )
-        for tile in tiles
-    )
+    return tiled_templates(f"{name}.transpose_conv2d", _write_transpose_conv2d, tiles)
 
 
 def _write_transpose_conv2d(tile: Tile, template: Template, operation: TransposeConv2d) -> None:
