@@ -19,6 +19,7 @@ from bytewright.lower.isa.mve.scaling import Kind
 from bytewright.lower.isa.mve.tap_sums import Taps, sum_taps
 from bytewright.ops.arithmetic.numerics import Numerics
 from support.against_reference import differences
+from support.matrix_products import random_product
 from support.random_models import RandomModel
 from support.random_networks import (
     random_convolution,
@@ -143,6 +144,13 @@ def test_floats(tmp_path: Path, number: int) -> None:
     forms = (random_convolution, random_reduction, random_network, random_transposed)
     model = forms[number % len(forms)](number, "float32")
     assert_equals_on_board(model, tmp_path / "m", number, Numerics.LITERT_REF)
+
+
+@pytest.mark.parametrize("number", some(range(37000, 37024), every=6))
+def test_products_of_two_tensors(tmp_path: Path, number: int) -> None:
+    """Rows that are no pairs, columns that fill no block, chunks that overlap, and zero points at the ends."""
+    dtype = ("int8", "int8", "int16", "float32")[number % 4]
+    assert_equals_on_board(random_product(number, dtype), tmp_path / "m", number, Numerics.LITERT_REF)
 
 
 @pytest.mark.parametrize("number", some(range(40, 52), every=4))

@@ -14,7 +14,8 @@ from tflite_writer import ModelBuilder
 def random_product(seed: int, dtype: str) -> RandomModel:
     """A BATCH_MATMUL of matrices as they are or transposed, with axes before them that may be broadcast."""
     random = np.random.default_rng(seed)
-    height, depth = (int(random.integers(1, 8)) for _ in range(2))
+    height = int(random.integers(1, 8))
+    depth = int(random.choice([1, 2, 3, 4, 5, 7, 8, 16, 21, 40]))
     width = int(random.choice([3, 4, 8, 16, 17, 33, 40, 64, 75]))
     adj_x, adj_y = bool(random.integers(2)), bool(random.integers(2))
     outer = [[], [2], [2, 3]][int(random.integers(3))]
@@ -25,7 +26,9 @@ def random_product(seed: int, dtype: str) -> RandomModel:
     def tensor(name: str, shape: tuple[int, ...], scale: float) -> int:
         how: dict[str, Any] = {}
         if dtype != "float32":
-            zero_point = 0 if dtype == "int16" else int(random.integers(-128, 128))
+            zero_point = (
+                0 if dtype == "int16" else int(random.choice([-128, 0, 127, random.integers(-128, 128)]))
+            )
             how = {"scale": scale / (256 if dtype == "int16" else 1), "zero_point": zero_point}
         return builder.tensor(name, shape, dtype, **how)
 

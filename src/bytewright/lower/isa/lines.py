@@ -1,6 +1,6 @@
 """Elements that lie along the last axis, in lanes of vectors: what element-wise operators and pads store."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from functools import partial
 
 from bytewright import ir
@@ -32,7 +32,7 @@ def write_line(
     with counted(body, "vector", num_vectors) as vector:
         with body.captured() as statements:
             store(vector * unit.lanes + lane)
-        if not _calls_function(statements, lane):
+        if not _gains(unit, statements, lane):
             return "C compilers make vectors of narrower elements of it"
         if not vectorise(body, unit, lane, statements):
             return "there is no vector instruction for something in it"
@@ -54,16 +54,28 @@ def write_elements(body: BodyBuilder, unit: VectorUnit, count: int, store: Calla
             store(index)
 
 
-def _calls_function(statements: Sequence[ir.Statement], lane: ir.Var) -> bool:
-    """Whether a function is called that may give another value in every lane."""
+def _gains(unit: VectorUnit, statements: Sequence[ir.Statement], lane: ir.Var) -> bool:
+    """Whether in every lane a function may give another value, or one is looked up where the unit gathers."""
     named = {lane}
     for statement in statements:
         for each in evaluated(statement):
             if isinstance(each, ir.ScalarCall) and not named.isdisjoint(walk_expression(each)):
                 return True
+            if (
+                isinstance(each, ir.Load)
+                and each.buffer.dtype in unit.gathers
+                and _is_computed(each, named, lane)
+            ):
+                return True
         if isinstance(statement, ir.Let) and not named.isdisjoint(walk_expression(statement.value)):
             named.add(statement.variable)
     return False
+
+
+def _is_computed(element: ir.Load, named: Set[ir.Expr], lane: ir.Var) -> bool:
+    """Whether the place of an element depends on another element of the lane."""
+    places = [part for index in element.indices for part in walk_expression(index)]
+    return any(isinstance(part, ir.Load) or (part in named and part != lane) for part in places)
 
 
 def pad_template(name: str, unit: VectorUnit) -> IsaTemplate:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from bytewright import ir
-from bytewright.ir.builder import load
+from bytewright.ir.builder import load, region
 from bytewright.lower.kernels.context import Template, channel_blocks, counted, loops, named
 from bytewright.lower.kernels.side_by_side import ArrayReducer, Results, Start, WaitingReducer, WaitingResults
 from bytewright.lower.point import Coordinates
@@ -25,7 +25,7 @@ def lower_batch_matmul(
     template: Template, operation: TflBatchMatMul, reducer: WaitingReducer | None = None
 ) -> None:
     """Writes the kernel of a product: [..., H, K] and [..., K, W] to [..., H, W]; with a reducer, of its columns."""
-    product = _Product(template, operation)
+    product = Product(template, operation)
     is_integer = template.type(0).dtype.is_integer
     if reducer is not None and operation.adjoint_second:
         product.write_transposed(reducer)
@@ -41,7 +41,7 @@ def lower_batch_matmul(
 
 
 @dataclass(frozen=True, slots=True)
-class _Product:
+class Product:
     """One product; a `row` is where a row of the result lies."""
 
     template: Template
@@ -135,33 +135,37 @@ class _Product:
 
     def store(self, results: Results, row: Coordinates, first: ir.Expr) -> None:
         """Stores the columns of a row from one on."""
-        results.store(row, first, lambda total, _: self._bounded(total))
+        results.store(row, first, lambda total, _: self.bounded(total))
 
     def _first(self, row: Coordinates, k: ir.Expr) -> ir.Expr:
-        *batch, height = row
+        batch, height = row[:-1], row[-1]
         inner = (k, height) if self.operation.adjoint_first else (height, k)
         return self._element(0, batch, inner, self.operation.first_zero_point)
 
     def second(self, row: Coordinates, k: ir.Expr, column: ir.Expr) -> ir.Expr:
         """A factor by its place along the inner axis, and its column."""
         inner = (column, k) if self.operation.adjoint_second else (k, column)
-        return self._element(1, list(row[:-1]), inner, self.operation.second_zero_point)
+        return self._element(1, row[:-1], inner, self.operation.second_zero_point)
 
     def _element(
-        self, operand: int, batch: list[ir.Expr], inner: tuple[ir.Expr, ir.Expr], zero_point: int
+        self, operand: int, batch: Coordinates, inner: tuple[ir.Expr, ir.Expr], zero_point: int
     ) -> ir.Expr:
-        """An element of an operand, whose own leading axes are the last of the result's, and may be broadcast."""
-        shape = self.template.type(operand).shape
-        outer = shape[:-2]
-        own = batch[len(batch) - len(outer) :]
-        indices = [ir.const(0) if extent == 1 else index for index, extent in zip(own, outer, strict=True)]
-        value = ir.cast(load(self.template.input(operand), *indices, *inner), self.factors_dtype)
+        place = self.place(operand, batch, inner)
+        value = ir.cast(load(place.buffer, *place.indices), self.factors_dtype)
         return value - zero_point if zero_point else value
 
-    def _store(self, row: Coordinates, column: ir.Expr, total: ir.Expr) -> None:
-        self.template.epilogue.store((*row, column), self._bounded(total))
+    def place(self, operand: int, batch: Coordinates, inner: tuple[ir.Expr, ir.Expr]) -> ir.Region:
+        """Where an element of an operand lies; its leading axes are the last of the result's, and may be broadcast."""
+        outer = self.template.type(operand).shape[:-2]
+        own = batch[len(batch) - len(outer) :]
+        indices = [ir.const(0) if extent == 1 else index for index, extent in zip(own, outer, strict=True)]
+        return region(self.template.input(operand), *indices, *inner)
 
-    def _bounded(self, total: ir.Expr) -> Scalar:
+    def _store(self, row: Coordinates, column: ir.Expr, total: ir.Expr) -> None:
+        self.template.epilogue.store((*row, column), self.bounded(total))
+
+    def bounded(self, total: ir.Expr) -> Scalar:
+        """The anchor's element, of a finished sum."""
         if not self.dtype.is_integer:
             return Scalar(total)
         ends = [
@@ -188,7 +192,7 @@ class _CopiedColumns:
         size: How many.
     """
 
-    product: _Product
+    product: Product
     reducer: WaitingReducer
     batch: Coordinates
     first: ir.Expr

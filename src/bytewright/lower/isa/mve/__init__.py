@@ -16,14 +16,16 @@ from bytewright.lower.isa.mve.floats import UNIT as FLOAT_UNIT
 from bytewright.lower.isa.mve.floats import VECTORS as MIXED_VECTORS
 from bytewright.lower.isa.mve.lanes import UNIT, VECTORS
 from bytewright.lower.isa.mve.lstm import lstm_declines, write_lstm
+from bytewright.lower.isa.mve.matmul import matmul_declines, write_matmul
 from bytewright.lower.isa.mve.narrow import EXTREMA, SUMS
 from bytewright.lower.isa.mve.transpose_conv2d import transpose_conv2d_declines, write_transpose_conv2d
-from bytewright.lower.isa.reduce import depthwise_lanes, ranges, with_reductions
+from bytewright.lower.isa.reduce import depthwise_lanes, matmul_lanes, ranges, with_reductions
 from bytewright.lower.isa.transpose_conv2d import transpose_conv2d_templates
 from bytewright.lower.kernels.context import Template
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d, TransposeConv2d
 from bytewright.ops.data import Pad
 from bytewright.ops.lstm import TflQuantizedLstm
+from bytewright.ops.matmul import TflBatchMatMul
 
 I16 = ir.DType.I16
 # Of the instructions that there are for each size, one of every form.
@@ -50,6 +52,10 @@ MVE = InstructionSet(
                 IsaTemplate("mve.transpose_conv2d", write_transpose_conv2d, transpose_conv2d_declines),
             ),
             TflQuantizedLstm: (IsaTemplate("mve.lstm", write_lstm, lstm_declines),),
+            TflBatchMatMul: (
+                IsaTemplate("mve.matmul_by_dots", write_matmul, matmul_declines),
+                *matmul_lanes("mve", UNIT)[TflBatchMatMul],
+            ),
         },
         (SUMS, EXTREMA),
     ),
@@ -89,6 +95,7 @@ MVE_FLOAT = InstructionSet(
         "mve_float",
         FLOAT_UNIT,
         {
+            **matmul_lanes("mve_float", FLOAT_UNIT),
             Conv2d: conv2d_templates("mve_float", FLOAT_DOTS),
             TransposeConv2d: transpose_conv2d_templates("mve_float", FLOAT_DOTS),
             Pad: (pad_template("mve_float", MIXED),),
