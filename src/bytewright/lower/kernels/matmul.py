@@ -86,7 +86,7 @@ class Product:
                     body.add_to(total, (), ir.cast(product, self.dtype))
             for j, total in enumerate(sums):
                 with body.numbered(j):
-                    self._store(row, column + j, load(total))
+                    self.store_element(row, column + j, load(total))
 
     def write_columns(self, row: Coordinates, reducer: WaitingReducer) -> None:
         """Some columns at a time, side by side."""
@@ -161,7 +161,8 @@ class Product:
         indices = [ir.const(0) if extent == 1 else index for index, extent in zip(own, outer, strict=True)]
         return region(self.template.input(operand), *indices, *inner)
 
-    def _store(self, row: Coordinates, column: ir.Expr, total: ir.Expr) -> None:
+    def store_element(self, row: Coordinates, column: ir.Expr, total: ir.Expr) -> None:
+        """Stores one element of a row, given its sum."""
         self.template.epilogue.store((*row, column), self.bounded(total))
 
     def bounded(self, total: ir.Expr) -> Scalar:

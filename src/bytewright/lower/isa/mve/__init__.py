@@ -19,6 +19,7 @@ from bytewright.lower.isa.mve.lstm import lstm_declines, write_lstm
 from bytewright.lower.isa.mve.matmul import matmul_declines, write_matmul
 from bytewright.lower.isa.mve.narrow import EXTREMA, SUMS
 from bytewright.lower.isa.mve.transpose_conv2d import transpose_conv2d_declines, write_transpose_conv2d
+from bytewright.lower.isa.mve.wide_matmul import SIZES, wide_dot, wide_matmul_declines, write_wide_matmul
 from bytewright.lower.isa.reduce import depthwise_lanes, matmul_lanes, ranges, with_reductions
 from bytewright.lower.isa.transpose_conv2d import transpose_conv2d_templates
 from bytewright.lower.kernels.context import Template
@@ -37,6 +38,7 @@ _SIZED = (
         sum_block(num_pixels, depth, I16)
         for num_pixels, depth in ((1, 4), (2, 13), (1, 8), (2, 72), (2, 101))
     ),
+    *map(wide_dot, SIZES),
 )
 
 MVE = InstructionSet(
@@ -54,6 +56,7 @@ MVE = InstructionSet(
             TflQuantizedLstm: (IsaTemplate("mve.lstm", write_lstm, lstm_declines),),
             TflBatchMatMul: (
                 IsaTemplate("mve.matmul_by_dots", write_matmul, matmul_declines),
+                IsaTemplate("mve.matmul_by_wide_dots", write_wide_matmul, wide_matmul_declines),
                 *matmul_lanes("mve", UNIT)[TflBatchMatMul],
             ),
         },
