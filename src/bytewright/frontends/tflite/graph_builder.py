@@ -189,6 +189,7 @@ class GraphBuilder:
             expands_weights=self.expands_weights,
             keeps_weights=self.keeps_weights,
             keeps_inputs=self.keeps_inputs,
+            is_opened=self.is_opened,
             buffers=self.buffers,
             folding_budget=self.folding_budget,
             convert=self.convert,
