@@ -39,8 +39,7 @@ class _Convolution(ir.Operation):
     Attributes:
         stride, dilation: (vertical, horizontal).
         padding: (top, bottom, left, right).
-        is_same: Whether top and bottom are what SAME makes of the rows that there are, and `padding` has the most of
-            each; of a graph whose extents are to be opened, whether the file asks for that.
+        is_same: Whether the padding is what SAME makes of the extents that there are; `padding` has the most of each.
     """
 
     stride: Pair

@@ -22,7 +22,7 @@ from bytewright.ops.pooling import MaxPool2d, ReduceSum, TflAveragePool2d, TflQu
 from bytewright.ops.registry import ELEMENTWISE
 from bytewright.ops.roots import TflInverseRoot, TflL2Normalization
 from bytewright.ops.softmax import TflLogSoftmax, TflSoftmax
-from bytewright.ops.window import same_padding
+from bytewright.ops.window import most_same_padding
 
 _Rule = Callable[[Opening, ir.Node], None]
 
@@ -122,12 +122,8 @@ def _padded(opening: Opening, operation: Any, source: str, parameters: list[str]
     else:
         size, _ = operation.kernel(opening.new.types[parameters[0]].fixed_shape)
         reach = (size - 1) * operation.dilation[0] + 1
-    stride, least = operation.stride[0], ir.lower_bound(rows)
-    # It is that of the extent modulo the stride.
-    extents = range(least, min(ir.upper_bound(rows), least + stride - 1) + 1)
-    found = [same_padding(extent, reach, stride) for extent in extents]
-    before, after = (max(side) for side in zip(*found, strict=True))
-    return replace(operation, padding=(before, after, *operation.padding[2:]))
+    most = most_same_padding(rows, reach, operation.stride[0])
+    return replace(operation, padding=(*most, *operation.padding[2:]))
 
 
 def _turned_weights(opening: Opening, name: str, axis: int) -> str:
