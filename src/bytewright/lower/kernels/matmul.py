@@ -43,12 +43,10 @@ class _Product:
     operation: TflBatchMatMul
 
     @property
-    def depth(self) -> int:
+    def depth(self) -> ir.Extent:
         """Products of a sum."""
         shape = self.template.type(0).shape
-        extent = shape[-2] if self.operation.adjoint_first else shape[-1]
-        assert isinstance(extent, int)
-        return extent
+        return shape[-2] if self.operation.adjoint_first else shape[-1]
 
     @property
     def dtype(self) -> ir.DType:
@@ -61,11 +59,9 @@ class _Product:
         return I32 if self.dtype.is_integer else self.dtype
 
     @property
-    def num_columns(self) -> int:
+    def num_columns(self) -> ir.Extent:
         """Of the result."""
-        extent = self.template.result_type.shape[-1]
-        assert isinstance(extent, int)
-        return extent
+        return self.template.result_type.shape[-1]
 
     def write_dots(self, row: Coordinates) -> None:
         """Some columns at a time, each a scalar."""
@@ -154,7 +150,7 @@ class _Product:
                 (self.operation.first_zero_point, self.operation.second_zero_point)
             )
         ]
-        corners = [a * b * self.depth for a in ends[0] for b in ends[1]]
+        corners = [a * b * ir.upper_bound(self.depth) for a in ends[0] for b in ends[1]]
         ends = min(corners), max(corners)
         require_fits(ends, self.dtype, "the accumulator", self.template.anchor.where)
         return Scalar(total, *ends)
