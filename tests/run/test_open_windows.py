@@ -234,6 +234,7 @@ NETS: dict[str, tuple[Callable[[str], Net], int]] = {
     "transposed-and-back": (lambda d: Net(d).transpose(2, 1, 0).softmax().transpose(1, 2, 0), 1),
     "channels-joined": (lambda d: Net(d).image().conv(8, (1, 3)).joined(3).conv(4, (1, 2)), 1),
     "rows-behind": (lambda d: Net(d).joined(1, fixed=2).softmax(), 1),
+    "softmax-along": (lambda d: Net(d).transpose(0, 2, 1).softmax(), 1),
     "sliced": (lambda d: Net(d).part((0, 0, 1), (1, 0, 6), (1,), 2), 1),
     "softmax": (lambda d: Net(d).image().conv(5, (1, 3), **_VALID).softmax(), 3),
     "gathered": (lambda d: Net(d).gather(2, 3, 1, 3), 1),
@@ -293,7 +294,6 @@ REFUSED: dict[str, tuple[Callable[[], Net], str]] = {
         lambda: Net().reshape(1, ROWS, 3, 2).part((0, 2, 0, 0), (1, 9, 3, 2), ()),
         "it takes all of at most 9 along the open axis",
     ),
-    "softmax along the axis": (lambda: Net().transpose(0, 2, 1).softmax(), "the last axis is of open extent"),
     "sums of raw values": (lambda: Net().reduce("SUM", 1), "0 (SUM) does not allow it: its zero points"),
     "rows by their numbers": (
         lambda: Net().gather(1, 0, 2),

@@ -10,7 +10,7 @@ from bytewright.diagnostics import Collector
 from bytewright.graph.open.opening import COLUMNS, ROWS, Opening
 from bytewright.ops.checks import QUANTISED
 from bytewright.ops.control import CondIf, Loop
-from bytewright.ops.convolution import Conv2d, DepthwiseConv2d, GroupedConv2d
+from bytewright.ops.convolution import Conv2d, DepthwiseConv2d, GroupedConv2d, TransposeConv2d
 from bytewright.ops.data import Concat, Gather, Identity, Pad, Reshape, Slice, Tile, Transpose
 from bytewright.ops.dynamic_quantization import OPERATIONS as DYNAMIC_QUANTIZATION
 from bytewright.ops.interpolation import Interpolate, TflSigmoid16, TflSoftmax16
@@ -298,7 +298,8 @@ RULES: dict[type[ir.Operation], _Rule] = {
     **dict.fromkeys((TflSoftmax, TflLogSoftmax, TflSoftmax16, TflL2Normalization, TopKPlaces), _as_it_is),
     **dict.fromkeys((ArgMax, ArgMin, CumulativeSum, Concat, Pad, Tile, Transpose), _as_it_is),
     **dict.fromkeys(
-        (TflBatchMatMul, TflLstm, TflHybridLstm, TflQuantizedLstm, UpdateSlice, GatherNd), _as_it_is
+        (TransposeConv2d, TflBatchMatMul, TflLstm, TflHybridLstm, TflQuantizedLstm, UpdateSlice, GatherNd),
+        _as_it_is,
     ),
     Gather: _gather,
     Loop: _loop,

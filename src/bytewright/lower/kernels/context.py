@@ -154,12 +154,12 @@ EACH_PIXEL = "for each pixel of the output"
 @contextmanager
 def pixels(template: Template) -> Generator[Pixel, None, None]:
     """Nested loops over batch, rows and columns of the anchor's result, [N, H, W, C]."""
-    _, height, width, _ = template.result_type.fixed_shape
+    _, height, width, _ = template.result_type.shape
     if template.result_type.shape[:3] != (1, 1, 1):  # a note is for a loop, and there would be none
         template.body.note(EACH_PIXEL)
     with (
         counted(template.body, "n", template.result_type.shape[0]) as n,
-        template.kernel.rows(height) as y,
+        template.kernel.rows(height) if isinstance(height, int) else counted(template.body, "y", height) as y,
         counted(template.body, "x", width) as x,
     ):
         yield n, y, x

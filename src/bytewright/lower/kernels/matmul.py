@@ -92,7 +92,7 @@ class _Product:
         with loops(kernel, shape, range(len(shape) - 2)) as indices:
             batch = tuple(indices.values())
             for first, size in self._blocks(reducer):
-                columns = kernel.scratch("columns", (self.depth, size), self.factors_dtype)
+                columns = kernel.scratch("columns", (ir.upper_bound(self.depth), size), self.factors_dtype)
                 with body.for_("column", 0, size) as column, counted(body, "k", self.depth) as k:
                     body.store(columns, (k, column), self._second((*batch, ir.const(0)), k, first + column))
                 with counted(body, "row", shape[-2]) as height:

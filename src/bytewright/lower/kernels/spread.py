@@ -37,12 +37,12 @@ class SpreadAxis:
 
     Attributes:
         size: Elements of the input.
-        out: Elements of the output.
+        out: Elements of the output, at most.
         kernel: Taps of the window.
         pad_before: Positions of the output before the first tap of the first element; negative where that is cut off.
     """
 
-    size: int
+    size: ir.Extent
     out: int
     kernel: int
     stride: int
@@ -77,8 +77,8 @@ class SpreadAxis:
         return [Phases(0, full, self.num_taps), *more]
 
     def window(self, num_taps: int) -> Axis:
-        """What lies under the cells, for phases that so many taps reach."""
-        return Axis(self.size, self.num_cells, num_taps, 1, 1, num_taps - 1 + self.skipped)
+        """What lies under the cells, for phases that so many taps reach; at most."""
+        return Axis(ir.upper_bound(self.size), self.num_cells, num_taps, 1, 1, num_taps - 1 + self.skipped)
 
     def taps(self, phase: int, num_taps: int) -> list[int]:
         """Those that reach a phase, in the order of the elements that they come from."""
@@ -108,14 +108,14 @@ class SpreadAxis:
             condition = ir.both(condition, tap < self.kernel)
         if self.shift // self.stride - (self.num_taps - 1 + self.skipped) < 0:
             condition = ir.both(condition, source >= 0)
-        if (self.out - 1 + self.shift) // self.stride - self.skipped >= self.size:
-            condition = ir.both(condition, source < self.size)
+        if (self.out - 1 + self.shift) // self.stride - self.skipped >= ir.upper_bound(self.size):
+            condition = ir.both(condition, source < ir.extent_expr(self.size))
         return condition
 
 
 def axes_of(template: Template, operation: TransposeConv2d) -> tuple[SpreadAxis, SpreadAxis]:
     """Rows and columns."""
-    _, height, width, _ = template.type(0).fixed_shape
+    _, height, width, _ = template.type(0).shape
     _, out_height, out_width, _ = template.result_type.fixed_shape
     _, *kernel, _ = template.type(1).fixed_shape
     return (

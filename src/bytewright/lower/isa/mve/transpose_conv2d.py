@@ -17,6 +17,8 @@ from bytewright.ops.convolution import TransposeConv2d
 def transpose_conv2d_declines(template: Template, operation: TransposeConv2d) -> str | None:
     """Why this is no convolution for the kernel below."""
     rows, columns = axes_of(template, operation)
+    if not (isinstance(rows.size, int) and isinstance(columns.size, int)):
+        return "how many rows or columns there are is not known"
     for along_y in rows.phases:
         for along_x in columns.phases:
             if not along_y.num_taps or not along_x.num_taps:
