@@ -159,7 +159,7 @@ def pixels(template: Template) -> Generator[Pixel, None, None]:
         template.body.note(EACH_PIXEL)
     with (
         counted(template.body, "n", template.result_type.shape[0]) as n,
-        template.kernel.rows(height) if isinstance(height, int) else counted(template.body, "y", height) as y,
+        template.kernel.rows(ir.upper_bound(height)) as y,
         counted(template.body, "x", width) as x,
     ):
         yield n, y, x
