@@ -2,16 +2,30 @@
 
 import operator
 from collections.abc import Callable
+from typing import assert_never
 
 from bytewright import ir
 from bytewright.ir.builder import load
 from bytewright.ir.expr import both, either, equal
 from bytewright.lower.kernels.context import Template, counted, loops
 from bytewright.lower.kernels.data import within
-from bytewright.lower.kernels.reduction import wrapping_sum
+from bytewright.lower.kernels.reduction import wrapping_product, wrapping_sum
 from bytewright.lower.point import Coordinates
 from bytewright.lower.scalar import Scalar, computed_on, element
-from bytewright.ops.places import ArgMax, ArgMin, CumulativeSum, GatherNd, ScatterNd, TopKPlaces, UpdateSlice
+from bytewright.ops.places import (
+    ArgMax,
+    ArgMin,
+    CumulativeSum,
+    GatherNd,
+    Scatter,
+    ScatterLast,
+    ScatterMax,
+    ScatterMin,
+    ScatterNd,
+    ScatterProduct,
+    TopKPlaces,
+    UpdateSlice,
+)
 
 
 def lower_arg_extremum(template: Template, operation: ArgMax | ArgMin) -> None:
@@ -89,16 +103,17 @@ def lower_gather_nd(template: Template, _: GatherNd) -> None:
             template.epilogue.store((*coordinates, *inner.values()), element(value))
 
 
-def lower_scatter_nd(template: Template, operation: ScatterNd) -> None:
-    """Writes zeros, and adds the updates to them, one after the other."""
+def lower_scatter(template: Template, operation: Scatter) -> None:
+    """Writes what the result begins as, and combines it with the updates, one after the other."""
     table, updates = template.input(0), template.input(1)
     shape, rows, parts = operation.shape, template.type(0).fixed_shape, template.type(1).fixed_shape
     is_known = template.anchor.inputs[0] in template.epilogue.constants
     body, output = template.body, template.epilogue.output
     dtype, kind = template.result_type.dtype, computed_on(template.result_type.dtype)
-    combine = _combining(dtype)
+    combine = _combined(operation, dtype)
     with loops(template.kernel, shape, range(len(shape)), by_rows=False) as indices:
-        body.store(output, tuple(indices.values()), ir.cast(ir.const(0, kind), dtype))
+        start = ir.const(operation.start(dtype), kind)
+        body.store(output, tuple(indices.values()), ir.cast(start, dtype))
     end = len(rows) - 1
     with loops(template.kernel, parts, range(end), by_rows=False) as outer:
         coordinates = tuple(outer.values())
@@ -106,8 +121,25 @@ def lower_scatter_nd(template: Template, operation: ScatterNd) -> None:
         with loops(template.kernel, parts, range(end, len(parts)), by_rows=False) as inner:
             own = (*taken, *inner.values())
             update = element(load(updates, *coordinates, *inner.values())).expr
-            total = combine(element(load(output, *own)).expr, update)
+            total = combine(element(load(output, *own)).expr, update) if combine else update
             body.store(output, own, ir.cast(total, dtype))
+
+
+def _combined(operation: Scatter, dtype: ir.DType) -> Callable[[ir.Expr, ir.Expr], ir.Expr] | None:
+    """What an element so far and an update make; None for the update alone."""
+    match operation:
+        case ScatterNd():
+            return _combining(dtype)
+        case ScatterProduct():
+            return wrapping_product(dtype)
+        case ScatterMax():
+            return ir.maximum
+        case ScatterMin():
+            return ir.minimum
+        case ScatterLast():
+            return None
+        case _:
+            assert_never(operation)
 
 
 def _combining(dtype: ir.DType) -> Callable[[ir.Expr, ir.Expr], ir.Expr]:
