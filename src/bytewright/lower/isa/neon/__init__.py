@@ -25,5 +25,5 @@ NEON = InstructionSet(
         (SUMS, EXTREMA),
     ),
     instructions=(*instructions_of(_TILES), *TAPS.instructions, *SUMS.instructions, *EXTREMA.instructions),
-    operands={**VECTORS.operands, **operands_of(_TILES), **TAPS.operands},
+    operands={**VECTORS.operands, **operands_of(_TILES)},
 )

@@ -27,6 +27,6 @@ RVV = InstructionSet(
         (SUMS, EXTREMA),
     ),
     instructions=(*instructions_of(_TILES), *TAPS.instructions, *SUMS.instructions, *EXTREMA.instructions),
-    operands={**VECTORS.operands, **operands_of(_TILES), **TAPS.operands},
+    operands={**VECTORS.operands, **operands_of(_TILES)},
     unit=UNIT,
 )
