@@ -146,8 +146,9 @@ def _matmul_declines(unit: VectorUnit, left_out: Collection[ir.DType]) -> Declin
             return "both operands lie along the inner axis: C compilers make dot products of that"
         if operation.adjoint_second and template.result_type.shape[-2] == 1:
             return "columns that lie one after another are not copied for one row"
-        if not isinstance(template.result_type.shape[-1], int):
-            return "how many columns there are is not known"
+        opened = (*template.result_type.shape[-1:], *template.type(0).shape[-2:])
+        if not all(isinstance(extent, int) for extent in opened):
+            return "how many columns there are is not known, or how many products a sum has"
         return _declines(unit, _ADD, _MUL)(template, operation)
 
     return why
