@@ -74,6 +74,10 @@ bench-streams: setup  ## Measure networks over frames as a whole and frame by fr
 bench-kernels: setup  ## Measure which kernel serves each operator and type on which instruction set
 	@$(VENV)/python benchmarks/kernels.py
 
+.PHONY: bench-core-kernels
+bench-core-kernels: setup  ## Measure the same on Arm's cores for microcontrollers, beside TensorFlow Lite Micro where it is
+	@$(VENV)/python benchmarks/core_kernels.py
+
 .PHONY: bench-rows
 bench-rows: setup  ## Measure what layers by rows cost: host time, instructions, code
 	@$(VENV)/python benchmarks/rows.py

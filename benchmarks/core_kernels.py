@@ -1,4 +1,4 @@
-"""`make bench-core-kernels`: what each operator and type takes on a Cortex-M4, beside a peer.
+"""`make bench-core-kernels`: what each operator and type takes on Arm's cores for microcontrollers, beside a peer.
 
 The peer is TensorFlow Lite Micro with CMSIS-NN. Each operator is a model of its own, and both are counted whole, in the
 second run: Bytewright's entry and functions of the C library, and the peer's interpreter. `micro_build.py` says what
@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +27,7 @@ from model_tables import beside  # noqa: E402
 import bytewright  # noqa: E402
 from bytewright.execute.build import BuildOptions  # noqa: E402
 from bytewright.execute.run import run_batch  # noqa: E402
-from support.kernel_cells import CORE, TYPES, WORK, operators_of, templates_of, write_cells  # noqa: E402
+from support.kernel_cells import CORES, TYPES, WORK, operators_of, templates_of, write_cells  # noqa: E402
 
 DOCUMENT = ROOT / "docs" / "kernels.md"
 BUILD = ROOT / "build" / "micro"
@@ -40,24 +41,32 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("names", nargs="*", help="beginnings of operators; all if none")
+    parser.add_argument("--core", choices=CORES, help="one core; all if not given")
     parser.add_argument("--write", action="store_true", help="put the table into docs/kernels.md")
     arguments = parser.parse_args()
-    lines = ["| operator | type | Cortex-M4 | CMSIS-NN | template |", "|---|---|---|---|---|"]
-    for name in WORK:
-        for kind in TYPES:
-            if name in operators_of(kind) and name.startswith(tuple(arguments.names or [""])):
-                lines.append(line(name, kind))
-                print(lines[-1], file=sys.stderr, flush=True)
-    show("\n".join(lines), "core kernels", write=arguments.write, document=DOCUMENT)
+    for core, what in CORES.items():
+        if arguments.core in (None, core):
+            lines = [f"| operator | type | {what} | CMSIS-NN | template |", "|---|---|---|---|---|"]
+            lines += _lines(core, tuple(arguments.names or [""]))
+            show("\n".join(lines), f"kernels of {core}", write=arguments.write, document=DOCUMENT)
     return 0
 
 
-def line(name: str, kind: str) -> str:
-    """The row of an operator and a type."""
+def _lines(core: str, beginnings: tuple[str, ...]) -> Iterator[str]:
+    for name in WORK:
+        for kind in TYPES:
+            if name in operators_of(kind) and name.startswith(beginnings):
+                found = line(core, name, kind)
+                print(found, file=sys.stderr, flush=True)
+                yield found
+
+
+def line(core: str, name: str, kind: str) -> str:
+    """The row of an operator and a type on a core."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         path = write_cells(kind, folder, [name])
-        model = bytewright.compile(path, target=CORE)
+        model = bytewright.compile(path, target=core)
         random = np.random.default_rng(1)
         inputs = [
             (
@@ -71,7 +80,7 @@ def line(name: str, kind: str) -> str:
         runs = [inputs] * NUM_RUNS
         own = run_batch(model.write(folder / "bundle"), runs, on="qemu", options=options).instructions
         assert own is not None
-        peer = _of_peer(path.read_bytes(), runs, f"{name}, {kind}")
+        peer = _of_peer(core, path.read_bytes(), runs, f"{name}, {kind}")
     cost = own[-1] / WORK[name]
     other = None if peer is None else peer / WORK[name]
     stated = "-" if other is None else f"{other:.2f}"
@@ -79,12 +88,12 @@ def line(name: str, kind: str) -> str:
     return f"| {name} | {kind} | {beside(cost, other, f'{cost:.2f}')} | {stated} | {template} |"
 
 
-def _of_peer(content: bytes, runs: list[list[np.ndarray]], where: str) -> int | None:
+def _of_peer(core: str, content: bytes, runs: list[list[np.ndarray]], where: str) -> int | None:
     """Instructions of the peer's last run; None where it is not built or does not run the model."""
     if sources() is None:
         return None
     try:
-        return run_micro(CORE, content, runs, BUILD).instructions[-1]
+        return run_micro(core, content, runs, BUILD).instructions[-1]
     except MicroError as error:
         print(f"{where}: {error}", file=sys.stderr)
         return None

@@ -26,6 +26,7 @@ from support.random_networks import (
     random_elements,
     random_network,
     random_reduction,
+    random_softmax,
     random_transposed,
 )
 from support.reference import LiteRt, TfLiteMicro
@@ -151,6 +152,11 @@ def test_products_of_two_tensors(tmp_path: Path, number: int) -> None:
     """Rows that are no pairs, columns that fill no block, chunks that overlap, and zero points at the ends."""
     dtype = ("int8", "int8", "int16", "float32")[number % 4]
     assert_equals_on_board(random_product(number, dtype), tmp_path / "m", number, Numerics.LITERT_REF)
+
+
+@pytest.mark.parametrize("number", some(range(38000, 38012), every=6))
+def test_softmax(tmp_path: Path, number: int) -> None:
+    assert_equals_on_board(random_softmax(number), tmp_path / "m", number, Numerics.LITERT_REF)
 
 
 @pytest.mark.parametrize("number", some(range(40, 52), every=4))

@@ -528,6 +528,13 @@ def random_reduction(seed: int, dtype: str) -> RandomModel:
     return network.finish([result.index])
 
 
+def random_softmax(seed: int) -> RandomModel:
+    """A SOFTMAX of int8 over rows that fill vectors, or do not, or are longer than a share is a shift by 31 bits."""
+    network = Network(seed, "int8")
+    depth = network.one_of([4, 5, 7, 16, 17, 31, 64, 100, 255, 511, 512, 700])
+    return network.finish([network.softmax(network.input((network.between(1, 4), depth))).index])
+
+
 def random_elements(seed: int) -> RandomModel:
     """Element-wise operators of int8 on shapes that fill vectors, or do not, with operands that are broadcast."""
     network = Network(seed, "int8")

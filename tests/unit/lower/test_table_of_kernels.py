@@ -12,13 +12,14 @@ from bytewright.target.registry import load_target
 from support.kernel_cells import SETS, TYPES, WORK, operators_of, templates_of, write_cells
 
 DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "kernels.md"
+MEASURED_CORES = ("mps3-an547",)
 CELL = re.compile(r"(?:nan|[\d.]+(?: ps)?)(?: (?P<templates>\S.*))?")
 
 
-def table() -> dict[tuple[str, str], list[str]]:
+def table(name: str = "kernels") -> dict[tuple[str, str], list[str]]:
     """The cells of each operator and type."""
-    _, _, rest = DOCUMENT.read_text(encoding="utf-8").partition("<!-- kernels: begin -->\n")
-    text, _, _ = rest.partition("\n<!-- kernels: end -->")
+    _, _, rest = DOCUMENT.read_text(encoding="utf-8").partition(f"<!-- {name}: begin -->\n")
+    text, _, _ = rest.partition(f"\n<!-- {name}: end -->")
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines()[2:]]
     return {(name, kind): cells for name, kind, *cells in rows}
 
@@ -42,3 +43,15 @@ def test_the_template_of_each_cell(number: int, target: str, tmp_path: Path) -> 
             assert cell is not None
             stated[name] = cell["templates"] or ""
         assert templates_of(plan, names) == stated, kind
+
+
+@pytest.mark.parametrize("core", MEASURED_CORES)
+def test_the_templates_on_a_core(core: str, tmp_path: Path) -> None:
+    """And that none is behind the peer."""
+    found = table(f"kernels of {core}")
+    assert set(found) == {(name, kind) for name in WORK for kind in TYPES if name in operators_of(kind)}
+    for kind in TYPES:
+        names = operators_of(kind)
+        plan = compile_model(write_cells(kind, tmp_path, names), load_target(core)).plan
+        assert templates_of(plan, names) == {name: found[name, kind][2] for name in names}, kind
+    assert not [row for row, cells in found.items() if cells[0].startswith("**")]

@@ -4,6 +4,8 @@ A row is all that lies along the last axes. Which of several equal values remain
 sign, and of what is no number, depends on the order.
 """
 
+from collections.abc import Callable
+
 from bytewright import ir
 from bytewright.diagnostics import InternalError
 from bytewright.ir.builder import load, region
@@ -47,12 +49,24 @@ def lower_range(template: Template, operation: ReduceMax | ReduceMin, unit: Vect
             with counted(body, "turn", turns) as turn:
                 for number in range(_UNROLLED):
                     update(turn * (_UNROLLED * unit.lanes) + (1 + rest + number) * unit.lanes)
-        results = template.kernel.scratch("results", (unit.lanes,), how.start.dtype)
-        body.execute(unit.stores[how.start.dtype], region(results, 0), vector)
         result = body.scalar(how.hint, how.start.dtype, how.start)
-        with body.for_("each", 0, unit.lanes) as each:
-            body.store(result, (), how.combine(load(result), load(results, each)))
+        combine_lanes(template, unit, vector, result, how.combine)
         for number in range(num_left):
             body.store(result, (), combined(load(result), num_vectors * unit.lanes + number))
         own = (*row, *(ir.const(0) for _ in operation.axes)) if operation.keep_dims else row
         template.epilogue.store(own, how.finish(load(result)))
+
+
+def combine_lanes(
+    template: Template,
+    unit: VectorUnit,
+    vector: ir.Buffer,
+    result: ir.Buffer,
+    combine: Callable[[ir.Expr, ir.Expr], ir.Expr],
+) -> None:
+    """Combines a variable with the lanes of a vector, one after another."""
+    body = template.body
+    results = template.kernel.scratch("results", (unit.lanes,), vector.dtype)
+    body.execute(unit.stores[vector.dtype], region(results, 0), vector)
+    with body.for_("each", 0, unit.lanes) as each:
+        body.store(result, (), combine(load(result), load(results, each)))

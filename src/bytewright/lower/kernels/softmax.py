@@ -109,13 +109,13 @@ def _write_fixed(row: Row, operation: TflSoftmax) -> None:
     greatest = row.greatest()
     dtype = operation.dtype
     total = sum_of_exponentials(row, greatest, table)
-    reciprocal, shift = _reciprocal(body, total, 8 * dtype.size_bytes)
+    inverse, shift = reciprocal(body, total, 8 * dtype.size_bytes)
     body.note("elements too far from the greatest are 0; the others are shares of the sum")
     low, high = dtype.bounds
     with row.elements() as c:
         row.store(c, low)
     with _counted_elements(row, greatest, table) as (c, exponential):
-        share = MULTIPLY_Q31(reciprocal, ir.cast(exponential, I64))
+        share = MULTIPLY_Q31(inverse, ir.cast(exponential, I64))
         rounded = ir.cast(SHIFT_ROUND(share, shift), I32)
         row.store(c, ir.cast(ir.minimum(rounded + low, high), dtype))
 
@@ -125,9 +125,13 @@ def sum_of_exponentials(row: Row, greatest: ir.Expr, table: ir.Buffer) -> ir.Exp
     total = row.body.scalar("total", I32, 0)
     row.body.note("the sum of exponentials, with 12 integer bits")
     with _counted_elements(row, greatest, table) as (_, exponential):
-        # Exponentials are not negative, so rounding half away from zero is rounding half up.
-        row.body.add_to(total, (), ((exponential >> (INTEGER_BITS_OF_SUM - 1)) + 1) >> 1)
+        row.body.add_to(total, (), in_sums(exponential))
     return load(total)
+
+
+def in_sums(exponential: ir.Expr) -> ir.Expr:
+    """An exponential with 12 integer bits; none is negative, so half away from zero is half up."""
+    return ((exponential >> (INTEGER_BITS_OF_SUM - 1)) + 1) >> 1
 
 
 @contextmanager
@@ -143,7 +147,7 @@ def _counted_elements(
             yield c, load(table, distance)
 
 
-def _reciprocal(body: BodyBuilder, total: ir.Expr, num_bits: int) -> tuple[ir.Expr, ir.Expr]:
+def reciprocal(body: BodyBuilder, total: ir.Expr, num_bits: int) -> tuple[ir.Expr, ir.Expr]:
     """1 / total in Q0.31, and the shift that takes the product with an exponential to steps of 2^-num_bits.
 
     gemmlowp's one_over_one_plus_x_for_x_in_0_1: a linear guess and three Newton steps, on the sum normalised to
@@ -155,8 +159,8 @@ def _reciprocal(body: BodyBuilder, total: ir.Expr, num_bits: int) -> tuple[ir.Ex
     with body.for_("bit", 0, MAX_LEADING_ZEROS), body.if_(load(normalised) < 2**31):
         body.store(normalised, (), load(normalised) * 2)
         body.add_to(shift, (), -1)
-    reciprocal = reciprocal_of_half(body, body.let("half", load(normalised) >> 1))
-    return reciprocal, body.let("bits", load(shift))
+    inverse = reciprocal_of_half(body, body.let("half", load(normalised) >> 1))
+    return inverse, body.let("bits", load(shift))
 
 
 def reciprocal_of_half(body: BodyBuilder, half: ir.Expr) -> ir.Expr:

@@ -30,18 +30,20 @@ def matmul_declines(template: Template, operation: TflBatchMatMul) -> str | None
         return "its elements are not int8"
     if operation.adjoint_first:
         return "the rows of its first operand lie across"
-    depth = Product(template, operation).depth
+    product = Product(template, operation)
+    extents = product.depth, product.num_columns, template.result_type.shape[-2]
+    if not all(isinstance(extent, int) for extent in extents):
+        return "how large its matrices are is not known"
+    depth = ir.upper_bound(product.depth)
     if not LEAST_DEPTH <= depth <= MAX_DEPTH:
         return f"its sums are of {depth} products, not of {LEAST_DEPTH} to {MAX_DEPTH}"
-    if not isinstance(template.result_type.shape[-2], int):
-        return "how many rows it has is not known"
     return None
 
 
 def write_matmul(template: Template, operation: TflBatchMatMul) -> None:
     """Writes the kernel of a product: [..., H, K] and [..., K, W] to [..., H, W]."""
     product, shape = Product(template, operation), template.result_type.shape
-    whole, rest = divmod(product.num_columns, CHANNELS)
+    whole, rest = divmod(ir.upper_bound(product.num_columns), CHANNELS)
     with loops(template.kernel, shape, range(len(shape) - 2)) as indices:
         kernel = _Kernel(template, product, tuple(indices.values()))
         if whole:
@@ -65,10 +67,8 @@ class _Kernel:
 
     def __init__(self, template: Template, product: Product, batch: Coordinates) -> None:
         self.template, self.body, self.product, self.batch = template, template.body, product, batch
-        self.chunks = Chunks(product.depth)
-        rows = template.result_type.shape[-2]
-        assert isinstance(rows, int)
-        self.num_rows = rows
+        self.chunks = Chunks(ir.upper_bound(product.depth))
+        self.num_rows = ir.upper_bound(template.result_type.shape[-2])
         self.zero_points = product.operation.first_zero_point, product.operation.second_zero_point
         self.of_rows = self._sums_of_rows() if self.zero_points[1] else None
 
@@ -79,7 +79,7 @@ class _Kernel:
         with body.for_("row", 0, self.num_rows) as row:
             total = body.scalar("total", I32, 0)
             elements = self._row(row)
-            with body.for_("k", 0, self.product.depth) as k:
+            with body.for_("k", 0, self.chunks.depth) as k:
                 *outer, _ = elements.indices
                 body.add_to(total, (), ir.cast(load(elements.buffer, *outer, k), I32))
             body.store(found, row, load(total) * self.zero_points[1])

@@ -44,7 +44,9 @@ def wide_matmul_declines(template: Template, operation: TflBatchMatMul) -> str |
     if operation.adjoint_first:
         return "the rows of its first operand lie across"
     depth = Product(template, operation).depth
-    return f"its sums are of {depth} products, fewer than {_LANES}" if depth < _LANES else None
+    if not isinstance(depth, int) or depth < _LANES:
+        return f"its sums are not of {_LANES} products or more, as far as is known"
+    return None
 
 
 def write_wide_matmul(template: Template, operation: TflBatchMatMul) -> None:
@@ -56,7 +58,8 @@ def write_wide_matmul(template: Template, operation: TflBatchMatMul) -> None:
             elements = _column(template, product, batch, column)
             with counted(body, "row", shape[-2]) as row:
                 total = body.scalar("total", I64, 0)
-                _add(body, total, product.place(0, batch, (row, ir.const(0))), elements, product.depth)
+                first = product.place(0, batch, (row, ir.const(0)))
+                _add(body, total, first, elements, ir.upper_bound(product.depth))
                 product.store_element((*batch, row), column, load(total))
 
 
@@ -65,8 +68,8 @@ def _column(template: Template, product: Product, batch: Coordinates, column: ir
     if product.operation.adjoint_second:
         return product.place(1, batch, (column, ir.const(0)))
     body = template.body
-    copy = template.kernel.scratch("copy", (product.depth,), I16)
-    with body.for_("k", 0, product.depth) as k:
+    copy = template.kernel.scratch("copy", (ir.upper_bound(product.depth),), I16)
+    with body.for_("k", 0, ir.num_elements(copy)) as k:
         source = product.place(1, batch, (k, column))
         body.store(copy, k, load(source.buffer, *source.indices))
     return region(copy, 0)

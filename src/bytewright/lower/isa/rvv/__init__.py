@@ -9,9 +9,11 @@ from bytewright.lower.isa.reduce import depthwise_taps, matmul_lanes, with_reduc
 from bytewright.lower.isa.rvv.dots import BYTE_DOTS, FLOAT_DOTS, HALF_DOTS, TAPS
 from bytewright.lower.isa.rvv.lanes import UNIT, VECTORS
 from bytewright.lower.isa.rvv.narrow import EXTREMA, SUMS
+from bytewright.lower.isa.softmax import softmax_template
 from bytewright.lower.isa.tile import instructions_of, operands_of
 from bytewright.lower.isa.transpose_conv2d import transpose_conv2d_templates
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d, TransposeConv2d
+from bytewright.ops.softmax import TflSoftmax
 
 _TILES = (BYTE_DOTS, HALF_DOTS, FLOAT_DOTS)
 RVV = InstructionSet(
@@ -24,6 +26,7 @@ RVV = InstructionSet(
             **matmul_lanes("rvv", UNIT),
             Conv2d: conv2d_templates("rvv", *_TILES),
             TransposeConv2d: transpose_conv2d_templates("rvv", *_TILES),
+            TflSoftmax: (softmax_template("rvv", UNIT),),
             DepthwiseConv2d: (depthwise_taps("rvv", UNIT, TAPS),),
         },
         (SUMS, EXTREMA),

@@ -68,6 +68,10 @@ const vuint32m4_t down = __riscv_vreinterpret_v_i32m4_u32m4(shift);
 return __riscv_vssra_vv_i32m4(away, down, __RISCV_VXRM_RNU, 16);"""
 
 
+_GATHER = """const vuint32m4_t bytes = __riscv_vreinterpret_v_i32m4_u32m4(__riscv_vsll_vx_i32m4(places, 2, 16));
+return __riscv_vluxei32_v_i32m4(elements, bytes, 16);"""
+
+
 @cache
 def unit_of(num: int) -> VectorUnit:
     """Vectors of which the first `num` lanes are loaded and stored."""
@@ -81,7 +85,11 @@ def unit_of(num: int) -> VectorUnit:
         saturating_stores={I8: f"__riscv_vse8_v_i8m1(elements, {_LIMITED}, {num});"},
         broadcasts=_BROADCASTS,
         binaries=_operations("v", "right"),
-        with_scalar={key: f"return {text};" for key, text in _operations("x", "number").items()},
+        with_scalar={
+            **{key: f"return {text};" for key, text in _operations("x", "number").items()},
+            (BinaryOperator.SHR, I32): "return __riscv_vsra_vx_i32m4(left, (size_t)number, 16);",
+        },
+        gathers={I32: _GATHER},
         functions=(
             *((function, f"return {_SCALED};") for function in (HIGH_MULTIPLY, HIGH_MULTIPLY_WIDE)),
             *((function, _ROUND) for function in (DOUBLE_ROUND, DOUBLE_ROUND_WIDE)),
