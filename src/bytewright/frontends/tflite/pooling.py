@@ -1,10 +1,13 @@
 """AVERAGE_POOL_2D, MAX_POOL_2D and L2_POOL_2D."""
 
+from dataclasses import replace
+
 from bytewright.frontends.tflite.accumulator import clamp_activation, clamp_float
 from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.elementwise import emit_root, emit_square
 from bytewright.frontends.tflite.graph_builder import Operand
 from bytewright.frontends.tflite.options import WindowOptions, pool_options
+from bytewright.frontends.tflite.unsigned import UNSIGNED
 from bytewright.frontends.tflite.windows import follows_rows, spatial_padding
 from bytewright.ops.arithmetic.multiplier import INT32_MAX, Affine
 from bytewright.ops.arithmetic.numerics import Numerics
@@ -31,6 +34,8 @@ def convert_pool(at: Conversion, kind: type[MaxPool2d | TflAveragePool2d]) -> No
     _check_partial_sums(at, options.kernel, source)
     padding = spatial_padding(options, source.shape, options.kernel)
     operation = kind(options.kernel, options.stride, padding, is_same=follows_rows(at, options))
+    if isinstance(operation, TflAveragePool2d) and source.tensor.element_type == UNSIGNED:
+        operation = replace(operation, rounds_up=True)
     pooled = at.emit(operation, (at.value_of(source),), "pooled")
     if source.is_float:
         at.define(clamp_float(at, pooled, options.activation))

@@ -130,6 +130,7 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
         int8_cost_ms=0.4,
         types=(*ACTIVATIONS, "int32"),
         absent={Numerics.TFLM: ("int32",)},
+        signed_alone=True,
     ),
     "ADD": _arithmetic(
         elementwise.Add(),
@@ -145,6 +146,7 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
         types=_BOTH_AND_INT32,
         absent={Numerics.LITERT_REF: ("int8",), Numerics.TFLM: ("int32",)},
         int8_cost_ms=1.4,
+        signed_alone=True,
     ),
     "CAST": TfliteOperator(
         convert_cast,
@@ -163,6 +165,7 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
         limits="of a sparse constant",
         types=_SPARSE,
         absent={Numerics.TFLM: _SPARSE},
+        signed_alone=True,
     ),
     "DEQUANTIZE": TfliteOperator(
         convert_dequantize,
@@ -177,7 +180,9 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
         types=_BOTH_AND_INT32,
         int8_cost_ms=1.0,
     ),
-    "ELU": TfliteOperator(_unary(float_functions.TflElu(), int8=tables.elu), int8_cost_ms=5.0),
+    "ELU": TfliteOperator(
+        _unary(float_functions.TflElu(), int8=tables.elu), int8_cost_ms=5.0, signed_alone=True
+    ),
     "EQUAL": _EQUALITY,
     "EXP": TfliteOperator(
         _unary(float_functions.Exp(), int8=tables.exponential, int16=interpolated16(exponential)),
@@ -185,6 +190,7 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
         int8_cost_ms=5.0,
         absent=_FLOAT_IN_TFLM,
         types=ACTIVATIONS,
+        signed_alone=True,
     ),
     "FLOOR": _of_floats(float_functions.Floor()),
     "FLOOR_DIV": TfliteOperator(
@@ -192,12 +198,14 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
         limits="broadcasting; int8 and int16: of raw values; a divisor of zero is one; tflm: float32 alone",
         types=(*ACTIVATIONS, "int32"),
         absent={Numerics.TFLM: ("int8", "int16", "int32")},
+        signed_alone=True,
     ),
     "FLOOR_MOD": TfliteOperator(
         partial(convert_plain_binary, operation=elementwise.TflFloorMod(), dtypes=WIDE),
         limits="broadcasting; int8 and int16: of raw values; a divisor of zero is one; tflm: float32 alone",
         types=NUMBERS,
         absent={Numerics.TFLM: ("int8", "int16", "int32", "int64")},
+        signed_alone=True,
     ),
     "GELU": TfliteOperator(
         convert_gelu,
@@ -224,6 +232,7 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
         int8_cost_ms=5.0,
         absent=_FLOAT_IN_TFLM,
         types=ACTIVATIONS,
+        signed_alone=True,
     ),
     "LOGICAL_AND": TfliteOperator(
         partial(convert_logical, operation=elementwise.LogicalAnd()), limits="broadcasting", types=("bool",)
@@ -250,6 +259,7 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
         limits="int8: of raw values; tflm: float32 alone",
         types=BUT_INT16,
         absent={Numerics.TFLM: ("int8", "int32", "int64")},
+        signed_alone=True,
     ),
     "NOT_EQUAL": _EQUALITY,
     "POW": TfliteOperator(
@@ -285,6 +295,7 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
         _unary(float_functions.Rsqrt(), int8=tables.reciprocal_square_root, int16=inverse_root16),
         int8_cost_ms=10.0,
         types=ACTIVATIONS,
+        signed_alone=True,
     ),
     "SELECT": TfliteOperator(
         convert_select,
@@ -312,6 +323,7 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
         limits="tflm: float32 alone",
         absent=_FLOAT_IN_TFLM,
         types=ACTIVATIONS,
+        signed_alone=True,
     ),
     "SQUARE": TfliteOperator(convert_square, types=FLOAT, absent=_FLOAT_ALONE),
     "SQUARED_DIFFERENCE": TfliteOperator(
@@ -319,6 +331,7 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
         limits="broadcasting; int8: a rescale below 1; int32 wraps",
         types=_BOTH_AND_INT32,
         int8_cost_ms=1.4,
+        signed_alone=True,
     ),
     "SUB": _arithmetic(
         elementwise.Sub(), elementwise.WrappingSub(), sum_form, "SubOptions", "tflm: not int64", 1.4

@@ -61,7 +61,9 @@ MOVES: dict[str, TfliteOperator] = {
         types=MOVED,
         absent=_MOVED_IN_TFLM,
     ),
-    "BROADCAST_TO": TfliteOperator(convert_broadcast_to, limits="constant shape", cost_ms=1.5, types=MOVED),
+    "BROADCAST_TO": TfliteOperator(
+        convert_broadcast_to, limits="constant shape", cost_ms=1.5, types=MOVED, unsigned_in_tflm=True
+    ),
     "CONCATENATION": TfliteOperator(
         convert_concatenation,
         "ConcatenationOptions",
@@ -94,6 +96,7 @@ MOVES: dict[str, TfliteOperator] = {
         hybrid={Numerics.LITERT_REF: ("int8", "int4"), Numerics.TFLM: ("int8",)},
         narrow_weights=INT4,
         cost_ms=1.5,
+        signed_alone=True,
     ),
     "EXPAND_DIMS": TfliteOperator(
         convert_expand_dims,
@@ -162,9 +165,11 @@ MOVES: dict[str, TfliteOperator] = {
         types=MOVED,
         absent={Numerics.TFLM: ("int64", "bool")},
     ),
-    "RESHAPE": TfliteOperator(convert_reshape, "ReshapeOptions", "constant shape", types=_RESHAPED),
+    "RESHAPE": TfliteOperator(
+        convert_reshape, "ReshapeOptions", "constant shape", types=_RESHAPED, unsigned_in_tflm=True
+    ),
     "REVERSE_V2": TfliteOperator(
-        convert_reverse, "ReverseV2Options", "constant axes", cost_ms=1.5, types=MOVED
+        convert_reverse, "ReverseV2Options", "constant axes", cost_ms=1.5, types=MOVED, unsigned_in_tflm=True
     ),
     "SCATTER_ND": TfliteOperator(
         convert_scatter_nd,
@@ -175,6 +180,7 @@ MOVES: dict[str, TfliteOperator] = {
         input_at=1,
         absent=_OF_LITERT_ALONE,
         types=_BUT_INT16_MOVED,
+        signed_alone=True,
     ),
     "SLICE": TfliteOperator(
         convert_slice,
@@ -215,7 +221,7 @@ MOVES: dict[str, TfliteOperator] = {
         types=NUMBERS,
         absent=NO_INT64_IN_TFLM,
     ),
-    "SQUEEZE": TfliteOperator(convert_squeeze, "SqueezeOptions", types=_RESHAPED),
+    "SQUEEZE": TfliteOperator(convert_squeeze, "SqueezeOptions", types=_RESHAPED, unsigned_in_tflm=True),
     "STRIDED_SLICE": TfliteOperator(
         convert_strided_slice,
         "StridedSliceOptions",
