@@ -84,10 +84,9 @@ def _rank(at: Conversion) -> None:
 def _zeros_like(at: Conversion) -> None:
     at.require_counts((1,))
     source = at.operand(0, "input")
-    zero = np.zeros((), source.dtype.numpy)
-    if source.tensor.element_type == UNSIGNED:
-        zero = zero + ir.DType.I8.bounds[0]
-    _define_uniform(at, source.shape, at.extent_growth(0), zero.astype(source.dtype.numpy))
+    least = ir.DType.I8.bounds[0] if source.tensor.element_type == UNSIGNED else 0
+    zero = np.full((), least, source.dtype.numpy)
+    _define_uniform(at, source.shape, at.extent_growth(0), zero)
 
 
 # What moves elements
