@@ -198,3 +198,57 @@ def test_a_region_of_a_graph_in_text_is_one_call_with_reshapes_inside(tmp_path: 
     x = np.array([[-128, -21, -20, 30, 31, 127]], np.int8)
     (found,) = run_bundle(folder, [x], options=options).outputs
     assert np.array_equal(found, np.clip(x, -20, 30))
+
+
+POOL = """\
+[kernel.app_pool]
+stack = 64
+arguments = [
+    { input = 0, name = "x" },
+    { scalar = "input.shape[1]", name = "height" },
+    { scalar = "output.shape[1]", name = "windows" },
+    { output = 0, name = "y" },
+]
+"""
+POOLED = """\
+module pooled
+input %x : tensor<1xtime[3..9]x1x2xi8>
+output %y : tensor<1x(time[3..9]-1)/2x1x2xi8>
+func main(%x : tensor<1xtime[3..9]x1x2xi8>) -> (%y) {
+  %y : tensor<1x(time[3..9]-1)/2x1x2xi8> = max_pool2d(%x) {kernel=(3, 1), stride=(2, 1), padding=(0, 0, 0, 0)}
+}
+"""
+
+
+def test_an_extent_that_follows_from_an_open_one_is_passed_as_what_it_is_in_each_run(tmp_path: Path):
+    source = (
+        '#include "pooled_externals.h"\n\n'
+        "void app_pool(const int8_t *x, int32_t height, int32_t windows, int8_t *y)\n{\n"
+        "    for (int32_t i = 0; i < 2 * windows; ++i) {\n"
+        "        const int8_t *seen = &x[i / 2 * 4 + i % 2];\n"
+        "        y[i] = height < 3 || seen[0] > seen[2] ? seen[0] : seen[2];\n"
+        "        y[i] = y[i] > seen[4] ? y[i] : seen[4];\n    }\n}\n"
+    )
+    (tmp_path / "pooled.bw").write_text(POOLED)
+    folder, options = bundle(tmp_path, tmp_path / "pooled.bw", POOL, source, "max_pool2d=app_pool")
+    for height in (3, 6, 9):
+        x = noise(height, (1, height, 1, 2))
+        (found,) = run_bundle(folder, [x], options=options).outputs
+        seen = np.lib.stride_tricks.sliding_window_view(x, 3, axis=1)[:, ::2]
+        assert np.array_equal(found, seen.max(axis=-1))
+
+
+@pytest.mark.parametrize(
+    ("argument", "time", "message"),
+    [
+        ('"output.shape[1] + 1"', 9, "is known only at run time: it can be passed, not calculated with"),
+        ('"output.shape[1]", type = "i16"', 70_000, "is 34999, which i16 does not hold"),
+    ],
+)
+def test_an_extent_that_follows_is_not_calculated_with_and_fits(
+    tmp_path: Path, argument: str, time: int, message: str
+):
+    (tmp_path / "pooled.bw").write_text(POOLED.replace("3..9", f"3..{time}"))
+    text = POOL.replace('"output.shape[1]"', argument)
+    with pytest.raises(CompileError, match=rf"'output.shape\[1\]' {message}"):
+        bundle(tmp_path, tmp_path / "pooled.bw", text, "", "max_pool2d=app_pool")

@@ -23,6 +23,14 @@ def same_padding(extent: int, reach: int, stride: int) -> Pair:
     return total // 2, total - total // 2
 
 
+def most_same_padding(extent: ir.Extent, reach: int, stride: int) -> Pair:
+    """The most that SAME pads before and after an extent; it depends on the extent modulo the stride."""
+    least = ir.lower_bound(extent)
+    extents = range(least, min(ir.upper_bound(extent), least + stride - 1) + 1)
+    before, after = zip(*(same_padding(each, reach, stride) for each in extents), strict=True)
+    return max(before), max(after)
+
+
 def window_shape(
     operand: ir.TensorType,
     kernel: Pair,
@@ -34,10 +42,10 @@ def window_shape(
 ) -> tuple[ir.Extent, ir.Extent, ir.Extent]:
     """Batch, height and width of the output of a window sliding over an NHWC operand, whose height may be open.
 
-    With `is_same` the padding along the height is what SAME makes of it.
+    With `is_same` the padding along the height is what SAME makes of it, and that given is the most of this.
 
     Raises:
-        ValueError: A parameter is out of range or the window never fits.
+        ValueError: A parameter is out of range, the window never fits, or the padding is not that of SAME.
     """
     require(min(kernel) >= 1, f"kernel {kernel} has no element")
     require(min(stride) >= 1, f"stride {stride} is not positive")
@@ -48,11 +56,13 @@ def window_shape(
     extents: list[ir.Extent] = []
     for axis, extent in enumerate((height, width)):
         around = padding[2 * axis] + padding[2 * axis + 1]
+        reach = (kernel[axis] - 1) * dilation[axis] + 1
         if is_same and axis == 0:
+            most = most_same_padding(extent, reach, stride[axis])
+            require(padding[:2] == most, f"SAME pads {extent} rows by {most}, not by {padding[:2]}")
             extents.append(ir.quotient(extent, stride[axis] - 1, stride[axis]))
             continue
         padded = ir.lower_bound(extent) + around
-        reach = (kernel[axis] - 1) * dilation[axis] + 1
         require(padded >= reach, f"a window of {reach} does not fit into {padded} along axis {axis + 1}")
         extents.append(ir.quotient(extent, around - reach + stride[axis], stride[axis]))
     return batch, extents[0], extents[1]

@@ -192,8 +192,11 @@ class _Call:
         if isinstance(value, ir.Symbol):
             variable = ir.Var(value.name, ir.DType.I32)
             return ir.ScalarParameter(variable), PassedScalar(variable)
-        number = self._number(argument.value, argument.dtype, facts)
         variable = ir.Var(argument.name, argument.dtype)
+        if isinstance(value, ir.Quotient):
+            self._check_held(argument.value.text, value.upper, argument.dtype)
+            return ir.ScalarParameter(variable), PassedScalar(ir.cast(ir.extent_expr(value), argument.dtype))
+        number = self._number(argument.value, argument.dtype, facts)
         return ir.ScalarParameter(variable), PassedScalar(ir.const(number, argument.dtype))
 
     def _allocation(self, scratch: Scratch) -> ir.Allocate:
@@ -240,9 +243,12 @@ class _Call:
             value = int(value)
         if not isinstance(value, int | float) or (dtype.is_integer and not isinstance(value, int)):
             raise self._refused(f"'{formula.text}' is {described(value)}, which is no {dtype.value}")
-        if dtype.is_integer and not dtype.bounds[0] <= value <= dtype.bounds[1]:
-            raise self._refused(f"'{formula.text}' is {value}, which {dtype.value} does not hold")
+        self._check_held(formula.text, value, dtype)
         return value
+
+    def _check_held(self, text: str, value: float, dtype: ir.DType) -> None:
+        if dtype.is_integer and not dtype.bounds[0] <= value <= dtype.bounds[1]:
+            raise self._refused(f"'{text}' is {value}, which {dtype.value} does not hold")
 
     def _refused(self, why: str, notes: tuple[str, ...] = (), help_text: str | None = None) -> CompileError:
         message = f"'{self.function.symbol}' does not take '{self.operator.output.name}': {why}"
