@@ -120,6 +120,7 @@ MOVES: dict[str, TfliteOperator] = {
         types=MOVED,
         absent=_MOVED_IN_TFLM,
         indices=0,
+        input_at=1,
         hybrid={Numerics.LITERT_REF: ("int8", "int4"), Numerics.TFLM: ("int8",)},
         narrow_weights=INT4,
         cost_ms=1.5,
