@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from bytewright.diagnostics import Collector, Diagnostic
 from bytewright.frontends.tflite.advice import ADVICE
-from bytewright.frontends.tflite.graph_builder import RUN_TIME_TYPES
+from bytewright.frontends.tflite.graph_builder import DTYPES, RUN_TIME_TYPES
 from bytewright.frontends.tflite.kernels_of import LIBRARIES
 from bytewright.frontends.tflite.model import ABSENT, ModelRecord, OperatorRecord, TensorRecord
 from bytewright.frontends.tflite.open_extents import opening_options
@@ -14,7 +14,12 @@ from bytewright.frontends.tflite.operators.row import INDEX_TYPES, TfliteOperato
 from bytewright.frontends.tflite.shape_arithmetic import FOLDED, KnownAtImport, known_at_import
 from bytewright.frontends.tflite.stored import STORED
 from bytewright.frontends.tflite.table import OPERATORS
-from bytewright.frontends.tflite.variables import WITHOUT_VALUES, unassigned_variables
+from bytewright.frontends.tflite.variables import (
+    ASSIGN,
+    WITHOUT_VALUES,
+    touched_variables,
+    unassigned_variables,
+)
 from bytewright.ops.arithmetic.numerics import Numerics
 
 MOST_PLACES = 10
@@ -24,6 +29,7 @@ _ALL_OPERATORS = "`bytewright ops` lists the operators that are supported"
 _SHAPES_ALONE = "it is computed at import where only shapes and constants come to it, and not otherwise"
 _INTEGERS = ("INT8", "UINT8", "INT16", "INT4", "INT2", "UINT4")
 _EXPANDED = ("INT8", "INT4")
+_WIDENED = tuple(each for each in STORED if each not in DTYPES)
 
 
 @dataclass(slots=True)
@@ -82,7 +88,7 @@ def survey(
         inner = _looked_at(record, place, numerics, expands_weights, found)
         _check_operators(inner)
         _check_hybrid(inner)
-        _check_types(inner)
+        _check_types(inner, is_called=True)
     found.stop_if_any()
 
 
@@ -120,7 +126,7 @@ def _check_structure(whole: _Survey) -> None:
     is_called = bool(model.called) or any(operator.kind in CONTROL_FLOW for operator in model.operators)
     if model.num_subgraphs > 1 and model.signature is None and not is_called:
         notes.append(f"it has {model.num_subgraphs} subgraphs; one is supported")
-    if not model.outputs and all(operator.kind != "ASSIGN_VARIABLE" for operator in model.operators):
+    if not model.outputs and not touched_variables((model,), ASSIGN):
         subject = "it" if model.signature is None else f"signature '{model.signature.key}'"
         notes.append(f"{subject} has no output, and assigns no variable")
     used = _used_tensors(model, whole.supported)
@@ -129,18 +135,11 @@ def _check_structure(whole: _Survey) -> None:
     variables = (tensor for tensor in used if tensor.is_variable and tensor.index not in brought)
     notes.extend(f"{tensor.label} is a variable that survives between runs" for tensor in variables)
     notes.extend(f"{tensor.label} is sparse" for tensor in used if tensor.is_sparse)
-    handed = _handed_variables(model)
-    whole.report(
-        "BW107",
-        "variables are read or assigned in loops or branches",
-        [f"{tensor.label} is handed to operator {operator.label}" for operator, tensor in handed],
-        "read them before the operator, and assign them behind it",
-    )
     unassigned = unassigned_variables(model)
     whole.report(
         "BW107",
         "the model reads variables that nothing assigns",
-        [f"variable '{name}', operator {readers[0].label}" for name, readers in unassigned.items()],
+        [f"variable '{name}', operator {reader.label}" for name, reader in unassigned.items()],
         WITHOUT_VALUES,
     )
     whole.report(
@@ -149,14 +148,6 @@ def _check_structure(whole: _Survey) -> None:
         notes,
         "export a model for inference, each signature with what it gives or a variable that it assigns",
     )
-
-
-def _handed_variables(model: ModelRecord) -> Iterator[tuple[OperatorRecord, TensorRecord]]:
-    """The loops and branches that are given the handle of a variable, and which."""
-    for operator in model.operators:
-        if operator.kind in CONTROL_FLOW:
-            tensors = map(model.tensors.__getitem__, operator.operands)
-            yield from ((operator, tensor) for tensor in tensors if tensor.element_type == "RESOURCE")
 
 
 def _checked_by_converters(model: ModelRecord) -> set[int]:
@@ -242,7 +233,7 @@ def _check_hybrid(whole: _Survey) -> None:
     )
 
 
-def _check_types(whole: _Survey) -> None:
+def _check_types(whole: _Survey, *, is_called: bool = False) -> None:
     """int8, float32 and truth values at run time, other types where operators take them.
 
     Constants may be int32 and int64, too, and of what is widened where operators take it.
@@ -251,11 +242,13 @@ def _check_types(whole: _Survey) -> None:
     taken = {
         each: _taken_as(model, each.lower()) for each in sorted(_TYPES_OF_SOME.difference(RUN_TIME_TYPES))
     }
-    taken |= dict.fromkeys(STORED, _widened_constants(model))
+    taken |= dict.fromkeys(_WIDENED, _widened_constants(model))
     # Of complex numbers neither ports nor constants have a type.
     stored = {tensor.index for tensor in model.tensors if tensor.has_values}
     taken["COMPLEX64"] -= {*model.inputs, *model.outputs, *stored}
-    reported |= _checked_by_converters(model) | {tensor.index for _, tensor in _handed_variables(model)}
+    if not is_called:  # loops and branches hand on the handles of variables, the application does not
+        taken["RESOURCE"] -= {*model.inputs, *model.outputs}
+    reported |= _checked_by_converters(model)
     wrong = [
         tensor
         for tensor in _used_tensors(model, whole.supported)
@@ -311,7 +304,7 @@ def _widened_constants(model: ModelRecord) -> set[int]:
     found: set[int] = set()
     constant = {t.index for t in model.tensors if t.has_values}
     constant |= {index for each in model.operators if each.kind == "DENSIFY" for index in each.outputs}
-    for element_type in STORED:
+    for element_type in _WIDENED:
         kind = {index for index in constant if model.tensors[index].element_type == element_type}
         found |= kind & _taken_as(model, element_type.lower()) if kind else kind
     return found - {*model.outputs}
