@@ -7,7 +7,13 @@ from pathlib import Path
 import pytest
 
 from support.matrix_products import random_product
-from support.random_networks import random_convolution, random_network, random_reduction, random_transposed
+from support.random_networks import (
+    random_convolution,
+    random_function,
+    random_network,
+    random_reduction,
+    random_transposed,
+)
 from support.tiers import some
 from support.user_mode import num_equal_to_reference
 
@@ -18,6 +24,7 @@ def test_random_layers(tmp_path: Path, compiler: str) -> None:
         random_convolution(number, ("int8", "int16")[number // 3 % 2])
         for number in some(range(31000, 31040), every=3)
     ]
+    layers += [random_function(number) for number in some(range(39000, 39012), every=6)]
     networks = [random_network(number, "int8") for number in some(range(32000, 32006), every=3)]
     assert num_equal_to_reference([*layers, *networks], tmp_path, "aarch64", "neon.", compiler) >= 2
 

@@ -33,6 +33,7 @@ from support.random_models import RandomModel, operator_models
 from support.random_networks import (
     random_convolution,
     random_elements,
+    random_function,
     random_network,
     random_reduction,
     random_transposed,
@@ -63,6 +64,7 @@ def models(dtype: str, first: int) -> list[RandomModel]:
         *(random_convolution(number, dtype) for number in some(range(first, first + 12), every=4)),
         *(random_reduction(number, dtype) for number in some(range(first, first + 12), every=4)),
         *(random_elements(number) for number in some(range(first, first + 12), every=4) if dtype == "int8"),
+        *(random_function(number) for number in some(range(first, first + 12), every=4) if dtype == "int8"),
         *(random_product(number, dtype) for number in some(range(first, first + 12), every=4)),
         *(random_transposed(number, dtype) for number in some(range(first, first + 12), every=4)),
         *some(drawn(operator_models("FULLY_CONNECTED", dtype), 4, first), every=4),

@@ -528,6 +528,16 @@ def random_reduction(seed: int, dtype: str) -> RandomModel:
     return network.finish([result.index])
 
 
+def random_function(seed: int) -> RandomModel:
+    """A function of a byte, over elements that fill registers of bytes, or do not."""
+    network = Network(seed, "int8")
+    x = network.input((network.between(1, 3), network.one_of([1, 5, 31, 32, 33, 64, 100, 200])))
+    kind, scale = network.one_of([("LOGISTIC", 1 / 256), ("TANH", 1 / 128), ("HARD_SWISH", 0.05)])
+    result = network.tensor(x.shape, (scale, -128 if kind == "LOGISTIC" else 0))
+    network.operator(kind, [x.index], [result])
+    return network.finish([result.index])
+
+
 def random_softmax(seed: int) -> RandomModel:
     """A SOFTMAX of int8 over rows that fill vectors, or do not, or are longer than a share is a shift by 31 bits."""
     network = Network(seed, "int8")

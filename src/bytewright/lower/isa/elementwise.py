@@ -4,10 +4,12 @@ Neighbours along the last axis are lanes, where a tensor's other axes are merged
 """
 
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
 
 from bytewright.lower.epilogue import Epilogue
 from bytewright.lower.group import Group
 from bytewright.lower.isa.lines import write_line
+from bytewright.lower.isa.lookup import write_lookup
 from bytewright.lower.isa.registry import instruction_sets
 from bytewright.lower.isa.vector_unit import VectorUnit
 from bytewright.lower.kernel import KernelBuilder
@@ -35,11 +37,11 @@ def write_elementwise(
         left_out: Ways that are not taken, with the reason.
     """
     reasons: list[str] = []
-    units = {each.name: each.unit for each in instruction_sets(features) if each.unit is not None}
-    merged = merge_axes(group, types, constants) if units else (types, constants)
-    for set_name, unit in units.items():
-        kernel, name = new_kernel(), f"{set_name}.elementwise"
-        reason = left_out.get(name) or _write_in_lanes(kernel, Epilogue(kernel, group, *merged), unit)
+    ways = _ways(features)
+    merged = merge_axes(group, types, constants) if ways else (types, constants)
+    for name, write in ways.items():
+        kernel = new_kernel()
+        reason = left_out.get(name) or write(kernel, Epilogue(kernel, group, *merged))
         if reason is None:
             kernel.template = name
             break
@@ -49,6 +51,17 @@ def write_elementwise(
         lower_elementwise(kernel, Epilogue(kernel, group, types, constants))
     kernel.remarks += reasons
     return kernel
+
+
+def _ways(features: Collection[str]) -> dict[str, Callable[[KernelBuilder, Epilogue], str | None]]:
+    """Those of the sets that a core has, by name, the best first."""
+    found: dict[str, Callable[[KernelBuilder, Epilogue], str | None]] = {}
+    for each in instruction_sets(features):
+        if each.lookup is not None:
+            found[f"{each.name}.lookup"] = partial(write_lookup, lookup=each.lookup)
+        if each.unit is not None:
+            found[f"{each.name}.elementwise"] = partial(_write_in_lanes, unit=each.unit)
+    return found
 
 
 def _write_in_lanes(kernel: KernelBuilder, epilogue: Epilogue, unit: VectorUnit) -> str | None:

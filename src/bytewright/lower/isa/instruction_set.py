@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bytewright import ir
+from bytewright.lower.isa.lookup import ByteLookup
 from bytewright.lower.isa.vector_unit import VectorUnit
 from bytewright.lower.kernels.context import Template
 
@@ -55,6 +56,7 @@ class InstructionSet:
         operands: What operands of instructions may be, by instruction and parameter, where that is neither all of their
             type nor, of 32 bits, less than 2^30: values for which the body does not overflow and is the text.
         unit: Its vectors, for element-wise operators; None if they are left to the C compiler.
+        lookup: How it looks bytes up in a table; None likewise.
     """
 
     name: str
@@ -63,3 +65,4 @@ class InstructionSet:
     instructions: tuple[ir.Instruction, ...]
     operands: Mapping[tuple[str, str], Operands] = field(default_factory=dict[tuple[str, str], Operands])
     unit: VectorUnit | None = None
+    lookup: ByteLookup | None = None

@@ -5,6 +5,7 @@ from bytewright.lower.isa.conv2d import conv2d_templates
 from bytewright.lower.isa.instruction_set import InstructionSet
 from bytewright.lower.isa.neon.dots import BYTE_DOTS, FLOAT_DOTS, HALF_DOTS, TAPS
 from bytewright.lower.isa.neon.lanes import UNIT, VECTORS
+from bytewright.lower.isa.neon.lookup import LOOKUP
 from bytewright.lower.isa.neon.narrow import EXTREMA, SUMS
 from bytewright.lower.isa.reduce import depthwise_taps, matmul_lanes, with_reductions
 from bytewright.lower.isa.tile import instructions_of, operands_of
@@ -26,6 +27,13 @@ NEON = InstructionSet(
         },
         (SUMS, EXTREMA),
     ),
-    instructions=(*instructions_of(_TILES), *TAPS.instructions, *SUMS.instructions, *EXTREMA.instructions),
+    instructions=(
+        *instructions_of(_TILES),
+        *TAPS.instructions,
+        *SUMS.instructions,
+        *EXTREMA.instructions,
+        *LOOKUP.instructions,
+    ),
     operands={**VECTORS.operands, **operands_of(_TILES)},
+    lookup=LOOKUP,
 )

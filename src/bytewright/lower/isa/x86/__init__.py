@@ -15,6 +15,7 @@ from bytewright.lower.isa.x86.dots import (
     WORD_DOTS,
 )
 from bytewright.lower.isa.x86.lanes import unit_of
+from bytewright.lower.isa.x86.lookup import LOOKUP_256, LOOKUP_512
 from bytewright.lower.isa.x86.narrow import NARROW_256, NARROW_512
 from bytewright.lower.isa.x86.simd import AVX2 as SIMD_256
 from bytewright.lower.isa.x86.simd import AVX512 as SIMD_512
@@ -41,10 +42,11 @@ AVX512_VNNI = InstructionSet(
     instructions=(
         *instructions_of(_TILES_512),
         *INSTRUCTIONS,
-        *(i for each in NARROW_512 for i in each.instructions),
+        *(i for each in (*NARROW_512, LOOKUP_512) for i in each.instructions),
     ),
     operands={**SIMD_512.width.operands, **operands_of(_TILES_512)},
     unit=_UNIT_512,
+    lookup=LOOKUP_512,
 )
 AVX2 = InstructionSet(
     name="avx2",
@@ -59,7 +61,11 @@ AVX2 = InstructionSet(
         },
         NARROW_256,
     ),
-    instructions=(*instructions_of(_TILES_256), *(i for each in NARROW_256 for i in each.instructions)),
+    instructions=(
+        *instructions_of(_TILES_256),
+        *(i for each in (*NARROW_256, LOOKUP_256) for i in each.instructions),
+    ),
     operands={**SIMD_256.width.operands, **operands_of(_TILES_256)},
     unit=_UNIT_256,
+    lookup=LOOKUP_256,
 )
