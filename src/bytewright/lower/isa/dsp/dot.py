@@ -100,12 +100,17 @@ def _loop(
         lines.append(f"int32_t turns = {turns};")
     lines.append("__asm inline volatile (")
     if turns:
-        lines += ['    "1:\\n\\t"', *straight * _UNROLLED, '    "subs %[turns], #1\\n\\t"', '    "bne 1b\\n\\t"']
+        lines += [
+            '    "1:\\n\\t"',
+            *straight * _UNROLLED,
+            '    "subs %[turns], #1\\n\\t"',
+            '    "bne 1b\\n\\t"',
+        ]
     lines += straight * rest
     lines += [
-        f"    : {', '.join(f'[{name}] "+r"({name})' for name in names)},",
+        "    : " + ", ".join(f'[{name}] "+r"({name})' for name in names) + ",",
         f'      [x] "+r"({first}), [w] "+r"({second}),' + (' [turns] "+r"(turns),' if turns else ""),
-        f"      {', '.join(f'[{name}] "=&r"({name})' for name in registers)}",
+        "      " + ", ".join(f'[{name}] "=&r"({name})' for name in registers),
         "    :",
         '    : "memory"' + (', "cc");' if turns else ");"),
     ]
@@ -138,7 +143,8 @@ def dot_of_halves(num_rows: int, num_columns: int, num_words: int, dtype: ir.DTy
     Parameters: the sums, those of a row after one another; the rows' words, in turns, and those of the columns.
 
     Args:
-        num_rows, num_columns: 1 or 2; with sums of 64 bits 1 column.
+        num_rows: 1 or 2.
+        num_columns: 1 or 2; with sums of 64 bits 1.
         num_words: Of a row.
         dtype: Of the sums, I32 or I64.
     """
@@ -167,7 +173,9 @@ def dot_of_halves(num_rows: int, num_columns: int, num_words: int, dtype: ir.DTy
         name,
         (*sums, rows, columns),
         body.finish(),
-        _loop(names, step, num_words, ("rows", "columns"), registers, "int32_t" if dtype is I32 else "int64_t"),
+        _loop(
+            names, step, num_words, ("rows", "columns"), registers, "int32_t" if dtype is I32 else "int64_t"
+        ),
         FEATURE,
         f"Adds {2 * num_words} products of each of {num_rows} rows with each of {num_columns} columns.",
     )

@@ -19,8 +19,8 @@ from bytewright.lower.kernels.matmul import Product
 from bytewright.lower.point import Coordinates
 from bytewright.ops.matmul import TflBatchMatMul
 
-# Scratch for the columns of a block; a pair of rows comes to it.
-MAX_COLUMNS_BYTES = 4 * 1024
+# Scratch for two columns, and for the columns of a block if that is more; a pair of rows comes to it.
+MAX_PAIR_BYTES, BLOCK_BYTES = 4 * 1024, 2 * 1024
 _WORD = 4
 
 
@@ -32,8 +32,8 @@ def matmul_declines(template: Template, operation: TflBatchMatMul) -> str | None
     if dtype is I16 and (operation.first_zero_point or operation.second_zero_point):
         return "elements of int16 less a zero point leave 16 bits"
     depth = Product(template, operation).depth
-    if -(-depth // 2) * _WORD * 2 > MAX_COLUMNS_BYTES:
-        return f"two columns of {depth} elements would need more than {MAX_COLUMNS_BYTES} B of scratch"
+    if -(-depth // 2) * _WORD * 2 > MAX_PAIR_BYTES:
+        return f"two columns of {depth} elements would need more than {MAX_PAIR_BYTES} B of scratch"
     return None
 
 
@@ -44,7 +44,7 @@ def write_matmul(template: Template, operation: TflBatchMatMul) -> None:
     shape = template.result_type.shape
     with loops(template.kernel, shape, range(len(shape) - 2)) as outer:
         matrix = _Matrix(product, tuple(outer.values()))
-        most = MAX_COLUMNS_BYTES // (matrix.words * _WORD) // 2 * 2
+        most = max(2, BLOCK_BYTES // (matrix.words * _WORD) // 2 * 2)
         whole, rest = divmod(product.num_columns, most)
         if whole:
             with counted(body, "block", whole) as block, body.block():
@@ -116,7 +116,9 @@ class _Matrix:
                 body.store(words, begin + word * num + i, pair)
         if rest:
             for i in range(num):
-                body.store(words, begin + (whole * num + i), halves(factor(i, ir.const(2 * whole)), ir.const(0)))
+                body.store(
+                    words, begin + (whole * num + i), halves(factor(i, ir.const(2 * whole)), ir.const(0))
+                )
 
     def _multiply(
         self, rows: tuple[ir.Buffer, ir.Expr, int], columns: tuple[ir.Buffer, ir.Expr, int], first: ir.Expr

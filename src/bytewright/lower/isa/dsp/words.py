@@ -6,7 +6,7 @@ from bytewright import ir
 from bytewright.ir.builder import BodyBuilder, load
 from bytewright.lower.isa.vector_unit import memory_parameter
 
-I8, I16, I32 = ir.DType.I8, ir.DType.I16, ir.DType.I32
+I8, I16, I32, I64 = ir.DType.I8, ir.DType.I16, ir.DType.I32, ir.DType.I64
 # Words are loaded from bytes anywhere, the lowest byte first; the text is assembler as gcc and clang take it, of Thumb,
 # whose `ldrd` loads any two registers. Whether words may lie anywhere clang 14 does not say.
 FEATURE = ir.Feature(

@@ -12,9 +12,10 @@ from bytewright.lower.isa.instruction_set import InstructionSet
 from bytewright.lower.isa.one_lane import one_lane
 from bytewright.lower.isa.products import Products
 from bytewright.lower.isa.reduce import matmul_lanes, with_reductions
+from bytewright.lower.isa.transpose_conv2d import transpose_conv2d_templates
 from bytewright.lower.isa.vector_unit import VectorUnit
 from bytewright.lower.isa.width import Width
-from bytewright.ops.convolution import Conv2d
+from bytewright.ops.convolution import Conv2d, TransposeConv2d
 
 F32 = ir.DType.F32
 # Compilers for AArch64, where the registers have other names, define these macros of floats as well.
@@ -45,7 +46,13 @@ FPU = InstructionSet(
     name="fpu",
     features=frozenset({"fp32"}),
     templates=with_reductions(
-        "fpu", _unit(), {**matmul_lanes("fpu", _unit()), Conv2d: conv2d_templates("fpu", DOTS)}
+        "fpu",
+        _unit(),
+        {
+            **matmul_lanes("fpu", _unit()),
+            Conv2d: conv2d_templates("fpu", DOTS),
+            TransposeConv2d: transpose_conv2d_templates("fpu", DOTS),
+        },
     ),
     instructions=tuple(dict.fromkeys((*DOTS.instructions, *_unit().instructions))),
 )

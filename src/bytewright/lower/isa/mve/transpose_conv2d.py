@@ -10,7 +10,13 @@ from bytewright.lower.isa.mve.gather import Gather
 from bytewright.lower.isa.mve.lanes import UNIT
 from bytewright.lower.isa.mve.pixels import Pixels, is_direct, pixels_at_once, pixels_decline, under
 from bytewright.lower.kernels.context import Template, counted, named
-from bytewright.lower.kernels.spread import Phases, SpreadAxis, axes_of, sub_pixel_convolutions
+from bytewright.lower.kernels.spread import (
+    Phases,
+    SpreadAxis,
+    axes_of,
+    sub_pixel_convolutions,
+    written_by_phase,
+)
 from bytewright.ops.convolution import TransposeConv2d
 
 
@@ -40,14 +46,7 @@ def write_transpose_conv2d(template: Template, operation: TransposeConv2d) -> No
                 number = (phase - along_y.first) * along_x.num
                 _Row(pixels, columns, along_x, (n, y), cell, number).write()
 
-        most, *fewer = rows.phases
-        if not fewer:
-            write(most)
-            return
-        with body.if_(phase < most.num):
-            write(most)
-        with body.else_():
-            write(fewer[0])
+        written_by_phase(body, rows, phase, write)
 
 
 @dataclass(frozen=True, slots=True)
