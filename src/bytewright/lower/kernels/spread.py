@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise, product
 
 from bytewright import ir
-from bytewright.ir.builder import BodyBuilder
-from bytewright.lower.kernels.context import Template
+from bytewright.lower.kernels.context import Template, counted, named
 from bytewright.lower.kernels.convolution import Convolution
 from bytewright.lower.kernels.window import Axis, Window
 from bytewright.ops.convolution import TransposeConv2d
@@ -43,12 +42,12 @@ class SpreadAxis:
 
     Attributes:
         size: Elements of the input.
-        out: Elements of the output.
+        out: Elements of the output, at most.
         kernel: Taps of the window.
         pad_before: Positions of the output before the first tap of the first element; negative where that is cut off.
     """
 
-    size: int
+    size: ir.Extent
     out: int
     kernel: int
     stride: int
@@ -102,7 +101,7 @@ class SpreadAxis:
         """What lies under the cells of some phases, from `first_window` on."""
         first = self.first_window(phases)
         num = phases.first_cell - first + phases.num_cells
-        return Axis(self.size, num, phases.num_taps, 1, 1, self._before(phases) - first)
+        return Axis(ir.upper_bound(self.size), num, phases.num_taps, 1, 1, self._before(phases) - first)
 
     def first_window(self, phases: Phases) -> int:
         """The first cell that their window is said of: theirs, unless that would begin behind the first element."""
@@ -140,14 +139,22 @@ class SpreadAxis:
             condition = ir.both(condition, tap < self.kernel)
         if self.shift // self.stride - (self.num_taps - 1 + self.skipped) < 0:
             condition = ir.both(condition, source >= 0)
-        if (self.out - 1 + self.shift) // self.stride - self.skipped >= self.size:
-            condition = ir.both(condition, source < self.size)
+        if (self.out - 1 + self.shift) // self.stride - self.skipped >= ir.upper_bound(self.size):
+            condition = ir.both(condition, source < ir.extent_expr(self.size))
         return condition
+
+
+SIZE_IS_OPEN = "how many rows or columns there are is not known"
+
+
+def has_known_size(template: Template) -> bool:
+    """Whether the input has the same rows and columns in each run, as phases that are written one by one need."""
+    return all(isinstance(extent, int) for extent in template.type(0).shape[1:3])
 
 
 def axes_of(template: Template, operation: TransposeConv2d) -> tuple[SpreadAxis, SpreadAxis]:
     """Rows and columns."""
-    _, height, width, _ = template.type(0).fixed_shape
+    _, height, width, _ = template.type(0).shape
     _, out_height, out_width, _ = template.result_type.fixed_shape
     _, *kernel, _ = template.type(1).fixed_shape
     return (
@@ -181,15 +188,35 @@ def sub_pixel_convolutions(
     return found
 
 
-def written_by_phase(
-    body: BodyBuilder, axis: SpreadAxis, phase: ir.Expr, write: Callable[[Phases], None]
+@dataclass(frozen=True, slots=True)
+class SpreadRow:
+    """A row of the output.
+
+    Attributes:
+        n: Batch.
+        y: The row.
+        cell: The row of cells that it is of.
+        phase: Its own.
+    """
+
+    n: ir.Expr
+    y: ir.Expr
+    cell: ir.Expr
+    phase: ir.Expr
+
+
+def write_rows(
+    template: Template, operation: TransposeConv2d, write: Callable[[SpreadRow, Phases], None]
 ) -> None:
-    """Writes what is done for each of the phases that equally many taps reach, under conditions."""
-    most, *fewer = axis.phases
-    if not fewer:
-        write(most)
-        return
-    with body.if_(phase < most.num):
-        write(most)
-    with body.else_():
-        write(fewer[0])
+    """Writes each row of the output, under conditions: for each of the phases along y that equally many taps reach."""
+    body, (rows, _) = template.body, axes_of(template, operation)
+    with counted(body, "n", template.type(0).shape[0]) as n, template.kernel.rows(rows.out) as y:
+        row = SpreadRow(n, y, named(body, "cell_y", rows.cell(y)), named(body, "phase_y", rows.phase(y)))
+        most, *fewer = rows.phases
+        if not fewer:
+            write(row, most)
+            return
+        with body.if_(row.phase < most.num):
+            write(row, most)
+        with body.else_():
+            write(row, fewer[0])

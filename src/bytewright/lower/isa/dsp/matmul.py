@@ -31,21 +31,32 @@ def matmul_declines(template: Template, operation: TflBatchMatMul) -> str | None
         return f"its elements are {dtype.value}"
     if dtype is I16 and (operation.first_zero_point or operation.second_zero_point):
         return "elements of int16 less a zero point leave 16 bits"
-    depth = Product(template, operation).depth
+    if (sizes := _sizes(Product(template, operation))) is None:
+        return "how many rows or columns there are, or elements of one, is not known"
+    *_, depth = sizes
     if -(-depth // 2) * _WORD * 2 > MAX_PAIR_BYTES:
         return f"two columns of {depth} elements would need more than {MAX_PAIR_BYTES} B of scratch"
     return None
+
+
+def _sizes(product: Product) -> tuple[int, int, int] | None:
+    """Rows and columns of the result, and elements of one, if they are the same in each run."""
+    rows, columns, depth = product.num_rows, product.num_columns, product.depth
+    known = isinstance(rows, int) and isinstance(columns, int) and isinstance(depth, int)
+    return (rows, columns, depth) if known else None
 
 
 def write_matmul(template: Template, operation: TflBatchMatMul) -> None:
     """Writes the kernel: [..., H, K] and [..., K, W] to [..., H, W]."""
     template.kernel.rescale_form = rescaled
     product, body = Product(template, operation), template.body
-    shape = template.result_type.shape
+    sizes, shape = _sizes(product), template.result_type.shape
+    assert sizes is not None
+    num_rows, num_columns, depth = sizes
     with loops(template.kernel, shape, range(len(shape) - 2)) as outer:
-        matrix = _Matrix(product, tuple(outer.values()))
+        matrix = _Matrix(product, tuple(outer.values()), num_rows, depth)
         most = max(2, BLOCK_BYTES // (matrix.words * _WORD) // 2 * 2)
-        whole, rest = divmod(product.num_columns, most)
+        whole, rest = divmod(num_columns, most)
         if whole:
             with counted(body, "block", whole) as block, body.block():
                 matrix.write_columns(named(body, "column", block * most), most)
@@ -60,15 +71,19 @@ class _Matrix:
 
     Attributes:
         batch: Coordinates before the row.
+        num_rows: Of the matrix.
+        depth: Elements of a row of the first operand, and of a column of the second.
     """
 
     product: Product
     batch: Coordinates
+    num_rows: int
+    depth: int
 
     @property
     def words(self) -> int:
         """That a row or a column is."""
-        return -(-self.product.depth // 2)
+        return -(-self.depth // 2)
 
     @property
     def columns_at_once(self) -> int:
@@ -82,7 +97,7 @@ class _Matrix:
         body.note("columns as words of two elements, less their zero point")
         for place, num in self._each("columns", size, self.columns_at_once):
             self._copy(columns, place, num, partial(self._second, first + place))
-        for row, num_rows in self._each("rows", self.product.num_rows, 2):
+        for row, num_rows in self._each("rows", self.num_rows, 2):
             rows = kernel.scratch("rows", (num_rows * self.words,), I32)
             self._copy(rows, ir.const(0), num_rows, partial(self._first, row))
             for place, num in self._each("columns", size, self.columns_at_once):
@@ -108,7 +123,7 @@ class _Matrix:
         self, words: ir.Buffer, place: ir.Expr, num: int, factor: Callable[[int, ir.Expr], ir.Expr]
     ) -> None:
         """Rows or columns beside one another as words that take turns; a last one without a partner has a zero."""
-        body, (whole, rest) = self.product.template.body, divmod(self.product.depth, 2)
+        body, (whole, rest) = self.product.template.body, divmod(self.depth, 2)
         begin = place * self.words
         with counted(body, "word", whole) as word:
             for i in range(num):
