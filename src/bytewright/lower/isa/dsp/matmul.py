@@ -42,8 +42,9 @@ def matmul_declines(template: Template, operation: TflBatchMatMul) -> str | None
 def _sizes(product: Product) -> tuple[int, int, int] | None:
     """Rows and columns of the result, and elements of one, if they are the same in each run."""
     rows, columns, depth = product.num_rows, product.num_columns, product.depth
-    known = isinstance(rows, int) and isinstance(columns, int) and isinstance(depth, int)
-    return (rows, columns, depth) if known else None
+    if isinstance(rows, int) and isinstance(columns, int) and isinstance(depth, int):
+        return rows, columns, depth
+    return None
 
 
 def write_matmul(template: Template, operation: TflBatchMatMul) -> None:
