@@ -531,6 +531,32 @@ def test_an_input_that_is_none_is_said_of_a_file_that_leaves_an_extent_open(tmp_
     assert found.help == "name one of them: --open INPUT:AXIS=NAME:LO..HI"
 
 
+OF_SAMPLES = [name for name in NETS if name not in ("transposed-and-back", "rows-behind")]
+
+
+@pytest.mark.parametrize("name", some(OF_SAMPLES, 8, ["merged"]))
+def test_the_batch_is_open_beside_the_axis(tmp_path: Path, name: str) -> None:
+    net, lower = NETS[name]
+    content = net("int8").content()
+    file = tmp_path / "m.tflite"
+    file.write_bytes(content)
+    model = bytewright.compile(file, open=f"1=time:{lower}..15", batch_max=3)
+    assert [symbol.name for symbol in model.plan.symbols] == ["batch", "time"]
+    reference, rng = LiteRt(content), np.random.default_rng(5)
+    for batch, extent in ((1, 15), (2, lower), (3, lower + 1), (3, 15)):
+        x = drawn(rng, (batch, extent, 6), np.int8)
+        wanted = np.concatenate([reference.run(x[n : n + 1])[0] for n in range(batch)])
+        assert_close(np.asarray(model.run(x)), wanted, extent)
+
+
+def test_what_has_no_samples_has_no_open_batch_beside_the_axis(tmp_path: Path) -> None:
+    file = tmp_path / "m.tflite"
+    file.write_bytes(NETS["transposed-and-back"][0]("int8").content())
+    with pytest.raises(CompileError) as caught:
+        bytewright.compile(file, open="1=time:1..15", batch_max=3)
+    assert [each.code for each in caught.value.diagnostics] == ["BW111"]
+
+
 def test_two_inputs_are_given_one_extent(tmp_path: Path) -> None:
     """One is open in the file, and the products are of rows of both: attention over another sequence."""
     net = Net("float32")
