@@ -141,5 +141,6 @@ from bytewright.ir.types import (
     quotient,
     replace_symbol,
     symbol_in,
+    symbols_in,
     upper_bound,
 )

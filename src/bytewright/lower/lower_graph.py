@@ -18,7 +18,7 @@ from bytewright.ir.where import Where
 from bytewright.lower.blocks import Block, Carried, Move, blocks_of
 from bytewright.lower.group import Group
 from bytewright.lower.group_work import group_work
-from bytewright.lower.hand_over import BlockCopy, CallBlock, HandOver, lower_ethos_u
+from bytewright.lower.hand_over import BlockCopy, CallBlock, EthosUCall, HandOver
 from bytewright.lower.kernel import (
     Argument,
     ConstantArgument,
@@ -77,18 +77,16 @@ class _Lowering:
     ) -> None:
         self.module, self.target = module, target
         self.constants = {constant.name: constant for constant in module.constants}
-        self.types = {constant.name: constant.data.type for constant in module.constants}
-        for function in module.functions:
-            self.types |= ir.function_types(function)
+        self.types = module.graph_types
         self.names = set(self.types)
         self.blocks = blocks_of(module, self.names, bound)
         for block in self.blocks.values():
             self.types |= ir.function_types(block.function)
         self.main = self.blocks[module.graph.name]
-        extents = [extent for value in self.main.function.parameters for extent in value.type.shape]
-        symbols = (ir.symbol_in(extent) for extent in extents)
         # Extents of the inputs are scalar parameters of the entry.
-        self.symbols = tuple(dict.fromkeys(symbol for symbol in symbols if symbol is not None))
+        self.symbols = ir.symbols_in(
+            extent for value in self.main.function.parameters for extent in value.type.shape
+        )
         self.groups = GroupKernels(
             module.name, target, optimize, code, self.types, self.constants, self.symbols
         )
@@ -324,7 +322,7 @@ class _Lowering:
         wanted = [value.name for value in node.outputs if value.name in self.buffers]
         with self.collector.catch():
             name = self.groups.name_of(node)
-            job = lower_ethos_u(
+            job = EthosUCall(
                 name,
                 node,
                 self.types,
@@ -334,7 +332,7 @@ class _Lowering:
                 self.groups.names,
                 self.shared,
                 self._root,
-            )
+            ).lowered()
             self.kernels.extend(job.functions)
             self._write_job(job)
         for value in node.outputs:  # a call that is refused has results as well, for what comes after it

@@ -289,6 +289,10 @@ class Names:
         """`kws_dtcm_workspace`: the array of a generated pool."""
         return f"{self.model}_{pool.c_name}_{pool.role.value}"
 
+    def pool_address(self, pool: PlannedPool) -> str:
+        """Where a pool begins, in the functions of the entry: what the context holds, or an array."""
+        return f"context->{pool.c_name}" if pool.is_set else self.array(pool)
+
     def load_array(self, pool: PlannedPool) -> str:
         """`kws_flash_parameters_load`: the array from which a generated parameter pool is copied."""
         return f"{self.array(pool)}_load"

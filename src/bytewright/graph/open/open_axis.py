@@ -33,8 +33,7 @@ def open_axis(module: ir.Module, axes: tuple[OpenAxis, ...]) -> ir.Module:
             message = f"--open {first} and --open {other} are two extents, and a model has one that is open"
             raise compile_error("BW121", message, help="give both one name and range", where=module.name)
     extent = _extent_of_file(module, axes)
-    taken = {name for each in module.functions for name in ir.value_types(each, module.constants)}
-    symbol = ir.Symbol(unique_name(first.name, taken), first.lower, first.upper)
+    symbol = ir.Symbol(unique_name(first.name, set(module.graph_types)), first.lower, first.upper)
     opening = Opening(module, symbol, extent)
     parameters = _parameters(module, axes, opening)
     collector, failed = Collector(), set[str]()

@@ -43,10 +43,8 @@ class Opening:
     def __init__(self, module: ir.Module, symbol: ir.Symbol, extent: int) -> None:
         self.symbol, self.extent = symbol, extent
         self.new = NewNodes()
-        self.new.types = {constant.name: constant.data.type for constant in module.constants}
-        self.new.names = {
-            name for each in module.functions for name in ir.value_types(each, module.constants)
-        }
+        self.new.types = module.constant_types
+        self.new.names = set(module.graph_types)
         self.before = ir.value_types(module.graph, module.constants)
         self.turned: set[str] = set()
         self.constants: list[ir.Constant] = []
