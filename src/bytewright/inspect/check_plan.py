@@ -308,7 +308,7 @@ def _faults_of_order(plan: Plan) -> Iterator[str]:
 
 def _made_by_rows_around(plan: Plan, number: int) -> set[str]:
     """What the loops around a step make row by row."""
-    around = [loop.steps for loop in plan.loops if loop.steps[0] <= number <= loop.steps[1]]
+    around = [loop.steps for loop in plan.loops if loop.has_step(number)]
     steps = (step for first, last in around for step in plan.steps[first : last + 1])
     return {step.rows.buffer for step in steps if step.rows is not None}
 
