@@ -28,6 +28,7 @@ _CORE = (
 # The operators of the table's networks: by their names the method that registers each, and what has its kernels.
 OPERATORS = {
     "ADD": ("Add", "add"),
+    "AVERAGE_POOL_2D": ("AveragePool2D", "pooling"),
     "BATCH_MATMUL": ("BatchMatMul", "batch_matmul"),
     "CAST": ("Cast", "cast"),
     "CIRCULAR_BUFFER": ("CircularBuffer", "circular_buffer"),
@@ -49,6 +50,7 @@ OPERATORS = {
     "QUANTIZE": ("Quantize", "quantize"),
     "RELU": ("Relu", "activations"),
     "RESHAPE": ("Reshape", "reshape"),
+    "RESIZE_BILINEAR": ("ResizeBilinear", "resize_bilinear"),
     "RESIZE_NEAREST_NEIGHBOR": ("ResizeNearestNeighbor", "resize_nearest_neighbor"),
     "RSQRT": ("Rsqrt", "elementwise"),
     "SOFTMAX": ("Softmax", "softmax"),

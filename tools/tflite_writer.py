@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 OPTIONAL = -1
 """Stands for an absent optional input, such as the bias of a FULLY_CONNECTED."""
 
-Option = int | float | bool | str | bytes | Sequence[int]
+Option = int | float | bool | str | bytes | Sequence[int] | Sequence[float]
 
 _schema = cast(Any, tflite)
 
@@ -279,8 +279,30 @@ _FORMS: dict[str, _OperatorForm] = {
         1,
         1,
     ),
-    # Not an operator that Bytewright compiles: it makes the models that it must refuse.
+    "ATAN2": _OperatorForm("", {}, 1, 1),
+    "BITWISE_XOR": _OperatorForm("BitwiseXorOptions", {}, 1, 1),
+    "BUCKETIZE": _OperatorForm("BucketizeOptions", {"boundaries": (0.0,)}, 1, 1),
+    "FAKE_QUANT": _OperatorForm(
+        "FakeQuantOptions", {"min": -1.0, "max": 1.0, "num_bits": 8, "narrow_range": False}, 1, 1
+    ),
+    "LOCAL_RESPONSE_NORMALIZATION": _OperatorForm(
+        "LocalResponseNormalizationOptions", {"radius": 1, "bias": 1.0, "alpha": 1.0, "beta": 0.5}, 1, 1
+    ),
+    "MATRIX_DIAG": _OperatorForm("MatrixDiagOptions", {}, 1, 1),
+    "MATRIX_SET_DIAG": _OperatorForm("MatrixSetDiagOptions", {}, 1, 1),
+    "REVERSE_SEQUENCE": _OperatorForm("ReverseSequenceOptions", {"seq_dim": 1, "batch_dim": 0}, 1, 1),
+    "RIGHT_SHIFT": _OperatorForm("RightShiftOptions", {}, 1, 1),
     "SEGMENT_SUM": _OperatorForm("SegmentSumOptions", {}, 1, 1),
+    "SPARSE_TO_DENSE": _OperatorForm("SparseToDenseOptions", {"validate_indices": False}, 2, 3),
+    **{
+        f"STABLEHLO_{kind}": _OperatorForm("", {}, 1, 1) for kind in ("ADD", "MAXIMUM", "MINIMUM", "MULTIPLY")
+    },
+    **{
+        f"UNSORTED_SEGMENT_{kind.upper()}": _OperatorForm(f"UnsortedSegment{kind}Options", {}, 1, 1)
+        for kind in ("Max", "Min", "Prod", "Sum")
+    },
+    # Not an operator that Bytewright compiles: it makes the models that it must refuse.
+    "UNIQUE": _OperatorForm("UniqueOptions", {}, 1, 1),
 }
 
 
@@ -601,7 +623,12 @@ class _FileWriter:
             elif isinstance(value, bytes):
                 values[key] = builder.CreateByteVector(value)
             elif isinstance(value, Sequence):
-                values[key] = self._int32_vector(value)
+                is_float = any(isinstance(number, float) for number in value)
+                values[key] = (
+                    self._float_vector(value)
+                    if is_float
+                    else self._int32_vector(cast("Sequence[int]", value))
+                )
             else:
                 values[key] = value
         getattr(_schema, f"{table}Start")(builder)
@@ -639,6 +666,9 @@ class _FileWriter:
 
     def _int32_vector(self, values: Sequence[int]) -> int:
         return self._builder.CreateNumpyVector(np.asarray(values, dtype=np.int32))
+
+    def _float_vector(self, values: Sequence[float]) -> int:
+        return self._builder.CreateNumpyVector(np.asarray(values, dtype=np.float32))
 
     def _offsets(self, offsets: Sequence[int]) -> int:
         builder = self._builder

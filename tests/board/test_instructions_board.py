@@ -17,7 +17,7 @@ from bytewright.execute.build import BuildOptions
 from bytewright.execute.run import run_bundle
 from bytewright.lower.isa.instruction_set import InstructionSet
 from bytewright.lower.isa.registry import INSTRUCTION_SETS
-from support.instruction_program import InstructionProgram
+from support.instruction_program import InstructionProgram, greatest_products
 from support.tiers import some
 
 # A target whose board has the set, and compilers for it.
@@ -48,6 +48,24 @@ def test_each_instruction_on_its_board(
     tmp_path: Path, instruction_set: InstructionSet, compiler: str, level: str
 ) -> None:
     program = InstructionProgram(instruction_set.instructions, instruction_set.operands)
+    assert_equals_bodies(program, tmp_path, instruction_set, compiler, level)
+
+
+@pytest.mark.parametrize(
+    "instruction_set",
+    [each for each in INSTRUCTION_SETS if each.name in BOARDS and greatest_products(each) is not None],
+    ids=lambda each: each.name,
+)
+def test_the_greatest_products_of_halves(tmp_path: Path, instruction_set: InstructionSet) -> None:
+    program = greatest_products(instruction_set)
+    assert program is not None
+    compiler, *_ = COMPILERS.get(instruction_set.name, ("gcc",))
+    assert_equals_bodies(program, tmp_path, instruction_set, compiler, "-O2")
+
+
+def assert_equals_bodies(
+    program: InstructionProgram, tmp_path: Path, instruction_set: InstructionSet, compiler: str, level: str
+) -> None:
     target = BOARDS[instruction_set.name]
     bytewright.compile(program.write(tmp_path), target=target).write(tmp_path / "m")
     expected = program.evaluated()

@@ -20,7 +20,13 @@ from bytewright.lower.isa.mve.tap_sums import Taps, sum_taps
 from bytewright.ops.arithmetic.numerics import Numerics
 from support.against_reference import differences
 from support.random_models import RandomModel
-from support.random_networks import random_convolution, random_elements, random_network, random_reduction
+from support.random_networks import (
+    random_convolution,
+    random_elements,
+    random_network,
+    random_reduction,
+    random_transposed,
+)
 from support.reference import LiteRt, TfLiteMicro
 from support.scaled_instructions import ScaledProgram
 from support.tiers import THOROUGH, some, turn
@@ -136,7 +142,8 @@ def test_convolutions(tmp_path: Path, number: int) -> None:
 
 @pytest.mark.parametrize("number", some(range(60, 72), every=4))
 def test_floats(tmp_path: Path, number: int) -> None:
-    model = (random_convolution, random_reduction, random_network)[number % 3](number, "float32")
+    forms = (random_convolution, random_reduction, random_network, random_transposed)
+    model = forms[number % len(forms)](number, "float32")
     assert_equals_on_board(model, tmp_path / "m", number, Numerics.LITERT_REF)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from support.matrix_products import random_product
-from support.random_networks import random_convolution, random_network, random_reduction
+from support.random_networks import random_convolution, random_network, random_reduction, random_transposed
 from support.tiers import some
 from support.user_mode import num_equal_to_reference
 
@@ -31,4 +31,5 @@ def test_lanes(tmp_path: Path, dtype: str, compiler: str) -> None:
     found = [random_reduction(number, dtype) for number in some(range(33000, 33012), every=3)]
     found += [random_product(number, dtype) for number in some(range(35000, 35012), every=3)]
     found += [random_convolution(number, dtype) for number in some(range(34000, 34012), every=3)]
+    found += [random_transposed(number, dtype) for number in some(range(36000, 36012), every=6)]
     assert num_equal_to_reference(found, tmp_path, "aarch64", "neon.", compiler) >= 1

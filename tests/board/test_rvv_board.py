@@ -13,7 +13,7 @@ from bytewright.target import load_target
 from bytewright.target.isa import risc_v
 from bytewright.target.isa.isa import Emulator
 from support.matrix_products import random_product
-from support.random_networks import random_convolution, random_network, random_reduction
+from support.random_networks import random_convolution, random_network, random_reduction, random_transposed
 from support.reference import LiteRt
 from support.shared_models import KWS, bundle, model_content, random_inputs
 from support.tiers import some
@@ -37,6 +37,7 @@ def test_lanes(tmp_path: Path, dtype: str) -> None:
     found = [random_reduction(number, dtype) for number in some(range(33000, 33012), every=4)]
     found += [random_product(number, dtype) for number in some(range(35000, 35012), every=4)]
     found += [random_convolution(number, dtype) for number in some(range(34000, 34012), every=4)]
+    found += [random_transposed(number, dtype) for number in some(range(36000, 36012), every=6)]
     assert num_equal_to_reference(found, tmp_path, "rv64gcv", "rvv.", COMPILER) >= 1
 
 

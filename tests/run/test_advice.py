@@ -28,10 +28,10 @@ FOLDER = DATA / "advice"
 ALL_OPERATORS = "`bytewright ops` lists the operators that are supported"
 PAIRS: dict[str, tuple[str, ...]] = {
     "where": ("WHERE",),
-    "fake_quant": ("FAKE_QUANT",),
 }
 """The networks, and the operators that each is advised about."""
 TAKEN = (
+    "fake_quant",
     "keras3_lstm",
     "gru",
     "rnn",

@@ -30,7 +30,13 @@ from support.against_reference import assert_equals_reference, drawn
 from support.instruction_program import InstructionProgram
 from support.matrix_products import random_product
 from support.random_models import RandomModel, operator_models
-from support.random_networks import random_convolution, random_elements, random_network, random_reduction
+from support.random_networks import (
+    random_convolution,
+    random_elements,
+    random_network,
+    random_reduction,
+    random_transposed,
+)
 from support.shared_models import new_folder
 from support.tiers import covering, some
 from tflite_writer import OPTIONAL, ModelBuilder
@@ -58,6 +64,7 @@ def models(dtype: str, first: int) -> list[RandomModel]:
         *(random_reduction(number, dtype) for number in some(range(first, first + 12), every=4)),
         *(random_elements(number) for number in some(range(first, first + 12), every=4) if dtype == "int8"),
         *(random_product(number, dtype) for number in some(range(first, first + 12), every=4)),
+        *(random_transposed(number, dtype) for number in some(range(first, first + 12), every=4)),
         *some(drawn(operator_models("FULLY_CONNECTED", dtype), 4, first), every=4),
         *(random_network(number, dtype, size=8) for number in some(range(first, first + 4), every=4)),
     ]
@@ -124,6 +131,36 @@ def test_nothing_beside_the_buffers_is_touched(tmp_path: Path, target: str) -> N
     assert_equals_reference(models("int8", 240), tmp_path, target=target, flags=flags, every=2)
 
 
+def scratch_bytes(path: Path, name: str, options: Options) -> dict[str, int]:
+    """What the kernels of a model allocate, by names of buffers."""
+    target = load_target(name)
+    module = lower_model(import_model(path, target, options).modules, target, options, {}, Runner(target))
+    allocated = (each for kernel in module.kernels for each in allocations(kernel))
+    return {each.buffer.name: ir.size_bytes(each.buffer) for each in allocated}
+
+
+@pytest.mark.parametrize("target", [TARGETS[each.name] for each in SETS])
+@pytest.mark.parametrize("shape", [(2, 4096, 64), (300, 1100, 40)])
+def test_long_columns_are_copied_by_stretches(
+    tmp_path: Path, target: str, shape: tuple[int, int, int]
+) -> None:
+    """It was 512 KiB of 4,096 elements by 32 columns; sums of as many rows as wait for the next stretch come to it."""
+    (height, depth, width), builder = shape, ModelBuilder()
+    x, y = builder.tensor("x", (height, depth), "float32"), builder.tensor("y", (width, depth), "float32")
+    z = builder.tensor("z", (height, width), "float32")
+    builder.operator("BATCH_MATMUL", [x, y], [z], adj_x=False, adj_y=True)
+    path = tmp_path / "m.tflite"
+    path.write_bytes(builder.build([x, y], [z]))
+    sizes = scratch_bytes(path, target, Options())
+    assert 0 < max(size for name, size in sizes.items() if "columns" in name) <= 32 * 1024
+    columns = {"x86-64-v3": 32, "x86-64-v4-vnni": 64}[target]
+    assert max(size for name, size in sizes.items() if "sums" in name) <= min(height, 256) * columns * 4
+    model = RandomModel(path.read_bytes(), f"{shape}", ((height, depth), (width, depth)), "float32")
+    assert_equals_reference(
+        [model], tmp_path / "m", target=target, flags=("-O2", *flags_for(target)), num_inputs=1
+    )
+
+
 def test_depthwise_layers_for_size(tmp_path: Path) -> None:
     """What AVX-512 copies of few channels is narrow, and the results are the same."""
     target = TARGETS["avx512vnni"]
@@ -155,12 +192,6 @@ def test_depthwise_layers_copy_up_to_64_channels_of_a_row(
     builder.operator("DEPTHWISE_CONV_2D", [x, weights, OPTIONAL], [y], padding="SAME", depth_multiplier=1)
     path = tmp_path / "m.tflite"
     path.write_bytes(builder.build([x], [y]))
-    target, options = load_target(TARGETS["avx512vnni"]), Options(optimize=optimize)
-    module = lower_model(import_model(path, target, options).modules, target, options, {}, Runner(target))
-    sizes = {
-        each.buffer.name: ir.size_bytes(each.buffer)
-        for kernel in module.kernels
-        for each in allocations(kernel)
-    }
+    sizes = scratch_bytes(path, TARGETS["avx512vnni"], Options(optimize=optimize))
     (rows,) = [size for name, size in sizes.items() if "rows" in name]
     assert rows == 3 * -(-12 * width // 64) * 64

@@ -12,6 +12,7 @@ from bytewright import ir
 from bytewright.ir.builder import BodyBuilder, load, region
 from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.text.modules import print_module
+from bytewright.lower.isa.instruction_set import Fields, InstructionSet, Operands
 from bytewright.lower.isa.vector_unit import lane_wise, memory_parameter
 
 NUM_CASES = 64
@@ -59,7 +60,7 @@ class InstructionProgram:
     def __init__(
         self,
         instructions: Iterable[ir.Instruction],
-        ranges: Mapping[tuple[str, str], tuple[int, int]],
+        ranges: Mapping[tuple[str, str], Operands],
         seed: int = 1,
     ) -> None:
         self.random = np.random.default_rng(seed)
@@ -159,11 +160,45 @@ class InstructionProgram:
         if not dtype.is_integer:
             return self.random.normal(0, 100, (NUM_CASES, num)).astype(dtype.numpy)
         usual = USUAL.get(parameter, OF_I32 if dtype is ir.DType.I32 else dtype.bounds)
-        low, high = self.ranges.get((instruction.name, parameter), usual)
+        own = self.ranges.get((instruction.name, parameter), usual)
+        if isinstance(own, Fields):
+            count = num * 8 * dtype.size_bytes // own.bits
+            return self._drawn(own.low, own.high, count).astype(f"<i{own.bits // 8}").view(dtype.numpy)
+        return self._drawn(*own, num).astype(dtype.numpy)
+
+    def _drawn(self, low: int, high: int, num: int) -> np.ndarray:
+        """Of each case."""
         values = self.random.integers(low, high, (NUM_CASES, num), endpoint=True)
         # Few bits as well as many: sums that stay small are the usual ones.
         values[NUM_CASES // 2 :] //= 2 ** self.random.integers(0, 20, (NUM_CASES - NUM_CASES // 2, 1))
         values = np.clip(values, low, high)
         values[0], values[1] = low, high
         values[2, ::2], values[2, 1::2] = low, high
-        return values.astype(dtype.numpy)
+        return values
+
+
+LEAST = -(2**15)
+_PAIRS_OF_TAPS = re.compile(r"dsp_rows16_2x1x\d+_i16")
+_SUMS = (-(2**31), -1)  # so low that two products of the least halves, 2^31, end in 32 bits
+
+
+def _adds_halves(parameters: Mapping[str, ir.Buffer]) -> bool:
+    """Whether products of halves are added to sums, at most two to each."""
+    for factors in (("activations", "filters"), ("elements", "weights")):
+        if all(name in parameters and parameters[name].dtype is ir.DType.I16 for name in factors):
+            return ir.num_elements(parameters[factors[1]]) <= 2 * ir.num_elements(parameters["sums"])
+    return False
+
+
+def greatest_products(instruction_set: InstructionSet) -> InstructionProgram | None:
+    """Those that add one or two products of halves, of the least halves: their sum alone leaves 32 bits."""
+    ranges: dict[tuple[str, str], Operands] = {}
+    chosen: list[ir.Instruction] = []
+    for each in instruction_set.instructions:
+        names = {p.name: p.buffer for p in each.parameters if isinstance(p, ir.BufferParameter)}
+        if not _PAIRS_OF_TAPS.fullmatch(each.name) and not _adds_halves(names):
+            continue
+        chosen.append(each)
+        for name in names:
+            ranges[each.name, name] = _SUMS if name.startswith("sum") else Fields(16, LEAST, LEAST)
+    return InstructionProgram(chosen, ranges) if chosen else None

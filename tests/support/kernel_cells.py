@@ -17,6 +17,7 @@ from tflite_writer import ModelBuilder
 
 # Of instructions, by targets that have them.
 SETS = ("aarch64", "x86-64-v3", "x86-64-v4-vnni", "rv64gcv")
+CORE = "mps2-an386"  # of a table of its own, beside a peer
 TYPES = ("int8", "int16", "float32", "hybrid")
 _SCALES = {"int8": 0.05, "int16": 0.0002}
 _IMAGE, _ELEMENTS = (1, 16, 16, 32), 4096

@@ -1,19 +1,27 @@
-"""Six kinds of bundles whose plans differ most, each small: what a sweep over plan.json goes through."""
+"""Kinds of bundles whose plans differ most, each small: what a sweep over plan.json goes through."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from bytewright.compiler.pipeline import Compiled, compile_model
 from bytewright.ir.border import Io
-from bytewright.options import Options, Pin, Rows
+from bytewright.options import Options, Pin, Rows, StreamAxis, parse_open_option
 from bytewright.target.registry import load_target
+from support import two_devices
 from support.device_bundles import DEVICE_BUNDLES
 from support.digits_bundle import DIGITS
 from support.entry_programs import WAKE
+from support.loaded_parameters import several_copies
 from support.parsing import parse_module
 from support.row_bundle import compiled_by_rows
+from support.streamed_nets import keyword_net
+from tflite_writer import ModelBuilder
+
+VELA = Path(__file__).parents[1] / "data" / "vela" / "5.2_ethos-u55-128_shared_sram.tflite"
 
 
 @cache
@@ -53,6 +61,50 @@ def several_entries() -> Compiled:
     return compile_model(parse_module(WAKE, {}, {}), load_target("host"), Options(io=Io.WORKSPACE))
 
 
+@cache
+def streamed() -> Compiled:
+    """A window of 19 frames, two of them with each run."""
+    content = keyword_net(19, width=4, channels=4, blocks=1)
+    return _of_file("net", content, Options(stream=(StreamAxis(1),)))
+
+
+@cache
+def open_extents() -> Compiled:
+    """Every second of 1 to 21 rows."""
+    builder = ModelBuilder()
+    shapes = ((1, 12, 1, 6), (1, 6, 1, 6))
+    given, kept = (builder.tensor(f"v{i}", shape, "int8", scale=0.5) for i, shape in enumerate(shapes))
+    options = {"filter_height": 3, "filter_width": 1, "stride_h": 2, "stride_w": 1, "padding": "SAME"}
+    builder.operator("MAX_POOL_2D", [given], [kept], **options)
+    asked = Options(open=(parse_open_option("1=time:1..21"),))
+    return _of_file("halves", builder.build([given], [kept]), asked)
+
+
+@cache
+def accelerated() -> Compiled:
+    """Command streams of an Ethos-U."""
+    return compile_model(VELA, load_target("corstone-300-u55"))
+
+
+@cache
+def pushed() -> Compiled:
+    """The example with its input row by row."""
+    return compile_model(DIGITS, load_target("mps3-an547"), Options(io=Io.ROWS))
+
+
+@cache
+def copied() -> Compiled:
+    """The example with parameters that are copied to memory of the application."""
+    return compile_model(DIGITS, several_copies())
+
+
+def _of_file(name: str, content: bytes, options: Options) -> Compiled:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / f"{name}.tflite"
+        path.write_bytes(content)
+        return compile_model(path, load_target("host"), options)
+
+
 BUNDLES: Mapping[str, Callable[[], Compiled]] = {
     "plain": plain,
     "pinned": pinned,
@@ -61,4 +113,11 @@ BUNDLES: Mapping[str, Callable[[], Compiled]] = {
     "second device": second_device,
     "requesting": requesting,
     "entries": several_entries,
+    "stream": streamed,
+    "open extents": open_extents,
+    "accelerator": accelerated,
+    "rows pushed": pushed,
+    "copied parameters": copied,
+    "packed": DEVICE_BUNDLES["functions, packed"],
+    "three devices": lambda: two_devices.compiled(two_devices.PROGRAM, two_devices.TARGET),
 }

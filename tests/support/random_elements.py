@@ -265,6 +265,7 @@ MAKERS = {
     "LOGICAL_NOT": _logical_not,
     "L2_NORMALIZATION": _rows,
     "LOG_SOFTMAX": _rows,
+    **dict.fromkeys(("BITWISE_XOR", "RIGHT_SHIFT"), _binary),
     "POW": _power,
     "PRELU": _prelu,
 }
@@ -284,6 +285,7 @@ TYPES = {
     "FLOOR_DIV": (*INT8_AND_FLOAT, "int16", "int32"),
     "FLOOR_MOD": NUMBERS,
     "NEG": BUT_INT16,
+    **dict.fromkeys(("BITWISE_XOR", "RIGHT_SHIFT"), ("int8", "int16", "int32")),
     **dict.fromkeys(("POW", "SIGN"), ("float32", "int32")),
     **dict.fromkeys(("REDUCE_ALL", "REDUCE_ANY"), BOOL),
     **dict.fromkeys(("REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD", "SUM"), NUMBERS),

@@ -19,7 +19,7 @@ import numpy as np
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from bytewright.frontends.tflite.against import tflm
-from support import random_elements, random_moves, random_places, random_windows
+from support import random_elements, random_moves, random_places, random_segments, random_windows
 from support.random_draft import (
     ACTIVATIONS,
     DTYPES,
@@ -292,6 +292,7 @@ def _transpose(draft: Draft) -> RandomModel:
 _MAKERS: dict[str, Callable[[Draft], RandomModel]] = {
     **random_elements.MAKERS,
     **random_places.MAKERS,
+    **random_segments.MAKERS,
     **random_windows.MAKERS,
     "ADD": _binary,
     "BATCH_TO_SPACE_ND": random_moves.space_and_batch,
@@ -343,6 +344,7 @@ _TYPES = {
     **dict.fromkeys(("ADD", "MEAN", "MUL", "SUB"), random_elements.NUMBERS),
     **random_elements.TYPES,
     **random_places.TYPES,
+    **random_segments.TYPES,
     **dict.fromkeys(("CONV_3D", "L2_POOL_2D"), ("float32",)),
     "DEQUANTIZE": ("int8", "uint8", "int16", "int4", "float16"),
     "QUANTIZE": (*WITH_INT16, "uint8", "int32"),

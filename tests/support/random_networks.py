@@ -149,7 +149,7 @@ class Network:
         axis: int,
         **options: Any,
     ) -> Tensor:
-        """CONV_2D, DEPTHWISE_CONV_2D or FULLY_CONNECTED with a bias, scaled to give values of some spread."""
+        """What has weights and a bias, scaled to give values of some spread."""
         activation = self.one_of(_ACTIVATIONS)
         taps = weights.size // channels
         empty = self.gaps(weights, axis) if self.has_gaps else np.zeros(channels, bool)
@@ -157,7 +157,8 @@ class Network:
             bias = self.builder.constant("bias", self.values((channels,)))
             result = self.tensor(output_shape, source.affine)
             index = self.float_weights(kind, weights, channels, axis)
-            self.operator(kind, [source.index, index, bias], [result], activation=activation, **options)
+            operands = _operands(self, kind, source, index, bias, output_shape)
+            self.operator(kind, operands, [result], activation=activation, **options)
             return result
         count = self.one_of([1, channels])
         scales = [float(np.float32(self.generator.uniform(2.0**-9, 2.0**-5))) for _ in range(count)]
@@ -171,7 +172,7 @@ class Network:
         limit = 1 << 29 if self.chance(0.05) else 1 << 13
         bias = self.generator.integers(-limit, limit, channels).astype(np.int32)
         if self.is_int16:
-            if kind != "DEPTHWISE_CONV_2D" and self.chance(0.4):
+            if kind in ("CONV_2D", "FULLY_CONNECTED") and self.chance(0.4):
                 options["quantized_bias_type"] = "INT32"
             else:
                 bias = bias.astype(np.int64)
@@ -180,9 +181,8 @@ class Network:
         weights_index = self.integer_weights(weights, scales, axis)
         bias_index = self.builder.constant("bias", bias, scale=[source.affine[0] * scale for scale in scales])
         result = self.tensor(output_shape, output)
-        self.operator(
-            kind, [source.index, weights_index, bias_index], [result], activation=activation, **options
-        )
+        operands = _operands(self, kind, source, weights_index, bias_index, output_shape)
+        self.operator(kind, operands, [result], activation=activation, **options)
         return result
 
     def integer_weights(self, weights: NDArray[Any], scales: Sequence[float], axis: int) -> int:
@@ -444,6 +444,15 @@ class Network:
 Make = Callable[[Any, Tensor], Tensor | None]
 
 
+def _operands(
+    network: Network, kind: str, source: Tensor, weights: int, bias: int, shape: Sequence[int]
+) -> list[int]:
+    """Of a layer, in their order; a TRANSPOSE_CONV is given the shape of its result."""
+    if kind == "TRANSPOSE_CONV":
+        return [network.integers(shape), weights, source.index, bias]
+    return [source.index, weights, bias]
+
+
 @dataclass(frozen=True)
 class NodeKind:
     """A kind of node: what makes it, or nothing where the drawn numbers do not fit, and after which tensors it may be
@@ -483,6 +492,24 @@ def random_convolution(seed: int, dtype: str) -> RandomModel:
     shape = (network.one_of([1, 1, 1, 2]), network.between(1, 11), network.between(1, 11), depth)
     result = network.convolution(network.input(shape), hard=True)
     assert result is not None
+    return network.finish([result.index])
+
+
+def random_transposed(seed: int, dtype: str) -> RandomModel:
+    """One TRANSPOSE_CONV: of cells that the result lacks a side of, of phases that fewer taps reach, or none."""
+    network = Network(seed, dtype)
+    depth, channels = (network.one_of([1, 3, 4, 8, 9, 16, 17, network.between(1, 40)]) for _ in range(2))
+    source = network.input((network.one_of([1, 1, 2]), network.between(1, 6), network.between(1, 9), depth))
+    padding = network.one_of(["SAME", "VALID"])
+    kernel, stride = ([network.between(1, most) for _ in range(2)] for most in (5, 4))
+    outputs = [
+        extent * step + (0 if padding == "SAME" else size - 1) - network.below(step)
+        for extent, size, step in zip(source.shape[1:3], kernel, stride, strict=True)
+    ]
+    weights = network.weights((channels, *kernel, depth), -128 if network.chance(0.3) else -127)
+    options = {"padding": padding, "stride_h": stride[0], "stride_w": stride[1]}
+    shape = (source.shape[0], *outputs, channels)
+    result = network.weighted("TRANSPOSE_CONV", source, weights, shape, channels, 0, **options)
     return network.finish([result.index])
 
 

@@ -28,15 +28,17 @@ Affine = tuple[float, int]
 
 @dataclass(slots=True)
 class Writer:
-    """One subgraph while it is written."""
+    """One subgraph while it is written, of a new model or behind those of one."""
 
     model: Any = field(default_factory=schema.ModelT)
     graph: Any = field(default_factory=schema.SubGraphT)
 
     def __post_init__(self) -> None:
-        self.model.version, self.model.description = 3, "recurrent"
-        self.model.buffers, self.model.operatorCodes = [schema.BufferT()], []
-        self.model.subgraphs = [self.graph]
+        if self.model.subgraphs is None:
+            self.model.version, self.model.description = 3, "recurrent"
+            self.model.buffers, self.model.operatorCodes = [schema.BufferT()], []
+            self.model.subgraphs = []
+        self.model.subgraphs.append(self.graph)
         self.graph.tensors, self.graph.operators = [], []
 
     def tensor(

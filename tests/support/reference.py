@@ -38,8 +38,13 @@ def _content(model: Model) -> bytes:
     return bytes(content)
 
 
-NOT_IN_BUILTIN_REF = {"CEIL", "ELU", "IF", "ROUND", "SUM", "WHILE"}
-"""Operators that the reference resolver lacks, or whose int8 kernel there gives garbage (SUM, in LiteRT 2.3)."""
+NOT_IN_BUILTIN_REF = {
+    *("CEIL", "ELU", "IF", "LOCAL_RESPONSE_NORMALIZATION", "ROUND", "SEGMENT_SUM", "SUM", "WHILE"),
+}
+"""Operators that the reference resolver lacks, or whose kernel there is at fault in LiteRT 2.3.
+
+SUM of int8 gives garbage, and LOCAL_RESPONSE_NORMALIZATION leaves out the last channel of each window.
+"""
 
 
 class LiteRt:

@@ -143,11 +143,16 @@ def packed_source(module: ir.Module, plan: Plan, names: Names) -> str:
         values = [argument.value(index) for index, argument in enumerate(arguments)]
         with _form(writer, names, packed_name(module.name, kernel), arguments):
             _write_kernel_call(writer, names, kernel, values)
+    write_packed_entries(writer, plan, names)
+    return writer.text()
+
+
+def write_packed_entries(writer: Writer, plan: Plan, names: Names) -> None:
+    """The packed forms of what the application runs, which follow from the plan."""
     for alone, own in by_entry(plan, names) if plan.has_packed_entry else ():
         arguments = _arguments_of_run(alone, own)
         with _form(writer, own, own.run_packed, arguments):
             _write_run_call(writer, alone, own, arguments)
-    return writer.text()
 
 
 def _write_check(writer: Writer, names: Names) -> None:

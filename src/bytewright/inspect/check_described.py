@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from math import prod
 
 from bytewright import ir
+from bytewright.inspect.check_stream import faults_of_stream
 from bytewright.ir.analyses.clock import outer_first
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.record.buffers import BufferRole, PlaceKind, PlannedBuffer
@@ -20,6 +21,8 @@ from bytewright.record.plan import OWN_NUMERICS, Plan
 from bytewright.target.model import Role
 
 _IN_A_POOL = (PlaceKind.PLANNED, PlaceKind.CONSTANT, PlaceKind.ARENA)
+# Of what is in no pool: what the caller provides, and arrays on stacks.
+_SCOPES = {PlaceKind.CALLER: ("global",), PlaceKind.STACK: ("local", "global.stack")}
 _OF_NOTHING = hashlib.sha256(b"").hexdigest()
 _NUMERICS = (*(numerics.value for numerics in Numerics), OWN_NUMERICS)
 
@@ -67,6 +70,7 @@ def faults_of_descriptions(plan: Plan) -> Iterator[str]:
     """What is said twice, and otherwise."""
     for buffer in plan.buffers.values():
         yield from _faults_of_size(buffer)
+        yield from _faults_of_quantization(buffer)
         yield from _faults_of_channels(buffer)
         yield from _faults_of_place(plan, buffer)
         yield from _faults_of_use(plan, buffer)
@@ -88,6 +92,7 @@ def faults_of_descriptions(plan: Plan) -> Iterator[str]:
         yield f"the plan is for target '{plan.target}', and describes '{plan.hardware.name}'"
     if plan.numerics not in _NUMERICS:
         yield f"there are no numerics '{plan.numerics}'"
+    yield from faults_of_stream(plan)
 
 
 def _faults_of_size(buffer: PlannedBuffer) -> Iterator[str]:
@@ -103,6 +108,11 @@ def _faults_of_size(buffer: PlannedBuffer) -> Iterator[str]:
         yield f"'{buffer.name}' has {buffer.size_bytes} B, its {kind} {whole_bytes} B"
     if buffer.alignment % buffer.dtype.size_bytes:
         yield f"'{buffer.name}' is aligned to {buffer.alignment}, its {buffer.dtype.value} to {buffer.dtype.size_bytes}"
+
+
+def _faults_of_quantization(buffer: PlannedBuffer) -> Iterator[str]:
+    if (buffer.scale is None) != (buffer.zero_point is None):
+        yield f"'{buffer.name}' has a scale or a zero point, and not both"
 
 
 def _faults_of_channels(buffer: PlannedBuffer) -> Iterator[str]:
@@ -122,6 +132,8 @@ def _faults_of_channels(buffer: PlannedBuffer) -> Iterator[str]:
 
 def _faults_of_place(plan: Plan, buffer: PlannedBuffer) -> Iterator[str]:
     """What has no place in a pool has neither offset nor choice; what might be in pools, in those of its sort."""
+    if buffer.place.kind in _SCOPES and (buffer.scope or "global") not in _SCOPES[buffer.place.kind]:
+        yield f"'{buffer.name}' is no buffer of a pool, and its scope is '{buffer.scope}'"
     if not buffer.has_offset and buffer.place.offset is not None:
         yield f"'{buffer.name}' has the offset {buffer.place.offset}, and is in no pool"
     if buffer.place.kind not in _IN_A_POOL:
@@ -237,15 +249,23 @@ def _faults_of_tensor(plan: Plan, border: ir.Border, tensor: PlannedTensor) -> I
         yield f"{what} has the shape {ir.format_shape(tensor.shape)}, its extents are {list(tensor.extents)}"
     if (tensor.scale is None) != (tensor.zero_point is None):
         yield f"{what} has a scale or a zero point, and not both"
+    if tensor.c_name != tensor.name:
+        yield f"{what} is called '{tensor.c_name}' in C"
     if tensor.num_rows and (tensor.num_rows not in tensor.shape or tensor.size_bytes % tensor.num_rows):
         yield f"{what} of shape {ir.format_shape(tensor.shape)} does not come in {tensor.num_rows} rows"
     buffer = plan.buffers.get(tensor.buffer)
     if buffer is not None and (buffer.shape, buffer.dtype) != (tensor.shape, tensor.dtype):
         yield f"{what} and its buffer '{buffer.name}' have other shapes or types"
+    quantized = (tensor.scale, tensor.zero_point)
+    if buffer is not None and (buffer.scale, buffer.zero_point) not in (quantized, (None, None)):
+        yield f"{what} and its buffer '{buffer.name}' have other scales or zero points"
 
 
 def _faults_of_pools(plan: Plan) -> Iterator[str]:
-    """What a pool says of its memory is what the target says."""
+    """The pools are the target's, used or not, and what each says of its memory is what the target says."""
+    expected = [pool.name for pool in (*plan.hardware.entry_pools, *plan.hardware.pools_of(Role.PARAMETERS))]
+    if list(plan.pools) != expected:
+        yield f"the plan has the pools {', '.join(plan.pools) or 'none'}, its target {', '.join(expected) or 'none'}"
     for pool in plan.pools.values():
         known = plan.hardware.find_pool(pool.name)
         if known is None:

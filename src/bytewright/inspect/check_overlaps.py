@@ -35,9 +35,17 @@ def faults_of_overlaps(plan: Plan) -> Iterator[str]:
                 yield f"{what}, and not one device alone touches the cache lines that they have to themselves"
             elif not _meet_in(plan, step, pair):
                 yield f"{what}, and they coexist in other steps too"
+            elif not _is_within(plan, pair):
+                yield f"{what}, {pair.below_bytes} B below it or {pair.above_bytes} B above, where they are apart"
         device = plan.hardware.find_device(step.device)
         if step.overlaps and (device is None or not device.runs_c):
             yield f"step {step.index} lets buffers overlap on '{step.device}', whose order nothing is known of"
+
+
+def _is_within(plan: Plan, pair: PlannedOverlap) -> bool:
+    """Whether neither distance is negative, or more than what keeps the two apart anyway."""
+    source, output = plan.buffers[pair.source], plan.buffers[pair.output]
+    return 0 <= pair.below_bytes <= output.size_bytes and 0 <= pair.above_bytes <= source.size_bytes
 
 
 def _meet_in(plan: Plan, step: PlannedStep, pair: PlannedOverlap) -> bool:

@@ -47,6 +47,9 @@ def differences_of_arguments(
     if call.names != frozenset(buffers):
         yield f"plan and call differ in {', '.join(sorted(call.names ^ frozenset(buffers)))}"
         return
+    packed = len(call.arguments) if call.is_packed else 0
+    if (call.is_packed, packed) != (step.is_packed, step.num_packed_arguments):
+        yield f"it passes {packed} arguments in arrays, by the plan {step.num_packed_arguments}"
     given: list[str] = []
     passed: list[tuple[str, bool]] = []  # by a cast, and whether only to be read
     for argument in call.arguments:

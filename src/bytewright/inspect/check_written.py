@@ -16,6 +16,7 @@ from bytewright.codegen.forms import form_of
 from bytewright.codegen.generate import paths_of_graph, texts_of_plan
 from bytewright.codegen.header import HeaderOfGraph
 from bytewright.codegen.kernels import write_scalar_function
+from bytewright.codegen.packed import write_packed_entries
 from bytewright.codegen.parameters import embedded_paths
 from bytewright.codegen.writer import Writer
 from bytewright.inspect.c_source import CSource, Item, words_of
@@ -65,6 +66,8 @@ def differences_of_texts(
     yield from _differences_of_build(plan, names, options, paths, files, uses_math=uses_math)
     if names.kernels_header in sources and names.kernels_source in sources:
         yield from _differences_of_prototypes(sources[names.kernels_header], sources[names.kernels_source])
+    if names.packed_source in sources:
+        yield from _differences_of_packed_entries(plan, names, sources[names.packed_source])
     for path, text in texts.items():
         if path not in sources:
             continue  # which is said already
@@ -169,6 +172,14 @@ def _differences_of_prototypes(header: CSource, source: CSource) -> Iterator[str
     heads = [item.words[: item.words.index("{")] for item in source.items if item.function]
     expected = [word for head in heads if "static" not in head for word in (*head, ";")]
     yield from _first_difference(header.path, _tokens(declared), expected)
+
+
+def _differences_of_packed_entries(plan: Plan, names: Names, source: CSource) -> Iterator[str]:
+    """The packed forms of the entries, which are there if the plan says so."""
+    writer, forms = Writer(), {own.run_packed for _, own in by_entry(plan, names)}
+    write_packed_entries(writer, plan, names)
+    actual = [item for item in source.items if item.function in forms]
+    yield from _first_difference(source.path, _tokens(actual), _words(CSource(writer.text()).items))
 
 
 def _differences_of_steps(frames: Mapping[str, tuple[Writer, Writer]], source: CSource) -> Iterator[str]:

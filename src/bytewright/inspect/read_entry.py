@@ -90,12 +90,16 @@ class JobText:
 
 @dataclass(frozen=True, slots=True)
 class CallText:
-    """One call of the entry: the kernel, what it passes, and the names of buffers in that; or the job there."""
+    """One call of the entry: the kernel, what it passes, and the names of buffers in that; or the job there.
+
+    `is_packed` says whether it passes that in arrays.
+    """
 
     kernel: str
     names: frozenset[str]
     job: JobText | None = None
     arguments: tuple[c_ast.Node, ...] = field(default=(), compare=False)
+    is_packed: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -374,10 +378,11 @@ class _Reader:
 
     def _kernel(self, name: str, given: Sequence[c_ast.Node]) -> CallText:
         """A call; a packed one is of the kernel that it is the packed form of, with what was put into the array."""
-        if name.endswith(PACKED_END) and name not in self._externals:
+        is_packed = name.endswith(PACKED_END) and name not in self._externals
+        if is_packed:
             name, given = self._packed.get(name, name.removesuffix(PACKED_END)), self._unpacked(given)
         named = frozenset(name for argument in given for name in self._buffers_in(argument))
-        return CallText(name, named, arguments=tuple(given))
+        return CallText(name, named, arguments=tuple(given), is_packed=is_packed)
 
     def _unpacked(self, passed: Sequence[c_ast.Node]) -> Sequence[c_ast.Node]:
         """What a packed call passes: one value and one code for each argument, in their order."""

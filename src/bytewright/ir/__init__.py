@@ -134,6 +134,7 @@ from bytewright.ir.types import (
     elements_of,
     extent_at,
     extent_text,
+    extreme_values,
     format_shape,
     join_places,
     lower_bound,
@@ -142,5 +143,6 @@ from bytewright.ir.types import (
     replace_symbol,
     symbol_in,
     symbols_in,
+    total,
     upper_bound,
 )

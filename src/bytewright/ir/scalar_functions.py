@@ -23,6 +23,7 @@ ROUND, FLOOR, RINT, CEIL = _of_math("roundf"), _of_math("floorf"), _of_math("rin
 ABS, LOG, EXPM1, ERFC = _of_math("fabsf"), _of_math("logf"), _of_math("expm1f"), _of_math("erfcf")
 SIN, COS = _of_math("sinf"), _of_math("cosf")
 POW, FMA, FMOD = _of_math("powf", "xy"), _of_math("fmaf", "xyz"), _of_math("fmodf", "xy")
+ATAN2 = _of_math("atan2f", "yx")
 EXP_WIDE = _of_math("exp", dtype=F64)
 
 # Names a step on the way to a result.

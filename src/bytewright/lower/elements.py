@@ -15,6 +15,7 @@ from bytewright.ir.builder import load
 from bytewright.ir.expr import both, either, equal
 from bytewright.ir.scalar_functions import (
     ABS,
+    ATAN2,
     CEIL,
     COS,
     DOUBLE_ROUND_WIDE,
@@ -177,6 +178,37 @@ def _table(at: Point, operation: quantization.Table) -> Scalar:
     place = at.operands[0].expr + -ir.DType.I8.bounds[0]
     entry = load(at.kernel.constant("table", table, ir.DType.I8), place)
     return Scalar(ir.cast(entry, I32), int(table.min()), int(table.max()))
+
+
+def _bitwise_xor(at: Point, operation: elementwise.BitwiseXor) -> Scalar:
+    """The sum of both, but for the bits that both have."""
+    del operation
+    x, y = (at.body.let("bits", operand.expr) for operand in at.operands)
+    found = ir.cast(x, I64) + ir.cast(y, I64) - ir.cast(x & y, I64) * 2
+    return Scalar(ir.cast(found, I32), *at.node.outputs[0].type.dtype.bounds)
+
+
+def _right_shifted(at: Point, operation: elementwise.RightShift) -> Scalar:
+    del operation
+    x, count = at.operands
+    most = 8 * at.node.outputs[0].type.dtype.size_bytes - 1
+    return Scalar(x.expr >> ir.clamp(count.expr, 0, most), x.low, x.high)
+
+
+def _bucketized(at: Point, operation: elementwise.Bucketize) -> Scalar:
+    """By halves of the boundaries, without a branch: `place` is the first of those that are left to look at."""
+    del operation
+    table = at.array(1)
+    boundaries, x = at.kernel.constant("boundaries", table, F32), at.body.let("value", at.operands[0].expr)
+    place: ir.Expr = ir.const(0)
+    left = len(table)
+    while left > 1:
+        half = left // 2
+        is_below = x < load(boundaries, place + (half - 1))
+        place = at.body.let("place", ir.select(is_below, place, place + half))
+        left -= half
+    last = ir.select(x < load(boundaries, place), place, place + 1)
+    return Scalar(last, 0, len(table))
 
 
 def _recentred(at: Point, operation: quantization.Recentre) -> Scalar:
@@ -388,6 +420,9 @@ def _truncated(at: Point, x: ir.Expr, operation: TflCast) -> ir.Expr:
 ELEMENTS: dict[type[ir.Operation], ElementRule] = {
     float_functions.Abs: _computed(ABS),
     elementwise.Add: _of_two(operator.add),
+    elementwise.Atan2: _computed(ATAN2, 2),
+    elementwise.BitwiseXor: ElementRule(_bitwise_xor, num_operands=2),
+    elementwise.Bucketize: ElementRule(_bucketized),
     float_functions.Ceil: _computed(CEIL),
     elementwise.Clamp: ElementRule(_clamp),
     float_functions.Cos: _computed(COS),
@@ -409,6 +444,7 @@ ELEMENTS: dict[type[ir.Operation], ElementRule] = {
     elementwise.Pow: _computed(POW, 2),
     quantization.Recentre: ElementRule(_recentred),
     Rescale: ElementRule(rescaled, is_by_channel=True),
+    elementwise.RightShift: ElementRule(_right_shifted, num_operands=2),
     float_functions.Rsqrt: _of_one(lambda x: ir.const(1.0, F32) / SQRT(x)),
     elementwise.Select: ElementRule(_select, num_operands=3),
     float_functions.Sigmoid: ElementRule(_sigmoid),

@@ -141,11 +141,13 @@ class KernelBuilder:
         self._constants.append((parameter, ConstantArgument(data, hint)))
         return parameter.buffer
 
-    def scratch(self, hint: str, shape: tuple[int, ...], dtype: ir.DType) -> ir.Buffer:
+    def scratch(self, hint: str, shape: tuple[int, ...], dtype: ir.DType, alignment: int = 1) -> ir.Buffer:
         """Scratch for the innermost open block: small arrays are `local`, others `global`, placed by storage."""
         size_bytes = int(np.prod(shape)) * dtype.size_bytes
         scope = ir.LOCAL if size_bytes <= MAX_LOCAL_SCRATCH_BYTES else ir.GLOBAL
-        return self.body.allocate(ir.Buffer(hint, shape, dtype, dtype.size_bytes), ir.Storage(scope))
+        return self.body.allocate(
+            ir.Buffer(hint, shape, dtype, max(dtype.size_bytes, alignment)), ir.Storage(scope)
+        )
 
     @contextmanager
     def rows(

@@ -11,6 +11,7 @@ from bytewright.ops.arithmetic.multiplier import Multiplier
 from bytewright.ops.arithmetic.rescale import double_round_by
 from bytewright.ops.checks import (
     ARITHMETIC,
+    QUANTISED,
     SUMS,
     WIDE,
     broadcast,
@@ -21,6 +22,8 @@ from bytewright.ops.checks import (
     two,
 )
 from bytewright.ops.result import in_32_bits, saturate, shaped_like
+
+_WITH_BITS = (*QUANTISED, ir.DType.I32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +226,35 @@ class Pow(_OfTwoFloats):
 
 
 @dataclass(frozen=True, slots=True)
+class Atan2(_OfTwoFloats):
+    """The angle of the point (y, x), in -pi to pi: y is the first operand."""
+
+    name: ClassVar[str] = "atan2"
+    function: ClassVar[np.ufunc] = np.arctan2
+
+
+@dataclass(frozen=True, slots=True)
+class Bucketize(ir.Operation):
+    """x f32, ascending boundaries f32 [n] -> how many boundaries x is not below, i32: all, of what is not a number."""
+
+    name: ClassVar[str] = "bucketize"
+    operand_names: ClassVar[tuple[str, ...]] = ("input", "boundaries")
+
+    def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
+        """The input's shape."""
+        operand, boundaries = two(inputs)
+        require_dtype(operand, (ir.DType.F32,), "the input")
+        require_dtype(boundaries, (ir.DType.F32,), "the boundaries")
+        require(len(boundaries.shape) == 1, "the boundaries are not a list")
+        return (ir.TensorType(operand.shape, ir.DType.I32),)
+
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
+        """Exact."""
+        x, boundaries = inputs
+        return shaped_like(x, np.searchsorted(boundaries, x, side="right").astype(np.int32))
+
+
+@dataclass(frozen=True, slots=True)
 class TflIntegerPower(_OfTwo):
     """x to the power of y, i32; what leaves 32 bits saturates. A y below zero is taken for zero."""
 
@@ -258,6 +290,31 @@ class _Quotient(_OfTwo):
         divisor = np.where(np.equal(second, 0), 1, second)
         dividend = np.where(np.equal(divisor, -1), np.maximum(first, least + 1), first)
         return dividend, divisor, np.floor_divide(dividend, divisor)
+
+
+@dataclass(frozen=True, slots=True)
+class BitwiseXor(_OfTwo):
+    """The bits that one of two integers has."""
+
+    name: ClassVar[str] = "bitwise_xor"
+    dtypes: ClassVar[tuple[ir.DType, ...]] = _WITH_BITS
+
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
+        """Exact."""
+        return (np.asarray(np.bitwise_xor(*inputs), inputs[0].dtype),)
+
+
+@dataclass(frozen=True, slots=True)
+class RightShift(_OfTwo):
+    """x / 2^y rounded down; a y that is no number of a bit of x means the nearest."""
+
+    name: ClassVar[str] = "right_shift"
+    dtypes: ClassVar[tuple[ir.DType, ...]] = _WITH_BITS
+
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
+        """Exact."""
+        x, y = inputs
+        return (np.asarray(np.right_shift(x, np.clip(y, 0, 8 * x.itemsize - 1)), x.dtype),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -450,6 +507,9 @@ class TflPrelu(ir.Operation):
 
 OPERATIONS = (
     Add,
+    Atan2,
+    BitwiseXor,
+    Bucketize,
     Clamp,
     Equal,
     Greater,
@@ -462,6 +522,7 @@ OPERATIONS = (
     Minimum,
     Mul,
     Pow,
+    RightShift,
     Select,
     Sub,
     TflDiv,

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bytewright import ir
 from bytewright.ops.checks import WIDE, only, require, require_count, require_dtype, two
@@ -12,9 +13,8 @@ _COMPARED = (ir.DType.I8, ir.DType.U8, ir.DType.I16, *WIDE, ir.DType.F32, ir.DTy
 
 
 def _without(shape: tuple[ir.Extent, ...], axis: int) -> tuple[ir.Extent, ...]:
-    """A shape without an axis, which must be there and fixed."""
+    """A shape without an axis, which must be there."""
     require(0 <= axis < len(shape), f"axis {axis} is not one of {len(shape)}")
-    require(isinstance(shape[axis], int), f"axis {axis} of [{ir.format_shape(shape)}] is open")
     return (*shape[:axis], *shape[axis + 1 :])
 
 
@@ -66,7 +66,7 @@ class TopKPlaces(ir.Operation):
         operand = only(inputs)
         outer = _without(operand.shape, len(operand.shape) - 1)
         require_dtype(operand, _COMPARED[:-1], "the input")
-        extent = operand.fixed_shape[-1]
+        extent = ir.lower_bound(operand.shape[-1])
         require(1 <= self.count <= extent, f"{self.count} of {extent} elements are taken")
         return (ir.TensorType((*outer, self.count), ir.DType.I32),)
 
@@ -100,8 +100,6 @@ class GatherNd(ir.Operation):
         fits = isinstance(count, int) and 1 <= count <= rank
         require(fits, f"indices [{ir.format_shape(indices.shape)}] into {rank} axes")
         assert isinstance(count, int)
-        fixed = all(isinstance(extent, int) for extent in values.shape[:count])
-        require(fixed, "elements of an open extent are taken by their numbers")
         return (ir.TensorType((*indices.shape[:-1], *values.shape[count:]), values.dtype),)
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
@@ -167,7 +165,8 @@ class UpdateSlice(ir.Operation):
         fits = len(update.shape) == rank and start.shape == (rank,)
         require(fits, f"an update {shapes} from [{ir.format_shape(start.shape)}] on")
         for own, whole in zip(update.shape, operand.shape, strict=True):
-            require(isinstance(own, int) and isinstance(whole, int) and own <= whole, f"an update {shapes}")
+            is_within = all(least <= most for least, most in ir.extreme_values(own, whole))
+            require(is_within, f"an update {shapes}")
         return (ir.TensorType(operand.shape, operand.dtype),)
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
@@ -181,22 +180,31 @@ class UpdateSlice(ir.Operation):
 
 
 @dataclass(frozen=True, slots=True)
-class ScatterNd(ir.Operation):
-    """indices i32|i64 [..., n], updates -> zeros of `shape`, and at the numbers in each row of the indices its update.
+class _Scatter(ir.Operation):
+    """Abstract: indices i32|i64 [..., n], updates -> a tensor of `shape` that begins as one number, and at the numbers
+    in each row of the indices is combined with its update, one after the other.
 
-    Updates at one place are added one after the other; integers wrap. A number before the first element of its axis
-    means that, and one beyond the last means the last.
+    A number before the first element of its axis means that, and one beyond the last means the last.
     """
 
-    name: ClassVar[str] = "scatter_nd"
     operand_names: ClassVar[tuple[str, ...]] = ("indices", "updates")
+    dtypes: ClassVar[tuple[ir.DType, ...]] = (*WIDE, ir.DType.F32)
+    function: ClassVar[np.ufunc]
     shape: tuple[int, ...]
+
+    def start(self, dtype: ir.DType) -> int | float:
+        """What the result is where there is no update."""
+        raise NotImplementedError
+
+    def combine(self, parts: ir.Array, places: NDArray[np.int64], updates: ir.Array) -> None:
+        """Puts updates into parts of the result, which have numbers."""
+        self.function.at(parts, places, updates)
 
     def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """The attribute's shape in the type of the updates."""
         indices, updates = two(inputs)
         require_dtype(indices, WIDE, "what is written to")
-        require_dtype(updates, _COMPARED, "the updates")
+        require_dtype(updates, self.dtypes, "the updates")
         require(len(indices.shape) >= 1, "the indices have no axis")
         count = indices.shape[-1]
         fits = isinstance(count, int) and 1 <= count <= len(self.shape)
@@ -208,13 +216,98 @@ class ScatterNd(ir.Operation):
         return (ir.TensorType(self.shape, updates.dtype),)
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
-        """Exact for integers; one float32 sum after the other."""
+        """Exact for integers; one float32 operation after the other."""
         indices, updates = inputs
-        result = np.zeros(self.shape, updates.dtype)
-        extents = np.array(self.shape[: indices.shape[-1]])
-        places = np.clip(indices.reshape(-1, indices.shape[-1]), 0, extents - 1)
-        np.add.at(result, tuple(places.T), updates.reshape(len(places), *self.shape[len(extents) :]))
+        result = np.full(self.shape, self.start(ir.DType.of(updates.dtype)), updates.dtype)
+        count = indices.shape[-1]
+        extents, rest = self.shape[:count], self.shape[count:]
+        rows = np.clip(indices.reshape(-1, count).astype(np.int64), 0, np.array(extents) - 1)
+        places = np.array(np.ravel_multi_index(tuple(rows.T), extents), np.int64)
+        self.combine(result.reshape(-1, *rest), places, updates.reshape(len(rows), *rest))
         return (result,)
 
 
-OPERATIONS = (ArgMax, ArgMin, CumulativeSum, GatherNd, ScatterNd, TopKPlaces, UpdateSlice)
+@dataclass(frozen=True, slots=True)
+class ScatterNd(_Scatter):
+    """Updates added to zeros; integers wrap."""
+
+    name: ClassVar[str] = "scatter_nd"
+    function: ClassVar[np.ufunc] = np.add
+    dtypes: ClassVar[tuple[ir.DType, ...]] = _COMPARED
+
+    def start(self, dtype: ir.DType) -> int | float:
+        """Zero."""
+        del dtype
+        return 0
+
+
+@dataclass(frozen=True, slots=True)
+class ScatterProduct(_Scatter):
+    """Ones multiplied by updates; integers wrap."""
+
+    name: ClassVar[str] = "scatter_product"
+    function: ClassVar[np.ufunc] = np.multiply
+
+    def start(self, dtype: ir.DType) -> int | float:
+        """One."""
+        del dtype
+        return 1
+
+
+@dataclass(frozen=True, slots=True)
+class ScatterMax(_Scatter):
+    """The greatest updates; where there is none, the least number of the type."""
+
+    name: ClassVar[str] = "scatter_max"
+    function: ClassVar[np.ufunc] = np.maximum
+
+    def start(self, dtype: ir.DType) -> int | float:
+        """The least number."""
+        return dtype.bounds[0] if dtype.is_integer else float(np.finfo(np.float32).min)
+
+
+@dataclass(frozen=True, slots=True)
+class ScatterMin(_Scatter):
+    """The least updates; where there is none, the greatest number of the type."""
+
+    name: ClassVar[str] = "scatter_min"
+    function: ClassVar[np.ufunc] = np.minimum
+
+    def start(self, dtype: ir.DType) -> int | float:
+        """The greatest number."""
+        return dtype.bounds[1] if dtype.is_integer else float(np.finfo(np.float32).max)
+
+
+@dataclass(frozen=True, slots=True)
+class ScatterLast(_Scatter):
+    """The last updates; where there is none, `rest`."""
+
+    name: ClassVar[str] = "scatter_last"
+    dtypes: ClassVar[tuple[ir.DType, ...]] = _COMPARED
+    rest: int | float
+
+    def start(self, dtype: ir.DType) -> int | float:
+        """The rest."""
+        del dtype
+        return self.rest
+
+    def combine(self, parts: ir.Array, places: NDArray[np.int64], updates: ir.Array) -> None:
+        """One over the other."""
+        for place, update in zip(places.tolist(), updates, strict=True):
+            parts[place] = update
+
+
+Scatter = ScatterLast | ScatterMax | ScatterMin | ScatterNd | ScatterProduct
+OPERATIONS = (
+    ArgMax,
+    ArgMin,
+    CumulativeSum,
+    GatherNd,
+    ScatterLast,
+    ScatterMax,
+    ScatterMin,
+    ScatterNd,
+    ScatterProduct,
+    TopKPlaces,
+    UpdateSlice,
+)

@@ -75,6 +75,24 @@ _MAKERS: Mapping[str, tuple[Maker, Sequence[str]]] = {
     "ZEROS_LIKE": (moves.zeros_like, (F32, I8, I32, I64)),
     "DYNAMIC_UPDATE_SLICE": (moves.dynamic_update, ALL),
     "SHAPE": (moves.shape_of, (F32, I8, I32)),
+    "ATAN2": (elements.alike, (F32,)),
+    "BUCKETIZE": (elements.bucketize, (F32, I32, I64)),
+    "BITWISE_XOR": (elements.binary, (I8, I16, I32)),
+    "RIGHT_SHIFT": (elements.shift, (I8, I16, I32)),
+    **dict.fromkeys(
+        ("STABLEHLO_ADD", "STABLEHLO_MAXIMUM", "STABLEHLO_MINIMUM", "STABLEHLO_MULTIPLY"),
+        (elements.alike, (F32, I32, I64)),
+    ),
+    "FAKE_QUANT": (elements.fake_quant, (F32,)),
+    "LOCAL_RESPONSE_NORMALIZATION": (windows.local_response, (F32,)),
+    **dict.fromkeys(("MATRIX_DIAG", "MATRIX_SET_DIAG"), (moves.diagonal, NUMBERS)),
+    "REVERSE_SEQUENCE": (moves.reverse_sequence, (F32, I16, I32, I64)),
+    "SPARSE_TO_DENSE": (moves.sparse_to_dense, (F32, I8, I32, I64)),
+    "SEGMENT_SUM": (moves.segment_sum, (F32, I32)),
+    **dict.fromkeys(
+        (f"UNSORTED_SEGMENT_{each}" for each in ("MAX", "MIN", "PROD", "SUM")),
+        (moves.unsorted_segment, (F32, I32)),
+    ),
 }
 
 

@@ -111,6 +111,36 @@ COMPARISONS = ("EQUAL", "NOT_EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_E
 FUSED = ("ADD", "SUB", "MUL", "DIV")
 
 
+def alike(kind: str, dtype: str) -> Iterator[Form]:
+    """Operators of two tensors of one shape, without options."""
+    for shape in ((2, 3, 4, 5), (7,)):
+        sketch = Sketch(kind, dtype)
+        operands = [sketch.input(shape), sketch.input(shape)]
+        yield sketch.form(f"{list(shape)}", operands, [sketch.output(shape)])
+
+
+def shift(kind: str, dtype: str) -> Iterator[Form]:
+    """Counts of bits among which are some that no number has."""
+    for first, second in (((2, 3, 40), (2, 3, 40)), ((3, 40), (40,))):
+        sketch = Sketch(kind, dtype)
+        operands = [sketch.input(first), sketch.constant(second, below=40)]
+        yield sketch.form(f"{list(first)} {list(second)}", operands, [sketch.output(first)])
+
+
+def bucketize(kind: str, dtype: str) -> Iterator[Form]:
+    for boundaries in ((0.0,), (-1.5, 0.25, 0.25), (-100.0, -2.0, -1.0, 0.5, 1.0, 2.0, 40.0, 1e9)):
+        sketch = Sketch(kind, dtype)
+        x, y = sketch.input((3, 50)), sketch.output((3, 50), dtype=I32)
+        yield sketch.form(f"{boundaries}", [x], [y], boundaries=boundaries)
+
+
+def fake_quant(kind: str, dtype: str) -> Iterator[Form]:
+    for low, high, bits in ((-1.0, 1.5, 8), (0.0, 6.0, 4), (-3.0, 0.0, 16), (-0.4, 7.1, 2)):
+        sketch = Sketch(kind, dtype)
+        x, y = sketch.input((3, 50)), sketch.output((3, 50))
+        yield sketch.form(f"{low} {high} {bits}", [x], [y], min=low, max=high, num_bits=bits)
+
+
 def add_n(kind: str, dtype: str) -> Iterator[Form]:
     for count in (2, 4):
         sketch = Sketch(kind, dtype)

@@ -168,6 +168,65 @@ def scatter_nd(kind: str, dtype: str) -> Iterator[Form]:
         yield sketch.form(f"{[*rows, count]} of {list(shape)}", operands, [sketch.output(shape)])
 
 
+def diagonal(kind: str, dtype: str) -> Iterator[Form]:
+    """MATRIX_DIAG and MATRIX_SET_DIAG."""
+    for shape in ((4,), (2, 3)) if kind == "MATRIX_DIAG" else ((3, 3), (2, 3, 5), (2, 2, 4, 3)):
+        sketch = Sketch(kind, dtype)
+        x = sketch.input(shape)
+        if kind == "MATRIX_DIAG":
+            yield sketch.form(f"{list(shape)}", [x], [sketch.output((*shape, shape[-1]))])
+        else:
+            values = sketch.input((*shape[:-2], min(shape[-2:])))
+            yield sketch.form(f"{list(shape)}", [x, values], [sketch.output(shape)])
+
+
+def reverse_sequence(kind: str, dtype: str) -> Iterator[Form]:
+    for shape, steps, samples in (((3, 5, 2), 1, 0), ((5, 3), 0, 1), ((2, 3, 4, 5), 3, 1), ((4, 2, 3), 0, 2)):
+        for constant, index_type in product((False, True), (I32, I64)):
+            sketch = Sketch(kind, dtype)
+            numbers = sketch.generator.integers(0, shape[steps] + 1, shape[samples])
+            x = sketch.input(shape)
+            lengths = (
+                sketch.integers(numbers, index_type)
+                if constant
+                else sketch.input((shape[samples],), dtype=index_type, indices=shape[steps] + 1)
+            )
+            facts = f"{list(shape)} {steps} {samples} {index_type}{' constant' * constant}"
+            options = {"seq_dim": steps, "batch_dim": samples}
+            yield sketch.form(facts, [x, lengths], [sketch.output(shape)], **options)
+
+
+def sparse_to_dense(kind: str, dtype: str) -> Iterator[Form]:
+    """Some places are there twice: the last value stays."""
+    cases = (((5, 2), (3, 4), True), ((4,), (6,), True), ((), (6,), False), ((3, 4), (2, 3, 2, 2), False))
+    for (indices, shape, is_row), index_type in product(cases, (I32, I64)):
+        sketch = Sketch(kind, dtype)
+        numbers = sketch.input(indices, dtype=index_type, indices=min(shape))
+        values = sketch.input(indices[:1] if is_row else ())
+        rest = sketch.builder.constant("rest", sketch.values((), dtype), **sketch.keywords(dtype, AFFINES[0]))
+        operands = [numbers, sketch.integers(shape, index_type), values, rest]
+        yield sketch.form(f"{list(indices)} of {list(shape)} {index_type}", operands, [sketch.output(shape)])
+
+
+def segment_sum(kind: str, dtype: str) -> Iterator[Form]:
+    for shape, numbers in (((5, 2, 3), (0, 0, 1, 2, 2)), ((3,), (0, 0, 0))):
+        sketch = Sketch(kind, dtype)
+        result = (numbers[-1] + 1, *shape[1:])
+        operands = [sketch.input(shape), sketch.integers(numbers)]
+        yield sketch.form(f"{list(shape)} {numbers}", operands, [sketch.output(result)])
+
+
+def unsorted_segment(kind: str, dtype: str) -> Iterator[Form]:
+    """One segment is always empty; where the numbers are constant, one element is of none."""
+    for shape, axes, constant in (((6, 3), 1, False), ((2, 3, 4), 2, False), ((5,), 1, True)):
+        sketch = Sketch(kind, dtype)
+        x, extents = sketch.input(shape), shape[:axes]
+        numbers = (3, -1, 0, 3, 2)
+        where = sketch.integers(numbers) if constant else sketch.input(extents, dtype=I32, indices=3)
+        facts = f"{list(shape)} by {list(extents)}{' constant' * constant}"
+        yield sketch.form(facts, [x, where, sketch.integers(4)], [sketch.output((4, *shape[axes:]))])
+
+
 def embedding(kind: str, dtype: str) -> Iterator[Form]:
     for result in (dtype,) if dtype == F32 else (dtype, F32):
         sketch = Sketch(kind, dtype)

@@ -120,6 +120,20 @@ def matmul(kind: str, dtype: str) -> Iterator[Form]:
         result = sketch.output((*np.broadcast_shapes(a, b), 4, 5), (0.4, 7))
         facts = f"{list(a)} {list(b)} adj_x={x} adj_y={y}"
         yield sketch.form(facts, [first, second], [result], adj_x=x, adj_y=y)
+    if dtype == I16:
+        yield from _int8_under_int16(kind)
+
+
+def _int8_under_int16(kind: str) -> Iterator[Form]:
+    for shape, constant, adjoint in product(((5, 6), (2, 5, 6)), (False, True), (False, True)):
+        sketch = Sketch(kind, I16)
+        own = shape if adjoint else (*shape[:-2], 6, 5)
+        first = sketch.input((2, 4, 6))
+        make = sketch.constant if constant else sketch.input
+        second = make(own, (0.03, 0), dtype="int8")
+        result = sketch.output((2, 4, 5), (0.4, 0))
+        facts = f"int8 {list(own)}{' constant' * constant} adj_y={adjoint}"
+        yield sketch.form(facts, [first, second], [result], adj_y=adjoint)
 
 
 def pool(kind: str, dtype: str) -> Iterator[Form]:
@@ -144,3 +158,12 @@ def resize(kind: str, dtype: str) -> Iterator[Form]:
         sketch = Sketch(kind, dtype)
         x, y = sketch.input((1, 4, 5, 3)), sketch.output((1, *size, 3))
         yield sketch.form(f"{size} {mode}", [x, sketch.integers(size)], [y], **({mode: True} if mode else {}))
+
+
+def local_response(kind: str, dtype: str) -> Iterator[Form]:
+    for shape, radius, beta in (((2, 3, 4, 7), 2, 0.75), ((1, 2, 2, 3), 5, 1.0), ((1, 1, 3, 9), 0, 0.5)):
+        sketch = Sketch(kind, dtype)
+        options = {"radius": radius, "bias": 1.5, "alpha": 0.25, "beta": beta}
+        yield sketch.form(
+            f"{list(shape)} {options}", [sketch.input(shape)], [sketch.output(shape)], **options
+        )

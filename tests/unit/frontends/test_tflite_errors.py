@@ -140,16 +140,16 @@ def test_a_name_that_is_no_identifier_is_refused(tmp_path: Path) -> None:
 def test_unsupported_operators_come_in_one_diagnostic() -> None:
     builder = ModelBuilder()
     tensors = [builder.tensor(f"t{i}", SHAPE, "float32") for i in range(5)]
-    builder.operator("SEGMENT_SUM", [tensors[0]], [tensors[1]])
+    builder.operator("UNIQUE", [tensors[0]], [tensors[1]])
     builder.operator("RELU", [tensors[1]], [tensors[2]])
     builder.custom_operator("Mystery", [tensors[2]], [tensors[3]])
-    builder.operator("SEGMENT_SUM", [tensors[3]], [tensors[4]])
+    builder.operator("UNIQUE", [tensors[3]], [tensors[4]])
     diagnostic = only(builder.build([tensors[0]], [tensors[4]]))
     assert diagnostic.code == "BW104"
     assert diagnostic.notes == (
-        "operator 0 (SEGMENT_SUM), tensor 't1'",
+        "operator 0 (UNIQUE), tensor 't1'",
         "operator 2 (CUSTOM 'Mystery'), tensor 't3'",
-        "operator 3 (SEGMENT_SUM), tensor 't4'",
+        "operator 3 (UNIQUE), tensor 't4'",
     )
 
 
@@ -162,7 +162,7 @@ def test_operators_types_hybrids_and_shapes_are_reported_together() -> None:
     b = builder.constant("b", np.zeros(3, dtype=np.float32))
     y, z = builder.tensor("y", (1, 4, 4, 3), "float32"), builder.tensor("z", (1, 4, 4, 3), "float32")
     builder.operator("CONV_2D", [x, w, b], [y])
-    builder.operator("SEGMENT_SUM", [y], [z])
+    builder.operator("UNIQUE", [y], [z])
     builder.operator("RELU", [u], [v])
     diagnostics = refused(builder.build([x, u], [z, v]))
     assert [d.code for d in diagnostics] == ["BW104", "BW108", "BW105", "BW106"]
@@ -630,36 +630,110 @@ def variable(kind: str) -> bytes:
     builder.operator("ASSIGN_VARIABLE", [resource, after], [])
     start = once.constant("start", np.ones(2, np.float32))
     first = once.tensor("first", (2,), "float32")
-    yes, zeros = (once.constant(name, value) for name, value in (("yes", TRUE), ("zeros", ZEROS)))
     if kind == "IF":
+        yes = once.constant("yes", TRUE)
         once.operator(kind, [yes, start], [first], then_subgraph_index=2, else_subgraph_index=2)
     else:
-        once.operator(kind, [start, zeros] if kind == "SEGMENT_SUM" else [start], [first])
+        once.operator(kind, [start], [first])
     once.operator("ASSIGN_VARIABLE", [own, first], [])
     taken, given = (arm.tensor(name, (2,), "float32") for name in ("taken", "given"))
     arm.operator("RELU", [taken], [given])
     return builder.build([x], [after], once.subgraph([], []), arm.subgraph([taken], [given]))
 
 
-TRUE, ZEROS = np.array([True]), np.zeros(2, np.int32)
+TRUE = np.array([True])
 
 
 def test_what_runs_once_is_checked_as_the_model_is() -> None:
     assert import_content(variable("EXP"), "model.tflite").state[0].initial is not None
-    unknown, branch = only(variable("SEGMENT_SUM")), only(variable("IF"))
+    unknown, branch = only(variable("UNIQUE")), only(variable("IF"))
     assert (unknown.code, unknown.where) == ("BW104", "model.tflite, what runs once")
     message = "variable 'v' begins as what an IF or a WHILE gives, which is not computed at import"
     assert (branch.code, branch.message) == ("BW107", message)
 
 
-def test_a_variable_that_a_branch_reads() -> None:
+def in_branch(kind: str) -> bytes:
+    """An IF that is given the handle of a variable; what its arms do with it is of a kind that is refused."""
     builder, arm = ModelBuilder(), ModelBuilder()
     holds = builder.tensor("holds", (), "bool")
     resource, y = builder.tensor("resource", (), "resource"), builder.tensor("y", (2,), "float32")
     builder.operator("VAR_HANDLE", [], [resource], shared_name="v")
-    builder.operator("IF", [holds, resource], [y], then_subgraph_index=1, else_subgraph_index=1)
     handle, value = arm.tensor("handle", (), "resource"), arm.tensor("value", (2,), "float32")
+    results, given = [y], [value]
+    if kind == "handle":
+        results, given = [builder.tensor("other", (), "resource")], [handle]
+    if kind == "once":
+        arm.operator("CALL_ONCE", [], [], init_subgraph_index=2)
+    if kind != "unassigned":
+        builder.operator("ASSIGN_VARIABLE", [resource, builder.constant("start", np.ones(2, np.float32))], [])
     arm.operator("READ_VARIABLE", [handle], [value])
-    found = only(builder.build([holds], [y], arm.subgraph([handle], [value])))
-    assert (found.code, found.message) == ("BW107", "variables are read or assigned in loops or branches")
-    assert found.notes == ("tensor 1 ('resource') is handed to operator 1 (IF)",)
+    builder.operator("IF", [holds, resource], results, then_subgraph_index=1, else_subgraph_index=1)
+    if kind == "handle":
+        builder.operator("READ_VARIABLE", results, [y])
+    return builder.build([holds], [y], arm.subgraph([handle], given), ModelBuilder().subgraph([], []))
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("unassigned", "the model reads variables that nothing assigns"),
+        ("once", "CALL_ONCE: what runs once is run by a loop or branch, and not before all else"),
+        ("handle", "IF: a result is the handle of a variable"),
+    ],
+)
+def test_a_variable_that_a_branch_reads(kind: str, message: str) -> None:
+    found = only(in_branch(kind))
+    assert (found.code, found.message) == ("BW107", message)
+    if kind == "unassigned":
+        assert found.notes == ("variable 'v', operator 0 (READ_VARIABLE)",)
+
+
+def in_loop(kind: str) -> bytes:
+    """A WHILE whose condition assigns a variable of another shape, or whose body hands on another variable."""
+    builder, test, body = (ModelBuilder() for _ in range(3))
+    resource, x = builder.tensor("resource", (), "resource"), builder.tensor("x", (2,), "float32")
+    results = [builder.tensor("kept", (), "resource"), builder.tensor("y", (2,), "float32")]
+    builder.operator("VAR_HANDLE", [], [resource], shared_name="v")
+    builder.operator("ASSIGN_VARIABLE", [resource, x], [])
+    builder.operator("WHILE", [resource, x], results, cond_subgraph_index=1, body_subgraph_index=2)
+    handles, values = zip(
+        *(
+            (part.tensor("handle", (), "resource"), part.tensor("value", (2,), "float32"))
+            for part in (test, body)
+        ),
+        strict=True,
+    )
+    false = test.constant("false", np.array(False))
+    if kind == "shape":
+        test.operator("ASSIGN_VARIABLE", [handles[0], test.constant("ones", np.ones(3, np.float32))], [])
+    given = [handles[1], values[1]]
+    if kind == "other":
+        given[0] = body.tensor("other", (), "resource")
+        body.operator("VAR_HANDLE", [], [given[0]], shared_name="w")
+    parts = (test.subgraph([handles[0], values[0]], [false]), body.subgraph([handles[1], values[1]], given))
+    return builder.build([x], results[1:], *parts)
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("shape", "WHILE: variable 'v' is tensor<2xf32>, and tensor<3xf32> is assigned"),
+        ("other", "WHILE: operand 0 is the handle of a variable, and of another after a turn of the body"),
+    ],
+)
+def test_a_variable_that_a_loop_is_given(kind: str, message: str) -> None:
+    found = only(in_loop(kind))
+    assert (found.code, found.message) == ("BW107", message)
+
+
+@pytest.mark.parametrize("is_input", [True, False])
+def test_the_handle_of_a_variable_is_no_input_or_output_of_a_model(is_input: bool) -> None:
+    builder = ModelBuilder()
+    resource, y = builder.tensor("resource", (), "resource"), builder.tensor("y", (2,), "float32")
+    if not is_input:
+        builder.operator("VAR_HANDLE", [], [resource], shared_name="v")
+    one = builder.constant("one", np.ones(2, np.float32))
+    builder.operator("ASSIGN_VARIABLE", [resource, one], [])
+    builder.operator("READ_VARIABLE", [resource], [y])
+    found = only(builder.build([resource] if is_input else [], [y] if is_input else [y, resource]))
+    assert (found.code, found.message) == ("BW105", "tensors have types that are not supported")

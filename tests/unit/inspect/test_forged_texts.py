@@ -15,16 +15,16 @@ from bytewright.compiler.pipeline import compile_model
 from bytewright.diagnostics import CompileError
 from bytewright.inspect.check import check_bundle
 from bytewright.ir.border import Io
-from bytewright.options import KernelCode, Options, parse_open_option
+from bytewright.options import KernelCode, Options
 from bytewright.target import load_target
 from support.digits_bundle import DIGITS, change_file, two_by_two, write_digits
 from support.forgeries import Forgery, forge, forgeries
+from support.plan_bundles import open_extents
 from support.plan_mutations import write_consistently
 from support.row_bundle import write_by_rows
 from support.state_programs import ACCUMULATOR
 from support.tiers import THOROUGH, turn
 from support.two_devices import PROGRAM, TARGET, bundle
-from tflite_writer import ModelBuilder
 
 # Of each file; a forger has more ideas than that.
 MOST = 10_000 if THOROUGH else 3
@@ -132,16 +132,7 @@ def _pushed(folder: Path) -> Path:
 
 
 def _open(folder: Path) -> Path:
-    """Every second of 1 to 21 rows."""
-    builder = ModelBuilder()
-    shapes = ((1, 12, 1, 6), (1, 6, 1, 6))
-    given, kept = (builder.tensor(f"v{i}", shape, "int8", scale=0.5) for i, shape in enumerate(shapes))
-    options = {"filter_height": 3, "filter_width": 1, "stride_h": 2, "stride_w": 1, "padding": "SAME"}
-    builder.operator("MAX_POOL_2D", [given], [kept], **options)
-    (folder / "halves.tflite").write_bytes(builder.build([given], [kept]))
-    asked = Options(open=(parse_open_option("1=time:1..21"),))
-    compiled = compile_model(folder / "halves.tflite", load_target("host"), asked)
-    write_bundle(compiled.files, folder / "halves")
+    write_bundle(open_extents().files, folder / "halves")
     return folder / "halves"
 
 

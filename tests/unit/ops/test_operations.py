@@ -23,6 +23,9 @@ from bytewright.ops.detection import TflDecodeBoxes, TflSelectDetections, TflSup
 from bytewright.ops.dynamic_quantization import TflDynamicQuantize, TflDynamicScale, TflDynamicZeroPoint
 from bytewright.ops.elementwise import (
     Add,
+    Atan2,
+    BitwiseXor,
+    Bucketize,
     Clamp,
     Equal,
     Greater,
@@ -35,6 +38,7 @@ from bytewright.ops.elementwise import (
     Minimum,
     Mul,
     Pow,
+    RightShift,
     Select,
     Sub,
     TflDiv,
@@ -471,6 +475,11 @@ WITHOUT_AXES: tuple[tuple[Operation, tuple[Array, ...], Any], ...] = (
     (TflDiv(), (typed(3, F32), typed(4, F32)), 0.75),
     (TflIntegerDiv(1, 2, 3, 1 << 30, 1), (typed(81, I8), typed(10, I8)), 13),
     (Pow(), (typed(3, F32), typed(4, F32)), 81),
+    (Atan2(), (typed(-1, F32), typed(0, F32)), np.float32(-np.pi / 2)),
+    (Bucketize(), (typed(2, F32), typed([-1, 2, 3], F32)), 2),
+    (BitwiseXor(), (typed(-4, I16), typed(3, I16)), -1),
+    (RightShift(), (typed(-5, I8), typed(1, I8)), -3),
+    (RightShift(), (typed(-5, I32), typed(40, I32)), -1),
     (LogicalAnd(), (typed(True, BOOL), typed(False, BOOL)), False),
     (LogicalOr(), (typed(True, BOOL), typed(False, BOOL)), True),
     (LogicalNot(), (typed(True, BOOL),), False),
@@ -602,6 +611,7 @@ def test_every_operator_without_axes_is_tried() -> None:
         TflL2Normalization(0).infer((kind(I8),))
     with pytest.raises(ValueError, match="axis"):
         ScatterNd((2,)).infer((kind(I32), kind(F32)))
+    scatters = {name for name in OPERATIONS if name.startswith("scatter_")}
     # Of int16 alone.
     with pytest.raises(ValueError, match="scalar"):
         TflSoftmax16(0, 0).infer((kind(I16), *(kind(I16, 513),) * 2))
@@ -621,7 +631,7 @@ def test_every_operator_without_axes_is_tried() -> None:
         *fourier.OPERATIONS,
         *(operation for operation in spectrum.OPERATIONS if operation is not TflFixedLog),
     )
-    elsewhere = {TflSoftmax16.name, TflL2Normalization.name, ScatterNd.name}
+    elsewhere = {TflSoftmax16.name, TflL2Normalization.name, *scatters}
     assert tried | {operation.name for operation, _ in needing_axes} | elsewhere == {
         name for name, operation in OPERATIONS.items() if not issubclass(operation, others)
     }

@@ -10,5 +10,4 @@ ADVICE: dict[str, str] = {
     "LSTM": _UNROLL,
     "RNN": _UNROLL,
     "WHERE": _AFTER,
-    "FAKE_QUANT": "convert the network again with TensorFlow 2, which writes QUANTIZE and DEQUANTIZE in its place",
 }

@@ -280,6 +280,11 @@ class Conversion(OperatorReader):
             self.fail(f"the result is {element_type}, {value.array.dtype} was computed", code="BW105")
         self.define(self.constant("value", value.array, dtype, value.growth), position)
 
+    def define_handle(self, variable: str, position: int = 0) -> None:
+        """Makes a result the handle of a variable, which is no value."""
+        self.results[position] = ""
+        self.graph.handles[self.operator.outputs[position]] = variable
+
     def _shape_agrees(self, tensor: TensorRecord, shape: tuple[int, ...]) -> bool:
         """True if the declared shape is the computed one, but for extents that the file leaves open."""
         if not tensor.shape:  # of a scalar, or of what the file does not know

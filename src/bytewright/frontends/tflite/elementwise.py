@@ -6,6 +6,7 @@ Operators with fused activations are the first ones. What int8 needs is written 
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +40,7 @@ from bytewright.ops.arithmetic.rescale import double_round_by
 from bytewright.ops.checks import WIDE
 from bytewright.ops.elementwise import (
     Add,
+    Bucketize,
     IntDiv,
     Maximum,
     Minimum,
@@ -232,6 +234,24 @@ def emit_square(at: Conversion, value: str) -> str:
     return at.emit(Mul(), (value, value), "square")
 
 
+def emit_scaled(at: Conversion, value: str, factor: np.floating[Any] | float) -> str:
+    """Floats times one number."""
+    return at.emit(
+        Mul(), (value, at.constant("factor", np.array(factor, np.float32), ir.DType.F32)), "scaled"
+    )
+
+
+def emit_moved(at: Conversion, value: str, offset: np.floating[Any] | float) -> str:
+    """Floats plus one number."""
+    return emit_sum(at, value, at.constant("offset", np.array(offset, np.float32), ir.DType.F32))
+
+
+def emit_divided_by_power(at: Conversion, value: str, base: str, exponent: float) -> str:
+    """Floats over the powers of others."""
+    power = at.constant("exponent", np.array(-exponent, np.float32), ir.DType.F32)
+    return at.emit(Mul(), (value, at.emit(Pow(), (base, power), "power")), "divided")
+
+
 def emit_difference(at: Conversion, first: str, second: str) -> str:
     """Of integers whose type holds it."""
     return at.emit(Sub(), (first, second), "difference")
@@ -323,11 +343,33 @@ def convert_pow(at: Conversion) -> None:
     convert_plain_binary(at, Pow() if is_float else TflIntegerPower(), (ir.DType.I32,))
 
 
+def convert_bucketize(at: Conversion) -> None:
+    """BUCKETIZE by boundaries among the options: integers are compared as floats."""
+    at.require_counts((1,))
+    source = at.typed_operand(0, "input", (ir.DType.F32, *WIDE))
+    at.require_result("INT32")
+    boundaries = np.array(at.options.numbers(0, "<f4"), np.float32)
+    at.require(boundaries.size >= 1, "there are no boundaries")
+    at.require(bool((boundaries[1:] >= boundaries[:-1]).all()), "the boundaries do not ascend")
+    value = at.value_of(source)
+    value = value if source.is_float else emit_cast(at, value, ir.DType.F32, "as_float")
+    table = at.constant("boundaries", boundaries, ir.DType.F32)
+    at.define(at.emit(Bucketize(), (value, table), "bucket"))
+
+
 def convert_plain_binary(at: Conversion, operation: ir.Operation, dtypes: tuple[ir.DType, ...] = ()) -> None:
     """A function of two raw values or floats, whatever the quantisations, without a fused activation."""
     first, second = _two_operands(at, dtypes=dtypes)
     operands = (at.value_of(first, "first"), at.value_of(second, "second"))
     at.define(at.emit(operation, operands, "result"))
+
+
+def convert_unquantised_binary(at: Conversion, operation: ir.Operation, wrapping: ir.Operation) -> None:
+    """A function of floats, or of integers with another operation, of two tensors of one shape."""
+    first, second = _two_operands(at, dtypes=WIDE)
+    at.require(first.shape == second.shape, f"shapes {list(first.shape)} and {list(second.shape)}")
+    operands = (at.value_of(first, "first"), at.value_of(second, "second"))
+    at.define(at.emit(operation if first.is_float else wrapping, operands, "result"))
 
 
 def convert_prelu(at: Conversion) -> None:

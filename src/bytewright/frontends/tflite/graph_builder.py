@@ -76,6 +76,10 @@ class Kept:
     stated: str
 
 
+KeptKey = str | tuple[int | None, str | int]
+"""A variable's name; or a subgraph, and there the index of a variable tensor, or what a custom calls its own."""
+
+
 @dataclass(frozen=True, slots=True)
 class Operand:
     """An operand of the operator at hand.
@@ -142,8 +146,12 @@ class GraphBuilder:
             tensors share them.
         producers: The node that makes each value.
         spreads: Tensors that are the samples of a spread image.
+        handles: The variable that each resource stands for, by the index of the tensor.
+        assigned: The variables that a run assigns.
+        before: Those that something may have assigned before the first operator.
         initial: What variables are before the first run, by their names.
-        kept: What survives runs, by the name of a variable or the index of a tensor.
+        kept: What survives runs: variables by their names, and what belongs to an operator by its subgraph and a key.
+        number: Of a subgraph that operators run.
         convert: Converts all operators of a graph.
         prefix: What names of values start with, for a subgraph that operators run.
         functions: Those that operators run, of all graphs of the file.
@@ -171,17 +179,21 @@ class GraphBuilder:
     buffers: dict[tuple[int, str | None], bytes] = field(default_factory=dict[tuple[int, str | None], bytes])
     producers: dict[str, ir.Node] = field(default_factory=dict[str, ir.Node])
     spreads: dict[int, Spread] = field(default_factory=dict[int, Spread])
+    handles: dict[int, str] = field(default_factory=dict[int, str])
+    assigned: frozenset[str] = frozenset()
+    before: frozenset[str] = frozenset()
     initial: dict[str, ir.TensorData] = field(default_factory=dict[str, ir.TensorData])
-    kept: dict[str | int, Kept] = field(default_factory=dict[str | int, Kept])
+    kept: dict[KeptKey, Kept] = field(default_factory=dict[KeptKey, Kept])
+    number: int | None = None
     folding_budget: int = FOLDING_BUDGET
     convert: Callable[["GraphBuilder"], None] = field(kw_only=True)
     prefix: str = ""
     functions: list[ir.Function] = field(default_factory=list[ir.Function])
 
-    def inside(self, model: ModelRecord, prefix: str) -> "GraphBuilder":
-        """The graph of a subgraph that an operator runs."""
+    def inside(self, number: int, prefix: str) -> "GraphBuilder":
+        """The graph of a subgraph that an operator runs, by its number."""
         return GraphBuilder(
-            model,
+            self.model.called[number],
             self.file_name,
             self.numerics,
             self.has_infinities,
@@ -189,7 +201,12 @@ class GraphBuilder:
             expands_weights=self.expands_weights,
             keeps_weights=self.keeps_weights,
             keeps_inputs=self.keeps_inputs,
+            is_opened=self.is_opened,
             buffers=self.buffers,
+            assigned=self.assigned,
+            before=self.before.union(key for key in self.kept if isinstance(key, str)),
+            initial=self.initial,
+            number=number,
             folding_budget=self.folding_budget,
             convert=self.convert,
             prefix=prefix,
@@ -228,19 +245,41 @@ class GraphBuilder:
         tensor: TensorRecord,
         kind: ir.TensorType,
         initial: ir.TensorData | None,
-        *,
-        is_shared: bool = False,
     ) -> Kept:
-        """A tensor that survives runs, known by a key from now on; `tensor` says what it is quantised as.
+        """What an operator keeps, known by a key of its subgraph; `tensor` says what it is quantised as.
 
-        Of several signatures each subgraph has its own, but for what is shared.
+        Each subgraph has its own, whoever runs it.
         """
-        if self.model.beside and not is_shared:
+        if self.number is not None:
+            stated = f"subgraph_{self.number}/{stated}"
+        elif self.model.beside:
             stated = f"{self.model.owner}/{stated}"
-        name = unique_name(c_name(stated, f"state_{len(self.kept)}"), {*self.types})
-        value = ir.Value(name, kind, quantization_of(tensor))
+        return self._keep((self.number, key), stated, quantization_of(tensor), kind, initial)
+
+    def keep_variable(self, name: str, tensor: TensorRecord, kind: ir.TensorType) -> Kept:
+        """A variable, which all subgraphs and signatures share."""
+        initial = self.initial.get(name)
+        return self._keep(name, name, quantization_of(tensor), kind, initial)
+
+    def keep_for(self, key: KeptKey, inner: Kept) -> Kept:
+        """What a subgraph keeps, here, where an operator runs it."""
+        value = inner.parameter
+        return self.kept.get(key) or self._keep(
+            key, inner.stated, value.quantization, value.type, inner.initial
+        )
+
+    def _keep(
+        self,
+        key: KeptKey,
+        stated: str,
+        quantization: ir.Quantization | None,
+        kind: ir.TensorType,
+        initial: ir.TensorData | None,
+    ) -> Kept:
+        plain = c_name(stated, f"state_{len(self.kept)}")
+        name = unique_name(f"{self.prefix}{plain}", {*self.types})
         self.types[name] = kind
-        self.kept[key] = Kept(value, name, initial, stated)
+        self.kept[key] = Kept(ir.Value(name, kind, quantization), name, initial, stated)
         return self.kept[key]
 
     def name_constant(self, index: int, name: str, data: ir.TensorData) -> str:

@@ -29,7 +29,7 @@ from bytewright.frontends.tflite.reader import load_file, read_model
 from bytewright.frontends.tflite.shape_arithmetic import FOLDED
 from bytewright.frontends.tflite.survey import MOST_PLACES, survey
 from bytewright.frontends.tflite.table import OPERATORS
-from bytewright.frontends.tflite.variables import touched_variables
+from bytewright.frontends.tflite.variables import ASSIGN, READ, touched_variables
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.checks import WIDE
 
@@ -100,6 +100,8 @@ def import_record(model: ModelRecord, file_name: str, **how: Unpack[ImportOption
         keeps_weights=how.get("keeps_weights", False),
         keeps_inputs=how.get("keeps_inputs", False),
         is_opened=how.get("is_opened", False),
+        assigned=touched_variables((model, *model.beside), ASSIGN),
+        before=touched_variables(model.beside, ASSIGN),
         convert=_convert_operators,
     )
     parameters = _parameters(graph, names.inputs)
@@ -142,7 +144,7 @@ def import_record(model: ModelRecord, file_name: str, **how: Unpack[ImportOption
 
 def _kept(graph: GraphBuilder, outputs: tuple[str, ...]) -> tuple[Kept, ...]:
     """What survives runs and is read by one, of this signature or another."""
-    elsewhere = touched_variables(graph.model.beside, "READ_VARIABLE")
+    elsewhere = touched_variables(graph.model.beside, READ)
     read = {*outputs, *(name for node in graph.nodes for name in node.inputs)}
     read.update(state.current for state in graph.kept.values())
     return tuple(
@@ -171,6 +173,7 @@ def _initial_values(graph: GraphBuilder) -> dict[str, ir.TensorData]:
             graph.file_name,
             graph.numerics,
             graph.has_infinities,
+            assigned=touched_variables((record,), ASSIGN),
             initial=found,
             convert=_convert_operators,
         )

@@ -19,6 +19,7 @@ from bytewright.frontends.tflite.accumulator import (
     rescale,
     rescale_accumulator,
 )
+from bytewright.frontends.tflite.cast import emit_cast
 from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.convolution import (
     are_of_layer,
@@ -30,9 +31,10 @@ from bytewright.frontends.tflite.convolution import (
 from bytewright.frontends.tflite.elementwise import emit_sum
 from bytewright.frontends.tflite.graph_builder import Operand
 from bytewright.frontends.tflite.hybrid import hybrid_product, weights_operand
+from bytewright.frontends.tflite.kernels_of import refuse_kernel
 from bytewright.ops.arithmetic.factors import prepare_batch_matmul
 from bytewright.ops.arithmetic.multiplier import INT32_MAX, Affine
-from bytewright.ops.arithmetic.numerics import convolution_rounding
+from bytewright.ops.arithmetic.numerics import Numerics, convolution_rounding
 from bytewright.ops.matmul import TflBatchMatMul
 
 # LiteRT takes no more.
@@ -47,7 +49,8 @@ def convert_batch_matmul(at: Conversion) -> None:
     if first.is_float and not second.is_float:
         second, _ = weights_operand(at, under_floats=True, axis=None)
     is_hybrid = first.is_float and not second.is_float
-    at.require_same_dtype(first, *(() if is_hybrid or second.is_expanded else (second,)))
+    is_narrow = (first.dtype, second.dtype) == (ir.DType.I16, ir.DType.I8)
+    at.require_same_dtype(first, *(() if is_hybrid or is_narrow or second.is_expanded else (second,)))
     ranks = len(first.shape), len(second.shape)
     at.require(
         min(ranks) >= 2 and max(ranks) <= MAX_RANK,
@@ -62,6 +65,10 @@ def convert_batch_matmul(at: Conversion) -> None:
         return
     left, right = at.affine(first.tensor), at.affine(second.tensor)
     target = at.affine(at.output_tensor())
+    if is_narrow:
+        at.require(right.zero_point == 0, "int8 under int16 has a zero point that is not 0")
+        if at.numerics is Numerics.TFLM:
+            refuse_kernel(at, " for INT16 and INT8", (Numerics.LITERT_REF,))
     operation = TflBatchMatMul(*adjoint, left.zero_point, right.zero_point)
     accumulator, reach = _product(at, operation, first, second)
     factor = prepare_batch_matmul(left.scale, right.scale, target.scale, at.numerics)
@@ -144,7 +151,10 @@ def _product(at: Conversion, operation: TflBatchMatMul, first: Operand, second: 
         sources = at.affine(first.tensor), at.affine(second.tensor)
         most = MOST_OF_64_BITS if first.dtype is ir.DType.I16 else INT32_MAX
         reach = _reach(at, sources, operation.depth(first.shape), most=most)
-    return at.emit(operation, (at.value_of(first), at.value_of(second)), "product"), reach
+    values = at.value_of(first), at.value_of(second)
+    if second.dtype is not first.dtype:
+        values = values[0], emit_cast(at, values[1], first.dtype, "widened")
+    return at.emit(operation, values, "product"), reach
 
 
 def _layer(at: Conversion, operation: TflBatchMatMul, first: Operand, second: Operand) -> tuple[str, int]:
@@ -171,8 +181,7 @@ def _hybrid_product(at: Conversion, operation: TflBatchMatMul, first: Operand, s
     assert second.data is not None
     matrix = second.data.array.reshape(second.shape[-2:])
     weights = matrix if operation.adjoint_second else np.ascontiguousarray(matrix.T)
-    as_floats = replace(second, type=replace(second.type, dtype=ir.DType.F32))
-    (result,) = _inferred(at, operation, first, as_floats)
+    (result,) = _inferred(at, operation, first, second)
     product = hybrid_product(at, at.value_of(first), weights, at.weight_scales(second.tensor, 1, 0), slot=2)
     return at.reshape(product, result.fixed_shape)
 
@@ -180,8 +189,9 @@ def _hybrid_product(at: Conversion, operation: TflBatchMatMul, first: Operand, s
 def _inferred(
     at: Conversion, operation: TflBatchMatMul, first: Operand, second: Operand
 ) -> tuple[ir.TensorType, ...]:
+    """The type of a product of operands as if they were of one type."""
     try:
-        return operation.infer((first.type, second.type))
+        return operation.infer((first.type, replace(second.type, dtype=first.dtype)))
     except ValueError as error:
         at.fail(str(error))
 

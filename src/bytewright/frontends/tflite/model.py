@@ -118,6 +118,11 @@ class OperatorRecord:
         return tuple(0 if self.options is None else self.options.integer(slot, "i") for slot in slots)
 
     @property
+    def handed(self) -> tuple[int, ...]:
+        """The inputs that its subgraphs are given: of IF those behind the condition."""
+        return self.inputs[self.kind == "IF" :]
+
+    @property
     def operands(self) -> tuple[int, ...]:
         """The inputs that are not left out."""
         return tuple(index for index in self.inputs if index != ABSENT)

@@ -201,12 +201,17 @@ def _gathered(at: Conversion, name: str, axis: int, batch_axes: int, position: i
         at.require(is_integer, f"the indices are {indices.tensor.element_type}, not INT32 or INT64")
         if indices.dtype is ir.DType.I64 and at.numerics is Numerics.TFLM:
             refuse_kernel(at, " for indices of INT64", (Numerics.LITERT_REF,))
-        return at.emit(Gather(axis, batch_axes), (name, at.value_of(indices, "indices")), "gathered")
+        return emit_gathered(at, name, at.value_of(indices, "indices"), axis, batch_axes)
     numbers = at.integers_operand(position, "indices")
     extent = at.type_of(name).fixed_shape[axis]
     outside = [number for number in numbers if not 0 <= number < extent]
     at.require(not outside, f"element {outside[:1]} of an axis of extent {extent}")
     return _taken(at, name, axis, batch_axes, indices.shape, numbers)
+
+
+def emit_gathered(at: Conversion, value: str, numbers: str, axis: int, batch_axes: int = 0) -> str:
+    """The elements of an axis with computed numbers; the first axes of both may be samples."""
+    return at.emit(Gather(axis, batch_axes), (value, numbers), "gathered")
 
 
 def _taken(
@@ -223,7 +228,7 @@ def _taken(
             return at.reshape(_part(at, name, axis, numbers[0], len(numbers), stride), result)
         batch_axes = 0
     table = at.constant("indices", np.array(numbers, np.int32).reshape(shape), ir.DType.I32)
-    return at.emit(Gather(axis, batch_axes), (name, table), "gathered")
+    return emit_gathered(at, name, table, axis, batch_axes)
 
 
 def convert_mirror_pad(at: Conversion) -> None:

@@ -1,4 +1,4 @@
-"""Operators that find places or take them: ARG_MAX, GATHER_ND, SCATTER_ND, CUMSUM, ONE_HOT, DYNAMIC_UPDATE_SLICE."""
+"""Operators that find places or take them: ARG_MAX, GATHER_ND, CUMSUM, ONE_HOT, DYNAMIC_UPDATE_SLICE."""
 
 import numpy as np
 
@@ -7,14 +7,14 @@ from bytewright.frontends.tflite.accumulator import checked_multiplier, rescale
 from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.graph_builder import DTYPES, Operand
 from bytewright.frontends.tflite.kernels_of import refuse_kernel
+from bytewright.frontends.tflite.moves import emit_gathered
 from bytewright.frontends.tflite.shape import one_integer
 from bytewright.frontends.tflite.tiling import tiled
 from bytewright.ops.arithmetic.multiplier import Multiplier, quantize_multiplier
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.checks import WIDE
-from bytewright.ops.data import Gather
 from bytewright.ops.elementwise import Equal, Select
-from bytewright.ops.places import ArgMax, ArgMin, CumulativeSum, GatherNd, ScatterNd, TopKPlaces, UpdateSlice
+from bytewright.ops.places import ArgMax, ArgMin, CumulativeSum, GatherNd, TopKPlaces, UpdateSlice
 
 # Bits that sums of int8 are computed with beside those of the values.
 _SUM_BITS = 19
@@ -39,29 +39,16 @@ def convert_gather_nd(at: Conversion) -> None:
     indices = at.index_operand(1, "indices")
     if indices.dtype is ir.DType.I64 and at.numerics is Numerics.TFLM:
         refuse_kernel(at, " for indices of INT64", (Numerics.LITERT_REF,))
-    _require_within(at, indices, source.shape)
+    require_within(at, indices, source.shape)
     at.define(at.emit(GatherNd(), (at.value_of(source), at.value_of(indices, "indices")), "gathered"))
 
 
-def _require_within(at: Conversion, indices: Operand, shape: tuple[int, ...]) -> None:
+def require_within(at: Conversion, indices: Operand, shape: tuple[int, ...]) -> None:
     """Numbers that are constant are those of elements."""
     if indices.data is not None and indices.shape:
         numbers = indices.data.array.reshape(-1, indices.shape[-1]).astype(np.int64)
         within = bool(((numbers >= 0) & (numbers < np.array(shape[: indices.shape[-1]]))).all())
         at.require(within, f"numbers outside of {list(shape)}")
-
-
-def convert_scatter_nd(at: Conversion) -> None:
-    """SCATTER_ND into zeros of a constant shape."""
-    at.require_counts((3,))
-    indices, updates = at.operand(0, "indices"), at.operand(1, "updates")
-    at.require_same_dtype(updates)
-    at.require(indices.dtype is ir.DType.I32, f"the indices are {indices.tensor.element_type}, not INT32")
-    shape = at.integers_operand(2, "shape")
-    at.require(min(shape, default=1) >= 1, f"the shape {list(shape)} has no elements")
-    _require_within(at, indices, shape)
-    operands = (at.value_of(indices, "indices"), at.value_of(updates, "updates"))
-    at.define(at.emit(ScatterNd(shape), operands, "scattered"))
 
 
 def convert_cumsum(at: Conversion) -> None:
@@ -102,7 +89,7 @@ def convert_top_k(at: Conversion) -> None:
     at.require(1 <= count <= source.shape[-1], f"{count} of {source.shape[-1]} elements")
     value = at.value_of(source)
     places = at.emit(TopKPlaces(count), (value,), "places")
-    at.define(at.emit(Gather(rank - 1, rank - 1), (value, places), "greatest"), 0)
+    at.define(emit_gathered(at, value, places, rank - 1, rank - 1), 0)
     at.define(places, 1)
 
 

@@ -1,16 +1,27 @@
-"""AVERAGE_POOL_2D, MAX_POOL_2D and L2_POOL_2D."""
+"""AVERAGE_POOL_2D, MAX_POOL_2D, L2_POOL_2D, and LOCAL_RESPONSE_NORMALIZATION, whose window is over channels."""
+
+from math import prod
 
 from bytewright.frontends.tflite.accumulator import clamp_activation, clamp_float
 from bytewright.frontends.tflite.conversion import Conversion
-from bytewright.frontends.tflite.elementwise import emit_root, emit_square
+from bytewright.frontends.tflite.elementwise import (
+    emit_divided_by_power,
+    emit_moved,
+    emit_root,
+    emit_scaled,
+    emit_square,
+)
 from bytewright.frontends.tflite.graph_builder import Operand
 from bytewright.frontends.tflite.options import WindowOptions, pool_options
 from bytewright.frontends.tflite.windows import follows_rows, spatial_padding
 from bytewright.ops.arithmetic.multiplier import INT32_MAX, Affine
 from bytewright.ops.arithmetic.numerics import Numerics
+from bytewright.ops.data import Pad
 from bytewright.ops.pooling import MaxPool2d, TflAveragePool2d
 
 _SCALE_TOLERANCE = 1e-6
+# A window over channels is padded by as many on each side.
+_MOST_CHANNELS_AROUND = 1 << 10
 
 
 def _read_pool(at: Conversion) -> tuple[WindowOptions, Operand]:
@@ -49,6 +60,23 @@ def convert_l2_pool(at: Conversion) -> None:
     operation = TflAveragePool2d(options.kernel, options.stride, padding, is_same=is_same)
     means = at.emit(operation, (emit_square(at, value),), "means")
     at.define(clamp_float(at, emit_root(at, means), options.activation))
+
+
+def convert_local_response_normalization(at: Conversion) -> None:
+    """LOCAL_RESPONSE_NORMALIZATION: each channel by a power of the squares of those around it."""
+    at.require_counts((1,))
+    source = at.activation_operand(0, "input")
+    at.require_same_dtype(source)
+    at.require(len(source.shape) == 4, f"the input {list(source.shape)} does not have 4 axes")
+    radius, (bias, alpha, beta) = at.options.integer(0), (at.options.real(slot) for slot in (1, 2, 3))
+    at.require(0 <= radius < _MOST_CHANNELS_AROUND, f"a radius of {radius} channels")
+    value, channels = at.value_of(source), source.shape[3]
+    rows = at.reshape(emit_square(at, value), (1, prod(source.shape[:3]), channels, 1), "squares")
+    around, window = (0, 0, radius, 0), 2 * radius + 1
+    padded = at.emit(Pad(around, around, 0.0), (rows,), "padded")
+    mean = at.emit(TflAveragePool2d((1, window), (1, 1), (0, 0, 0, 0)), (padded,), "means")
+    total = emit_moved(at, emit_scaled(at, mean, alpha * window), bias)
+    at.define(emit_divided_by_power(at, value, at.reshape(total, source.shape), beta))
 
 
 def _check_partial_sums(at: Conversion, kernel: tuple[int, int], source: Operand) -> None:

@@ -6,15 +6,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytewright import ir
-from bytewright.frontends.tflite.accumulator import checked_multiplier, rescale
+from bytewright.frontends.tflite.accumulator import checked_multiplier, limited, rescale
 from bytewright.frontends.tflite.activation import emit_table
 from bytewright.frontends.tflite.conversion import Conversion
+from bytewright.frontends.tflite.elementwise import emit_moved, emit_scaled
 from bytewright.frontends.tflite.graph_builder import Operand
 from bytewright.frontends.tflite.islands import emit_quantized
 from bytewright.ops.arithmetic import tables
 from bytewright.ops.arithmetic.multiplier import INT32_MAX, quantize_multiplier, single
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.quantization import Recentre, TflDequantize, TflQuantize
+
+# What TflQuantize rounds to.
+_MOST_FAKED_BITS = 16
 
 
 def convert_quantize(at: Conversion) -> None:
@@ -59,6 +63,28 @@ def convert_dequantize(at: Conversion) -> None:
         at.define(_dequantized_channels(at))
         return
     at.define(real_value(at, source))
+
+
+def convert_fake_quant(at: Conversion) -> None:
+    """FAKE_QUANT: floats as whole steps of a range, which is moved so that 0 is one of them."""
+    at.require_counts((1,))
+    source = at.typed_operand(0, "input", (ir.DType.F32,))
+    at.require_same_dtype(source)
+    low, high = (np.float32(at.options.real(slot)) for slot in (0, 1))
+    bits = at.options.integer(2)
+    at.require(bool(low <= 0 <= high and low < high), f"the range {low}..{high} is empty, or without 0")
+    at.require(2 <= bits <= _MOST_FAKED_BITS, f"{bits} bits, 2 to {_MOST_FAKED_BITS} are supported")
+    at.require(not at.options.boolean(3), "a narrow range is of weights alone, in LiteRT as well")
+    steps = np.float32((1 << bits) - 1)
+    scale = (high - low) / steps
+    zero = np.floor(min(max(-low / scale, np.float32(0)), steps) + np.float32(0.5))
+    ends = [(end - zero) * scale for end in (np.float32(0), steps)]
+    clamped = limited(at, at.value_of(source), float(ends[0]), float(ends[1]))
+    moved = emit_scaled(at, emit_moved(at, clamped, -ends[0]), np.float32(1) / scale)
+    least = ir.DType.I16.bounds[0]  # so that 16 bits fit
+    whole = at.emit(TflQuantize(1.0, least, ir.DType.I16), (moved,), "whole")
+    real = at.emit(TflDequantize(float(scale), least), (whole,), "real")
+    at.define(emit_moved(at, real, ends[0]))
 
 
 def convert_densify(at: Conversion) -> None:

@@ -14,7 +14,12 @@ from bytewright.frontends.tflite.operators.row import INDEX_TYPES, TfliteOperato
 from bytewright.frontends.tflite.shape_arithmetic import FOLDED, KnownAtImport, known_at_import
 from bytewright.frontends.tflite.stored import STORED
 from bytewright.frontends.tflite.table import OPERATORS
-from bytewright.frontends.tflite.variables import WITHOUT_VALUES, unassigned_variables
+from bytewright.frontends.tflite.variables import (
+    ASSIGN,
+    WITHOUT_VALUES,
+    touched_variables,
+    unassigned_variables,
+)
 from bytewright.ops.arithmetic.numerics import Numerics
 
 MOST_PLACES = 10
@@ -82,7 +87,7 @@ def survey(
         inner = _looked_at(record, place, numerics, expands_weights, found)
         _check_operators(inner)
         _check_hybrid(inner)
-        _check_types(inner)
+        _check_types(inner, is_called=True)
     found.stop_if_any()
 
 
@@ -120,7 +125,7 @@ def _check_structure(whole: _Survey) -> None:
     is_called = bool(model.called) or any(operator.kind in CONTROL_FLOW for operator in model.operators)
     if model.num_subgraphs > 1 and model.signature is None and not is_called:
         notes.append(f"it has {model.num_subgraphs} subgraphs; one is supported")
-    if not model.outputs and all(operator.kind != "ASSIGN_VARIABLE" for operator in model.operators):
+    if not model.outputs and not touched_variables((model,), ASSIGN):
         subject = "it" if model.signature is None else f"signature '{model.signature.key}'"
         notes.append(f"{subject} has no output, and assigns no variable")
     used = _used_tensors(model, whole.supported)
@@ -129,18 +134,11 @@ def _check_structure(whole: _Survey) -> None:
     variables = (tensor for tensor in used if tensor.is_variable and tensor.index not in brought)
     notes.extend(f"{tensor.label} is a variable that survives between runs" for tensor in variables)
     notes.extend(f"{tensor.label} is sparse" for tensor in used if tensor.is_sparse)
-    handed = _handed_variables(model)
-    whole.report(
-        "BW107",
-        "variables are read or assigned in loops or branches",
-        [f"{tensor.label} is handed to operator {operator.label}" for operator, tensor in handed],
-        "read them before the operator, and assign them behind it",
-    )
     unassigned = unassigned_variables(model)
     whole.report(
         "BW107",
         "the model reads variables that nothing assigns",
-        [f"variable '{name}', operator {readers[0].label}" for name, readers in unassigned.items()],
+        [f"variable '{name}', operator {reader.label}" for name, reader in unassigned.items()],
         WITHOUT_VALUES,
     )
     whole.report(
@@ -149,14 +147,6 @@ def _check_structure(whole: _Survey) -> None:
         notes,
         "export a model for inference, each signature with what it gives or a variable that it assigns",
     )
-
-
-def _handed_variables(model: ModelRecord) -> Iterator[tuple[OperatorRecord, TensorRecord]]:
-    """The loops and branches that are given the handle of a variable, and which."""
-    for operator in model.operators:
-        if operator.kind in CONTROL_FLOW:
-            tensors = map(model.tensors.__getitem__, operator.operands)
-            yield from ((operator, tensor) for tensor in tensors if tensor.element_type == "RESOURCE")
 
 
 def _checked_by_converters(model: ModelRecord) -> set[int]:
@@ -242,7 +232,7 @@ def _check_hybrid(whole: _Survey) -> None:
     )
 
 
-def _check_types(whole: _Survey) -> None:
+def _check_types(whole: _Survey, *, is_called: bool = False) -> None:
     """int8, float32 and truth values at run time, other types where operators take them.
 
     Constants may be int32 and int64, too, and of what is widened where operators take it.
@@ -255,7 +245,9 @@ def _check_types(whole: _Survey) -> None:
     # Of complex numbers neither ports nor constants have a type.
     stored = {tensor.index for tensor in model.tensors if tensor.has_values}
     taken["COMPLEX64"] -= {*model.inputs, *model.outputs, *stored}
-    reported |= _checked_by_converters(model) | {tensor.index for _, tensor in _handed_variables(model)}
+    if not is_called:  # loops and branches hand on the handles of variables, the application does not
+        taken["RESOURCE"] -= {*model.inputs, *model.outputs}
+    reported |= _checked_by_converters(model)
     wrong = [
         tensor
         for tensor in _used_tensors(model, whole.supported)

@@ -130,7 +130,9 @@ def _state(at: Conversion, source: Operand, shape: tuple[int, ...]) -> Kept | No
     index = at.operator.inputs[_STATE]
     tensor = at.graph.model.tensors[index]
     at.require(tensor.is_variable, "the state is no variable")
-    at.require(index not in at.graph.kept, "two operators keep their states in one variable")
+    at.require(
+        (at.graph.number, index) not in at.graph.kept, "two operators keep their states in one variable"
+    )
     samples, frames, rank, units = shape
     stated = (samples, frames * rank * units)
     at.require(tensor.shape == stated, f"the state is {list(tensor.shape)}, not {list(stated)}")

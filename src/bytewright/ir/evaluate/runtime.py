@@ -177,6 +177,11 @@ def rt_powf(left: float, right: float) -> float:
         return rt_f32(float(np.float64(left) ** np.float64(right)))
 
 
+def rt_atan2f(left: float, right: float) -> float:
+    """C's `atan2f`."""
+    return rt_f32(math.atan2(left, right))
+
+
 def rt_fmodf(left: float, right: float) -> float:
     """C's `fmodf`, which is exact."""
     return math.fmod(left, right) if math.isfinite(left) and right != 0 else math.nan

@@ -8,9 +8,13 @@ a run of zero points. A tile reads all activations of a block of
 channels before it stores the first of their results.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from bytewright import ir
 from bytewright.ir.builder import region
@@ -20,26 +24,31 @@ from bytewright.lower.isa.tile import Tile
 from bytewright.lower.isa.window_rows import ALIGNMENT, WindowRows
 from bytewright.lower.kernels.accumulator import Bias
 from bytewright.lower.kernels.context import Pixel, Template, counted, named
-from bytewright.lower.kernels.convolution import Convolution, convolution_of
+from bytewright.lower.kernels.convolution import ZERO, Convolution, bias_of, convolution_of
 from bytewright.lower.kernels.layout import End, Layout
-from bytewright.ops.convolution import Conv2d
+from bytewright.lower.kernels.spread import SIZE_IS_OPEN, has_known_size
+from bytewright.ops.convolution import Conv2d, TransposeConv2d
 
 
 def conv2d_templates(name: str, *tiles: Tile) -> tuple[IsaTemplate, ...]:
     """The templates of an instruction set of some name, one for each tile."""
+    return tiled_templates(f"{name}.conv2d", _write_conv2d, tiles)
+
+
+def tiled_templates(
+    name: str, write: Callable[[Tile, Template, Any], None], tiles: Sequence[Tile]
+) -> tuple[IsaTemplate, ...]:
+    """A template for each tile, named after its elements."""
     return tuple(
-        IsaTemplate(
-            f"{name}.conv2d_{tile.element.value}",
-            partial(_write_conv2d, tile),
-            partial(_conv2d_declines, tile),
-        )
+        IsaTemplate(f"{name}_{tile.element.value}", partial(write, tile), partial(_tile_declines, tile))
         for tile in tiles
     )
 
 
-def _conv2d_declines(tile: Tile, template: Template, operation: Conv2d) -> str | None:
-    """Why this is no convolution for the kernel below."""
-    del operation
+def _tile_declines(tile: Tile, template: Template, operation: Conv2d | TransposeConv2d) -> str | None:
+    """Why a tile does not take a convolution."""
+    if isinstance(operation, TransposeConv2d) and not has_known_size(template):
+        return SIZE_IS_OPEN
     of_operands = {
         "elements": (template.type(0).dtype, tile.element),
         "weights": (template.type(1).dtype, tile.weight),
@@ -54,7 +63,39 @@ def _conv2d_declines(tile: Tile, template: Template, operation: Conv2d) -> str |
 def _write_conv2d(tile: Tile, template: Template, operation: Conv2d) -> None:
     """Writes the kernel. x: [N, H, W, IC]; weights: [OC, KH, KW, IC]; bias: [OC]; result: [N, OH, OW, OC]."""
     convolution = convolution_of(template, operation)
-    _Kernel(tile, convolution).write()
+    kernel = TiledConvolutions(tile, [convolution])
+    with (
+        counted(template.body, "n", convolution.num) as n,
+        template.kernel.rows(convolution.window.rows.out) as y,
+    ):
+        kernel.write_row(Row(n, y, y), kernel.copy_rows(n, y))
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Pixels of a row of the output.
+
+    Attributes:
+        n: Batch.
+        y: The row.
+        window: The row of windows that lie over what they come from.
+        first: The column of the first pixel, were it computed.
+        step: Columns from a pixel to the next.
+        number: Of the convolution.
+        skipped: Pixels that the output lacks before those that are computed.
+    """
+
+    n: ir.Expr
+    y: ir.Expr
+    window: ir.Expr
+    first: ir.Expr = ZERO
+    step: int = 1
+    number: ir.Expr = ZERO
+    skipped: int = 0
+
+    def pixel(self, x: ir.Expr) -> Pixel:
+        """The position in the output of a pixel."""
+        return self.n, self.y, x * self.step + self.first
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,14 +115,17 @@ class _Block:
     weights: ir.Expr
 
 
-class _Kernel:
-    """One convolution, and how it is cut into tiles."""
+class TiledConvolutions:
+    """Convolutions that differ in weights and biases alone, and how their rows are cut into tiles.
 
-    def __init__(self, tile: Tile, convolution: Convolution) -> None:
-        self.tile, self.convolution = tile, convolution
-        self.template = convolution.template
+    Of no taps they are biases.
+    """
+
+    def __init__(self, tile: Tile, convolutions: Sequence[Convolution]) -> None:
+        self.tile, self.convolution = tile, convolutions[0]
+        self.template = template = self.convolution.template
         self.body = self.template.body
-        window, depth = convolution.window, convolution.in_channels
+        window, depth = self.convolution.window, self.convolution.in_channels
         is_whole = window.columns.dilation == 1 and (tile.copies is not None or window.is_all_interior)
         self.runs = (window.rows.kernel, 1 if is_whole else window.columns.kernel)
         self.length = depth * (window.columns.kernel if is_whole else 1)
@@ -91,8 +135,16 @@ class _Kernel:
         # As rows of the input, or as taps of it; else from a copy.
         self.reads_input = self.is_direct or tile.copies is None
         self.steps = -(-self.length // tile.group)
-        self.vectors = -(-convolution.out_channels // tile.lanes)
-        self.bias: Bias = convolution.bias(tile.offset)
+        self.vectors = -(-self.convolution.out_channels // tile.lanes)
+        self.bias: Bias = bias_of(convolutions, tile.offset)
+        self.weights_of_one = 0
+        if window.num_taps:
+            packed = [self._packed(each) for each in convolutions]
+            self.weights_of_one = len(packed[0])
+            self.weights = template.kernel.constant("weights", np.concatenate(packed), tile.weight, ALIGNMENT)
+
+    def _packed(self, convolution: Convolution) -> NDArray[np.generic]:
+        tile = self.tile
         layout = Layout(
             lanes=tile.lanes,
             vectors=tile.max_vectors,
@@ -100,32 +152,29 @@ class _Kernel:
             elements=End.OVERLAP if self.reads_input else End.ZEROS,
             by_element=tile.by_element,
         )
-        packed = layout.pack(convolution.weights, self.runs[0] * self.runs[1])
-        self.weights = self.template.kernel.constant("weights", packed, tile.weight, ALIGNMENT)
+        return layout.pack(convolution.weights, self.runs[0] * self.runs[1])
 
     @property
     def run_bytes(self) -> int:
         """Weights of a vector of channels for a whole window."""
         return self.runs[0] * self.runs[1] * self.steps * self.tile.lanes * self.tile.group
 
-    def write(self) -> None:
-        """Writes the loops over rows, tiles of pixels, and blocks of channels."""
-        window, body, tile = self.convolution.window, self.body, self.tile
-        with (
-            counted(body, "n", self.convolution.num) as n,
-            self.template.kernel.rows(window.rows.out) as y,
-        ):
-            rows = None if self.reads_input else self._copied_rows(n, y)
-            most = max(1, tile.max_sums // min(self.vectors, tile.max_vectors))
-            for first, repeats, size in _tiles(window.columns.out, most):
-                body.note(f"{size} pixels at a time" if size > 1 else "pixel by pixel")
-                with counted(body, "tile", repeats) as index, body.block():
-                    x = named(body, "x", index * size + first)
-                    for block in self._each_block():
-                        self._write_tile(n, y, x, size, block, rows)
+    def write_row(self, row: Row, copies: ir.Buffer | None) -> None:
+        """Writes the loops over tiles of pixels and blocks of channels, with what `copy_rows` gave."""
+        body, tile = self.body, self.tile
+        most = max(1, tile.max_sums // min(self.vectors, tile.max_vectors))
+        count = self.convolution.window.columns.out - row.skipped
+        for first, repeats, size in _tiles(count, most):
+            body.note(f"{size} pixels at a time" if size > 1 else "pixel by pixel")
+            with counted(body, "tile", repeats) as index, body.block():
+                x = named(body, "x", index * size + (first + row.skipped))
+                for block in self._each_block():
+                    self._write_tile(row, x, size, block, copies)
 
-    def _copied_rows(self, n: ir.Expr, y: ir.Expr) -> ir.Buffer:
-        """A copy of the rows under the windows of a row of the output."""
+    def copy_rows(self, n: ir.Expr, y: ir.Expr) -> ir.Buffer | None:
+        """Copies the rows under a row of windows; None where the input is read as it lies."""
+        if self.reads_input or not self.convolution.window.num_taps:
+            return None
         convolution, tile, body = self.convolution, self.tile, self.body
         depth = convolution.in_channels
         layout = WindowRows(convolution, tile, depth, tile.group - 1)
@@ -167,38 +216,49 @@ class _Kernel:
                 last = rest - (vectors - 1) * tile.lanes
                 yield _Block(ir.const(first * tile.lanes), vectors, last, ir.const(first * self.run_bytes))
 
-    def _write_tile(
-        self, n: ir.Expr, y: ir.Expr, x: ir.Expr, size: int, block: _Block, rows: ir.Buffer | None
-    ) -> None:
+    def _write_tile(self, row: Row, x: ir.Expr, size: int, block: _Block, copies: ir.Buffer | None) -> None:
         """Accumulates the channels of a block for pixels beside one another, then finishes and stores them."""
         channel = named(self.body, "channel", block.first)
-        sums = [[self._started(block, channel, v) for v in range(block.vectors)] for _ in range(size)]
-        window = self.convolution.window
-        depth = self.convolution.in_channels
-        filters = self.body.view(
-            "filters", region(self.weights, block.weights), self.tile.weight, block.vectors * self.run_bytes
-        )
-        with counted(self.body, "ky", self.runs[0]) as ky, counted(self.body, "kx", self.runs[1]) as kx:
-            run = ky * self.runs[1] + kx
-            column = (x * window.columns.stride + kx * window.columns.dilation) * depth
-            if rows is not None:
-                start = named(self.body, "first", column)
-                positions = [region(rows, ky, start + p * window.columns.stride * depth) for p in range(size)]
-            elif self.is_direct:
-                width = window.columns.size * depth
-                first = region(self.convolution.input, n, window.rows.tap(y, ky), 0, 0)
-                source = self.body.view("row", first, self.tile.element, width)
-                start = named(self.body, "first", column)
-                positions = [region(source, start + p * window.columns.stride * depth) for p in range(size)]
-            else:
-                positions = self._taps((n, y, x), size, ky, kx)
-            self._accumulate(sums, positions, filters, run * (self.steps * block.vectors))
+        own = row.number * self.convolution.out_channels + channel
+        sums = [[self._started(block, own, v) for v in range(block.vectors)] for _ in range(size)]
+        if self.convolution.window.num_taps:
+            self._add_window(sums, row, x, block, copies)
         for p, own in enumerate(sums):
             for v, totals in enumerate(own):
                 is_last = v + 1 == block.vectors
                 unit = self.tile.units(block.channels if is_last else self.tile.lanes)
                 first = channel + v * self.tile.lanes
-                store_lanes(self.template, unit, (n, y, x + p), first, totals, self.bias.finished)
+                store_lanes(self.template, unit, row.pixel(x + p), first, totals, self.bias.finished)
+
+    def _add_window(
+        self, sums: list[list[ir.Buffer]], row: Row, x: ir.Expr, block: _Block, copies: ir.Buffer | None
+    ) -> None:
+        """Adds the products of all that lies under the windows of pixels beside one another."""
+        window, size = self.convolution.window, len(sums)
+        depth = self.convolution.in_channels
+        filters = self.body.view(
+            "filters",
+            region(self.weights, row.number * self.weights_of_one + block.weights),
+            self.tile.weight,
+            block.vectors * self.run_bytes,
+        )
+        with counted(self.body, "ky", self.runs[0]) as ky, counted(self.body, "kx", self.runs[1]) as kx:
+            run = ky * self.runs[1] + kx
+            column = (x * window.columns.stride + kx * window.columns.dilation) * depth
+            if copies is not None:
+                start = named(self.body, "first", column)
+                positions = [
+                    region(copies, ky, start + p * window.columns.stride * depth) for p in range(size)
+                ]
+            elif self.is_direct:
+                width = window.columns.size * depth
+                first = region(self.convolution.input, row.n, window.rows.tap(row.window, ky), 0, 0)
+                source = self.body.view("row", first, self.tile.element, width)
+                start = named(self.body, "first", column)
+                positions = [region(source, start + p * window.columns.stride * depth) for p in range(size)]
+            else:
+                positions = self._taps((row.n, row.window, x), size, ky, kx)
+            self._accumulate(sums, positions, filters, run * (self.steps * block.vectors))
 
     def _taps(self, pixel: Pixel, size: int, ky: ir.Expr, kx: ir.Expr) -> list[ir.Region]:
         """What lies under a tap of neighbouring pixels."""

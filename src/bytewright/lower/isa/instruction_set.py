@@ -10,6 +10,24 @@ from bytewright.lower.kernels.context import Template
 
 
 @dataclass(frozen=True, slots=True)
+class Fields:
+    """Elements that are words of several fields.
+
+    Attributes:
+        bits: Of a field.
+        low, high: Bounds of a field.
+    """
+
+    bits: int
+    low: int
+    high: int
+
+
+Operands = tuple[int, int] | Fields
+"""What elements of an operand may be: their bounds, or what they are words of."""
+
+
+@dataclass(frozen=True, slots=True)
 class IsaTemplate:
     """A way to write the kernel of an operator with instructions.
 
@@ -43,7 +61,5 @@ class InstructionSet:
     features: frozenset[str]
     templates: Mapping[type[ir.Operation], tuple[IsaTemplate, ...]]
     instructions: tuple[ir.Instruction, ...]
-    operands: Mapping[tuple[str, str], tuple[int, int]] = field(
-        default_factory=dict[tuple[str, str], tuple[int, int]]
-    )
+    operands: Mapping[tuple[str, str], Operands] = field(default_factory=dict[tuple[str, str], Operands])
     unit: VectorUnit | None = None

@@ -8,6 +8,7 @@ from functools import cache
 from bytewright import ir
 from bytewright.ir.builder import BodyBuilder, load
 from bytewright.ir.scalar_functions import FMA
+from bytewright.lower.isa.instruction_set import Operands
 from bytewright.lower.isa.tile import Copies, Tile
 from bytewright.lower.isa.vector_unit import VectorUnit, lane_wise, memory_parameter, register_parameter
 from bytewright.lower.isa.width import Width
@@ -60,16 +61,16 @@ class Products:
         return self.width.lanes * self.group, self.filter, self.c_type
 
     @property
-    def operands(self) -> dict[tuple[str, str], tuple[int, int]]:
-        """For which operands its instructions are defined, as `InstructionSet` has them: sums stay in 32 bits."""
+    def operands(self) -> dict[tuple[str, str], Operands]:
+        """What operands of its instructions are, as `InstructionSet` has them; weights that are widened stay small."""
         if not self.sums.is_integer:
             return {}
         low, high = self.element.bounds
-        found = {(f"{self.width.prefix}_fill_{self.noun}", "value"): (low + self.offset, high + self.offset)}
-        if self.held is self.filter is ir.DType.I16:
-            most = 1 << 14  # four products of these are 2^30
-            dot = f"{self.width.prefix}_dot_{self.noun}"
-            found |= {(dot, name): (-most, most) for name in ("activations", "filters")}
+        found: dict[tuple[str, str], Operands] = {
+            (f"{self.width.prefix}_fill_{self.noun}", "value"): (low + self.offset, high + self.offset)
+        }
+        if self.filter is not self.weight:
+            found[f"{self.width.prefix}_dot_{self.noun}", "filters"] = self.weight.bounds
         return found
 
     def tile(

@@ -27,6 +27,7 @@ _ADD, _MUL = ir.BinaryOperator.ADD, ir.BinaryOperator.MUL
 _MAX, _MIN = ir.BinaryOperator.MAX, ir.BinaryOperator.MIN
 # Vectors of a full block: several where a turn of the window's loops would do little more than count.
 _OF_POOLS, _OF_DEPTHWISE = 4, 1
+_OF_ONE_LANE = 8
 
 Decline = Callable[[Template, Any], str | None]
 
@@ -59,7 +60,7 @@ _OVER_AXES = {ReduceMax: _MAX, ReduceMin: _MIN, ReduceSum: _ADD, TflMean: _ADD}
 
 def _narrow_reductions(name: str, narrow: NarrowLanes, unit: VectorUnit | None) -> Templates:
     """Those of int8 in lanes of as few bits as results take."""
-    rest = ArrayReducer() if unit is None else RegisterReducer(unit, _OF_POOLS)
+    rest = ArrayReducer() if unit is None else _in_registers(unit, _OF_POOLS)
     reducer = NarrowReducer(narrow, _OF_POOLS, unit, rest)
     pool, over_axes = partial(lower_pool, reducer=reducer), partial(lower_reduction, reducer=reducer)
     return {
@@ -103,9 +104,13 @@ def _few_channels(template: Template, lanes: int, what: str) -> str | None:
     return None
 
 
+def _in_registers(unit: VectorUnit, num_vectors: int) -> RegisterReducer:
+    return RegisterReducer(unit, num_vectors if unit.lanes > 1 else _OF_ONE_LANE)
+
+
 def depthwise_lanes(name: str, unit: VectorUnit) -> IsaTemplate:
     """Depthwise convolutions by the lanes of a unit."""
-    write = partial(lower_depthwise_by_blocks, reducer=RegisterReducer(unit, _OF_DEPTHWISE))
+    write = partial(lower_depthwise_by_blocks, reducer=_in_registers(unit, _OF_DEPTHWISE))
     return IsaTemplate(f"{name}.depthwise_lanes", write, _depthwise_declines(unit))
 
 
@@ -128,7 +133,7 @@ def depthwise_taps(name: str, unit: VectorUnit, products: TapProducts) -> IsaTem
 
 def matmul_lanes(name: str, unit: VectorUnit, *left_out: ir.DType) -> Templates:
     """Products of two tensors by the lanes of a unit, but of types of which C compilers make as few instructions."""
-    write = partial(lower_batch_matmul, reducer=RegisterReducer(unit, _OF_POOLS))
+    write = partial(lower_batch_matmul, reducer=_in_registers(unit, _OF_POOLS))
     return {TflBatchMatMul: (IsaTemplate(f"{name}.matmul", write, _matmul_declines(unit, left_out)),)}
 
 
@@ -141,6 +146,9 @@ def _matmul_declines(unit: VectorUnit, left_out: Collection[ir.DType]) -> Declin
             return "both operands lie along the inner axis: C compilers make dot products of that"
         if operation.adjoint_second and template.result_type.shape[-2] == 1:
             return "columns that lie one after another are not copied for one row"
+        depth = template.type(0).shape[-2 if operation.adjoint_first else -1]
+        if not isinstance(template.result_type.shape[-1], int) or not isinstance(depth, int):
+            return "how many columns there are is not known, or how many products a sum has"
         return _declines(unit, _ADD, _MUL)(template, operation)
 
     return why
@@ -172,7 +180,7 @@ def _range_declines(unit: VectorUnit) -> Decline:
 
 
 def _reductions(name: str, unit: VectorUnit) -> Templates:
-    pools = RegisterReducer(unit, _OF_POOLS)
+    pools = _in_registers(unit, _OF_POOLS)
     pool = partial(lower_pool, reducer=pools)
     over_axes = partial(lower_reduction, reducer=pools)
     return {
@@ -182,7 +190,8 @@ def _reductions(name: str, unit: VectorUnit) -> Templates:
         ReduceMin: (IsaTemplate(f"{name}.reduce", over_axes, _axes_decline(unit, _MIN)),),
         ReduceSum: (IsaTemplate(f"{name}.reduce", over_axes, _axes_decline(unit, _ADD)),),
         TflMean: (IsaTemplate(f"{name}.mean", over_axes, _axes_decline(unit, _ADD)),),
-        DepthwiseConv2d: (depthwise_lanes(name, unit),),
+        # Of one channel at a time the portable kernel has the sums in registers, too.
+        **({DepthwiseConv2d: (depthwise_lanes(name, unit),)} if unit.lanes > 1 else {}),
     }
 
 

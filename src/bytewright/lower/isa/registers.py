@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 from bytewright import ir
 from bytewright.diagnostics import InternalError
-from bytewright.ir.builder import load
+from bytewright.ir.builder import load, region
 from bytewright.lower.isa.store_lanes import store_lanes
 from bytewright.lower.isa.vector_unit import VectorUnit
 from bytewright.lower.isa.vectorise import vectorise
 from bytewright.lower.kernels.context import Template
-from bytewright.lower.kernels.side_by_side import ArrayReducer, Combine, Finished, Results, Start
+from bytewright.lower.kernels.side_by_side import ArrayReducer, Combine, Finished, Start, WaitingResults
 from bytewright.lower.point import Coordinates
 
 
@@ -30,7 +30,7 @@ class RegisterReducer:
         """There is no division of vectors of integers."""
         return False
 
-    def begin(self, template: Template, num_channels: int, dtype: ir.DType, start: Start) -> Results:
+    def begin(self, template: Template, num_channels: int, dtype: ir.DType, start: Start) -> WaitingResults:
         """Writes the registers; what does not fill one is an array."""
         if num_channels % self.unit.lanes:
             return ArrayReducer().begin(template, num_channels, dtype, start)
@@ -62,3 +62,8 @@ class _Registers:
         for i, register in enumerate(self.registers):
             channel = first + i * self.unit.lanes
             store_lanes(self.template, self.unit, outer, channel, register, finished)
+
+    def keep(self, memory: ir.Buffer, *outer: ir.Expr) -> None:
+        for i, register in enumerate(self.registers):
+            at = region(memory, *outer, i * self.unit.lanes)
+            self.template.body.execute(self.unit.stores[register.dtype], at, register)

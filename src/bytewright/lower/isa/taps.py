@@ -42,12 +42,6 @@ class TapProducts:
         """All of them."""
         return (*self.loads.values(), *self.adds)
 
-    @property
-    def operands(self) -> dict[tuple[str, str], tuple[int, int]]:
-        """For which operands these are defined: sums stay in 32 bits."""
-        most = 1 << 14
-        return {(each.name, name): (-most, most) for each in self.adds for name in ("elements", "weights")}
-
 
 def tap_products(
     width: Width, c_type: str, *, loads: Mapping[ir.DType, str], adds: tuple[str, ...]

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from bytewright import ir
+from bytewright.lower.isa.instruction_set import Operands
 from bytewright.lower.isa.vector_unit import VectorUnit
 
 
@@ -69,7 +70,7 @@ class Tile:
     load: ir.Instruction
     by_element: bool
     dot: ir.Instruction
-    operands: Mapping[tuple[str, str], tuple[int, int]]
+    operands: Mapping[tuple[str, str], Operands]
     copies: Copies | None
 
     @property
@@ -86,6 +87,6 @@ def instructions_of(tiles: Iterable[Tile]) -> tuple[ir.Instruction, ...]:
     return tuple(dict.fromkeys(each for tile in tiles for each in tile.instructions))
 
 
-def operands_of(tiles: Iterable[Tile]) -> dict[tuple[str, str], tuple[int, int]]:
+def operands_of(tiles: Iterable[Tile]) -> dict[tuple[str, str], Operands]:
     """For which operands they are defined."""
     return {key: bounds for tile in tiles for key, bounds in tile.operands.items()}

@@ -1,6 +1,6 @@
 """Sizes and taps of one convolution, dense, in groups or depthwise, under short names."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import product
@@ -12,6 +12,7 @@ from bytewright.ir.builder import load, region
 from bytewright.lower.kernels.accumulator import Bias, Folded, fold_zero_point
 from bytewright.lower.kernels.context import Pixel, Template, counted, named
 from bytewright.lower.kernels.window import Window, window_of
+from bytewright.lower.scalar import ChannelBounds
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d, GroupedConv2d
 
 ZERO = ir.const(0)
@@ -59,20 +60,8 @@ class Convolution:
         return self.template.input(0)
 
     def bias(self, offset: int = 0, multiple: int = 1) -> Bias:
-        """The bias, for activations that are read as `x + offset`.
-
-        That of integers is filled up with zeros to a multiple of so many channels.
-
-        Raises:
-            CompileError: BW110 if a sum of integers could leave 32 bits.
-        """
-        kernel = self.template.kernel
-        if not self.sums_dtype.is_integer:
-            return Bias(kernel.constant("bias", self.template.constant(2), self.sums_dtype))
-        folded = self.folded(offset)
-        values = np.pad(folded.bias, (0, -len(folded.bias) % multiple))
-        bias = kernel.constant("bias", values, self.sums_dtype)
-        return Bias(bias, folded.low, folded.high, folded.channels)
+        """The bias, as `bias_of`."""
+        return bias_of([self], offset, multiple)
 
     def folded(self, offset: int = 0) -> Folded:
         """The bias of integers, as `bias`, and bounds of the sums, without a parameter of the kernel."""
@@ -143,6 +132,27 @@ class Convolution:
         """A run of zero points, which is what lies outside the input."""
         fill = np.full(count, self.zero_point)
         return self.template.kernel.constant("zero_points", fill, self.dtype)
+
+
+def bias_of(convolutions: Sequence[Convolution], offset: int = 0, multiple: int = 1) -> Bias:
+    """The biases of an operator's convolutions one after another, for activations that are read as `x + offset`.
+
+    Each of integers is filled up with zeros to a multiple of so many channels. Of floats all have the same.
+
+    Raises:
+        CompileError: BW110 if a sum of integers could leave its type.
+    """
+    template, dtype = convolutions[0].template, convolutions[0].sums_dtype
+    if not dtype.is_integer:
+        return Bias(template.kernel.constant("bias", template.constant(2), dtype))
+    folded = [each.folded(offset) for each in convolutions]
+    values = [np.pad(each.bias, (0, -len(each.bias) % multiple)) for each in folded]
+    channels = ChannelBounds(
+        tuple(map(min, zip(*(each.channels.low for each in folded), strict=True))),
+        tuple(map(max, zip(*(each.channels.high for each in folded), strict=True))),
+    )
+    low, high = min(each.low for each in folded), max(each.high for each in folded)
+    return Bias(template.kernel.constant("bias", np.concatenate(values), dtype), low, high, channels)
 
 
 def convolution_of(template: Template, operation: Conv2d | DepthwiseConv2d | GroupedConv2d) -> Convolution:

@@ -3,22 +3,27 @@
 Of columns side by side each sum is in the order of the inner axis, as the reference's.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from bytewright import ir
 from bytewright.ir.builder import load
 from bytewright.lower.kernels.context import Template, channel_blocks, counted, loops, named
-from bytewright.lower.kernels.side_by_side import ArrayReducer, Reducer
+from bytewright.lower.kernels.side_by_side import ArrayReducer, Results, Start, WaitingReducer, WaitingResults
 from bytewright.lower.point import Coordinates
 from bytewright.lower.scalar import Scalar, require_fits
 from bytewright.ops.matmul import TflBatchMatMul
 
 I32 = ir.DType.I32
 INTEGER_LANES = 16
+# Of columns that are copied to lie side by side, and rows that are summed before the next are.
+COPIED_BYTES, COPIED_FOR = 32 * 1024, 256
 
 
-def lower_batch_matmul(template: Template, operation: TflBatchMatMul, reducer: Reducer | None = None) -> None:
+def lower_batch_matmul(
+    template: Template, operation: TflBatchMatMul, reducer: WaitingReducer | None = None
+) -> None:
     """Writes the kernel of a product: [..., H, K] and [..., K, W] to [..., H, W]; with a reducer, of its columns."""
     product = _Product(template, operation)
     is_integer = template.type(0).dtype.is_integer
@@ -43,12 +48,10 @@ class _Product:
     operation: TflBatchMatMul
 
     @property
-    def depth(self) -> int:
+    def depth(self) -> ir.Extent:
         """Products of a sum."""
         shape = self.template.type(0).shape
-        extent = shape[-2] if self.operation.adjoint_first else shape[-1]
-        assert isinstance(extent, int)
-        return extent
+        return shape[-2] if self.operation.adjoint_first else shape[-1]
 
     @property
     def dtype(self) -> ir.DType:
@@ -61,11 +64,9 @@ class _Product:
         return I32 if self.dtype.is_integer else self.dtype
 
     @property
-    def num_columns(self) -> int:
+    def num_columns(self) -> ir.Extent:
         """Of the result."""
-        extent = self.template.result_type.shape[-1]
-        assert isinstance(extent, int)
-        return extent
+        return self.template.result_type.shape[-1]
 
     def write_dots(self, row: Coordinates) -> None:
         """Some columns at a time, each a scalar."""
@@ -77,49 +78,59 @@ class _Product:
             with counted(body, "k", self.depth) as k:
                 value = body.let("value", self._first(row, k))
                 for j, total in enumerate(sums):
-                    product = value * self._second(row, k, column + j)
+                    product = value * self.second(row, k, column + j)
                     body.add_to(total, (), ir.cast(product, self.dtype))
             for j, total in enumerate(sums):
                 with body.numbered(j):
                     self._store(row, column + j, load(total))
 
-    def write_columns(self, row: Coordinates, reducer: Reducer) -> None:
+    def write_columns(self, row: Coordinates, reducer: WaitingReducer) -> None:
         """Some columns at a time, side by side."""
         for first, size in self._blocks(reducer):
             self._write_block(
-                row, reducer, (first, size), lambda k, j, first=first: self._second(row, k, first + j)
+                row, reducer, (first, size), lambda k, j, first=first: self.second(row, k, first + j)
             )
 
-    def write_transposed(self, reducer: Reducer) -> None:
-        """As `write_columns`, of columns that lie one after another: copied for all rows, once, to lie side by side."""
-        body, kernel, shape = self.template.body, self.template.kernel, self.template.result_type.shape
+    def write_transposed(self, reducer: WaitingReducer) -> None:
+        """As `write_columns`, of columns that lie one after another: copied for many rows, to lie side by side."""
+        kernel, shape = self.template.kernel, self.template.result_type.shape
         with loops(kernel, shape, range(len(shape) - 2)) as indices:
-            batch = tuple(indices.values())
             for first, size in self._blocks(reducer):
-                columns = kernel.scratch("columns", (self.depth, size), self.factors_dtype)
-                with body.for_("column", 0, size) as column, counted(body, "k", self.depth) as k:
-                    body.store(columns, (k, column), self._second((*batch, ir.const(0)), k, first + column))
-                with counted(body, "row", shape[-2]) as height:
-                    self._write_block(
-                        (*batch, height), reducer, (first, size), lambda k, j, of=columns: load(of, k, j)
-                    )
+                block = _CopiedColumns(self, reducer, tuple(indices.values()), first, size)
+                with block.each_rows(shape[-2]) as rows:
+                    block.write(*rows)
 
-    def _blocks(self, reducer: Reducer) -> Iterator[tuple[ir.Expr, int]]:
+    def _blocks(self, reducer: WaitingReducer) -> Iterator[tuple[ir.Expr, int]]:
         return channel_blocks(self.template.body, self.num_columns, reducer.most_channels, _summed)
 
     def _write_block(
         self,
         row: Coordinates,
-        reducer: Reducer,
+        reducer: WaitingReducer,
         block: tuple[ir.Expr, int],
         second: Callable[[ir.Expr, ir.Expr], ir.Expr],
     ) -> None:
         """Sums and stores some columns; `second` gives a factor by its place along the inner axis, and its column."""
-        body, (first, size) = self.template.body, block
+        first, size = block
         results = reducer.begin(self.template, size, self.dtype, lambda _: ir.const(0, self.dtype))
-        with counted(body, "k", self.depth) as k:
-            value = body.let("value", self._first(row, k))
+        self.add(results, row, (ir.const(0), self.depth), second)
+        self.store(results, row, first)
+
+    def add(
+        self,
+        results: Results,
+        row: Coordinates,
+        inner: tuple[ir.Expr, ir.Extent],
+        second: Callable[[ir.Expr, ir.Expr], ir.Expr],
+    ) -> None:
+        """Adds some products, from a place along the inner axis on, to sums of a row."""
+        body, (begin, count) = self.template.body, inner
+        with counted(body, "k", count) as k:
+            value = body.let("value", self._first(row, begin + k))
             results.update(lambda total, j: total + ir.cast(value * second(k, j), self.dtype))
+
+    def store(self, results: Results, row: Coordinates, first: ir.Expr) -> None:
+        """Stores the columns of a row from one on."""
         results.store(row, first, lambda total, _: self._bounded(total))
 
     def _first(self, row: Coordinates, k: ir.Expr) -> ir.Expr:
@@ -127,7 +138,8 @@ class _Product:
         inner = (k, height) if self.operation.adjoint_first else (height, k)
         return self._element(0, batch, inner, self.operation.first_zero_point)
 
-    def _second(self, row: Coordinates, k: ir.Expr, column: ir.Expr) -> ir.Expr:
+    def second(self, row: Coordinates, k: ir.Expr, column: ir.Expr) -> ir.Expr:
+        """A factor by its place along the inner axis, and its column."""
         inner = (column, k) if self.operation.adjoint_second else (k, column)
         return self._element(1, list(row[:-1]), inner, self.operation.second_zero_point)
 
@@ -154,10 +166,103 @@ class _Product:
                 (self.operation.first_zero_point, self.operation.second_zero_point)
             )
         ]
-        corners = [a * b * self.depth for a in ends[0] for b in ends[1]]
+        corners = [a * b * ir.upper_bound(self.depth) for a in ends[0] for b in ends[1]]
         ends = min(corners), max(corners)
         require_fits(ends, self.dtype, "the accumulator", self.template.anchor.where)
         return Scalar(total, *ends)
+
+
+@dataclass(frozen=True, slots=True)
+class _CopiedColumns:
+    """A block of columns that lie one after another, copied to lie side by side: a stretch of them at a time.
+
+    Where there are several stretches, sums of a row wait in scratch for the next.
+
+    Attributes:
+        batch: Coordinates before the row.
+        first: The first column.
+        size: How many.
+    """
+
+    product: _Product
+    reducer: WaitingReducer
+    batch: Coordinates
+    first: ir.Expr
+    size: int
+
+    @property
+    def depth(self) -> int:
+        """Elements of a column."""
+        extent = self.product.depth
+        assert isinstance(extent, int)  # or the template declines
+        return extent
+
+    @property
+    def stretch(self) -> int:
+        """Elements of each column that are copied at once."""
+        return min(self.depth, COPIED_BYTES // (self.size * self.product.dtype.size_bytes))
+
+    @contextmanager
+    def each_rows(self, num_rows: ir.Extent) -> Generator[tuple[ir.Expr, ir.Expr, int], None, None]:
+        """Yields the first of some rows, the end of them and how many there are at most."""
+        most = ir.upper_bound(num_rows)
+        if self.stretch == self.depth or most <= COPIED_FOR:
+            yield ir.const(0), ir.extent_expr(num_rows), most
+            return
+        body = self.product.template.body
+        count = ir.quotient(num_rows, COPIED_FOR - 1, COPIED_FOR)
+        with counted(body, "rows", count) as index:
+            begin = named(body, "begin", index * COPIED_FOR)
+            end = ir.minimum(begin + COPIED_FOR, ir.extent_expr(num_rows))
+            yield begin, body.let("end", end), COPIED_FOR
+
+    def write(self, begin: ir.Expr, end: ir.Expr, most: int) -> None:
+        """Writes the sums of some rows."""
+        product, body = self.product, self.product.template.body
+        kernel, dtype = product.template.kernel, product.dtype
+        columns = kernel.scratch("columns", (self.stretch, self.size), dtype)
+        num_before = (self.depth - 1) // self.stretch
+        if not num_before:
+            self._copy(columns, ir.const(0), self.depth)
+            with body.for_("row", begin, end) as row:
+                self._finish(row, columns, (ir.const(0), self.depth), lambda _: ir.const(0, dtype))
+            return
+        sums = kernel.scratch("sums", (most, self.size), dtype)
+        with body.for_("row", 0, most) as row, body.for_("column", 0, self.size) as column:
+            body.store(sums, (row, column), 0)
+        with counted(body, "stretch", num_before) as index, body.block():
+            first = named(body, "inner", index * self.stretch)
+            self._copy(columns, first, self.stretch)
+            with body.for_("row", begin, end) as row:
+                results = self._added(row, columns, (first, self.stretch), self._waiting(sums, row - begin))
+                results.keep(sums, row - begin)
+        done = num_before * self.stretch
+        self._copy(columns, ir.const(done), self.depth - done)
+        with body.for_("row", begin, end) as row:
+            inner = ir.const(done), self.depth - done
+            self._finish(row, columns, inner, self._waiting(sums, row - begin))
+
+    def _waiting(self, sums: ir.Buffer, row: ir.Expr) -> Start:
+        """What the sums of a row start from after the first stretch."""
+        return lambda column: load(sums, row, column)
+
+    def _copy(self, columns: ir.Buffer, first: ir.Expr, count: int) -> None:
+        body, row = self.product.template.body, (*self.batch, ir.const(0))
+        with body.for_("column", 0, self.size) as column, counted(body, "k", count) as k:
+            body.store(columns, (k, column), self.product.second(row, first + k, self.first + column))
+
+    def _added(
+        self, row: ir.Expr, columns: ir.Buffer, inner: tuple[ir.Expr, int], start: Start
+    ) -> WaitingResults:
+        """Sums of a row with the products of a stretch."""
+        product = self.product
+        results = self.reducer.begin(product.template, self.size, product.dtype, start)
+        product.add(results, (*self.batch, row), inner, lambda k, j: load(columns, k, j))
+        return results
+
+    def _finish(self, row: ir.Expr, columns: ir.Buffer, inner: tuple[ir.Expr, int], start: Start) -> None:
+        results = self._added(row, columns, inner, start)
+        self.product.store(results, (*self.batch, row), self.first)
 
 
 def _summed(num_columns: int, are_several: bool) -> str:

@@ -27,7 +27,7 @@ from bytewright.lower.kernels.places import (
     lower_arg_extremum,
     lower_cumulative_sum,
     lower_gather_nd,
-    lower_scatter_nd,
+    lower_scatter,
     lower_top_k,
     lower_update_slice,
 )
@@ -54,7 +54,19 @@ from bytewright.ops.interpolation import TflSoftmax16
 from bytewright.ops.lstm import TflHybridLstm, TflLstm, TflQuantizedLstm
 from bytewright.ops.matmul import TflBatchMatMul
 from bytewright.ops.placement import DeviceCopy
-from bytewright.ops.places import ArgMax, ArgMin, CumulativeSum, GatherNd, ScatterNd, TopKPlaces, UpdateSlice
+from bytewright.ops.places import (
+    ArgMax,
+    ArgMin,
+    CumulativeSum,
+    GatherNd,
+    ScatterLast,
+    ScatterMax,
+    ScatterMin,
+    ScatterNd,
+    ScatterProduct,
+    TopKPlaces,
+    UpdateSlice,
+)
 from bytewright.ops.resize import TflResizeBilinear, TflResizeNearest
 from bytewright.ops.roots import TflInverseRoot, TflL2Normalization
 from bytewright.ops.softmax import TflLogSoftmax, TflSoftmax
@@ -117,7 +129,10 @@ TEMPLATES: dict[type[ir.Operation], Anchor] = {
     TflSpectralSubtraction: Anchor(lower_spectral_subtraction, takes_epilogue=False),
     TflResizeBilinear: Anchor(lower_resize_bilinear),
     TflResizeNearest: Anchor(lower_resize_nearest),
-    ScatterNd: Anchor(lower_scatter_nd, takes_epilogue=False),
+    **dict.fromkeys(
+        (ScatterLast, ScatterMax, ScatterMin, ScatterNd, ScatterProduct),
+        Anchor(lower_scatter, takes_epilogue=False),
+    ),
     TflL2Normalization: Anchor(lower_l2_normalization, takes_epilogue=False),
     pooling.TflQuantizedProduct: Anchor(lower_reduction),
     TflLogSoftmax: Anchor(lower_log_softmax, takes_epilogue=False),

@@ -53,6 +53,22 @@ class Reducer(Protocol):
         ...
 
 
+class WaitingResults(Results, Protocol):
+    """Results that may wait in memory for the rest of their reduction."""
+
+    def keep(self, memory: ir.Buffer, *outer: ir.Expr) -> None:
+        """Writes what is kept to memory, beside one another."""
+        ...
+
+
+class WaitingReducer(Reducer, Protocol):
+    """A way to keep results that may wait."""
+
+    def begin(self, template: Template, num_channels: int, dtype: ir.DType, start: Start) -> WaitingResults:
+        """As that of each reducer."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class ArrayReducer:
     """In an array of their own, in loops that C compilers make vectors of; at most so many in a block."""
@@ -64,7 +80,7 @@ class ArrayReducer:
         """Compilers divide by a constant as fast as they multiply."""
         return True
 
-    def begin(self, template: Template, num_channels: int, dtype: ir.DType, start: Start) -> Results:
+    def begin(self, template: Template, num_channels: int, dtype: ir.DType, start: Start) -> WaitingResults:
         """Writes the array."""
         return _Array(template, num_channels, dtype, start)
 
@@ -89,3 +105,7 @@ class _Array:
             self.template.epilogue.store((*outer, first + lane), value)
 
         self._each(store_lane)
+
+    def keep(self, memory: ir.Buffer, *outer: ir.Expr) -> None:
+        body = self.template.body
+        self._each(lambda lane: body.store(memory, (*outer, lane), load(self.results, lane)))

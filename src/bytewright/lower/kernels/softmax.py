@@ -48,7 +48,7 @@ class Row:
     template: Template
     source: ir.Buffer
     outer: Coordinates
-    depth: int
+    depth: ir.Extent
 
     @property
     def body(self) -> BodyBuilder:
@@ -57,7 +57,7 @@ class Row:
 
     def elements(self) -> AbstractContextManager[ir.Expr]:
         """A loop over the row."""
-        return self.body.for_("c", 0, self.depth)
+        return self.body.for_("c", 0, ir.extent_expr(self.depth))
 
     def value(self, c: ir.Expr) -> ir.Expr:
         """An element of the operand, widened if it is an integer."""
@@ -87,7 +87,7 @@ def rows_of(template: Template) -> Generator[Row, None, None]:
     operand = template.type(0)
     source = template.input(0)
     with loops(template.kernel, operand.shape, range(len(operand.shape) - 1)) as outer:
-        yield Row(template, source, tuple(outer.values()), operand.fixed_shape[-1])
+        yield Row(template, source, tuple(outer.values()), operand.shape[-1])
 
 
 def _write_float(row: Row, operation: TflSoftmax) -> None:

@@ -6,10 +6,12 @@ are a convolution of stride 1 with those taps: a sub-pixel convolution, of which
 pixel. Phases that equally many taps reach have windows alike.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import product
+from itertools import pairwise, product
 
 from bytewright import ir
+from bytewright.ir.builder import BodyBuilder
 from bytewright.lower.kernels.context import Template
 from bytewright.lower.kernels.convolution import Convolution
 from bytewright.lower.kernels.window import Axis, Window
@@ -24,11 +26,15 @@ class Phases:
         first: The first of them.
         num: How many, one after another.
         num_taps: That reach a position of each.
+        first_cell: The first cell that is computed.
+        num_cells: How many are.
     """
 
     first: int
     num: int
     num_taps: int
+    first_cell: int
+    num_cells: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +43,12 @@ class SpreadAxis:
 
     Attributes:
         size: Elements of the input.
-        out: Elements of the output.
+        out: Elements of the output, at most.
         kernel: Taps of the window.
         pad_before: Positions of the output before the first tap of the first element; negative where that is cut off.
     """
 
-    size: int
+    size: ir.Extent
     out: int
     kernel: int
     stride: int
@@ -73,12 +79,38 @@ class SpreadAxis:
         """All phases, those first that most taps reach; not every phase occurs in a short output."""
         full = self.kernel % self.stride or self.stride
         rest = self.stride - full
-        more = [Phases(full, rest, self.num_taps - 1)] if rest else []
-        return [Phases(0, full, self.num_taps), *more]
+        more = [Phases(full, rest, self.num_taps - 1, 0, self.num_cells)] if rest else []
+        return [Phases(0, full, self.num_taps, 0, self.num_cells), *more]
 
-    def window(self, num_taps: int) -> Axis:
-        """What lies under the cells, for phases that so many taps reach."""
-        return Axis(self.size, self.num_cells, num_taps, 1, 1, num_taps - 1 + self.skipped)
+    @property
+    def runs(self) -> list[Phases]:
+        """All phases that occur; those of a run have positions in the same cells, and in each of them."""
+        last = (self.out - 1 + self.shift) % self.stride
+        found: list[Phases] = []
+        for phases in self.phases:
+            end = phases.first + phases.num
+            inner = (self.shift % self.stride, last + 1)
+            cuts = sorted({phases.first, end, *(cut for cut in inner if phases.first < cut < end)})
+            for first, after in pairwise(cuts):
+                first_cell = max(0, -((first - self.shift) // self.stride))
+                num_cells = self.num_cells - first_cell - int(first > last)
+                if num_cells > 0:
+                    found.append(Phases(first, after - first, phases.num_taps, first_cell, num_cells))
+        return found
+
+    def window(self, phases: Phases) -> Axis:
+        """What lies under the cells of some phases, from `first_window` on."""
+        first = self.first_window(phases)
+        num = phases.first_cell - first + phases.num_cells
+        return Axis(ir.upper_bound(self.size), num, phases.num_taps, 1, 1, self._before(phases) - first)
+
+    def first_window(self, phases: Phases) -> int:
+        """The first cell that their window is said of: theirs, unless that would begin behind the first element."""
+        return min(phases.first_cell, self._before(phases))
+
+    def _before(self, phases: Phases) -> int:
+        """Positions before the input under the cell 0."""
+        return max(0, phases.num_taps - 1 + self.skipped)
 
     def taps(self, phase: int, num_taps: int) -> list[int]:
         """Those that reach a phase, in the order of the elements that they come from."""
@@ -108,14 +140,22 @@ class SpreadAxis:
             condition = ir.both(condition, tap < self.kernel)
         if self.shift // self.stride - (self.num_taps - 1 + self.skipped) < 0:
             condition = ir.both(condition, source >= 0)
-        if (self.out - 1 + self.shift) // self.stride - self.skipped >= self.size:
-            condition = ir.both(condition, source < self.size)
+        if (self.out - 1 + self.shift) // self.stride - self.skipped >= ir.upper_bound(self.size):
+            condition = ir.both(condition, source < ir.extent_expr(self.size))
         return condition
+
+
+SIZE_IS_OPEN = "how many rows or columns there are is not known"
+
+
+def has_known_size(template: Template) -> bool:
+    """Whether the input has the same rows and columns in each run, as phases that are written one by one need."""
+    return all(isinstance(extent, int) for extent in template.type(0).shape[1:3])
 
 
 def axes_of(template: Template, operation: TransposeConv2d) -> tuple[SpreadAxis, SpreadAxis]:
     """Rows and columns."""
-    _, height, width, _ = template.type(0).fixed_shape
+    _, height, width, _ = template.type(0).shape
     _, out_height, out_width, _ = template.result_type.fixed_shape
     _, *kernel, _ = template.type(1).fixed_shape
     return (
@@ -130,7 +170,7 @@ def sub_pixel_convolutions(
     """Those of some phases, whose output pixels are cells: for each of the rows one for each of the columns."""
     along_y, along_x = axes_of(template, operation)
     weights = template.constant(1)
-    window = Window(along_y.window(rows.num_taps), along_x.window(columns.num_taps))
+    window = Window(along_y.window(rows), along_x.window(columns))
     found: list[Convolution] = []
     for y, x in product(range(rows.num), range(columns.num)):
         taps_y = along_y.taps(rows.first + y, rows.num_taps)
@@ -147,3 +187,17 @@ def sub_pixel_convolutions(
             )
         )
     return found
+
+
+def written_by_phase(
+    body: BodyBuilder, axis: SpreadAxis, phase: ir.Expr, write: Callable[[Phases], None]
+) -> None:
+    """Writes what is done for each of the phases that equally many taps reach, under conditions."""
+    most, *fewer = axis.phases
+    if not fewer:
+        write(most)
+        return
+    with body.if_(phase < most.num):
+        write(most)
+    with body.else_():
+        write(fewer[0])

@@ -16,7 +16,7 @@ def _aeabi(names: str) -> tuple[str, ...]:
 _MEMORY = ("memcpy", "memmove", "memset", "memcmp")
 _MATH = ("expf", "tanhf", "sqrtf", "roundf", "floorf")
 _ROUNDING = ("ceilf", "rintf", "fabsf")
-_FUNCTIONS = ("logf", "expm1f", "erfcf", "powf", "fmaf", "fmodf", "exp")
+_FUNCTIONS = ("logf", "expm1f", "erfcf", "powf", "fmaf", "fmodf", "exp", "atan2f")
 _TRIGONOMETRY = ("sinf", "cosf")  # with arrays for arguments of thousands of turns
 _AEABI_MEMORY = _aeabi(
     "memcpy memcpy4 memcpy8 memmove memmove4 memmove8 memset memset4 memset8 memclr memclr4 memclr8"
@@ -54,7 +54,7 @@ WITH_FLOATS = LibraryStacks(
             # clang calls the second group where gcc calls the first.
             (
                 *(*(0, 16, 16, 16), *(*(0, 0, 0), *(16,) * 9), *(52, 52, 24, 32, 16, 0, 0)),
-                *(*(0, 8, 0), *(28, 16, 56, 88, 40, 40, 88), *(480, 480)),
+                *(*(0, 8, 0), *(28, 16, 56, 88, 40, 40, 88, 32), *(480, 480)),
             ),
             strict=True,
         )

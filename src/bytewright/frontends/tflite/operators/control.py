@@ -28,7 +28,8 @@ from bytewright.frontends.tflite.spectrum import (
 )
 from bytewright.frontends.tflite.variables import (
     convert_assign_variable,
-    convert_nothing,
+    convert_call_once,
+    convert_handle,
     convert_read_variable,
 )
 from bytewright.ops.arithmetic.numerics import Numerics
@@ -49,7 +50,7 @@ _LENGTHS = "an even length of 4 to 32,768, of factors 2, 3 and 5"
 CONTROL: dict[str, TfliteOperator] = {
     "ASSIGN_VARIABLE": TfliteOperator(convert_assign_variable, types=_KEPT),
     "CALL_ONCE": TfliteOperator(
-        convert_nothing, limits="of a subgraph that assigns constants to variables", types=("resource",)
+        convert_call_once, limits="of a subgraph that assigns constants to variables", types=("resource",)
     ),
     "CUSTOM 'CIRCULAR_BUFFER'": TfliteOperator(
         convert_circular_buffer,
@@ -119,18 +120,16 @@ CONTROL: dict[str, TfliteOperator] = {
     "CUSTOM 'ethos-u'": TfliteOperator(
         _convert_ethos_u, limits=f"made by Vela for {DECODED_PRODUCTS}; tflm", types=("int8",), cost_ms=5.0
     ),
-    "IF": TfliteOperator(
-        convert_if, "IfOptions", "results of fixed shapes", types=(*MOVED, "uint8"), cost_ms=1.0
-    ),
+    "IF": TfliteOperator(convert_if, "IfOptions", "results of fixed shapes", types=_KEPT, cost_ms=1.0),
     "READ_VARIABLE": TfliteOperator(
         convert_read_variable, limits="of a variable that is assigned, in a run or once", types=_KEPT
     ),
-    "VAR_HANDLE": TfliteOperator(convert_nothing, types=("resource",)),
+    "VAR_HANDLE": TfliteOperator(convert_handle, types=("resource",)),
     "WHILE": TfliteOperator(
         convert_while,
         "WhileOptions",
         "a number of turns that constants say, at most 65,536, or the run, up to `--bound`; operands of fixed shapes",
-        types=(*MOVED, "uint8"),
+        types=_KEPT,
         cost_ms=1.0,
     ),
 }

@@ -25,12 +25,14 @@ from bytewright.frontends.tflite.elementwise import (
     QuantisedForm,
     convert_add_n,
     convert_binary,
+    convert_bucketize,
     convert_div,
     convert_plain_binary,
     convert_pow,
     convert_prelu,
     convert_square,
     convert_squared_difference,
+    convert_unquantised_binary,
     emit_magnitude,
     emit_negated,
     emit_sign,
@@ -44,12 +46,18 @@ from bytewright.frontends.tflite.operators.row import (
     BUT_INT16,
     CLAMPS,
     FLOAT,
+    INDEX_TYPES,
     NO_INT16_IN_TFLM,
     NO_INT64_IN_TFLM,
     NUMBERS,
     TfliteOperator,
 )
-from bytewright.frontends.tflite.quantization import convert_densify, convert_dequantize, convert_quantize
+from bytewright.frontends.tflite.quantization import (
+    convert_densify,
+    convert_dequantize,
+    convert_fake_quant,
+    convert_quantize,
+)
 from bytewright.ops import elementwise, float_functions
 from bytewright.ops.arithmetic import tables
 from bytewright.ops.arithmetic.interpolation import exponential, logarithm
@@ -68,6 +76,10 @@ _FLOAT_ALONE = dict.fromkeys(Numerics, ("int8",))
 _FLOAT_IN_TFLM = {Numerics.TFLM: ("int8", "int16")}
 _OF_BELOW_ONE = "int8: scales below 1"
 _OF_INT_BELOW_ONE = "int8 and int16: scales below 1"
+_NOT_QUANTISED = ("float32", *INDEX_TYPES)
+_WITH_BITS = ("int8", "int16", "int32")
+_BITS = "broadcasting; raw values; not with tflm"
+_ALIKE = "operands of one shape; int32 and int64 wrap; not with tflm"
 _EQUALITY = TfliteOperator(
     convert_comparison,
     limits=f"broadcasting; {_OF_INT_BELOW_ONE}; int16 not with tflm",
@@ -102,6 +114,14 @@ def _extremum(operation: ir.Operation) -> TfliteOperator:
     """The row of one of two values, whatever their quantisations."""
     convert = partial(convert_plain_binary, operation=operation, dtypes=WIDE)
     return TfliteOperator(convert, limits="broadcasting; int8: of raw values", types=NUMBERS)
+
+
+def _of_shapes_alike(operation: ir.Operation, wrapping: ir.Operation | None = None) -> TfliteOperator:
+    """The row of an operator as StableHLO has it: of integers that are not quantised `wrapping`."""
+    convert = partial(convert_unquantised_binary, operation=operation, wrapping=wrapping or operation)
+    return TfliteOperator(
+        convert, limits=_ALIKE, types=_NOT_QUANTISED, absent={Numerics.TFLM: _NOT_QUANTISED}
+    )
 
 
 def _arithmetic(
@@ -146,6 +166,25 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
         absent={Numerics.LITERT_REF: ("int8",), Numerics.TFLM: ("int32",)},
         int8_cost_ms=1.4,
     ),
+    "ATAN2": TfliteOperator(
+        partial(convert_plain_binary, operation=elementwise.Atan2()),
+        limits="operands of one shape; not with tflm",
+        types=FLOAT,
+        absent={Numerics.TFLM: FLOAT},
+    ),
+    "BITWISE_XOR": TfliteOperator(
+        partial(convert_plain_binary, operation=elementwise.BitwiseXor(), dtypes=(ir.DType.I32,)),
+        limits=_BITS,
+        types=_WITH_BITS,
+        absent={Numerics.TFLM: _WITH_BITS},
+    ),
+    "BUCKETIZE": TfliteOperator(
+        convert_bucketize,
+        "BucketizeOptions",
+        "to int32; integers are compared as floats; not with tflm",
+        types=("float32", *INDEX_TYPES),
+        absent={Numerics.TFLM: ("float32", *INDEX_TYPES)},
+    ),
     "CAST": TfliteOperator(
         convert_cast,
         limits="raw values; integers wrap, floats are truncated and saturate; of complex64 the real part, to float32; "
@@ -185,6 +224,13 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
         int8_cost_ms=5.0,
         absent=_FLOAT_IN_TFLM,
         types=ACTIVATIONS,
+    ),
+    "FAKE_QUANT": TfliteOperator(
+        convert_fake_quant,
+        "FakeQuantOptions",
+        "2 to 16 bits, a range with 0, which is not narrow; not with tflm",
+        types=FLOAT,
+        absent={Numerics.TFLM: FLOAT},
     ),
     "FLOOR": _of_floats(float_functions.Floor()),
     "FLOOR_DIV": TfliteOperator(
@@ -280,6 +326,12 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
     "RELU6": TfliteOperator(convert_relu, types=ACTIVATIONS),
     "RELU_0_TO_1": TfliteOperator(convert_relu, limits="not with tflm", absent=_NOT_IN_TFLM),
     "RELU_N1_TO_1": TfliteOperator(convert_relu, limits="not with tflm", absent=_NOT_IN_TFLM),
+    "RIGHT_SHIFT": TfliteOperator(
+        partial(convert_plain_binary, operation=elementwise.RightShift(), dtypes=(ir.DType.I32,)),
+        limits=_BITS,
+        types=_WITH_BITS,
+        absent={Numerics.TFLM: _WITH_BITS},
+    ),
     "ROUND": _of_floats(float_functions.TflRound()),
     "RSQRT": TfliteOperator(
         _unary(float_functions.Rsqrt(), int8=tables.reciprocal_square_root, int16=inverse_root16),
@@ -320,6 +372,10 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
         types=_BOTH_AND_INT32,
         int8_cost_ms=1.4,
     ),
+    "STABLEHLO_ADD": _of_shapes_alike(elementwise.Add(), elementwise.WrappingAdd()),
+    "STABLEHLO_MAXIMUM": _of_shapes_alike(elementwise.Maximum()),
+    "STABLEHLO_MINIMUM": _of_shapes_alike(elementwise.Minimum()),
+    "STABLEHLO_MULTIPLY": _of_shapes_alike(elementwise.Mul(), elementwise.WrappingMul()),
     "SUB": _arithmetic(
         elementwise.Sub(), elementwise.WrappingSub(), sum_form, "SubOptions", "tflm: not int64", 1.4
     ),

@@ -1,6 +1,9 @@
 """Operators that move elements, and compute none."""
 
+from functools import partial
+
 from bytewright.frontends.tflite.batches import convert_batch_to_space, convert_space_to_batch
+from bytewright.frontends.tflite.diagonals import convert_matrix_diag, convert_matrix_set_diag
 from bytewright.frontends.tflite.kernels_of import Absent
 from bytewright.frontends.tflite.moves import (
     convert_broadcast_to,
@@ -20,6 +23,7 @@ from bytewright.frontends.tflite.operators.row import (
     ALSO_INT16_MOVED,
     BUT_INT16,
     FEW_MOVED,
+    INDEX_TYPES,
     INT4,
     MOVED,
     NO_INT64_IN_TFLM,
@@ -30,8 +34,14 @@ from bytewright.frontends.tflite.places import (
     convert_fill,
     convert_gather_nd,
     convert_one_hot,
-    convert_scatter_nd,
     convert_update_slice,
+)
+from bytewright.frontends.tflite.segments import (
+    convert_reverse_sequence,
+    convert_scatter_nd,
+    convert_segment_sum,
+    convert_sparse_to_dense,
+    convert_unsorted_segment,
 )
 from bytewright.frontends.tflite.shape import (
     convert_concatenation,
@@ -45,6 +55,7 @@ from bytewright.frontends.tflite.shape import (
 )
 from bytewright.frontends.tflite.strided_slice import convert_strided_slice
 from bytewright.ops.arithmetic.numerics import Numerics
+from bytewright.ops.places import ScatterMax, ScatterMin, ScatterNd, ScatterProduct
 
 # What moves bytes there is for some types alone.
 _MOVED_IN_TFLM: Absent = {Numerics.TFLM: ("int16", "int32", "int64", "bool")}
@@ -52,6 +63,22 @@ _ALSO_INT16_MOVED_IN_TFLM: Absent = {Numerics.TFLM: ("int32", "int64", "bool")}
 _BUT_INT16_MOVED = (*BUT_INT16, "bool")
 _RESHAPED = (*MOVED, "complex64")
 _OF_LITERT_ALONE: Absent = {Numerics.TFLM: _BUT_INT16_MOVED}
+
+_OF_SEGMENTS = ("float32", "int32")
+_IN_SEQUENCES = ("float32", "int16", *INDEX_TYPES)
+
+
+def _unsorted_segment(kind: type[ScatterMax | ScatterMin | ScatterNd | ScatterProduct]) -> TfliteOperator:
+    """The row of a combination of parts by the numbers of their segments."""
+    return TfliteOperator(
+        partial(convert_unsorted_segment, kind=kind),
+        limits="a constant number of segments; what is of none of them is left out; int32 wraps; not with tflm",
+        cost_ms=2.0,
+        types=_OF_SEGMENTS,
+        of_own_types=(1,),
+        absent={Numerics.TFLM: _OF_SEGMENTS},
+    )
+
 
 MOVES: dict[str, TfliteOperator] = {
     "BATCH_TO_SPACE_ND": TfliteOperator(
@@ -127,6 +154,20 @@ MOVES: dict[str, TfliteOperator] = {
         cost_ms=1.5,
         absent=_MOVED_IN_TFLM,
     ),
+    "MATRIX_DIAG": TfliteOperator(
+        convert_matrix_diag,
+        limits="raw values; not with tflm",
+        cost_ms=1.0,
+        types=NUMBERS,
+        absent={Numerics.TFLM: NUMBERS},
+    ),
+    "MATRIX_SET_DIAG": TfliteOperator(
+        convert_matrix_set_diag,
+        limits="raw values; not with tflm",
+        cost_ms=1.0,
+        types=NUMBERS,
+        absent={Numerics.TFLM: NUMBERS},
+    ),
     "MIRROR_PAD": TfliteOperator(
         convert_mirror_pad,
         "MirrorPadOptions",
@@ -163,6 +204,15 @@ MOVES: dict[str, TfliteOperator] = {
         absent={Numerics.TFLM: ("int64", "bool")},
     ),
     "RESHAPE": TfliteOperator(convert_reshape, "ReshapeOptions", "constant shape", types=_RESHAPED),
+    "REVERSE_SEQUENCE": TfliteOperator(
+        convert_reverse_sequence,
+        "ReverseSequenceOptions",
+        "lengths int32 or int64; one beyond the steps means the nearest; not with tflm",
+        types=_IN_SEQUENCES,
+        indices=1,
+        cost_ms=2.0,
+        absent={Numerics.TFLM: _IN_SEQUENCES},
+    ),
     "REVERSE_V2": TfliteOperator(
         convert_reverse, "ReverseV2Options", "constant axes", cost_ms=1.5, types=MOVED
     ),
@@ -175,6 +225,14 @@ MOVES: dict[str, TfliteOperator] = {
         input_at=1,
         absent=_OF_LITERT_ALONE,
         types=_BUT_INT16_MOVED,
+    ),
+    "SEGMENT_SUM": TfliteOperator(
+        convert_segment_sum,
+        limits="constant segments, which begin at 0 and leave none out; int32 wraps; not with tflm",
+        cost_ms=1.5,
+        types=_OF_SEGMENTS,
+        of_own_types=(1,),
+        absent={Numerics.TFLM: _OF_SEGMENTS},
     ),
     "SLICE": TfliteOperator(
         convert_slice,
@@ -197,6 +255,16 @@ MOVES: dict[str, TfliteOperator] = {
         cost_ms=1.5,
         types=BUT_INT16,
         absent=_MOVED_IN_TFLM,
+    ),
+    "SPARSE_TO_DENSE": TfliteOperator(
+        convert_sparse_to_dense,
+        limits="constant shape, of at most 4 axes, and default value; indices int32 or int64; one that is outside "
+        "means the nearest; not with tflm",
+        cost_ms=1.5,
+        types=BUT_INT16,
+        indices=0,
+        input_at=2,
+        absent={Numerics.TFLM: BUT_INT16},
     ),
     "SPLIT": TfliteOperator(
         convert_split,
@@ -246,4 +314,8 @@ MOVES: dict[str, TfliteOperator] = {
         types=(*ACTIVATIONS, "int32", "bool"),
         absent={Numerics.TFLM: ("bool",)},
     ),
+    "UNSORTED_SEGMENT_MAX": _unsorted_segment(ScatterMax),
+    "UNSORTED_SEGMENT_MIN": _unsorted_segment(ScatterMin),
+    "UNSORTED_SEGMENT_PROD": _unsorted_segment(ScatterProduct),
+    "UNSORTED_SEGMENT_SUM": _unsorted_segment(ScatterNd),
 }

@@ -38,7 +38,11 @@ from bytewright.frontends.tflite.places import (
     convert_cumsum,
     convert_top_k,
 )
-from bytewright.frontends.tflite.pooling import convert_l2_pool, convert_pool
+from bytewright.frontends.tflite.pooling import (
+    convert_l2_pool,
+    convert_local_response_normalization,
+    convert_pool,
+)
 from bytewright.frontends.tflite.reduction import convert_extremum as convert_reduced_extremum
 from bytewright.frontends.tflite.reduction import convert_mean, convert_product, convert_sum, convert_truths
 from bytewright.frontends.tflite.resize import convert_resize
@@ -116,7 +120,8 @@ REDUCTIONS: dict[str, TfliteOperator] = {
     "BATCH_MATMUL": TfliteOperator(
         convert_batch_matmul,
         "BatchMatMulOptions",
-        f"either operand constant, or none; 2 to 5 axes; one scale for each operand; {_INT8_UNDER_FLOAT}, one matrix",
+        "either operand constant, or none; 2 to 5 axes; one scale for each operand; the second also int8 under int16 "
+        f"(not with tflm); {_INT8_UNDER_FLOAT}, one matrix",
         cost_ms=2.5,
         hybrid=_HYBRID_INT8,
         types=ACTIVATIONS,
@@ -173,6 +178,14 @@ REDUCTIONS: dict[str, TfliteOperator] = {
         cost_ms=2.0,
     ),
     "L2_POOL_2D": TfliteOperator(convert_l2_pool, "Pool2DOptions", CLAMPS, types=FLOAT, cost_ms=2.0),
+    "LOCAL_RESPONSE_NORMALIZATION": TfliteOperator(
+        convert_local_response_normalization,
+        "LocalResponseNormalizationOptions",
+        "4 axes; not with tflm",
+        cost_ms=4.0,
+        types=FLOAT,
+        absent={Numerics.TFLM: FLOAT},
+    ),
     "LOG_SOFTMAX": TfliteOperator(
         convert_log_softmax,
         limits="last axis; int8: output scale 1/16, zero point 127, at most 4095 values a row",

@@ -6,15 +6,20 @@ from bytewright.lower.isa.dsp.dot import dot
 from bytewright.lower.isa.dsp.narrow import EXTREMA, SUMS
 from bytewright.lower.isa.dsp.requantise import SCALE, SCALE_ONCE, SCALE_UP
 from bytewright.lower.isa.dsp.taps import BITS, one_row, two_rows
-from bytewright.lower.isa.dsp.words import I8, I16, copy_elements, widen
-from bytewright.lower.isa.instruction_set import InstructionSet, IsaTemplate
+from bytewright.lower.isa.dsp.words import FEATURE, I8, I16, I32, copy_elements, widen
+from bytewright.lower.isa.instruction_set import Fields, InstructionSet, IsaTemplate
+from bytewright.lower.isa.one_lane import one_lane
 from bytewright.lower.isa.reduce import with_reductions
+from bytewright.lower.isa.width import Width
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d
 
 # Instructions are made for the sizes of a kernel. Straight and looped dot products, with and without a rest.
 _DOTS, _DOTS_16 = (
     tuple(dot(num_pixels, depth, element) for num_pixels in (1, 2) for depth in (4, 24, 32, 44))
     for element in (I8, I16)
+)
+_DOTS_APART = tuple(
+    dot(*sizes, I16, pitch) for *sizes, pitch in ((1, 4, 4), (1, 36, 40), (2, 8, 8), (2, 28, 44))
 )
 _TAPS = {
     (element, bits): (
@@ -24,35 +29,48 @@ _TAPS = {
     for element in (I8, I16)
     for bits in BITS
 }
+# What neither halves nor bytes of words serve.
+_LANE = Width("dsp", 1, {I32: "int32_t"}, FEATURE)
+UNIT = one_lane(_LANE, {I8: "int8_t", I16: "int16_t", I32: "int32_t"})
 _SCALES = (*SCALE.values(), SCALE_UP, SCALE_ONCE)
 DSP = InstructionSet(
     name="dsp",
     features=frozenset({"dsp"}),
     templates=with_reductions(
         "dsp",
-        None,
-        {
-            Conv2d: (IsaTemplate("dsp.conv2d", write_conv2d, conv2d_declines),),
-            DepthwiseConv2d: (IsaTemplate("dsp.depthwise_conv2d", write_depthwise, depthwise_declines),),
-        },
-        (SUMS, EXTREMA),
+        UNIT,
+        with_reductions(
+            "dsp",
+            None,
+            {
+                Conv2d: (IsaTemplate("dsp.conv2d", write_conv2d, conv2d_declines),),
+                DepthwiseConv2d: (IsaTemplate("dsp.depthwise_conv2d", write_depthwise, depthwise_declines),),
+            },
+            (SUMS, EXTREMA),
+        ),
     ),
     instructions=(
-        *(*_DOTS, *_DOTS_16),
+        *(*_DOTS, *_DOTS_16, *_DOTS_APART),
         *(widen(*sizes, element) for sizes in ((1, 1), (1, 4), (2, 1), (2, 4)) for element in (I8, I16)),
         *(copy_elements(count, element) for count in (1, 3, 4, 16) for element in (I8, I16)),
         *(each for taps in _TAPS.values() for each in taps),
         *_SCALES,
+        *UNIT.instructions,
         *(*SUMS.instructions, *EXTREMA.instructions),
     ),
     operands={
-        # Halves of words are bytes, either those of activations or those of weights, or sums could leave 32 bits.
+        **_LANE.operands,
+        **{(each.name, "activations"): Fields(16, *I8.bounds) for each in _DOTS},
+        **{(each.name, "activations"): Fields(16, *I16.bounds) for each in _DOTS_16},
+        # Of int8 they are halves for two channels, of int16 bytes.
+        **{(each.name, "weights"): Fields(16, *I16.bounds) for each in _DOTS},
+        **{(each.name, "weights"): Fields(8, *I8.bounds) for each in (*_DOTS_16, *_DOTS_APART)},
+        # In whatever they are stored, weights of taps are bytes.
         **{
-            (each.name, name): (-128, 127)
-            for each, name in zip(_DOTS, ("activations", "weights") * 4, strict=True)
+            (each.name, "weights"): Fields(bits, *I8.bounds)
+            for (_, bits), taps in _TAPS.items()
+            for each in taps
         },
-        # Weights that halves of activations meet are bytes, too, in whatever they are stored.
-        **{(each.name, "weights"): (-128, 127) for each in _TAPS[I16, 16]},
         **{
             (each.name, name): bounds
             for each in _SCALES

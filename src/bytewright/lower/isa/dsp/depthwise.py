@@ -53,7 +53,7 @@ def write_depthwise(template: Template, operation: DepthwiseConv2d) -> None:
     bits = 16 if template.kernel.optimize is Optimize.SPEED else 8
     weights = template.kernel.constant("weights", _pack(convolution, bits), I32)
     kernel = _Kernel(convolution, weights, bits)
-    channels = channels_of(convolution)
+    channels = channels_of([convolution])
     body = template.body
     with pixels(template) as pixel:
         rows = kernel.rows(pixel)

@@ -5,7 +5,7 @@ from functools import cache
 from bytewright import ir
 from bytewright.ir.builder import BodyBuilder, load
 from bytewright.lower.isa.dsp.pairing import PAIRINGS
-from bytewright.lower.isa.dsp.words import BYTES, FEATURE, I8, I32
+from bytewright.lower.isa.dsp.words import BYTES, FEATURE, I8, I32, high_half, low_half
 from bytewright.lower.isa.vector_unit import memory_parameter, variable_parameter
 
 # Groups of four products that a loop's turn has.
@@ -14,30 +14,42 @@ _STRAIGHT = 6
 
 
 @cache
-def dot(num_pixels: int, depth: int, element: ir.DType = I8) -> ir.Instruction:
+def dot(num_pixels: int, depth: int, element: ir.DType = I8, pitch: int = 0) -> ir.Instruction:
     """Adds the products of one pixel or two with two channels, `depth` each, a multiple of 4.
 
-    Parameters: for each pixel its two sums, as the pairing has them; the activations as words of two, those of two
-    pixels in turns; the weights, i32[depth / 2].
+    Parameters: for each pixel its two sums, as the pairing has them; the activations; the weights, i32[depth / 2].
+
+    Args:
+        num_pixels: 1 or 2.
+        depth: Elements of each.
+        element: Type of activations.
+        pitch: Of int16, elements from the first pixel's to the second's, fewer than 2048; 0 if they are words of two,
+            those of both pixels in turns.
     """
     pairing = PAIRINGS[element]
-    name = f"dsp_dot_{num_pixels}x2x{depth}{pairing.suffix}"
+    name = f"dsp_dot_{num_pixels}x2x{depth}{pairing.suffix}" + (f"_{pitch}" if pitch else "")
     sums = [
         variable_parameter(f"{sum_name}{p}", I32, ir.Access.READ_WRITE)
         for p in range(num_pixels)
         for sum_name in pairing.sums
     ]
-    activations = memory_parameter("activations", num_pixels * depth // 2, I32)
+    if pitch:
+        activations = memory_parameter("activations", (num_pixels - 1) * pitch + depth, element)
+    else:
+        activations = memory_parameter("activations", num_pixels * depth // 2, I32)
     weights = memory_parameter("weights", depth // 2, I32)
     parameters = (*sums, activations, weights)
     body = BodyBuilder(p.name for p in parameters)
     with body.for_(f"{name}.group", 0, depth // BYTES) as group:
         filters = load(weights.buffer, group * 2), load(weights.buffer, group * 2 + 1)
         for pixel in range(num_pixels):
-            first, second = (
-                load(activations.buffer, (group * 2 + word) * num_pixels + pixel) for word in range(2)
-            )
-            added = pairing.added((first, second), filters)
+            if pitch:
+                places = (pixel * pitch + group * BYTES + i for i in range(BYTES))
+                halves = [ir.cast(load(activations.buffer, place), I32) for place in places]
+            else:
+                words = (load(activations.buffer, (group * 2 + i) * num_pixels + pixel) for i in range(2))
+                halves = [half for word in words for half in (low_half(word), high_half(word))]
+            added = pairing.added(halves, filters)
             for total, value in zip(sums[2 * pixel :], added, strict=False):
                 body.add_to(total.buffer, (), value)
     pixels = "two pixels" if num_pixels == 2 else "a pixel"
@@ -45,16 +57,16 @@ def dot(num_pixels: int, depth: int, element: ir.DType = I8) -> ir.Instruction:
         name,
         parameters,
         body.finish(),
-        _text(num_pixels, depth, element),
+        _text(num_pixels, depth, element, pitch),
         FEATURE,
         f"Adds {depth} products of {pixels}: {pairing.story}.",
     )
 
 
-def _text(num_pixels: int, depth: int, element: ir.DType) -> str:
+def _text(num_pixels: int, depth: int, element: ir.DType, pitch: int) -> str:
     """One asm statement: compilers keep all of it in registers, where they would spill intrinsics."""
     pairing = PAIRINGS[element]
-    step, groups = _step(num_pixels, element), depth // BYTES
+    step, groups = _step(num_pixels, element, pitch), depth // BYTES
     turns, rest = (0, groups) if groups <= _STRAIGHT else divmod(groups, _UNROLLED)
     pixels = [[f"{name}{p}" for name in pairing.sums] for p in range(num_pixels)]
     lines = [f"int32_t {', '.join(f'{name} = *{name}_at' for name in names)};" for names in pixels]
@@ -77,12 +89,16 @@ def _text(num_pixels: int, depth: int, element: ir.DType) -> str:
     return "\n".join(lines)
 
 
-def _step(num_pixels: int, element: ir.DType) -> list[str]:
+def _step(num_pixels: int, element: ir.DType, pitch: int) -> list[str]:
     """The instructions of a group."""
     products = PAIRINGS[element].products
-    load_weights, load_activations = "ldrd %[w0], %[w1], [%[w]], #8", "ldrd %[x0], %[x1], [%[x]], #8"
+    loads = ["ldrd %[x0], %[x1], [%[x]], #8"]
+    if pitch:
+        # Elements of 16 bits may lie where `ldrd` does not load.
+        second = "[%[x]], #4" if num_pixels == 1 else f"[%[x], #{pitch * element.size_bytes - 4}]"
+        loads = ["ldr %[x0], [%[x]], #4", f"ldr %[x1], {second}"]
     if num_pixels == 2:
-        words = [line for i in range(2) for line in (load_activations, *products(i, ("x0", "x1")))]
+        words = [line for i in range(2) for line in (*loads, *products(i, ("x0", "x1")))]
     else:
-        words = [load_activations, *products(0, ("x0",)), *products(1, ("x1",))]
-    return [f'    "{line}\\n\\t"' for line in (load_weights, *words)]
+        words = [*loads, *products(0, ("x0",)), *products(1, ("x1",))]
+    return [f'    "{line}\\n\\t"' for line in ("ldrd %[w0], %[w1], [%[w]], #8", *words)]

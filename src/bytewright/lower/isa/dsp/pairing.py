@@ -16,6 +16,7 @@ from bytewright.lower.kernels.layout import Layout
 
 Int64 = NDArray[np.int64]
 Two = tuple[ir.Expr, ir.Expr]
+Four = Sequence[ir.Expr]
 
 
 class Pairing(ABC):
@@ -45,8 +46,8 @@ class Pairing(ABC):
         """What activations meet in the second sum, and in what `second` makes of it, of weights of two channels."""
 
     @abstractmethod
-    def added(self, activations: Two, weights: Two) -> Two:
-        """What the words of a group add to each sum."""
+    def added(self, activations: Four, weights: Two) -> Two:
+        """What the activations of a group, in their order in words, add to each sum."""
 
     @abstractmethod
     def products(self, number: int, activations: Sequence[str]) -> list[str]:
@@ -85,7 +86,7 @@ class _SharedHalves(Pairing):
     def factors(self, first: Int64, second: Int64) -> tuple[Int64, Int64]:
         return first + 256 * second, 256 * second
 
-    def added(self, activations: Two, weights: Two) -> Two:
+    def added(self, activations: Four, weights: Two) -> Two:
         return _sum_of(activations, weights, low_byte), _sum_of(activations, weights, low_half)
 
     def products(self, number: int, activations: Sequence[str]) -> list[str]:
@@ -114,10 +115,9 @@ class _OwnBytes(Pairing):
     def factors(self, first: Int64, second: Int64) -> tuple[Int64, Int64]:
         return first, second
 
-    def added(self, activations: Two, weights: Two) -> Two:
+    def added(self, activations: Four, weights: Two) -> Two:
         def total(word: ir.Expr) -> ir.Expr:
-            halves = (of(x) for x in activations for of in (low_half, high_half))
-            first, *rest = (x * byte(word, place) for x, place in zip(halves, (0, 2, 1, 3), strict=True))
+            first, *rest = (x * byte(word, place) for x, place in zip(activations, (0, 2, 1, 3), strict=True))
             return sum(rest, first)
 
         return total(weights[0]), total(weights[1])
@@ -137,12 +137,10 @@ class _OwnBytes(Pairing):
         return load(sums[1])
 
 
-def _sum_of(activations: Two, weights: Two, of: Callable[[ir.Expr], ir.Expr]) -> ir.Expr:
-    first, second = (
-        low_half(x) * of(w) + high_half(x) * of(high_half(w))
-        for x, w in zip(activations, weights, strict=True)
-    )
-    return first + second
+def _sum_of(activations: Four, weights: Two, of: Callable[[ir.Expr], ir.Expr]) -> ir.Expr:
+    halves = [half for word in weights for half in (of(word), of(high_half(word)))]
+    first, *rest = (x * half for x, half in zip(activations, halves, strict=True))
+    return sum(rest, first)
 
 
 PAIRINGS: Mapping[ir.DType, Pairing] = {each.element: each for each in (_SharedHalves(), _OwnBytes())}

@@ -5,7 +5,7 @@ multiplier m of 2^30 or more, that is the doubling high multiply for every value
 whose multipliers have 16 bits, one rounding is all: `smmul` by a multiplier's upper half leaves what the shift rounds.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -180,16 +180,23 @@ class Channels:
         return Scalar(total, self.low, self.high)
 
 
-def channels_of(convolution: Convolution) -> Channels:
-    """The channels of a convolution; rescales of its kernel take the form from here on."""
+def channels_of(convolutions: Sequence[Convolution]) -> Channels:
+    """The channels of convolutions that differ in weights alone; rescales of their kernel take the form from here on.
+
+    Those of several are one after another, each filled up to an even number.
+    """
+    convolution, *more = convolutions
     template, kernel = convolution.template, convolution.template.kernel
-    folded, dtype = convolution.folded(), convolution.sums_dtype
+    folded, dtype = [each.folded() for each in convolutions], convolution.sums_dtype
+    low, high = min(each.low for each in folded), max(each.high for each in folded)
+    num_zeros = convolution.out_channels % 2 if more else 0
+    bias = np.concatenate([np.pad(each.bias, (0, num_zeros)) for each in folded])
     kernel.rescale_form = rescaled
-    node, form = _rescale_of_sums(template, max(-folded.low, folded.high, 0))
+    node, form = _rescale_of_sums(template, max(-low, high, 0))
     if node is None or form is None or len(form.shifts) == 1 or dtype is not I32:
-        return Channels(kernel.constant("bias", folded.bias[:, None], dtype), folded.low, folded.high)
-    fields = np.stack([folded.bias, form.multipliers, form.shifts], axis=1)
-    records = kernel.constant("channels", fields, I32)
+        return Channels(kernel.constant("bias", bias[:, None], dtype), low, high)
+    scales = (np.tile(np.pad(each, (0, num_zeros)), len(folded)) for each in (form.multipliers, form.shifts))
+    records = kernel.constant("channels", np.stack([bias, *scales], axis=1), I32)
 
     def from_records(at: Point, operation: Rescale) -> Scalar | None:
         if at.node is not node:
@@ -198,7 +205,7 @@ def channels_of(convolution: Convolution) -> Channels:
         return form.result(at, load(records, channel, 1), load(records, channel, 2))
 
     kernel.rescale_form = from_records
-    return Channels(records, folded.low, folded.high)
+    return Channels(records, low, high)
 
 
 def _rescale_of_sums(template: Template, magnitude: int) -> tuple[ir.Node | None, Form | None]:

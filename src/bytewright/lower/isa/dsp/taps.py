@@ -127,7 +127,8 @@ def _add_pair(
     second: ir.Expr,
     weights: tuple[ir.Expr, ...],
 ) -> None:
-    body.add_to(total.buffer, (), first * weights[0] + second * weights[1])
+    body.add_to(total.buffer, (), first * weights[0])
+    body.add_to(total.buffer, (), second * weights[1])
 
 
 def _pair(first: tuple[str, int], second: tuple[str, int], bits: int, element: ir.DType) -> list[str]:

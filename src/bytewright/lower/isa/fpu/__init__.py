@@ -7,13 +7,15 @@ sixteen are sums.
 from functools import cache
 
 from bytewright import ir
-from bytewright.ir.expr import BinaryOperator
 from bytewright.lower.isa.conv2d import conv2d_templates
 from bytewright.lower.isa.instruction_set import InstructionSet
+from bytewright.lower.isa.one_lane import one_lane
 from bytewright.lower.isa.products import Products
+from bytewright.lower.isa.reduce import matmul_lanes, with_reductions
+from bytewright.lower.isa.transpose_conv2d import transpose_conv2d_templates
 from bytewright.lower.isa.vector_unit import VectorUnit
 from bytewright.lower.isa.width import Width
-from bytewright.ops.convolution import Conv2d
+from bytewright.ops.convolution import Conv2d, TransposeConv2d
 
 F32 = ir.DType.F32
 # Compilers for AArch64, where the registers have other names, define these macros of floats as well.
@@ -23,26 +25,11 @@ _FEATURE = ir.Feature(
     "defined(__GNUC__)",
 )
 _LANE = Width("fpu", 1, {F32: "float"}, _FEATURE)
-# The IR's minimum and maximum keep the left one where neither is less, as where one is no number.
-_BINARIES = {
-    BinaryOperator.ADD: "left + right",
-    BinaryOperator.SUB: "left - right",
-    BinaryOperator.MUL: "left * right",
-    BinaryOperator.MIN: "(right < left) ? right : left",
-    BinaryOperator.MAX: "(left < right) ? right : left",
-}
 
 
 @cache
 def _unit(num: int = 1) -> VectorUnit:
-    return _LANE.unit(
-        loads={F32: "return elements[0];"},
-        stores={F32: "elements[0] = values;"},
-        broadcasts={F32: "value"},
-        binaries={(operator, F32): text for operator, text in _BINARIES.items()},
-        functions=(),
-        num=num,
-    )
+    return one_lane(_LANE, {F32: "float"}, num)
 
 
 DOTS = Products(_LANE, F32, 1, F32, F32, F32, F32, "float", "floats", scalar="float").tile(
@@ -58,6 +45,14 @@ return sums;""",
 FPU = InstructionSet(
     name="fpu",
     features=frozenset({"fp32"}),
-    templates={Conv2d: conv2d_templates("fpu", DOTS)},
-    instructions=DOTS.instructions,
+    templates=with_reductions(
+        "fpu",
+        _unit(),
+        {
+            **matmul_lanes("fpu", _unit()),
+            Conv2d: conv2d_templates("fpu", DOTS),
+            TransposeConv2d: transpose_conv2d_templates("fpu", DOTS),
+        },
+    ),
+    instructions=tuple(dict.fromkeys((*DOTS.instructions, *_unit().instructions))),
 )

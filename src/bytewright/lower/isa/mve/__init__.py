@@ -19,6 +19,7 @@ from bytewright.lower.isa.mve.lstm import lstm_declines, write_lstm
 from bytewright.lower.isa.mve.narrow import EXTREMA, SUMS
 from bytewright.lower.isa.mve.transpose_conv2d import transpose_conv2d_declines, write_transpose_conv2d
 from bytewright.lower.isa.reduce import depthwise_lanes, ranges, with_reductions
+from bytewright.lower.isa.transpose_conv2d import transpose_conv2d_templates
 from bytewright.lower.kernels.context import Template
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d, TransposeConv2d
 from bytewright.ops.data import Pad
@@ -89,6 +90,7 @@ MVE_FLOAT = InstructionSet(
         FLOAT_UNIT,
         {
             Conv2d: conv2d_templates("mve_float", FLOAT_DOTS),
+            TransposeConv2d: transpose_conv2d_templates("mve_float", FLOAT_DOTS),
             Pad: (pad_template("mve_float", MIXED),),
             **ranges("mve_float", MIXED),
         },

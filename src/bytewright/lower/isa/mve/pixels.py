@@ -15,10 +15,8 @@ from bytewright.lower.isa.mve.scaling import Scaling, by_lanes, scaling_of
 from bytewright.lower.isa.operand_types import SUMS_OF_32_BITS, types_decline
 from bytewright.lower.isa.store_lanes import store_lanes
 from bytewright.lower.isa.vector_unit import VectorUnit
-from bytewright.lower.kernels.accumulator import Bias, Folded
 from bytewright.lower.kernels.context import Pixel, counted, named
-from bytewright.lower.kernels.convolution import ZERO, Convolution
-from bytewright.lower.scalar import ChannelBounds
+from bytewright.lower.kernels.convolution import ZERO, Convolution, bias_of
 
 I8, I16, I32 = ir.DType.I8, ir.DType.I16, ir.DType.I32
 # What is gathered before it is computed. Pairs of larger windows are computed one by one: scratch is memory.
@@ -87,23 +85,12 @@ class Pixels:
         self.scaling = scalings[0] if len(scalings) == len(folded) else None
         self.is_uniform = self.scaling is not None and most == 1 and all(s.is_uniform for s in scalings)
         if self.scaling is None:
-            self.bias = self._bias(folded)
+            self.bias = bias_of(convolutions, multiple=CHANNELS)
         else:
             channels = by_lanes(self.num_channels, CHANNELS)
             scales = [s.packed_uniform(channels) if self.is_uniform else s.packed(channels) for s in scalings]
             self.scales = template.kernel.constant("scales", np.concatenate(scales), I32)
             self.num_scales = len(scales[0])
-
-    def _bias(self, folded: Sequence[Folded]) -> Bias:
-        """Those of all convolutions, each filled up to whole blocks."""
-        values = [np.pad(each.bias, (0, -len(each.bias) % CHANNELS)) for each in folded]
-        channels = ChannelBounds(
-            tuple(map(min, zip(*(each.channels.low for each in folded), strict=True))),
-            tuple(map(max, zip(*(each.channels.high for each in folded), strict=True))),
-        )
-        low, high = min(each.low for each in folded), max(each.high for each in folded)
-        bias = self.template.kernel.constant("bias", np.concatenate(values), self.convolution.sums_dtype)
-        return Bias(bias, low, high, channels)
 
     def write(self, pixel: Pixel, runs: list[ir.Region], number: ir.Expr = ZERO) -> None:
         """Computes pixels of a convolution from `pixel` on, one for each run."""

@@ -10,12 +10,22 @@ from bytewright.lower.isa.mve.gather import Gather
 from bytewright.lower.isa.mve.lanes import UNIT
 from bytewright.lower.isa.mve.pixels import Pixels, is_direct, pixels_at_once, pixels_decline, under
 from bytewright.lower.kernels.context import Template, counted, named
-from bytewright.lower.kernels.spread import Phases, SpreadAxis, axes_of, sub_pixel_convolutions
+from bytewright.lower.kernels.spread import (
+    SIZE_IS_OPEN,
+    Phases,
+    SpreadAxis,
+    axes_of,
+    has_known_size,
+    sub_pixel_convolutions,
+    written_by_phase,
+)
 from bytewright.ops.convolution import TransposeConv2d
 
 
 def transpose_conv2d_declines(template: Template, operation: TransposeConv2d) -> str | None:
     """Why this is no convolution for the kernel below."""
+    if not has_known_size(template):
+        return SIZE_IS_OPEN
     rows, columns = axes_of(template, operation)
     for along_y in rows.phases:
         for along_x in columns.phases:
@@ -40,14 +50,7 @@ def write_transpose_conv2d(template: Template, operation: TransposeConv2d) -> No
                 number = (phase - along_y.first) * along_x.num
                 _Row(pixels, columns, along_x, (n, y), cell, number).write()
 
-        most, *fewer = rows.phases
-        if not fewer:
-            write(most)
-            return
-        with body.if_(phase < most.num):
-            write(most)
-        with body.else_():
-            write(fewer[0])
+        written_by_phase(body, rows, phase, write)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,8 @@ from bytewright.lower.isa.neon.lanes import UNIT, VECTORS
 from bytewright.lower.isa.neon.narrow import EXTREMA, SUMS
 from bytewright.lower.isa.reduce import depthwise_taps, matmul_lanes, with_reductions
 from bytewright.lower.isa.tile import instructions_of, operands_of
-from bytewright.ops.convolution import Conv2d, DepthwiseConv2d
+from bytewright.lower.isa.transpose_conv2d import transpose_conv2d_templates
+from bytewright.ops.convolution import Conv2d, DepthwiseConv2d, TransposeConv2d
 
 _TILES = (BYTE_DOTS, HALF_DOTS, FLOAT_DOTS)
 NEON = InstructionSet(
@@ -20,10 +21,11 @@ NEON = InstructionSet(
         {
             **matmul_lanes("neon", UNIT, ir.DType.I8),
             Conv2d: conv2d_templates("neon", *_TILES),
+            TransposeConv2d: transpose_conv2d_templates("neon", *_TILES),
             DepthwiseConv2d: (depthwise_taps("neon", UNIT, TAPS),),
         },
         (SUMS, EXTREMA),
     ),
     instructions=(*instructions_of(_TILES), *TAPS.instructions, *SUMS.instructions, *EXTREMA.instructions),
-    operands={**VECTORS.operands, **operands_of(_TILES), **TAPS.operands},
+    operands={**VECTORS.operands, **operands_of(_TILES)},
 )

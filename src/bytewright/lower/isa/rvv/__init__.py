@@ -10,7 +10,8 @@ from bytewright.lower.isa.rvv.dots import BYTE_DOTS, FLOAT_DOTS, HALF_DOTS, TAPS
 from bytewright.lower.isa.rvv.lanes import UNIT, VECTORS
 from bytewright.lower.isa.rvv.narrow import EXTREMA, SUMS
 from bytewright.lower.isa.tile import instructions_of, operands_of
-from bytewright.ops.convolution import Conv2d, DepthwiseConv2d
+from bytewright.lower.isa.transpose_conv2d import transpose_conv2d_templates
+from bytewright.ops.convolution import Conv2d, DepthwiseConv2d, TransposeConv2d
 
 _TILES = (BYTE_DOTS, HALF_DOTS, FLOAT_DOTS)
 RVV = InstructionSet(
@@ -22,11 +23,12 @@ RVV = InstructionSet(
         {
             **matmul_lanes("rvv", UNIT),
             Conv2d: conv2d_templates("rvv", *_TILES),
+            TransposeConv2d: transpose_conv2d_templates("rvv", *_TILES),
             DepthwiseConv2d: (depthwise_taps("rvv", UNIT, TAPS),),
         },
         (SUMS, EXTREMA),
     ),
     instructions=(*instructions_of(_TILES), *TAPS.instructions, *SUMS.instructions, *EXTREMA.instructions),
-    operands={**VECTORS.operands, **operands_of(_TILES), **TAPS.operands},
+    operands={**VECTORS.operands, **operands_of(_TILES)},
     unit=UNIT,
 )

@@ -4,6 +4,7 @@ from bytewright.lower.isa.conv2d import conv2d_templates
 from bytewright.lower.isa.instruction_set import InstructionSet, IsaTemplate
 from bytewright.lower.isa.reduce import matmul_lanes, with_reductions
 from bytewright.lower.isa.tile import instructions_of, operands_of
+from bytewright.lower.isa.transpose_conv2d import transpose_conv2d_templates
 from bytewright.lower.isa.x86.depthwise_512 import INSTRUCTIONS, depthwise_declines, write_depthwise
 from bytewright.lower.isa.x86.dots import (
     BYTE_DOTS,
@@ -17,7 +18,7 @@ from bytewright.lower.isa.x86.lanes import unit_of
 from bytewright.lower.isa.x86.narrow import NARROW_256, NARROW_512
 from bytewright.lower.isa.x86.simd import AVX2 as SIMD_256
 from bytewright.lower.isa.x86.simd import AVX512 as SIMD_512
-from bytewright.ops.convolution import Conv2d, DepthwiseConv2d
+from bytewright.ops.convolution import Conv2d, DepthwiseConv2d, TransposeConv2d
 
 _UNIT_512, _UNIT_256 = (unit_of(simd, simd.lanes) for simd in (SIMD_512, SIMD_256))
 
@@ -32,6 +33,7 @@ AVX512_VNNI = InstructionSet(
         {
             **matmul_lanes("avx512vnni", _UNIT_512),
             Conv2d: conv2d_templates("avx512vnni", *_TILES_512),
+            TransposeConv2d: transpose_conv2d_templates("avx512vnni", *_TILES_512),
             DepthwiseConv2d: (IsaTemplate("avx512vnni.depthwise_i8", write_depthwise, depthwise_declines),),
         },
         NARROW_512,
@@ -50,7 +52,11 @@ AVX2 = InstructionSet(
     templates=with_reductions(
         "avx2",
         _UNIT_256,
-        {**matmul_lanes("avx2", _UNIT_256), Conv2d: conv2d_templates("avx2", *_TILES_256)},
+        {
+            **matmul_lanes("avx2", _UNIT_256),
+            Conv2d: conv2d_templates("avx2", *_TILES_256),
+            TransposeConv2d: transpose_conv2d_templates("avx2", *_TILES_256),
+        },
         NARROW_256,
     ),
     instructions=(*instructions_of(_TILES_256), *(i for each in NARROW_256 for i in each.instructions)),
