@@ -289,10 +289,6 @@ class Names:
         """`kws_dtcm_workspace`: the array of a generated pool."""
         return f"{self.model}_{pool.c_name}_{pool.role.value}"
 
-    def pool_address(self, pool: PlannedPool) -> str:
-        """Where a pool begins, in the functions of the entry: what the context holds, or an array."""
-        return f"context->{pool.c_name}" if pool.is_set else self.array(pool)
-
     def load_array(self, pool: PlannedPool) -> str:
         """`kws_flash_parameters_load`: the array from which a generated parameter pool is copied."""
         return f"{self.array(pool)}_load"
@@ -325,6 +321,10 @@ class Names:
         is_taken |= pool.obtained_by is not None
         is_taken |= name.startswith((REQUEST, "check_", f"{self.model}_")) or name.endswith(("_base", "_at"))
         return f"{name}_base" if is_taken else name
+
+    def pool_address(self, pool: PlannedPool) -> str:
+        """Where a pool begins, in the functions of the entry: what the context holds, or an array."""
+        return f"context->{pool.c_name}" if pool.is_set else self.array(pool)
 
     def variables(self, plan: Plan) -> frozenset[str]:
         """What the run function names beside what it calls: arguments and variables."""
