@@ -37,10 +37,6 @@ def open_batch(module: ir.Module, batch_max: int) -> ir.Module:
         message = f"the model keeps {names} between runs, of one stream: its batch cannot be opened"
         raise compile_error("BW111", message, help=WITHOUT_BATCH, where=module.name)
     function = module.graph
-    known = ir.symbols_in(extent for value in function.parameters for extent in value.type.shape)
-    if known:
-        message = f"each run is given '{known[0].name}': its batch cannot be opened as well"
-        raise compile_error("BW111", message, help=WITHOUT_BATCH, where=module.name)
     types = module.graph_types
     symbol = ir.Symbol(unique_name(BATCH, set(types)), 1, batch_max)
     opening = _Opening(symbol, types, {each.name: each for each in module.functions})

@@ -24,6 +24,7 @@ from bytewright.frontends.tflite.known import Known, fixed, moved
 from bytewright.frontends.tflite.model import ModelRecord
 from bytewright.frontends.tflite.moves import convert_pack, convert_reverse, convert_unpack
 from bytewright.frontends.tflite.options import fused_activation
+from bytewright.frontends.tflite.unsigned import UNSIGNED
 from bytewright.ops.checks import WIDE
 
 # What one step of a reduction costs, beside its elements: each is a call of numpy.
@@ -76,7 +77,9 @@ def _rank(at: Conversion) -> None:
 def _zeros_like(at: Conversion) -> None:
     at.require_counts((1,))
     source = at.operand(0, "input")
-    _define_uniform(at, source.shape, at.extent_growth(0), np.zeros((), source.dtype.numpy))
+    least = ir.DType.I8.bounds[0] if source.tensor.element_type == UNSIGNED else 0
+    zero = np.full((), least, source.dtype.numpy)
+    _define_uniform(at, source.shape, at.extent_growth(0), zero)
 
 
 # What moves elements

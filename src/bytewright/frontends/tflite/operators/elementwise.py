@@ -15,6 +15,7 @@ from bytewright.frontends.tflite.activation16 import (
     absolute16,
     interpolated16,
     inverse_root16,
+    negated16,
     root16,
     sigmoid16,
 )
@@ -43,7 +44,6 @@ from bytewright.frontends.tflite.logic import convert_comparison, convert_logica
 from bytewright.frontends.tflite.operators.row import (
     ACTIVATIONS,
     ALSO_INT16_MOVED,
-    BUT_INT16,
     CLAMPS,
     FLOAT,
     INDEX_TYPES,
@@ -150,6 +150,7 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
         int8_cost_ms=0.4,
         types=(*ACTIVATIONS, "int32"),
         absent={Numerics.TFLM: ("int32",)},
+        signed_alone=True,
     ),
     "ADD": _arithmetic(
         elementwise.Add(),
@@ -165,6 +166,7 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
         types=_BOTH_AND_INT32,
         absent={Numerics.LITERT_REF: ("int8",), Numerics.TFLM: ("int32",)},
         int8_cost_ms=1.4,
+        signed_alone=True,
     ),
     "ATAN2": TfliteOperator(
         partial(convert_plain_binary, operation=elementwise.Atan2()),
@@ -177,6 +179,7 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
         limits=_BITS,
         types=_WITH_BITS,
         absent={Numerics.TFLM: _WITH_BITS},
+        signed_alone=True,
     ),
     "BUCKETIZE": TfliteOperator(
         convert_bucketize,
@@ -202,6 +205,7 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
         limits="of a sparse constant",
         types=_SPARSE,
         absent={Numerics.TFLM: _SPARSE},
+        signed_alone=True,
     ),
     "DEQUANTIZE": TfliteOperator(
         convert_dequantize,
@@ -216,7 +220,9 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
         types=_BOTH_AND_INT32,
         int8_cost_ms=1.0,
     ),
-    "ELU": TfliteOperator(_unary(float_functions.TflElu(), int8=tables.elu), int8_cost_ms=5.0),
+    "ELU": TfliteOperator(
+        _unary(float_functions.TflElu(), int8=tables.elu), int8_cost_ms=5.0, signed_alone=True
+    ),
     "EQUAL": _EQUALITY,
     "EXP": TfliteOperator(
         _unary(float_functions.Exp(), int8=tables.exponential, int16=interpolated16(exponential)),
@@ -224,6 +230,7 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
         int8_cost_ms=5.0,
         absent=_FLOAT_IN_TFLM,
         types=ACTIVATIONS,
+        signed_alone=True,
     ),
     "FAKE_QUANT": TfliteOperator(
         convert_fake_quant,
@@ -238,12 +245,14 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
         limits="broadcasting; int8 and int16: of raw values; a divisor of zero is one; tflm: float32 alone",
         types=(*ACTIVATIONS, "int32"),
         absent={Numerics.TFLM: ("int8", "int16", "int32")},
+        signed_alone=True,
     ),
     "FLOOR_MOD": TfliteOperator(
         partial(convert_plain_binary, operation=elementwise.TflFloorMod(), dtypes=WIDE),
         limits="broadcasting; int8 and int16: of raw values; a divisor of zero is one; tflm: float32 alone",
         types=NUMBERS,
         absent={Numerics.TFLM: ("int8", "int16", "int32", "int64")},
+        signed_alone=True,
     ),
     "GELU": TfliteOperator(
         convert_gelu,
@@ -270,6 +279,7 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
         int8_cost_ms=5.0,
         absent=_FLOAT_IN_TFLM,
         types=ACTIVATIONS,
+        signed_alone=True,
     ),
     "LOGICAL_AND": TfliteOperator(
         partial(convert_logical, operation=elementwise.LogicalAnd()), limits="broadcasting", types=("bool",)
@@ -292,10 +302,11 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
         elementwise.Mul(), elementwise.WrappingMul(), product_form, "MulOptions", "tflm: not int64", 1.2
     ),
     "NEG": TfliteOperator(
-        _unary(float_functions.Negate(), int8=tables.negate, integers=emit_negated),
-        limits="int8: of raw values; tflm: float32 alone",
-        types=BUT_INT16,
-        absent={Numerics.TFLM: ("int8", "int32", "int64")},
+        _unary(float_functions.Negate(), int8=tables.negate, int16=negated16, integers=emit_negated),
+        limits="int8 and int16: of raw values; tflm: float32 alone",
+        types=NUMBERS,
+        absent={Numerics.TFLM: ("int8", "int16", "int32", "int64")},
+        signed_alone=True,
     ),
     "NOT_EQUAL": _EQUALITY,
     "POW": TfliteOperator(
@@ -304,7 +315,12 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
         types=("float32", "int32"),
         absent={Numerics.TFLM: ("float32", "int32")},
     ),
-    "PRELU": TfliteOperator(convert_prelu, limits="a slope that broadcasts to the input", int8_cost_ms=2.0),
+    "PRELU": TfliteOperator(
+        convert_prelu,
+        limits="a slope that broadcasts to the input, of int16 one of int8",
+        types=ACTIVATIONS,
+        int8_cost_ms=2.0,
+    ),
     "QUANTIZE": TfliteOperator(
         convert_quantize,
         limits="to int8, uint8 or int16, and from int16 to int32; neither from int16 nor int32 to uint8; tflm: to "
@@ -331,12 +347,14 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
         limits=_BITS,
         types=_WITH_BITS,
         absent={Numerics.TFLM: _WITH_BITS},
+        signed_alone=True,
     ),
     "ROUND": _of_floats(float_functions.TflRound()),
     "RSQRT": TfliteOperator(
         _unary(float_functions.Rsqrt(), int8=tables.reciprocal_square_root, int16=inverse_root16),
         int8_cost_ms=10.0,
         types=ACTIVATIONS,
+        signed_alone=True,
     ),
     "SELECT": TfliteOperator(
         convert_select,
@@ -364,6 +382,7 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
         limits="tflm: float32 alone",
         absent=_FLOAT_IN_TFLM,
         types=ACTIVATIONS,
+        signed_alone=True,
     ),
     "SQUARE": TfliteOperator(convert_square, types=FLOAT, absent=_FLOAT_ALONE),
     "SQUARED_DIFFERENCE": TfliteOperator(
@@ -371,6 +390,7 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
         limits="broadcasting; int8: a rescale below 1; int32 wraps",
         types=_BOTH_AND_INT32,
         int8_cost_ms=1.4,
+        signed_alone=True,
     ),
     "STABLEHLO_ADD": _of_shapes_alike(elementwise.Add(), elementwise.WrappingAdd()),
     "STABLEHLO_MAXIMUM": _of_shapes_alike(elementwise.Maximum()),

@@ -88,7 +88,9 @@ MOVES: dict[str, TfliteOperator] = {
         types=MOVED,
         absent=_MOVED_IN_TFLM,
     ),
-    "BROADCAST_TO": TfliteOperator(convert_broadcast_to, limits="constant shape", cost_ms=1.5, types=MOVED),
+    "BROADCAST_TO": TfliteOperator(
+        convert_broadcast_to, limits="constant shape", cost_ms=1.5, types=MOVED, unsigned_in_tflm=True
+    ),
     "CONCATENATION": TfliteOperator(
         convert_concatenation,
         "ConcatenationOptions",
@@ -115,12 +117,16 @@ MOVES: dict[str, TfliteOperator] = {
     "EMBEDDING_LOOKUP": TfliteOperator(
         convert_embedding_lookup,
         limits="rows of float32, int8 or int4, per tensor or per row, zero point 0 (tflm: neither int4 nor per row); "
-        "int8 also as raw values; indices int32, or constant; one that is outside means the nearest",
-        types=("int8", "float32"),
+        "integers and bool also as raw values; indices int32, or constant; one that is outside means the nearest; "
+        f"{FEW_MOVED}",
+        types=MOVED,
+        absent=_MOVED_IN_TFLM,
         indices=0,
+        input_at=1,
         hybrid={Numerics.LITERT_REF: ("int8", "int4"), Numerics.TFLM: ("int8",)},
         narrow_weights=INT4,
         cost_ms=1.5,
+        signed_alone=True,
     ),
     "EXPAND_DIMS": TfliteOperator(
         convert_expand_dims,
@@ -160,6 +166,7 @@ MOVES: dict[str, TfliteOperator] = {
         cost_ms=1.0,
         types=NUMBERS,
         absent={Numerics.TFLM: NUMBERS},
+        signed_alone=True,
     ),
     "MATRIX_SET_DIAG": TfliteOperator(
         convert_matrix_set_diag,
@@ -203,7 +210,9 @@ MOVES: dict[str, TfliteOperator] = {
         types=MOVED,
         absent={Numerics.TFLM: ("int64", "bool")},
     ),
-    "RESHAPE": TfliteOperator(convert_reshape, "ReshapeOptions", "constant shape", types=_RESHAPED),
+    "RESHAPE": TfliteOperator(
+        convert_reshape, "ReshapeOptions", "constant shape", types=_RESHAPED, unsigned_in_tflm=True
+    ),
     "REVERSE_SEQUENCE": TfliteOperator(
         convert_reverse_sequence,
         "ReverseSequenceOptions",
@@ -214,7 +223,7 @@ MOVES: dict[str, TfliteOperator] = {
         absent={Numerics.TFLM: _IN_SEQUENCES},
     ),
     "REVERSE_V2": TfliteOperator(
-        convert_reverse, "ReverseV2Options", "constant axes", cost_ms=1.5, types=MOVED
+        convert_reverse, "ReverseV2Options", "constant axes", cost_ms=1.5, types=MOVED, unsigned_in_tflm=True
     ),
     "SCATTER_ND": TfliteOperator(
         convert_scatter_nd,
@@ -225,6 +234,7 @@ MOVES: dict[str, TfliteOperator] = {
         input_at=1,
         absent=_OF_LITERT_ALONE,
         types=_BUT_INT16_MOVED,
+        signed_alone=True,
     ),
     "SEGMENT_SUM": TfliteOperator(
         convert_segment_sum,
@@ -283,7 +293,7 @@ MOVES: dict[str, TfliteOperator] = {
         types=NUMBERS,
         absent=NO_INT64_IN_TFLM,
     ),
-    "SQUEEZE": TfliteOperator(convert_squeeze, "SqueezeOptions", types=_RESHAPED),
+    "SQUEEZE": TfliteOperator(convert_squeeze, "SqueezeOptions", types=_RESHAPED, unsigned_in_tflm=True),
     "STRIDED_SLICE": TfliteOperator(
         convert_strided_slice,
         "StridedSliceOptions",

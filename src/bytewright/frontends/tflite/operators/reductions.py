@@ -29,6 +29,7 @@ from bytewright.frontends.tflite.operators.row import (
     FLOAT,
     INDEX_TYPES,
     INT4,
+    MOVED,
     NO_INT16_IN_TFLM,
     NUMBERS,
     TfliteOperator,
@@ -125,6 +126,7 @@ REDUCTIONS: dict[str, TfliteOperator] = {
         cost_ms=2.5,
         hybrid=_HYBRID_INT8,
         types=ACTIVATIONS,
+        signed_alone=True,
     ),
     "CONV_2D": TfliteOperator(
         convert_conv2d,
@@ -150,6 +152,7 @@ REDUCTIONS: dict[str, TfliteOperator] = {
         types=BUT_INT16,
         cost_ms=2.0,
         absent={Numerics.LITERT_REF: ("int8",), Numerics.TFLM: INDEX_TYPES},
+        signed_alone=True,
     ),
     "DEPTHWISE_CONV_2D": TfliteOperator(
         convert_depthwise,
@@ -176,6 +179,7 @@ REDUCTIONS: dict[str, TfliteOperator] = {
         "last axis, of at most 4; no fused activation; int8: output scale 1/128 and zero point 0, at most 33025 values "
         "a row",
         cost_ms=2.0,
+        signed_alone=True,
     ),
     "L2_POOL_2D": TfliteOperator(convert_l2_pool, "Pool2DOptions", CLAMPS, types=FLOAT, cost_ms=2.0),
     "LOCAL_RESPONSE_NORMALIZATION": TfliteOperator(
@@ -228,24 +232,25 @@ REDUCTIONS: dict[str, TfliteOperator] = {
         "ReducerOptions",
         f"constant axes; int8: input and output quantised alike; {FEW_MOVED}",
         cost_ms=2.0,
-        types=NUMBERS,
-        absent={Numerics.TFLM: ("int16", "int32", "int64")},
+        types=MOVED,
+        absent={Numerics.TFLM: ("int16", "int32", "int64", "bool")},
     ),
     "REDUCE_MIN": TfliteOperator(
         partial(convert_reduced_extremum, kind=pooling.ReduceMin),
         "ReducerOptions",
         f"constant axes; int8: input and output quantised alike; {FEW_MOVED}",
         cost_ms=2.0,
-        types=NUMBERS,
-        absent={Numerics.TFLM: ("int16", "int32", "int64")},
+        types=MOVED,
+        absent={Numerics.TFLM: ("int16", "int32", "int64", "bool")},
     ),
     "REDUCE_PROD": TfliteOperator(
         convert_product,
         "ReducerOptions",
         "constant axes; int8 and int16 are scaled at each step; int32 and int64 wrap; not with tflm",
-        types=NUMBERS,
+        types=MOVED,
         cost_ms=2.0,
-        absent={Numerics.TFLM: NUMBERS},
+        absent={Numerics.TFLM: MOVED},
+        signed_alone=True,
     ),
     "RESIZE_BILINEAR": TfliteOperator(
         partial(convert_resize, kind=TflResizeBilinear),
@@ -254,13 +259,15 @@ REDUCTIONS: dict[str, TfliteOperator] = {
         cost_ms=2.0,
         types=ACTIVATIONS,
         absent=NO_INT16_IN_TFLM,
+        signed_alone=True,
     ),
     "RESIZE_NEAREST_NEIGHBOR": TfliteOperator(
         partial(convert_resize, kind=TflResizeNearest),
         "ResizeNearestNeighborOptions",
-        _RESIZED,
+        f"{_RESIZED}; tflm: neither int32 nor bool",
         cost_ms=1.5,
-        types=ACTIVATIONS,
+        types=(*ACTIVATIONS, "int32", "bool"),
+        absent={Numerics.TFLM: ("int32", "bool")},
     ),
     "RFFT2D": TfliteOperator(
         convert_rfft2d,
@@ -317,6 +324,7 @@ REDUCTIONS: dict[str, TfliteOperator] = {
         hybrid=_HYBRID_INT8,
         has_state=True,
         of_own_types=(2,),
+        signed_alone=True,
     ),
     "UNIDIRECTIONAL_SEQUENCE_LSTM": TfliteOperator(
         convert_lstm,
@@ -328,5 +336,6 @@ REDUCTIONS: dict[str, TfliteOperator] = {
         hybrid=_HYBRID_INT8,
         absent={Numerics.LITERT_REF: ("int16",)},
         has_state=True,
+        signed_alone=True,
     ),
 }
