@@ -9,7 +9,7 @@ from functools import partial
 from bytewright.lower.epilogue import Epilogue
 from bytewright.lower.group import Group
 from bytewright.lower.isa.lines import write_line
-from bytewright.lower.isa.lookup import write_lookup
+from bytewright.lower.isa.lookup import is_lookup, write_lookup
 from bytewright.lower.isa.registry import instruction_sets
 from bytewright.lower.isa.vector_unit import VectorUnit
 from bytewright.lower.kernel import KernelBuilder
@@ -37,7 +37,7 @@ def write_elementwise(
         left_out: Ways that are not taken, with the reason.
     """
     reasons: list[str] = []
-    ways = _ways(features)
+    ways = _ways(features, group)
     merged = merge_axes(group, types, constants) if ways else (types, constants)
     for name, write in ways.items():
         kernel = new_kernel()
@@ -53,11 +53,13 @@ def write_elementwise(
     return kernel
 
 
-def _ways(features: Collection[str]) -> dict[str, Callable[[KernelBuilder, Epilogue], str | None]]:
+def _ways(
+    features: Collection[str], group: Group
+) -> dict[str, Callable[[KernelBuilder, Epilogue], str | None]]:
     """Those of the sets that a core has, by name, the best first."""
     found: dict[str, Callable[[KernelBuilder, Epilogue], str | None]] = {}
     for each in instruction_sets(features):
-        if each.lookup is not None:
+        if each.lookup is not None and is_lookup(group):
             found[f"{each.name}.lookup"] = partial(write_lookup, lookup=each.lookup)
         if each.unit is not None:
             found[f"{each.name}.elementwise"] = partial(_write_in_lanes, unit=each.unit)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from bytewright import ir
 from bytewright.ir.builder import BodyBuilder, load, region
 from bytewright.lower.epilogue import Epilogue
+from bytewright.lower.group import Group
 from bytewright.lower.isa.vector_unit import lane_wise, memory_parameter, register_parameter
 from bytewright.lower.kernel import KernelBuilder
 from bytewright.lower.kernels.context import counted, loops
@@ -73,17 +74,20 @@ def byte_lookup(
     )
 
 
+def is_lookup(group: Group) -> bool:
+    """Whether a group is one table of bytes."""
+    return len(group.nodes) == 1 and isinstance(group.nodes[0].operation, Table)
+
+
 def write_lookup(kernel: KernelBuilder, epilogue: Epilogue, lookup: ByteLookup) -> str | None:
-    """Writes the kernel of a group that is one table; why not, in a few words, if it is none or too short.
+    """Writes the kernel of a group that is one table; why not, in a few words, if it is too short.
 
     Args:
         kernel: Without a statement.
         epilogue: Of the group, under shapes in which elements that lie side by side are the last axis.
         lookup: How bytes are looked up.
     """
-    node, *others = epilogue.group.elementwise
-    if others or not isinstance(node.operation, Table):
-        return "it is no table of bytes alone"
+    (node,) = epilogue.group.nodes
     type_ = epilogue.types[node.inputs[0]]
     count = type_.shape[-1] if type_.shape else 1
     if not isinstance(count, int) or count < lookup.lanes:

@@ -1,6 +1,6 @@
 """Softmax of int8 along the last axis, in lanes of vectors that gather: exponentials are looked up, none by itself.
 
-Distances beyond the table of the reference have exponentials of zero here, so that no element is an exception.
+Distances beyond the table of the reference have its last entry here, which is zero, so that no element is an exception.
 """
 
 from collections.abc import Callable
@@ -52,7 +52,8 @@ def _softmax_declines(unit: VectorUnit, template: Template, operation: TflSoftma
 def _write_softmax(unit: VectorUnit, template: Template, operation: TflSoftmax) -> None:
     """Writes the kernel. x: [..., C]; result: [..., C]."""
     shape, values = template.type(0).fixed_shape, exponential_table(operation)
-    values = np.pad(values, (0, NUM_DISTANCES - len(values)))
+    if len(values) < NUM_DISTANCES:
+        values = np.append(values, 0)
     table = template.kernel.constant("exponentials", values, I32)
     with loops(template.kernel, template.type(0).shape, range(len(shape) - 1)) as outer:
         row = Row(template, template.input(0), tuple(outer.values()), shape[-1])
@@ -65,7 +66,8 @@ def _write_row(unit: VectorUnit, row: Row, operation: TflSoftmax, table: ir.Buff
     greatest = _over_row(unit, row, "greatest", lowest(row.source.dtype), ir.maximum, row.value)
 
     def exponential(c: ir.Expr) -> ir.Expr:
-        return load(table, greatest - row.value(c))
+        distance, last = greatest - row.value(c), ir.num_elements(table) - 1
+        return load(table, distance if last == NUM_DISTANCES - 1 else ir.minimum(distance, last))
 
     body.note("the sum of exponentials, with 12 integer bits")
     total = _over_row(unit, row, "total", ir.const(0), add, lambda c: in_sums(exponential(c)))
