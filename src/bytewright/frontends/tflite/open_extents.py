@@ -97,12 +97,12 @@ def _samples(axes: Sequence[OpenAxis]) -> list[dict[str, int]]:
     return [each for n, each in enumerate((*found, least)) if each not in (*found, least)[:n]]
 
 
-def opening_options(model: ModelRecord) -> str | None:
-    """`--open 'input:1=time:1..200'` for each input with an open extent; None where one has several."""
+def opening_options(model: ModelRecord) -> str:
+    """`--open 'input:1=time:1..200'` for each open extent of the inputs; further ones of an input have own names."""
     options: list[str] = []
     for port, index in zip(border_names(model).inputs, model.inputs, strict=True):
         open_axes = [n for n, extent in enumerate(model.tensors[index].signature) if n and extent == _UNKNOWN]
-        if len(open_axes) > 1:
-            return None
-        options += [f"--open {port.name}:{axis}=time:1..200" for axis in open_axes]
+        for axis in open_axes:
+            name = "time" if axis == open_axes[0] else f"extent_{axis}"
+            options.append(f"--open {port.name}:{axis}={name}:1..200")
     return " ".join(options)
