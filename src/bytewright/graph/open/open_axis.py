@@ -34,8 +34,7 @@ def open_axis(
             there is no such input or axis.
     """
     extents = _extents_of_file(module, axes)
-    taken = {name for each in module.functions for name in ir.value_types(each, module.constants)}
-    symbols = _symbols(module, axes, taken)
+    symbols = _symbols(module, axes, set(module.graph_types))
     samples = [
         ({symbols[name]: extent for name, extent in each.items()}, own)
         for each, own in ((extents, module), *others)
