@@ -20,6 +20,7 @@ from bytewright.target.registry import load_target
 from support.against_reference import assert_equals_reference, drawn
 from support.random_models import RandomModel, operator_models
 from support.reference import LiteRt
+from support.unsigned_networks import mobilenet, ssd
 from tflite_writer import ModelBuilder
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "models"
@@ -234,3 +235,12 @@ def joined(seed: int) -> RandomModel:
 
 def test_joined_values_are_scaled(tmp_path: Path) -> None:
     assert_equals_reference([joined(seed) for seed in range(6)], tmp_path, num_inputs=8)
+
+
+@pytest.mark.parametrize("target", ["host", "mps3-an547", "mps2-an386"])
+def test_whole_networks(target: str, tmp_path: Path) -> None:
+    assert_equals_reference([mobilenet(), ssd()], tmp_path, target=target, num_inputs=3)
+
+
+def test_whole_networks_row_by_row(tmp_path: Path) -> None:
+    assert_equals_reference([mobilenet(2)], tmp_path, options=Options(rows=Rows.MAX), num_inputs=3)
