@@ -212,8 +212,16 @@ def total(first: Extent, second: Extent) -> Extent | None:
 
 def elements_of(shape: Sequence[Extent]) -> tuple[int, list[Extent]]:
     """How many there are: a number, times the open extents in their order; one of them with the number in it."""
-    number = prod(extent for extent in shape if isinstance(extent, int))
-    opened: list[Extent] = [extent for extent in shape if not isinstance(extent, int)]
+    number, opened = 1, list[Extent]()
+    for extent in shape:
+        match extent:
+            case int():
+                number *= extent
+            case Quotient(symbol=symbol, scale=scale, offset=0, divisor=1):
+                number *= scale
+                opened.append(symbol)
+            case _:
+                opened.append(extent)
     whole = multiple(opened[0], number) if len(opened) == 1 and number else None
     return (number, opened) if whole is None else (1, [whole])
 
