@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytewright import ir
+from bytewright.frontends.tflite.accumulator import limited
 from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.graph_builder import Operand
 from bytewright.ops.arithmetic.tables import Int8Function, int8_table
-from bytewright.ops.elementwise import Clamp
 from bytewright.ops.quantization import Table
 
 
@@ -25,5 +25,5 @@ def emit_lookup(at: Conversion, table: NDArray[Any], value: str) -> str:
     inputs = np.arange(least, most + 1)
     low, high = int(table[0]), int(table[-1])
     if low <= high and np.array_equal(table, np.clip(inputs, low, high)):
-        return value if (low, high) == (least, most) else at.emit(Clamp(low, high), (value,), "result")
+        return value if (low, high) == (least, most) else limited(at, value, low, high, "result")
     return at.emit(Table(), (value, at.constant("table", table, ir.DType.I8)), "result")
