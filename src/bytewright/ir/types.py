@@ -1,6 +1,6 @@
 """Element types, extents and tensor types: what both intermediate representations agree on."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from math import gcd, lcm, prod
@@ -136,6 +136,12 @@ def lower_bound(extent: Extent) -> int:
 def symbol_in(extent: Extent) -> Symbol | None:
     """The symbol that an extent depends on."""
     return extent.symbol if isinstance(extent, Quotient) else extent if isinstance(extent, Symbol) else None
+
+
+def symbols_in(extents: Iterable[Extent]) -> tuple[Symbol, ...]:
+    """The symbols that some extents depend on, each once."""
+    found = map(symbol_in, extents)
+    return tuple(dict.fromkeys(symbol for symbol in found if symbol is not None))
 
 
 def extent_at(extent: Extent, value: int) -> int:
