@@ -77,7 +77,9 @@ def _extent_of_file(module: ir.Module, axes: tuple[OpenAxis, ...]) -> int:
         if axis.axis >= len(shapes[name]) or name in found:
             what = "it is named twice" if name in found else f"it has no axis {axis.axis}"
             message = f"--open {axis}: input '{name}' has shape [{ir.format_shape(shapes[name])}], and {what}"
-            raise compile_error("BW204", message)
+            raise compile_error(
+                "BW204", message, help="name each input once, and an axis that it has, from 0 on"
+            )
         found[name] = shapes[name][axis.axis]
     if len({*found.values()}) > 1:
         texts = " and ".join(f"'{name}' {extent}" for name, extent in found.items())
