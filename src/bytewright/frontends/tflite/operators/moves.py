@@ -53,6 +53,7 @@ from bytewright.frontends.tflite.shape import (
     convert_squeeze,
     convert_transpose,
 )
+from bytewright.frontends.tflite.spread import convert_dilate, convert_stablehlo_pad
 from bytewright.frontends.tflite.strided_slice import convert_strided_slice
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.places import ScatterMax, ScatterMin, ScatterNd, ScatterProduct
@@ -103,6 +104,13 @@ MOVES: dict[str, TfliteOperator] = {
         cost_ms=1.5,
         types=BUT_INT16,
         absent=_MOVED_IN_TFLM,
+    ),
+    "DILATE": TfliteOperator(
+        convert_dilate,
+        limits="constant dilations and padding value; raw values; not with tflm",
+        cost_ms=2.0,
+        types=MOVED,
+        absent={Numerics.TFLM: MOVED},
     ),
     "DYNAMIC_UPDATE_SLICE": TfliteOperator(
         convert_update_slice,
@@ -287,6 +295,14 @@ MOVES: dict[str, TfliteOperator] = {
         absent=NO_INT64_IN_TFLM,
     ),
     "SQUEEZE": TfliteOperator(convert_squeeze, "SqueezeOptions", types=_RESHAPED),
+    "STABLEHLO_PAD": TfliteOperator(
+        convert_stablehlo_pad,
+        "StablehloPadOptions",
+        "constant padding value; raw values; not with tflm",
+        cost_ms=2.0,
+        types=MOVED,
+        absent={Numerics.TFLM: MOVED},
+    ),
     "STRIDED_SLICE": TfliteOperator(
         convert_strided_slice,
         "StridedSliceOptions",
