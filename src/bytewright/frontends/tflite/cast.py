@@ -5,6 +5,7 @@ from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.graph_builder import DTYPES
 from bytewright.frontends.tflite.shape import emit_part
 from bytewright.frontends.tflite.shape_arithmetic import cast_known
+from bytewright.frontends.tflite.unsigned import UNSIGNED, raw_value, signed_value
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.cast import CASTS, TflCast
 
@@ -34,10 +35,12 @@ def convert_cast(at: Conversion) -> None:
         at.require(result.element_type == "FLOAT32", f"{source.tensor.element_type} to {result.element_type}")
         at.define(emit_part(at, source, 0))
         return
-    value = at.value_of(source)
-    if dtype is source.dtype:
-        at.define(value)
+    if result.element_type == source.tensor.element_type:
+        at.define(at.value_of(source))
         return
+    is_unsigned = result.element_type == UNSIGNED
+    dtype = ir.DType.U8 if is_unsigned else dtype
     saturates = source.is_float and dtype.is_integer and at.numerics is Numerics.LITERT_REF
     operation = TflCast(dtype, dtype.bounds[1] if saturates else 0)
-    at.define(at.emit(operation, (value,), "result"))
+    found = at.emit(operation, (raw_value(at, source),), "result")
+    at.define(signed_value(at, found) if is_unsigned else found)

@@ -307,6 +307,11 @@ def emit_wrapped_sum(at: Conversion, first: str, second: str) -> str:
     return at.emit(WrappingAdd(), (first, second), "sum") if is_integer else emit_sum(at, first, second)
 
 
+def emit_wrapped_difference(at: Conversion, first: str, second: str) -> str:
+    """The difference of two integers modulo the size of their type."""
+    return at.emit(WrappingSub(), (first, second), "difference")
+
+
 def emit_saturated_sum(at: Conversion, first: str, second: str) -> str:
     """Of floats, or of narrow integers, saturating at what their type holds."""
     dtype = at.type_of(first).dtype

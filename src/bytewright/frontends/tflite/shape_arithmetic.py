@@ -22,6 +22,7 @@ from bytewright.frontends.tflite.graph_builder import DTYPES
 from bytewright.frontends.tflite.known import Known, fixed, moved
 from bytewright.frontends.tflite.model import ModelRecord
 from bytewright.frontends.tflite.options import fused_activation
+from bytewright.frontends.tflite.unsigned import UNSIGNED, with_sign, without_sign
 from bytewright.ops.checks import WIDE
 
 # What one step of a reduction costs, beside its elements: each is a call of numpy.
@@ -83,7 +84,9 @@ def _rank(at: Conversion) -> None:
 def _zeros_like(at: Conversion) -> None:
     at.require_counts((1,))
     source = at.operand(0, "input")
-    _define_uniform(at, source.shape, at.extent_growth(0), np.zeros((), source.dtype.numpy))
+    least = ir.DType.I8.bounds[0] if source.tensor.element_type == UNSIGNED else 0
+    zero = np.full((), least, source.dtype.numpy)
+    _define_uniform(at, source.shape, at.extent_growth(0), zero)
 
 
 # What moves elements
@@ -134,8 +137,10 @@ def _reverse(at: Conversion) -> None:
 def cast_known(at: Conversion) -> None:
     """CAST: floats lose what is behind the point; a number that the type does not have is refused."""
     at.require_counts((1,))
-    source = at.known_operand(0, "input")
-    dtype = DTYPES.get(at.output_tensor().element_type)
+    source, result = at.known_operand(0, "input"), at.output_tensor().element_type
+    if at.operand(0, "input").tensor.element_type == UNSIGNED:
+        source = growing.computed(without_sign, source)
+    dtype = ir.DType.U8 if result == UNSIGNED else DTYPES.get(result)
     if dtype is None:
         at.fail(f"the result is {at.output_tensor().element_type}", code="BW105")
     if source.array.dtype.kind == "f" and dtype.is_integer:
@@ -145,7 +150,8 @@ def cast_known(at: Conversion) -> None:
     at.charge(source.array.size)
     # A boolean says whether a number is 0, which a batch may change.
     growth = growing.computed(np.abs, source).growth if dtype is ir.DType.BOOL else source.growth
-    _define(at, Known(source.array.astype(dtype.numpy), growth))
+    value = Known(source.array.astype(dtype.numpy), growth)
+    _define(at, growing.computed(with_sign, value) if dtype is ir.DType.U8 else value)
 
 
 # What states a shape
