@@ -301,8 +301,7 @@ MOVES: dict[str, TfliteOperator] = {
         types=NUMBERS,
         absent=NO_INT64_IN_TFLM,
     ),
-<<<<<<< HEAD
-    "SQUEEZE": TfliteOperator(convert_squeeze, "SqueezeOptions", types=_RESHAPED),
+    "SQUEEZE": TfliteOperator(convert_squeeze, "SqueezeOptions", types=_RESHAPED, unsigned_in_tflm=True),
     "STABLEHLO_PAD": TfliteOperator(
         convert_stablehlo_pad,
         "StablehloPadOptions",
@@ -311,9 +310,6 @@ MOVES: dict[str, TfliteOperator] = {
         types=MOVED,
         absent={Numerics.TFLM: MOVED},
     ),
-=======
-    "SQUEEZE": TfliteOperator(convert_squeeze, "SqueezeOptions", types=_RESHAPED, unsigned_in_tflm=True),
->>>>>>> main
     "STRIDED_SLICE": TfliteOperator(
         convert_strided_slice,
         "StridedSliceOptions",
