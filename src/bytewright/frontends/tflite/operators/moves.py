@@ -109,7 +109,7 @@ MOVES: dict[str, TfliteOperator] = {
     "CONCATENATION": TfliteOperator(
         convert_concatenation,
         "ConcatenationOptions",
-        "operands quantised as the result is; no fused activation",
+        "operands quantised as the result is, but of uint8; no fused activation",
         cost_ms=1.5,
         types=MOVED,
     ),
