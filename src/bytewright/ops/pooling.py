@@ -10,7 +10,7 @@ from bytewright import ir
 from bytewright.ir.graph import OMIT_DEFAULT
 from bytewright.ops.arithmetic.factors import divided_by
 from bytewright.ops.arithmetic.multiplier import Multiplier
-from bytewright.ops.arithmetic.rescale import Int64, double_round, single_round
+from bytewright.ops.arithmetic.rescale import Int64, double_round_by, single_round
 from bytewright.ops.checks import ARITHMETIC, QUANTISED, WIDE, only, require, require_dtype, require_rank
 from bytewright.ops.result import in_32_bits, saturate
 from bytewright.ops.window import Padding, Pair, padding_for, window_shape, windows
@@ -312,7 +312,7 @@ class TflMean(_Reduction):
         total = x.astype(np.int64).sum(axis=self.axes, keepdims=self.keep_dims)
         factor = self.factor(count)
         centred = total - self.input_zero_point * count
-        scaled = double_round(centred, factor.multiplier, factor.left_shift, factor.right_shift)
+        scaled = double_round_by(centred, factor)
         return (np.asarray(saturate(scaled + self.output_zero_point, ir.DType.of(x.dtype))),)
 
 

@@ -51,8 +51,7 @@ class _Splitting:
 
     def __post_init__(self) -> None:
         module = self.module
-        names = {name for each in module.functions for name in ir.value_types(each, module.constants)}
-        self.new = NewNodes(dict(ir.value_types(module.graph, module.constants)), names)
+        self.new = NewNodes(ir.value_types(module.graph, module.constants), set(module.graph_types))
 
     def node(self, node: ir.Node, flow: Flow) -> None:
         """A reduction, or any other operator."""
