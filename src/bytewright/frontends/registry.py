@@ -136,6 +136,7 @@ def _read_text(path: Path, target: Target, options: Options) -> Imported:
 
 
 def _read_tflite(path: Path, target: Target, options: Options) -> Imported:
+    from bytewright.frontends.tflite.bounds import Bounds
     from bytewright.frontends.tflite.importer import import_record
     from bytewright.frontends.tflite.names import entry_names
     from bytewright.frontends.tflite.open_extents import with_largest
@@ -149,6 +150,7 @@ def _read_tflite(path: Path, target: Target, options: Options) -> Imported:
     numerics = options.numerics or (Numerics.TFLM if has_streams else Numerics.LITERT_REF)
     models = read_models(content, path.name, () if has_streams else options.signature)
     models = tuple(with_largest(model, options.open) for model in models)
+    bounds = Bounds({bound.pattern: bound.num_turns for bound in options.bounds})
     if len(models) > 1:
         _require_one_graph(path, options)
     of_shapes = {kind for kind, folded in FOLDED.items() if folded.reads_shape and kind != "RANK"}
@@ -165,7 +167,7 @@ def _read_tflite(path: Path, target: Target, options: Options) -> Imported:
             batch_max=options.batch_max,
             names=own_names,
             expands_weights=options.weights is Weights.EXPAND,
-            bounds={bound.pattern: bound.num_turns for bound in options.bounds},
+            bounds=bounds,
             keeps_weights=options.optimize is Optimize.SIZE and options.weights is not Weights.EXPAND,
             is_opened=bool(options.open),
             keeps_inputs=options.optimize is Optimize.SIZE,
@@ -173,6 +175,7 @@ def _read_tflite(path: Path, target: Target, options: Options) -> Imported:
         )
         for model, own_names, entry in zip(models, names, entry_names(models), strict=True)
     )
+    bounds.require_loops(path.name)
     return Imported(modules, Stage.IMPORTED, "import_tflite", (path,))
 
 
@@ -211,7 +214,7 @@ def _tflm() -> Library:
 
 
 # Options that name parts of one graph, or make its extents open, which a program of several entries has none of.
-_OF_ONE_GRAPH = frozenset({"kernels", "kernel_file", "on", "state", "stream", "open", "bounds", "batch_max"})
+_OF_ONE_GRAPH = frozenset({"kernels", "kernel_file", "on", "state", "stream", "open", "batch_max"})
 _TEXT = Frontend(
     _read_text,
     {
