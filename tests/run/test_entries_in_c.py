@@ -85,7 +85,8 @@ def test_a_ring_is_pushed_by_one_entry_and_read_by_another(tmp_path: Path) -> No
 def test_inputs_have_any_name(tmp_path: Path) -> None:
     """Those of the interface's own arguments too."""
     text = tmp_path / "m.bw"
-    kernel = "kernel add(a : buffer<4xi32> r activation, b : buffer<4xi32> r activation, c : buffer<4xi32> w activation)"
+    taken = "a : buffer<4xi32> r activation, b : buffer<4xi32> r activation"
+    kernel = f"kernel add({taken}, c : buffer<4xi32> w activation)"
     text.write_text(
         "module m input %entry : tensor<4xi32> input %self : tensor<4xi32> output %y : tensor<4xi32>\n"
         f"{kernel} on cpu {{ for i : i32 in 0 .. 4 {{ c[i] = a[i] - b[i] }} }}\n"
