@@ -1,12 +1,14 @@
-"""Ordinary Keras 3 networks, converted as a tutorial does it: the fixtures of tests/run/test_keras_networks.py.
+"""Ordinary Keras 3 networks, converted as a tutorial does it: fixtures of tests/run.
 
     python -m venv build/keras && build/keras/bin/pip install tensorflow-cpu==2.21.0
     build/keras/bin/python tools/keras_networks.py [NAME...]
 
 Each network has random weights and is small. It is converted with its batch open and with a batch of 1, in three
 forms: int8 all through, int8 with float inputs and outputs, and float32. The files go to tests/data/keras as
-`NAME-FORM[-open].tflite`. TensorFlow is no dependency of the project; only this script needs it, and the tests
-compare with LiteRT on what is checked in.
+`NAME-FORM[-open].tflite`, for tests/run/test_keras_networks.py. Networks over time, whose number of steps the file
+leaves open, go to tests/data/keras_over_time in int8 and float32, for tests/run/test_open_recurrence.py; with loops,
+which the converter cannot calibrate, in float32 alone (2.19.1 wrote them). TensorFlow is no dependency of the
+project; only this script needs it, and the tests compare with LiteRT on what is checked in.
 """
 
 # TensorFlow is not there when types are checked.
@@ -24,6 +26,7 @@ import tensorflow as tf
 from keras import Input, Model, layers
 
 FOLDER = Path(__file__).resolve().parent.parent / "tests" / "data" / "keras"
+OVER_TIME = FOLDER.parent / "keras_over_time"
 FORMS = ("int8", "int8_float_edges", "float32")
 SAMPLES = 24
 
@@ -241,6 +244,62 @@ NETWORKS: tuple[Build, ...] = (
 )  # fmt: skip
 
 
+def gru_over_time() -> Model:
+    """A GRU behind a convolution with a stride."""
+    x = signal = Input((None, 10), batch_size=1)
+    x = layers.Conv1D(6, 3, strides=2, padding="same", activation="relu")(x)
+    return Model(signal, layers.Dense(3)(layers.GRU(6)(x)))
+
+
+def lstm_over_time() -> Model:
+    """Two LSTMs, the second of which gives its last step."""
+    x = signal = Input((None, 10), batch_size=1)
+    x = layers.LSTM(6, return_sequences=True)(x)
+    return Model(signal, layers.Dense(3)(layers.LSTM(5)(x)))
+
+
+def both_ways_over_time() -> Model:
+    """A GRU in both directions, and a class of each step."""
+    x = signal = Input((None, 10), batch_size=1)
+    x = layers.Bidirectional(layers.GRU(4, return_sequences=True))(x)
+    return Model(signal, layers.Dense(3, activation="softmax")(x))
+
+
+def simple_over_time() -> Model:
+    """The simplest recurrence."""
+    signal = Input((None, 10), batch_size=1)
+    return Model(signal, layers.Dense(3)(layers.SimpleRNN(5)(signal)))
+
+
+def attention_over_time() -> Model:
+    """A block of a transformer."""
+    signal = Input((None, 10), batch_size=1)
+    x = layers.Dense(8)(signal)
+    x = layers.LayerNormalization()(layers.Add()([x, layers.MultiHeadAttention(2, 4)(x, x)]))
+    return Model(signal, layers.Dense(3)(layers.GlobalAveragePooling1D()(x)))
+
+
+def upsampled_over_time() -> Model:
+    """Steps that are repeated, and windows over them."""
+    x = signal = Input((None, 10), batch_size=1)
+    x = layers.Conv1D(4, 3, padding="causal", activation="relu")(x)
+    return Model(signal, layers.Conv1D(3, 3, padding="same")(layers.UpSampling1D(2)(x)))
+
+
+def transposed_over_time() -> Model:
+    """Transposed convolutions with and without overlap."""
+    x = signal = Input((None, 10), batch_size=1)
+    x = layers.Conv1DTranspose(4, 3, strides=2, padding="same", activation="relu")(x)
+    return Model(signal, layers.Conv1DTranspose(3, 4, strides=2)(x))
+
+
+NETWORKS_OVER_TIME = (
+    gru_over_time, lstm_over_time, both_ways_over_time, simple_over_time, attention_over_time, upsampled_over_time,
+    transposed_over_time,
+)  # fmt: skip
+LOOPS = (gru_over_time, lstm_over_time, both_ways_over_time, simple_over_time)
+
+
 def randomise(model: Model) -> None:
     """Weights that are not the symmetric ones of a fresh network: statistics and biases included."""
     generator = np.random.default_rng(7)
@@ -257,7 +316,7 @@ def samples(model: Model) -> Iterator[dict[str, np.ndarray[Any, Any]]]:
     generator = np.random.default_rng(8)
     for _ in range(SAMPLES):
         yield {
-            value.name: generator.normal(0, 1, (1, *value.shape[1:])).astype(np.float32)
+            value.name: generator.normal(0, 1, (1, *(n or 12 for n in value.shape[1:]))).astype(np.float32)
             for value in model.inputs
         }
 
@@ -293,6 +352,14 @@ def main(names: list[str]) -> None:
                     continue
                 (FOLDER / name).write_bytes(content)
                 print(f"{name}: {len(content)} bytes", flush=True)
+    OVER_TIME.mkdir(parents=True, exist_ok=True)
+    for network in NETWORKS_OVER_TIME:
+        for form in ("float32",) if network in LOOPS else ("int8", "float32"):
+            if not names or network.__name__ in names:
+                keras.utils.set_random_seed(1)
+                model = network()
+                randomise(model)
+                (OVER_TIME / f"{network.__name__}-{form}.tflite").write_bytes(converted(model, form))
 
 
 if __name__ == "__main__":

@@ -80,14 +80,15 @@ def positions() -> bytes:
     return draft.build([draft.x], [y])
 
 
-def sizes() -> bytes:
-    """It multiplies by the number of rows."""
+def sizes(*, are_of_file: bool = False) -> bytes:
+    """Its own shape is what it is given; or that of the file is, and a SHAPE beside it."""
     draft = Draft()
     found = draft.tensor("found", (3,), "int32")
     draft.operator("SHAPE", [draft.x], [found], out_type="INT32")
-    y = draft.rows("y", 8)
+    y, z = draft.rows("y", 8), draft.rows("z", 8)
     draft.operator("RESHAPE", [draft.x, found], [y])
-    return draft.build([draft.x], [y])
+    draft.operator("RESHAPE", [y, draft.shape(1, ROWS, 8) if are_of_file else found], [z])
+    return draft.build([draft.x], [z])
 
 
 def saved(tmp_path: Path, content: bytes) -> Path:
@@ -96,7 +97,7 @@ def saved(tmp_path: Path, content: bytes) -> Path:
     return file
 
 
-@pytest.mark.parametrize("content", [dense(), convolved()], ids=["dense", "convolved"])
+@pytest.mark.parametrize("content", [dense(), convolved(), sizes()], ids=["dense", "convolved", "sizes"])
 @pytest.mark.parametrize("options", [{}, {"io": "workspace"}, {"kernels": "portable"}], ids=str)
 def test_every_extent_is_exact(tmp_path: Path, content: bytes, options: dict[str, Any]) -> None:
     given = {"kernel_code" if key == "kernels" else key: value for key, value in options.items()}
@@ -155,7 +156,10 @@ def refused(tmp_path: Path, content: bytes, **options: Any) -> Diagnostic:
     ("content", "reason"),
     [
         (positions(), "0 (ADD) does not allow it: shapes [1xtime[1..24]x8] and [1x10x8] do not broadcast"),
-        (sizes(), "computes with sizes"),
+        (
+            sizes(are_of_file=True),
+            "operator 0 (SHAPE) of 'm.tflite' read sizes, and the file is for one size alone",
+        ),
     ],
     ids=["positions", "sizes"],
 )

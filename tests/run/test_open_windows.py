@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 import bytewright
 from bytewright.diagnostics import CompileError
+from support.every_extent import MOST, check
 from support.model_files import EXPORTS
 from support.reference import LiteRt
 from support.tiers import some
@@ -20,7 +21,7 @@ from tflite_writer import ModelBuilder
 pytestmark = pytest.mark.run
 
 Array = NDArray[Any]
-ROWS, MOST = 12, 21
+ROWS = 12
 AFFINE: dict[str, Any] = {"scale": 0.5, "zero_point": 3}
 
 
@@ -146,6 +147,13 @@ class Net(ModelBuilder):
         operands = [self.last, self.integers(*begin), self.integers(*end), self.integers(*strides)]
         return self.put("STRIDED_SLICE", operands, tuple(taken), begin_mask=mask, end_mask=mask)
 
+    def rows(self, first: int | None, last: int | None, step: int = 1) -> Net:
+        """A strided slice of the second axis, as Python writes it."""
+        masks = {"begin_mask": 5 | (first is None) << 1, "end_mask": 5 | (last is None) << 1}
+        operands = [self.last, *(self.integers(0, each, 0) for each in (first or 0, last or 0))]
+        shape = (1, len(range(self.shape[1])[first:last:step]), *self.shape[2:])
+        return self.put("STRIDED_SLICE", [*operands, self.integers(1, step, 1)], shape, **masks)
+
     def softmax(self) -> Net:
         affine = {"scale": 1 / 256, "zero_point": -128} if self.dtype == "int8" else {}
         return self.put("SOFTMAX", [self.last], self.shape, affine=affine)
@@ -174,28 +182,6 @@ class Net(ModelBuilder):
 
     def content(self) -> bytes:
         return self.build([self.source], [self.last])
-
-
-def check(
-    tmp_path: Path, content: bytes, lower: int = 1, upper: int = MOST, axis: int = 1, **options: Any
-) -> bytewright.CompiledModel:
-    """Compares every extent with LiteRT; returns the model."""
-    file = tmp_path / "m.tflite"
-    file.write_bytes(content)
-    model = bytewright.compile(file, open=f"{axis}=time:{lower}..{upper}", **options)
-    reference, rng = LiteRt(content), np.random.default_rng(5)
-    (given,) = model.plan.inputs
-    for extent in range(lower, upper + 1):
-        shape = (*given.shape[:axis], extent, *given.shape[axis + 1 :])
-        x = rng.integers(-128, 128, shape).astype(given.dtype.numpy)
-        (wanted,) = reference.run(x)
-        found = np.asarray(model.run(x))
-        assert found.shape == wanted.shape, extent
-        if wanted.dtype == np.float32:
-            assert np.abs(found - wanted).max() <= 1e-5 * max(np.abs(wanted).max(), 1e-30), extent
-        else:
-            assert (found == wanted).all(), extent
-    return model
 
 
 _VALID: dict[str, Any] = {"padding": "VALID"}
@@ -248,6 +234,7 @@ NETS: dict[str, tuple[Callable[[str], Net], int]] = {
     "transposed-and-back": (lambda d: Net(d).transpose(2, 1, 0).softmax().transpose(1, 2, 0), 1),
     "channels-joined": (lambda d: Net(d).image().conv(8, (1, 3)).joined(3).conv(4, (1, 2)), 1),
     "rows-behind": (lambda d: Net(d).joined(1, fixed=2).softmax(), 1),
+    "softmax-along": (lambda d: Net(d).transpose(0, 2, 1).softmax(), 1),
     "sliced": (lambda d: Net(d).part((0, 0, 1), (1, 0, 6), (1,), 2), 1),
     "softmax": (lambda d: Net(d).image().conv(5, (1, 3), **_VALID).softmax(), 3),
     "gathered": (lambda d: Net(d).gather(2, 3, 1, 3), 1),
@@ -295,25 +282,31 @@ def test_an_end_that_is_a_number_is_one_up_to_it(tmp_path: Path, dtype: str) -> 
     content = Net(dtype).part((0, 0, 0), (1, ROWS, 3), (0,)).content()
     check(tmp_path, content, 1, ROWS)
     found = refused(tmp_path, content, upper=ROWS + 1)
-    assert f"0 (STRIDED_SLICE) does not allow it: it takes all of at most {ROWS} along the open axis" in found
+    assert "0 (STRIDED_SLICE) does not allow it: it takes 3 for 3, 7 for 7, 12 for 12, 12 for 13" in found
 
 
 REFUSED: dict[str, tuple[Callable[[], Net], str]] = {
     "part of the axis": (
         lambda: Net().part((0, 2, 0), (1, 9, 6), ()),
+        "it takes 1 for 3, 7 for 11, 7 for 20, 7 for 21: no extent of the graph",
+    ),
+    "part of the axis behind a shape for one extent": (
+        lambda: Net().reshape(1, ROWS, 3, 2).part((0, 2, 0, 0), (1, 9, 3, 2), ()),
         "it takes all of at most 9 along the open axis",
     ),
-    "steps along the axis": (
-        lambda: Net().transpose(0, 2, 1).part((0, 0, 0), (1, 6, ROWS), (0, 1, 2), 2),
-        "1 (STRIDED_SLICE) does not allow it: it takes all of at most 1 along the open axis",
-    ),
-    "softmax along the axis": (lambda: Net().transpose(0, 2, 1).softmax(), "the last axis is of open extent"),
     "sums of raw values": (lambda: Net().reduce("SUM", 1), "0 (SUM) does not allow it: its zero points"),
     "rows by their numbers": (
         lambda: Net().gather(1, 0, 2),
+        "elements 0..2 along axis 1 leave the extent 1",
+    ),
+    "rows by their numbers behind a shape for one extent": (
+        lambda: Net().reshape(1, ROWS, 3, 2).gather(1, 0, 2),
         "it takes elements by their numbers along the open axis",
     ),
-    "twice as many rows": (lambda: Net().joined(1), "several open extents are along one axis"),
+    "twice as many rows, rounded": (
+        lambda: Net().image().conv(6, (1, 3), stride_w=2).joined(2),
+        "several open extents are along one axis",
+    ),
     "columns behind rows": (
         lambda: Net().transpose(0, 2, 1).reshape(1, 6, -1, 1).conv(2, (3, 3)),
         "its windows slide along columns of [1x6xtime[1..21]x1], behind several rows",
@@ -360,20 +353,72 @@ def _of_parts(net: Net) -> Net:
 
 
 # Each takes all rows that there are in the file, in order, and would not of another number of them.
-WHOLE_IN_THE_FILE: dict[str, Callable[[], Net]] = {
-    "the last": lambda: _of_rows(1).part((0, -1, 0), (1, 2, 6), ()),
-    "the last twelve": lambda: _of_rows(12).part((0, -12, 0), (1, 1000, 6), ()),
-    "the last fifteen": lambda: _of_rows(12).part((0, -15, 0), (1, 1000, 6), ()),
-    "reversed": lambda: _reversed(_of_rows(1)),
-    "the first by its number": lambda: _of_rows(1).gather(1, 0),
-    "twelve by their numbers": lambda: _of_rows(12).gather(1, *range(12)),
-    "a part of stated size": lambda: _of_parts(_of_rows(12)),
+WHOLE_IN_THE_FILE: dict[str, tuple[Callable[[], Net], str]] = {
+    "the last twelve": (
+        lambda: _of_rows(12).part((0, -12, 0), (1, 1000, 6), ()),
+        "it begins at element 0 for 3, 0 for 11, 8 for 20, 9 for 21",
+    ),
+    "twelve by their numbers": (
+        lambda: _of_rows(12).gather(1, *range(12)),
+        "the open axis, which may have 21",
+    ),
+    "a part of stated size": (lambda: _of_parts(_of_rows(12)), "the open axis, which may have 21"),
 }
 
 
 @pytest.mark.parametrize("name", WHOLE_IN_THE_FILE)
 def test_what_is_whole_in_the_file_alone_is_refused(tmp_path: Path, name: str) -> None:
-    assert "the open axis, which may have 21" in refused(tmp_path, WHOLE_IN_THE_FILE[name]().content())
+    net, reason = WHOLE_IN_THE_FILE[name]
+    assert reason in refused(tmp_path, net().content())
+
+
+# Each takes other rows than the file's for other extents: with the first extent that it is for.
+SLICED: dict[str, tuple[Callable[[], Net], int]] = {
+    "the last twelve": (lambda: Net().rows(-12, None), 12),
+    "the last": (lambda: _of_rows(1).rows(-1, None), 1),
+    "but the last": (lambda: Net().rows(None, -1), 2),
+    "but the first two": (lambda: Net().rows(2, None), 3),
+    "from the middle": (lambda: Net().rows(2, -3), 6),
+    "before the last": (lambda: Net().rows(-4, -2), 4),
+    "some": (lambda: Net().rows(2, 7), 7),
+    "every second": (lambda: Net().rows(None, None, 2), 1),
+    "every third from the second": (lambda: Net().rows(1, None, 3), 2),
+    "backwards": (lambda: Net().rows(None, None, -1), 1),
+    "backwards every third": (lambda: Net().rows(None, None, -3), 1),
+    "backwards from the last but one": (lambda: Net().rows(-2, None, -2), 2),
+    "reversed": (lambda: _reversed(_of_rows(1)), 1),
+    "the first by its number": (lambda: _of_rows(1).gather(1, 0), 1),
+    "three by their numbers": (lambda: Net().gather(1, 4, 0, 4), 5),
+    "twice": (lambda: Net().joined(1), 1),
+    "both ways": (lambda: _both_ways(Net()), 1),
+    "differences": (lambda: _differences(Net()), 2),
+}
+
+
+def _both_ways(net: Net) -> Net:
+    there = net.last
+    back = net.rows(None, None, -1).last
+    return net.put("CONCATENATION", [there, back], (1, 2 * ROWS, 6), axis=1)
+
+
+def _differences(net: Net) -> Net:
+    source = net.last
+    later = net.rows(1, None).last
+    net.last, net.shape = source, (1, ROWS, 6)
+    earlier = net.rows(None, -1).last
+    return net.put("SUB", [later, earlier], (1, ROWS - 1, 6))
+
+
+@pytest.mark.parametrize("name", some(list(SLICED), 3, ["both ways", "backwards every third"]))
+def test_slices_of_the_axis_are_those_of_each_extent(tmp_path: Path, name: str) -> None:
+    net, lower = SLICED[name]
+    check(tmp_path, net().content(), lower)
+
+
+@pytest.mark.parametrize("name", ["but the last", "but the first two", "every third from the second"])
+def test_an_extent_that_leaves_nothing_is_refused(tmp_path: Path, name: str) -> None:
+    net, lower = SLICED[name]
+    assert "along axis 1" in refused(tmp_path, net().content(), lower - 1)
 
 
 def test_ends_that_no_extent_is_beyond(tmp_path: Path) -> None:
@@ -381,9 +426,7 @@ def test_ends_that_no_extent_is_beyond(tmp_path: Path) -> None:
     assert len(model.plan.steps) == 1, "what takes all is no step"
     last = _of_rows(12).part((0, -15, 0), (1, 1000, 6), ()).content()
     check(tmp_path, last, upper=15)
-    assert "it takes all of at most 15 along the open axis, which may have 16" in refused(
-        tmp_path, last, upper=16
-    )
+    assert "it begins at element 0 for 3, 0 for 8, 0 for 15, 1 for 16" in refused(tmp_path, last, upper=16)
 
 
 @pytest.mark.parametrize("lower", [2, 3, 4])

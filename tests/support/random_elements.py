@@ -164,9 +164,11 @@ def _prelu(draft: Draft) -> RandomModel:
     kept = draft.draw(st.integers(0, len(shape) - 1))
     slopes = shape[kept:] if draft.draw(st.booleans()) else (*(1,) * (len(shape) - 1 - kept), *shape[-1:])
     source, alpha, target = draft.affine(), draft.affine(), draft.affine()
-    keywords = {"scale": alpha[0], "zero_point": alpha[1]} if draft.is_int8 else {}
     x, y = draft.input(shape, source), draft.output(shape, target)
-    slope = draft.builder.constant("slope", draft.weights(slopes), **keywords)
+    values, keywords = draft.weights(slopes), {"scale": alpha[0], "zero_point": alpha[1]}
+    if draft.dtype == "int16":  # whose slopes are int8
+        values = draft.generator.integers(-127, 128, slopes).astype(np.int8)
+    slope = draft.builder.constant("slope", values, **(keywords if draft.is_quantised else {}))
     draft.builder.operator(draft.kind, [x, slope], [y])
     return draft.finish([y], x=shape, slopes=slopes, quantisation=(source, alpha, target))
 
@@ -284,10 +286,12 @@ TYPES = {
     "DIV": (*INT8_AND_FLOAT, "int32"),
     "FLOOR_DIV": (*INT8_AND_FLOAT, "int16", "int32"),
     "FLOOR_MOD": NUMBERS,
-    "NEG": BUT_INT16,
+    "NEG": NUMBERS,
+    "PRELU": (*INT8_AND_FLOAT, "int16"),
     **dict.fromkeys(("BITWISE_XOR", "RIGHT_SHIFT"), ("int8", "int16", "int32")),
     **dict.fromkeys(("POW", "SIGN"), ("float32", "int32")),
     **dict.fromkeys(("REDUCE_ALL", "REDUCE_ANY"), BOOL),
-    **dict.fromkeys(("REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD", "SUM"), NUMBERS),
+    **dict.fromkeys(("REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD"), (*NUMBERS, "bool")),
+    "SUM": NUMBERS,
     "CAST": (*NUMBERS, "uint8", "uint32", "bool"),
 }

@@ -347,6 +347,7 @@ _TYPES = {
     **random_segments.TYPES,
     **dict.fromkeys(("CONV_3D", "L2_POOL_2D"), ("float32",)),
     "DEQUANTIZE": ("int8", "uint8", "int16", "int4", "float16"),
+    "RESIZE_NEAREST_NEIGHBOR": (*WITH_INT16, "int32", "bool"),
     "QUANTIZE": (*WITH_INT16, "uint8", "int32"),
 }
 ONLY_IN_TFLM = (("ADD_N", "int8"), ("CUMSUM", "int8"))

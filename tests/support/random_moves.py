@@ -18,6 +18,7 @@ _OF_ANY_TYPE = (
         "BATCH_TO_SPACE_ND",
         "BROADCAST_TO",
         "CONCATENATION",
+        "EMBEDDING_LOOKUP",
         "EXPAND_DIMS",
         "GATHER",
         "MIRROR_PAD",
@@ -145,7 +146,7 @@ def embedding_lookup(draft: Draft) -> RandomModel:
     """Of float32, or of raw values."""
     shape, count = _extents(draft, 2, 3), draft.draw(st.integers(1, 6))
     indices = draft.index_input((count,), shape[0])
-    affine = draft.affine() if draft.is_int8 else None
+    affine = draft.affine() if draft.is_quantised else None
     keywords = {} if affine is None else {"scale": affine[0], "zero_point": affine[1]}
     table = draft.builder.constant("table", draft.weights(shape), **keywords)
     output = draft.output((count, *shape[1:]), affine)

@@ -189,17 +189,19 @@ def plan_model(
 def read_and_lower(model: Path | ir.Module, target: Target, options: Options, run: Runner) -> Lowered:
     """The stages of `plan_model` that no size of a pool or a stack changes; the target is as the options make it."""
     run.begin("frontends")  # bytes of a file -> graph, or the program that a text is
+    others: tuple[tuple[int, ir.Module], ...] = ()
     if isinstance(model, Path):
         imported = import_model(model, target, options)
         model_files = {file.name: read_input(file) for file in imported.files}
         modules = tuple(run.verified(imported.pass_name, each, imported.stage) for each in imported.modules)
+        others = imported.for_others
     else:
         admit(model, target)
         modules, model_files = (_folded(model),), dict[str, bytes]()
     is_program = bool(modules[0].entries)
     bound: BoundValues = {}
     if len(modules) == 1:  # what changes a graph is of one
-        module, bound = _as_asked(modules[0], target, options, run)
+        module, bound = _as_asked(modules[0], others, target, options, run)
         modules = (module,)
         if bound and options.kernel_file is not None:
             model_files[options.kernel_file.name] = read_input(options.kernel_file)
@@ -210,15 +212,28 @@ def read_and_lower(model: Path | ir.Module, target: Target, options: Options, ru
 
 
 def _as_asked(
-    module: ir.Module, target: Target, options: Options, run: Runner
+    module: ir.Module,
+    others: tuple[tuple[int, ir.Module], ...],
+    target: Target,
+    options: Options,
+    run: Runner,
 ) -> tuple[ir.Module, BoundValues]:
-    """The graph, or program, as options change it, and operators that functions of the application compute."""
-    if options.state:
-        module = run(tie_states, module, options.state)
-    if options.stream:
-        module = run(stream, _at_their_places(module), options.stream)
+    """The graph, or program, as options change it, and operators that functions of the application compute.
+
+    Args:
+        module: What was read.
+        others: The same for other extents of an axis that is to be open, with these.
+        target: What it is compiled for.
+        options: What was asked for.
+        run: Carries passes out.
+    """
+    module = _with_memory(module, options, run)
     if options.open:
-        module = run(open_axis, _at_their_places(module), options.open)
+        quiet = Runner(target)
+        others = tuple(
+            (extent, _at_their_places(_with_memory(each, options, quiet))) for extent, each in others
+        )
+        module = run(open_axis, _at_their_places(module), options.open, others)
     if module.entries:
         refuse_bindings(options.kernels)
         return module, {}
@@ -227,6 +242,13 @@ def _as_asked(
         module = run(open_batch, inline_calls(module), options.batch_max)
     bound = find_bound(module, target, options.kernels, options.kernel_file)
     return run(place_bound, module, bound) if bound else module, bound
+
+
+def _with_memory(module: ir.Module, options: Options, run: Runner) -> ir.Module:
+    """The graph with the states that options ask for."""
+    if options.state:
+        module = run(tie_states, module, options.state)
+    return run(stream, _at_their_places(module), options.stream) if options.stream else module
 
 
 def _at_their_places(module: ir.Module) -> ir.Module:

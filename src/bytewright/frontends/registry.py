@@ -4,9 +4,12 @@ A frontend is its folder and its row here. Rows are read by the pipeline and the
 imported when it is used, so that nobody pays for the formats of others.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bytewright import ir
 from bytewright.base.c_names import model_name
@@ -15,6 +18,9 @@ from bytewright.ir.verify.stages import Stage
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.options import DECLARATIONS, Optimize, Options, Weights
 from bytewright.target.model import Target
+
+if TYPE_CHECKING:
+    from bytewright.frontends.tflite.model import ModelRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +32,15 @@ class Imported:
         stage: IMPORTED for a graph, LOWERED for kernels and an entry.
         pass_name: What the import is called among the passes.
         files: What it was read from.
+        for_others: The graph as the file has it for other extents of an axis that is to be open, with these; none where
+            it cannot be resized.
     """
 
     modules: tuple[ir.Module, ...]
     stage: Stage
     pass_name: str
     files: tuple[Path, ...]
+    for_others: tuple[tuple[int, ir.Module], ...] = ()
 
     @property
     def module(self) -> ir.Module:
@@ -139,9 +148,8 @@ def _read_tflite(path: Path, target: Target, options: Options) -> Imported:
     from bytewright.frontends.tflite.bounds import Bounds
     from bytewright.frontends.tflite.importer import import_record
     from bytewright.frontends.tflite.names import entry_names
-    from bytewright.frontends.tflite.open_extents import with_largest
+    from bytewright.frontends.tflite.open_extents import read_samples
     from bytewright.frontends.tflite.reader import read_models
-    from bytewright.frontends.tflite.shape_arithmetic import FOLDED
     from bytewright.frontends.tflite.vela import content_for
 
     # What an NPU computes equals tflm, so that is what is meant unless another is asked for.
@@ -149,32 +157,32 @@ def _read_tflite(path: Path, target: Target, options: Options) -> Imported:
     content, has_streams, names = content_for(path, target, wanted=wanted, signatures=options.signature)
     numerics = options.numerics or (Numerics.TFLM if has_streams else Numerics.LITERT_REF)
     models = read_models(content, path.name, () if has_streams else options.signature)
-    models = tuple(with_largest(model, options.open) for model in models)
     bounds = Bounds({bound.pattern: bound.num_turns for bound in options.bounds})
     if len(models) > 1:
         _require_one_graph(path, options)
-    of_shapes = {kind for kind, folded in FOLDED.items() if folded.reads_shape and kind != "RANK"}
-    for operator in (each for model in models for each in model.operators):
-        if options.open and operator.kind in of_shapes:
-            message = f"operator {operator.label} of '{path.name}' computes with sizes, and one of them is to be open"
-            raise compile_error("BW121", message, help="leave out --open")
-    modules = tuple(
-        import_record(
+
+    def read(model: ModelRecord, number: int = 0) -> ir.Module:
+        return import_record(
             model,
             path.name,
             name=options.name,
             numerics=numerics,
             batch_max=options.batch_max,
-            names=own_names,
+            names=names[number],
             expands_weights=options.weights is Weights.EXPAND,
             bounds=bounds,
             keeps_weights=options.optimize is Optimize.SIZE and options.weights is not Weights.EXPAND,
             is_opened=bool(options.open),
             keeps_inputs=options.optimize is Optimize.SIZE,
-            entry=entry,
+            entry=entries[number],
         )
-        for model, own_names, entry in zip(models, names, entry_names(models), strict=True)
-    )
+
+    entries = entry_names(models)
+    if options.open:
+        samples = read_samples(next(iter(models)), path.name, options.open, read)
+        bounds.require_loops(path.name)
+        return Imported((samples[0][1],), Stage.IMPORTED, "import_tflite", (path,), samples[1:])
+    modules = tuple(read(model, number) for number, model in enumerate(models))
     bounds.require_loops(path.name)
     return Imported(modules, Stage.IMPORTED, "import_tflite", (path,))
 

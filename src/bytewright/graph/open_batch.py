@@ -12,6 +12,10 @@ from bytewright import ir
 from bytewright.base.c_names import unique_name
 from bytewright.diagnostics import Collector, CompileError, compile_error
 from bytewright.ops.data import Reshape
+from bytewright.ops.interpolation import TflSoftmax16
+from bytewright.ops.places import CumulativeSum, GatherNd
+from bytewright.ops.roots import TflL2Normalization
+from bytewright.ops.softmax import TflLogSoftmax, TflSoftmax
 
 BATCH = "batch"
 WITHOUT_BATCH = "leave out --batch-max: each run then computes one sample"
@@ -111,6 +115,19 @@ def _ports(
     return tuple(replace(port, type=types[name]) for port, name in zip(ports, names, strict=True))
 
 
+def _is_over_samples(operation: ir.Operation, first: ir.TensorType) -> bool:
+    """Whether an operator that makes samples of samples makes each of several."""
+    match operation:
+        case CumulativeSum(axis=axis):
+            return axis == 0
+        case GatherNd():
+            return not isinstance(first.shape[0], int)
+        case TflSoftmax() | TflLogSoftmax() | TflSoftmax16() | TflL2Normalization():
+            return len(first.shape) == 1
+        case _:
+            return False
+
+
 @dataclass(slots=True)
 class _Opening:
     """One run of the pass; `types` and `functions` are the new ones as far as it went."""
@@ -140,6 +157,8 @@ class _Opening:
             return node
         wanted = tuple(self._opened(value.type) for value in node.outputs)
         operation = node.operation.with_batch(self.symbol)
+        if _is_over_samples(operation, operands[0]):
+            raise self._mixed(node, "it is over all of them")
         try:
             found = operation.infer(operands)
         except ValueError as error:

@@ -134,6 +134,7 @@ from bytewright.ir.types import (
     elements_of,
     extent_at,
     extent_text,
+    extreme_values,
     format_shape,
     join_places,
     lower_bound,
@@ -141,5 +142,6 @@ from bytewright.ir.types import (
     quotient,
     replace_symbol,
     symbol_in,
+    total,
     upper_bound,
 )

@@ -1,9 +1,9 @@
 """Element types, extents and tensor types: what both intermediate representations agree on."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from math import gcd, prod
+from math import gcd, lcm, prod
 
 import numpy as np
 
@@ -145,6 +145,25 @@ def extent_at(extent: Extent, value: int) -> int:
     return value if isinstance(extent, Symbol) else extent
 
 
+def extreme_values(*extents: Extent) -> Iterator[tuple[int, ...]]:
+    """What the extents are together in the first runs and in the last.
+
+    What is linear in them grows by the same with each period of their divisors, so that it is least, or greatest, here.
+
+    Raises:
+        ValueError: They depend on several symbols.
+    """
+    symbols = {symbol for each in extents if (symbol := symbol_in(each)) is not None}
+    if len(symbols) > 1:
+        raise ValueError(f"[{format_shape(extents)}] depend on several open extents")
+    for symbol in symbols or {Symbol("", 1, 1)}:
+        period = lcm(*(each.divisor for each in extents if isinstance(each, Quotient)))
+        first = range(symbol.lower, min(symbol.lower + period, symbol.upper + 1))
+        last = range(max(symbol.upper - period + 1, first.stop), symbol.upper + 1)
+        for value in (*first, *last):
+            yield tuple(extent_at(each, value) for each in extents)
+
+
 def extent_text(extent: Extent, called: Callable[[str], str] = str) -> int | str:
     """The extent as C has it, with what symbols are called there."""
     if isinstance(extent, Quotient):
@@ -177,6 +196,18 @@ def multiple(extent: Extent, factor: int) -> Extent | None:
     if known.divisor > 1:
         return None
     return Quotient(known.symbol, known.scale * factor, known.offset * factor, 1)
+
+
+def total(first: Extent, second: Extent) -> Extent | None:
+    """The sum; None where that is no quotient."""
+    if isinstance(second, int):
+        return quotient(first, second)
+    if isinstance(first, int):
+        return quotient(second, first)
+    one, other = (each if isinstance(each, Quotient) else Quotient(each, 1, 0, 1) for each in (first, second))
+    if one.symbol != other.symbol or (one.divisor, other.divisor) != (1, 1):
+        return None
+    return quotient(Quotient(one.symbol, one.scale + other.scale, one.offset + other.offset, 1))
 
 
 def elements_of(shape: Sequence[Extent]) -> tuple[int, list[Extent]]:

@@ -238,7 +238,7 @@ class _Lowering:
             return  # every result is an operand
         self._give(block, given)
         self.body.note(f"{operation.num_iterations} turns of '{operation.body}'")
-        with self.body.for_("turn", 0, operation.num_iterations):
+        with self.body.for_("turn", 0, ir.extent_expr(operation.num_iterations)):
             self._block(block)
             for move in block.body.moves:
                 self._move(move, node.outputs, node.where)

@@ -92,7 +92,7 @@ class Loop(ir.ControlOperation):
     name: ClassVar[str] = "loop"
     carries_values: ClassVar[bool] = True
     body: str
-    num_iterations: int
+    num_iterations: ir.Extent
 
     @property
     def callees(self) -> tuple[str, ...]:
@@ -106,7 +106,8 @@ class Loop(ir.ControlOperation):
         (body,) = callees
         count = self.num_iterations
         require(
-            0 <= count <= MAX_ITERATIONS, f"{count} iterations are not possible, but 0 to {MAX_ITERATIONS}"
+            0 <= ir.lower_bound(count) <= ir.upper_bound(count) <= MAX_ITERATIONS,
+            f"{count} iterations are not possible, but 0 to {MAX_ITERATIONS}",
         )
         _require_arguments(self.body, body, inputs)
         _require_same(
@@ -115,8 +116,8 @@ class Loop(ir.ControlOperation):
         return body.results
 
     def turns(self, inputs: tuple[ir.Array, ...]) -> ir.Turns:
-        """As often as it says."""
-        return ir.Turns(self.body, inputs, self.num_iterations)
+        """As often as it says; where a run says it, the most."""
+        return ir.Turns(self.body, inputs, ir.upper_bound(self.num_iterations))
 
 
 def _require_arguments(callee: str, signature: ir.Signature, inputs: Sequence[ir.TensorType]) -> None:

@@ -180,15 +180,14 @@ class TransposeConv2d(ir.Operation):
         _check_channels(inputs, depth, channels)
         require(min(self.stride) >= 1, f"stride {self.stride} is not positive")
         require(min(kernel) >= 1, f"kernel {tuple(kernel)} has no element")
-        fixed = all(isinstance(extent, int) for extent in operand.shape[1:3])
-        require(fixed, "height and width must be fixed")
-        extents = [
-            (extent - 1) * step + size + sum(pads)
-            for extent, step, size, pads in zip(
-                operand.fixed_shape[1:3], self.stride, kernel, self._pads, strict=True
-            )
-        ]
-        require(min(extents) >= 1, f"the result of {extents[0]}x{extents[1]} has no element")
+        extents: list[ir.Extent] = []
+        for extent, step, size, pads in zip(operand.shape[1:3], self.stride, kernel, self._pads, strict=True):
+            spread = ir.multiple(extent, step)
+            require(spread is not None, f"{step} times the open extent {extent} is no extent: it is rounded")
+            assert spread is not None
+            extents.append(ir.quotient(spread, size - step + sum(pads)))
+        result = ir.format_shape(tuple(extents))
+        require(min(map(ir.lower_bound, extents)) >= 1, f"the result of {result} has no element")
         return (ir.TensorType((operand.shape[0], *extents, channels), bias.dtype),)
 
     @property

@@ -74,12 +74,14 @@ def total_extent(extents: Sequence[ir.Extent]) -> ir.Extent:
     """The sum of extents.
 
     Raises:
-        ValueError: Several of them are open.
+        ValueError: It is no extent: several of them are open, and follow from several symbols, or are rounded.
     """
-    opened = _open(tuple(extents))
-    require(len(opened) <= 1, "several open extents are along one axis")
-    fixed = sum(extent for extent in extents if isinstance(extent, int))
-    return ir.quotient(opened[0], fixed) if opened else fixed
+    total: ir.Extent | None = 0
+    for extent in extents:
+        total = ir.total(total, extent)
+        require(total is not None, "several open extents are along one axis")
+        assert total is not None
+    return total
 
 
 def _open(shape: tuple[ir.Extent, ...]) -> list[ir.OpenExtent]:
@@ -178,7 +180,8 @@ class ShiftIn(ir.Operation):
 class Slice(ir.Operation):
     """Element i of the result, along each axis, is element start + i * stride of the operand.
 
-    Strides may be negative; every element taken must exist. An open extent is taken whole.
+    Strides may be negative; every element taken must exist. Starts and sizes along an open axis may follow from the
+    extent that it has.
 
     Attributes:
         whole_to: Axes, each with the largest extent of which all elements are taken; along the others with a start of
@@ -186,7 +189,7 @@ class Slice(ir.Operation):
     """
 
     name: ClassVar[str] = "slice"
-    start: tuple[int, ...]
+    start: tuple[ir.Extent, ...]
     size: tuple[ir.Extent, ...]
     stride: tuple[int, ...]
     whole_to: tuple[tuple[int, int], ...] = field(default=(), metadata=OMIT_DEFAULT)
@@ -196,25 +199,26 @@ class Slice(ir.Operation):
         operand = only(inputs)
         rank = len(operand.shape)
         require(len(self.start) == len(self.size) == len(self.stride) == rank, f"not {rank} axes")
-        for axis, extent in enumerate(operand.fixed_shape):
-            start, size, stride = self.start[axis], ir.upper_bound(self.size[axis]), self.stride[axis]
-            is_open = not isinstance(operand.shape[axis], int) or not isinstance(self.size[axis], int)
-            whole = (start, stride, self.size[axis]) == (0, 1, operand.shape[axis])
-            require(whole or not is_open, f"a part of the open extent {operand.shape[axis]} is taken")
-            require(stride != 0 and size >= 1, f"size {size} or stride {stride} along axis {axis} is invalid")
-            last = start + (size - 1) * stride
-            inside = 0 <= start < extent and 0 <= last < extent
-            require(inside, f"elements {start}..{last} along axis {axis} leave the extent {extent}")
+        for axis, stride in enumerate(self.stride):
+            require(stride != 0, f"stride {stride} along axis {axis} is invalid")
+            for start, size, extent in ir.extreme_values(
+                self.start[axis], self.size[axis], operand.shape[axis]
+            ):
+                require(size >= 1, f"size {size} along axis {axis}, of extent {extent}, is invalid")
+                last = start + (size - 1) * stride
+                inside = 0 <= start < extent and 0 <= last < extent
+                require(inside, f"elements {start}..{last} along axis {axis} leave the extent {extent}")
         return (ir.TensorType(self.size, operand.dtype),)
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
-        """Exact."""
+        """Exact. What is taken from an open start on, or so many of, cannot be told of an operand alone."""
         result = inputs[0]
-        for axis in range(result.ndim):
-            size = self.size[axis]
-            if isinstance(size, int):
-                indices = self.start[axis] + self.stride[axis] * np.arange(size)
-                result = np.take(result, indices, axis=axis)
+        for axis, (start, size, stride) in enumerate(zip(self.start, self.size, self.stride, strict=True)):
+            if isinstance(start, int) and isinstance(size, int):
+                result = np.take(result, start + stride * np.arange(size), axis=axis)
+            else:
+                whole = (start, stride) == (0, 1) and isinstance(size, ir.Symbol)
+                require(whole, f"elements {start} on along axis {axis} cannot be told")
         return (np.array(result, order="C"),)
 
     def with_batch(self, batch: ir.Symbol) -> ir.Operation:
@@ -274,8 +278,6 @@ class Gather(ir.Operation):
             values.shape[: self.batch_axes] == batch,
             f"values [{ir.format_shape(values.shape)}] do not begin as indices do, [{ir.format_shape(batch)}]",
         )
-        extent = values.shape[self.axis]
-        require(isinstance(extent, int), f"elements of the open extent {extent} are taken by their numbers")
         shape = (
             *values.shape[: self.axis],
             *indices.shape[self.batch_axes :],

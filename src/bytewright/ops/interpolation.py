@@ -86,7 +86,6 @@ class TflSoftmax16(ir.Operation):
         for table, role in zip(inputs[1:], self.operand_names[1:], strict=True):
             _require_table(table, f"the table of {role}")
         require(len(operand.shape) >= 1, "the input is a scalar")
-        require(isinstance(operand.shape[-1], int), "the last axis is of open extent")
         depth = operand.fixed_shape[-1]
         require(depth <= MAXIMUM_DEPTH, f"a row of {depth} values; 32 bits hold the sum of {MAXIMUM_DEPTH}")
         return (ir.TensorType(operand.shape, ir.DType.I16),)

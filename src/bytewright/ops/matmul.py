@@ -44,8 +44,6 @@ class TflBatchMatMul(ir.Operation):
         shapes = [ir.format_shape(operand.shape) for operand in inputs]
         enough = min(len(first.shape), len(second.shape)) >= 2
         require(enough, f"[{shapes[0]}] and [{shapes[1]}] have not both 2 axes and more")
-        fixed = all(isinstance(extent, int) for operand in inputs for extent in operand.shape[-2:])
-        require(fixed, f"a product of [{shapes[0]}] and [{shapes[1]}] is over an open extent")
         height, depth = _swapped(first.shape[-2:], self.adjoint_first)
         other, width = _swapped(second.shape[-2:], self.adjoint_second)
         require(

@@ -13,9 +13,8 @@ _COMPARED = (ir.DType.I8, ir.DType.U8, ir.DType.I16, *WIDE, ir.DType.F32, ir.DTy
 
 
 def _without(shape: tuple[ir.Extent, ...], axis: int) -> tuple[ir.Extent, ...]:
-    """A shape without an axis, which must be there and fixed."""
+    """A shape without an axis, which must be there."""
     require(0 <= axis < len(shape), f"axis {axis} is not one of {len(shape)}")
-    require(isinstance(shape[axis], int), f"axis {axis} of [{ir.format_shape(shape)}] is open")
     return (*shape[:axis], *shape[axis + 1 :])
 
 
@@ -67,7 +66,7 @@ class TopKPlaces(ir.Operation):
         operand = only(inputs)
         outer = _without(operand.shape, len(operand.shape) - 1)
         require_dtype(operand, _COMPARED[:-1], "the input")
-        extent = operand.fixed_shape[-1]
+        extent = ir.lower_bound(operand.shape[-1])
         require(1 <= self.count <= extent, f"{self.count} of {extent} elements are taken")
         return (ir.TensorType((*outer, self.count), ir.DType.I32),)
 
@@ -101,8 +100,6 @@ class GatherNd(ir.Operation):
         fits = isinstance(count, int) and 1 <= count <= rank
         require(fits, f"indices [{ir.format_shape(indices.shape)}] into {rank} axes")
         assert isinstance(count, int)
-        fixed = all(isinstance(extent, int) for extent in values.shape[:count])
-        require(fixed, "elements of an open extent are taken by their numbers")
         return (ir.TensorType((*indices.shape[:-1], *values.shape[count:]), values.dtype),)
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
@@ -168,7 +165,8 @@ class UpdateSlice(ir.Operation):
         fits = len(update.shape) == rank and start.shape == (rank,)
         require(fits, f"an update {shapes} from [{ir.format_shape(start.shape)}] on")
         for own, whole in zip(update.shape, operand.shape, strict=True):
-            require(isinstance(own, int) and isinstance(whole, int) and own <= whole, f"an update {shapes}")
+            is_within = all(least <= most for least, most in ir.extreme_values(own, whole))
+            require(is_within, f"an update {shapes}")
         return (ir.TensorType(operand.shape, operand.dtype),)
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:

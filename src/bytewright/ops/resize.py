@@ -22,6 +22,7 @@ class _Resize(ir.Operation):
         half_pixel_centers: Whether positions are those of the middles of elements.
     """
 
+    dtypes: ClassVar[tuple[ir.DType, ...]] = ARITHMETIC
     size: Pair
     align_corners: bool = False
     half_pixel_centers: bool = False
@@ -38,7 +39,7 @@ class _Resize(ir.Operation):
         """[N,OH,OW,C] of the input's type."""
         operand = only(inputs)
         require_rank(operand, 4, "the input")
-        require_dtype(operand, ARITHMETIC, "the input")
+        require_dtype(operand, self.dtypes, "the input")
         batch, height, width, channels = operand.shape
         require(isinstance(height, int) and isinstance(width, int), "height and width must be fixed")
         require(min(self.size) >= 1, f"the size {self.size} has no element")
@@ -50,6 +51,7 @@ class TflResizeNearest(_Resize):
     """Each element is the nearest one of the input, whose position is computed in float32."""
 
     name: ClassVar[str] = "tfl_resize_nearest"
+    dtypes: ClassVar[tuple[ir.DType, ...]] = (*ARITHMETIC, ir.DType.I32, ir.DType.BOOL)
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """A move."""

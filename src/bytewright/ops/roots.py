@@ -31,7 +31,6 @@ class TflL2Normalization(ir.Operation):
         """The operand's type."""
         operand = only(inputs, ir.DType.I8)
         require(len(operand.shape) >= 1, "the input is a scalar")
-        require(isinstance(operand.shape[-1], int), "the last axis is of open extent")
         low, high = operand.dtype.bounds
         require(low <= self.input_zero_point <= high, f"zero point {self.input_zero_point} is no i8")
         depth, reach = operand.fixed_shape[-1], max(self.input_zero_point - low, high - self.input_zero_point)

@@ -19,7 +19,6 @@ class _OfRows(ir.Operation):
         """The operand's type."""
         operand = only(inputs, ir.DType.I8, ir.DType.F32)
         require(len(operand.shape) >= 1, "the input is a scalar")
-        require(isinstance(operand.shape[-1], int), "the last axis is of open extent")
         depth = operand.fixed_shape[-1]
         allowed = operand.dtype is ir.DType.F32 or depth <= MAXIMUM_DEPTH
         require(allowed, f"a row of {depth} values; fixed point holds the sum of {MAXIMUM_DEPTH}")

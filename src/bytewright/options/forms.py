@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bytewright.base.option import OptionSyntaxError, two_sides
+from bytewright.diagnostics import compile_error
 from bytewright.target.size import SizeError, parse_size
 
 
@@ -173,6 +175,18 @@ class OpenAxis:
     def __str__(self) -> str:
         front = "" if self.input is None else f"{self.input}:"
         return f"{front}{self.axis}={self.name}:{self.lower}..{self.upper}"
+
+    def input_among(self, names: Sequence[str]) -> str:
+        """The input that is meant, of those of a model.
+
+        Raises:
+            CompileError: BW204, it is none of them, or could be several.
+        """
+        if self.input in names or (self.input is None and len(names) == 1):
+            return self.input or names[0]
+        listed = ", ".join(f"'{name}'" for name in names)
+        message = f"--open {self} says of no input that it is meant; the model has {listed}"
+        raise compile_error("BW204", message, help="name one of them: --open INPUT:AXIS=NAME:LO..HI")
 
 
 def parse_open_option(text: str) -> OpenAxis:

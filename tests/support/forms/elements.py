@@ -151,7 +151,10 @@ def add_n(kind: str, dtype: str) -> Iterator[Form]:
 def prelu(kind: str, dtype: str) -> Iterator[Form]:
     for affine, slopes in product(affines_of(dtype), ((5,), (1, 1, 5), (3, 4, 5))):
         sketch = Sketch(kind, dtype)
-        x, slope = sketch.input((2, 3, 4, 5), affine), sketch.constant(slopes, (0.01, 5))
+        x, slope = (
+            sketch.input((2, 3, 4, 5), affine),
+            sketch.constant(slopes, (0.01, 5), I8 if dtype == I16 else ""),
+        )
         yield sketch.form(
             f"slopes {list(slopes)} {affine}", [x, slope], [sketch.output((2, 3, 4, 5), affine)]
         )

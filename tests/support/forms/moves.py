@@ -228,7 +228,7 @@ def unsorted_segment(kind: str, dtype: str) -> Iterator[Form]:
 
 
 def embedding(kind: str, dtype: str) -> Iterator[Form]:
-    for result in (dtype,) if dtype == F32 else (dtype, F32):
+    for result in (dtype, F32) if dtype == I8 else (dtype,):
         sketch = Sketch(kind, dtype)
         i = sketch.input((4,), dtype=I32, indices=10)
         table = sketch.constant((10, 6), (0.05, 0))

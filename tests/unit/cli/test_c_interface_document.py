@@ -9,12 +9,14 @@ import bytewright
 from bytewright import ir
 from bytewright.compiler.pipeline import compile_model
 from bytewright.graph.open.rules import RULES
-from bytewright.ops.convolution import Conv2d, DepthwiseConv2d, GroupedConv2d
+from bytewright.ops.control import CondIf, Loop
+from bytewright.ops.convolution import Conv2d, DepthwiseConv2d, GroupedConv2d, TransposeConv2d
 from bytewright.ops.data import Concat, Gather, Identity, Pad, Reshape, Slice, Tile, Transpose
 from bytewright.ops.dynamic_quantization import OPERATIONS as DYNAMIC_QUANTIZATION
 from bytewright.ops.interpolation import Interpolate, TflSigmoid16, TflSoftmax16
+from bytewright.ops.lstm import TflHybridLstm, TflLstm, TflQuantizedLstm
 from bytewright.ops.matmul import TflBatchMatMul
-from bytewright.ops.places import ArgMax, ArgMin, CumulativeSum, TopKPlaces
+from bytewright.ops.places import ArgMax, ArgMin, CumulativeSum, GatherNd, TopKPlaces, UpdateSlice
 from bytewright.ops.pooling import (
     MaxPool2d,
     ReduceAll,
@@ -111,7 +113,17 @@ OPEN_OPERATORS: dict[str, tuple[type[ir.Operation], ...]] = {
     **dict.fromkeys(("RESHAPE", "SQUEEZE", "EXPAND_DIMS"), (Reshape,)),
     "CONCATENATION": (Concat,),
     "TRANSPOSE": (Transpose,),
-    **dict.fromkeys(("SLICE", "STRIDED_SLICE", "SPLIT"), (Slice,)),
+    **dict.fromkeys(("SLICE", "STRIDED_SLICE", "SPLIT", "REVERSE_V2"), (Slice,)),
+    **dict.fromkeys(
+        ("UNIDIRECTIONAL_SEQUENCE_LSTM", "BIDIRECTIONAL_SEQUENCE_LSTM"),
+        (TflLstm, TflHybridLstm, TflQuantizedLstm),
+    ),
+    "WHILE": (Loop,),
+    "IF": (CondIf,),
+    "SHAPE": (),
+    "TRANSPOSE_CONV": (TransposeConv2d,),
+    "GATHER_ND": (GatherNd,),
+    "DYNAMIC_UPDATE_SLICE": (UpdateSlice,),
     "MEAN": (TflMean, TflIntegerMean),
     "SUM": (ReduceSum, WrappingReduceSum),
     "REDUCE_MAX": (ReduceMax,),

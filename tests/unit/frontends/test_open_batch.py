@@ -20,6 +20,7 @@ from bytewright.ir.verify.stages import Stage, verify
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d
 from bytewright.ops.data import Concat, Identity, Pad, Reshape, Slice, Transpose
 from bytewright.ops.elementwise import Add, Clamp, Mul
+from bytewright.ops.places import CumulativeSum
 from bytewright.ops.pooling import MaxPool2d, TflAveragePool2d, TflMean
 from bytewright.ops.registry import OPERATIONS
 from bytewright.ops.softmax import TflSoftmax
@@ -169,8 +170,9 @@ def test_an_input_without_a_leading_one_is_refused(shape: tuple[int, ...]) -> No
 
 MIXERS = {
     "a mean over the batch": (TflMean((0, 1), False), "it makes [] of them"),
-    "a softmax over the batch": (TflSoftmax(1.0), "the last axis is of open extent"),
-    "a concatenation of samples": (Concat(0), "several open extents are along one axis"),
+    "a softmax over the batch": (TflSoftmax(1.0), "it is over all of them"),
+    "sums over the batch": (CumulativeSum(0), "it is over all of them"),
+    "a concatenation of samples": (Concat(0), "it makes [(2*batch[1..4])x4] of them"),
     "a reshape that takes the batch along": (Reshape((4, 1)), "cannot become [4x1]"),
     "a reshape to one axis": (Reshape((4,)), "cannot become [4]"),
     "a transpose that moves the batch": (Transpose((1, 0)), "it makes [4xbatch[1..4]]"),

@@ -14,6 +14,7 @@ from bytewright.frontends.tflite.table import OPERATORS, SUPPORTED
 from bytewright.ops.registry import OPERATIONS
 from support.random_models import CASES, ONLY_IN_TFLM
 
+REGISTERED = Path(__file__).resolve().parents[2] / "data" / "litert_operators.txt"
 DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "operators.md"
 
 
@@ -22,7 +23,8 @@ def table_row(operator: SupportedOperator) -> str:
 
 
 def test_the_document_has_the_table() -> None:
-    rows = [line for line in DOCUMENT.read_text().splitlines() if line.startswith("| ")]
+    table, _, _ = DOCUMENT.read_text().partition("\nFor all of them:")
+    rows = [line for line in table.splitlines() if line.startswith("| ")]
     tflite_rows = [row for row in rows if row[2:].split()[0].isupper()]
     assert tflite_rows == [table_row(operator) for operator in SUPPORTED]
 
@@ -30,6 +32,16 @@ def test_the_document_has_the_table() -> None:
 def test_the_document_lists_what_is_computed_at_import() -> None:
     (text,) = re.findall(r"come to them:\n\n(.*?); and of the table above", DOCUMENT.read_text(), re.DOTALL)
     assert re.findall(r"\w+", text) == list(FOLDED) == sorted(FOLDED)
+
+
+def test_what_litert_registers_is_compiled_or_refused_with_a_reason() -> None:
+    registered = {line for line in REGISTERED.read_text().splitlines() if line and not line.startswith("#")}
+    (table,) = re.findall(r"refused with BW104:\n\n(.*?)\n\n", DOCUMENT.read_text(), re.DOTALL)
+    rows = [row.split("|")[1:3] for row in table.splitlines()[2:]]
+    refused = [name for names, _ in rows for name in names.strip().split(", ")]
+    # The operators of its subgraph stand in the place of a composite.
+    assert sorted(refused) == sorted(registered - {*OPERATORS, *FOLDED, "STABLEHLO_COMPOSITE"})
+    assert all(reason.strip() for _, reason in rows)
 
 
 def test_every_converter_is_listed_and_tested() -> None:

@@ -11,7 +11,7 @@ from bytewright import ir
 from bytewright.frontends.tflite.accumulator import checked_multiplier, clamp_activation, limited, rescale
 from bytewright.frontends.tflite.cast import emit_cast
 from bytewright.frontends.tflite.conversion import Conversion
-from bytewright.frontends.tflite.elementwise import emit_difference, emit_root
+from bytewright.frontends.tflite.elementwise import emit_difference, emit_negated, emit_root
 from bytewright.frontends.tflite.graph_builder import Operand
 from bytewright.ops.arithmetic.interpolation import (
     prepare_sigmoid,
@@ -68,6 +68,12 @@ def absolute16(at: Conversion, source: Operand) -> str:
     is_same = at.affine(source.tensor).scale == at.affine(at.output_tensor()).scale
     factor = _IDENTITY if is_same else _factor(at, source)
     return _sloped(at, source, factor, factor, -1)
+
+
+def negated16(at: Conversion, source: Operand) -> str:
+    """NEG of raw values, of which the least is its own negative."""
+    wide = emit_cast(at, at.value_of(source), ir.DType.I32, "wide")
+    return emit_cast(at, emit_negated(at, wide), I16, "result")
 
 
 def _sloped(at: Conversion, source: Operand, above: Multiplier, below: Multiplier, slope: int) -> str:

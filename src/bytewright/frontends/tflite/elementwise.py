@@ -373,9 +373,18 @@ def convert_unquantised_binary(at: Conversion, operation: ir.Operation, wrapping
 
 
 def convert_prelu(at: Conversion) -> None:
-    """PRELU: of int8, two rescales, of what is above zero and of what is below times the slope."""
-    source, slope = _two_operands(at, "input", "slope")
-    operation = TflPrelu()
+    """PRELU: of int8, two rescales, of what is above zero and of what is below times the slope.
+
+    The slope of int16 is int8, which LiteRT reads there whatever the file says.
+    """
+    at.require_counts((2,))
+    source, slope = at.activation_operand(0, "input"), at.activation_operand(1, "slope")
+    at.require_same_dtype(source)
+    expected = ir.DType.I8 if source.dtype is ir.DType.I16 else source.dtype
+    at.require(slope.dtype is expected, f"the slope is {slope.tensor.element_type}")
+    operation, slopes = TflPrelu(), at.value_of(slope, "slope")
+    if slope.dtype is not source.dtype:
+        slopes = emit_cast(at, slopes, source.dtype, "slopes")
     if not source.is_float:
         own, alpha, target = at.affine(source.tensor), at.affine(slope.tensor), at.affine(at.output_tensor())
         above, below = prepare_prelu(own.scale, alpha.scale, target.scale, at.numerics)
@@ -386,7 +395,7 @@ def convert_prelu(at: Conversion) -> None:
             *(own.zero_point, alpha.zero_point, target.zero_point),
             *((factor.multiplier, factor.exponent) for factor in (above, below)),
         )
-    at.define(at.emit(operation, (at.value_of(source), at.value_of(slope, "slope")), "result"))
+    at.define(at.emit(operation, (at.value_of(source), slopes), "result"))
 
 
 def convert_l2_normalization(at: Conversion) -> None:
@@ -420,14 +429,12 @@ def _normalisation(at: Conversion, source: Operand) -> TflL2Normalization:
     return TflL2Normalization(at.affine(source.tensor).zero_point)
 
 
-def _two_operands(
-    at: Conversion,
-    first: str = "first operand",
-    second: str = "second operand",
-    dtypes: tuple[ir.DType, ...] = (),
-) -> tuple[Operand, Operand]:
+def _two_operands(at: Conversion, dtypes: tuple[ir.DType, ...] = ()) -> tuple[Operand, Operand]:
     """Both operands, of the result's type: int8, float32, or one of `dtypes`."""
     at.require_counts((2,))
-    operands = at.activation_operand(0, first, *dtypes), at.activation_operand(1, second, *dtypes)
+    operands = (
+        at.activation_operand(0, "first operand", *dtypes),
+        at.activation_operand(1, "second operand", *dtypes),
+    )
     at.require_same_dtype(*operands)
     return operands

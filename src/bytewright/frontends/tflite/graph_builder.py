@@ -201,6 +201,7 @@ class GraphBuilder:
             expands_weights=self.expands_weights,
             keeps_weights=self.keeps_weights,
             keeps_inputs=self.keeps_inputs,
+            is_opened=self.is_opened,
             buffers=self.buffers,
             assigned=self.assigned,
             before=self.before.union(key for key in self.kept if isinstance(key, str)),

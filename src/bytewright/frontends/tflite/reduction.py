@@ -69,8 +69,13 @@ def convert_sum(at: Conversion) -> None:
 
 def convert_extremum(at: Conversion, kind: type[pooling.ReduceMax | pooling.ReduceMin]) -> None:
     """REDUCE_MAX and REDUCE_MIN, of raw values: the references refuse two quantisations."""
-    source, axes, keep = _operands(at, *WIDE)
+    source, axes, keep = _operands(at, *WIDE, ir.DType.BOOL)
     _num_reduced(at, source, axes)
+    if source.dtype is ir.DType.BOOL:
+        _define_truth(
+            at, pooling.ReduceAny if kind is pooling.ReduceMax else pooling.ReduceAll, source, axes, keep
+        )
+        return
     if source.dtype is ir.DType.I8:
         own, target = at.affine(source.tensor), at.affine(at.output_tensor())
         at.require(own == target, f"the input has {own}, the output {target}; they must be equal")
@@ -81,13 +86,27 @@ def convert_truths(at: Conversion, kind: type[pooling.ReduceAll | pooling.Reduce
     """REDUCE_ALL and REDUCE_ANY."""
     source, axes, keep = _operands(at, ir.DType.BOOL)
     _num_reduced(at, source, axes)
+    _define_truth(at, kind, source, axes, keep)
+
+
+def _define_truth(
+    at: Conversion,
+    kind: type[pooling.ReduceAll | pooling.ReduceAny],
+    source: Operand,
+    axes: tuple[int, ...],
+    keep: bool,
+) -> None:
+    """Makes whether all values, or one, along axes are true the result."""
     at.define(at.emit(kind(axes, keep), (at.value_of(source),), "truth"))
 
 
 def convert_product(at: Conversion) -> None:
-    """REDUCE_PROD: of int8 and int16 scaled at each step."""
-    source, axes, keep = _operands(at, *WIDE)
+    """REDUCE_PROD: of int8 and int16 scaled at each step; of truth values whether all are true."""
+    source, axes, keep = _operands(at, *WIDE, ir.DType.BOOL)
     count = _num_reduced(at, source, axes)
+    if source.dtype is ir.DType.BOOL:
+        _define_truth(at, pooling.ReduceAll, source, axes, keep)
+        return
     operation: ir.Operation = pooling.ReduceProduct(axes, keep)
     if source.is_quantised:
         own, target = at.affine(source.tensor), at.affine(at.output_tensor())

@@ -1,5 +1,6 @@
 """RESIZE_NEAREST_NEIGHBOR and RESIZE_BILINEAR: they take raw values, whatever the quantisations."""
 
+from bytewright import ir
 from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.ops.resize import TflResizeBilinear, TflResizeNearest
 
@@ -10,7 +11,8 @@ MAX_EXTENT = 1 << 20
 def convert_resize(at: Conversion, kind: type[TflResizeNearest | TflResizeBilinear]) -> None:
     """[N,H,W,C] to the rows and columns of the second operand."""
     at.require_counts((2,))
-    source = at.activation_operand(0, "input")
+    moved = (ir.DType.I32, ir.DType.BOOL) if kind is TflResizeNearest else ()
+    source = at.activation_operand(0, "input", *moved)
     at.require_same_dtype(source)
     at.require(len(source.shape) == 4, f"an input {list(source.shape)} does not have 4 axes")
     size = at.integers_operand(1, "size")

@@ -55,10 +55,10 @@ def _padding_value(at: Conversion, source: Operand) -> int | float:
 
 
 def convert_reshape(at: Conversion) -> None:
-    """RESHAPE to the shape of its second operand, or of its options where that is missing."""
+    """RESHAPE to the shape of its second operand, or of its options where that is missing, or no list."""
     at.require_counts((1, 2))
     source = at.operand(0, "input")
-    if at.is_present(1):
+    if at.is_present(1) and (len(at.operand(1, "shape").shape) == 1 or not at.options.has(0)):
         shape, growth = at.extents_operand(1, "shape")
         if any(growth) and not any(at.extent_growth(0)):
             at.refuse_batch(f"the shape {list(shape)} depends on the batch, and the input does not")

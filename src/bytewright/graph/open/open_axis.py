@@ -10,18 +10,22 @@ from dataclasses import replace
 
 from bytewright import ir
 from bytewright.base.c_names import unique_name
-from bytewright.diagnostics import Collector, compile_error
+from bytewright.diagnostics import compile_error
 from bytewright.graph.open.opening import WITHOUT, Opening
-from bytewright.graph.open.rules import open_node
+from bytewright.graph.open.rules import open_nodes
+from bytewright.graph.open.samples import alike
 from bytewright.options import OpenAxis
 
 
-def open_axis(module: ir.Module, axes: tuple[OpenAxis, ...]) -> ir.Module:
+def open_axis(
+    module: ir.Module, axes: tuple[OpenAxis, ...], others: tuple[tuple[int, ir.Module], ...] = ()
+) -> ir.Module:
     """Returns the module in which the axes have an extent that each run is given.
 
     Args:
         module: A graph in which each function is run at one place, once.
         axes: One of each input, all of one name and range.
+        others: The graph as it is for other extents, with these; none where that is not known.
 
     Raises:
         CompileError: BW121, for operators that allow no open extent, all of them, or axes of several extents; BW204,
@@ -35,27 +39,20 @@ def open_axis(module: ir.Module, axes: tuple[OpenAxis, ...]) -> ir.Module:
     extent = _extent_of_file(module, axes)
     taken = {name for each in module.functions for name in ir.value_types(each, module.constants)}
     symbol = ir.Symbol(unique_name(first.name, taken), first.lower, first.upper)
-    opening = Opening(module, symbol, extent)
+    samples = ((extent, module), *others)
+    opening = Opening(module, symbol, samples if alike([each for _, each in samples]) else samples[:1])
     parameters = _parameters(module, axes, opening)
-    collector, failed = Collector(), set[str]()
-    for node in module.graph.nodes:
-        if failed.isdisjoint(node.inputs):
-            with collector.catch():
-                open_node(opening, node)
-                continue
-        failed.update(value.name for value in node.outputs)
-    collector.stop_if_any()
+    open_nodes(opening, module.graph.nodes)
     results = tuple(map(opening.whole, module.graph.results))
     _require_sizes(opening)
     function = ir.Function(module.graph.name, parameters, tuple(opening.new.nodes), results)
-    used = {
-        name for each in (*module.functions[:-1], function) for node in each.nodes for name in node.inputs
-    }
-    used |= {name for each in (*module.functions[:-1], function) for name in each.results}
+    functions = (*opening.functions, function)
+    used = {name for each in functions for node in each.nodes for name in node.inputs}
+    used |= {name for each in functions for name in each.results}
     num_outputs = len(module.outputs)
     return replace(
         module,
-        functions=(*module.functions[:-1], function),
+        functions=functions,
         constants=tuple(each for each in (*module.constants, *opening.constants) if each.name in used),
         inputs=_ports(module.inputs, (value.name for value in parameters), opening),
         outputs=_ports(module.outputs, results[:num_outputs], opening),
@@ -74,13 +71,9 @@ def _extent_of_file(module: ir.Module, axes: tuple[OpenAxis, ...]) -> int:
         message = "--open is for graphs: a program says itself which of its extents are open"
         help_text = "leave out --open, and give the tensors of the text an extent such as time[1..200]"
         raise compile_error("BW204", message, help=help_text)
-    shapes = {port.name: port.type.fixed_shape for port in module.inputs}
-    listed, found = ", ".join(f"'{name}'" for name in shapes), dict[str, int]()
+    shapes, found = {port.name: port.type.fixed_shape for port in module.inputs}, dict[str, int]()
     for axis in axes:
-        name = axis.input or next(iter(shapes))
-        if name not in shapes or (axis.input is None and len(shapes) > 1):
-            message = f"--open {axis} says of no input that it is meant; the model has {listed}"
-            raise compile_error("BW204", message, help="name one of them: --open INPUT:AXIS=NAME:LO..HI")
+        name = axis.input_among(tuple(shapes))
         if axis.axis >= len(shapes[name]) or name in found:
             what = "it is named twice" if name in found else f"it has no axis {axis.axis}"
             message = f"--open {axis}: input '{name}' has shape [{ir.format_shape(shapes[name])}], and {what}"

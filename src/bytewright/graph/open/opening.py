@@ -1,6 +1,6 @@
 """The graph as far as its extents are open: new operators, and values that are kept with rows in place of columns."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 from bytewright import ir
 from bytewright.base.frozen_mapping import FrozenMapping
 from bytewright.diagnostics import CompileError, compile_error
+from bytewright.graph.open.samples import Samples
 from bytewright.graph.stream.new_nodes import NewNodes
 from bytewright.ir.where import Where
-from bytewright.ops.data import Reshape
+from bytewright.ops.data import Reshape, Slice
 
 WITHOUT = "leave out --open: each run then has as many rows as the file says"
 ROWS, COLUMNS = 1, 2
@@ -32,6 +33,9 @@ class Opening:
     Attributes:
         symbol: The open extent.
         extent: What it is in the file.
+        samples: The graph for this, and for other extents.
+        extents: All that are open so far, the symbol first.
+        functions: Those that operators run, opened, or as they were.
         new: The operators so far; a value that is turned has the type of that.
         turned: Names of such values.
         constants: Those that were added.
@@ -40,19 +44,27 @@ class Opening:
         parameters: Its inputs, and what it keeps, as the file has them.
     """
 
-    def __init__(self, module: ir.Module, symbol: ir.Symbol, extent: int) -> None:
-        self.symbol, self.extent = symbol, extent
+    def __init__(
+        self, module: ir.Module, symbol: ir.Symbol, samples: Sequence[tuple[int, ir.Module]]
+    ) -> None:
+        self.symbol, self.extent = symbol, samples[0][0]
+        self.samples = Samples(samples)
+        self.extents: dict[ir.Extent, None] = {symbol: None}
+        self.functions = [*module.functions[:-1]]
         self.new = NewNodes()
         self.new.types = {constant.name: constant.data.type for constant in module.constants}
         self.new.names = {
             name for each in module.functions for name in ir.value_types(each, module.constants)
         }
-        self.before = ir.value_types(module.graph, module.constants)
+        self.before: dict[str, ir.TensorType] = {}
+        for each in module.functions:
+            self.before |= ir.value_types(each, module.constants)
         self.turned: set[str] = set()
         self.constants: list[ir.Constant] = []
         self.sources = module.sources
         self.model, self.parameters = module.name, module.graph.parameters
         self._data = {constant.name: constant.data for constant in module.constants}
+        self._views_of_constants: dict[str, str] = {}
         self._views: dict[tuple[str, tuple[ir.Extent, ...]], str] = {}
 
     # What operators are given
@@ -107,7 +119,127 @@ class Opening:
             self.sources = FrozenMapping({**self.sources, fresh: self.sources[of]})
         return fresh
 
+    def constant_of_all(self, name: str) -> str:
+        """The constant, or what has its values in each run, where these depend on the extent.
+
+        Raises:
+            ValueError: It is neither the first of the elements that it has for the largest extent, nor does each of
+                them follow from the extent.
+        """
+        found = self.samples.constants(name)
+        if not found:
+            return name
+        if name not in self._views_of_constants:
+            self._views_of_constants[name] = self._part_of_largest(name, found) or self._of_table(name, found)
+        return self._views_of_constants[name]
+
+    def _part_of_largest(self, name: str, found: Sequence[ir.TensorData]) -> str | None:
+        """The first of the elements along axes."""
+        largest = found[max(range(len(found)), key=lambda n: self.samples.extents[n])]
+        arrays = [each.array for each in found]
+        if len({each.ndim for each in arrays}) > 1:
+            return None
+        if not all(np.array_equal(each, largest.array[tuple(map(slice, each.shape))]) for each in arrays):
+            return None
+        shape = [
+            self.samples.fitted(sizes, self.extents)
+            for sizes in zip(*(each.shape for each in arrays), strict=True)
+        ]
+        if None in shape or tuple(map(ir.upper_bound, filter(None, shape))) != largest.shape:
+            return None
+        size = tuple(each for each in shape if each is not None)
+        view = self.new.fresh(f"{name}/part")
+        whole = self.constant(f"{name}/largest", largest.array, largest.dtype, name)
+        part = Slice((0,) * len(size), size, (1,) * len(size))
+        self.new.add(part, (whole,), view, Where(self.model))
+        return view
+
+    def _of_table(self, name: str, found: Sequence[ir.TensorData]) -> str:
+        """A row of a table of what the values are for each extent: so many times that, and so many more."""
+        first, last = found[0], found[-1]
+        arrays = [each.array.astype(np.float64) for each in found]
+        at = self.samples.extents
+        if len({each.shape for each in found}) > 1 or not np.isfinite(arrays).all():
+            raise ValueError(f"the constant '{name}' has other elements for each extent")
+        slope = (arrays[0] - arrays[-1]) / (at[0] - at[-1])
+        rows = [
+            arrays[0] + slope * (each - at[0]) for each in range(self.symbol.lower, self.symbol.upper + 1)
+        ]
+        table = np.stack(rows)
+        for extent, wanted in zip(at, found, strict=True):
+            if not np.array_equal(table[extent - self.symbol.lower], wanted.array):
+                raise ValueError(f"the constant '{name}' does not grow by the same with each extent")
+        whole = self.constant(f"{name}/for_all", table.astype(first.dtype.numpy), last.dtype)
+        rest = (0,) * len(first.shape)
+        row = self.new.fresh(f"{name}/row")
+        start = (ir.quotient(self.symbol, -self.symbol.lower), *rest)
+        self.new.add(
+            Slice(start, (1, *first.shape), (1, *(1 for _ in rest))), (whole,), row, Where(self.model)
+        )
+        result = self.new.fresh(f"{name}/own")
+        self.new.add(Reshape(first.shape), (row,), result, Where(self.model))
+        return result
+
+    def following(self, values: Sequence[int], what: str, of: ir.Extent) -> ir.Extent:
+        """What is one of the values for each of the extents that are known, as an extent.
+
+        Raises:
+            ValueError: It does not follow from one; the sentence begins with what it is.
+        """
+        found = self.samples.fitted(values, (of, *self.extents))
+        if found is None:
+            raise ValueError(
+                f"{what} {self.in_samples(values)}: no extent of the graph, times a number, and more"
+            )
+        return found
+
+    def in_samples(self, values: Sequence[object]) -> str:
+        """`3 for 5, 4 for 6`: what there is for each extent that is known, in its order."""
+        found = sorted(zip(self.samples.extents, values, strict=True), key=lambda each: each[0])
+        return ", ".join(f"{value} for {extent}" for extent, value in found)
+
+    # Functions
+
+    def open_function(
+        self, name: str, inputs: Sequence[str], open_nodes: Callable[["Opening", Sequence[ir.Node]], None]
+    ) -> ir.Signature:
+        """Opens a function that is given such values; returns what it takes and gives."""
+        number = next(n for n, each in enumerate(self.functions) if each.name == name)
+        function, outside = self.functions[number], self.new.nodes
+        parameters = [
+            replace(value, type=replace(value.type, shape=self.new.types[given].shape))
+            for value, given in zip(function.parameters, inputs, strict=True)
+        ]
+        self.new.types |= {value.name: value.type for value in parameters}
+        self.parameters = (*self.parameters, *parameters)
+        self.new.nodes = []
+        open_nodes(self, function.nodes)
+        results = tuple(map(self.whole, function.results))
+        self.functions[number] = replace(
+            function, parameters=tuple(parameters), nodes=tuple(self.new.nodes), results=results
+        )
+        self.new.nodes = outside
+        return ir.Signature(
+            tuple(value.type for value in parameters), tuple(self.new.types[result] for result in results)
+        )
+
     # What they become
+
+    def keep(self, node: ir.Node) -> None:
+        """A node that depends on no open extent."""
+        self.new.nodes.append(node)
+        self.new.types |= {value.name: value.type for value in node.outputs}
+
+    def add_control(
+        self,
+        node: ir.Node,
+        operation: ir.ControlOperation,
+        callees: tuple[ir.Signature, ...],
+        inputs: tuple[str, ...],
+    ) -> None:
+        """An operator that runs functions in place of a node."""
+        found = operation.infer_from(callees, tuple(self.new.types[name] for name in inputs))
+        self._add(node, operation, inputs, found, is_turned=False)
 
     def add(
         self, node: ir.Node, operation: ir.Operation, inputs: tuple[str, ...], *, is_turned: bool = False
@@ -118,12 +250,26 @@ class Opening:
             ValueError: Its types do not allow it, or its results would not be those of the file with the file's extent.
         """
         found = operation.infer(tuple(self.new.types[name] for name in inputs))
+        self._add(node, operation, inputs, found, is_turned=is_turned)
+
+    def _add(
+        self,
+        node: ir.Node,
+        operation: ir.Operation,
+        inputs: tuple[str, ...],
+        found: tuple[ir.TensorType, ...],
+        *,
+        is_turned: bool,
+    ) -> None:
         outputs: list[ir.Value] = []
-        for value, type_ in zip(node.outputs, found, strict=True):
+        stated = zip(*(each.outputs for each in self.samples.nodes(node)), strict=True)
+        for value, type_, of_samples in zip(node.outputs, found, stated, strict=True):
             shape = swapped(type_.shape) if is_turned else type_.shape
-            closed = tuple(ir.extent_at(extent, self.extent) for extent in shape)
-            if closed != value.type.shape or type_.dtype is not value.type.dtype:
-                raise ValueError(f"it makes [{ir.format_shape(shape)}] of what it is given")
+            for extent, sample in zip(self.samples.extents, of_samples, strict=True):
+                closed = tuple(ir.extent_at(each, extent) for each in shape)
+                if closed != sample.type.shape or type_.dtype is not value.type.dtype:
+                    raise ValueError(f"it makes [{ir.format_shape(shape)}] of what it is given")
+            self.extents |= dict.fromkeys(each for each in shape if not isinstance(each, int))
             outputs.append(replace(value, type=replace(value.type, shape=type_.shape)))
             self.new.types[value.name] = outputs[-1].type
             if is_turned:

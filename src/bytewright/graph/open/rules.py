@@ -1,19 +1,22 @@
 """What operators are told where an extent is open. Those that only need their types inferred are here by name."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from math import prod
 from typing import Any
 
 from bytewright import ir
+from bytewright.diagnostics import Collector
 from bytewright.graph.open.opening import COLUMNS, ROWS, Opening
 from bytewright.ops.checks import QUANTISED
-from bytewright.ops.convolution import Conv2d, DepthwiseConv2d, GroupedConv2d
+from bytewright.ops.control import CondIf, Loop
+from bytewright.ops.convolution import Conv2d, DepthwiseConv2d, GroupedConv2d, TransposeConv2d
 from bytewright.ops.data import Concat, Gather, Identity, Pad, Reshape, Slice, Tile, Transpose
 from bytewright.ops.dynamic_quantization import OPERATIONS as DYNAMIC_QUANTIZATION
 from bytewright.ops.interpolation import Interpolate, TflSigmoid16, TflSoftmax16
+from bytewright.ops.lstm import TflHybridLstm, TflLstm, TflQuantizedLstm
 from bytewright.ops.matmul import TflBatchMatMul
-from bytewright.ops.places import ArgMax, ArgMin, CumulativeSum, TopKPlaces
+from bytewright.ops.places import ArgMax, ArgMin, CumulativeSum, GatherNd, TopKPlaces, UpdateSlice
 from bytewright.ops.pooling import OPERATIONS as REDUCTIONS
 from bytewright.ops.pooling import MaxPool2d, ReduceSum, TflAveragePool2d, TflQuantizedProduct
 from bytewright.ops.registry import ELEMENTWISE
@@ -24,20 +27,37 @@ from bytewright.ops.window import most_same_padding
 _Rule = Callable[[Opening, ir.Node], None]
 
 
-def open_node(opening: Opening, node: ir.Node) -> None:
-    """Adds what a node becomes; one that depends on no open extent stays.
+def open_nodes(opening: Opening, nodes: Iterable[ir.Node]) -> None:
+    """Adds what the nodes of a function become.
 
     Raises:
-        CompileError: BW121, it allows no open extent.
+        CompileError: BW121, of all that allow no open extent.
     """
-    if not any(map(opening.is_open, node.inputs)):
-        opening.new.nodes.append(node)
-        opening.new.types |= {value.name: value.type for value in node.outputs}
-        return
-    rule = RULES.get(type(node.operation))
-    if rule is None:
-        raise opening.refused(node, "what it makes of an open extent is not known")
+    collector, failed = Collector(), set[str]()
+    for node in nodes:
+        if failed.isdisjoint(node.inputs):
+            with collector.catch():
+                _open_node(opening, node)
+                continue
+        failed.update(value.name for value in node.outputs)
+    collector.stop_if_any()
+
+
+def _open_node(opening: Opening, node: ir.Node) -> None:
+    """Adds what a node becomes; one that depends on no open extent stays."""
     try:
+        node = replace(node, inputs=tuple(opening.constant_of_all(name) for name in node.inputs))
+        is_open = any(map(opening.is_open, node.inputs))
+        varying = opening.samples.varying(node)
+        if not is_open and not varying:
+            opening.keep(node)
+            return
+        rule = RULES.get(type(node.operation))
+        if rule is None:
+            raise ValueError("what it makes of an open extent is not known")
+        for name in varying:
+            if (type(node.operation), name) not in _FOLLOWING:
+                raise ValueError(f"its {name} is {opening.in_samples(varying[name])}")
         rule(opening, node)
     except ValueError as error:
         raise opening.refused(node, str(error)) from error
@@ -117,7 +137,21 @@ def _turned_weights(opening: Opening, name: str, axis: int) -> str:
 
 
 def _reshape(opening: Opening, node: ir.Node) -> None:
-    """The open axis stays one, merged with others or divided."""
+    """What the file says for each extent, where that is known; else the open axis stays one, merged or divided."""
+    name, samples = node.inputs[0], opening.samples
+    if samples.are_several:
+        shapes = zip(*(each.outputs[0].type.fixed_shape for each in samples.nodes(node)), strict=True)
+        shape = [samples.fitted(sizes, (*opening.shape(name), *opening.extents)) for sizes in shapes]
+        if None not in shape:
+            opening.add(
+                node, Reshape(tuple(each for each in shape if each is not None)), (opening.whole(name),)
+            )
+            return
+    _reshape_by_place(opening, node)
+
+
+def _reshape_by_place(opening: Opening, node: ir.Node) -> None:
+    """The open axis is the one that begins where it did."""
     name, result = node.inputs[0], node.outputs[0].type.fixed_shape
     source, opened = opening.before[name].fixed_shape, opening.open_axes(name)
     if len(opened) > 1:
@@ -154,9 +188,47 @@ def _scaled(extent: ir.Extent, merged: int, size: int, closed: int) -> ir.Extent
 
 
 def _slice(opening: Opening, node: ir.Node) -> None:
-    """What is open is taken whole, which a slice says of any extent, or up to one."""
+    """What the file takes for each extent, where that is known; else what is open is taken whole, or up to one."""
     operation, name = node.operation, node.inputs[0]
     assert isinstance(operation, Slice)
+    if opening.samples.are_several:
+        part = _followed(opening, node)
+    else:
+        part = replace(operation, size=_whole_size(opening, operation, name), whole_to=())
+    is_whole = not any(part.start) and set(part.stride) == {1} and tuple(part.size) == opening.shape(name)
+    opening.add(node, Reshape(part.size) if is_whole else part, (opening.whole(name),))
+
+
+def _followed(opening: Opening, node: ir.Node) -> Slice:
+    """The slice whose starts and sizes follow from the extents that it is given."""
+    operation, found = node.operation, [each.operation for each in opening.samples.nodes(node)]
+    assert isinstance(operation, Slice)
+    starts, sizes = (
+        tuple(zip(*(getattr(each, name) for each in found), strict=True)) for name in ("start", "size")
+    )
+    start: list[ir.Extent] = []
+    size: list[ir.Extent] = []
+    for axis, (extent, stride) in enumerate(
+        zip(opening.shape(node.inputs[0]), operation.stride, strict=True)
+    ):
+        start.append(opening.following(starts[axis], "it begins at element", extent))
+        rest = _rest(extent, start[axis], stride)
+        is_rest = rest is not None and opening.samples.agrees(rest, sizes[axis])
+        size.append(
+            rest if is_rest and rest is not None else opening.following(sizes[axis], "it takes", extent)
+        )
+    return replace(operation, start=tuple(start), size=tuple(size), whole_to=())
+
+
+def _rest(extent: ir.Extent, start: ir.Extent, stride: int) -> ir.Extent | None:
+    """How many elements there are from the start on; None if that is no extent."""
+    if stride < 0:
+        return ir.quotient(start, -stride, -stride)
+    return ir.quotient(extent, stride - 1 - start, stride) if isinstance(start, int) else None
+
+
+def _whole_size(opening: Opening, operation: Slice, name: str) -> tuple[ir.Extent, ...]:
+    """The sizes with all of what is open."""
     closed, size = opening.before[name].fixed_shape, list(operation.size)
     most = dict(operation.whole_to)
     for axis, extent in enumerate(opening.shape(name)):
@@ -167,11 +239,38 @@ def _slice(opening: Opening, node: ir.Node) -> None:
             raise ValueError(f"it takes {taken} along the open axis, which may have {ir.upper_bound(extent)}")
         if size[axis] == closed[axis]:
             size[axis] = extent
-    is_whole = (
-        not any(operation.start) and set(operation.stride) == {1} and tuple(size) == opening.shape(name)
-    )
-    part = Reshape(tuple(size)) if is_whole else replace(operation, size=tuple(size), whole_to=())
-    opening.add(node, part, (opening.whole(name),))
+    return tuple(size)
+
+
+def _gather(opening: Opening, node: ir.Node) -> None:
+    """By numbers that the run knows, or by those of elements that there are always."""
+    operation, (values, indices) = node.operation, node.inputs
+    assert isinstance(operation, Gather)
+    extent, stated = opening.shape(values)[operation.axis], opening.array(indices)
+    if stated is not None and not isinstance(extent, int) and stated.max(initial=0) >= ir.lower_bound(extent):
+        raise ValueError(
+            f"it takes element {stated.max()} along the open axis, which may have {ir.lower_bound(extent)}"
+        )
+    _as_it_is(opening, node)
+
+
+def _loop(opening: Opening, node: ir.Node) -> None:
+    """As many turns as there are in each run, of a body that is opened in its place."""
+    operation, inputs = node.operation, tuple(map(opening.whole, node.inputs))
+    assert isinstance(operation, Loop)
+    loops = (each.operation for each in opening.samples.nodes(node))
+    turns = [ir.upper_bound(each.num_iterations) for each in loops if isinstance(each, Loop)]
+    count = opening.following(turns, "its turns are", opening.symbol)
+    signature = opening.open_function(operation.body, inputs, open_nodes)
+    opening.add_control(node, Loop(operation.body, count), (signature,), inputs)
+
+
+def _conditional(opening: Opening, node: ir.Node) -> None:
+    """Of two functions that are opened in their places."""
+    operation, inputs = node.operation, tuple(map(opening.whole, node.inputs))
+    assert isinstance(operation, CondIf)
+    signatures = tuple(opening.open_function(each, inputs[1:], open_nodes) for each in operation.callees)
+    opening.add_control(node, operation, signatures, inputs)
 
 
 def _reduction(opening: Opening, node: ir.Node) -> None:
@@ -197,8 +296,23 @@ RULES: dict[type[ir.Operation], _Rule] = {
     **dict.fromkeys((Conv2d, DepthwiseConv2d, GroupedConv2d), _window),
     **{each: _window if each in _POOLS else _reduction for each in REDUCTIONS},
     **dict.fromkeys((TflSoftmax, TflLogSoftmax, TflSoftmax16, TflL2Normalization, TopKPlaces), _as_it_is),
-    **dict.fromkeys((ArgMax, ArgMin, CumulativeSum, Concat, Gather, Pad, Tile, Transpose), _as_it_is),
-    TflBatchMatMul: _as_it_is,
+    **dict.fromkeys((ArgMax, ArgMin, CumulativeSum, Concat, Pad, Tile, Transpose), _as_it_is),
+    **dict.fromkeys(
+        (TransposeConv2d, TflBatchMatMul, TflLstm, TflHybridLstm, TflQuantizedLstm, UpdateSlice, GatherNd),
+        _as_it_is,
+    ),
+    Gather: _gather,
+    Loop: _loop,
+    CondIf: _conditional,
     Reshape: _reshape,
     Slice: _slice,
 }
+# Attributes that rules find anew where they depend on the extent.
+_FOLLOWING = frozenset(
+    {
+        *((each, "padding") for each in (Conv2d, DepthwiseConv2d, GroupedConv2d, *_POOLS)),
+        *((Slice, name) for name in ("start", "size", "whole_to")),
+        (Reshape, "shape"),
+        (Loop, "num_iterations"),
+    }
+)

@@ -147,7 +147,8 @@ def _pad(operation: Pad, at: Operands) -> Reading:
 
 def _slice(operation: Slice, at: Operands) -> Reading:
     axis = at.axis
-    stride = operation.stride[axis]
+    first, stride = operation.start[axis], operation.stride[axis]
+    assert isinstance(first, int)  # axes are opened later
     if stride < 1:
         raise UnreadableError("takes rows backwards")
 
@@ -155,7 +156,7 @@ def _slice(operation: Slice, at: Operands) -> Reading:
         start = _replaced(operation.start, axis, 0)
         return replace(operation, start=start, size=_replaced(operation.size, axis, results))
 
-    return Reading(axis, for_rows, operation.start[axis], stride, keeps_fill=True)
+    return Reading(axis, for_rows, first, stride, keeps_fill=True)
 
 
 def _window_axis(at: Operands) -> int:

@@ -118,10 +118,11 @@ def _concat(operation: Concat, operands: Shapes, result: tuple[ir.Extent, ...]) 
 def _slice(operation: Slice, operands: Shapes, result: tuple[ir.Extent, ...]) -> Links | None:
     """Only channels one after the other: of others, some would leave numbers that no slice takes."""
     del operands
-    if operation.stride[-1] != 1:
+    first = operation.start[-1]
+    if operation.stride[-1] != 1 or not isinstance(first, int):
         return None
     given = np.arange(num_channels(result) or 0)
-    return (Link(0, operation.start[-1] + given, given),)
+    return (Link(0, first + given, given),)
 
 
 def _transpose(operation: Transpose, operands: Shapes, result: tuple[ir.Extent, ...]) -> Links | None:

@@ -26,6 +26,7 @@ from bytewright.lower.kernels.accumulator import Bias
 from bytewright.lower.kernels.context import Pixel, Template, counted, named
 from bytewright.lower.kernels.convolution import ZERO, Convolution, bias_of, convolution_of
 from bytewright.lower.kernels.layout import End, Layout
+from bytewright.lower.kernels.spread import SIZE_IS_OPEN, has_known_size
 from bytewright.ops.convolution import Conv2d, TransposeConv2d
 
 
@@ -46,7 +47,8 @@ def tiled_templates(
 
 def _tile_declines(tile: Tile, template: Template, operation: Conv2d | TransposeConv2d) -> str | None:
     """Why a tile does not take a convolution."""
-    del operation
+    if isinstance(operation, TransposeConv2d) and not has_known_size(template):
+        return SIZE_IS_OPEN
     of_operands = {
         "elements": (template.type(0).dtype, tile.element),
         "weights": (template.type(1).dtype, tile.weight),

@@ -146,6 +146,9 @@ def _matmul_declines(unit: VectorUnit, left_out: Collection[ir.DType]) -> Declin
             return "both operands lie along the inner axis: C compilers make dot products of that"
         if operation.adjoint_second and template.result_type.shape[-2] == 1:
             return "columns that lie one after another are not copied for one row"
+        depth = template.type(0).shape[-2 if operation.adjoint_first else -1]
+        if not isinstance(template.result_type.shape[-1], int) or not isinstance(depth, int):
+            return "how many columns there are is not known, or how many products a sum has"
         return _declines(unit, _ADD, _MUL)(template, operation)
 
     return why

@@ -154,12 +154,12 @@ EACH_PIXEL = "for each pixel of the output"
 @contextmanager
 def pixels(template: Template) -> Generator[Pixel, None, None]:
     """Nested loops over batch, rows and columns of the anchor's result, [N, H, W, C]."""
-    _, height, width, _ = template.result_type.fixed_shape
+    _, height, width, _ = template.result_type.shape
     if template.result_type.shape[:3] != (1, 1, 1):  # a note is for a loop, and there would be none
         template.body.note(EACH_PIXEL)
     with (
         counted(template.body, "n", template.result_type.shape[0]) as n,
-        template.kernel.rows(height) as y,
+        template.kernel.rows(ir.upper_bound(height)) as y,
         counted(template.body, "x", width) as x,
     ):
         yield n, y, x
@@ -183,7 +183,7 @@ def blocks(count: int, block: int) -> Iterator[tuple[int, int, int]]:
 
 
 def channel_blocks(
-    body: BodyBuilder, num_channels: int, block: int, note: Callable[[int, bool], str]
+    body: BodyBuilder, num_channels: ir.Extent, block: int, note: Callable[[int, bool], str]
 ) -> Iterator[tuple[ir.Expr, int]]:
     """Writes loops over blocks of channels around what the caller writes for each: its first channel, and how many.
 
@@ -191,10 +191,17 @@ def channel_blocks(
 
     Args:
         body: The statements so far.
-        num_channels: All channels.
+        num_channels: All channels; where runs have so many as they say, those behind full blocks come one by one.
         block: Channels of a full block.
         note: Says of blocks of so many channels, and whether there are several, what happens to them.
     """
+    if not isinstance(num_channels, int):
+        count = ir.extent_expr(num_channels)
+        for size, first, end in ((block, ir.const(0), count // block), (1, count // block * block, count)):
+            body.note(note(size, True))
+            with body.for_("block", first, end) as index:
+                yield index * size, size
+        return
     for first, repeats, size in blocks(num_channels, block):
         body.note(note(size, repeats > 1))
         if repeats == 1:

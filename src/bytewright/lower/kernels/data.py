@@ -71,7 +71,7 @@ def lower_slice(template: Template, operation: Slice) -> None:
     source = template.input(0)
     with elements(template.kernel, template.result_type.shape) as coordinates:
         indices = [
-            index * stride + start
+            index * stride + ir.extent_expr(start)
             for index, start, stride in zip(coordinates, operation.start, operation.stride, strict=True)
         ]
         template.epilogue.store(coordinates, element(load(source, *indices)))
@@ -154,10 +154,16 @@ def lower_tile(template: Template, operation: Tile) -> None:
     write((), ())
 
 
+def within(number: ir.Expr, extent: ir.Extent) -> ir.Expr:
+    """The number of an element of an axis, or of the nearest one that there is."""
+    last = ir.cast(ir.extent_expr(extent) - 1, number.dtype)
+    return ir.minimum(ir.maximum(number, 0), last)
+
+
 def lower_gather(template: Template, operation: Gather) -> None:
     """Writes the kernel of a gather; an index that only the run knows is kept within the axis."""
     source, table = template.input(0), template.input(1)
-    shape, num_indices = template.type(0).fixed_shape, len(template.type(1).shape)
+    shape, num_indices = template.type(0).shape, len(template.type(1).shape)
     is_known = template.anchor.inputs[1] in template.epilogue.constants
     batch, end = operation.batch_axes, operation.axis + num_indices - operation.batch_axes
     result = template.result_type.shape
@@ -165,7 +171,7 @@ def lower_gather(template: Template, operation: Gather) -> None:
         coordinates = tuple(outer.values())
         taken: ir.Expr = load(table, *coordinates[:batch], *coordinates[operation.axis : end])
         if not is_known:
-            taken = ir.clamp(taken, 0, shape[operation.axis] - 1)
+            taken = within(taken, shape[operation.axis])
         taken = template.body.let("taken", ir.cast(taken, ir.DType.I32))
         with loops(template.kernel, result, range(end, len(result))) as inner:
             indices = (*coordinates[: operation.axis], taken, *inner.values())

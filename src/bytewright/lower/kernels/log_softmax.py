@@ -25,7 +25,7 @@ _MOST = 2**31 - 1
 
 def lower_log_softmax(template: Template, operation: TflLogSoftmax) -> None:
     """Writes the kernel. x: [..., C]; result: [..., C]."""
-    shape, depth = template.type(0).shape, template.type(0).fixed_shape[-1]
+    shape, depth = template.type(0).shape, template.type(0).shape[-1]
     source = template.input(0)
     with loops(template.kernel, shape, range(len(shape) - 1)) as outer:
         row = Row(template, source, tuple(outer.values()), depth)

@@ -48,12 +48,10 @@ class _Product:
     operation: TflBatchMatMul
 
     @property
-    def depth(self) -> int:
+    def depth(self) -> ir.Extent:
         """Products of a sum."""
         shape = self.template.type(0).shape
-        extent = shape[-2] if self.operation.adjoint_first else shape[-1]
-        assert isinstance(extent, int)
-        return extent
+        return shape[-2] if self.operation.adjoint_first else shape[-1]
 
     @property
     def dtype(self) -> ir.DType:
@@ -66,11 +64,9 @@ class _Product:
         return I32 if self.dtype.is_integer else self.dtype
 
     @property
-    def num_columns(self) -> int:
+    def num_columns(self) -> ir.Extent:
         """Of the result."""
-        extent = self.template.result_type.shape[-1]
-        assert isinstance(extent, int)
-        return extent
+        return self.template.result_type.shape[-1]
 
     def write_dots(self, row: Coordinates) -> None:
         """Some columns at a time, each a scalar."""
@@ -124,7 +120,7 @@ class _Product:
         self,
         results: Results,
         row: Coordinates,
-        inner: tuple[ir.Expr, int],
+        inner: tuple[ir.Expr, ir.Extent],
         second: Callable[[ir.Expr, ir.Expr], ir.Expr],
     ) -> None:
         """Adds some products, from a place along the inner axis on, to sums of a row."""
@@ -170,7 +166,7 @@ class _Product:
                 (self.operation.first_zero_point, self.operation.second_zero_point)
             )
         ]
-        corners = [a * b * self.depth for a in ends[0] for b in ends[1]]
+        corners = [a * b * ir.upper_bound(self.depth) for a in ends[0] for b in ends[1]]
         ends = min(corners), max(corners)
         require_fits(ends, self.dtype, "the accumulator", self.template.anchor.where)
         return Scalar(total, *ends)
@@ -195,15 +191,22 @@ class _CopiedColumns:
     size: int
 
     @property
+    def depth(self) -> int:
+        """Elements of a column."""
+        extent = self.product.depth
+        assert isinstance(extent, int)  # or the template declines
+        return extent
+
+    @property
     def stretch(self) -> int:
         """Elements of each column that are copied at once."""
-        return min(self.product.depth, COPIED_BYTES // (self.size * self.product.dtype.size_bytes))
+        return min(self.depth, COPIED_BYTES // (self.size * self.product.dtype.size_bytes))
 
     @contextmanager
     def each_rows(self, num_rows: ir.Extent) -> Generator[tuple[ir.Expr, ir.Expr, int], None, None]:
         """Yields the first of some rows, the end of them and how many there are at most."""
         most = ir.upper_bound(num_rows)
-        if self.stretch == self.product.depth or most <= COPIED_FOR:
+        if self.stretch == self.depth or most <= COPIED_FOR:
             yield ir.const(0), ir.extent_expr(num_rows), most
             return
         body = self.product.template.body
@@ -218,11 +221,11 @@ class _CopiedColumns:
         product, body = self.product, self.product.template.body
         kernel, dtype = product.template.kernel, product.dtype
         columns = kernel.scratch("columns", (self.stretch, self.size), dtype)
-        num_before = (product.depth - 1) // self.stretch
+        num_before = (self.depth - 1) // self.stretch
         if not num_before:
-            self._copy(columns, ir.const(0), product.depth)
+            self._copy(columns, ir.const(0), self.depth)
             with body.for_("row", begin, end) as row:
-                self._finish(row, columns, (ir.const(0), product.depth), lambda _: ir.const(0, dtype))
+                self._finish(row, columns, (ir.const(0), self.depth), lambda _: ir.const(0, dtype))
             return
         sums = kernel.scratch("sums", (most, self.size), dtype)
         with body.for_("row", 0, most) as row, body.for_("column", 0, self.size) as column:
@@ -234,9 +237,9 @@ class _CopiedColumns:
                 results = self._added(row, columns, (first, self.stretch), self._waiting(sums, row - begin))
                 results.keep(sums, row - begin)
         done = num_before * self.stretch
-        self._copy(columns, ir.const(done), product.depth - done)
+        self._copy(columns, ir.const(done), self.depth - done)
         with body.for_("row", begin, end) as row:
-            inner = ir.const(done), product.depth - done
+            inner = ir.const(done), self.depth - done
             self._finish(row, columns, inner, self._waiting(sums, row - begin))
 
     def _waiting(self, sums: ir.Buffer, row: ir.Expr) -> Start:

@@ -8,6 +8,7 @@ from bytewright import ir
 from bytewright.ir.builder import load
 from bytewright.ir.expr import both, either, equal
 from bytewright.lower.kernels.context import Template, counted, loops
+from bytewright.lower.kernels.data import within
 from bytewright.lower.kernels.reduction import wrapping_product, wrapping_sum
 from bytewright.lower.point import Coordinates
 from bytewright.lower.scalar import Scalar, computed_on, element
@@ -45,13 +46,14 @@ def lower_arg_extremum(template: Template, operation: ArgMax | ArgMin) -> None:
         first = value(0)
         best = body.scalar("best", first.dtype, first)
         place = body.scalar("place", ir.DType.I32, 0)
-        extent = template.type(0).fixed_shape[axis]
-        with body.for_("candidate", 1, extent) as candidate:
+        with body.for_("candidate", 1, ir.extent_expr(shape[axis])) as candidate:
             found = body.let("found", value(candidate))
             with body.if_(beyond(found, load(best))):
                 body.store(best, (), found)
                 body.store(place, (), candidate)
-        result = Scalar(ir.cast(load(place), computed_on(operation.dtype)), 0, extent - 1)
+        result = Scalar(
+            ir.cast(load(place), computed_on(operation.dtype)), 0, ir.upper_bound(shape[axis]) - 1
+        )
         template.epilogue.store(own, result)
 
 
@@ -61,7 +63,7 @@ def lower_top_k(template: Template, operation: TopKPlaces) -> None:
     What comes after is smaller, or alike and further on: so nothing is kept of what was found but the last.
     """
     source, shape, body = template.input(0), template.type(0).shape, template.body
-    extent = template.type(0).fixed_shape[-1]
+    extent = shape[-1]
     kind = computed_on(template.type(0).dtype)
     with loops(template.kernel, shape, range(len(shape) - 1), by_rows=False) as outer:
         own = tuple(outer.values())
@@ -74,7 +76,7 @@ def lower_top_k(template: Template, operation: TopKPlaces) -> None:
         with counted(body, "rank", operation.count) as rank:
             best = body.scalar("best", kind, value(0))
             place = body.scalar("place", ir.DType.I32, -1)
-            with body.for_("candidate", 0, extent) as candidate:
+            with body.for_("candidate", 0, ir.extent_expr(extent)) as candidate:
                 found = body.let("found", value(candidate))
                 is_later = both(equal(found, load(last)), candidate > load(last_place))
                 is_after = either(load(last_place) < 0, either(found < load(last), is_later))
@@ -82,7 +84,7 @@ def lower_top_k(template: Template, operation: TopKPlaces) -> None:
                 with body.if_(both(is_after, either(is_first, found > load(best)))):
                     body.store(best, (), found)
                     body.store(place, (), candidate)
-            template.epilogue.store((*own, rank), Scalar(load(place), 0, extent - 1))
+            template.epilogue.store((*own, rank), Scalar(load(place), 0, ir.upper_bound(extent) - 1))
             body.store(last, (), load(best))
             body.store(last_place, (), load(place))
 
@@ -90,7 +92,7 @@ def lower_top_k(template: Template, operation: TopKPlaces) -> None:
 def lower_gather_nd(template: Template, _: GatherNd) -> None:
     """Writes the kernel of a gather by several numbers; those that only the run knows are kept within their axes."""
     source, table = template.input(0), template.input(1)
-    shape, rows = template.type(0).fixed_shape, template.type(1).fixed_shape
+    shape, rows = template.type(0).shape, template.type(1).fixed_shape
     is_known = template.anchor.inputs[1] in template.epilogue.constants
     result, end = template.result_type.shape, len(rows) - 1
     with loops(template.kernel, result, range(end)) as outer:
@@ -148,13 +150,13 @@ def _combining(dtype: ir.DType) -> Callable[[ir.Expr, ir.Expr], ir.Expr]:
 
 
 def _places(
-    template: Template, table: ir.Buffer, row: Coordinates, extents: tuple[int, ...], *, is_known: bool
+    template: Template, table: ir.Buffer, row: Coordinates, extents: tuple[ir.Extent, ...], *, is_known: bool
 ) -> tuple[ir.Expr, ...]:
     """The numbers in a row of a table; those that only the run knows are kept within their axes."""
     taken: list[ir.Expr] = []
     for number, extent in enumerate(extents):
         own: ir.Expr = load(table, *row, number)
-        own = own if is_known else ir.clamp(own, 0, extent - 1)
+        own = own if is_known else within(own, extent)
         taken.append(template.body.let("taken", ir.cast(own, ir.DType.I32)))
     return tuple(taken)
 
@@ -163,13 +165,13 @@ def lower_cumulative_sum(template: Template, operation: CumulativeSum) -> None:
     """Writes the kernel of running sums: one total for each line along the axis."""
     source, shape, body = template.input(0), template.type(0).shape, template.body
     axis, dtype = operation.axis, template.type(0).dtype
-    extent = template.type(0).fixed_shape[axis]
+    extent = shape[axis]
     add = _combining(dtype)
     kept = [each for each in range(len(shape)) if each != axis]
     with loops(template.kernel, shape, kept, by_rows=False) as outer:
         total = body.scalar("total", computed_on(dtype), ir.const(0, computed_on(dtype)))
         with counted(body, "step", extent) as step:
-            place = (extent - 1) - step if operation.reverse else step
+            place = ir.extent_expr(extent) - 1 - step if operation.reverse else step
             indices = tuple(outer.get(each, place) for each in range(len(shape)))
             after = body.let("after", add(load(total), element(load(source, *indices)).expr))
             shown = load(total) if operation.exclusive else after
@@ -181,15 +183,21 @@ def lower_cumulative_sum(template: Template, operation: CumulativeSum) -> None:
 def lower_update_slice(template: Template, _: UpdateSlice) -> None:
     """Writes a copy of the operand, and the update over it."""
     operand, update, start = (template.input(number) for number in range(3))
-    whole, part = template.result_type.fixed_shape, template.type(1).fixed_shape
+    whole, part = template.result_type.shape, template.type(1).shape
     with loops(template.kernel, whole, range(len(whole)), by_rows=False) as indices:
         own = tuple(indices.values())
         template.epilogue.store(own, element(load(operand, *own)))
     first = [
-        template.body.let("first", ir.cast(ir.clamp(load(start, axis), 0, extent - size), ir.DType.I32))
+        template.body.let("first", ir.cast(_first(load(start, axis), extent, size), ir.DType.I32))
         for axis, (extent, size) in enumerate(zip(whole, part, strict=True))
     ]
     with loops(template.kernel, part, range(len(part)), by_rows=False) as indices:
         own = tuple(indices.values())
         moved = tuple(index + offset for index, offset in zip(own, first, strict=True))
         template.epilogue.store(moved, element(load(update, *own)))
+
+
+def _first(number: ir.Expr, extent: ir.Extent, size: ir.Extent) -> ir.Expr:
+    """Where an update of a size begins, or the nearest place from which it fits."""
+    last = ir.cast(ir.extent_expr(extent) - ir.extent_expr(size), number.dtype)
+    return ir.minimum(ir.maximum(number, 0), last)

@@ -19,7 +19,7 @@ _UNSHIFTED = 11
 
 def lower_l2_normalization(template: Template, operation: TflL2Normalization) -> None:
     """Writes the kernel. x: [..., C]; result: [..., C]."""
-    shape, depth = template.type(0).shape, template.type(0).fixed_shape[-1]
+    shape, depth = template.type(0).shape, template.type(0).shape[-1]
     with loops(template.kernel, shape, range(len(shape) - 1)) as outer:
         row = Row(template, template.input(0), tuple(outer.values()), depth)
         total = _sum_of_squares(row, operation.input_zero_point)

@@ -36,7 +36,7 @@ NUM_DISTANCES = I8.bounds[1] - I8.bounds[0] + 1
 
 def lower_softmax(template: Template, operation: TflSoftmax) -> None:
     """Writes the kernel of a softmax. x: [..., C]; result: [..., C]."""
-    shape, depth = template.type(0).shape, template.type(0).fixed_shape[-1]
+    shape, depth = template.type(0).shape, template.type(0).shape[-1]
     source = template.input(0)
     write = _write_fixed if source.dtype.is_integer else _write_float
     with loops(template.kernel, shape, range(len(shape) - 1)) as outer:
@@ -50,7 +50,7 @@ class Row:
     template: Template
     source: ir.Buffer
     outer: Coordinates
-    depth: int
+    depth: ir.Extent
 
     @property
     def body(self) -> BodyBuilder:
@@ -59,7 +59,7 @@ class Row:
 
     def elements(self) -> AbstractContextManager[ir.Expr]:
         """A loop over the row."""
-        return self.body.for_("c", 0, self.depth)
+        return self.body.for_("c", 0, ir.extent_expr(self.depth))
 
     def value(self, c: ir.Expr) -> ir.Expr:
         """An element of the operand, widened if it is an integer."""

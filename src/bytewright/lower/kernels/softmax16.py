@@ -20,7 +20,7 @@ MAX_DOUBLINGS = 16
 
 def lower_softmax16(template: Template, operation: TflSoftmax16) -> None:
     """Writes the kernel of an int16 softmax. x: [..., C]; result: [..., C]."""
-    shape, depth = template.type(0).shape, template.type(0).fixed_shape[-1]
+    shape, depth = template.type(0).shape, template.type(0).shape[-1]
     source = template.input(0)
     with loops(template.kernel, shape, range(len(shape) - 1)) as outer:
         _write_row(Row(template, source, tuple(outer.values()), depth), operation)

@@ -43,12 +43,12 @@ class SpreadAxis:
 
     Attributes:
         size: Elements of the input.
-        out: Elements of the output.
+        out: Elements of the output, at most.
         kernel: Taps of the window.
         pad_before: Positions of the output before the first tap of the first element; negative where that is cut off.
     """
 
-    size: int
+    size: ir.Extent
     out: int
     kernel: int
     stride: int
@@ -102,7 +102,7 @@ class SpreadAxis:
         """What lies under the cells of some phases, from `first_window` on."""
         first = self.first_window(phases)
         num = phases.first_cell - first + phases.num_cells
-        return Axis(self.size, num, phases.num_taps, 1, 1, self._before(phases) - first)
+        return Axis(ir.upper_bound(self.size), num, phases.num_taps, 1, 1, self._before(phases) - first)
 
     def first_window(self, phases: Phases) -> int:
         """The first cell that their window is said of: theirs, unless that would begin behind the first element."""
@@ -140,14 +140,22 @@ class SpreadAxis:
             condition = ir.both(condition, tap < self.kernel)
         if self.shift // self.stride - (self.num_taps - 1 + self.skipped) < 0:
             condition = ir.both(condition, source >= 0)
-        if (self.out - 1 + self.shift) // self.stride - self.skipped >= self.size:
-            condition = ir.both(condition, source < self.size)
+        if (self.out - 1 + self.shift) // self.stride - self.skipped >= ir.upper_bound(self.size):
+            condition = ir.both(condition, source < ir.extent_expr(self.size))
         return condition
+
+
+SIZE_IS_OPEN = "how many rows or columns there are is not known"
+
+
+def has_known_size(template: Template) -> bool:
+    """Whether the input has the same rows and columns in each run, as phases that are written one by one need."""
+    return all(isinstance(extent, int) for extent in template.type(0).shape[1:3])
 
 
 def axes_of(template: Template, operation: TransposeConv2d) -> tuple[SpreadAxis, SpreadAxis]:
     """Rows and columns."""
-    _, height, width, _ = template.type(0).fixed_shape
+    _, height, width, _ = template.type(0).shape
     _, out_height, out_width, _ = template.result_type.fixed_shape
     _, *kernel, _ = template.type(1).fixed_shape
     return (

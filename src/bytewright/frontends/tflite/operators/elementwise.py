@@ -15,6 +15,7 @@ from bytewright.frontends.tflite.activation16 import (
     absolute16,
     interpolated16,
     inverse_root16,
+    negated16,
     root16,
     sigmoid16,
 )
@@ -43,7 +44,6 @@ from bytewright.frontends.tflite.logic import convert_comparison, convert_logica
 from bytewright.frontends.tflite.operators.row import (
     ACTIVATIONS,
     ALSO_INT16_MOVED,
-    BUT_INT16,
     CLAMPS,
     FLOAT,
     INDEX_TYPES,
@@ -292,10 +292,10 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
         elementwise.Mul(), elementwise.WrappingMul(), product_form, "MulOptions", "tflm: not int64", 1.2
     ),
     "NEG": TfliteOperator(
-        _unary(float_functions.Negate(), int8=tables.negate, integers=emit_negated),
-        limits="int8: of raw values; tflm: float32 alone",
-        types=BUT_INT16,
-        absent={Numerics.TFLM: ("int8", "int32", "int64")},
+        _unary(float_functions.Negate(), int8=tables.negate, int16=negated16, integers=emit_negated),
+        limits="int8 and int16: of raw values; tflm: float32 alone",
+        types=NUMBERS,
+        absent={Numerics.TFLM: ("int8", "int16", "int32", "int64")},
     ),
     "NOT_EQUAL": _EQUALITY,
     "POW": TfliteOperator(
@@ -304,7 +304,12 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
         types=("float32", "int32"),
         absent={Numerics.TFLM: ("float32", "int32")},
     ),
-    "PRELU": TfliteOperator(convert_prelu, limits="a slope that broadcasts to the input", int8_cost_ms=2.0),
+    "PRELU": TfliteOperator(
+        convert_prelu,
+        limits="a slope that broadcasts to the input, of int16 one of int8",
+        types=ACTIVATIONS,
+        int8_cost_ms=2.0,
+    ),
     "QUANTIZE": TfliteOperator(
         convert_quantize,
         limits="to int8, uint8 or int16, and from int16 to int32; neither from int16 nor int32 to uint8; tflm: to "

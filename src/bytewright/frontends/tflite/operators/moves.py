@@ -115,9 +115,12 @@ MOVES: dict[str, TfliteOperator] = {
     "EMBEDDING_LOOKUP": TfliteOperator(
         convert_embedding_lookup,
         limits="rows of float32, int8 or int4, per tensor or per row, zero point 0 (tflm: neither int4 nor per row); "
-        "int8 also as raw values; indices int32, or constant; one that is outside means the nearest",
-        types=("int8", "float32"),
+        "integers and bool also as raw values; indices int32, or constant; one that is outside means the nearest; "
+        f"{FEW_MOVED}",
+        types=MOVED,
+        absent=_MOVED_IN_TFLM,
         indices=0,
+        input_at=1,
         hybrid={Numerics.LITERT_REF: ("int8", "int4"), Numerics.TFLM: ("int8",)},
         narrow_weights=INT4,
         cost_ms=1.5,

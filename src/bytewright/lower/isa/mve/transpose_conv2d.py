@@ -11,9 +11,11 @@ from bytewright.lower.isa.mve.lanes import UNIT
 from bytewright.lower.isa.mve.pixels import Pixels, is_direct, pixels_at_once, pixels_decline, under
 from bytewright.lower.kernels.context import Template, counted, named
 from bytewright.lower.kernels.spread import (
+    SIZE_IS_OPEN,
     Phases,
     SpreadAxis,
     axes_of,
+    has_known_size,
     sub_pixel_convolutions,
     written_by_phase,
 )
@@ -22,6 +24,8 @@ from bytewright.ops.convolution import TransposeConv2d
 
 def transpose_conv2d_declines(template: Template, operation: TransposeConv2d) -> str | None:
     """Why this is no convolution for the kernel below."""
+    if not has_known_size(template):
+        return SIZE_IS_OPEN
     rows, columns = axes_of(template, operation)
     for along_y in rows.phases:
         for along_x in columns.phases:
