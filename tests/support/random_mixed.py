@@ -195,7 +195,7 @@ def _is_int32(_network: Mixed, source: Tensor) -> bool:
 
 _ROUNDED_OTHERWISE = (
     *(Network.convolution, Network.fully_connected, Network.pool, Network.mean, Network.softmax, Network.pad),
-    Network.unary,  # QUANTIZE from int8 to int8
+    *(Network.unary, quantize),  # QUANTIZE
 )
 # Which keep a small difference of floats small; others may cancel, clip or saturate them.
 _STEADY = (
