@@ -296,8 +296,7 @@ def plan_lowered(
     # storage and plan (`store`), as asked for; or else the refusal says with which other options there is a plan
     attempt = partial(store_smallest, lowered, run, is_program=model.is_program)
     if lowered_as is not None:
-        own_pools = {pool.name for pool in target.pools}
-        quick = partial(_store_quickly, lowered_for, in_search, own_pools, is_program=model.is_program)
+        quick = partial(_store_quickly, lowered_for, in_search, lowered, target, is_program=model.is_program)
         wide = partial(quick, is_wide=True) if lowered.narrowed is not None else None
         trial = require_fit(lowered, conditions, attempt, quick, wide, is_program=model.is_program)
     else:
@@ -443,7 +442,8 @@ def _with_ways(trial: Trial, run: Runner) -> Trial:
 def _store_quickly(
     lowered_for: Callable[[tuple[Any, ...], bool], ir.Module],
     run: Runner,
-    own_pools: set[str],
+    as_asked: ir.Module,
+    own: Target,
     conditions: Conditions,
     *,
     is_program: bool,
@@ -451,11 +451,13 @@ def _store_quickly(
 ) -> Trial:
     """As `store`, for the search for a remedy: nobody is shown the passes, and what no run uses is no obstacle.
 
-    A pool of states that the target does not have itself (`own_pools`) is made as large as those of this module are.
+    Where the target has no pools of states itself, those of a module that is not `as_asked` are made anew, as large as
+    its states are.
     """
-    module = lowered_for(_as_lowering_reads(conditions.options), is_wide)
-    pools = (p for p in conditions.target.pools if p.role is not Role.STATE or p.name in own_pools)
-    target = with_remainders(replace(conditions.target, pools=tuple(pools)))
+    module, target = lowered_for(_as_lowering_reads(conditions.options), is_wide), conditions.target
+    if module is not as_asked and target.pools_of(Role.STATE) and not own.pools_of(Role.STATE):
+        pools = tuple(pool for pool in target.pools if pool.role is not Role.STATE)
+        target = with_remainders(replace(target, pools=pools))
     conditions = replace(conditions, target=_with_pools_of(module, target))
     run = replace(run, target=without_limits(conditions.target))
     module = run(drop_unused_buffers, module)
