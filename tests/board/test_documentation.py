@@ -3,19 +3,27 @@
 In a fenced block marked `console` a line that begins with `$ ` is a command, and the lines up to the next one are its
 output, where `...` stands for anything. A block marked `c`, `ld`, `toml` or `ir` whose first line is a file name in a
 comment is written to that file first. Commands of make are left out, because they are what runs these tests.
+
+Commands of `bytewright` that need no shell are carried out by this process, all but the first of a document: most of
+what one costs by itself is to load Python's modules.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import chdir
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
+
+from bytewright.cli.main import bytewright
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = (
@@ -70,29 +78,47 @@ def matches(shown: str, actual: str) -> bool:
     )
 
 
-def run(command: Command, folder: Path) -> None:
-    environment = {
-        **os.environ,
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-        "COLUMNS": "120",
-        "NO_COLOR": "1",
-    }
+def run(command: Command, folder: Path, *, by_shell: bool = True) -> None:
+    """Carries a command out in a folder, by the shell or, where that has nothing to do, by this process."""
+    if by_shell or _NEEDS_SHELL.search(_QUOTED.sub("", command.text)) is not None:
+        status, output = _by_shell(command.text, folder)
+    else:
+        status, output = _here(shlex.split(command.text)[1:], folder)
+    refusal_expected = command.output.startswith("error[")
+    assert (status != 0) == refusal_expected, f"$ {command.text}\n{output}"
+    if command.output:
+        assert matches(command.output, output), f"$ {command.text}\n{output}\nbut shown is\n{command.output}"
+
+
+_ENVIRONMENT = {
+    "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+    "COLUMNS": "120",
+    "NO_COLOR": "1",
+}
+_QUOTED = re.compile(r"'[^']*'|\"[^\"$`]*\"")
+_NEEDS_SHELL = re.compile(r"^(?!bytewright )|[|&;<>()$`*?~#]")
+
+
+def _by_shell(text: str, folder: Path) -> tuple[int, str]:
     done = subprocess.run(
-        ["bash", "-c", command.text],
+        ["bash", "-c", text],
         cwd=folder,
-        env=environment,
+        env={**os.environ, **_ENVIRONMENT},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         timeout=300,
         check=False,
     )
-    refusal_expected = command.output.startswith("error[")
-    assert (done.returncode != 0) == refusal_expected, f"$ {command.text}\n{done.stdout}"
-    if command.output:
-        assert matches(command.output, done.stdout), (
-            f"$ {command.text}\n{done.stdout}\nbut shown is\n{command.output}"
-        )
+    return done.returncode, done.stdout
+
+
+def _here(arguments: list[str], folder: Path) -> tuple[int, str]:
+    with chdir(folder):
+        done = CliRunner().invoke(bytewright, arguments, env=_ENVIRONMENT, prog_name="bytewright")
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return done.exit_code, done.output
 
 
 @pytest.mark.parametrize(
@@ -104,8 +130,9 @@ def test_the_commands_of_a_document_do_what_it_says(name: str, tmp_path: Path) -
     for file_name, content in files_of(document):
         (tmp_path / file_name).write_text(content, encoding="utf-8")
     commands = [command for command in commands_of(document) if not command.text.startswith("make ")]
-    for command in commands:
-        run(command, tmp_path)
+    assert any(command.text.startswith("bytewright ") for command in commands)
+    for position, command in enumerate(commands):
+        run(command, tmp_path, by_shell=position == 0)
 
 
 def test_the_readme_has_commands_of_the_whole_tour() -> None:
@@ -134,3 +161,13 @@ def test_a_command_that_fails_or_prints_something_else_is_noticed(tmp_path: Path
         run(Command("false", ""), tmp_path)
     with pytest.raises(AssertionError):
         run(Command("echo other", "fine\n"), tmp_path)
+
+
+def test_a_command_of_this_process_is_one_as_well(tmp_path: Path) -> None:
+    run(Command("bytewright --version", "bytewright, version ...\n"), tmp_path, by_shell=False)
+    run(Command("bytewright ops 'no such one'", "error[...]: ...\n"), tmp_path, by_shell=False)
+    run(Command("bytewright --version | tr b B", "Bytewright, ...\n"), tmp_path, by_shell=False)
+    with pytest.raises(AssertionError):
+        run(Command("bytewright --version", "other\n"), tmp_path, by_shell=False)
+    with pytest.raises(AssertionError):
+        run(Command("bytewright no such command", ""), tmp_path, by_shell=False)

@@ -14,8 +14,9 @@ from bytewright.execute.build import BuildOptions
 from bytewright.execute.run import run_batch
 from bytewright.target.registry import load_target
 from support.heavy_weights import heavy_convolution
+from support.matrix_products import random_product
 from support.random_models import RandomModel
-from support.random_networks import random_convolution, random_reduction
+from support.random_networks import random_convolution, random_reduction, random_transposed
 from support.reference import LiteRt
 from support.tiers import some, turn
 
@@ -42,6 +43,14 @@ def assert_equal_on_board(models: Iterable[RandomModel], folder: Path, compiler:
 def test_random_convolutions_on_the_board(tmp_path: Path, compiler: str) -> None:
     numbers = some(range(24000, 24024), every=6)
     models = [random_convolution(number, dtype) for number in numbers for dtype in ("int8", "int16")]
+    assert_equal_on_board(models, tmp_path, compiler)
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_random_transposed_convolutions_and_products(tmp_path: Path, compiler: str) -> None:
+    numbers = some(range(26000, 26024), every=12)
+    written = (random_transposed, random_product)
+    models = [model(number, dtype) for number in numbers for dtype in ("int8", "int16") for model in written]
     assert_equal_on_board(models, tmp_path, compiler)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,10 @@ from support.random_networks import random_convolution, random_network, random_r
 from support.tiers import some
 from support.user_mode import num_equal_to_reference
 
+COMPILERS = ("gcc", "clang")
 
-@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+
+@pytest.mark.parametrize("compiler", some(COMPILERS, every=2))
 def test_random_layers(tmp_path: Path, compiler: str) -> None:
     layers = [
         random_convolution(number, ("int8", "int16")[number // 3 % 2])
@@ -22,8 +25,7 @@ def test_random_layers(tmp_path: Path, compiler: str) -> None:
     assert num_equal_to_reference([*layers, *networks], tmp_path, "aarch64", "neon.", compiler) >= 2
 
 
-@pytest.mark.parametrize("compiler", ["gcc", "clang"])
-@pytest.mark.parametrize("dtype", ["int8", "float32"])
+@pytest.mark.parametrize(("dtype", "compiler"), some(product(["int8", "float32"], COMPILERS), every=2))
 def test_lanes(tmp_path: Path, dtype: str, compiler: str) -> None:
     """Pools, means, products of matrices, and depthwise convolutions among others."""
     found = [random_reduction(number, dtype) for number in some(range(33000, 33012), every=3)]

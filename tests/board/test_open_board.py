@@ -9,12 +9,15 @@ import pytest
 
 import bytewright
 from bytewright.execute.run import run_batch
-from run.test_open_windows import MOST, NETS
+from run.test_open_recurrence import KERAS
+from run.test_open_windows import NETS
+from support.every_extent import MOST, assert_close, drawn
 from support.reference import LiteRt
 from support.tiers import THOROUGH
 
 pytestmark = pytest.mark.board
 
+QUICK_KERAS = {("mps3-an547", "attention_over_time-int8")}
 QUICK = {("mps3-an547", "mean-of-windows"), ("mps2-an386", "deep")}
 
 
@@ -33,3 +36,17 @@ def test_every_extent_is_exact_on_a_board(target: str, name: str, tmp_path: Path
     found = run_batch(folder, [[x] for x in inputs], on="qemu").outputs
     for x, (output,) in zip(inputs, found, strict=True):
         np.testing.assert_array_equal(output, reference.run(x)[0])
+
+
+@pytest.mark.parametrize("file", KERAS, ids=lambda file: file.stem)
+@pytest.mark.parametrize("target", ["mps3-an547", "mps2-an386"])
+def test_sequences_of_some_lengths_are_exact_on_a_board(target: str, file: Path, tmp_path: Path) -> None:
+    if not THOROUGH and (target, file.stem) not in QUICK_KERAS:
+        pytest.skip("thorough")
+    bytewright.compile(file, open="1=time:2..30", target=target).write(tmp_path / "bundle")
+    rng = np.random.default_rng(1)
+    for extent in (2, 3, 17, 30):
+        reference = LiteRt(file)
+        x = drawn(rng, (1, extent, 10), reference.inputs[0]["dtype"])
+        (found,) = run_batch(tmp_path / "bundle", [[x]], on="qemu").outputs
+        assert_close(found[0], reference.run(x)[0], extent)

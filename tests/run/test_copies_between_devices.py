@@ -177,7 +177,7 @@ CHAINS = [("one", "chain"), ("one", "loop"), ("two", "written"), ("two", "turns"
 
 @pytest.mark.parametrize(
     ("devices", "middle", "io"),
-    some([(*each, io) for each in CHAINS for io in (ir.Io.CALLER, ir.Io.WORKSPACE)], every=3),
+    some([(*each, io) for each in CHAINS for io in (ir.Io.CALLER, ir.Io.WORKSPACE)], every=5),
 )
 def test_what_another_device_makes_is_copied_by_jobs(
     devices: str, middle: str, io: ir.Io, tmp_path: Path
@@ -209,11 +209,14 @@ DIGITS = Path(__file__).resolve().parents[2] / "examples" / "digits" / "digits.t
 
 @pytest.mark.parametrize(
     ("devices", "io", "between_cores"),
-    [
-        ("one", ir.Io.CALLER, ["dma"]),
-        ("two", ir.Io.WORKSPACE, ["dma", "mover"]),
-        ("theirs", ir.Io.CALLER, ["dma", "mover"]),
-    ],
+    some(
+        [
+            ("one", ir.Io.CALLER, ["dma"]),
+            ("two", ir.Io.WORKSPACE, ["dma", "mover"]),
+            ("theirs", ir.Io.CALLER, ["dma", "mover"]),
+        ],
+        every=3,
+    ),
 )
 def test_what_operators_of_a_graph_pass_on_is_copied_by_jobs(
     devices: str, io: ir.Io, between_cores: list[str], tmp_path: Path

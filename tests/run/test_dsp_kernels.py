@@ -21,7 +21,9 @@ from bytewright.target.registry import load_target
 from support.against_reference import assert_equals_reference
 from support.compilers import UNOPTIMISED
 from support.many_models import SANITIZERS, compiler_is_there
-from support.random_networks import random_convolution, random_network
+from support.matrix_products import random_product
+from support.random_networks import random_convolution, random_network, random_transposed
+from support.tiers import some
 
 TARGET = "mps2-an386"
 SANITIZED = ("-O0", *SANITIZERS)
@@ -44,6 +46,13 @@ func main(%x : tensor<1x8x8x2xi8> quant(0.5, 0)) -> (%y) {
 @pytest.mark.parametrize(("first", "dtype"), [(20000, "int8"), (20030, "int8"), (26000, "int16")])
 def test_random_convolutions(tmp_path: Path, first: int, dtype: str) -> None:
     models = [random_convolution(number, dtype) for number in range(first, first + 30)]
+    assert_equals_reference(models, tmp_path, target=TARGET, flags=SANITIZED, every=5)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16"])
+def test_random_transposed_convolutions_and_products(tmp_path: Path, dtype: str) -> None:
+    numbers = some(range(27000, 27020), every=2)
+    models = [model(number, dtype) for number in numbers for model in (random_transposed, random_product)]
     assert_equals_reference(models, tmp_path, target=TARGET, flags=SANITIZED, every=5)
 
 

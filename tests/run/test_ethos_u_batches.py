@@ -6,6 +6,7 @@ A softmax of random inputs is mostly one class, so the models are run without it
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,7 @@ from support.ethos_u import (
 )
 from support.reference import TfLiteMicro
 from support.shared_models import INT8, RESNET8, WITH_SOFTMAX, model_content, random_inputs
-from support.tiers import THOROUGH, covering
+from support.tiers import THOROUGH, covering, some
 
 pytestmark = needs_vela
 NUM_INPUTS = 100 if THOROUGH else 2
@@ -53,8 +54,7 @@ def test_a_bundle_equals_tflm(name: str, accelerator: str, mode: str, tmp_path: 
     assert_batch_equals_tflm(name, tmp_path, accelerator, mode)
 
 
-@pytest.mark.parametrize("mode", [SHARED, ONLY])
-@pytest.mark.parametrize("accelerator", [U55, U65])
+@pytest.mark.parametrize(("accelerator", "mode"), some(product([U55, U65], [SHARED, ONLY])))
 def test_a_bundle_of_both_processors_equals_tflm(accelerator: str, mode: str, tmp_path: Path) -> None:
     assert len(vela_operators(vela(model_content(RESNET8), accelerator, mode, *ADD_ON_CPU))) == 4
     assert_batch_equals_tflm(RESNET8, tmp_path, accelerator, mode, *ADD_ON_CPU)

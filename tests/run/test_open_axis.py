@@ -174,7 +174,6 @@ def test_what_an_operator_does_not_allow_is_refused(tmp_path: Path, content: byt
 @pytest.mark.parametrize(
     ("options", "code"),
     [
-        ({"batch_max": 3}, "BW111"),
         ({"stream": "1"}, "BW121"),
         ({"open": "2=channels:1..8"}, "BW121"),
         ({"open": ["1=a:1..8", "x:1=b:1..8"]}, "BW121"),

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 import bytewright
 from bytewright.diagnostics import CompileError
-from support.every_extent import MOST, check
+from support.every_extent import MOST, assert_close, check, drawn
 from support.model_files import EXPORTS
 from support.reference import LiteRt
 from support.tiers import some
@@ -520,6 +520,56 @@ def test_a_file_that_leaves_an_extent_open_is_read_as_its_refusal_says(tmp_path:
         x = rng.integers(-128, 128, (1, extent, 6), np.int8)
         (wanted,) = reference.run(x)
         assert (np.asarray(model.run(x)) == wanted).all()
+
+
+def test_an_input_that_is_none_is_said_of_a_file_that_leaves_an_extent_open(tmp_path: Path) -> None:
+    with pytest.raises(CompileError) as caught:
+        bytewright.compile(open_file(tmp_path), open="args_0:1=time:1..200")
+    (found,) = caught.value.diagnostics
+    assert found.code == "BW204"
+    assert found.message == "--open args_0:1=time:1..200 is of no input; the model has 'v2'"
+    assert found.help == "name one of them: --open INPUT:AXIS=NAME:LO..HI"
+
+
+OF_SAMPLES = [name for name in NETS if name not in ("transposed-and-back", "rows-behind")]
+
+
+@pytest.mark.parametrize("name", some(OF_SAMPLES, 8, ["merged"]))
+def test_the_batch_is_open_beside_the_axis(tmp_path: Path, name: str) -> None:
+    net, lower = NETS[name]
+    content = net("int8").content()
+    file = tmp_path / "m.tflite"
+    file.write_bytes(content)
+    model = bytewright.compile(file, open=f"1=time:{lower}..15", batch_max=3)
+    assert [symbol.name for symbol in model.plan.symbols] == ["batch", "time"]
+    reference, rng = LiteRt(content), np.random.default_rng(5)
+    for batch, extent in ((1, 15), (2, lower), (3, lower + 1), (3, 15)):
+        x = drawn(rng, (batch, extent, 6), np.int8)
+        wanted = np.concatenate([reference.run(x[n : n + 1])[0] for n in range(batch)])
+        assert_close(np.asarray(model.run(x)), wanted, extent)
+
+
+def test_what_has_no_samples_has_no_open_batch_beside_the_axis(tmp_path: Path) -> None:
+    file = tmp_path / "m.tflite"
+    file.write_bytes(NETS["transposed-and-back"][0]("int8").content())
+    with pytest.raises(CompileError) as caught:
+        bytewright.compile(file, open="1=time:1..15", batch_max=3)
+    assert [each.code for each in caught.value.diagnostics] == ["BW111"]
+
+
+def test_two_inputs_are_given_one_extent(tmp_path: Path) -> None:
+    """One is open in the file, and the products are of rows of both: attention over another sequence."""
+    net = Net("float32")
+    other = net.tensor("other", (1, 1, 6), "float32", shape_signature=(1, -1, 6))
+    net.put("BATCH_MATMUL", [net.last, other], (1, ROWS, ROWS), adj_x=False, adj_y=True).softmax()
+    net.put("BATCH_MATMUL", [net.last, other], (1, ROWS, 6), adj_x=False, adj_y=False)
+    file = tmp_path / "m.tflite"
+    file.write_bytes(net.build([net.source, other], [net.last]))
+    model = bytewright.compile(file, open=["v1:1=time:1..9", "other:1=time:1..9"])
+    rng, reference = np.random.default_rng(5), LiteRt(file)
+    for extent in range(1, 10):
+        given = [drawn(rng, (1, extent, 6), np.float32) for _ in range(2)]
+        assert_close(np.asarray(model.run(*given)), reference.run(*given)[0], extent)
 
 
 def test_a_file_with_two_open_extents_of_an_input_is_to_be_converted_again(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from support.against_reference import differences
 from support.compilers import QUICK
 from support.random_draft import array
 from support.random_models import RandomModel
-from support.random_open import ROWS, open_network, sliding_network
+from support.random_open import ROWS, across_network, open_network, sliding_network
 from support.reference import LiteRt
 from support.tiers import THOROUGH, turn
 from tflite_writer import ModelBuilder
@@ -66,6 +66,16 @@ def test_each_number_of_rows(tmp_path: Path) -> None:
         for n in range(COUNT)
     ]
     assert sum(opened) >= COUNT // 2 - 1
+
+
+def test_operators_go_along_any_number_of_rows(tmp_path: Path) -> None:
+    """Some are refused: of rounded numbers of rows, or where a file's own numbers stand beside them."""
+    start = 0 if THOROUGH else 1_000_000 + 100 * turn()
+    opened = [
+        is_equal_if_open(across_network(start + n), tmp_path / f"{n}", OPTIONS[n % len(OPTIONS)], n)
+        for n in range(COUNT)
+    ]
+    assert sum(opened) >= COUNT // 4
 
 
 def is_equal_if_streamed(model: RandomModel, folder: Path, options: dict[str, Any], seed: int) -> bool:

@@ -1,4 +1,4 @@
-"""uint8 at the border: QUANTIZE and DEQUANTIZE on both sides of a network, in C, exact for both references."""
+"""uint8 at the border of int8 networks, and in whole networks, as TensorFlow 1 quantised them: exact for LiteRT."""
 
 from __future__ import annotations
 
@@ -107,16 +107,87 @@ def test_bytes_that_mean_the_same_take_no_table() -> None:
     assert "table" not in names
 
 
-def test_uint8_inside_of_a_network_is_refused_and_explained() -> None:
+def chained(*kinds: str, dtype: str = "uint8", zero_point: int = 9) -> bytes:
+    """Operators of one operand, one after the other."""
     builder = ModelBuilder()
-    x, y, z = (builder.tensor(name, (1, 4), "uint8", scale=0.5, zero_point=9) for name in "xyz")
-    builder.operator("RELU", [x], [y])
-    builder.operator("QUANTIZE", [y], [z])
+    tensors = [
+        builder.tensor(f"t{number}", (1, 4), dtype, scale=0.5, zero_point=zero_point)
+        for number in range(len(kinds) + 1)
+    ]
+    for kind, source, target in zip(kinds, tensors, tensors[1:], strict=False):
+        builder.operator(kind, [source], [target])
+    return builder.build([tensors[0]], [tensors[-1]])
+
+
+def test_what_litert_has_not_is_refused_and_explained() -> None:
     with pytest.raises(CompileError) as caught:
-        import_content(builder.build([x], [z]), "m.tflite")
+        import_content(chained("RELU", "NEG"), "m.tflite")
     (diagnostic,) = caught.value.diagnostics
     assert diagnostic.code == "BW105"
-    assert diagnostic.notes == ("tensor 0 ('x') is UINT8", "tensor 1 ('y') is UINT8")
+    assert diagnostic.notes == ("tensor 1 ('t1') is UINT8", "tensor 2 ('t2') is UINT8")
+
+
+def test_tensorflow_lite_micro_has_few_kernels() -> None:
+    with pytest.raises(CompileError) as caught:
+        import_content(chained("RELU"), "m.tflite", numerics=Numerics.TFLM)
+    (diagnostic,) = caught.value.diagnostics
+    assert diagnostic.code == "BW107"
+    assert "TensorFlow Lite Micro does not have it for uint8" in diagnostic.message
+    assert "--numerics litert-ref" in (diagnostic.help or "")
+
+
+def test_messages_name_the_zero_point_of_the_file() -> None:
+    with pytest.raises(CompileError) as caught:
+        import_content(chained("RELU", zero_point=300), "m.tflite")
+    assert "has zero point 300, which is no uint8 value" in caught.value.diagnostics[0].message
+
+
+def weighted(
+    kind: str, zero_point: int, weights_zero_point: int, seed: int, pad: str = "SAME"
+) -> RandomModel:
+    """A layer whose weights fill all of uint8."""
+    generator = np.random.default_rng(seed)
+    builder = ModelBuilder()
+    x = builder.tensor("x", IMAGE, "uint8", scale=0.3, zero_point=zero_point)
+    shape = {"CONV_2D": (5, 3, 3, 3), "DEPTHWISE_CONV_2D": (1, 3, 3, 6), "FULLY_CONNECTED": (5, 189)}[kind]
+    values = generator.integers(0, 256, shape).astype(np.uint8)
+    values.reshape(-1)[:2] = 0, 255
+    w = builder.tensor("w", shape, "uint8", data=values, scale=0.01, zero_point=weights_zero_point)
+    channels = shape[-1] if kind == "DEPTHWISE_CONV_2D" else shape[0]
+    bias = builder.constant("b", generator.integers(-900, 900, channels).astype(np.int32), scale=0.003)
+    extents = (7, 9) if pad == "SAME" else (5, 7)
+    result = (1, channels) if kind == "FULLY_CONNECTED" else (1, *extents, channels)
+    y = builder.tensor("y", result, "uint8", scale=0.4, zero_point=255 - zero_point)
+    options: dict[str, Any] = {} if kind == "FULLY_CONNECTED" else {"padding": pad}
+    if kind == "DEPTHWISE_CONV_2D":
+        options["depth_multiplier"] = 2
+    builder.operator(kind, [x, w, bias], [y], activation="RELU6" if seed % 2 else "NONE", **options)
+    name = f"{kind} {zero_point} {weights_zero_point} {pad} {seed}"
+    return RandomModel(builder.build([x], [y]), name, (IMAGE,), "uint8")
+
+
+WEIGHTED = [
+    weighted(kind, zero_point, weights, seed, pad)
+    for kind, pad in (
+        *(("CONV_2D", pad) for pad in ("SAME", "VALID")),
+        *(("DEPTHWISE_CONV_2D", pad) for pad in ("SAME", "VALID")),
+        ("FULLY_CONNECTED", ""),
+    )
+    for seed, (zero_point, weights) in enumerate([(0, 0), (255, 255), (0, 255), (128, 151)])
+]
+
+
+@pytest.mark.parametrize("target", ["host", "mps3-an547", "mps2-an386"])
+def test_layers_whose_weights_have_any_zero_point(target: str, tmp_path: Path) -> None:
+    assert_equals_reference(WEIGHTED, tmp_path, target=target)
+
+
+def test_weights_of_a_dense_layer_stay_bytes() -> None:
+    """Those of a depthwise one take two where they leave eight bits without their zero point."""
+    for model, dtype in ((WEIGHTED[0], "i8"), (WEIGHTED[8], "i16")):
+        module = import_content(model.content, "m.tflite")
+        (weights,) = (each for each in module.constants if each.name.endswith("/weights"))
+        assert weights.data.dtype.value == dtype
 
 
 def test_the_header_and_the_plan_say_uint8(tmp_path: Path) -> None:

@@ -11,12 +11,14 @@ import numpy as np
 from hypothesis.strategies import DrawFn
 from numpy.typing import NDArray
 
+from support.unsigned import unsigned_twin
 from tflite_writer import ModelBuilder
 
 DTYPES = ("int8", "float32")
 WITH_INT16 = ("int8", "int16", "float32")
 ACTIVATIONS = ("NONE", "RELU", "RELU6", "RELU_N1_TO_1")
 FINE = "fine"  # a temper of quantisations
+TWIN = "twin"  # drawn as of int8, and written as uint8
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,8 @@ class Draft:
     def __init__(self, draw: DrawFn, kind: str, dtype: str) -> None:
         self.draw = draw
         self.kind = kind
-        self.dtype = dtype
+        self.is_unsigned = dtype == TWIN
+        self.dtype = "int8" if self.is_unsigned else dtype
         self.builder = ModelBuilder()
         self.inputs: list[int] = []
         self.input_shapes: list[tuple[int, ...]] = []
@@ -173,9 +176,14 @@ class Draft:
     def finish(self, outputs: Sequence[int], **facts: object) -> RandomModel:
         text = ", ".join(f"{key}={value}" for key, value in facts.items())
         content = self.builder.build(self.inputs, outputs)
-        description = f"{self.kind} {self.dtype} {text}"
-        shapes, dtypes = tuple(self.input_shapes), tuple(self.dtypes)
-        return RandomModel(content, description, shapes, self.dtype, self.indices, dtypes, self.domain)
+        shapes, dtypes, dtype = tuple(self.input_shapes), tuple(self.dtypes), self.dtype
+        if self.is_unsigned:
+            zero_point = self.draw(st.sampled_from([0, 255, 128, 104, 151]))
+            content, text = unsigned_twin(content, zero_point), f"{text}, weights' zero point={zero_point}"
+            dtype = "uint8"
+            dtypes = tuple(dtype if each == "int8" else each for each in dtypes)
+        description = f"{self.kind} {dtype} {text}"
+        return RandomModel(content, description, shapes, dtype, self.indices, dtypes, self.domain)
 
 
 def some_shape(draft: Draft, rank: int, maximum: int = 6) -> tuple[int, ...]:

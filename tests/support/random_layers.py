@@ -284,7 +284,7 @@ def _transposed(network: Mixed, source: Tensor) -> Tensor | None:
     return result
 
 
-def _product(network: Mixed, source: Tensor) -> Tensor:
+def product_with_itself(network: Mixed, source: Tensor) -> Tensor:
     """BATCH_MATMUL of a tensor with itself, so that both operands are computed: int16 with int16 too."""
     *lead, _, width = source.shape
     height = source.shape[-2]
@@ -373,7 +373,7 @@ def _has_boxes(network: Mixed, source: Tensor) -> bool:
     return after("float32", exact=True)(network, source) and prod(source.shape) >= 4
 
 
-def _has_small_products(network: Mixed, source: Tensor) -> bool:
+def has_small_products(network: Mixed, source: Tensor) -> bool:
     """LiteRT ends the process where a sum's operands are 2^19 times as coarse as its result."""
     return after(*_NUMBERS, least_rank=2, exact=True)(network, source) and source.affine[0] < 0.1
 
@@ -393,7 +393,7 @@ KINDS = (
     *(NodeKind(_of_groups, after("int8", "float32", rank=4, exact=True)),) * 3,
     NodeKind(_volumes, after("float32", rank=4, exact=True)),
     *(NodeKind(_transposed, after(*_NUMBERS, rank=4, exact=True)),) * 2,
-    NodeKind(_product, _has_small_products),
+    NodeKind(product_with_itself, has_small_products),
     *(NodeKind(_resize, after(*_NUMBERS, rank=4)),) * 2,
     NodeKind(_gather, after(*_NUMBERS, with_flow=True)),
     NodeKind(greatest, after(*_NUMBERS, exact=True, with_flow=True)),

@@ -19,10 +19,12 @@ import numpy as np
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from bytewright.frontends.tflite.against import tflm
+from bytewright.frontends.tflite.table import OPERATORS as TABLE
 from support import random_elements, random_moves, random_places, random_segments, random_windows
 from support.random_draft import (
     ACTIVATIONS,
     DTYPES,
+    TWIN,
     WITH_INT16,
     Draft,
     RandomModel,
@@ -351,7 +353,13 @@ _TYPES = {
     "QUANTIZE": (*WITH_INT16, "uint8", "int32"),
 }
 ONLY_IN_TFLM = (("ADD_N", "int8"), ("CUMSUM", "int8"))
-_ALL_CASES = tuple((kind, dtype) for kind in OPERATORS for dtype in _TYPES[kind])
+OF_TWINS = tuple(kind for kind in OPERATORS if "uint8" not in _TYPES[kind] and "uint8" in TABLE[kind].types)
+"""Operators of which models in uint8 are drawn as such in int8."""
+_ALL_CASES = tuple(
+    (kind, dtype)
+    for kind in OPERATORS
+    for dtype in (*_TYPES[kind], *(("uint8",) if kind in OF_TWINS else ()))
+)
 CASES = tuple(case for case in _ALL_CASES if case not in ONLY_IN_TFLM)
 """Every operator with every element type of its inputs that it takes, but for those that LiteRT lacks."""
 _TAKEN_BY_TFLM = {(row.name, dtype) for row in tflm().operators for dtype in row.types}
@@ -379,7 +387,8 @@ def operator_models(kind: str, dtype: str) -> SearchStrategy[RandomModel]:
 
     @st.composite
     def models(draw: DrawFn) -> RandomModel:
-        return _MAKERS[kind](Draft(draw, kind, dtype))
+        is_twin = dtype == "uint8" and kind in OF_TWINS
+        return _MAKERS[kind](Draft(draw, kind, TWIN if is_twin else dtype))
 
     return models()
 

@@ -5,7 +5,16 @@ The first are for runs that are given their number of rows, the others for runs 
 
 from __future__ import annotations
 
-from support.random_layers import after, choice, greatest, has_low_scales, reshaped, spectrum
+from support.random_layers import (
+    after,
+    choice,
+    greatest,
+    has_low_scales,
+    has_small_products,
+    product_with_itself,
+    reshaped,
+    spectrum,
+)
 from support.random_mixed import (
     Mixed,
     begun,
@@ -90,6 +99,42 @@ KINDS = (
     NodeKind(greatest, after(*_NUMBERS, exact=True)),
     NodeKind(spectrum, after("float32", least_rank=2, exact=True)),
 )
+
+
+def _rows_in_steps(network: Mixed, source: Tensor) -> Tensor:
+    """STRIDED_SLICE of rows: some of them, in order or backwards, or the last one."""
+    samples, rows, depth = source.shape
+    step, first = network.one_of([(2, None), (3, None), (-1, None), (-2, None), (1, -1)])
+    count = len(range(rows)[first::step])
+    result = network.tensor((samples, count, depth), source.affine)
+    operands = [source.index, *map(network.integers, ([0, first or 0, 0], [0, 0, 0], [1, step, 1]))]
+    network.operator("STRIDED_SLICE", operands, [result], begin_mask=5 | (first is None) << 1, end_mask=7)
+    return result
+
+
+def _rows_twice(network: Mixed, source: Tensor) -> Tensor:
+    """CONCATENATION of rows with those of a tensor like it."""
+    samples, rows, depth = source.shape
+    peers = [t for t in network.peers() if t.shape == source.shape and t.affine == source.affine]
+    result = network.tensor((samples, 2 * rows, depth), source.affine)
+    operands = [source.index, network.one_of([source, *peers]).index]
+    network.operator("CONCATENATION", operands, [result], axis=1)
+    return result
+
+
+_ACROSS = (
+    *(NodeKind(_rows_in_steps, after(*_NUMBERS, rank=3)),) * 4,
+    *(NodeKind(_rows_twice, after(*_NUMBERS, rank=3)),) * 2,
+    *(NodeKind(product_with_itself, has_small_products),) * 3,
+    *(within_types(NodeKind(Network.softmax, after(*_NUMBERS))),) * 2,
+)
+
+
+def across_network(seed: int) -> RandomModel:
+    """A network of one input, some operators of which go along rows."""
+    network = begun(seed)
+    first = network.input((1, network.between(4, 9), network.between(1, 12)))
+    return drawn(network, first, (*KINDS, *_ACROSS), network.between(2, 7))
 
 
 def open_network(seed: int) -> RandomModel:

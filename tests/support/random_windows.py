@@ -59,7 +59,7 @@ def _channel_scales(
 ) -> tuple[list[float], float]:
     """Weight scales and an output scale; `reach` is what accumulators typically come to."""
     draw = draft.draw
-    count = draw(st.sampled_from([1, channels]))
+    count = 1 if draft.is_unsigned else draw(st.sampled_from([1, channels]))
     tempers = ["typical", "typical", "power of two", "large", "tiny", FINE, FINE, FINE]
     if draft.dtype == "int16":
         tempers.remove("large")  # scaled accumulators beyond 32 bits are refused

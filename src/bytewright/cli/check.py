@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from bytewright.cli.formats import format_options, say
-from bytewright.cli.option_types import PATH
+from bytewright.cli.option_types import PATH, cflags_option, compiler_option
 from bytewright.cli.write_files import write_files
 from bytewright.execute.description import read_bundle
 from bytewright.execute.tools import cores_of
@@ -26,12 +26,8 @@ from bytewright.target.isa.isa import Isa
 @click.command(short_help="Prove a bundle again.")
 @click.argument("directory", metavar="DIR", type=PATH)
 @click.option("--stack", "with_stack", is_flag=True, help="Compile it, and prove the stack too.")
-@click.option("--cflags", default="-O2", show_default=True, help="How the application compiles, for --stack.")
-@click.option(
-    "--compiler",
-    metavar="gcc|clang|COMMAND",
-    help="The C compiler, for --stack.  [default: $CC or cc here, gcc for boards]",
-)
+@cflags_option(", for --stack")
+@compiler_option(", for --stack")
 @click.option("--elf", type=PATH, metavar="APP", help="A linked image, which is proved too.")
 @click.option(
     "--symbol",

@@ -6,7 +6,7 @@ import click
 
 from bytewright.base.shipped import EXAMPLES, shipped
 from bytewright.cli.option_types import PATH
-from bytewright.cli.write_files import write_files
+from bytewright.cli.write_files import make_folder, write_files
 from bytewright.diagnostics import compile_error
 
 
@@ -21,10 +21,7 @@ def example(name: str, directory: Path) -> None:
     for path, content in contents:
         if path.exists() and (not path.is_file() or path.read_bytes() != content):
             raise compile_error("BW206", f"cannot write '{path}': there is another file of this name")
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise compile_error("BW206", f"cannot write '{directory}': {error.strerror or error}") from error
+    make_folder(directory)
     write_files(contents)
     model, samples = (path for path, _ in contents)
     click.echo(f"{model}\n{samples}")

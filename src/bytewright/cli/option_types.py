@@ -39,6 +39,34 @@ def completed_target(context: click.Context, parameter: click.Parameter, begun: 
     return names or [CompletionItem(begun, type="file")]
 
 
+def sources_option(use: str = "") -> Callable[[Any], Any]:
+    """`--source`, with what it is for besides."""
+    return click.option(
+        "--source",
+        "sources",
+        type=PATH,
+        multiple=True,
+        metavar="FILE.c",
+        help=f"C of the application, with functions that the model calls{use}.",
+    )
+
+
+def cflags_option(use: str = "") -> Callable[[Any], Any]:
+    """`--cflags`, likewise."""
+    return click.option(
+        "--cflags", default="-O2", show_default=True, help=f"How the application compiles{use}."
+    )
+
+
+def compiler_option(use: str = ", of this machine or of the board") -> Callable[[Any], Any]:
+    """`--compiler`, likewise."""
+    return click.option(
+        "--compiler",
+        metavar="gcc|clang|COMMAND",
+        help=f"The C compiler{use}.  [default: $CC or cc here, gcc for boards]",
+    )
+
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")
 
 

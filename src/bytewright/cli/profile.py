@@ -12,7 +12,7 @@ import click
 from bytewright.cli import what_runs
 from bytewright.cli.formats import picture_options, say
 from bytewright.cli.measured import split_flags
-from bytewright.cli.option_types import PATH
+from bytewright.cli.option_types import PATH, cflags_option
 from bytewright.cli.progress import shown_progress
 from bytewright.cli.write_files import write_files
 from bytewright.execute.options import MOST_PROFILED
@@ -26,7 +26,7 @@ from bytewright.execute.options import MOST_PROFILED
     "Inferences to run. Shown is the one with the median time; in QEMU the last.  [default: 31; QEMU 2, a board 3]",
     MOST_PROFILED,
 )
-@click.option("--cflags", default="-O2", show_default=True, help="How the application compiles.")
+@cflags_option()
 @what_runs.build_options
 @click.option(
     "--trace", type=PATH, metavar="FILE", help="Also write a trace for chrome://tracing or Perfetto."

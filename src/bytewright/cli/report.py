@@ -10,7 +10,7 @@ import click
 from bytewright.cli.formats import picture_options, say
 from bytewright.cli.measured import AUTO, Measuring, measured, split_flags
 from bytewright.cli.model_options import ModelOptions, given_model_options, model_options
-from bytewright.cli.option_types import PATH
+from bytewright.cli.option_types import PATH, cflags_option, compiler_option, sources_option
 from bytewright.cli.progress import shown_progress
 from bytewright.diagnostics import CompileError
 from bytewright.inspect.check import verified_plan
@@ -40,26 +40,15 @@ _DOES_NOT_FIT = {"BW301", "BW302"}
     type=click.Choice(["host", "qemu"]),
     help="Where that is run.  [default: qemu for bare machines, else host]",
 )
-@click.option(
-    "--source",
-    "sources",
-    type=PATH,
-    multiple=True,
-    metavar="FILE.c",
-    help="C of the application, with functions that the model calls, for --profile.",
-)
+@sources_option(", for --profile")
 @click.option(
     "--code/--no-code",
     "with_code",
     default=True,
     help="Compile the C once to know its size; what was compiled is kept.  [default: --code]",
 )
-@click.option("--cflags", default="-O2", show_default=True, help="How the application compiles.")
-@click.option(
-    "--compiler",
-    metavar="gcc|clang|COMMAND",
-    help="The C compiler, of this machine or of the board.  [default: $CC or cc here, gcc for boards]",
-)
+@cflags_option()
+@compiler_option()
 @model_options(of_c=False)
 @picture_options
 @click.pass_context

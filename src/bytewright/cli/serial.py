@@ -5,8 +5,7 @@ from pathlib import Path
 import click
 
 from bytewright.cli.option_types import PATH
-from bytewright.cli.write_files import write_files
-from bytewright.diagnostics import compile_error
+from bytewright.cli.write_files import make_folder, write_files
 
 
 @click.command(short_help="Write what a board runs a bundle with, for --on serial:PORT.")
@@ -24,10 +23,7 @@ def serial(directory: Path, folder: Path) -> None:
 
     bundle = read_bundle(directory)
     contents = [(folder / name, text) for name, text in serial_files(bundle).items()]
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise compile_error("BW206", f"cannot write '{folder}': {error.strerror or error}") from error
+    make_folder(folder)
     write_files(contents, [directory / path for path in bundle.files])
     click.echo("\n".join(str(path) for path, _ in contents))
     model = bundle.plan.model

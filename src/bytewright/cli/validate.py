@@ -14,7 +14,7 @@ from bytewright.cli.formats import format_options, say
 from bytewright.cli.option_types import PATH, NamedFile, named_file
 from bytewright.cli.progress import counted
 from bytewright.cli.what_runs import Built, build_options, bundle_of, on_option, timeout_option
-from bytewright.cli.write_files import write_files
+from bytewright.cli.write_files import make_folder, write_files
 from bytewright.diagnostics import compile_error
 
 if TYPE_CHECKING:
@@ -180,10 +180,7 @@ def _write_tensors(folder: Path, layers: LayerVerdict) -> None:
     """
     import numpy as np
 
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise compile_error("BW206", f"cannot write '{folder}': {error.strerror or error}") from error
+    make_folder(folder)
     contents: list[tuple[Path, bytes]] = []
     for number, tensor in enumerate(layers.tensors):
         name = re.sub(r"[^A-Za-z0-9_.-]+", "_", tensor.name)[-80:]

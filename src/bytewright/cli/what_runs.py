@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 import click
 
 from bytewright.base.input_file import read_input
-from bytewright.cli.option_types import PATH, NamedFile, completed_target, named_file, parsed_by
+from bytewright.cli.option_types import (
+    NamedFile,
+    compiler_option,
+    completed_target,
+    named_file,
+    parsed_by,
+    sources_option,
+)
 from bytewright.cli.progress import shown_progress
 from bytewright.diagnostics import compile_error
 from bytewright.execute.machine import SerialPort, machine_of
@@ -112,19 +119,8 @@ def build_options(command: _Command) -> _Command:
             metavar="PATTERN",
             help="Of a MODEL with several signatures: the one to compile, or those, each as an entry.",
         ),
-        click.option(
-            "--source",
-            "sources",
-            type=PATH,
-            multiple=True,
-            metavar="FILE.c",
-            help="C of the application, with functions that the model calls.",
-        ),
-        click.option(
-            "--compiler",
-            metavar="gcc|clang|COMMAND",
-            help="The C compiler, of this machine or of the board.  [default: $CC or cc here, gcc for boards]",
-        ),
+        sources_option(),
+        compiler_option(),
     )(command)
 
 

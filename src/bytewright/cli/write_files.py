@@ -15,7 +15,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from bytewright.diagnostics import Collector, Diagnostic
+from bytewright.diagnostics import Collector, Diagnostic, compile_error
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,18 @@ class _Ready:
     fresh: Path
     old: Path
     destination: Path
+
+
+def make_folder(folder: Path) -> None:
+    """Makes a folder for files, with those around it, unless it is there.
+
+    Raises:
+        CompileError: BW206.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise compile_error("BW206", f"cannot write '{folder}': {error.strerror or error}") from error
 
 
 def write_files(contents: Sequence[tuple[Path, bytes | str]], read: Iterable[Path] = ()) -> None:

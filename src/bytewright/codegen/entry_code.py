@@ -71,7 +71,7 @@ def write_bases(writer: Writer, plan: Plan, names: Names) -> None:
     touched = _touched_pools(plan)  # what states begin with no step reads
     for pool in (*workspaces, *(pool for pool in parameters if pool.name in touched)):
         constness = "const " if pool in parameters else ""
-        source = f"context->{pool.c_name}" if pool.is_set else names.array(pool)
+        source = names.pool_address(pool)
         writer.line(f"{constness}uint8_t *const {names.base(pool)} = {source};")
 
 

@@ -162,7 +162,7 @@ def _memories(plan: Plan, names: Names, device: PlannedDevice) -> list[str]:
         if pool.obtained_by is not None:
             spans.append(_lent_in(names, pool, lent))
             continue
-        base = f"context->{pool.c_name}" if pool.is_set else names.array(pool)
+        base = names.pool_address(pool)
         access = ir.Access.READ_WRITE if lent.is_written else ir.Access.READ
         address = f"{base} + {lent.offset}" if lent.offset else base
         spans.append(span_text(names, address, str(lent.size_bytes), access))

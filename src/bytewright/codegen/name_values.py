@@ -56,9 +56,7 @@ class _Names:
         for place, statement in enumerate(sequence.statements):
             if isinstance(statement, ir.Let):
                 defined[statement.variable] = place + 1
-        inner = {
-            s.variable for s in walk_statements(sequence) if isinstance(s, ir.For | ir.Let)
-        } - defined.keys()
+        inner = _defined_in(sequence) - defined.keys()
         users: dict[ir.Expr, list[int]] = {}  # by number, as often as they count
         hints: dict[ir.Expr, str] = {}
         for place, statement in enumerate(sequence.statements):
@@ -111,6 +109,20 @@ def _shorter(names: Mapping[ir.Expr, ir.Var]) -> Rewriting:
         return (buffer, indices) if name is None else (replace(buffer, shape=(1,), rows=None), (name + rest,))
 
     return Rewriting(element=element)
+
+
+def _defined_in(sequence: ir.Seq) -> set[ir.Var]:
+    """The variables that statements define, those inside what instructions mean included, which name none here."""
+    found: set[ir.Var] = set()
+    for statement in walk_statements(sequence):
+        match statement:
+            case ir.For() | ir.Let():
+                found.add(statement.variable)
+            case ir.InstructionCall(touches_memory=True):
+                found |= _defined_in(ir.Seq(statement.statements))
+            case _:
+                pass
+    return found
 
 
 def _has_inside(statement: ir.Statement) -> bool:

@@ -50,8 +50,7 @@ def _address(plan: Plan, names: Names, buffer: PlannedBuffer) -> str:
     if buffer.place.kind not in (PlaceKind.PLANNED, PlaceKind.CONSTANT):
         raise InternalError(f"'{buffer.name}' has no place in a pool")
     pool = plan.pools[buffer.place.name]
-    base = f"context->{pool.c_name}" if pool.is_set else names.array(pool)
-    return f"{base} + {names.argument(buffer)}"
+    return f"{names.pool_address(pool)} + {names.argument(buffer)}"
 
 
 def _touched_pools(plan: Plan) -> set[str]:

@@ -162,10 +162,8 @@ class _Inlining:
         self.passed = _passed_through(module)
         self.copies = [_Copy(module.graph, module.graph.name, None)]
         self.nodes: list[ir.Node] = []  # of the function that is being written
-        self.types = {constant.name: constant.data.type for constant in module.constants}
-        self.taken = set(self.types)
-        for function in module.functions:
-            self.taken.update(ir.function_types(function))
+        self.types = module.constant_types
+        self.taken = set(module.graph_types)
         self.function_names = set(self.functions)
         self.reshaped: dict[str, ir.Array] = {}  # values that are constants under another shape
 

@@ -37,14 +37,7 @@ def open_batch(module: ir.Module, batch_max: int) -> ir.Module:
         message = f"the model keeps {names} between runs, of one stream: its batch cannot be opened"
         raise compile_error("BW111", message, help=WITHOUT_BATCH, where=module.name)
     function = module.graph
-    extents = (extent for value in function.parameters for extent in value.type.shape)
-    known = next((symbol for symbol in map(ir.symbol_in, extents) if symbol is not None), None)
-    if known is not None:
-        message = f"each run is given '{known.name}': its batch cannot be opened as well"
-        raise compile_error("BW111", message, help=WITHOUT_BATCH, where=module.name)
-    types = {constant.name: constant.data.type for constant in module.constants}
-    for each in module.functions:
-        types |= ir.function_types(each)
+    types = module.graph_types
     symbol = ir.Symbol(unique_name(BATCH, set(types)), 1, batch_max)
     opening = _Opening(symbol, types, {each.name: each for each in module.functions})
     collector = Collector()

@@ -16,7 +16,7 @@ class Work:
 
 def work_of(module: ir.Module) -> Work:
     """Counts the convolutions of a graph; weights that several of them read are there once."""
-    constants = {constant.name: constant.data.type for constant in module.constants}
+    constants = module.constant_types
     weights: dict[str, int] = {}
     macs = 0
     for function in module.functions:

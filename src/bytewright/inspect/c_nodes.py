@@ -14,7 +14,9 @@ from pycparser.c_parser import ParseError
 from bytewright.inspect.c_source import CSource, descend
 from bytewright.ir.analyses.affine import Form
 
-_LIMITS = {"INT32_MIN": -(2**31), "INT64_MIN": -(2**63)}  # which C has no literals for
+# What C has no literals for, and truth values.
+_NAMED = {"INT32_MIN": -(2**31), "INT64_MIN": -(2**63), "false": 0, "true": 1}
+_OF_CONSTANTS = frozenset(f"{sign}INT{bits}_C" for sign in ("", "U") for bits in (32, 64))
 _INTEGERS = frozenset(f"{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 32, 64))
 # Operators with a number, none of which makes less of more.
 _RISING: Mapping[str, Callable[[int, int], int]] = {"+": add, "-": sub, "*": mul, "/": floordiv}
@@ -157,11 +159,15 @@ def form_of(node: c_ast.Node, known: Mapping[str, Form]) -> Form | None:
         case c_ast.Constant():
             value = integer_of(node)
             return None if value is None else Form(value)
-        case c_ast.ID(name=name) if name in _LIMITS:
-            return Form(_LIMITS[name])
+        case c_ast.ID(name=name) if name in _NAMED:
+            return Form(_NAMED[name])
         case c_ast.ID(name=name):
             return known.get(name) or Form(0, ((plain_name(name), 1),))
         case c_ast.Cast(to_type=to, expr=inner) if pointed_type(node) is None and type_name(to) in _INTEGERS:
+            return form_of(inner, known)
+        case c_ast.FuncCall(name=c_ast.ID(name=name), args=c_ast.ExprList(exprs=[inner])) if (
+            name in _OF_CONSTANTS
+        ):
             return form_of(inner, known)
         case c_ast.UnaryOp(op="-", expr=inner):
             form = form_of(inner, known)

@@ -263,7 +263,7 @@ def _differences_of_entry(
         touched = [plan.buffers[name] for name in step.touched if name in plan.buffers]
         touched = [b for b in touched if b.role is not BufferRole.ARENA]  # no argument: what it serves is
         buffers = {names.argument(buffer): buffer for buffer in touched}
-        wrong = differences_of_arguments(call, plan, names, step, buffers)
+        wrong = differences_of_arguments(call, plan, names, step, buffers, known)
         yield from (f"{path}, step {step.index}: {text}" for text in wrong)
 
 

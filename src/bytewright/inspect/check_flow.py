@@ -38,7 +38,7 @@ def faults_of_branches(plan: Plan) -> Iterator[str]:
 def _loop_around(plan: Plan, branch: Branch) -> tuple[int, int] | None:
     """The steps of the innermost loop that a branch with steps is in; loops inside its arms may have the same steps."""
     first, last = branch.then[0], branch.otherwise[1] - 1
-    around = [loop.steps for loop in plan.loops if loop.steps[0] <= first and last <= loop.steps[1]]
+    around = [loop.steps for loop in plan.loops if loop.has_step(first) and loop.has_step(last)]
     outer = sorted(around, key=lambda steps: steps[0] - steps[1])[: branch.num_loops]
     return outer[-1] if outer else None
 

@@ -101,10 +101,7 @@ class _Function:
             *(names.step, names.allocate, names.release),
             *plan.externals,
         }
-        self.bases = {
-            names.base(pool): f"context->{pool.c_name}" if pool.is_set else names.array(pool)
-            for pool in plan.pools.values()
-        } | _ARGUMENTS
+        self.bases = {names.base(pool): names.pool_address(pool) for pool in plan.pools.values()} | _ARGUMENTS
         self.arenas = {names.arena(pool) for pool in plan.arena_pools}
 
     def faults(self) -> Iterator[tuple[c_ast.Node, str]]:

@@ -72,7 +72,7 @@ def _expected(plan: Plan, names: Names, device: PlannedDevice) -> list[_Lent]:
             access = f"{both} | {names.span_obtain}" if lent.is_obtained else both
             found.append((f"{names.device_memory(pool)}, {lent.offset}u", lent.size_bytes, access))
             continue
-        base = f"context->{pool.c_name}" if pool.is_set else names.array(pool)
+        base = names.pool_address(pool)
         address = f"{base} + {lent.offset}" if lent.offset else base
         found.append((address, lent.size_bytes, both if lent.is_written else read))
     for border in ir.SIDES:

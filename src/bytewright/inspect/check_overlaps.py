@@ -54,7 +54,7 @@ def _meet_in(plan: Plan, step: PlannedStep, pair: PlannedOverlap) -> bool:
     An output of the model is needed after the last step, and an input before the first.
     """
     source, output = plan.buffers[pair.source], plan.buffers[pair.output]
-    around = [loop for loop in plan.loops if loop.steps[0] <= step.index <= loop.steps[1]]
+    around = [loop for loop in plan.loops if loop.has_step(step.index)]
     return (
         source.live is not None
         and output.live is not None

@@ -3,8 +3,11 @@
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 
-from bytewright.inspect.c_nodes import integer_of, spell
+from pycparser import c_ast
+
+from bytewright.inspect.c_nodes import integer_of, number_of, spell
 from bytewright.inspect.read_entry import CallText, Place, read_place
+from bytewright.ir.analyses.affine import Form
 from bytewright.record.buffers import PlaceKind, PlannedBuffer
 from bytewright.record.entries import PlannedStep
 from bytewright.record.names import MAX_NAMED, Names
@@ -33,7 +36,12 @@ def differences_of_marks(
 
 
 def differences_of_arguments(
-    call: CallText, plan: Plan, names: Names, step: PlannedStep, buffers: Mapping[str, PlannedBuffer]
+    call: CallText,
+    plan: Plan,
+    names: Names,
+    step: PlannedStep,
+    buffers: Mapping[str, PlannedBuffer],
+    known: Mapping[str, Form],
 ) -> Iterator[str]:
     """What one call is given otherwise than the plan says.
 
@@ -43,6 +51,7 @@ def differences_of_arguments(
         names: Of the bundle.
         step: The call in the plan.
         buffers: What the step touches, by what the C calls it.
+        known: What names of numbers stand for in the plan.
     """
     if call.names != frozenset(buffers):
         yield f"plan and call differ in {', '.join(sorted(call.names ^ frozenset(buffers)))}"
@@ -52,6 +61,7 @@ def differences_of_arguments(
         yield f"it passes {packed} arguments in arrays, by the plan {step.num_packed_arguments}"
     given: list[str] = []
     passed: list[tuple[str, bool]] = []  # by a cast, and whether only to be read
+    numbers: list[c_ast.Node] = []
     for argument in call.arguments:
         place = read_place(argument, names)
         if place is None and spell(argument) in buffers:  # rows that are pushed have no other name
@@ -64,11 +74,27 @@ def differences_of_arguments(
             yield from _differences_of_place(place, plan, names, buffer)
         elif any(name in spell(argument) for name in buffers):
             yield f"'{spell(argument)}' is no address as it is generated"
+        else:
+            numbers.append(argument)
     for listed, what in ((step.reads, "reads"), (step.writes, "writes"), (step.scratch, "works in")):
         planned = [name for name in listed if name in given]
         if [name for name in dict.fromkeys(given) if name in listed] != planned:
             yield f"what it {what} is in another order than the plan has: {', '.join(map(repr, planned))}"
     yield from _differences_of_access(step, passed)
+    yield from _differences_of_numbers(step, numbers, known)
+
+
+def _differences_of_numbers(
+    step: PlannedStep, given: Sequence[c_ast.Node], known: Mapping[str, Form]
+) -> Iterator[str]:
+    """What is passed by value is what the plan says; of what is no sum there, only that something is passed."""
+    planned = step.scalars if step.rows is None else (step.rows.begin, step.rows.end)
+    if len(given) != len(planned):
+        yield f"it is given {len(given)} numbers, by the plan {len(planned)}"
+        return
+    for node, number in zip(given, planned, strict=True):
+        if number is not None and number_of(node, known) != number:
+            yield f"it is given the number '{spell(node)}', by the plan '{number}'"
 
 
 def _differences_of_access(step: PlannedStep, passed: Sequence[tuple[str, bool]]) -> Iterator[str]:

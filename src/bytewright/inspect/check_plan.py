@@ -5,7 +5,7 @@ with the target that the plan says it was made for.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from bytewright import ir
 from bytewright.diagnostics import CompileError
@@ -46,37 +46,7 @@ _KINDS = {
 
 def faults_of_plan(plan: Plan) -> list[str]:
     """Everything that is wrong with a plan, one sentence each; none if it verifies."""
-    faults = [
-        *faults_of_references(plan),
-        *faults_of_alignments(plan),
-        *faults_of_states(plan),
-        *faults_of_entries(plan),
-        *_faults_of_steps(plan),
-        *_faults_of_loop_steps(plan),
-        *_faults_of_pools(plan),
-        *_faults_of_buffers(plan),
-        *_faults_of_parts(plan),
-        *_faults_of_border(plan),
-        *_faults_of_stack(plan),
-        *faults_of_devices(plan),
-        *faults_of_branches(plan),
-        *faults_of_device_memory(plan),
-    ]
-    if not faults:  # otherwise the numbers below may not exist
-        faults = [
-            *faults_of_descriptions(plan),
-            *faults_of_lives_between(plan),
-            *_faults_of_lifetimes(plan),
-            *faults_of_lives(plan),
-            *_faults_of_loops(plan),
-            *faults_of_overlaps(plan),
-            *_faults_of_offsets(plan),
-            *_faults_of_tops(plan),
-            *_faults_of_arenas(plan),
-            *faults_of_lines(plan),
-            *faults_of_rows(plan),
-        ]
-    return faults
+    return _found(_CHECKS, plan) or _found(_CHECKS_OF_NUMBERS, plan)
 
 
 def _faults_of_steps(plan: Plan) -> Iterator[str]:
@@ -308,7 +278,7 @@ def _faults_of_order(plan: Plan) -> Iterator[str]:
 
 def _made_by_rows_around(plan: Plan, number: int) -> set[str]:
     """What the loops around a step make row by row."""
-    around = [loop.steps for loop in plan.loops if loop.steps[0] <= number <= loop.steps[1]]
+    around = [loop.steps for loop in plan.loops if loop.has_step(number)]
     steps = (step for first, last in around for step in plan.steps[first : last + 1])
     return {step.rows.buffer for step in steps if step.rows is not None}
 
@@ -470,3 +440,39 @@ def _live_bytes(
         if {pair.source, pair.output} <= alive
     )
     return max(sum(taken[name] for name in alive) - shared, 0)
+
+
+def _found(checks: Iterable[Callable[[Plan], Iterable[str]]], plan: Plan) -> list[str]:
+    return [fault for check in checks for fault in check(plan)]
+
+
+_CHECKS = (
+    faults_of_references,
+    faults_of_alignments,
+    faults_of_states,
+    faults_of_entries,
+    _faults_of_steps,
+    _faults_of_loop_steps,
+    _faults_of_pools,
+    _faults_of_buffers,
+    _faults_of_parts,
+    _faults_of_border,
+    _faults_of_stack,
+    faults_of_devices,
+    faults_of_branches,
+    faults_of_device_memory,
+)
+# Of numbers that may not exist if one of those finds anything.
+_CHECKS_OF_NUMBERS = (
+    faults_of_descriptions,
+    faults_of_lives_between,
+    _faults_of_lifetimes,
+    faults_of_lives,
+    _faults_of_loops,
+    faults_of_overlaps,
+    _faults_of_offsets,
+    _faults_of_tops,
+    _faults_of_arenas,
+    faults_of_lines,
+    faults_of_rows,
+)

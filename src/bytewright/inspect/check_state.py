@@ -61,5 +61,4 @@ def _address(plan: Plan, names: Names, name: str) -> str:
     pool = None if buffer is None else plan.pools.get(buffer.place.name)
     if buffer is None or pool is None:
         return "?"  # which is refused already
-    base = f"context->{pool.c_name}" if pool.is_set else names.array(pool)
-    return f"{base} + {names.argument(buffer)}"
+    return f"{names.pool_address(pool)} + {names.argument(buffer)}"

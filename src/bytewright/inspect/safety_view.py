@@ -24,9 +24,12 @@ class _Claim:
 NOT_PROVED = (
     "that outputs are right: bytewright validate compares them with the reference on samples",
     "that a kernel keeps to what it is given: bytewright run --paranoid and sanitizers look at runs of it",
-    "numbers that a kernel is given beside its buffers, and what its name is for, where the entry calls it itself",
-    "extents of inputs and outputs in runs that are given less than the most, beyond being at least 1",
-    "self-tests, packed forms, prototypes of functions of the application, and how a second core finds a kernel",
+    "numbers that a kernel is given and that are no sums (quotients of extents, floats), where in a buffer the part "
+    "begins that it is given, and what its name is for, where the entry calls it itself",
+    "what plan.json alone says, as docs/cli.md lists it: when in a call a kernel needs a buffer, how near it lets two "
+    "come, which rows it reads, and what it reads of what it changes",
+    "extents of inputs and outputs: for the most their product is that of the bytes, in other runs they are at least 1",
+    "self-tests, packed forms of kernels, prototypes of functions of the application, how a second core finds a kernel",
     "includes and declarations without which the C does not compile, and comments",
     "time: QEMU counts instructions exactly, and cycles are estimates",
     "the compiler, the linker and the C library; the stack is what this compiler says for these flags",

@@ -142,6 +142,7 @@ from bytewright.ir.types import (
     quotient,
     replace_symbol,
     symbol_in,
+    symbols_in,
     total,
     upper_bound,
 )

@@ -19,7 +19,7 @@ from bytewright.ir.prim import (
     Store,
 )
 from bytewright.ir.scope import Scope
-from bytewright.ir.types import DType, symbol_in
+from bytewright.ir.types import DType, symbols_in
 from bytewright.ir.where import NOWHERE, Where
 
 
@@ -46,8 +46,7 @@ def copy_kernel(
     source, destination = (
         Buffer(role, buffer.shape, buffer.dtype, buffer.alignment) for role in ("source", "destination")
     )
-    found = (symbol_in(extent) for extent in buffer.shape)
-    symbols = tuple(dict.fromkeys(symbol.name for symbol in found if symbol is not None))
+    symbols = [symbol.name for symbol in symbols_in(buffer.shape)]
     parameters = (
         BufferParameter(source, Access.READ, scope=scopes[0]),
         BufferParameter(destination, Access.WRITE, scope=scopes[1]),

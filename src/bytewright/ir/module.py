@@ -7,7 +7,7 @@ from bytewright.base.frozen_mapping import FrozenMapping
 from bytewright.diagnostics import InternalError
 from bytewright.ir.data import TensorData
 from bytewright.ir.expr import Buffer
-from bytewright.ir.graph import Constant, Function, Quantization
+from bytewright.ir.graph import Constant, Function, Quantization, function_types
 from bytewright.ir.prim import PrimFunc
 from bytewright.ir.storage import UNDECIDED, Annotations, Border, Storage, Stored
 from bytewright.ir.types import Extent, TensorType
@@ -158,6 +158,19 @@ class Module:
         if not self.functions:
             raise InternalError(f"module '{self.name}' has no graph function, one was expected")
         return self.functions[-1]
+
+    @property
+    def constant_types(self) -> dict[str, TensorType]:
+        """Types of the graph's constants, by name."""
+        return {constant.name: constant.data.type for constant in self.constants}
+
+    @property
+    def graph_types(self) -> dict[str, TensorType]:
+        """The same of all that graph functions may use, whichever of them defines it."""
+        types = self.constant_types
+        for function in self.functions:
+            types |= function_types(function)
+        return types
 
     def ports(self, border: Border) -> tuple[Port, ...]:
         """The inputs, the outputs or the states."""

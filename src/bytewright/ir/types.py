@@ -1,6 +1,6 @@
 """Element types, extents and tensor types: what both intermediate representations agree on."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from math import gcd, lcm, prod
@@ -138,6 +138,12 @@ def symbol_in(extent: Extent) -> Symbol | None:
     return extent.symbol if isinstance(extent, Quotient) else extent if isinstance(extent, Symbol) else None
 
 
+def symbols_in(extents: Iterable[Extent]) -> tuple[Symbol, ...]:
+    """The symbols that some extents depend on, each once."""
+    found = map(symbol_in, extents)
+    return tuple(dict.fromkeys(symbol for symbol in found if symbol is not None))
+
+
 def extent_at(extent: Extent, value: int) -> int:
     """The extent where its symbol, if it has one, has this value."""
     if isinstance(extent, Quotient):
@@ -212,8 +218,16 @@ def total(first: Extent, second: Extent) -> Extent | None:
 
 def elements_of(shape: Sequence[Extent]) -> tuple[int, list[Extent]]:
     """How many there are: a number, times the open extents in their order; one of them with the number in it."""
-    number = prod(extent for extent in shape if isinstance(extent, int))
-    opened: list[Extent] = [extent for extent in shape if not isinstance(extent, int)]
+    number, opened = 1, list[Extent]()
+    for extent in shape:
+        match extent:
+            case int():
+                number *= extent
+            case Quotient(symbol=symbol, scale=scale, offset=0, divisor=1):
+                number *= scale
+                opened.append(symbol)
+            case _:
+                opened.append(extent)
     whole = multiple(opened[0], number) if len(opened) == 1 and number else None
     return (number, opened) if whole is None else (1, [whole])
 

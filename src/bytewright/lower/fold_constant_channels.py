@@ -47,10 +47,10 @@ def fold_constant_channels(module: ir.Module, target: Target, bound: BoundValues
             constant.setdefault(name, set()).update(map(int, left[known[name]] if name in known else ()))
     if module is before:
         return module
-    shapes = {name: type_.shape for name, type_ in _types(before).items()}
+    shapes = {name: type_.shape for name, type_ in before.graph_types.items()}
     changed = {
         name: shapes[name]
-        for name, type_ in _types(module).items()
+        for name, type_ in module.graph_types.items()
         if name in shapes and type_.shape != shapes[name]
     }
     first, last = work_of(before), work_of(module)
@@ -67,19 +67,11 @@ def fold_constant_channels(module: ir.Module, target: Target, bound: BoundValues
     return replace(module, narrowed=narrowed)
 
 
-def _types(module: ir.Module) -> dict[str, ir.TensorType]:
-    """Of every value and constant."""
-    types = {constant.name: constant.data.type for constant in module.constants}
-    for function in module.functions:
-        types |= ir.function_types(function)
-    return types
-
-
 def _once(
     module: ir.Module, target: Target, bound: BoundValues
 ) -> tuple[ir.Module, dict[str, Mask], dict[str, Mask]] | None:
     """The module without what can go at once, that, and what is constant, of values by name; None if nothing can go."""
-    types = _types(module)
+    types = module.graph_types
     constants = {constant.name: constant.data.array for constant in module.constants}
     changing = Constants({constant.name: constant for constant in module.constants})
     narrowings: list[Narrowing] = []

@@ -20,9 +20,7 @@ def fold_pad(module: ir.Module, bound: BoundValues | None = None) -> ir.Module:
 
     What is bound to functions of the application stays as it is.
     """
-    names = {constant.name for constant in module.constants}
-    for function in module.functions:
-        names |= ir.function_types(function).keys()
+    names = set(module.graph_types)
     functions = (
         _Folding(function, ir.value_types(function, module.constants), bound or {}, names).run()
         for function in module.functions

@@ -85,20 +85,11 @@ class HandOver:
         return tuple(dict.fromkeys(passed for passed in self.passed if isinstance(passed, CallBlock)))
 
 
-def lower_ethos_u(
-    name: str,
-    node: ir.Node,
-    types: Mapping[str, ir.TensorType],
-    constants: Mapping[str, ir.Constant],
-    wanted: Collection[str],
-    target: Target,
-    names: set[str],
-    shared: CallBlock | None,
-    root: Callable[[str], str],
-) -> HandOver:
-    """The job of a call.
+@dataclass(frozen=True, slots=True)
+class EthosUCall:
+    """A call of an NPU, on its way to a job.
 
-    Args:
+    Attributes:
         name: The kernel's.
         node: The call, an `EthosU`.
         types: Of all values.
@@ -108,59 +99,52 @@ def lower_ethos_u(
         names: Of kernels, to which those of the copies are added.
         shared: The scratch of all calls, if they share one.
         root: The tensor whose memory a name denotes.
-
-    Raises:
-        CompileError: BW744, no device of the target carries the stream out.
     """
-    operation = node.operation
-    assert isinstance(operation, EthosU)
-    device = _device(operation, node, target)
-    return _Job(
-        name,
-        node,
-        operation,
-        types,
-        constants,
-        wanted,
-        device,
-        target.default_device_name,
-        names,
-        shared,
-        root,
-    ).lowered()
 
-
-def _device(operation: EthosU, node: ir.Node, target: Target) -> Device:
-    wanted = require_isa(operation.accelerator)
-    found = [device for device in target.devices if device.isa == wanted]
-    if len(found) == 1:
-        return found[0]
-    known = ", ".join(f"{device.name} ({device.isa.name})" for device in target.devices)
-    what = f"{len(found)} devices" if found else "no device"
-    raise compile_error(
-        "BW744",
-        f"the stream is for {operation.accelerator}, of which target '{target.name}' has {what}",
-        (f"devices: {known}",),
-        "compile the model with Vela for the target's NPU (--accelerator-config), or choose its target (--target)",
-        str(node.where),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Job:
     name: str
     node: ir.Node
-    operation: EthosU
     types: Mapping[str, ir.TensorType]
     constants: Mapping[str, ir.Constant]
     wanted: Collection[str]
-    device: Device
-    cpu: str
+    target: Target
     names: set[str]
     shared: CallBlock | None
     root: Callable[[str], str]
 
+    @property
+    def operation(self) -> EthosU:
+        """What the node is."""
+        assert isinstance(self.node.operation, EthosU)
+        return self.node.operation
+
+    @property
+    def device(self) -> Device:
+        """Who carries the stream out.
+
+        Raises:
+            CompileError: BW744, no device of the target, or several.
+        """
+        wanted = require_isa(self.operation.accelerator)
+        found = [device for device in self.target.devices if device.isa == wanted]
+        if len(found) == 1:
+            return found[0]
+        known = ", ".join(f"{device.name} ({device.isa.name})" for device in self.target.devices)
+        what = f"{len(found)} devices" if found else "no device"
+        raise compile_error(
+            "BW744",
+            f"the stream is for {self.operation.accelerator}, of which target '{self.target.name}' has {what}",
+            (f"devices: {known}",),
+            "compile the model with Vela for the target's NPU (--accelerator-config), or choose its target (--target)",
+            str(self.node.where),
+        )
+
     def lowered(self) -> HandOver:
+        """The job.
+
+        Raises:
+            CompileError: As of `device`.
+        """
+        device = self.device
         commands = self._constant(self.node.inputs[0], "commands")
         passed: list[Passed] = [commands]
         parameters = [self._parameter("commands", self._size_bytes(commands), ir.Access.READ, ir.DType.U8)]
@@ -179,7 +163,7 @@ class _Job:
             self.name,
             tuple(parameters),
             ir.Seq(()),
-            device=self.device.name,
+            device=device.name,
             where=self.node.where,
             job=ir.Job.STREAM,
         )
@@ -252,7 +236,9 @@ class _Job:
     def _copy(self, tensor: str, block: CallBlock, offset: int, *, into: bool) -> BlockCopy:
         name = unique_name(f"{self.name}_{'place' if into else 'fetch'}", self.names)
         buffer = ir.Buffer("copied", (self.types[tensor].num_elements,), ir.DType.I8, 1)
-        kernel = copy_kernel(name, buffer, self.cpu, (ir.GLOBAL, ir.GLOBAL), where=self.node.where)
+        kernel = copy_kernel(
+            name, buffer, self.target.default_device_name, (ir.GLOBAL, ir.GLOBAL), where=self.node.where
+        )
         return BlockCopy(kernel, tensor, block, offset, into)
 
     def _constant(self, name: str, hint: str) -> ConstantArgument:

@@ -5,8 +5,7 @@ written where the caller wants it; where one tensor is wanted twice, or is an in
 Conditionals become branches of `main`, on the truth value that a buffer holds, and loops loops of it (`blocks.py`).
 """
 
-import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from bytewright import ir
@@ -15,30 +14,19 @@ from bytewright.base.frozen_mapping import FrozenMapping
 from bytewright.diagnostics import Collector
 from bytewright.graph.bound.function import BoundValues
 from bytewright.ir.builder import BodyBuilder, load
-from bytewright.ir.copy import copy_kernel
-from bytewright.ir.instructions import instructions_of
 from bytewright.ir.where import Where
 from bytewright.lower.blocks import Block, Carried, Move, blocks_of
-from bytewright.lower.bound.facts import BoundOperator
-from bytewright.lower.bound.lower_bound import lower_bound
-from bytewright.lower.epilogue import Epilogue
 from bytewright.lower.group import Group
 from bytewright.lower.group_work import group_work
-from bytewright.lower.hand_over import BlockCopy, CallBlock, HandOver, lower_ethos_u
-from bytewright.lower.isa.elementwise import write_elementwise
-from bytewright.lower.isa.registry import choose
+from bytewright.lower.hand_over import BlockCopy, CallBlock, EthosUCall, HandOver
 from bytewright.lower.kernel import (
     Argument,
     ConstantArgument,
-    KernelBuilder,
     LoweredKernel,
     ScalarArgument,
     TensorArgument,
 )
-from bytewright.lower.kernels.context import Template
-from bytewright.lower.kernels.registry import TEMPLATES
-from bytewright.lower.known_kernels import KnownKernels
-from bytewright.lower.pack_nibbles import fits_nibbles, pack_nibbles
+from bytewright.lower.lower_group import GroupKernels
 from bytewright.lower.shared_scratch import share_scratch
 from bytewright.ops.control import CondIf, Loop
 from bytewright.ops.data import Identity
@@ -52,7 +40,6 @@ _OF_STATE = "lower_graph: a state survives runs"
 _WEIGHTS = "weights"
 # Operands of an anchor that its kernel may have packed, by what kernels call that; with the bias go its scales.
 _PACKED_OPERANDS = {_WEIGHTS: 1, "bias": 2, "scales": 2, "channels": 2}
-_PACKED = "not by instructions: with --optimize size its weights stay in 4 bits each"
 _ORIGIN = "lower_graph: a tensor of the entry starts as global.workspace"
 
 
@@ -88,20 +75,21 @@ class _Lowering:
     def __init__(
         self, module: ir.Module, target: Target, bound: BoundValues, optimize: Optimize, code: KernelCode
     ) -> None:
-        self.module, self.target, self.optimize, self.code = module, target, optimize, code
+        self.module, self.target = module, target
         self.constants = {constant.name: constant for constant in module.constants}
-        self.types = {constant.name: constant.data.type for constant in module.constants}
-        for function in module.functions:
-            self.types |= ir.function_types(function)
+        self.types = module.graph_types
         self.names = set(self.types)
         self.blocks = blocks_of(module, self.names, bound)
         for block in self.blocks.values():
             self.types |= ir.function_types(block.function)
         self.main = self.blocks[module.graph.name]
-        extents = [extent for value in self.main.function.parameters for extent in value.type.shape]
-        symbols = (ir.symbol_in(extent) for extent in extents)
         # Extents of the inputs are scalar parameters of the entry.
-        self.symbols = tuple(dict.fromkeys(symbol for symbol in symbols if symbol is not None))
+        self.symbols = ir.symbols_in(
+            extent for value in self.main.function.parameters for extent in value.type.shape
+        )
+        self.groups = GroupKernels(
+            module.name, target, optimize, code, self.types, self.constants, self.symbols
+        )
         self.aliases = {
             name: root for block in self.blocks.values() for name, root in block.fused.aliases.items()
         }
@@ -112,12 +100,9 @@ class _Lowering:
         self.shared: CallBlock | None = None
         self.body = BodyBuilder()
         self.kernels: list[ir.PrimFunc] = []
-        self.known = KnownKernels(self.types, self.constants)
         self.collector = Collector()
         self.constant_buffers: dict[ir.TensorData, ir.ConstantBuffer] = {}
-        self.shared_data: dict[ir.TensorData, ir.TensorData] = {}
         self.constant_names: set[str] = set()
-        self.kernel_names: set[str] = set()
         # What constant buffers would have been with all channels.
         self.shapes_before: dict[str, tuple[ir.Extent, ...]] = {}
         # What packed constants are in the model's file.
@@ -303,7 +288,7 @@ class _Lowering:
         if group.anchor is not None and group.anchor.operation.updates is not None:
             self._begin_update(group.anchor, group.anchor.operation.updates)
         with self.collector.catch():
-            kernel = self._lower_group(group)
+            kernel = self.groups.lower(group)
             self.kernels.append(kernel.function)
             arguments = [self._argument(argument, kernel) for argument in kernel.arguments]
             self._note_constants(group, kernel, arguments)
@@ -344,18 +329,18 @@ class _Lowering:
         """The job of an NPU: its blocks are allocated, and what is not where the NPU wants it is copied."""
         wanted = [value.name for value in node.outputs if value.name in self.buffers]
         with self.collector.catch():
-            name = self._kernel_name(node)
-            job = lower_ethos_u(
+            name = self.groups.name_of(node)
+            job = EthosUCall(
                 name,
                 node,
                 self.types,
                 self.constants,
                 wanted,
                 self.target,
-                self.kernel_names,
+                self.groups.names,
                 self.shared,
                 self._root,
-            )
+            ).lowered()
             self.kernels.extend(job.functions)
             self._write_job(job)
         for value in node.outputs:  # a call that is refused has results as well, for what comes after it
@@ -406,81 +391,6 @@ class _Lowering:
         self.body.call(job.function.name, *arguments, operators=(operator,), where=job.function.where)
         for call in job.after:
             copy(call)
-
-    def _lower_group(self, group: Group) -> LoweredKernel:
-        device = self._device(group)
-        first = group.nodes[0]
-        if group.bound is not None:
-            name = unique_name(group.bound.function.symbol, self.kernel_names)
-            operator = BoundOperator(group.nodes, self.types, self.constants)
-            return lower_bound(name, group.bound, operator, device, self.target)
-        name = self._kernel_name(first)
-        if isinstance(first.operation, ir.CopyOperation) and not self.target.device(device).runs_c:
-            return self._copy_job(name, first, device)
-        return self.known.of(group, name, device, lambda: self._write_kernel(group, name, device))
-
-    def _write_kernel(self, group: Group, name: str, device: str) -> LoweredKernel:
-        style = self.target.device(device).isa.style
-
-        def new_kernel() -> KernelBuilder:
-            symbols, shared = self.symbols, self.shared_data
-            return KernelBuilder(name, style, group.nodes[0].where, device, symbols, shared, self.optimize)
-
-        features = self.target.device(device).isa.features if self.code is not KernelCode.PORTABLE else ()
-        left_out: dict[str, str] = {}
-        while True:
-            kernel = self._write_group(group, new_kernel, features, left_out)
-            lowered = kernel.finish()
-            used = instructions_of([lowered.function])
-            if self.code is KernelCode.AUTO or not any(each.is_assembler for each in used):
-                return pack_nibbles(lowered) if self.optimize is Optimize.SIZE else lowered
-            left_out[kernel.template] = "it is assembler, which --kernels excludes"
-
-    def _write_group(
-        self,
-        group: Group,
-        new_kernel: Callable[[], KernelBuilder],
-        features: tuple[str, ...],
-        left_out: dict[str, str],
-    ) -> KernelBuilder:
-        """The kernel of a group by the best way that is not left out."""
-        if group.anchor is None:
-            return write_elementwise(new_kernel, group, self.types, self.constants, features, left_out)
-        kernel = new_kernel()
-        template = Template(kernel, Epilogue(kernel, group, self.types, self.constants), group.anchor)
-        operation = group.anchor.operation
-        is_packed = self.optimize is Optimize.SIZE and any(map(fits_nibbles, template.constants()))
-        chosen, reasons = choose(template, () if is_packed else features, left_out)
-        kernel.remarks += (_PACKED,) if is_packed and features else reasons
-        (TEMPLATES[type(operation)] if chosen is None else chosen).write(template, operation)
-        kernel.template = "" if chosen is None else chosen.name
-        return kernel
-
-    def _copy_job(self, name: str, node: ir.Node, device: str) -> LoweredKernel:
-        """The copy that a device makes which runs no code of ours."""
-        (source,), (result,) = node.inputs, node.outputs
-        copied = ir.Buffer("copied", result.type.shape, result.type.dtype, result.type.dtype.size_bytes)
-        scopes = (ir.GLOBAL, ir.GLOBAL)
-        function = copy_kernel(name, copied, device, scopes, ir.Job.COPY, node.where)
-        given: Argument = TensorArgument(source)
-        if source in self.constants:
-            given = ConstantArgument(self.constants[source].data, "operand")
-            parameter = replace(function.buffer_parameters[0], role=ir.ParameterRole.PARAMETER)
-            function = replace(function, parameters=(parameter, *function.parameters[1:]))
-        symbols = (p.variable for p in function.parameters if isinstance(p, ir.ScalarParameter))
-        return LoweredKernel(function, (given, TensorArgument(result.name), *map(ScalarArgument, symbols)))
-
-    def _device(self, group: Group) -> str:
-        """Where the kernel runs; a copy, on the device that makes it."""
-        operation = None if group.anchor is None else group.anchor.operation
-        by = operation.by if isinstance(operation, ir.CopyOperation) else None
-        return by or group.output.type.place.device or self.target.default_device_name
-
-    def _kernel_name(self, node: ir.Node) -> str:
-        """The C symbol: model, then the name of the operator's result without what follows a slash; unique."""
-        stem = node.outputs[0].name.partition("/")[0]
-        stem = f"{self.module.name}_{re.sub(r'[^A-Za-z0-9_]', '_', stem)}"
-        return unique_name(stem, self.kernel_names, between="_part")
 
     def _argument(self, argument: Argument, kernel: LoweredKernel) -> ir.Region | ir.Expr:
         match argument:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from bytewright import ir
 from bytewright.ir.graph import OMIT_DEFAULT
-from bytewright.ops.checks import WIDE, require, require_count, require_dtype, require_rank
+from bytewright.ops.checks import QUANTISED, WIDE, require, require_count, require_dtype, require_rank
 from bytewright.ops.result import in_integers
 from bytewright.ops.window import Padding, Pair, padding_for, window_shape, windows
 
@@ -22,9 +22,8 @@ Float64 = NDArray[np.float64]
 SUMS: dict[tuple[ir.DType, ir.DType], tuple[ir.DType, ...]] = {
     (ir.DType.F32, ir.DType.F32): (ir.DType.F32,),
     (ir.DType.F32, ir.DType.I8): (ir.DType.F32,),
-    (ir.DType.I8, ir.DType.I8): (ir.DType.I32,),
-    (ir.DType.I16, ir.DType.I8): WIDE,
-    (ir.DType.I16, ir.DType.I16): WIDE,
+    **{(ir.DType.I8, own): (ir.DType.I32,) for own in QUANTISED},
+    **{(ir.DType.I16, own): WIDE for own in QUANTISED},
 }
 """What products of activations and weights may be summed in, by the types of both."""
 

@@ -8,7 +8,7 @@ import numpy as np
 from bytewright import ir
 from bytewright.ops.arithmetic.division import quotient
 from bytewright.ops.arithmetic.multiplier import Multiplier
-from bytewright.ops.arithmetic.rescale import double_round
+from bytewright.ops.arithmetic.rescale import double_round_by
 from bytewright.ops.checks import (
     ARITHMETIC,
     QUANTISED,
@@ -499,8 +499,8 @@ class TflPrelu(ir.Operation):
         above, below = Multiplier(*self.above), Multiplier(*self.below)
         scaled = np.where(
             centred >= 0,
-            double_round(np.maximum(centred, 0), above.multiplier, above.left_shift, above.right_shift),
-            double_round(product, below.multiplier, below.left_shift, below.right_shift),
+            double_round_by(np.maximum(centred, 0), above),
+            double_round_by(product, below),
         )
         return shaped_like(x, saturate(scaled + self.output_zero_point, ir.DType.of(x.dtype)))
 

@@ -20,7 +20,7 @@ from bytewright.ops.arithmetic import fixedpoint16
 from bytewright.ops.arithmetic.dynamic import quantize_rows
 from bytewright.ops.arithmetic.interpolation import sigmoid_int16, sigmoid_scale
 from bytewright.ops.arithmetic.multiplier import Multiplier
-from bytewright.ops.arithmetic.rescale import Int64, double_round, rounding_shift_right, single_round
+from bytewright.ops.arithmetic.rescale import Int64, double_round_by, rounding_shift_right, single_round
 from bytewright.ops.checks import WIDE, require, require_count, require_dtype
 
 GATES = ("input", "forget", "cell", "output")
@@ -236,7 +236,7 @@ class TflQuantizedLstm(ir.Operation):
             if self.cell_clip:
                 cell = np.clip(cell, -self.cell_clip, self.cell_clip)
             product = opened[OUTPUT] * self._tanh(cell, self.cell_bits)
-            hidden = _doubly_rounded(product, self.hidden_multiplier) + self.hidden_zero_point
+            hidden = double_round_by(product, self.hidden_multiplier) + self.hidden_zero_point
             hidden = np.clip(hidden, *bounds)
             results.append(hidden.astype(data))
         return np.stack(results, axis=1), cell.astype(np.int16)
@@ -254,7 +254,7 @@ class TflQuantizedLstm(ir.Operation):
     def _divided(self, product: Int64, shift: int) -> Int64:
         """By 2^shift."""
         if self.is_by_table:
-            return _doubly_rounded(product, power_of_two(-shift))
+            return double_round_by(product, power_of_two(-shift))
         return rounding_shift_right(product, shift)
 
 
@@ -270,12 +270,8 @@ def _recurrent(hidden: NDArray[Any], weights: NDArray[Any]) -> NDArray[Any]:
 
 def _scaled(sums: Int64, multipliers: tuple[Multiplier, ...], data: np.dtype[Any]) -> Int64:
     """The sums of each gate, by its own multiplier."""
-    scaled = _doubly_rounded if data == np.int8 else _rounded_once
+    scaled = double_round_by if data == np.int8 else _rounded_once
     return np.stack([scaled(own, each) for own, each in zip(sums, multipliers, strict=True)])
-
-
-def _doubly_rounded(values: Int64, multiplier: Multiplier) -> Int64:
-    return double_round(values, multiplier.multiplier, multiplier.left_shift, multiplier.right_shift)
 
 
 def _rounded_once(values: Int64, multiplier: Multiplier) -> Int64:

@@ -10,7 +10,7 @@ from bytewright import ir
 from bytewright.ir.graph import OMIT_DEFAULT
 from bytewright.ops.arithmetic.factors import divided_by
 from bytewright.ops.arithmetic.multiplier import Multiplier
-from bytewright.ops.arithmetic.rescale import Int64, double_round, single_round
+from bytewright.ops.arithmetic.rescale import Int64, double_round_by, single_round
 from bytewright.ops.checks import ARITHMETIC, QUANTISED, WIDE, only, require, require_dtype, require_rank
 from bytewright.ops.result import in_32_bits, saturate
 from bytewright.ops.window import Padding, Pair, padding_for, window_shape, windows
@@ -66,9 +66,14 @@ class MaxPool2d(_Pool):
 
 @dataclass(frozen=True, slots=True)
 class TflAveragePool2d(_Pool):
-    """Mean of each window; of integers, that of the raw values (no zero point), rounded half away from zero."""
+    """Mean of each window; of integers, that of the raw values (no zero point), rounded half away from zero.
+
+    Attributes:
+        rounds_up: Whether halves are rounded up in place of that: the values stand for others, none of them negative.
+    """
 
     name: ClassVar[str] = "tfl_average_pool2d"
+    rounds_up: bool = field(default=False, kw_only=True, metadata=OMIT_DEFAULT)
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """Exact for integers; float64 then rounded for f32."""
@@ -78,6 +83,8 @@ class TflAveragePool2d(_Pool):
         if x.dtype == np.float32:
             return ((total / count).astype(np.float32),)
         elements = count.astype(np.int64)
+        if self.rounds_up:
+            return (np.floor_divide(total.astype(np.int64) + elements // 2, elements).astype(x.dtype),)
         magnitude = (np.abs(total.astype(np.int64)) + elements // 2) // elements
         return (np.where(total > 0, magnitude, -magnitude).astype(x.dtype),)
 
@@ -305,7 +312,7 @@ class TflMean(_Reduction):
         total = x.astype(np.int64).sum(axis=self.axes, keepdims=self.keep_dims)
         factor = self.factor(count)
         centred = total - self.input_zero_point * count
-        scaled = double_round(centred, factor.multiplier, factor.left_shift, factor.right_shift)
+        scaled = double_round_by(centred, factor)
         return (np.asarray(saturate(scaled + self.output_zero_point, ir.DType.of(x.dtype))),)
 
 

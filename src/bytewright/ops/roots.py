@@ -8,7 +8,7 @@ import numpy as np
 from bytewright import ir
 from bytewright.ops.arithmetic.fixedpoint import ROOT_BITS, inverse_root, inverse_square_root
 from bytewright.ops.arithmetic.multiplier import INT32_MAX, Multiplier
-from bytewright.ops.arithmetic.rescale import double_round
+from bytewright.ops.arithmetic.rescale import double_round, double_round_by
 from bytewright.ops.checks import only, require
 from bytewright.ops.result import saturate, shaped_like
 
@@ -74,7 +74,7 @@ class TflInverseRoot(ir.Operation):
         (x,) = inputs
         factor = Multiplier(self.multiplier, self.exponent)
         roots = inverse_root(np.maximum(x.astype(np.int64), 0))
-        scaled = double_round(roots, factor.multiplier, factor.left_shift, factor.right_shift)
+        scaled = double_round_by(roots, factor)
         return shaped_like(x, saturate(np.where(np.greater(x, 0), scaled, INT32_MAX), ir.DType.I16))
 
 

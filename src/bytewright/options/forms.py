@@ -185,7 +185,8 @@ class OpenAxis:
         if self.input in names or (self.input is None and len(names) == 1):
             return self.input or names[0]
         listed = ", ".join(f"'{name}'" for name in names)
-        message = f"--open {self} says of no input that it is meant; the model has {listed}"
+        what = "says of no input that it is meant" if self.input is None else "is of no input"
+        message = f"--open {self} {what}; the model has {listed}"
         raise compile_error("BW204", message, help="name one of them: --open INPUT:AXIS=NAME:LO..HI")
 
 

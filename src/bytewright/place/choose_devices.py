@@ -90,7 +90,7 @@ class _Choice:
         closed: set[object] = set()
         program = self.program
         types = {name: program.values[item] for name, item in program.items.items()}
-        constants = {constant.name: constant.data.type for constant in program.module.constants}
+        constants = program.module.constant_types
         for function in program.module.functions:
             for node in function.nodes:
                 if isinstance(node.operation, ir.ControlOperation | ir.CopyOperation) or not node.outputs:

@@ -55,6 +55,7 @@ def _steps(module: ir.Module, timeline: Timeline, symbols: Iterable[ir.Symbol]) 
         kernel = kernels.get(step.call.callee)
         reads, writes, scratch = _accesses(step, kernel, arena_of)
         job = None if kernel is None or kernel.device == module.entry_device else kernel
+        rows = rows_of_call(kernel, step.call, numbers)
         yield PlannedStep(
             step.index,
             step.ticks,
@@ -68,8 +69,8 @@ def _steps(module: ir.Module, timeline: Timeline, symbols: Iterable[ir.Symbol]) 
             is_packed := step.call.kind is ir.CallKind.CPACKED,
             len(step.call.arguments) if is_packed else 0,
             () if job is None else _spans(job, step.call, numbers, extents),
-            () if job is None or job.job is not None else _scalars(job, step.call, numbers),
-            rows=rows_of_call(kernel, step.call, numbers),
+            _scalars(kernel, step.call, numbers) if job is not None or rows is None else (),
+            rows=rows,
             template="" if kernel is None else kernel.template,
             remarks=() if kernel is None else kernel.remarks,
             work=step.call.work,
@@ -103,9 +104,11 @@ def _numbers(entry: ir.PrimFunc) -> Definitions:
     return numbers
 
 
-def _scalars(kernel: ir.PrimFunc, call: ir.Call, numbers: Definitions) -> tuple[int | str | None, ...]:
-    """The numbers that a job hands to its kernel."""
-    return tuple(numbers.written(argument) for _, argument in scalar_arguments(kernel, call))
+def _scalars(kernel: ir.PrimFunc | None, call: ir.Call, numbers: Definitions) -> tuple[int | str | None, ...]:
+    """The numbers that a kernel or an opaque function is given; a job that is none of C's has none."""
+    if kernel is not None and kernel.job is not None:
+        return ()
+    return tuple(numbers.written(given) for given in call.arguments if isinstance(given, ir.Expr))
 
 
 def _spans(

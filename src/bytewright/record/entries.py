@@ -65,7 +65,8 @@ class PlannedStep:
         is_packed: Whether it calls the packed form of the kernel,
         num_packed_arguments: and with how many arguments.
         spans: What the job consists of, of a call that is handed over, in the job's order; a command stream is first.
-        scalars: The numbers that such a call hands to its kernel, in order, each as the offset of a span.
+        scalars: The numbers that the kernel is given, in order, each as the offset of a span; none of a call that is
+            not handed over where `rows` has them.
         overlaps: The pairs of its buffers that may share bytes while they coexist.
         runs_down: Whether its kernel runs from the last row and pixel to the first.
         rows: Which rows it makes, of a call that makes some of a tensor's.

@@ -322,6 +322,10 @@ class Names:
         is_taken |= name.startswith((REQUEST, "check_", f"{self.model}_")) or name.endswith(("_base", "_at"))
         return f"{name}_base" if is_taken else name
 
+    def pool_address(self, pool: PlannedPool) -> str:
+        """Where a pool begins, in the functions of the entry: what the context holds, or an array."""
+        return f"context->{pool.c_name}" if pool.is_set else self.array(pool)
+
     def variables(self, plan: Plan) -> frozenset[str]:
         """What the run function names beside what it calls: arguments and variables."""
         return (

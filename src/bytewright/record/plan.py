@@ -430,9 +430,13 @@ class Plan(Shown):
         """Bytes of the arrays on the run's stack in which it packs arguments, one pair for all of its calls."""
         return packed_bytes(max((step.num_packed_arguments for step in self.steps), default=0))
 
+    def is_by_rows(self, index: int) -> bool:
+        """Whether a step runs row by row with others."""
+        return any(segment.has_step(index) for segment in self.segments)
+
     def surroundings(self, index: int) -> tuple[str, ...]:
         """The loops and arms that a step is in, the outermost first: `for turn in 0 .. 2`, `if not flag`."""
-        loops = [loop for loop in outer_first(self.loops) if loop.steps[0] <= index <= loop.steps[1]]
+        loops = [loop for loop in outer_first(self.loops) if loop.has_step(index)]
         found = [(2 * number + 1, _loop_text(loop)) for number, loop in enumerate(loops)]
         for branch in self.branches:
             for begin, end, front in ((*branch.then, "if"), (*branch.otherwise, "if not")):

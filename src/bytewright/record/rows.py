@@ -46,6 +46,10 @@ class PlannedSegment:
     alive_bytes: int
     plain_alive_bytes: int
 
+    def has_step(self, index: int) -> bool:
+        """Whether a step is among them."""
+        return self.steps[0] <= index <= self.steps[1]
+
 
 def ring_of(buffer: ir.Buffer) -> PlannedRing | None:
     """The ring that a buffer is, if it is one."""

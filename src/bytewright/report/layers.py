@@ -172,19 +172,15 @@ def _macs(plan: Plan, step: PlannedStep) -> int | None:
     """Those of a run; a segment has each row once, any other loop all of a step in each turn."""
     if step.work is None:
         return None
-    if not step.work.macs or _is_by_rows(plan, step.index):
+    if not step.work.macs or plan.is_by_rows(step.index):
         return step.work.macs
-    around = [loop for loop in plan.loops if loop.steps[0] <= step.index <= loop.steps[1]]
+    around = [loop for loop in plan.loops if loop.has_step(step.index)]
     turns = [
         max(loop.end - loop.begin, 0)
         for loop in around
         if isinstance(loop.begin, int) and isinstance(loop.end, int)
     ]
     return prod((step.work.macs, *turns)) if len(turns) == len(around) else None
-
-
-def _is_by_rows(plan: Plan, index: int) -> bool:
-    return any(segment.steps[0] <= index <= segment.steps[1] for segment in plan.segments)
 
 
 def require_column(column: str, *, is_measured: bool) -> None:
@@ -279,7 +275,7 @@ def _of_place(plan: Plan) -> Iterator[Field[Layer]]:
         return ABSENT if layer.step is None else plan.surroundings(layer.step.index)
 
     def when_text(layer: Layer) -> object:
-        return ("row by row",) if _is_by_rows(plan, layer.number) else when(layer)
+        return ("row by row",) if plan.is_by_rows(layer.number) else when(layer)
 
     def text(layer: Layer, name: str) -> object:
         return ABSENT if layer.step is None else getattr(layer, name)

@@ -41,7 +41,7 @@ def _why_whole(plan: Plan, buffer: PlannedBuffer) -> str:
         return "it has no rows"
     makers = [step for step in plan.steps if buffer.name in step.writes]
     readers = [step.index for step in plan.steps if buffer.name in step.reads]
-    around = [s for s in plan.segments if makers and s.steps[0] <= makers[0].index <= s.steps[1]]
+    around = [s for s in plan.segments if makers and s.has_step(makers[0].index)]
     if not around:
         return "the step that makes it is in no segment"
     first, last = around[0].steps

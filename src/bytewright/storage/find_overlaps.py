@@ -115,7 +115,7 @@ def _of_step(
     if kernel is None:
         return []
     passed = passed_by(kernel, step.call)
-    around = [loop for loop in loops if loop.steps[0] <= step.index <= loop.steps[1]]
+    around = [loop for loop in loops if loop.has_step(step.index)]
     own = {n: p for n, p in passed.items() if n in live and all(n in loop.inside for loop in around)}
     sources = _largest([name for name in own if _dies_in(step, live[name], own[name])], live)
     outputs = [name for name in own if _is_born_in(step, live[name], own[name])]

@@ -447,11 +447,10 @@ def _scratch_of(call: ir.Call, caller: Known, hoisted: dict[str, _Hoisted]) -> t
 
 
 def _bound(allocation: ir.Allocate, binding: Binding, call: ir.Call) -> ir.Allocate:
-    symbols = (ir.symbol_in(extent) for extent in allocation.buffer.shape)
-    names = [symbol.name for symbol in symbols if symbol is not None]
-    if not names:
+    symbols = ir.symbols_in(allocation.buffer.shape)
+    if not symbols:
         return allocation
-    given = " and ".join(f"{name} = {binding[name]}" for name in dict.fromkeys(names))
+    given = " and ".join(f"{symbol.name} = {binding[symbol.name]}" for symbol in symbols)
     bound = replace(allocation, buffer=bound_buffer(allocation.buffer, binding))
     reason = f"place_scratch: '{call.callee}' is called with {given}"
     return replace(bound, storage=bound.storage.narrowed(reason))

@@ -9,7 +9,9 @@ from bytewright import ir
 from bytewright.codegen.c_form import c_form
 from bytewright.codegen.statements import StatementWriter
 from bytewright.codegen.writer import Writer
+from bytewright.ir.builder import BodyBuilder, load, region
 from bytewright.ir.rewrite import Rewriting, rewrite_function
+from bytewright.lower.isa.vector_unit import memory_parameter, variable_parameter
 from support.parsing import parse_module
 
 TEXT = """
@@ -164,3 +166,31 @@ def ring_of_one_text(body: str) -> str:
     writer = Writer()
     StatementWriter(writer).sequence(c_form(rewrite_function(kernel, Rewriting(buffer=ringed))).body)
     return re.sub(r"\s+", " ", writer.text()).strip()
+
+
+def test_what_an_instruction_means_lends_no_name_to_a_branch() -> None:
+    """Two calls of one instruction in a branch have positions in common, of the loop that is in what it means."""
+    name = "sum_of_odd"
+    total = variable_parameter("total", ir.DType.I32, ir.Access.READ_WRITE)
+    words = memory_parameter("words", 16, ir.DType.I32)
+    meaning = BodyBuilder(("total", "words"))
+    with meaning.for_(f"{name}.i", 0, 3) as i:
+        meaning.add_to(total.buffer, (), load(words.buffer, (i * 2 + 1) * 2 + 1))
+    instruction = ir.Instruction(name, (total, words), meaning.finish(), "", ir.Feature("none", "0"), "Adds.")
+    x = ir.Buffer("x", (64,), ir.DType.I32, 4)
+    y = ir.Buffer("y", (2,), ir.DType.I32, 4)
+    n = ir.Var("n", ir.DType.I32)
+    body = BodyBuilder(("x", "y", "n"))
+    with body.if_(n < 2):
+        for place in range(2):
+            sums = body.scalar(f"sum{place}", ir.DType.I32, 0)
+            body.execute(instruction, sums, region(x, place * 16))
+            body.store(y, place, load(sums))
+    parameters = (
+        ir.BufferParameter(x, ir.Access.READ, scope=ir.GLOBAL),
+        ir.BufferParameter(y, ir.Access.WRITE, scope=ir.GLOBAL),
+        ir.ScalarParameter(n),
+    )
+    writer = Writer()
+    StatementWriter(writer).sequence(c_form(ir.PrimFunc("m_k", parameters, body.finish())).body)
+    assert f"{name}.i" not in writer.text()

@@ -83,7 +83,7 @@ def test_integers_from_an_operator_that_is_refused_are_not_the_cause() -> None:
 def test_a_uint8_input_is_told_of_the_converters_option() -> None:
     builder = ModelBuilder()
     x, y = (builder.tensor(name, [1, 4], "uint8", scale=0.5, zero_point=3) for name in ("x", "y"))
-    builder.operator("RELU", [x], [y])
+    builder.operator("NEG", [x], [y])
     (diagnostic,) = refusals(builder.build([x], [y]))
     assert diagnostic.code == "BW105"
     assert "inference_input_type and inference_output_type to int8" in (diagnostic.help or "")

@@ -592,7 +592,7 @@ def test_the_same_operators_on_activations_are_refused_once() -> None:
         ("FILL", ([1 << 15, 1 << 15], 0), "too long"),
         ("TILE", ([1, 2], [1 << 30]), "too long"),
         ("RANGE", (0, 1 << 30, 1), "too long"),
-        ("PACK", ([1, 2], [3]), "different shapes"),
+        ("PACK", ([1, 2], [3]), "operands of shapes [2] and [1]"),
         ("ADD", ([1, 2], [1, 2, 3]), "do not broadcast"),
     ],
 )

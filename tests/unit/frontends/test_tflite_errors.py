@@ -163,7 +163,7 @@ def test_operators_types_hybrids_and_shapes_are_reported_together() -> None:
     y, z = builder.tensor("y", (1, 4, 4, 3), "float32"), builder.tensor("z", (1, 4, 4, 3), "float32")
     builder.operator("CONV_2D", [x, w, b], [y])
     builder.operator("UNIQUE", [y], [z])
-    builder.operator("RELU", [u], [v])
+    builder.operator("NEG", [u], [v])
     diagnostics = refused(builder.build([x, u], [z, v]))
     assert [d.code for d in diagnostics] == ["BW104", "BW108", "BW105", "BW106"]
     assert diagnostics[1].notes == ("operator 0 (CONV_2D), tensor 'y': weights are UINT8",)

@@ -313,6 +313,86 @@ FORGED: dict[str, tuple[str, Change, str]] = {
         lambda d: d["stack"].pop("core1"),
         "the plan has the stacks cpu, and its code runs on cpu, core1",
     ),
+    "a stream of more frames than a window": (
+        "stream",
+        lambda d: d["stream"].update(num_new=19),
+        "a run is said to take 19 of 19 frames",
+    ),
+    "a stream whose frames are elsewhere": (
+        "stream",
+        lambda d: d["stream"]["input_axes"].update(t1=2),
+        "'t1' has 4 rows along axis 2, a run takes 2 frames",
+    ),
+    "a stream of no input": (
+        "stream",
+        lambda d: d["stream"].update(input_axes={}),
+        "the model is said to run frame by frame, and no input has frames",
+    ),
+    "a stream with padding of half a run": (
+        "stream",
+        lambda d: d["stream"].update(is_padded=True),
+        "the window is said to be padded, and its 19 frames are no runs of 2",
+    ),
+    "a stream that leaves out what nothing pads": (
+        "stream",
+        lambda d: d["stream"].update(num_left_out=1),
+        "1 frames are said to be left out, at most 0 can be",
+    ),
+    "a stream of more runs than frames": (
+        "stream",
+        lambda d: d["stream"].update(num_runs_before=10),
+        "10 runs are said to come before 19 frames, 2 at a time",
+    ),
+    "a stream that costs more than the window": (
+        "stream",
+        lambda d: d["stream"].update(macs=d["stream"]["macs_before"]),
+        "multiply-accumulates",
+    ),
+    "a pool less that nobody uses": (
+        "open extents",
+        lambda d: d["pools"].pop(),
+        "the plan has the pools",
+    ),
+    "an input under another name": (
+        "plain",
+        lambda d: d["inputs"][0].update(name="picture"),
+        "input 'picture' is called 'image' in C",
+    ),
+    "another scale of an input's buffer": (
+        "plain",
+        lambda d: buffer(d, "image").update(scale=0.5),
+        "input 'image' and its buffer 'image' have other scales or zero points",
+    ),
+    "a scope of what is in no pool": (
+        "plain",
+        lambda d: buffer(d, "image").update(scope="global.ram"),
+        "'image' is no buffer of a pool, and its scope is 'global.ram'",
+    ),
+    "an overlap that keeps apart what is apart": (
+        "plain",
+        lambda d: step(d, "overlaps")["overlaps"][0].update(below_bytes=1 << 20),
+        "where they are apart",
+    ),
+    "no packed form of the run": (
+        "packed",
+        lambda d: d.pop("has_packed_entry"),
+        "where the plan asks for 'nothing'",
+    ),
+    "a call with plain arguments": (
+        "packed",
+        lambda d: d["steps"][0].pop("is_packed") and d["steps"][0].pop("num_packed_arguments"),
+        "arguments in arrays, by the plan 0",
+    ),
+    "a row less of a border that a kernel makes": (
+        "plain",
+        lambda d: step(d, "scalars")["scalars"].__setitem__(1, 7),
+        "it is given the number '8', by the plan '7'",
+    ),
+    "a number less": (
+        "packed",
+        lambda d: step(d, "scalars")["scalars"].pop(),
+        "it is given 2 numbers, by the plan 1",
+    ),
     "other flags": (
         "plain",
         lambda d: d["build"]["flags"].pop(),

@@ -98,8 +98,7 @@ def _bytes_of(
 
     A segment by rows has each row once for all calls of a step, any other loop all of the buffers in each turn.
     """
-    by_rows = any(segment.steps[0] <= step.index <= segment.steps[1] for segment in plan.segments)
-    turns = min(num_calls, 1) if by_rows else num_calls
+    turns = min(num_calls, 1) if plan.is_by_rows(step.index) else num_calls
 
     def by_memory(names: Iterable[str]) -> FrozenMapping[str, int]:
         found: Counter[str] = Counter()

@@ -80,29 +80,35 @@ static int32_t fail(const driver *device, uint32_t kind)
     return -1;
 }
 
+static void give_back_pages(driver *device)
+{
+    if (device->shared != NULL) {
+        munmap(device->shared, device->shared_bytes);
+    }
+    free(device->before);
+    free(device->now);
+    device->shared = device->before = device->now = NULL;
+    device->num_regions = 0;
+}
+
 static void stop(driver *device)
 {
     if (device->process.id != 0) {
         (void)end_device_process(&device->process, 1);
     }
-    if (device->shared != NULL) {
-        munmap(device->shared, device->shared_bytes);
-        device->shared = NULL;
-    }
-    free(device->before);
-    free(device->now);
-    device->before = device->now = NULL;
-    device->num_regions = 0;
+    give_back_pages(device);
     device->is_open = 0;
     device->is_in_flight = 0;
 }
 
-/* What there is to say of a process that ended. */
-static void note_ending(driver *device)
+/* The failure of a process that ended, with what there is to say of it. */
+static int32_t fail_of_ending(driver *device)
 {
     const int status = end_device_process(&device->process, 0);
 
     failure.status = WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
+    stop(device);
+    return fail(device, JOB_ENDED);
 }
 
 /* Sends what was made ready and waits; a process that failed is gone afterwards. */
@@ -111,7 +117,7 @@ static int32_t await_reply(driver *device, worker_reply *answer)
     const uint32_t kind = await_device_process(&device->process, answer);
 
     if (kind == JOB_ENDED) {
-        note_ending(device);
+        return fail_of_ending(device);
     }
     if (kind != 0) {
         stop(device);
@@ -123,15 +129,10 @@ static int32_t await_reply(driver *device, worker_reply *answer)
 static int32_t activate(void *self)
 {
     driver *const device = self;
-    static int ignores_pipes;
+    struct sigaction action;
 
-    if (!ignores_pipes) { /* a process that ended is told by what writing to it returns */
-        struct sigaction action;
-
-        if (sigaction(SIGPIPE, NULL, &action) == 0 && action.sa_handler == SIG_DFL) {
-            signal(SIGPIPE, SIG_IGN);
-        }
-        ignores_pipes = 1;
+    if (sigaction(SIGPIPE, NULL, &action) == 0 && action.sa_handler == SIG_DFL) {
+        signal(SIGPIPE, SIG_IGN); /* a process that ended is told by what writing to it returns */
     }
     memset(&failure, 0, sizeof failure);
     failure.region = UINT32_MAX;
@@ -166,16 +167,12 @@ static int lay_out(driver *device, const HARNESS_MODEL(span) *memories, uint32_t
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
     size_t end = 0, kept = 0;
 
-    if (device->shared != NULL) {
-        munmap(device->shared, device->shared_bytes);
-        device->shared = NULL;
-    }
+    give_back_pages(device);
     device->num_regions = num_memories;
     for (uint32_t index = 0; index < num_memories; ++index) {
         lent_region *const region = &device->regions[index];
         const size_t size_bytes = memories[index].size_bytes;
         const size_t misaligned = (size_t)((uintptr_t)memories[index].base % HARNESS_DEVICE_ALIGNMENT);
-
         const device_memory *const other = find_device_memory(MEMORY_OF(&memories[index]));
 
         region->base = memories[index].base;
@@ -207,8 +204,6 @@ static int lay_out(driver *device, const HARNESS_MODEL(span) *memories, uint32_t
         return -1;
     }
     memset(device->shared, POISON, device->shared_bytes);
-    free(device->before);
-    free(device->now);
     device->before = malloc(kept + 1);
     device->now = malloc(kept + 1);
     return device->before == NULL || device->now == NULL ? -1 : 0;
@@ -259,9 +254,7 @@ static int32_t share_memories(driver *device, const HARNESS_MODEL(span) *memorie
     }
     if (send_to_device_process(&device->process, &message, sizeof message) != 0 ||
         send_to_device_process(&device->process, regions, num_memories * sizeof *regions) != 0) {
-        note_ending(device);
-        stop(device);
-        return fail(device, JOB_ENDED);
+        return fail_of_ending(device);
     }
     if (await_reply(device, &answer) != 0) {
         return -1;
@@ -358,9 +351,7 @@ static int32_t launch(void *self, const HARNESS_MODEL(job) *job)
     if (send_to_device_process(&device->process, &message, sizeof message) != 0 ||
         send_to_device_process(&device->process, device->spans, job->num_spans * sizeof *device->spans) != 0 ||
         (job->code != NULL && send_to_device_process(&device->process, job->code, job->code_bytes) != 0)) {
-        note_ending(device);
-        stop(device);
-        return fail(device, JOB_ENDED);
+        return fail_of_ending(device);
     }
     device->is_in_flight = 1;
     return 0;

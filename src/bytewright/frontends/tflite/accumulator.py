@@ -27,7 +27,7 @@ from bytewright.ops.arithmetic.multiplier import (
     round_half_away,
 )
 from bytewright.ops.arithmetic.numerics import Numerics, Rounding, convolution_rounding
-from bytewright.ops.arithmetic.rescale import Int64, double_round, single_round
+from bytewright.ops.arithmetic.rescale import Int64, double_round_by, single_round
 from bytewright.ops.arithmetic.sums import sums_by_sign
 from bytewright.ops.elementwise import Clamp
 from bytewright.ops.rescale import Rescale, TflRealRescale
@@ -144,7 +144,7 @@ def checked_multiplier(at: Conversion, multiplier: Multiplier, reach: int, zero_
             help=_SCALE_HELP,
         )
     # DOUBLE_ROUND never falls, so what the ends of the range become are the ends of what it all becomes.
-    least, greatest = double_round([-reach, reach], multiplier.multiplier, bits, multiplier.right_shift)
+    least, greatest = double_round_by([-reach, reach], multiplier)
     require_sum(at, int(least), int(greatest), zero_point)
     return multiplier
 

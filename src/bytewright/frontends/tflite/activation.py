@@ -78,13 +78,10 @@ def convert_leaky_relu(at: Conversion) -> None:
     convert_unary(at, TflLeakyRelu(alpha), partial(tables.leaky_relu, alpha), leaky_relu16(alpha))
 
 
-def emit_table(at: Conversion, source: Operand, int8: Int8Function, value: str | None = None) -> str:
-    """An int8 unary operator: the value itself, a clamp, or a table, whichever says the same with least.
-
-    `value` is the operand in int8, where it is another than the operand itself.
-    """
+def emit_table(at: Conversion, source: Operand, int8: Int8Function) -> str:
+    """An int8 unary operator: the value itself, a clamp, or a table, whichever says the same with least."""
     table = int8_table(int8, at.affine(source.tensor), at.affine(at.output_tensor()), at.numerics)
-    return emit_lookup(at, table, value if value is not None else at.value_of(source))
+    return emit_lookup(at, table, at.value_of(source))
 
 
 def emit_lookup(at: Conversion, table: NDArray[Any], value: str) -> str:

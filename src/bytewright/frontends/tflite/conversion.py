@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from bytewright import ir
 from bytewright.base.c_names import c_name
 from bytewright.frontends.tflite.graph_builder import DTYPES, PARTS, Kept, Operand
-from bytewright.frontends.tflite.known import UNKNOWN, Growth, no_growth
+from bytewright.frontends.tflite.known import UNKNOWN, Growth, Known, no_growth
 from bytewright.frontends.tflite.model import CUSTOM, TensorRecord
 from bytewright.frontends.tflite.operator_reader import OperatorReader
 from bytewright.frontends.tflite.stored import STORED
@@ -271,6 +271,14 @@ class Conversion(OperatorReader):
                 tensor=tensor,
             )
         self.results[position] = name
+
+    def define_known(self, value: Known, position: int = 0) -> None:
+        """Makes a value that is known the operator's result, in the element type that the file declares."""
+        element_type = self.output_tensor(position).element_type
+        dtype = DTYPES.get(element_type)
+        if dtype is None or np.dtype(dtype.numpy) != value.array.dtype:
+            self.fail(f"the result is {element_type}, {value.array.dtype} was computed", code="BW105")
+        self.define(self.constant("value", value.array, dtype, value.growth), position)
 
     def define_handle(self, variable: str, position: int = 0) -> None:
         """Makes a result the handle of a variable, which is no value."""

@@ -25,6 +25,7 @@ from bytewright.frontends.tflite.accumulator import (
 )
 from bytewright.frontends.tflite.bias import layer_bias
 from bytewright.frontends.tflite.conversion import Conversion
+from bytewright.frontends.tflite.elementwise import emit_wrapped_difference
 from bytewright.frontends.tflite.graph_builder import Operand
 from bytewright.frontends.tflite.hybrid import (
     FormOf,
@@ -44,6 +45,7 @@ from bytewright.frontends.tflite.options import (
     stated_bias_type,
     transpose_options,
 )
+from bytewright.frontends.tflite.unsigned import UNSIGNED
 from bytewright.frontends.tflite.windows import (
     MAX_STEP,
     follows_rows,
@@ -70,6 +72,8 @@ class _Layer:
         reach: How far sums of integers go.
         is_wide: Whether the references keep them in 64 bits.
         hybrid: Of integer weights under floats.
+        offsets: Where a zero point of the weights is still to be taken off: as many weights of one channel, each the
+            zero point.
     """
 
     source: Operand
@@ -79,6 +83,7 @@ class _Layer:
     reach: Reach | None = None
     is_wide: bool = False
     hybrid: HybridLayer | None = None
+    offsets: str | None = None
 
 
 def are_of_layer(activations: ir.DType, weights: ir.DType) -> bool:
@@ -100,7 +105,9 @@ def convert_conv2d(at: Conversion) -> None:
     taps = array.reshape(channels, -1)
     if groups > 1 and depth == 1:
         array = array.reshape(channels, -1).T.reshape(*kernel, groups, channels // groups)
-    layer = _layer(at, source, weights, array, taps, axis=0, bias_type=options.bias_type)
+    layer = _layer(
+        at, source, weights, array, taps, axis=0, bias_type=options.bias_type, is_dense=groups == 1
+    )
     operation: _Convolution
     if groups == 1:
         operation = _sliding(at, Conv2d, options, source, weights.shape[1:3])
@@ -134,7 +141,7 @@ def convert_depthwise(at: Conversion) -> None:
     else:
         array = array.reshape(height, width, depth, multiplier)
         operation = _sliding(at, DepthwiseConv2d, options, source, (height, width))
-    layer = _layer(at, source, weights, array, taps, axis=3)
+    layer = _layer(at, source, weights, array, taps, axis=3, is_dense=isinstance(operation, Conv2d))
     at.define(_computed(at, layer, at.value_of(source), operation, options.activation, depthwise_form))
 
 
@@ -306,8 +313,12 @@ def _layer(
     axis: int,
     bias_at: int = 2,
     bias_type: str | None = None,
+    is_dense: bool = True,
 ) -> _Layer:
-    """Weights and bias as constants; `array` has the graph's layout, `taps` is [channels, taps]."""
+    """Weights and bias as constants; `array` has the graph's layout, `taps` is [channels, taps].
+
+    `is_dense` says that every channel of the result reads all of the input's.
+    """
     is_hybrid = source.is_float and not weights.is_float
     fits = are_of_layer(ir.DType.I8 if is_hybrid else source.dtype, weights.dtype)
     at.require(fits, f"the weights are {weights.tensor.element_type}")
@@ -318,12 +329,13 @@ def _layer(
     bias = layer_bias(at, source, channels, bias_at, bias_type)
     if scales and bias.operand is not None and not is_hybrid:
         check_bias_scale(at, source, scales, bias.operand)
+    array, taps, offsets = _centred(at, weights, array, taps, is_dense=is_dense)
     # Layers that share a tensor in the graph's layout share the constant.
     is_shared = weights.data is not None and np.array_equal(array, weights.data.array)
     value = (
         at.value_of(weights, "weights")
         if is_shared
-        else at.constant("weights", array, weights.dtype, of=weights.tensor)
+        else at.constant("weights", array, ir.DType.of(array.dtype), of=weights.tensor)
     )
     tensor = None if bias.operand is None else bias.operand.tensor
     if source.is_float:
@@ -335,7 +347,29 @@ def _layer(
     sums = ir.DType.I32 if reach.fits_32_bits or not bias.is_wide else ir.DType.I64
     require_reach(at, reach, MOST_OF_64_BITS if bias.is_wide else INT32_MAX)
     bias_value = at.constant("bias", bias.values, sums, of=tensor)
-    return _Layer(source, value, bias_value, scales, reach, bias.is_wide)
+    return _Layer(source, value, bias_value, scales, reach, bias.is_wide, offsets=offsets)
+
+
+def _centred(
+    at: Conversion, weights: Operand, array: NDArray[Any], taps: NDArray[Any], *, is_dense: bool
+) -> tuple[NDArray[Any], NDArray[Any], str | None]:
+    """Weights as they are multiplied, `taps` without their zero point, and what is still to be taken off.
+
+    uint8 weights without their zero point, which need not be in the middle, may be of 9 bits. Then a dense layer keeps
+    them in 8, and takes off of all channels what the zero point is of the sum of the input under the window; of a
+    channel of the input alone that would be as much work as the layer, so that there weights have 16 bits.
+    """
+    if weights.tensor.element_type != UNSIGNED:
+        return array, taps, None
+    (zero_point,) = at.zero_points(weights.tensor)
+    wide, taps = (each.astype(np.int16) - np.int16(zero_point) for each in (array, taps))
+    low, high = ir.DType.I8.bounds
+    if low <= int(wide.min()) and int(wide.max()) <= high:
+        return wide.astype(np.int8), taps, None
+    if not is_dense:
+        return wide, taps, None
+    offsets = np.full((1, *array.shape[1:]), zero_point, np.int8)
+    return array, taps, at.constant("zero_points", offsets, ir.DType.I8)
 
 
 def check_bias_scale(at: Conversion, source: Operand, scales: Sequence[float], bias: Operand) -> None:
@@ -365,6 +399,10 @@ def _computed(
         sums = layer_sums(at, layer.hybrid, form_of, image, operation)
         return clamp_float(at, sums, activation)
     accumulator = at.emit(operation, (image, layer.weights, layer.bias), "accumulator")
+    if layer.offsets is not None:
+        nothing = at.constant("no_bias", np.zeros(1, np.int32), ir.DType.I32)
+        offset = at.emit(operation, (image, layer.offsets, nothing), "offset")
+        accumulator = emit_wrapped_difference(at, accumulator, offset)
     if layer.reach is None:
         return clamp_float(at, accumulator, activation)
     source, target = at.affine(layer.source.tensor), at.affine(at.output_tensor())

@@ -1,6 +1,5 @@
 """What ends networks that detect objects: TFLite_Detection_PostProcess, and suppression of boxes that overlap."""
 
-from bytewright import ir
 from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.graph_builder import Operand
 from bytewright.frontends.tflite.quantization import real_value
@@ -19,7 +18,7 @@ def convert_detections(at: Conversion) -> None:
     """The operator, of one image."""
     at.require_counts((3,), outputs=len(_RESULTS))
     encodings, scores, anchors = (
-        at.activation_operand(position, role, ir.DType.U8)
+        at.activation_operand(position, role)
         for position, role in enumerate(("encodings of boxes", "scores of classes", "anchors"))
     )
     at.require(len(encodings.shape) == 3, f"the encodings of boxes have {len(encodings.shape)} axes, not 3")

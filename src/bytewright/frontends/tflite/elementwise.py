@@ -36,7 +36,7 @@ from bytewright.ops.arithmetic.factors import (
 from bytewright.ops.arithmetic.interpolation import is_power_of_two
 from bytewright.ops.arithmetic.multiplier import INT8, INT16, Affine, Multiplier
 from bytewright.ops.arithmetic.numerics import Numerics
-from bytewright.ops.arithmetic.rescale import double_round
+from bytewright.ops.arithmetic.rescale import double_round_by
 from bytewright.ops.checks import WIDE
 from bytewright.ops.elementwise import (
     Add,
@@ -156,7 +156,7 @@ def _widened(
     own = at.affine(operand.tensor)
     zero_point = own.zero_point
     extremes = [end << left_shift for end in own.ends]
-    scaled = double_round(extremes, factor.multiplier, factor.left_shift, factor.right_shift)
+    scaled = double_round_by(extremes, factor)
     value = at.value_of(operand, role)
     widened = rescale(at, value, [factor], zero_point, 0, ir.DType.I32, f"{role}_widened", left_shift)
     return widened, int(abs(scaled).max())
@@ -305,6 +305,11 @@ def emit_wrapped_sum(at: Conversion, first: str, second: str) -> str:
     """Of floats, or of int32 and int64 modulo what their type holds."""
     is_integer = at.type_of(first).dtype.is_integer
     return at.emit(WrappingAdd(), (first, second), "sum") if is_integer else emit_sum(at, first, second)
+
+
+def emit_wrapped_difference(at: Conversion, first: str, second: str) -> str:
+    """The difference of two integers modulo the size of their type."""
+    return at.emit(WrappingSub(), (first, second), "difference")
 
 
 def emit_saturated_sum(at: Conversion, first: str, second: str) -> str:

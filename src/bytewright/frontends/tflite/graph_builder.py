@@ -1,7 +1,7 @@
 """The graph so far, on its way from the records of a file, and what is known of its tensors."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 
 from bytewright import ir
@@ -21,11 +21,14 @@ DTYPES = {
     "INT64": ir.DType.I64,
     "UINT32": ir.DType.U32,
     "UINT64": ir.DType.U64,
-    "UINT8": ir.DType.U8,
+    "UINT8": ir.DType.I8,
     "BOOL": ir.DType.BOOL,
     "COMPLEX64": ir.DType.F32,
 }
-"""Element types that values may have, those that are known at import included."""
+"""Element types that values may have, those that are known at import included.
+
+Those of uint8 are int8 inside of a graph: 128 less, and so is the zero point, so that they mean the same.
+"""
 RUN_TIME_TYPES = ("INT8", "FLOAT32", "BOOL")
 """Those that any value may have at run time; of others operators say that they take them."""
 PARTS = {"COMPLEX64": (2,)}
@@ -35,11 +38,19 @@ FOLDING_BUDGET = 1 << 25
 
 
 def quantization_of(tensor: TensorRecord) -> ir.Quantization | None:
-    """The quantisation that the generated header documents."""
+    """The quantisation that the generated header documents: as the file has it."""
     record = tensor.quantization
     if tensor.element_type not in ("INT8", "UINT8", "INT16", "INT32") or len(record.scales) != 1:
         return None
     return ir.Quantization(record.scales[0], record.zero_points[0])
+
+
+def quantization_inside(tensor: TensorRecord) -> ir.Quantization | None:
+    """That of the tensor's value inside of a graph, where uint8 is int8."""
+    found = quantization_of(tensor)
+    if found is None or tensor.element_type != "UINT8":
+        return found
+    return replace(found, zero_point=found.zero_point + ir.DType.I8.bounds[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,12 +265,12 @@ class GraphBuilder:
             stated = f"subgraph_{self.number}/{stated}"
         elif self.model.beside:
             stated = f"{self.model.owner}/{stated}"
-        return self._keep((self.number, key), stated, quantization_of(tensor), kind, initial)
+        return self._keep((self.number, key), stated, quantization_inside(tensor), kind, initial)
 
     def keep_variable(self, name: str, tensor: TensorRecord, kind: ir.TensorType) -> Kept:
         """A variable, which all subgraphs and signatures share."""
         initial = self.initial.get(name)
-        return self._keep(name, name, quantization_of(tensor), kind, initial)
+        return self._keep(name, name, quantization_inside(tensor), kind, initial)
 
     def keep_for(self, key: KeptKey, inner: Kept) -> Kept:
         """What a subgraph keeps, here, where an operator runs it."""

@@ -19,7 +19,13 @@ from bytewright.diagnostics import Collector, CompileError, Diagnostic, compile_
 from bytewright.frontends.tflite.bounds import Bounds
 from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.flatbuffer import DamagedError
-from bytewright.frontends.tflite.graph_builder import DTYPES, GraphBuilder, Kept, quantization_of
+from bytewright.frontends.tflite.graph_builder import (
+    DTYPES,
+    GraphBuilder,
+    Kept,
+    quantization_inside,
+    quantization_of,
+)
 from bytewright.frontends.tflite.kernels_of import require_kernel
 from bytewright.frontends.tflite.limits import check_cost
 from bytewright.frontends.tflite.model import ModelRecord, OperatorRecord
@@ -29,6 +35,7 @@ from bytewright.frontends.tflite.reader import load_file, read_model
 from bytewright.frontends.tflite.shape_arithmetic import FOLDED
 from bytewright.frontends.tflite.survey import MOST_PLACES, survey
 from bytewright.frontends.tflite.table import OPERATORS
+from bytewright.frontends.tflite.unsigned import UNSIGNED, recentred
 from bytewright.frontends.tflite.variables import ASSIGN, READ, touched_variables
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.checks import WIDE
@@ -131,7 +138,7 @@ def import_record(model: ModelRecord, file_name: str, **how: Unpack[ImportOption
         numerics=numerics.value,
         sources=FrozenMapping(
             {
-                name: ir.SourceTensor(model.tensors[index].name, quantization_of(model.tensors[index]))
+                name: ir.SourceTensor(model.tensors[index].name, quantization_inside(model.tensors[index]))
                 for name, index in (
                     *graph.rearranged.items(),
                     *((name, index) for index, name in graph.values.items()),
@@ -204,11 +211,10 @@ def _parameters(graph: GraphBuilder, ports: tuple[PortName, ...]) -> tuple[ir.Va
         if tensor.signature[:1] == (-1,):
             graph.has_open_batch = True
             shape = (1, *shape[1:])
-        value = ir.Value(
-            port.name, ir.TensorType(shape, DTYPES[tensor.element_type]), quantization_of(tensor)
-        )
-        graph.values[index] = port.name
+        dtype = ir.DType.U8 if tensor.element_type == UNSIGNED else DTYPES[tensor.element_type]
+        value = ir.Value(port.name, ir.TensorType(shape, dtype), quantization_of(tensor))
         graph.types[port.name] = value.type
+        graph.values[index] = recentred(graph, port.name, tensor, ir.DType.I8)
         parameters.append(value)
     return tuple(parameters)
 
@@ -276,7 +282,7 @@ def _is_folded(at: Conversion) -> bool:
         for operand in operands
     )
     types = {operand.tensor.element_type for operand in operands}
-    is_quantised = not {*types, at.output_tensor().element_type}.isdisjoint(("INT8", "INT16"))
+    is_quantised = not {*types, at.output_tensor().element_type}.isdisjoint(("INT8", "UINT8", "INT16"))
     return grows or not (is_quantised or at.output_tensor().element_type == "FLOAT32")
 
 
@@ -286,9 +292,10 @@ def _results(graph: GraphBuilder, ports: tuple[PortName, ...]) -> tuple[str, ...
     Raises:
         CompileError: BW107, a result has no elements.
     """
+    tensors = [graph.model.tensors[index] for index in graph.model.outputs]
     names = tuple(
-        graph.result(index, f"{port.name}/constant")
-        for port, index in zip(ports, graph.model.outputs, strict=True)
+        recentred(graph, graph.result(tensor.index, f"{port.name}/constant"), tensor, ir.DType.U8)
+        for port, tensor in zip(ports, tensors, strict=True)
     )
     for name, index in zip(names, graph.model.outputs, strict=True):
         shape = graph.types[name].shape

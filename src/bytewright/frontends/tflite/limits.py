@@ -71,7 +71,7 @@ def _cost_ms(model: ModelRecord, operator: OperatorRecord) -> float:
     row = OPERATORS.get(operator.kind)
     if row is None:  # computed at import
         return _FOLDED_MS + extra
-    is_int8 = any(model.tensors[index].element_type == "INT8" for index in operator.outputs)
+    is_int8 = any(model.tensors[index].element_type in ("INT8", "UINT8") for index in operator.outputs)
     if len(operator.inputs) > 1 and operator.inputs[1] >= 0:
         weights = model.tensors[operator.inputs[1]]
         if is_int8:

@@ -246,9 +246,11 @@ class OperatorReader:
         """Scale, zero point and bounds of a tensor that is quantised per tensor.
 
         int16 has the zero point 0, but where `is_symmetric` is false. Those of a uint8 tensor are given as of the int8
-        tensor that means the same: 128 less (`Recentre`).
+        tensor that means the same, which its value is: 128 less.
         """
-        kind, dtype = tensor.element_type.lower(), DTYPES.get(tensor.element_type, ir.DType.I8)
+        is_unsigned = tensor.element_type == "UINT8"
+        kind = tensor.element_type.lower()
+        dtype = ir.DType.U8 if is_unsigned else DTYPES.get(tensor.element_type, ir.DType.I8)
         low, high = (0, 0) if is_symmetric and dtype is ir.DType.I16 else dtype.bounds
         record = tensor.quantization
         if len(record.scales) != 1:
@@ -260,9 +262,15 @@ class OperatorReader:
         if not low <= zero_point <= high:
             reason = f"no {kind} value" if low < high else "not 0"
             self.fail(f"'{tensor.name}' has zero point {zero_point}, which is {reason}", tensor=tensor)
-        if dtype is ir.DType.U8:
+        if is_unsigned:
             return Affine(scale, zero_point + ir.DType.I8.bounds[0])
         return Affine(scale, zero_point, dtype.bounds)
+
+    @staticmethod
+    def zero_points(tensor: TensorRecord) -> tuple[int, ...]:
+        """Those of the tensor's scales, of a uint8 tensor as `affine` gives them."""
+        offset = ir.DType.I8.bounds[0] if tensor.element_type == "UINT8" else 0
+        return tuple(zero_point + offset for zero_point in tensor.quantization.zero_points)
 
     def real_zero(self, dtype: ir.DType) -> int | float:
         """What stands for zero in a result of a type."""
@@ -271,7 +279,7 @@ class OperatorReader:
         return 0.0 if dtype is ir.DType.F32 else 0
 
     def weight_scales(self, tensor: TensorRecord, channels: int, axis: int) -> tuple[float, ...]:
-        """Scales of int8 weights: one, or one a channel along `axis`; zero points must be 0."""
+        """Scales of integer weights: one, or one a channel along `axis`; zero points must be 0, but of uint8."""
         record = tensor.quantization
         count = len(record.scales)
         if count not in (1, channels):
@@ -281,6 +289,10 @@ class OperatorReader:
         for scale in record.scales:
             if not (isfinite(scale) and scale > 0):
                 self.fail(f"weights have scale {scale}, which is not positive", tensor=tensor)
-        if any(record.zero_points):
+        is_unsigned = tensor.element_type == "UINT8"
+        if any(record.zero_points) and not is_unsigned:
             self.fail("weights have a zero point that is not 0", tensor=tensor)
+        self.require(
+            not is_unsigned or count == 1, f"uint8 weights have {count} scales; the references take one"
+        )
         return record.scales

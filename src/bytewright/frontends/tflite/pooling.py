@@ -1,5 +1,6 @@
 """AVERAGE_POOL_2D, MAX_POOL_2D, L2_POOL_2D, and LOCAL_RESPONSE_NORMALIZATION, whose window is over channels."""
 
+from dataclasses import replace
 from math import prod
 
 from bytewright.frontends.tflite.accumulator import clamp_activation, clamp_float
@@ -13,6 +14,7 @@ from bytewright.frontends.tflite.elementwise import (
 )
 from bytewright.frontends.tflite.graph_builder import Operand
 from bytewright.frontends.tflite.options import WindowOptions, pool_options
+from bytewright.frontends.tflite.unsigned import UNSIGNED
 from bytewright.frontends.tflite.windows import follows_rows, spatial_padding
 from bytewright.ops.arithmetic.multiplier import INT32_MAX, Affine
 from bytewright.ops.arithmetic.numerics import Numerics
@@ -42,6 +44,8 @@ def convert_pool(at: Conversion, kind: type[MaxPool2d | TflAveragePool2d]) -> No
     _check_partial_sums(at, options.kernel, source)
     padding = spatial_padding(options, source.shape, options.kernel)
     operation = kind(options.kernel, options.stride, padding, is_same=follows_rows(at, options))
+    if isinstance(operation, TflAveragePool2d) and source.tensor.element_type == UNSIGNED:
+        operation = replace(operation, rounds_up=True)
     pooled = at.emit(operation, (at.value_of(source),), "pooled")
     if source.is_float:
         at.define(clamp_float(at, pooled, options.activation))

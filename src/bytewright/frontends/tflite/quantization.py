@@ -15,19 +15,16 @@ from bytewright.frontends.tflite.islands import emit_quantized
 from bytewright.ops.arithmetic import tables
 from bytewright.ops.arithmetic.multiplier import INT32_MAX, quantize_multiplier, single
 from bytewright.ops.arithmetic.numerics import Numerics
-from bytewright.ops.quantization import Recentre, TflDequantize, TflQuantize
+from bytewright.ops.quantization import TflDequantize, TflQuantize
 
 # What TflQuantize rounds to.
 _MOST_FAKED_BITS = 16
 
 
 def convert_quantize(at: Conversion) -> None:
-    """QUANTIZE of float32, int8, uint8, int16 or int32 to int8, uint8, int16 or int32.
-
-    uint8 is int8 but for 128 in each value and in the zero point, so int8's arithmetic does it all.
-    """
+    """QUANTIZE of float32, int8, uint8, int16 or int32 to int8, uint8, int16 or int32."""
     at.require_counts((1,))
-    source = at.activation_operand(0, "input", ir.DType.U8, ir.DType.I32)
+    source = at.activation_operand(0, "input", ir.DType.I32)
     wanted = at.output_tensor().element_type
     is_known = wanted in ("INT8", "UINT8", "INT16", "INT32")
     at.require(is_known, f"the result is {wanted}, not INT8, UINT8, INT16 or INT32")
@@ -40,18 +37,14 @@ def convert_quantize(at: Conversion) -> None:
         at.define(_requantised(at, source, dtype))
         return
     else:
-        value = _signed(at, source)
-        result = emit_table(at, source, tables.quantize, value)
-        if wanted == "UINT8" and source.dtype is ir.DType.U8 and result == value:
-            at.define(at.value_of(source))
-            return
-    at.define(result if wanted != "UINT8" else at.emit(Recentre(ir.DType.U8), (result,), "unsigned"))
+        result = emit_table(at, source, tables.quantize)
+    at.define(result)
 
 
 def convert_dequantize(at: Conversion) -> None:
     """DEQUANTIZE of integers and int4 constants to float32; float16 constants are that when they are read."""
     at.require_counts((1,))
-    source = at.activation_operand(0, "input", ir.DType.U8)
+    source = at.activation_operand(0, "input")
     at.require_result("FLOAT32")
     if source.tensor.element_type == "FLOAT16":
         at.define(at.value_of(source, "input"))
@@ -97,7 +90,7 @@ def convert_densify(at: Conversion) -> None:
 def real_value(at: Conversion, source: Operand) -> str:
     """An operand with one scale in float32."""
     own = at.affine(source.tensor)
-    return at.emit(TflDequantize(own.scale, own.zero_point), (_signed(at, source),), "result")
+    return at.emit(TflDequantize(own.scale, own.zero_point), (at.value_of(source),), "result")
 
 
 def _requantised(at: Conversion, source: Operand, dtype: ir.DType) -> str:
@@ -113,14 +106,8 @@ def _requantised(at: Conversion, source: Operand, dtype: ir.DType) -> str:
     # The least number of 32 bits is scaled as well as its negative would be.
     reach = own.reach if own.zero_point else min(own.reach, INT32_MAX)
     checked = checked_multiplier(at, factor, reach, target.zero_point)
-    value = _signed(at, source)
-    return rescale(at, value, [checked], own.zero_point, target.zero_point, dtype, "result")
-
-
-def _signed(at: Conversion, source: Operand) -> str:
-    """The operand, uint8 as int8."""
     value = at.value_of(source)
-    return value if source.dtype is not ir.DType.U8 else at.emit(Recentre(ir.DType.I8), (value,), "signed")
+    return rescale(at, value, [checked], own.zero_point, target.zero_point, dtype, "result")
 
 
 def _dequantized_channels(at: Conversion) -> str:
@@ -152,5 +139,5 @@ def dequantised(at: Conversion, operand: Operand, values: NDArray[Any]) -> NDArr
     along = tuple(-1 if axis == record.axis else 1 for axis in range(rank))
     scales = np.array(record.scales, dtype=np.float32).reshape(along)
     # As exact as integers, and shorter.
-    zero_points = np.array(record.zero_points, dtype=np.float32).reshape(along)
+    zero_points = np.array(at.zero_points(operand.tensor), dtype=np.float32).reshape(along)
     return (values.astype(np.float32) - zero_points) * scales

@@ -140,7 +140,7 @@ def one_integer(at: Conversion, position: int, role: str) -> int:
 
 def require_same_quantization(at: Conversion, *operands: Operand) -> None:
     """Operands and results of one quantisation, as the references ask for."""
-    if at.output_tensor().element_type not in ("INT8", "INT16"):
+    if at.output_tensor().element_type not in ("INT8", "UINT8", "INT16"):
         return
     results = [at.output_tensor(position) for position in range(len(at.operator.outputs))]
     target = at.affine(results[0])

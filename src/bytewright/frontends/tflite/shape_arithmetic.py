@@ -17,11 +17,14 @@ from numpy.typing import NDArray
 
 from bytewright import ir
 from bytewright.frontends.tflite import known as growing
+from bytewright.frontends.tflite.cast import convert_cast
 from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.graph_builder import DTYPES
 from bytewright.frontends.tflite.known import Known, fixed, moved
 from bytewright.frontends.tflite.model import ModelRecord
+from bytewright.frontends.tflite.moves import convert_pack, convert_reverse, convert_unpack
 from bytewright.frontends.tflite.options import fused_activation
+from bytewright.frontends.tflite.unsigned import UNSIGNED
 from bytewright.ops.checks import WIDE
 
 # What one step of a reduction costs, beside its elements: each is a call of numpy.
@@ -44,15 +47,6 @@ class FoldedOperator:
     reads_shape: bool = False
 
 
-def _define(at: Conversion, value: Known, position: int = 0) -> None:
-    """Makes a value the operator's result, in the element type that the file declares."""
-    element_type = at.output_tensor(position).element_type
-    dtype = DTYPES.get(element_type)
-    if dtype is None or np.dtype(dtype.numpy) != value.array.dtype:
-        at.fail(f"the result is {element_type}, {value.array.dtype} was computed", code="BW105")
-    at.define(at.constant("value", value.array, dtype, value.growth), position)
-
-
 def _numbers(at: Conversion, position: int, role: str, dtypes: Iterable[ir.DType] = _NUMBERS) -> Known:
     """A known operand of one of some element types."""
     at.typed_operand(position, role, dtypes)
@@ -72,43 +66,23 @@ def _shape(at: Conversion) -> None:
     """SHAPE, whose first extent grows with the batch if the value depends on an input."""
     at.require_counts((1,))
     extents = np.array(at.operand(0, "input").shape, DTYPES[at.output_tensor().element_type].numpy)
-    _define(at, Known(extents, np.array(at.extent_growth(0), np.int64)))
+    at.define_known(Known(extents, np.array(at.extent_growth(0), np.int64)))
 
 
 def _rank(at: Conversion) -> None:
     at.require_counts((1,))
-    _define(at, fixed(np.array(len(at.operand(0, "input").shape), np.int32)))
+    at.define_known(fixed(np.array(len(at.operand(0, "input").shape), np.int32)))
 
 
 def _zeros_like(at: Conversion) -> None:
     at.require_counts((1,))
     source = at.operand(0, "input")
-    _define_uniform(at, source.shape, at.extent_growth(0), np.zeros((), source.dtype.numpy))
+    least = ir.DType.I8.bounds[0] if source.tensor.element_type == UNSIGNED else 0
+    zero = np.full((), least, source.dtype.numpy)
+    _define_uniform(at, source.shape, at.extent_growth(0), zero)
 
 
 # What moves elements
-
-
-def _pack(at: Conversion) -> None:
-    """PACK: operands of one shape, along a new axis."""
-    at.require(at.options.integer(0) == len(at.operator.inputs), "values_count is not the number of operands")
-    operands = [at.known_operand(i, "operand") for i in range(len(at.operator.inputs))]
-    shapes = {operand.array.shape for operand in operands}
-    at.require(len(shapes) == 1, f"operands of different shapes: {sorted(shapes)}")
-    axis = at.axis(at.options.integer(1), operands[0].array.ndim + 1)
-    at.charge(sum(operand.array.size for operand in operands))
-    _define(at, moved(lambda *arrays: np.stack(arrays, axis), *operands))
-
-
-def _unpack(at: Conversion) -> None:
-    """UNPACK: each index of an axis by itself."""
-    source = at.known_operand(0, "input")
-    count, axis = at.options.integer(0), at.axis(at.options.integer(1), source.array.ndim)
-    at.require_counts((1,), outputs=count)
-    at.require(source.array.shape[axis] == count, f"{count} parts of an extent of {source.array.shape[axis]}")
-    at.charge(source.array.size)
-    for part in range(count):
-        _define(at, moved(partial(np.take, indices=part, axis=axis), source), part)
 
 
 def _gather(at: Conversion) -> None:
@@ -120,32 +94,7 @@ def _gather(at: Conversion) -> None:
     extent = source.array.shape[axis]
     at.require(bool(((indices >= 0) & (indices < extent)).all()), f"indices outside of the extent {extent}")
     at.charge(indices.size * source.array.size // max(extent, 1))
-    _define(at, moved(partial(np.take, indices=indices, axis=axis), source))
-
-
-def _reverse(at: Conversion) -> None:
-    at.require_counts((2,))
-    source = at.known_operand(0, "input")
-    axes = at.axes(at.integers_operand(1, "axes"), source.array.ndim)
-    at.charge(source.array.size)
-    _define(at, moved(partial(np.flip, axis=axes), source))
-
-
-def cast_known(at: Conversion) -> None:
-    """CAST: floats lose what is behind the point; a number that the type does not have is refused."""
-    at.require_counts((1,))
-    source = at.known_operand(0, "input")
-    dtype = DTYPES.get(at.output_tensor().element_type)
-    if dtype is None:
-        at.fail(f"the result is {at.output_tensor().element_type}", code="BW105")
-    if source.array.dtype.kind == "f" and dtype.is_integer:
-        low, high = dtype.bounds
-        fits = bool(((source.array > low - 1.0) & (source.array < high + 1.0)).all())
-        at.require(fits, f"numbers outside of {low}..{high}")
-    at.charge(source.array.size)
-    # A boolean says whether a number is 0, which a batch may change.
-    growth = growing.computed(np.abs, source).growth if dtype is ir.DType.BOOL else source.growth
-    _define(at, Known(source.array.astype(dtype.numpy), growth))
+    at.define_known(moved(partial(np.take, indices=indices, axis=axis), source))
 
 
 # What states a shape
@@ -202,7 +151,7 @@ def _broadcast_args(at: Conversion) -> None:
                 at.refuse_batch("which shape two shapes have together depends on the batch")
         joined.append(other if one == (1, 0) else one)
     array = np.array([extent for extent, _ in joined], shapes[0].array.dtype)
-    _define(at, Known(array, np.array([growth for _, growth in joined], np.int64)))
+    at.define_known(Known(array, np.array([growth for _, growth in joined], np.int64)))
 
 
 def _tile(at: Conversion) -> None:
@@ -218,7 +167,7 @@ def _tile(at: Conversion) -> None:
     source = at.known_operand(0, "input")
     at.require(source.array.ndim == len(multiples), f"{len(multiples)} multiples of {source.array.ndim} axes")
     at.charge(source.array.size * prod(multiples))
-    _define(at, moved(partial(np.tile, reps=multiples), source))
+    at.define_known(moved(partial(np.tile, reps=multiples), source))
 
 
 def _range(at: Conversion) -> None:
@@ -241,7 +190,7 @@ def _range(at: Conversion) -> None:
     # One is added to the other, each sum rounded.
     steps = np.full(count, delta, start.dtype)
     steps[:1] = start
-    _define(at, fixed(np.cumsum(steps, dtype=start.dtype)))
+    at.define_known(fixed(np.cumsum(steps, dtype=start.dtype)))
 
 
 # Arithmetic
@@ -267,7 +216,7 @@ def _elementwise(
     except ValueError:
         at.fail(f"shapes {' and '.join(str(list(each)) for each in shapes)} do not broadcast")
     at.charge(prod(shape))
-    _define(at, function(*operands))
+    at.define_known(function(*operands))
 
 
 def _divide(
@@ -342,7 +291,7 @@ def _select(at: Conversion) -> None:
         at.fail("condition and values do not broadcast")
     condition, first, second = _alike(condition, first, second)
     at.charge(first.array.size)
-    _define(at, growing.chosen(condition, first, second))
+    at.define_known(growing.chosen(condition, first, second))
 
 
 def _reduce(at: Conversion, combine: Callable[[Known, Known], Known], start: int | bool | None) -> None:
@@ -364,7 +313,7 @@ def _reduce(at: Conversion, combine: Callable[[Known, Known], Known], start: int
     result = reduce(combine, parts)
     if at.options.boolean(0):
         shape = tuple(1 if axis in axes else extent for axis, extent in enumerate(array.shape))
-    _define(at, moved(partial(np.reshape, shape=shape), result))
+    at.define_known(moved(partial(np.reshape, shape=shape), result))
 
 
 def _rows(array: NDArray[Any], axes: tuple[int, ...], shape: tuple[int, ...]) -> NDArray[Any]:
@@ -407,7 +356,7 @@ FOLDED: dict[str, FoldedOperator] = {
     "ADD": FoldedOperator(_integers_only(growing.added), "AddOptions"),
     "BROADCAST_ARGS": FoldedOperator(_broadcast_args),
     "BROADCAST_TO": FoldedOperator(_broadcast_to),
-    "CAST": FoldedOperator(cast_known),
+    "CAST": FoldedOperator(convert_cast),
     "CEIL": FoldedOperator(partial(_unary, function=np.ceil, dtypes=_FLOATS)),
     "DIV": FoldedOperator(partial(_divide, by=growing.divided, divide=_truncated), "DivOptions"),
     "EQUAL": FoldedOperator(partial(_compare, function=np.equal)),
@@ -428,7 +377,7 @@ FOLDED: dict[str, FoldedOperator] = {
     "MUL": FoldedOperator(_integers_only(growing.multiplied), "MulOptions"),
     "NEG": FoldedOperator(_negate),
     "NOT_EQUAL": FoldedOperator(partial(_compare, function=np.not_equal)),
-    "PACK": FoldedOperator(_pack, "PackOptions"),
+    "PACK": FoldedOperator(convert_pack, "PackOptions"),
     "POW": FoldedOperator(_power),
     "RANGE": FoldedOperator(_range),
     "RANK": FoldedOperator(_rank, reads_shape=True),
@@ -441,14 +390,14 @@ FOLDED: dict[str, FoldedOperator] = {
     "REDUCE_MAX": FoldedOperator(partial(_reduce_extreme, function=np.greater), "ReducerOptions"),
     "REDUCE_MIN": FoldedOperator(partial(_reduce_extreme, function=np.less), "ReducerOptions"),
     "REDUCE_PROD": FoldedOperator(partial(_reduce, combine=growing.multiplied, start=1), "ReducerOptions"),
-    "REVERSE_V2": FoldedOperator(_reverse),
+    "REVERSE_V2": FoldedOperator(convert_reverse),
     "SELECT": FoldedOperator(_select),
     "SELECT_V2": FoldedOperator(_select),
     "SHAPE": FoldedOperator(_shape, reads_shape=True),
     "SUB": FoldedOperator(_integers_only(growing.subtracted), "SubOptions"),
     "SUM": FoldedOperator(partial(_reduce, combine=growing.added, start=0), "ReducerOptions"),
     "TILE": FoldedOperator(_tile),
-    "UNPACK": FoldedOperator(_unpack, "UnpackOptions"),
+    "UNPACK": FoldedOperator(convert_unpack, "UnpackOptions"),
     "ZEROS_LIKE": FoldedOperator(_zeros_like, reads_shape=True),
 }
 """By the schema's name. Where an operator has a converter too, that one computes int8 and float32 results."""

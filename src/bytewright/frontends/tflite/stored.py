@@ -1,4 +1,4 @@
-"""Constants that files store in fewer bits than the graph has them in: float16 and int4, widened when they are read."""
+"""Constants that files store in another type than the graph has: float16, int4 and uint8, converted when read."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -38,8 +38,14 @@ def _unpacked_nibbles(content: memoryview) -> NDArray[np.int8]:
     return np.stack(((both << 4) >> 4, both >> 4), axis=-1).reshape(-1)
 
 
+def _recentred(content: memoryview) -> NDArray[np.int8]:
+    """uint8 values 128 less: the upper bit is the other one."""
+    return (np.frombuffer(content, np.uint8) ^ 0x80).view(np.int8)
+
+
 STORED = {
     "FLOAT16": Stored(ir.DType.F32, 2, lambda count: 2 * count, _widened_halves),
     "INT4": Stored(ir.DType.I8, 2, lambda count: (count + 1) // 2, _unpacked_nibbles),
+    "UINT8": Stored(ir.DType.I8, 1, lambda count: count, _recentred),
 }
 """By the schema's name; an operator that takes them says so in its row of the table."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from bytewright.diagnostics import Collector, Diagnostic
 from bytewright.frontends.tflite.advice import ADVICE
-from bytewright.frontends.tflite.graph_builder import RUN_TIME_TYPES
+from bytewright.frontends.tflite.graph_builder import DTYPES, RUN_TIME_TYPES
 from bytewright.frontends.tflite.kernels_of import LIBRARIES
 from bytewright.frontends.tflite.model import ABSENT, ModelRecord, OperatorRecord, TensorRecord
 from bytewright.frontends.tflite.open_extents import opening_options
@@ -29,6 +29,7 @@ _ALL_OPERATORS = "`bytewright ops` lists the operators that are supported"
 _SHAPES_ALONE = "it is computed at import where only shapes and constants come to it, and not otherwise"
 _INTEGERS = ("INT8", "UINT8", "INT16", "INT4", "INT2", "UINT4")
 _EXPANDED = ("INT8", "INT4")
+_WIDENED = tuple(each for each in STORED if each not in DTYPES)
 
 
 @dataclass(slots=True)
@@ -241,7 +242,7 @@ def _check_types(whole: _Survey, *, is_called: bool = False) -> None:
     taken = {
         each: _taken_as(model, each.lower()) for each in sorted(_TYPES_OF_SOME.difference(RUN_TIME_TYPES))
     }
-    taken |= dict.fromkeys(STORED, _widened_constants(model))
+    taken |= dict.fromkeys(_WIDENED, _widened_constants(model))
     # Of complex numbers neither ports nor constants have a type.
     stored = {tensor.index for tensor in model.tensors if tensor.has_values}
     taken["COMPLEX64"] -= {*model.inputs, *model.outputs, *stored}
@@ -303,7 +304,7 @@ def _widened_constants(model: ModelRecord) -> set[int]:
     found: set[int] = set()
     constant = {t.index for t in model.tensors if t.has_values}
     constant |= {index for each in model.operators if each.kind == "DENSIFY" for index in each.outputs}
-    for element_type in STORED:
+    for element_type in _WIDENED:
         kind = {index for index in constant if model.tensors[index].element_type == element_type}
         found |= kind & _taken_as(model, element_type.lower()) if kind else kind
     return found - {*model.outputs}

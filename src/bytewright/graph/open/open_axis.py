@@ -37,8 +37,7 @@ def open_axis(
             message = f"--open {first} and --open {other} are two extents, and a model has one that is open"
             raise compile_error("BW121", message, help="give both one name and range", where=module.name)
     extent = _extent_of_file(module, axes)
-    taken = {name for each in module.functions for name in ir.value_types(each, module.constants)}
-    symbol = ir.Symbol(unique_name(first.name, taken), first.lower, first.upper)
+    symbol = ir.Symbol(unique_name(first.name, set(module.graph_types)), first.lower, first.upper)
     samples = ((extent, module), *others)
     opening = Opening(module, symbol, samples if alike([each for _, each in samples]) else samples[:1])
     parameters = _parameters(module, axes, opening)

@@ -52,13 +52,9 @@ class Opening:
         self.extents: dict[ir.Extent, None] = {symbol: None}
         self.functions = [*module.functions[:-1]]
         self.new = NewNodes()
-        self.new.types = {constant.name: constant.data.type for constant in module.constants}
-        self.new.names = {
-            name for each in module.functions for name in ir.value_types(each, module.constants)
-        }
-        self.before: dict[str, ir.TensorType] = {}
-        for each in module.functions:
-            self.before |= ir.value_types(each, module.constants)
+        self.new.types = module.constant_types
+        self.before = module.graph_types
+        self.new.names = set(self.before)
         self.turned: set[str] = set()
         self.constants: list[ir.Constant] = []
         self.sources = module.sources

@@ -51,8 +51,7 @@ class _Splitting:
 
     def __post_init__(self) -> None:
         module = self.module
-        names = {name for each in module.functions for name in ir.value_types(each, module.constants)}
-        self.new = NewNodes(dict(ir.value_types(module.graph, module.constants)), names)
+        self.new = NewNodes(ir.value_types(module.graph, module.constants), set(module.graph_types))
 
     def node(self, node: ir.Node, flow: Flow) -> None:
         """A reduction, or any other operator."""
@@ -84,18 +83,25 @@ class _Splitting:
         return self.new.add(operation, inputs, name, node.where).name
 
     def _average(self, node: ir.Node, flow: Flow) -> None:
-        """The mean of raw values, rounded half away from zero: a half is added to the sum, or taken off, and cut."""
+        """The mean of raw values, rounded half away from zero: a half is added to the sum, or taken off, and cut.
+
+        One whose halves are rounded up is that of values of which none is negative, less what they were raised by.
+        """
         rows = self._added(node, ReduceSum((3 - flow.axis,), True), (node.inputs[0],))
         rows = self._added(node, TflCast(ir.DType.I16), (rows,))
         total = self._added(node, ReduceSum((flow.axis,), True), (rows,))
         count = prod(self.new.types[node.inputs[0]].fixed_shape[1:3])
-        zero, half, less, all_of = (
-            self._constant(number) for number in (0, count // 2, -(count // 2), count)
-        )
-        is_above = self._added(node, Greater(), (total, zero))
-        addend = self._added(node, Select(), (is_above, half, less))
-        shifted = self._added(node, WrappingAdd(), (total, addend))
-        mean = self._added(node, IntDiv(), (shifted, all_of))
+        half, all_of = count // 2, self._constant(count)
+        if isinstance(node.operation, TflAveragePool2d) and node.operation.rounds_up:
+            least = ir.DType.I8.bounds[0]
+            shifted = self._added(node, WrappingAdd(), (total, self._constant(half - least * count)))
+            raised = self._added(node, IntDiv(), (shifted, all_of))
+            mean = self._added(node, WrappingAdd(), (raised, self._constant(least)))
+        else:
+            is_above = self._added(node, Greater(), (total, self._constant(0)))
+            addend = self._added(node, Select(), (is_above, self._constant(half), self._constant(-half)))
+            shifted = self._added(node, WrappingAdd(), (total, addend))
+            mean = self._added(node, IntDiv(), (shifted, all_of))
         self.new.nodes.append(replace(node, operation=TflCast(ir.DType.I8), inputs=(mean,)))
 
     def _constant(self, number: int) -> str:

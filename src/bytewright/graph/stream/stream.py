@@ -51,7 +51,7 @@ def stream(module: ir.Module, axes: tuple[StreamAxis, ...]) -> ir.Module:
 
 def _flows(module: ir.Module, given: dict[str, int]) -> Flows:
     """The rows of values; where the beginning is padded, without frames beyond whole runs that nothing reads."""
-    constants = {constant.name: constant.data.type for constant in module.constants}
+    constants = module.constant_types
     flows = flows_of(module.graph, constants, given)
     unread = unread_rows(module.graph, flows)
     spare = flows.num_frames % _num_new(flows) if flows.padded is not None else 0
@@ -163,10 +163,8 @@ class _Streaming:
 
     def run(self) -> ir.Module:
         module, function = self.module, self.module.graph
-        self.new.types = {constant.name: constant.data.type for constant in module.constants}
-        self.new.names = {
-            name for each in module.functions for name in ir.value_types(each, module.constants)
-        }
+        self.new.types = module.constant_types
+        self.new.names = set(module.graph_types)
         parameters = tuple(self._parameter(value) for value in function.parameters)
         self._find_borders(function)
         self._count(function)

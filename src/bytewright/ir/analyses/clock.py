@@ -83,6 +83,10 @@ class Loop:
     begin: int | str | None = None
     end: int | str | None = None
 
+    def has_step(self, index: int) -> bool:
+        """Whether a step is among them."""
+        return self.steps[0] <= index <= self.steps[1]
+
 
 def outer_first(loops: Sequence[Loop]) -> list[Loop]:
     """The loops of a timeline in the order in which they begin; it has those inside of one before that."""

@@ -3,14 +3,14 @@
 An index that is a sum of loop variables with known ranges says them one by one, another one at most between which.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 import numpy as np
 
 from bytewright import ir
-from bytewright.ir.analyses.affine import Form, Forms, Mask, Runs, mark, runs_of
+from bytewright.ir.analyses.affine import Form, Forms, Mask, Runs, each_turn, mark, runs_of
 from bytewright.ir.walk import operands
 
 _Side = TypeVar("_Side")
@@ -51,6 +51,32 @@ class Elements(Forms):
         """Of what is where a condition holds and what is elsewhere, that which may be: both, if that is not known."""
         truth = self.definitions.truth_of(condition, self.ranges)
         return sides if truth is None else sides[:1] if truth else sides[1:]
+
+    def all_turns(self, loop: ir.For) -> Iterator[None]:
+        """All turns of a loop together; none if it has no turn.
+
+        The variable has a range if its values are the same in every turn of the loops around it.
+        """
+        outside, begin, end = self.ranges, self.range_of(loop.begin), self.range_of(loop.end)
+        if begin is not None and end is not None and begin[0] == begin[1] and end[0] == end[1]:
+            if begin[0] >= end[0]:
+                return
+            self.ranges = {**outside, loop.variable.name: (begin[0], end[0] - 1)}
+        yield
+        self.ranges = outside
+
+    def one_by_one(self, names: Iterable[str]) -> Iterator[None]:
+        """Each combination of values of some variables."""
+        outside = self.ranges
+        for turn in each_turn(names, outside):
+            self.ranges = turn
+            yield
+        self.ranges = outside
+
+    def sides(self, statement: ir.If) -> tuple[ir.Seq, ...]:
+        """The sides of a branch that may be taken."""
+        both = (statement.then, statement.otherwise or ir.Seq(()))
+        return self.possible(statement.condition, both)
 
     def loads(self, expression: ir.Expr) -> Iterator[tuple[ir.Load, bool]]:
         """Loads in an expression, each with whether it always happens."""

@@ -10,7 +10,7 @@ from bytewright.ir.verify.violation import Context
 def check_functions(context: Context) -> None:
     """Reports what is wrong with the graph functions of a module; each may run those that stand before it."""
     functions = context.module.functions
-    constants = {constant.name: constant.data.type for constant in context.module.constants}
+    constants = context.module.constant_types
     names = frozenset(function.name for function in functions)
     before: dict[str, ir.Signature] = {}
     for function in functions:

@@ -21,21 +21,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bytewright import ir
-from bytewright.ir.analyses.affine import Form, Mask, each_turn, num_turns
+from bytewright.ir.analyses.affine import Form, Mask, num_turns
 from bytewright.ir.analyses.arguments import buffer_arguments, scalar_arguments
 from bytewright.ir.analyses.interpreter import Interpreter
 from bytewright.ir.symbols import symbols_of
 from bytewright.ir.verify.existence import missing_element, missing_rows, passed_parts
 from bytewright.ir.verify.touched import UNKNOWN, Elements, Touch, choice_of
 from bytewright.ir.verify.violation import INVALID, UNWRITTEN, Violation
-from bytewright.ir.walk import (
-    calls,
-    evaluated,
-    expressions,
-    stores,
-    walk_expression,
-    walk_statements,
-)
+from bytewright.ir.walk import calls, evaluated, expressions, stores, walk_expression, walk_statements
 
 MAX_ELEMENTS = 1 << 26  # of larger buffers elements are not told apart
 MAX_TURN_ELEMENTS = 1 << 26  # that are looked at, in all, where turns are looked at one by one
@@ -235,7 +228,7 @@ class _Function(Elements):
     def turns(self, loop: ir.For) -> Iterator[None]:
         name, outside, begin = loop.variable.name, self.ranges, self.range_of(loop.begin)
         for _ in self.all_turns(loop):
-            if not self.depth and self.is_passed_on(loop) and self.affords((name,)):
+            if not self.depth and self.is_passed_on(loop) and self.affords((name,), self.written):
                 yield from self.one_by_one((name,))
                 continue
             every = self.ranges
@@ -247,27 +240,6 @@ class _Function(Elements):
             _EveryTurn(self, self.written).run(loop.body)
             if self.depth == 0:
                 _Inside(self).run(loop.body)
-
-    def all_turns(self, loop: ir.For) -> Iterator[None]:
-        """All turns of a loop together; none if it has no turn.
-
-        The variable has a range if its values are the same in every turn of the loops around it.
-        """
-        outside, begin, end = self.ranges, self.range_of(loop.begin), self.range_of(loop.end)
-        if begin is not None and end is not None and begin[0] == begin[1] and end[0] == end[1]:
-            if begin[0] >= end[0]:
-                return
-            self.ranges = {**outside, loop.variable.name: (begin[0], end[0] - 1)}
-        yield
-        self.ranges = outside
-
-    def one_by_one(self, names: Iterable[str]) -> Iterator[None]:
-        """Each combination of values of some variables."""
-        outside = self.ranges
-        for turn in each_turn(names, outside):
-            self.ranges = turn
-            yield
-        self.ranges = outside
 
     def arms(self, branch: ir.If) -> Iterator[ir.Seq]:
         sides = self.sides(branch)
@@ -316,19 +288,13 @@ class _Function(Elements):
                 return True
         return False
 
-    def affords(self, names: Iterable[str]) -> bool:
+    def affords(self, names: Iterable[str], masks: Mapping[str, Mask]) -> bool:
         """Takes what it costs to look at the turns of some variables one by one, if there is as much left."""
-        count = num_turns(names, self.ranges)
-        cost = count * (sum(map(len, self.written.values())) + TURN_COST)
+        cost = num_turns(names, self.ranges) * (sum(map(len, masks.values())) + TURN_COST)
         if cost > self.program.budget or not any(name in self.ranges for name in names):
             return False
         self.program.budget -= cost
         return True
-
-    def sides(self, statement: ir.If) -> tuple[ir.Seq, ...]:
-        """The sides of a branch that may be taken."""
-        both = (statement.then, statement.otherwise or ir.Seq(()))
-        return self.possible(statement.condition, both)
 
     def write(self, statement: ir.Store | ir.Call, into: dict[str, Mask]) -> None:
         for touch in self.writes_of(statement):
@@ -476,12 +442,9 @@ class _EveryTurn(Interpreter):
         if all(np.array_equal(mask, most[name]) for name, mask in into.items()):
             return
         names = function.definitions.variables_of(branch.condition)
-        count = num_turns(names, function.ranges)
-        cost = count * (sum(map(len, into.values())) + TURN_COST)
-        if count < 2 or cost > function.program.budget:
+        if num_turns(names, function.ranges) < 2 or not function.affords(names, into):
             into.update(most)
             return
-        function.program.budget -= cost
         for _ in function.one_by_one(names):
             yield from function.sides(branch)
 
@@ -516,7 +479,7 @@ class _Inside(Interpreter):
     def arms(self, branch: ir.If) -> Iterator[ir.Seq]:
         function, names = self.function, self.function.definitions.variables_of(branch.condition)
         is_open = len(function.sides(branch)) > 1 and not function.depends_on_data(branch.condition)
-        for _ in function.one_by_one(names if is_open and function.affords(names) else ()):
+        for _ in function.one_by_one(names if is_open and function.affords(names, function.written) else ()):
             sides = function.sides(branch)
             function.guarded += len(sides) > 1
             yield from sides

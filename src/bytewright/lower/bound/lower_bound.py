@@ -77,8 +77,7 @@ class _Call:
     def _symbols(self) -> tuple[ir.Symbol, ...]:
         """Extents that a run decides, of the tensors that are passed."""
         names = (*self.operator.inputs, self.operator.output.name)
-        found = (ir.symbol_in(extent) for name in names for extent in self.operator.types[name].shape)
-        return tuple(dict.fromkeys(symbol for symbol in found if symbol is not None))
+        return ir.symbols_in(extent for name in names for extent in self.operator.types[name].shape)
 
     def _facts_of_each_run(self) -> Iterable[Mapping[str, object]]:
         """The facts with every value that an open extent may have."""

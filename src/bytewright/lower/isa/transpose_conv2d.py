@@ -7,7 +7,7 @@ from bytewright.lower.isa.conv2d import Row, TiledConvolutions, tiled_templates
 from bytewright.lower.isa.instruction_set import IsaTemplate
 from bytewright.lower.isa.tile import Tile
 from bytewright.lower.kernels.context import Template, counted, named
-from bytewright.lower.kernels.spread import Phases, axes_of, sub_pixel_convolutions, written_by_phase
+from bytewright.lower.kernels.spread import Phases, SpreadRow, axes_of, sub_pixel_convolutions, write_rows
 from bytewright.ops.convolution import TransposeConv2d
 
 
@@ -18,23 +18,19 @@ def transpose_conv2d_templates(name: str, *tiles: Tile) -> tuple[IsaTemplate, ..
 
 def _write_transpose_conv2d(tile: Tile, template: Template, operation: TransposeConv2d) -> None:
     """Writes the kernel. x: [N, H, W, IC]; weights: [OC, KH, KW, IC], packed phase by phase."""
-    body, (rows, columns) = template.body, axes_of(template, operation)
-    with counted(body, "n", template.type(0).shape[0]) as n, template.kernel.rows(rows.out) as y:
-        cell, phase = named(body, "cell_y", rows.cell(y)), named(body, "phase_y", rows.phase(y))
+    body, (_, columns) = template.body, axes_of(template, operation)
 
-        def write(along_y: Phases) -> None:
-            for along_x in columns.runs:
-                kernel = TiledConvolutions(
-                    tile, sub_pixel_convolutions(template, operation, along_y, along_x)
-                )
-                first_window = columns.first_window(along_x)
-                with body.block():
-                    copies = kernel.copy_rows(n, cell)
-                    with counted(body, "phase_x", along_x.num) as number:
-                        shift = first_window * columns.stride + along_x.first - columns.shift
-                        first = named(body, "first_x", number + shift)
-                        own = named(body, "number", (phase - along_y.first) * along_x.num + number)
-                        row = Row(n, y, cell, first, columns.stride, own, along_x.first_cell - first_window)
-                        kernel.write_row(row, copies)
+    def write(row: SpreadRow, along_y: Phases) -> None:
+        for along_x in columns.runs:
+            kernel = TiledConvolutions(tile, sub_pixel_convolutions(template, operation, along_y, along_x))
+            first_window = columns.first_window(along_x)
+            with body.block():
+                copies = kernel.copy_rows(row.n, row.cell)
+                with counted(body, "phase_x", along_x.num) as number:
+                    shift = first_window * columns.stride + along_x.first - columns.shift
+                    first = named(body, "first_x", number + shift)
+                    own = named(body, "number", (row.phase - along_y.first) * along_x.num + number)
+                    begin = along_x.first_cell - first_window
+                    kernel.write_row(Row(row.n, row.y, row.cell, first, columns.stride, own, begin), copies)
 
-        written_by_phase(body, rows, phase, write)
+    write_rows(template, operation, write)

@@ -7,8 +7,14 @@ bits; then each element is its scaled difference from the greatest less that log
 from bytewright import ir
 from bytewright.ir.builder import BodyBuilder, load
 from bytewright.ir.scalar_functions import DOUBLE_ROUND_WIDE, EXP, HIGH_MULTIPLY_WIDE, LOG, MULTIPLY_Q31
-from bytewright.lower.kernels.context import Template, loops
-from bytewright.lower.kernels.softmax import Row, exponential_table, reciprocal_of_half, sum_of_exponentials
+from bytewright.lower.kernels.context import Template
+from bytewright.lower.kernels.softmax import (
+    Row,
+    exponential_table,
+    reciprocal_of_half,
+    rows_of,
+    sum_of_exponentials,
+)
 from bytewright.ops.arithmetic import fixedpoint
 from bytewright.ops.arithmetic.softmax import LOG_OUTPUT_ZERO_POINT
 from bytewright.ops.softmax import TflLogSoftmax
@@ -25,11 +31,8 @@ _MOST = 2**31 - 1
 
 def lower_log_softmax(template: Template, operation: TflLogSoftmax) -> None:
     """Writes the kernel. x: [..., C]; result: [..., C]."""
-    shape, depth = template.type(0).shape, template.type(0).shape[-1]
-    source = template.input(0)
-    with loops(template.kernel, shape, range(len(shape) - 1)) as outer:
-        row = Row(template, source, tuple(outer.values()), depth)
-        if source.dtype.is_integer:
+    with rows_of(template) as row:
+        if row.source.dtype.is_integer:
             _write_fixed(row, operation)
         else:
             _write_float(row)

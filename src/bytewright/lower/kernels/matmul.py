@@ -25,7 +25,7 @@ def lower_batch_matmul(
     template: Template, operation: TflBatchMatMul, reducer: WaitingReducer | None = None
 ) -> None:
     """Writes the kernel of a product: [..., H, K] and [..., K, W] to [..., H, W]; with a reducer, of its columns."""
-    product = _Product(template, operation)
+    product = Product(template, operation)
     is_integer = template.type(0).dtype.is_integer
     if reducer is not None and operation.adjoint_second:
         product.write_transposed(reducer)
@@ -41,7 +41,7 @@ def lower_batch_matmul(
 
 
 @dataclass(frozen=True, slots=True)
-class _Product:
+class Product:
     """One product; a `row` is where a row of the result lies."""
 
     template: Template
@@ -64,6 +64,11 @@ class _Product:
         return I32 if self.dtype.is_integer else self.dtype
 
     @property
+    def num_rows(self) -> ir.Extent:
+        """Of a matrix of the result."""
+        return self.template.result_type.shape[-2]
+
+    @property
     def num_columns(self) -> ir.Extent:
         """Of the result."""
         return self.template.result_type.shape[-1]
@@ -76,7 +81,7 @@ class _Product:
             column = named(body, "column", first)
             sums = [body.scalar(f"acc{j}", self.dtype, 0) for j in range(size)]
             with counted(body, "k", self.depth) as k:
-                value = body.let("value", self._first(row, k))
+                value = body.let("value", self.first(row, k))
                 for j, total in enumerate(sums):
                     product = value * self.second(row, k, column + j)
                     body.add_to(total, (), ir.cast(product, self.dtype))
@@ -126,14 +131,15 @@ class _Product:
         """Adds some products, from a place along the inner axis on, to sums of a row."""
         body, (begin, count) = self.template.body, inner
         with counted(body, "k", count) as k:
-            value = body.let("value", self._first(row, begin + k))
+            value = body.let("value", self.first(row, begin + k))
             results.update(lambda total, j: total + ir.cast(value * second(k, j), self.dtype))
 
     def store(self, results: Results, row: Coordinates, first: ir.Expr) -> None:
         """Stores the columns of a row from one on."""
-        results.store(row, first, lambda total, _: self._bounded(total))
+        results.store(row, first, lambda total, _: self.bounded(total))
 
-    def _first(self, row: Coordinates, k: ir.Expr) -> ir.Expr:
+    def first(self, row: Coordinates, k: ir.Expr) -> ir.Expr:
+        """A factor by its row, and its place along the inner axis."""
         *batch, height = row
         inner = (k, height) if self.operation.adjoint_first else (height, k)
         return self._element(0, batch, inner, self.operation.first_zero_point)
@@ -155,9 +161,14 @@ class _Product:
         return value - zero_point if zero_point else value
 
     def _store(self, row: Coordinates, column: ir.Expr, total: ir.Expr) -> None:
-        self.template.epilogue.store((*row, column), self._bounded(total))
+        self.template.epilogue.store((*row, column), self.bounded(total))
 
-    def _bounded(self, total: ir.Expr) -> Scalar:
+    def bounded(self, total: ir.Expr) -> Scalar:
+        """A finished sum.
+
+        Raises:
+            CompileError: BW110 if a sum of integers could leave its type.
+        """
         if not self.dtype.is_integer:
             return Scalar(total)
         ends = [
@@ -184,7 +195,7 @@ class _CopiedColumns:
         size: How many.
     """
 
-    product: _Product
+    product: Product
     reducer: WaitingReducer
     batch: Coordinates
     first: ir.Expr

@@ -36,7 +36,9 @@ def lower_pool(
     if template.type(0).dtype.is_integer:
         low, high = (bound * window.num_taps for bound in template.type(0).dtype.bounds)
         require_i32(low, high, "the sum of a window", template.anchor.where)
-    pool = _Pool(template, window, template.input(0), isinstance(operation, MaxPool2d), reducer)
+    is_max = isinstance(operation, MaxPool2d)
+    rounds_up = not is_max and operation.rounds_up
+    pool = _Pool(template, window, template.input(0), reducer, is_max=is_max, rounds_up=rounds_up)
     with pixels(template) as pixel:
         for first, num_channels in channel_blocks(template.body, channels, reducer.most_channels, reduced):
             pool.write_block(pixel, first, num_channels)
@@ -49,8 +51,9 @@ class _Pool:
     template: Template
     window: Window
     source: ir.Buffer
-    is_max: bool
     reducer: Reducer
+    is_max: bool
+    rounds_up: bool
 
     def write_block(self, pixel: Pixel, first: ir.Expr, num_channels: int) -> None:
         """Reduces and stores some channels."""
@@ -83,12 +86,20 @@ class _Pool:
         return Scalar(value if self.is_max else self._quotient(value, count), *self.source.dtype.bounds)
 
     def _quotient(self, total: ir.Expr, count: ir.Expr) -> ir.Expr:
-        """The sum divided by how many it is of, rounded half away from zero."""
+        """The sum divided by how many it is of, rounded half away from zero, or up."""
         low, high = self.source.dtype.bounds
+        if self.rounds_up:
+            # Of none that is negative, both are the same.
+            raised = total + count * -low
+            return self._away_from_zero(raised, count, 0, high - low) + low
+        return self._away_from_zero(total, count, low, high)
+
+    def _away_from_zero(self, total: ir.Expr, count: ir.Expr, low: int, high: int) -> ir.Expr:
+        """The sum of so many values of a range, divided by their number."""
         if self.reducer.divides or not isinstance(count, ir.Const):
             return DIVIDE_ROUND(total, count)
         num = int(count.value)
-        scale = reciprocal(num, -low)
+        scale = reciprocal(num, max(-low, high))
         if scale is None:
             return DIVIDE_ROUND(total, count)
         return double_round(Scalar(total, low * num, high * num), scale, self.template.anchor.where).expr

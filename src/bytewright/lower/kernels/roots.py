@@ -3,8 +3,8 @@
 from bytewright import ir
 from bytewright.ir.builder import BodyBuilder, load
 from bytewright.ir.scalar_functions import DOUBLE_ROUND_WIDE, HIGH_MULTIPLY_WIDE, MULTIPLY_Q31
-from bytewright.lower.kernels.context import Template, elements, loops
-from bytewright.lower.kernels.softmax import Row
+from bytewright.lower.kernels.context import Template, elements
+from bytewright.lower.kernels.softmax import Row, rows_of
 from bytewright.lower.rescale import double_round, fixed_scale
 from bytewright.lower.scalar import Scalar, clamped, element
 from bytewright.ops.arithmetic.fixedpoint import ROOT_BITS, SQRT_HALF
@@ -19,9 +19,7 @@ _UNSHIFTED = 11
 
 def lower_l2_normalization(template: Template, operation: TflL2Normalization) -> None:
     """Writes the kernel. x: [..., C]; result: [..., C]."""
-    shape, depth = template.type(0).shape, template.type(0).shape[-1]
-    with loops(template.kernel, shape, range(len(shape) - 1)) as outer:
-        row = Row(template, template.input(0), tuple(outer.values()), depth)
+    with rows_of(template) as row:
         total = _sum_of_squares(row, operation.input_zero_point)
         multiplier, shift = _inverse_root(row.body, total)
         row.body.note("each element as a share of the norm")

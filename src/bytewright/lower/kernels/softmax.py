@@ -36,11 +36,9 @@ NUM_DISTANCES = I8.bounds[1] - I8.bounds[0] + 1
 
 def lower_softmax(template: Template, operation: TflSoftmax) -> None:
     """Writes the kernel of a softmax. x: [..., C]; result: [..., C]."""
-    shape, depth = template.type(0).shape, template.type(0).shape[-1]
-    source = template.input(0)
-    write = _write_fixed if source.dtype.is_integer else _write_float
-    with loops(template.kernel, shape, range(len(shape) - 1)) as outer:
-        write(Row(template, source, tuple(outer.values()), depth), operation)
+    with rows_of(template) as row:
+        write = _write_fixed if row.source.dtype.is_integer else _write_float
+        write(row, operation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +79,15 @@ class Row:
         with self.elements() as c:
             self.body.store(greatest, (), ir.maximum(load(greatest), self.value(c)))
         return load(greatest)
+
+
+@contextmanager
+def rows_of(template: Template) -> Generator[Row, None, None]:
+    """Loops over the rows of the operand, which are along its last axis."""
+    operand = template.type(0)
+    source = template.input(0)
+    with loops(template.kernel, operand.shape, range(len(operand.shape) - 1)) as outer:
+        yield Row(template, source, tuple(outer.values()), operand.shape[-1])
 
 
 def _write_float(row: Row, operation: TflSoftmax) -> None:

@@ -6,8 +6,8 @@ Exponentials wait in the output until their sum is known.
 from bytewright import ir
 from bytewright.ir.builder import load
 from bytewright.lower.interpolate import interpolated_at
-from bytewright.lower.kernels.context import Template, loops
-from bytewright.lower.kernels.softmax import Row
+from bytewright.lower.kernels.context import Template
+from bytewright.lower.kernels.softmax import Row, rows_of
 from bytewright.lower.rescale import double_round, fixed_scale
 from bytewright.lower.scalar import Scalar
 from bytewright.ops.interpolation import TflSoftmax16
@@ -20,10 +20,8 @@ MAX_DOUBLINGS = 16
 
 def lower_softmax16(template: Template, operation: TflSoftmax16) -> None:
     """Writes the kernel of an int16 softmax. x: [..., C]; result: [..., C]."""
-    shape, depth = template.type(0).shape, template.type(0).shape[-1]
-    source = template.input(0)
-    with loops(template.kernel, shape, range(len(shape) - 1)) as outer:
-        _write_row(Row(template, source, tuple(outer.values()), depth), operation)
+    with rows_of(template) as row:
+        _write_row(row, operation)
 
 
 def _write_row(row: Row, operation: TflSoftmax16) -> None:

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise, product
 
 from bytewright import ir
-from bytewright.ir.builder import BodyBuilder
-from bytewright.lower.kernels.context import Template
+from bytewright.lower.kernels.context import Template, counted, named
 from bytewright.lower.kernels.convolution import Convolution
 from bytewright.lower.kernels.window import Axis, Window
 from bytewright.ops.convolution import TransposeConv2d
@@ -189,15 +188,35 @@ def sub_pixel_convolutions(
     return found
 
 
-def written_by_phase(
-    body: BodyBuilder, axis: SpreadAxis, phase: ir.Expr, write: Callable[[Phases], None]
+@dataclass(frozen=True, slots=True)
+class SpreadRow:
+    """A row of the output.
+
+    Attributes:
+        n: Batch.
+        y: The row.
+        cell: The row of cells that it is of.
+        phase: Its own.
+    """
+
+    n: ir.Expr
+    y: ir.Expr
+    cell: ir.Expr
+    phase: ir.Expr
+
+
+def write_rows(
+    template: Template, operation: TransposeConv2d, write: Callable[[SpreadRow, Phases], None]
 ) -> None:
-    """Writes what is done for each of the phases that equally many taps reach, under conditions."""
-    most, *fewer = axis.phases
-    if not fewer:
-        write(most)
-        return
-    with body.if_(phase < most.num):
-        write(most)
-    with body.else_():
-        write(fewer[0])
+    """Writes each row of the output, under conditions: for each of the phases along y that equally many taps reach."""
+    body, (rows, _) = template.body, axes_of(template, operation)
+    with counted(body, "n", template.type(0).shape[0]) as n, template.kernel.rows(rows.out) as y:
+        row = SpreadRow(n, y, named(body, "cell_y", rows.cell(y)), named(body, "phase_y", rows.phase(y)))
+        most, *fewer = rows.phases
+        if not fewer:
+            write(row, most)
+            return
+        with body.if_(row.phase < most.num):
+            write(row, most)
+        with body.else_():
+            write(row, fewer[0])

@@ -23,7 +23,7 @@ from bytewright.ops.arithmetic.multiplier import (
     single_quotient,
 )
 from bytewright.ops.arithmetic.numerics import Numerics
-from bytewright.ops.arithmetic.rescale import Int64, double_round, round_away
+from bytewright.ops.arithmetic.rescale import Int64, double_round_by, round_away
 from bytewright.ops.arithmetic.tables import gelu_by_tanh, gelu_single
 
 NUM_ENTRIES = 513
@@ -238,7 +238,7 @@ def softmax_int16(
     """
     wide = values.astype(np.int64)
     difference = wide - wide.max(axis=-1, keepdims=True)
-    scaled = double_round(difference, factor.multiplier, factor.left_shift, factor.right_shift)
+    scaled = double_round_by(difference, factor)
     powers = interpolated(np.clip(scaled + INT16[1], *INT16), exponentials)
     total = powers.sum(axis=-1, keepdims=True)
     headroom = 31 - np.frexp(total.astype(np.float64))[1].astype(np.int64)

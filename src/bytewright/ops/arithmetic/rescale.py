@@ -7,7 +7,7 @@ any integer array; results are int64 before zero point and clamp.
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bytewright.ops.arithmetic.multiplier import INT32_MAX
+from bytewright.ops.arithmetic.multiplier import INT32_MAX, Multiplier
 
 Int64 = NDArray[np.int64]
 
@@ -40,6 +40,11 @@ def double_round(
     """
     shifted = np.asarray(accumulator, np.int64) << np.asarray(left_shift, np.int64)
     return rounding_shift_right(high_multiply(shifted, multiplier), right_shift)
+
+
+def double_round_by(values: ArrayLike, factor: Multiplier) -> Int64:
+    """The same by one multiplier, which may be a left shift or a right shift."""
+    return double_round(values, factor.multiplier, factor.left_shift, factor.right_shift)
 
 
 def single_round(accumulator: ArrayLike, multiplier: ArrayLike, shift: ArrayLike) -> Int64:

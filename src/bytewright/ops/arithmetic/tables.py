@@ -29,7 +29,13 @@ from bytewright.ops.arithmetic.multiplier import (
     upper_half,
 )
 from bytewright.ops.arithmetic.numerics import Numerics
-from bytewright.ops.arithmetic.rescale import Int64, double_round, real_round, rounding_shift_right
+from bytewright.ops.arithmetic.rescale import (
+    Int64,
+    double_round,
+    double_round_by,
+    real_round,
+    rounding_shift_right,
+)
 
 Table = NDArray[np.int8]
 _INPUTS: Int64 = np.arange(INT8_MIN, INT8_MAX + 1, dtype=np.int64)
@@ -112,9 +118,7 @@ def _fixed_point_table(function: Callable[[Int64], Int64], source: Affine, shift
     radius = math.floor(15 * (1 << 27) / 2.0**factor.exponent)
     centred = _INPUTS - source.zero_point
     inside = np.abs(centred) < radius
-    scaled = double_round(
-        np.where(inside, centred, 0), factor.multiplier, factor.left_shift, factor.right_shift
-    )
+    scaled = double_round_by(np.where(inside, centred, 0), factor)
     result = rounding_shift_right(function(scaled), shift)
     return np.where(inside, result, np.where(centred > 0, 1 << 20, -(1 << 20)))
 
@@ -182,7 +186,7 @@ def reciprocal_square_root(source: Affine, target: Affine, numerics: Numerics) -
     factor = prepare_inverse_root(source.scale, target.scale, numerics)
     centred = _INPUTS - source.zero_point
     roots = fixedpoint.inverse_root(np.maximum(centred, 0))
-    scaled = double_round(roots, factor.multiplier, factor.left_shift, factor.right_shift)
+    scaled = double_round_by(roots, factor)
     return np.where(centred > 0, scaled + target.zero_point, INT8_MAX)
 
 

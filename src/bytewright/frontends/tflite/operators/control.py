@@ -57,6 +57,7 @@ CONTROL: dict[str, TfliteOperator] = {
         limits="one frame a run, which always goes on: cycles_max 1",
         types=("int8",),
         has_state=True,
+        signed_alone=True,
     ),
     "CUSTOM 'SignalDelay'": TfliteOperator(convert_delay, types=("int16",)),
     "CUSTOM 'SignalEnergy'": TfliteOperator(
@@ -118,7 +119,11 @@ CONTROL: dict[str, TfliteOperator] = {
         absent={Numerics.TFLM: ("uint8",)},
     ),
     "CUSTOM 'ethos-u'": TfliteOperator(
-        _convert_ethos_u, limits=f"made by Vela for {DECODED_PRODUCTS}; tflm", types=("int8",), cost_ms=5.0
+        _convert_ethos_u,
+        limits=f"made by Vela for {DECODED_PRODUCTS}; tflm",
+        types=("int8",),
+        cost_ms=5.0,
+        signed_alone=True,
     ),
     "IF": TfliteOperator(convert_if, "IfOptions", "results of fixed shapes", types=_KEPT, cost_ms=1.0),
     "READ_VARIABLE": TfliteOperator(

@@ -150,6 +150,7 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
         int8_cost_ms=0.4,
         types=(*ACTIVATIONS, "int32"),
         absent={Numerics.TFLM: ("int32",)},
+        signed_alone=True,
     ),
     "ADD": _arithmetic(
         elementwise.Add(),
@@ -165,6 +166,7 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
         types=_BOTH_AND_INT32,
         absent={Numerics.LITERT_REF: ("int8",), Numerics.TFLM: ("int32",)},
         int8_cost_ms=1.4,
+        signed_alone=True,
     ),
     "ATAN2": TfliteOperator(
         partial(convert_plain_binary, operation=elementwise.Atan2()),
@@ -177,6 +179,7 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
         limits=_BITS,
         types=_WITH_BITS,
         absent={Numerics.TFLM: _WITH_BITS},
+        signed_alone=True,
     ),
     "BUCKETIZE": TfliteOperator(
         convert_bucketize,
@@ -202,6 +205,7 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
         limits="of a sparse constant",
         types=_SPARSE,
         absent={Numerics.TFLM: _SPARSE},
+        signed_alone=True,
     ),
     "DEQUANTIZE": TfliteOperator(
         convert_dequantize,
@@ -216,7 +220,9 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
         types=_BOTH_AND_INT32,
         int8_cost_ms=1.0,
     ),
-    "ELU": TfliteOperator(_unary(float_functions.TflElu(), int8=tables.elu), int8_cost_ms=5.0),
+    "ELU": TfliteOperator(
+        _unary(float_functions.TflElu(), int8=tables.elu), int8_cost_ms=5.0, signed_alone=True
+    ),
     "EQUAL": _EQUALITY,
     "EXP": TfliteOperator(
         _unary(float_functions.Exp(), int8=tables.exponential, int16=interpolated16(exponential)),
@@ -224,6 +230,7 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
         int8_cost_ms=5.0,
         absent=_FLOAT_IN_TFLM,
         types=ACTIVATIONS,
+        signed_alone=True,
     ),
     "FAKE_QUANT": TfliteOperator(
         convert_fake_quant,
@@ -238,12 +245,14 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
         limits="broadcasting; int8 and int16: of raw values; a divisor of zero is one; tflm: float32 alone",
         types=(*ACTIVATIONS, "int32"),
         absent={Numerics.TFLM: ("int8", "int16", "int32")},
+        signed_alone=True,
     ),
     "FLOOR_MOD": TfliteOperator(
         partial(convert_plain_binary, operation=elementwise.TflFloorMod(), dtypes=WIDE),
         limits="broadcasting; int8 and int16: of raw values; a divisor of zero is one; tflm: float32 alone",
         types=NUMBERS,
         absent={Numerics.TFLM: ("int8", "int16", "int32", "int64")},
+        signed_alone=True,
     ),
     "GELU": TfliteOperator(
         convert_gelu,
@@ -270,6 +279,7 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
         int8_cost_ms=5.0,
         absent=_FLOAT_IN_TFLM,
         types=ACTIVATIONS,
+        signed_alone=True,
     ),
     "LOGICAL_AND": TfliteOperator(
         partial(convert_logical, operation=elementwise.LogicalAnd()), limits="broadcasting", types=("bool",)
@@ -296,6 +306,7 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
         limits="int8 and int16: of raw values; tflm: float32 alone",
         types=NUMBERS,
         absent={Numerics.TFLM: ("int8", "int16", "int32", "int64")},
+        signed_alone=True,
     ),
     "NOT_EQUAL": _EQUALITY,
     "POW": TfliteOperator(
@@ -336,12 +347,14 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
         limits=_BITS,
         types=_WITH_BITS,
         absent={Numerics.TFLM: _WITH_BITS},
+        signed_alone=True,
     ),
     "ROUND": _of_floats(float_functions.TflRound()),
     "RSQRT": TfliteOperator(
         _unary(float_functions.Rsqrt(), int8=tables.reciprocal_square_root, int16=inverse_root16),
         int8_cost_ms=10.0,
         types=ACTIVATIONS,
+        signed_alone=True,
     ),
     "SELECT": TfliteOperator(
         convert_select,
@@ -369,6 +382,7 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
         limits="tflm: float32 alone",
         absent=_FLOAT_IN_TFLM,
         types=ACTIVATIONS,
+        signed_alone=True,
     ),
     "SQUARE": TfliteOperator(convert_square, types=FLOAT, absent=_FLOAT_ALONE),
     "SQUARED_DIFFERENCE": TfliteOperator(
@@ -376,6 +390,7 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
         limits="broadcasting; int8: a rescale below 1; int32 wraps",
         types=_BOTH_AND_INT32,
         int8_cost_ms=1.4,
+        signed_alone=True,
     ),
     "STABLEHLO_ADD": _of_shapes_alike(elementwise.Add(), elementwise.WrappingAdd()),
     "STABLEHLO_MAXIMUM": _of_shapes_alike(elementwise.Maximum()),

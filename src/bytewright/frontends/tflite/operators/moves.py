@@ -88,7 +88,9 @@ MOVES: dict[str, TfliteOperator] = {
         types=MOVED,
         absent=_MOVED_IN_TFLM,
     ),
-    "BROADCAST_TO": TfliteOperator(convert_broadcast_to, limits="constant shape", cost_ms=1.5, types=MOVED),
+    "BROADCAST_TO": TfliteOperator(
+        convert_broadcast_to, limits="constant shape", cost_ms=1.5, types=MOVED, unsigned_in_tflm=True
+    ),
     "CONCATENATION": TfliteOperator(
         convert_concatenation,
         "ConcatenationOptions",
@@ -124,6 +126,7 @@ MOVES: dict[str, TfliteOperator] = {
         hybrid={Numerics.LITERT_REF: ("int8", "int4"), Numerics.TFLM: ("int8",)},
         narrow_weights=INT4,
         cost_ms=1.5,
+        signed_alone=True,
     ),
     "EXPAND_DIMS": TfliteOperator(
         convert_expand_dims,
@@ -163,6 +166,7 @@ MOVES: dict[str, TfliteOperator] = {
         cost_ms=1.0,
         types=NUMBERS,
         absent={Numerics.TFLM: NUMBERS},
+        signed_alone=True,
     ),
     "MATRIX_SET_DIAG": TfliteOperator(
         convert_matrix_set_diag,
@@ -206,7 +210,9 @@ MOVES: dict[str, TfliteOperator] = {
         types=MOVED,
         absent={Numerics.TFLM: ("int64", "bool")},
     ),
-    "RESHAPE": TfliteOperator(convert_reshape, "ReshapeOptions", "constant shape", types=_RESHAPED),
+    "RESHAPE": TfliteOperator(
+        convert_reshape, "ReshapeOptions", "constant shape", types=_RESHAPED, unsigned_in_tflm=True
+    ),
     "REVERSE_SEQUENCE": TfliteOperator(
         convert_reverse_sequence,
         "ReverseSequenceOptions",
@@ -217,7 +223,7 @@ MOVES: dict[str, TfliteOperator] = {
         absent={Numerics.TFLM: _IN_SEQUENCES},
     ),
     "REVERSE_V2": TfliteOperator(
-        convert_reverse, "ReverseV2Options", "constant axes", cost_ms=1.5, types=MOVED
+        convert_reverse, "ReverseV2Options", "constant axes", cost_ms=1.5, types=MOVED, unsigned_in_tflm=True
     ),
     "SCATTER_ND": TfliteOperator(
         convert_scatter_nd,
@@ -228,6 +234,7 @@ MOVES: dict[str, TfliteOperator] = {
         input_at=1,
         absent=_OF_LITERT_ALONE,
         types=_BUT_INT16_MOVED,
+        signed_alone=True,
     ),
     "SEGMENT_SUM": TfliteOperator(
         convert_segment_sum,
@@ -286,7 +293,7 @@ MOVES: dict[str, TfliteOperator] = {
         types=NUMBERS,
         absent=NO_INT64_IN_TFLM,
     ),
-    "SQUEEZE": TfliteOperator(convert_squeeze, "SqueezeOptions", types=_RESHAPED),
+    "SQUEEZE": TfliteOperator(convert_squeeze, "SqueezeOptions", types=_RESHAPED, unsigned_in_tflm=True),
     "STRIDED_SLICE": TfliteOperator(
         convert_strided_slice,
         "StridedSliceOptions",

@@ -126,6 +126,7 @@ REDUCTIONS: dict[str, TfliteOperator] = {
         cost_ms=2.5,
         hybrid=_HYBRID_INT8,
         types=ACTIVATIONS,
+        signed_alone=True,
     ),
     "CONV_2D": TfliteOperator(
         convert_conv2d,
@@ -151,6 +152,7 @@ REDUCTIONS: dict[str, TfliteOperator] = {
         types=BUT_INT16,
         cost_ms=2.0,
         absent={Numerics.LITERT_REF: ("int8",), Numerics.TFLM: INDEX_TYPES},
+        signed_alone=True,
     ),
     "DEPTHWISE_CONV_2D": TfliteOperator(
         convert_depthwise,
@@ -177,6 +179,7 @@ REDUCTIONS: dict[str, TfliteOperator] = {
         "last axis, of at most 4; no fused activation; int8: output scale 1/128 and zero point 0, at most 33025 values "
         "a row",
         cost_ms=2.0,
+        signed_alone=True,
     ),
     "L2_POOL_2D": TfliteOperator(convert_l2_pool, "Pool2DOptions", CLAMPS, types=FLOAT, cost_ms=2.0),
     "LOCAL_RESPONSE_NORMALIZATION": TfliteOperator(
@@ -247,6 +250,7 @@ REDUCTIONS: dict[str, TfliteOperator] = {
         types=MOVED,
         cost_ms=2.0,
         absent={Numerics.TFLM: MOVED},
+        signed_alone=True,
     ),
     "RESIZE_BILINEAR": TfliteOperator(
         partial(convert_resize, kind=TflResizeBilinear),
@@ -255,6 +259,7 @@ REDUCTIONS: dict[str, TfliteOperator] = {
         cost_ms=2.0,
         types=ACTIVATIONS,
         absent=NO_INT16_IN_TFLM,
+        signed_alone=True,
     ),
     "RESIZE_NEAREST_NEIGHBOR": TfliteOperator(
         partial(convert_resize, kind=TflResizeNearest),
@@ -319,6 +324,7 @@ REDUCTIONS: dict[str, TfliteOperator] = {
         hybrid=_HYBRID_INT8,
         has_state=True,
         of_own_types=(2,),
+        signed_alone=True,
     ),
     "UNIDIRECTIONAL_SEQUENCE_LSTM": TfliteOperator(
         convert_lstm,
@@ -330,5 +336,6 @@ REDUCTIONS: dict[str, TfliteOperator] = {
         hybrid=_HYBRID_INT8,
         absent={Numerics.LITERT_REF: ("int16",)},
         has_state=True,
+        signed_alone=True,
     ),
 }

@@ -1,7 +1,7 @@
 """What is said of a TFLite operator that compiles, and the words and types that several rows share."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.kernels_of import Absent
@@ -19,7 +19,9 @@ class TfliteOperator:
         convert: Reads it, and emits the graph's operators.
         options: The schema's name of its table of options; empty where none is read.
         limits: What is not supported, or asked for, in words.
-        types: Element types of its activations.
+        types: Element types of its activations; beside int8 uint8 goes without saying, but where it is `signed_alone`.
+        signed_alone: Whether LiteRT has it on int8, and not on uint8.
+        unsigned_in_tflm: Whether TensorFlow Lite Micro has it on uint8.
         results: Element types that results may have beside those of the activations.
         indices: The position of an operand of one of `INDEX_TYPES`, whatever the activations are.
         cost_ms: What compiling it costs, roughly, in milliseconds (`limits.py`).
@@ -49,6 +51,20 @@ class TfliteOperator:
     absent: Absent = field(default_factory=dict[Numerics, tuple[str, ...]])
     has_state: bool = False
     of_own_types: tuple[int, ...] = ()
+    signed_alone: bool = False
+    unsigned_in_tflm: bool = False
+
+
+def with_unsigned(row: TfliteOperator) -> TfliteOperator:
+    """A row with uint8 behind int8, where the operator is on both."""
+    if "int8" not in row.types or "uint8" in row.types or row.signed_alone:
+        return row
+    after = row.types.index("int8") + 1
+    types = (*row.types[:after], "uint8", *row.types[after:])
+    if row.unsigned_in_tflm:
+        return replace(row, types=types)
+    absent = {**row.absent, Numerics.TFLM: (*row.absent.get(Numerics.TFLM, ()), "uint8")}
+    return replace(row, types=types, absent=absent)
 
 
 CLAMPS = "fused activation: none, RELU, RELU6, RELU_N1_TO_1"

@@ -64,28 +64,60 @@ def dot(num_pixels: int, depth: int, element: ir.DType = I8, pitch: int = 0) -> 
 
 
 def _text(num_pixels: int, depth: int, element: ir.DType, pitch: int) -> str:
-    """One asm statement: compilers keep all of it in registers, where they would spill intrinsics."""
     pairing = PAIRINGS[element]
-    step, groups = _step(num_pixels, element, pitch), depth // BYTES
-    turns, rest = (0, groups) if groups <= _STRAIGHT else divmod(groups, _UNROLLED)
     pixels = [[f"{name}{p}" for name in pairing.sums] for p in range(num_pixels)]
-    lines = [f"int32_t {', '.join(f'{name} = *{name}_at' for name in names)};" for names in pixels]
-    lines.append("int32_t w0, w1, x0, x1, bytes;")
+    step = _step(num_pixels, element, pitch)
+    return _loop(pixels, step, depth // BYTES, ("activations", "weights"), ("x0", "x1", "w0", "w1", "bytes"))
+
+
+def _loop(
+    sums: list[list[str]],
+    step: list[str],
+    num_steps: int,
+    pointers: tuple[str, str],
+    registers: tuple[str, ...],
+    c_type: str = "int32_t",
+) -> str:
+    """One asm statement: compilers keep all of it in registers, where they would spill intrinsics.
+
+    Args:
+        sums: Names of sums, in groups; a sum of its own is a value, and others are where pointers say.
+        step: The instructions of a step, which have the pointers as `x` and `w`.
+        num_steps: How many there are.
+        pointers: To what is read.
+        registers: That a step needs besides.
+        c_type: Of a sum.
+    """
+    names = [name for group in sums for name in group]
+    straight = [f'    "{line}\\n\\t"' for line in step]
+    turns, rest = (0, num_steps) if num_steps <= _STRAIGHT else divmod(num_steps, _UNROLLED)
+    first, second = pointers
+    lines: list[str] = []
+    if len(names) > 1:
+        lines += [f"{c_type} {', '.join(f'{name} = *{name}_at' for name in group)};" for group in sums]
+    lines.append(f"int32_t {', '.join(registers)};")
     if turns:
         lines.append(f"int32_t turns = {turns};")
     lines.append("__asm inline volatile (")
     if turns:
-        lines += ['    "1:\\n\\t"', *step * _UNROLLED, '    "subs %[turns], #1\\n\\t"', '    "bne 1b\\n\\t"']
-    lines += step * rest
-    sums = ", ".join(f'[{name}] "+r"({name})' for names in pixels for name in names)
+        lines += [
+            '    "1:\\n\\t"',
+            *straight * _UNROLLED,
+            '    "subs %[turns], #1\\n\\t"',
+            '    "bne 1b\\n\\t"',
+        ]
+    lines += straight * rest
     lines += [
-        f"    : {sums},",
-        '      [x] "+r"(activations), [w] "+r"(weights),' + (' [turns] "+r"(turns),' if turns else ""),
-        '      [w0] "=&r"(w0), [w1] "=&r"(w1), [x0] "=&r"(x0), [x1] "=&r"(x1), [bytes] "=&r"(bytes)',
+        "    : " + ", ".join(f'[{name}] "+r"({name})' for name in names) + ",",
+        f'      [x] "+r"({first}), [w] "+r"({second}),' + (' [turns] "+r"(turns),' if turns else ""),
+        "      " + ", ".join(f'[{name}] "=&r"({name})' for name in registers),
         "    :",
         '    : "memory"' + (', "cc");' if turns else ");"),
     ]
-    lines += ["\n".join(f"*{name}_at = {name};" for name in names) for names in pixels]
+    if len(names) > 1:
+        lines += ["\n".join(f"*{name}_at = {name};" for name in group) for group in sums]
+    else:
+        lines.append(f"return {names[0]};")
     return "\n".join(lines)
 
 
@@ -101,4 +133,49 @@ def _step(num_pixels: int, element: ir.DType, pitch: int) -> list[str]:
         words = [line for i in range(2) for line in (*loads, *products(i, ("x0", "x1")))]
     else:
         words = [*loads, *products(0, ("x0",)), *products(1, ("x1",))]
-    return [f'    "{line}\\n\\t"' for line in ("ldrd %[w0], %[w1], [%[w]], #8", *words)]
+    return ["ldrd %[w0], %[w1], [%[w]], #8", *words]
+
+
+@cache
+def dot_of_halves(num_rows: int, num_columns: int, num_words: int, dtype: ir.DType) -> ir.Instruction:
+    """Adds the products of one row or two with one column or two, of words of two halves each.
+
+    Parameters: the sums, those of a row after one another; the rows' words, in turns, and those of the columns.
+
+    Args:
+        num_rows: 1 or 2.
+        num_columns: 1 or 2; with sums of 64 bits 1.
+        num_words: Of a row.
+        dtype: Of the sums, I32 or I64.
+    """
+    name = f"dsp_halves_{num_rows}x{num_columns}x{num_words}" + ("" if dtype is I32 else f"_{dtype.value}")
+    places = [(r, c) for r in range(num_rows) for c in range(num_columns)]
+    sums = [variable_parameter(f"sum{r}{c}", dtype, ir.Access.READ_WRITE) for r, c in places]
+    rows = memory_parameter("rows", num_rows * num_words, I32)
+    columns = memory_parameter("columns", num_columns * num_words, I32)
+    body = BodyBuilder(p.name for p in (*sums, rows, columns))
+    with body.for_(f"{name}.word", 0, num_words) as word:
+        for total, (r, c) in zip(sums, places, strict=True):
+            left, right = load(rows.buffer, word * num_rows + r), load(columns.buffer, word * num_columns + c)
+            for half in (low_half, high_half):
+                body.add_to(total.buffer, (), ir.cast(half(left) * half(right), dtype))
+    loads = {1: "ldr %[{0}0], [%[{0}]], #4", 2: "ldrd %[{0}0], %[{0}1], [%[{0}]], #8"}
+    product = "smlad %[sum{0}{1}]" if dtype is I32 else "smlald %Q[sum{0}{1}], %R[sum{0}{1}]"
+    added = ", %[sum{0}{1}]" if dtype is I32 else ""
+    step = [
+        loads[num_rows].format("x"),
+        loads[num_columns].format("w"),
+        *((product + ", %[x{0}], %[w{1}]" + added).format(r, c) for r, c in places),
+    ]
+    registers = (*(f"x{r}" for r in range(num_rows)), *(f"w{c}" for c in range(num_columns)))
+    names = [[f"sum{r}{c}" for c in range(num_columns)] for r in range(num_rows)]
+    return ir.Instruction(
+        name,
+        (*sums, rows, columns),
+        body.finish(),
+        _loop(
+            names, step, num_words, ("rows", "columns"), registers, "int32_t" if dtype is I32 else "int64_t"
+        ),
+        FEATURE,
+        f"Adds {2 * num_words} products of each of {num_rows} rows with each of {num_columns} columns.",
+    )

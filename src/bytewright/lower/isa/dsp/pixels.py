@@ -93,14 +93,15 @@ class Pixels:
         self.convolution = convolution = convolutions[0]
         self.pairing = pairing = PAIRINGS[convolution.dtype]
         self.body = convolution.template.body
-        packed = [words for each in convolutions if (words := pairing.packed(each.weights)) is not None]
-        assert len(packed) == len(convolutions)
-        self.words = packed[0].shape[1]
-        """Words that the elements under a window are, two in each."""
-        self.weights = convolution.template.kernel.constant("weights", np.concatenate(packed), I32)
-        self.blocks = len(packed[0])
+        self.words = -(-convolution.weights.shape[1] // BYTES) * 2
+        """Words that the elements under a window are, two in each; none if it has no tap, and sums are biases."""
+        self.blocks = -(-convolution.out_channels // 2)
         self.channels = channels_of(convolutions)
-        self.parts = _parts(convolutions)
+        if self.words:
+            packed = [words for each in convolutions if (words := pairing.packed(each.weights)) is not None]
+            assert len(packed) == len(convolutions)
+            self.weights = convolution.template.kernel.constant("weights", np.concatenate(packed), I32)
+            self.parts = _parts(convolutions)
 
     def each(self, n: ir.Expr, y: ir.Expr, begin: int, end: int) -> Iterator[list[Pixel]]:
         """Loops over pixels of a row of windows: two at once, and a last one alone, or each if windows are large."""
@@ -123,8 +124,10 @@ class Pixels:
         """
         return self.pairing.element is I16 and bool(self.convolution.in_channels % BYTES)
 
-    def read(self, pixels: Sequence[Pixel]) -> ir.Buffer:
-        """Reads all that lies under the windows of one pixel or two."""
+    def read(self, pixels: Sequence[Pixel]) -> ir.Buffer | None:
+        """Reads all that lies under the windows of one pixel or two, if they have taps."""
+        if not self.words:
+            return None
         num = len(pixels)
         kernel = self.convolution.template.kernel
         if self.are_apart:
@@ -189,7 +192,7 @@ class Pixels:
         for k in range(self.convolution.weights.shape[1], 2 * self.words):
             body.store(window, begin + k, 0)
 
-    def write(self, places: Sequence[Pixel], patch: ir.Buffer, number: ir.Expr = ZERO) -> None:
+    def write(self, places: Sequence[Pixel], patch: ir.Buffer | None, number: ir.Expr = ZERO) -> None:
         """Computes all channels of a convolution of pixels that were read, and stores them at places of the output."""
         body, channels = self.body, self.convolution.out_channels
         body.note("two output channels at a time: multiply and add, then scale and store each")
@@ -200,11 +203,16 @@ class Pixels:
                 self._write_block(places, patch, number, ir.const(channels // 2), 1)
 
     def _write_block(
-        self, places: Sequence[Pixel], patch: ir.Buffer, number: ir.Expr, block: ir.Expr, size: int
+        self, places: Sequence[Pixel], patch: ir.Buffer | None, number: ir.Expr, block: ir.Expr, size: int
     ) -> None:
         channel = named(self.body, "channel", block * 2)
         own = number * self.blocks + block
-        if self.parts:
+        if patch is None:
+            sums = [
+                [self.body.let("initial", self.channels.initial(own * 2 + i))] * len(places)
+                for i in range(size)
+            ]
+        elif self.parts:
             sums = self._sums_of_parts(len(places), patch, own, size)
         else:
             sums = self._whole_sums(len(places), patch, own, size)

@@ -6,7 +6,7 @@ from bytewright import ir
 from bytewright.ir.builder import BodyBuilder, load
 from bytewright.lower.isa.vector_unit import memory_parameter
 
-I8, I16, I32 = ir.DType.I8, ir.DType.I16, ir.DType.I32
+I8, I16, I32, I64 = ir.DType.I8, ir.DType.I16, ir.DType.I32, ir.DType.I64
 # Words are loaded from bytes anywhere, the lowest byte first; the text is assembler as gcc and clang take it, of Thumb,
 # whose `ldrd` loads any two registers. Whether words may lie anywhere clang 14 does not say.
 FEATURE = ir.Feature(
@@ -37,8 +37,8 @@ def byte(word: ir.Expr, number: int) -> ir.Expr:
     return low_byte(word >> 8 * number)
 
 
-def _halves(low: ir.Expr, high: ir.Expr) -> ir.Expr:
-    """Two bytes as the halves of a word."""
+def halves(low: ir.Expr, high: ir.Expr) -> ir.Expr:
+    """Two elements as the halves of a word."""
     return ir.cast(high, I32) * 2**16 + (ir.cast(low, I32) & 0xFFFF)
 
 
@@ -65,7 +65,7 @@ def widen(num_sources: int, num_groups: int, element: ir.DType = I8) -> ir.Instr
             for number, source in enumerate(sources):
                 low, high = (load(source.buffer, group * BYTES + place) for place in places)
                 at = group * (2 * num_sources) + (odd * num_sources + number)
-                body.store(words.buffer, at, _halves(low, high))
+                body.store(words.buffer, at, halves(low, high))
     return ir.Instruction(
         name,
         (words, *sources),

@@ -14,10 +14,11 @@ from bytewright.lower.kernels.spread import (
     SIZE_IS_OPEN,
     Phases,
     SpreadAxis,
+    SpreadRow,
     axes_of,
     has_known_size,
     sub_pixel_convolutions,
-    written_by_phase,
+    write_rows,
 )
 from bytewright.ops.convolution import TransposeConv2d
 
@@ -39,18 +40,16 @@ def transpose_conv2d_declines(template: Template, operation: TransposeConv2d) ->
 
 def write_transpose_conv2d(template: Template, operation: TransposeConv2d) -> None:
     """Writes the kernel. x: [N, H, W, IC]; weights: [OC, KH, KW, IC], packed phase by phase."""
-    body, (rows, columns) = template.body, axes_of(template, operation)
-    with counted(body, "n", template.type(0).shape[0]) as n, template.kernel.rows(rows.out) as y:
-        cell, phase = named(body, "cell_y", rows.cell(y)), named(body, "phase_y", rows.phase(y))
+    _, columns = axes_of(template, operation)
 
-        def write(along_y: Phases) -> None:
-            for along_x in columns.phases:
-                convolutions = sub_pixel_convolutions(template, operation, along_y, along_x)
-                pixels = Pixels(convolutions, pixels_at_once(convolutions[0]), UNIT, columns.stride)
-                number = (phase - along_y.first) * along_x.num
-                _Row(pixels, columns, along_x, (n, y), cell, number).write()
+    def write(row: SpreadRow, along_y: Phases) -> None:
+        for along_x in columns.phases:
+            convolutions = sub_pixel_convolutions(template, operation, along_y, along_x)
+            pixels = Pixels(convolutions, pixels_at_once(convolutions[0]), UNIT, columns.stride)
+            number = (row.phase - along_y.first) * along_x.num
+            _Row(pixels, columns, along_x, (row.n, row.y), row.cell, number).write()
 
-        written_by_phase(body, rows, phase, write)
+    write_rows(template, operation, write)
 
 
 @dataclass(frozen=True, slots=True)
