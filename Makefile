@@ -74,6 +74,10 @@ bench-streams: setup  ## Measure networks over frames as a whole and frame by fr
 bench-kernels: setup  ## Measure which kernel serves each operator and type on which instruction set
 	@$(VENV)/python benchmarks/kernels.py
 
+.PHONY: bench-core-kernels
+bench-core-kernels: setup  ## Measure what each operator and type takes on a Cortex-M4, beside CMSIS-NN where it can be built
+	@$(VENV)/python benchmarks/core_kernels.py
+
 .PHONY: bench-rows
 bench-rows: setup  ## Measure what layers by rows cost: host time, instructions, code
 	@$(VENV)/python benchmarks/rows.py
