@@ -88,18 +88,8 @@ def _extents_of_file(module: ir.Module, axes: tuple[OpenAxis, ...]) -> dict[str,
         if axis.axis >= len(shapes[name]) or (name, axis.axis) in named:
             what = "it is named twice" if (name, axis.axis) in named else f"it has no axis {axis.axis}"
             message = f"--open {axis}: input '{name}' has shape [{ir.format_shape(shapes[name])}], and {what}"
-<<<<<<< HEAD
-            raise compile_error(
-                "BW204", message, help="name each input once, and an axis that it has, from 0 on"
-            )
-        found[name] = shapes[name][axis.axis]
-    if len({*found.values()}) > 1:
-        texts = " and ".join(f"'{name}' {extent}" for name, extent in found.items())
-        message = f"the axes that are to be open have several extents in the file: {texts}"
-        raise compile_error("BW121", message, help=WITHOUT, where=module.name)
-    return next(iter(found.values()))
-=======
-            raise compile_error("BW204", message)
+            help_text = "name each axis once, and one that the input has, from 0 on"
+            raise compile_error("BW204", message, help=help_text)
         named.add((name, axis.axis))
         found.setdefault(axis.name, {})[f"'{name}'"] = shapes[name][axis.axis]
     for extents in found.values():
@@ -108,7 +98,6 @@ def _extents_of_file(module: ir.Module, axes: tuple[OpenAxis, ...]) -> dict[str,
             message = f"the axes that are to be open have several extents in the file: {texts}"
             raise compile_error("BW121", message, help=WITHOUT, where=module.name)
     return {name: next(iter(extents.values())) for name, extents in found.items()}
->>>>>>> main
 
 
 def _parameters(
