@@ -20,6 +20,7 @@ from bytewright.target.registry import load_target
 from support.against_reference import assert_equals_reference, drawn
 from support.random_models import RandomModel, operator_models
 from support.reference import LiteRt
+from support.unsigned_networks import mobilenet, ssd
 from tflite_writer import ModelBuilder
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "models"
@@ -210,3 +211,36 @@ def test_keras_with_uint8_at_the_border(name: str) -> None:
     model = bytewright.compile(path)
     for x, y in zip(arrays["x"], arrays["y"], strict=True):
         np.testing.assert_array_equal(model.run(x), y)
+
+
+def joined(seed: int) -> RandomModel:
+    """Values of several quantisations, one after the other."""
+    generator = np.random.default_rng(seed)
+    builder = ModelBuilder()
+    exact = [2.0**power for power in range(-4, 4)]
+    scales = [
+        float(generator.choice(exact) if seed % 2 else np.float32(generator.uniform(0.01, 2)))
+        for _ in range(4)
+    ]
+    zero_points = [0, 255, *(int(each) for each in generator.integers(0, 256, 2))]
+    sources = [
+        builder.tensor(f"x{place}", (1, 64 + place), "uint8", scale=scale, zero_point=zero_point)
+        for place, (scale, zero_point) in enumerate(zip(scales[:3], zero_points[1:], strict=True))
+    ]
+    y = builder.tensor("y", (1, 195), "uint8", scale=scales[3], zero_point=zero_points[seed % 4])
+    builder.operator("CONCATENATION", sources, [y], axis=1)
+    shapes = tuple((1, 64 + place) for place in range(3))
+    return RandomModel(builder.build(sources, [y]), f"joined {seed}", shapes, "uint8")
+
+
+def test_joined_values_are_scaled(tmp_path: Path) -> None:
+    assert_equals_reference([joined(seed) for seed in range(6)], tmp_path, num_inputs=8)
+
+
+@pytest.mark.parametrize("target", ["host", "mps3-an547", "mps2-an386"])
+def test_whole_networks(target: str, tmp_path: Path) -> None:
+    assert_equals_reference([mobilenet(), ssd()], tmp_path, target=target, num_inputs=3)
+
+
+def test_whole_networks_row_by_row(tmp_path: Path) -> None:
+    assert_equals_reference([mobilenet(2)], tmp_path, options=Options(rows=Rows.MAX), num_inputs=3)

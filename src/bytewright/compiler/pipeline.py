@@ -178,7 +178,7 @@ def plan_model(
 def read_and_lower(model: Path | ir.Module, target: Target, options: Options, run: Runner) -> Lowered:
     """The stages of `plan_model` that no size of a pool or a stack changes; the target is as the options make it."""
     run.begin("frontends")  # bytes of a file -> graph, or the program that a text is
-    others: tuple[tuple[int, ir.Module], ...] = ()
+    others: tuple[tuple[Mapping[str, int], ir.Module], ...] = ()
     if isinstance(model, Path):
         imported = import_model(model, target, options)
         model_files = {file.name: read_input(file) for file in imported.files}
@@ -202,7 +202,7 @@ def read_and_lower(model: Path | ir.Module, target: Target, options: Options, ru
 
 def _as_asked(
     module: ir.Module,
-    others: tuple[tuple[int, ir.Module], ...],
+    others: tuple[tuple[Mapping[str, int], ir.Module], ...],
     target: Target,
     options: Options,
     run: Runner,

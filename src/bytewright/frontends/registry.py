@@ -32,7 +32,7 @@ class Imported:
         stage: IMPORTED for a graph, LOWERED for kernels and an entry.
         pass_name: What the import is called among the passes.
         files: What it was read from.
-        for_others: The graph as the file has it for other extents of an axis that is to be open, with these; none where
+        for_others: The graph as the file has it for other extents of such axes, with these; none where
             it cannot be resized.
     """
 
@@ -40,7 +40,7 @@ class Imported:
     stage: Stage
     pass_name: str
     files: tuple[Path, ...]
-    for_others: tuple[tuple[int, ir.Module], ...] = ()
+    for_others: tuple[tuple[Mapping[str, int], ir.Module], ...] = ()
 
     @property
     def module(self) -> ir.Module:

@@ -6,10 +6,6 @@ On int8 a unary operator is a table of 256 values, or a clamp where it is one.
 from collections.abc import Callable
 from functools import partial
 from math import isfinite
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from bytewright import ir
 from bytewright.frontends.tflite.activation16 import (
@@ -20,7 +16,7 @@ from bytewright.frontends.tflite.activation16 import (
     softmax16,
 )
 from bytewright.frontends.tflite.conversion import Conversion
-from bytewright.frontends.tflite.graph_builder import Operand
+from bytewright.frontends.tflite.lookup import emit_table
 from bytewright.ops.arithmetic import interpolation, tables
 from bytewright.ops.arithmetic.multiplier import ACTIVATIONS
 from bytewright.ops.arithmetic.softmax import (
@@ -29,11 +25,10 @@ from bytewright.ops.arithmetic.softmax import (
     prepare_softmax,
     softmax_output_is_valid,
 )
-from bytewright.ops.arithmetic.tables import Int8Function, int8_table
+from bytewright.ops.arithmetic.tables import Int8Function
 from bytewright.ops.checks import WIDE
 from bytewright.ops.elementwise import Clamp
 from bytewright.ops.float_functions import TflGelu, TflLeakyRelu
-from bytewright.ops.quantization import Table
 from bytewright.ops.softmax import TflLogSoftmax, TflSoftmax
 
 
@@ -76,22 +71,6 @@ def convert_leaky_relu(at: Conversion) -> None:
     alpha = at.options.real(0)
     at.require(isfinite(alpha), f"the slope {alpha} is not a number")
     convert_unary(at, TflLeakyRelu(alpha), partial(tables.leaky_relu, alpha), leaky_relu16(alpha))
-
-
-def emit_table(at: Conversion, source: Operand, int8: Int8Function) -> str:
-    """An int8 unary operator: the value itself, a clamp, or a table, whichever says the same with least."""
-    table = int8_table(int8, at.affine(source.tensor), at.affine(at.output_tensor()), at.numerics)
-    return emit_lookup(at, table, at.value_of(source))
-
-
-def emit_lookup(at: Conversion, table: NDArray[Any], value: str) -> str:
-    """What a table of 256 makes of an int8 value: the value itself, a clamp, or the table."""
-    least, most = ir.DType.I8.bounds
-    inputs = np.arange(least, most + 1)
-    low, high = int(table[0]), int(table[-1])
-    if low <= high and np.array_equal(table, np.clip(inputs, low, high)):
-        return value if (low, high) == (least, most) else at.emit(Clamp(low, high), (value,), "result")
-    return at.emit(Table(), (value, at.constant("table", table, ir.DType.I8)), "result")
 
 
 def convert_softmax(at: Conversion) -> None:

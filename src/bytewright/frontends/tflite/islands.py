@@ -7,8 +7,8 @@ island makes of an int8 value it makes of each of the 256, so it is a table.
 import numpy as np
 
 from bytewright import ir
-from bytewright.frontends.tflite.activation import emit_lookup
 from bytewright.frontends.tflite.conversion import Conversion
+from bytewright.frontends.tflite.lookup import emit_lookup
 from bytewright.ops import float_functions
 from bytewright.ops.data import Reshape
 from bytewright.ops.elementwise import Clamp

@@ -7,11 +7,11 @@ from numpy.typing import NDArray
 
 from bytewright import ir
 from bytewright.frontends.tflite.accumulator import checked_multiplier, limited, rescale
-from bytewright.frontends.tflite.activation import emit_table
 from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.elementwise import emit_moved, emit_scaled
 from bytewright.frontends.tflite.graph_builder import Operand
 from bytewright.frontends.tflite.islands import emit_quantized
+from bytewright.frontends.tflite.lookup import emit_table
 from bytewright.ops.arithmetic import tables
 from bytewright.ops.arithmetic.multiplier import INT32_MAX, quantize_multiplier, single
 from bytewright.ops.arithmetic.numerics import Numerics

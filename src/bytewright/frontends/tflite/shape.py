@@ -10,7 +10,10 @@ from math import prod
 from bytewright import ir
 from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.graph_builder import Operand
+from bytewright.frontends.tflite.lookup import emit_table
 from bytewright.frontends.tflite.options import fused_activation
+from bytewright.frontends.tflite.unsigned import UNSIGNED
+from bytewright.ops.arithmetic import tables
 from bytewright.ops.data import Concat, Pad, Slice
 
 
@@ -151,7 +154,7 @@ def require_same_quantization(at: Conversion, *operands: Operand) -> None:
 
 
 def convert_concatenation(at: Conversion) -> None:
-    """CONCATENATION of values of one quantisation; those without elements add nothing."""
+    """CONCATENATION of values of one quantisation; uint8 is scaled to it. Those without elements add nothing."""
     at.require_counts(range(1, len(at.operator.inputs) + 1))
     activation = fused_activation(at, 1)
     at.require(activation == "NONE", f"the fused activation {activation} is not supported")
@@ -161,13 +164,20 @@ def convert_concatenation(at: Conversion) -> None:
     axis = at.options.integer(0)
     at.require(-rank <= axis < rank, f"axis {axis} of tensors of rank {rank}")
     full = [operand for operand in operands if operand.type.num_elements] or operands[:1]
-    require_same_quantization(at, *full)
+    is_scaled = at.output_tensor().element_type == UNSIGNED
+    if not is_scaled:
+        require_same_quantization(at, *full)
     axis %= rank
     beside = {(*each.shape[:axis], *each.shape[axis + 1 :]) for each in operands}
     at.require(
         len(beside) == 1, f"shapes {[list(each.shape) for each in operands]} differ beside axis {axis}"
     )
-    names = [at.value_of(operand, f"operand_{position}") for position, operand in enumerate(full)]
+    names = [
+        emit_table(at, operand, tables.joined)
+        if is_scaled and at.affine(operand.tensor) != at.affine(at.output_tensor())
+        else at.value_of(operand, f"operand_{position}")
+        for position, operand in enumerate(full)
+    ]
     at.define(emit_joined(at, axis, names, "joined"))
 
 

@@ -10,6 +10,9 @@ Types = tuple[ir.DType, ...]
 """Of activations, weights and sums."""
 SUMS_OF_32_BITS: frozenset[Types] = frozenset({(I8, I8, I32), (I16, I8, I32)})
 
+OF_NINE_BITS: Types = (I8, I16, I32)
+"""Of bytes by weights of two, of which nine bits are taken: those of uint8 without their zero point."""
+
 
 def types_decline(template: Template, taken: Collection[Types]) -> str | None:
     """Why a convolution of other types than those that are taken is none for a template."""

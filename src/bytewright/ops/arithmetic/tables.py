@@ -317,6 +317,16 @@ def quantize(source: Affine, target: Affine, numerics: Numerics) -> Int64:
     )
 
 
+def joined(source: Affine, target: Affine, numerics: Numerics) -> Int64:
+    """CONCATENATION of uint8: `round(x * f32(s_in * f32(1 / s_out)) + b)`, in float32, of raw values; here 128 less."""
+    del numerics
+    least = INT8_MIN
+    scale = np.float32(source.scale) * (np.float32(1) / np.float32(target.scale))
+    bias = np.float32(least - source.zero_point) * scale
+    scaled = (_INPUTS - least).astype(np.float32) * scale + bias
+    return real_round(scaled.astype(np.float64), 1.0) + target.zero_point
+
+
 def quantize_float(
     values: NDArray[np.float32], scale: float, zero_point: int, bounds: tuple[int, int] = INT8
 ) -> Int64:

@@ -15,7 +15,7 @@ from bytewright.ir.expr import equal
 from bytewright.lower.isa.dsp.requantise import channels_of
 from bytewright.lower.isa.dsp.taps import MAX_OFFSET, one_row, two_rows
 from bytewright.lower.isa.dsp.words import BYTES, copy_elements, runs
-from bytewright.lower.isa.operand_types import SUMS_OF_32_BITS, types_decline
+from bytewright.lower.isa.operand_types import OF_NINE_BITS, SUMS_OF_32_BITS, types_decline
 from bytewright.lower.kernels.context import Pixel, Template, counted, named, pixels
 from bytewright.lower.kernels.convolution import Convolution, convolution_of
 from bytewright.lower.kernels.source import first_column
@@ -31,7 +31,7 @@ _COPIED = 16
 
 def depthwise_declines(template: Template, operation: DepthwiseConv2d) -> str | None:
     """Why the kernel below does not take a depthwise convolution."""
-    of_types = types_decline(template, SUMS_OF_32_BITS)
+    of_types = types_decline(template, {*SUMS_OF_32_BITS, OF_NINE_BITS})
     if of_types is not None:
         return of_types
     channels, size = template.type(0).fixed_shape[-1], template.type(0).dtype.size_bytes
@@ -50,7 +50,8 @@ def depthwise_declines(template: Template, operation: DepthwiseConv2d) -> str | 
 def write_depthwise(template: Template, operation: DepthwiseConv2d) -> None:
     """Writes the kernel. x: [N, H, W, C]; weights: [KH, KW, C, 1], packed by `_pack`."""
     convolution = convolution_of(template, operation)
-    bits = 16 if template.kernel.optimize is Optimize.SPEED else 8
+    is_wide = template.kernel.optimize is Optimize.SPEED or convolution.weights_dtype is I16
+    bits = 16 if is_wide else 8
     weights = template.kernel.constant("weights", _pack(convolution, bits), I32)
     kernel = _Kernel(convolution, weights, bits)
     channels = channels_of([convolution])

@@ -9,6 +9,7 @@ under those at a side is gathered first.
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bytewright import ir
 from bytewright.ir.builder import region
@@ -23,7 +24,7 @@ from bytewright.lower.isa.mve.tap_sums import (
     sum_taps,
     tap_groups,
 )
-from bytewright.lower.isa.operand_types import SUMS_OF_32_BITS, types_decline
+from bytewright.lower.isa.operand_types import OF_NINE_BITS, SUMS_OF_32_BITS, types_decline
 from bytewright.lower.kernels.context import Pixel, Template, counted, named
 from bytewright.lower.kernels.convolution import Convolution, convolution_of
 from bytewright.ops.convolution import DepthwiseConv2d
@@ -36,15 +37,16 @@ MAX_SIDE_COLUMNS = 6
 
 def depthwise_declines(template: Template, operation: DepthwiseConv2d) -> str | None:
     """Why this is no convolution for the kernel below."""
-    of_types = types_decline(template, SUMS_OF_32_BITS)
+    of_types = types_decline(template, {*SUMS_OF_32_BITS, OF_NINE_BITS})
     if of_types is not None:
         return of_types
     convolution = convolution_of(template, operation)
     window, channels, lanes = convolution.window, convolution.in_channels, lanes_of(convolution.dtype)
     if convolution.out_channels != channels:
         return "it makes several channels of one"
-    if window.rows.kernel > MAX_ROWS or window.num_taps > MAX_TAPS:
-        return f"its window of {window.rows.kernel} rows and {window.num_taps} taps is too large"
+    num_taps = len(_in_bytes(convolution.weights)[1])
+    if window.rows.kernel > MAX_ROWS or num_taps > MAX_TAPS:
+        return f"its window of {window.rows.kernel} rows and {num_taps} taps is too large"
     if channels < lanes and not _takes_neighbours(convolution):
         return f"its {channels} channels do not fill a vector"
     if channels >= lanes and not all(map(window.columns.inside, _side_columns(convolution))):
@@ -122,11 +124,26 @@ def _write_steps(pixels: "_Pixels", n: ir.Expr, y: ir.Expr) -> None:
                 pixels.write_patch((n, y, x), patch)
 
 
+def _in_bytes(weights: ir.Array) -> tuple[NDArray[np.int8], list[int]]:
+    """Weights [C, taps] of any size as sums of bytes: of which tap each column of them is, some taps more than once."""
+    left = weights.astype(np.int32)
+    columns: list[NDArray[np.int8]] = []
+    taps: list[int] = []
+    while left.any() or not columns:
+        part = np.clip(left, *I8.bounds)
+        left = left - part
+        found = [tap for tap in range(part.shape[1]) if not columns or part[:, tap].any()]
+        columns.append(part[:, found].astype(np.int8))
+        taps += found
+    return np.concatenate(columns, axis=1), taps
+
+
 class _Pixels:
     """Pixels that are computed at once: as many as fill a vector.
 
     Attributes:
         num: How many; 1 where the channels of one fill a vector.
+        sources: Of which tap of the window each that is multiplied is.
     """
 
     def __init__(self, convolution: Convolution) -> None:
@@ -137,9 +154,10 @@ class _Pixels:
         channels, columns = convolution.in_channels, convolution.window.columns
         self.num = max(1, lanes_of(self.element) // channels)
         self.width = self.num * channels
-        weights = np.tile(convolution.weights, (self.num, 1))
+        weights, self.sources = _in_bytes(np.tile(convolution.weights, (self.num, 1)))
         rows = range(convolution.window.rows.kernel)
-        places = [(row, kx * columns.dilation * channels) for row in rows for kx in range(columns.kernel)]
+        of_window = [(row, kx * columns.dilation * channels) for row in rows for kx in range(columns.kernel)]
+        places = [of_window[tap] for tap in self.sources]
         groups = tap_groups(weights) if self.element is I8 else (tuple(range(len(places))),)
         self.taps = Taps(len(rows), tuple(places), groups, element=self.element)
         self.weights = template.kernel.constant("weights", packed_taps(weights, self.taps), I8)
@@ -201,7 +219,7 @@ class _Pixels:
     def _taps_inside(self, columns: range) -> Taps:
         """The taps where only some columns of the window lie in the input."""
         kernel = self.convolution.window.columns.kernel
-        outside = frozenset(tap for tap in range(len(self.taps.places)) if tap % kernel not in columns)
+        outside = frozenset(number for number, tap in enumerate(self.sources) if tap % kernel not in columns)
         start = self.taps.places[columns[0]][1]
         places = tuple((row, max(offset - start, 0)) for row, offset in self.taps.places)
         zero_point = self.convolution.zero_point
