@@ -176,7 +176,9 @@ def test_what_an_operator_does_not_allow_is_refused(tmp_path: Path, content: byt
     [
         ({"stream": "1"}, "BW121"),
         ({"open": "2=channels:1..8"}, "BW121"),
-        ({"open": ["1=a:1..8", "x:1=b:1..8"]}, "BW121"),
+        ({"open": ["1=a:1..8", "x:1=b:1..8"]}, "BW204"),
+        ({"open": ["1=a:1..8", "x:2=a:1..9"]}, "BW121"),
+        ({"open": ["1=a:1..8", "x:2=a:1..8"]}, "BW121"),
         ({"open": ["1=a:1..8", "x:1=a:1..8"]}, "BW204"),
         ({"open": "3=a:1..8"}, "BW204"),
         ({"open": "z:1=a:1..8"}, "BW204"),

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 import bytewright
 from bytewright.diagnostics import CompileError
+from bytewright.inspect.check import check_bundle
 from support.every_extent import MOST, assert_close, check, drawn
 from support.model_files import EXPORTS
 from support.reference import LiteRt
@@ -557,22 +558,60 @@ def test_what_has_no_samples_has_no_open_batch_beside_the_axis(tmp_path: Path) -
     assert [each.code for each in caught.value.diagnostics] == ["BW111"]
 
 
-def test_two_inputs_are_given_one_extent(tmp_path: Path) -> None:
-    """One is open in the file, and the products are of rows of both: attention over another sequence."""
+def attention_over_another() -> tuple[Net, int]:
+    """The second input is open in the file, and products are of rows of both."""
     net = Net("float32")
     other = net.tensor("other", (1, 1, 6), "float32", shape_signature=(1, -1, 6))
     net.put("BATCH_MATMUL", [net.last, other], (1, ROWS, ROWS), adj_x=False, adj_y=True).softmax()
     net.put("BATCH_MATMUL", [net.last, other], (1, ROWS, 6), adj_x=False, adj_y=False)
+    return net, other
+
+
+@pytest.mark.parametrize("second", ["time", "words"])
+def test_two_inputs_are_given_extents_of_one_name_or_of_two(tmp_path: Path, second: str) -> None:
+    net, other = attention_over_another()
     file = tmp_path / "m.tflite"
     file.write_bytes(net.build([net.source, other], [net.last]))
-    model = bytewright.compile(file, open=["v1:1=time:1..9", "other:1=time:1..9"])
+    model = bytewright.compile(file, open=["v1:1=time:1..9", f"other:1={second}:1..9"])
+    assert [symbol.name for symbol in model.plan.symbols] == list(dict.fromkeys(["time", second]))
+    check_bundle(model.write(tmp_path / "bundle"))
     rng, reference = np.random.default_rng(5), LiteRt(file)
     for extent in range(1, 10):
-        given = [drawn(rng, (1, extent, 6), np.float32) for _ in range(2)]
+        extents = extent, extent if second == "time" else 10 - extent
+        given = [drawn(rng, (1, each, 6), np.float32) for each in extents]
         assert_close(np.asarray(model.run(*given)), reference.run(*given)[0], extent)
 
 
-def test_a_file_with_two_open_extents_of_an_input_is_to_be_converted_again(tmp_path: Path) -> None:
+def test_two_axes_of_an_input_are_open(tmp_path: Path) -> None:
+    """Images of any height and width: element by element, padded, sliced, and their mean."""
+    net = Net()
+    net.shape = (1, ROWS, 9, 6)
+    net.source = net.last = net.value(net.shape)
+    net.put("ADD", [net.last, net.last], net.shape).pad((0, 0), (1, 0), (0, 2), (0, 0)).rows(-4, None)
+    net.reduce("REDUCE_MAX", 1)
+    file = tmp_path / "m.tflite"
+    file.write_bytes(net.content())
+    model = bytewright.compile(file, open=["1=height:3..9", "2=width:1..7"])
+    rng, reference = np.random.default_rng(5), LiteRt(file)
+    for height, width in ((3, 1), (3, 7), (9, 1), (9, 7), (5, 4)):
+        x = drawn(rng, (1, height, width, 6), np.int8)
+        assert_close(np.asarray(model.run(x)), reference.run(x)[0], height)
+
+
+def test_extents_of_two_names_along_one_axis_are_refused(tmp_path: Path) -> None:
+    net = Net()
+    other = net.value((1, ROWS, 6))
+    net.put("ADD", [net.last, other], net.shape)
+    file = tmp_path / "m.tflite"
+    file.write_bytes(net.build([net.source, other], [net.last]))
+    with pytest.raises(CompileError) as caught:
+        bytewright.compile(file, open=["v1:1=time:1..9", "v2:1=words:1..9"])
+    (found,) = caught.value.diagnostics
+    assert found.code == "BW121"
+    assert "extents 'time' and 'words' cannot be opened: 0 (ADD) does not allow it: shapes" in found.message
+
+
+def test_a_file_with_two_open_extents_of_an_input_is_read_as_its_refusal_says(tmp_path: Path) -> None:
     net = Net()
     source = net.tensor("x", (1, 1, 1), "int8", shape_signature=(1, -1, -1), **AFFINE)
     y = net.tensor("y", (1, 1, 1), "int8", shape_signature=(1, -1, -1), **AFFINE)
@@ -582,7 +621,12 @@ def test_a_file_with_two_open_extents_of_an_input_is_to_be_converted_again(tmp_p
     with pytest.raises(CompileError) as caught:
         bytewright.compile(file)
     (found,) = caught.value.diagnostics
-    assert (found.code, found.help) == ("BW106", "convert the model with fixed input shapes")
+    assert found.code == "BW106"
+    options = (found.help or "").partition(" gives")[0].split("--open ")[1:]
+    assert [option.strip() for option in options] == ["x:1=time:1..200", "x:2=extent_2:1..200"]
+    model = bytewright.compile(file, open=[option.strip() for option in options])
+    x = drawn(np.random.default_rng(5), (1, 3, 200), np.int8)
+    assert_close(np.asarray(model.run(x)), LiteRt(file).run(x)[0], 3)
 
 
 @pytest.mark.skipif(

@@ -318,14 +318,11 @@ def _check_shapes(whole: _Survey) -> None:
         for tensor in (model.tensors[index] for index in model.inputs)
         if -1 in tensor.signature[1:]
     ]
-    options = opening_options(model) if notes else None
     whole.report(
         "BW106",
         "inputs have open extents other than the batch",
         notes,
-        "convert the model with fixed input shapes"
-        if options is None
-        else f"{options} gives each run that extent; name the range that you need",
+        f"{opening_options(model)} gives each run that extent; name the range that you need",
     )
     empty = [
         f"input {tensor.label} has the shape {list(tensor.shape)}"

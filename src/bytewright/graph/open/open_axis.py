@@ -5,7 +5,7 @@ operator must be told for that, such as the shape that a reshape states, is in `
 or one whose types do not allow an open extent, is refused. With the extent of the file, every type is what it was.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from bytewright import ir
@@ -18,29 +18,29 @@ from bytewright.options import OpenAxis
 
 
 def open_axis(
-    module: ir.Module, axes: tuple[OpenAxis, ...], others: tuple[tuple[int, ir.Module], ...] = ()
+    module: ir.Module,
+    axes: tuple[OpenAxis, ...],
+    others: tuple[tuple[Mapping[str, int], ir.Module], ...] = (),
 ) -> ir.Module:
     """Returns the module in which the axes have an extent that each run is given.
 
     Args:
         module: A graph in which each function is run at one place, once.
-        axes: One of each input, all of one name and range.
+        axes: Of inputs; those of one name are one extent.
         others: The graph as it is for other extents, with these; none where that is not known.
 
     Raises:
         CompileError: BW121, for operators that allow no open extent, all of them, or axes of several extents; BW204,
             there is no such input or axis.
     """
-    first = axes[0]
-    for other in axes[1:]:
-        if (other.name, other.lower, other.upper) != (first.name, first.lower, first.upper):
-            message = f"--open {first} and --open {other} are two extents, and a model has one that is open"
-            raise compile_error("BW121", message, help="give both one name and range", where=module.name)
-    extent = _extent_of_file(module, axes)
-    symbol = ir.Symbol(unique_name(first.name, set(module.graph_types)), first.lower, first.upper)
-    samples = ((extent, module), *others)
-    opening = Opening(module, symbol, samples if alike([each for _, each in samples]) else samples[:1])
-    parameters = _parameters(module, axes, opening)
+    extents = _extents_of_file(module, axes)
+    symbols = _symbols(module, axes, set(module.graph_types))
+    samples = [
+        ({symbols[name]: extent for name, extent in each.items()}, own)
+        for each, own in ((extents, module), *others)
+    ]
+    opening = Opening(module, samples if alike([each for _, each in samples]) else samples[:1])
+    parameters = _parameters(module, {axis: symbols[axis.name] for axis in axes}, opening)
     open_nodes(opening, module.graph.nodes)
     results = tuple(map(opening.whole, module.graph.results))
     _require_sizes(opening)
@@ -64,48 +64,65 @@ def _ports(ports: tuple[ir.Port, ...], names: Iterable[str], opening: Opening) -
     return tuple(replace(port, type=types[name]) for port, name in zip(ports, names, strict=False))
 
 
-def _extent_of_file(module: ir.Module, axes: tuple[OpenAxis, ...]) -> int:
-    """What the axes are in the file; each is an axis of an input, of which none is named twice."""
+def _symbols(module: ir.Module, axes: tuple[OpenAxis, ...], taken: set[str]) -> dict[str, ir.Symbol]:
+    """The extents by their names: those of one name are one."""
+    first: dict[str, OpenAxis] = {}
+    for axis in axes:
+        other = first.setdefault(axis.name, axis)
+        if (other.lower, other.upper) != (axis.lower, axis.upper):
+            message = f"--open {other} and --open {axis} are one extent of two ranges"
+            raise compile_error("BW121", message, help="give both one range, or two names", where=module.name)
+    return {name: ir.Symbol(unique_name(name, taken), axis.lower, axis.upper) for name, axis in first.items()}
+
+
+def _extents_of_file(module: ir.Module, axes: tuple[OpenAxis, ...]) -> dict[str, int]:
+    """What the axes are in the file, by the names of extents; each is an axis of an input, and none is named twice."""
     if module.entries:
         message = "--open is for graphs: a program says itself which of its extents are open"
         help_text = "leave out --open, and give the tensors of the text an extent such as time[1..200]"
         raise compile_error("BW204", message, help=help_text)
-    shapes, found = {port.name: port.type.fixed_shape for port in module.inputs}, dict[str, int]()
+    shapes = {port.name: port.type.fixed_shape for port in module.inputs}
+    named, found = set[tuple[str, int]](), dict[str, dict[str, int]]()
     for axis in axes:
         name = axis.input_among(tuple(shapes))
-        if axis.axis >= len(shapes[name]) or name in found:
-            what = "it is named twice" if name in found else f"it has no axis {axis.axis}"
+        if axis.axis >= len(shapes[name]) or (name, axis.axis) in named:
+            what = "it is named twice" if (name, axis.axis) in named else f"it has no axis {axis.axis}"
             message = f"--open {axis}: input '{name}' has shape [{ir.format_shape(shapes[name])}], and {what}"
             raise compile_error("BW204", message)
-        found[name] = shapes[name][axis.axis]
-    if len({*found.values()}) > 1:
-        texts = " and ".join(f"'{name}' {extent}" for name, extent in found.items())
-        message = f"the axes that are to be open have several extents in the file: {texts}"
-        raise compile_error("BW121", message, help=WITHOUT, where=module.name)
-    return next(iter(found.values()))
+        named.add((name, axis.axis))
+        found.setdefault(axis.name, {})[f"'{name}'"] = shapes[name][axis.axis]
+    for extents in found.values():
+        if len({*extents.values()}) > 1:
+            texts = " and ".join(f"{name} {extent}" for name, extent in extents.items())
+            message = f"the axes that are to be open have several extents in the file: {texts}"
+            raise compile_error("BW121", message, help=WITHOUT, where=module.name)
+    return {name: next(iter(extents.values())) for name, extents in found.items()}
 
 
-def _parameters(module: ir.Module, axes: tuple[OpenAxis, ...], opening: Opening) -> tuple[ir.Value, ...]:
-    """What the graph is given, with the symbol along the axes."""
-    opened = {axis.input or module.inputs[0].name: axis.axis for axis in axes}
+def _parameters(
+    module: ir.Module, axes: Mapping[OpenAxis, ir.Symbol], opening: Opening
+) -> tuple[ir.Value, ...]:
+    """What the graph is given, with the symbols along the axes."""
     names = [port.name for port in module.inputs]
     parameters: list[ir.Value] = []
     for number, value in enumerate(module.graph.parameters):
-        axis, shape = opened.get(names[number]) if number < len(names) else None, value.type.shape
-        if axis is not None:
-            shape = (*shape[:axis], opening.symbol, *shape[axis + 1 :])
-        parameters.append(replace(value, type=replace(value.type, shape=shape)))
+        shape = list(value.type.shape)
+        for axis, symbol in axes.items():
+            if number < len(names) and axis.input_among(names) == names[number]:
+                shape[axis.axis] = symbol
+        parameters.append(replace(value, type=replace(value.type, shape=tuple(shape))))
         opening.new.types[value.name] = parameters[-1].type
     return tuple(parameters)
 
 
 def _require_sizes(opening: Opening) -> None:
-    """Every tensor has, where the extent is the largest, at most `MAX_ELEMENTS` elements."""
+    """Every tensor has, where the extents are the largest, at most `MAX_ELEMENTS` elements."""
     for node in opening.new.nodes:
         for value in node.outputs:
             if value.type.num_elements > ir.MAX_ELEMENTS:
+                largest = " and ".join(f"{each.upper} for '{each.name}'" for each in opening.symbols)
                 message = (
-                    f"with {opening.symbol.upper} for '{opening.symbol.name}', '{value.name}' has "
+                    f"with {largest}, '{value.name}' has "
                     f"{value.type.num_elements} elements; kernels count up to {ir.MAX_ELEMENTS}"
                 )
                 raise compile_error("BW121", message, help="name a smaller range", where=str(node.where))

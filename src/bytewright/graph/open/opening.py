@@ -1,6 +1,6 @@
 """The graph as far as its extents are open: new operators, and values that are kept with rows in place of columns."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -31,10 +31,9 @@ class Opening:
     image stays in the second form, as far as operators on each element follow: it is *turned*.
 
     Attributes:
-        symbol: The open extent.
-        extent: What it is in the file.
-        samples: The graph for this, and for other extents.
-        extents: All that are open so far, the symbol first.
+        symbols: The open extents.
+        samples: The graph for what they are in the file, and for others.
+        extents: All that are open so far, the symbols first.
         functions: Those that operators run, opened, or as they were.
         new: The operators so far; a value that is turned has the type of that.
         turned: Names of such values.
@@ -45,11 +44,11 @@ class Opening:
     """
 
     def __init__(
-        self, module: ir.Module, symbol: ir.Symbol, samples: Sequence[tuple[int, ir.Module]]
+        self, module: ir.Module, samples: Sequence[tuple[Mapping[ir.Symbol, int], ir.Module]]
     ) -> None:
-        self.symbol, self.extent = symbol, samples[0][0]
+        self.symbols = tuple(samples[0][0])
         self.samples = Samples(samples)
-        self.extents: dict[ir.Extent, None] = {symbol: None}
+        self.extents: dict[ir.Extent, None] = dict.fromkeys(self.symbols)
         self.functions = [*module.functions[:-1]]
         self.new = NewNodes()
         self.new.types = module.constant_types
@@ -131,7 +130,7 @@ class Opening:
 
     def _part_of_largest(self, name: str, found: Sequence[ir.TensorData]) -> str | None:
         """The first of the elements along axes."""
-        largest = found[max(range(len(found)), key=lambda n: self.samples.extents[n])]
+        largest = max(found, key=lambda each: each.array.size)
         arrays = [each.array for each in found]
         if len({each.ndim for each in arrays}) > 1:
             return None
@@ -152,23 +151,20 @@ class Opening:
 
     def _of_table(self, name: str, found: Sequence[ir.TensorData]) -> str:
         """A row of a table of what the values are for each extent: so many times that, and so many more."""
-        first, last = found[0], found[-1]
+        (symbol, *others), first = self.symbols, found[0]
         arrays = [each.array.astype(np.float64) for each in found]
-        at = self.samples.extents
-        if len({each.shape for each in found}) > 1 or not np.isfinite(arrays).all():
+        at = [each[symbol] for each in self.samples.extents]
+        if others or len({each.shape for each in found}) > 1 or not np.isfinite(arrays).all():
             raise ValueError(f"the constant '{name}' has other elements for each extent")
         slope = (arrays[0] - arrays[-1]) / (at[0] - at[-1])
-        rows = [
-            arrays[0] + slope * (each - at[0]) for each in range(self.symbol.lower, self.symbol.upper + 1)
-        ]
-        table = np.stack(rows)
-        for extent, wanted in zip(at, found, strict=True):
-            if not np.array_equal(table[extent - self.symbol.lower], wanted.array):
+        table = np.stack([arrays[0] + slope * (n - at[0]) for n in range(symbol.lower, symbol.upper + 1)])
+        for extent, wanted in zip(at, arrays, strict=True):
+            if not np.array_equal(table[extent - symbol.lower], wanted):
                 raise ValueError(f"the constant '{name}' does not grow by the same with each extent")
-        whole = self.constant(f"{name}/for_all", table.astype(first.dtype.numpy), last.dtype)
+        whole = self.constant(f"{name}/for_all", table.astype(first.dtype.numpy), first.dtype)
         rest = (0,) * len(first.shape)
         row = self.new.fresh(f"{name}/row")
-        start = (ir.quotient(self.symbol, -self.symbol.lower), *rest)
+        start = (ir.quotient(symbol, -symbol.lower), *rest)
         self.new.add(
             Slice(start, (1, *first.shape), (1, *(1 for _ in rest))), (whole,), row, Where(self.model)
         )
@@ -191,8 +187,9 @@ class Opening:
 
     def in_samples(self, values: Sequence[object]) -> str:
         """`3 for 5, 4 for 6`: what there is for each extent that is known, in its order."""
-        found = sorted(zip(self.samples.extents, values, strict=True), key=lambda each: each[0])
-        return ", ".join(f"{value} for {extent}" for extent, value in found)
+        at = [tuple(each.values()) for each in self.samples.extents]
+        found = sorted(zip(at, values, strict=True), key=lambda each: each[0])
+        return ", ".join(f"{value} for {' and '.join(map(str, extents))}" for extents, value in found)
 
     # Functions
 
@@ -261,8 +258,8 @@ class Opening:
         stated = zip(*(each.outputs for each in self.samples.nodes(node)), strict=True)
         for value, type_, of_samples in zip(node.outputs, found, stated, strict=True):
             shape = swapped(type_.shape) if is_turned else type_.shape
-            for extent, sample in zip(self.samples.extents, of_samples, strict=True):
-                closed = tuple(ir.extent_at(each, extent) for each in shape)
+            for number, sample in enumerate(of_samples):
+                closed = tuple(self.samples.at(each, number) for each in shape)
                 if closed != sample.type.shape or type_.dtype is not value.type.dtype:
                     raise ValueError(f"it makes [{ir.format_shape(shape)}] of what it is given")
             self.extents |= dict.fromkeys(each for each in shape if not isinstance(each, int))
@@ -275,5 +272,7 @@ class Opening:
     def refused(self, node: ir.Node, reason: str) -> CompileError:
         """The error that an operator does not allow it."""
         operator = node.where.operator or node.operation.name
-        message = f"extent '{self.symbol.name}' cannot be opened: {operator} does not allow it: {reason}"
+        names = " and ".join(f"'{symbol.name}'" for symbol in self.symbols)
+        what = "extents" if len(self.symbols) > 1 else "extent"
+        message = f"{what} {names} cannot be opened: {operator} does not allow it: {reason}"
         return compile_error("BW121", message, help=WITHOUT, where=str(node.where))

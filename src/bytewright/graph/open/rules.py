@@ -260,7 +260,7 @@ def _loop(opening: Opening, node: ir.Node) -> None:
     assert isinstance(operation, Loop)
     loops = (each.operation for each in opening.samples.nodes(node))
     turns = [ir.upper_bound(each.num_iterations) for each in loops if isinstance(each, Loop)]
-    count = opening.following(turns, "its turns are", opening.symbol)
+    count = opening.following(turns, "its turns are", opening.symbols[0])
     signature = opening.open_function(operation.body, inputs, open_nodes)
     opening.add_control(node, Loop(operation.body, count), (signature,), inputs)
 

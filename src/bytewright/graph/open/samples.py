@@ -4,7 +4,7 @@ What is the same for all of them is so for the others; a number that is not foll
 so many times that, and so many more.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, cast
 
@@ -15,11 +15,11 @@ class Samples:
     """Graphs of the same operators, for several extents.
 
     Attributes:
-        extents: That there are.
+        extents: What the symbols are in each.
     """
 
-    def __init__(self, samples: Sequence[tuple[int, ir.Module]]) -> None:
-        self.extents = tuple(extent for extent, _ in samples)
+    def __init__(self, samples: Sequence[tuple[Mapping[ir.Symbol, int], ir.Module]]) -> None:
+        self.extents = tuple(extents for extents, _ in samples)
         modules = [module for _, module in samples]
         self._nodes = {
             nodes[0].outputs[0].name: nodes
@@ -56,8 +56,9 @@ class Samples:
         if len({*values}) == 1:
             return values[0]
         for extent in known:
-            of = [ir.extent_at(extent, each) for each in self.extents]
-            factor, rest = divmod(values[0] - values[-1], of[0] - of[-1]) if of[0] != of[-1] else (0, 1)
+            of = [self.at(extent, number) for number in range(len(self.extents))]
+            other = next((n for n, each in enumerate(of) if each != of[0]), 0)
+            factor, rest = divmod(values[0] - values[other], of[0] - of[other]) if other else (0, 1)
             scaled = None if rest or factor < 1 else ir.multiple(extent, factor)
             if scaled is None:
                 continue
@@ -68,9 +69,12 @@ class Samples:
 
     def agrees(self, extent: ir.Extent, values: Sequence[int]) -> bool:
         """Whether an extent is one of these values in each of them."""
-        return all(
-            ir.extent_at(extent, each) == value for each, value in zip(self.extents, values, strict=True)
-        )
+        return all(self.at(extent, number) == value for number, value in enumerate(values))
+
+    def at(self, extent: ir.Extent, number: int) -> int:
+        """An extent in one of them."""
+        symbol = ir.symbol_in(extent)
+        return ir.extent_at(extent, 0 if symbol is None else self.extents[number][symbol])
 
 
 def alike(modules: Sequence[ir.Module]) -> bool:
