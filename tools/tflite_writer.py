@@ -255,6 +255,13 @@ _FORMS: dict[str, _OperatorForm] = {
         1,
         1,
     ),
+    "CONV_3D_TRANSPOSE": _OperatorForm(
+        "Conv3DOptions", {"padding": "SAME", "stride_d": 1, "stride_w": 1, "stride_h": 1, **_ACTIVATION}, 1, 1
+    ),
+    "DILATE": _OperatorForm("", {}, 1, 1),
+    "STABLEHLO_PAD": _OperatorForm(
+        "StablehloPadOptions", {"edge_padding_low": (), "edge_padding_high": (), "interior_padding": ()}, 1, 1
+    ),
     "CUMSUM": _OperatorForm("CumsumOptions", {"exclusive": False, "reverse": False}, 1, 1),
     "DYNAMIC_UPDATE_SLICE": _OperatorForm("DynamicUpdateSliceOptions", {}, 1, 1),
     "GATHER_ND": _OperatorForm("GatherNdOptions", {}, 1, 1),
@@ -623,11 +630,10 @@ class _FileWriter:
             elif isinstance(value, bytes):
                 values[key] = builder.CreateByteVector(value)
             elif isinstance(value, Sequence):
-                is_float = any(isinstance(number, float) for number in value)
-                values[key] = (
-                    self._float_vector(value)
-                    if is_float
-                    else self._int32_vector(cast("Sequence[int]", value))
+                integers = np.int64 if table.startswith("Stablehlo") else np.int32
+                are_real = any(isinstance(number, float) for number in value)
+                values[key] = builder.CreateNumpyVector(
+                    np.asarray(value, np.float32 if are_real else integers)
                 )
             else:
                 values[key] = value
@@ -666,9 +672,6 @@ class _FileWriter:
 
     def _int32_vector(self, values: Sequence[int]) -> int:
         return self._builder.CreateNumpyVector(np.asarray(values, dtype=np.int32))
-
-    def _float_vector(self, values: Sequence[float]) -> int:
-        return self._builder.CreateNumpyVector(np.asarray(values, dtype=np.float32))
 
     def _offsets(self, offsets: Sequence[int]) -> int:
         builder = self._builder

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
+from types import NoneType
 from typing import Unpack
 
 import numpy as np
@@ -34,6 +35,9 @@ from bytewright.validate.references import Reference, Witness, reference_of
 from bytewright.validate.samples import samples_of
 from bytewright.validate.validate import Validation, model_of, reference_for, validate_bundle
 from bytewright.validate.view import validation_view
+
+Inputs = Array | Mapping[str, Array]
+"""One input, or some by their names."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -76,14 +80,15 @@ class CompiledModel(Shown):
         write_bundle(self.files, directory, force=force)
         return Path(directory)
 
-    def run(self, *inputs: Array, **named: Array) -> Array | tuple[Array, ...]:
+    def run(self, /, *inputs: Inputs, **named: Array) -> Array | tuple[Array, ...]:
         """One inference on this machine, of the very C that `write` writes; of several entries each once, in order.
 
         Args:
             inputs: One array for each input of the model, of its shape and type. Where all inputs and outputs have a
                 batch axis, arrays may have more samples along it, which run one after the other: so many as the batch
                 has, 1 or `batch_max`.
-            named: The same by the names of the inputs (`plan.inputs`), in place of their order.
+            named: The same by the names of the inputs (`plan.inputs`), in place of their order; a mapping has them by
+                their names as well.
 
         Returns:
             The output, or a tuple of them if the model has several; all samples along the first axis.
@@ -92,8 +97,7 @@ class CompiledModel(Shown):
             CompileError: BW205 for inputs that do not match; BW501 or BW502 for the C compiler.
         """
         names = [tensor.name for tensor in self.plan.inputs]
-        given: list[tuple[str | None, Array]] = [(None, array) for array in inputs]
-        batch = cut_batch(self.plan, in_order(names, [*given, *named.items()], "input"))
+        batch = cut_batch(self.plan, in_order(names, _by_names(*inputs, named), "input"))
         runs = [self._host_model.run(arrays) for arrays in batch]
         outputs = (
             runs[0] if len(runs) == 1 else [np.concatenate(arrays) for arrays in zip(*runs, strict=True)]
@@ -197,12 +201,12 @@ class Session:
     _model: HostModel  # the library, which is there as long as this is
     _context: HostContext
 
-    def run(self, *inputs: Array, entry: str | None = None, **named: Array) -> Array | tuple[Array, ...]:
+    def run(self, /, *inputs: Inputs, entry: str | None = None, **named: Array) -> Array | tuple[Array, ...]:
         """One run: of an entry, or of the model; of several entries each once, in order.
 
         Args:
-            inputs: One array for each input, of its shape and type.
-            entry: Its name (`plan.entries`).
+            inputs: One array for each input, of its shape and type; or a mapping from names of inputs to arrays.
+            entry: Its name (`plan.entries`). An input that is called `entry` stands in a mapping.
             named: The inputs by their names, in place of their order.
 
         Returns:
@@ -210,15 +214,29 @@ class Session:
 
         Raises:
             CompileError: BW204 for an entry that there is not; BW205 for inputs that do not match.
+            ValueError: `entry` is no name.
         """
+        checked(
+            "entry",
+            entry,
+            (str, NoneType),
+            "a name; an input of that name stands in a mapping: {'entry': array}",
+        )
         names = [tensor.name for tensor in seen_by(self.plan, entry).inputs]
-        given: list[tuple[str | None, Array]] = [(None, array) for array in inputs]
-        outputs, _ = self._context.run(in_order(names, [*given, *named.items()], "input"), entry)
+        outputs, _ = self._context.run(in_order(names, _by_names(*inputs, named), "input"), entry)
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
     def reset(self) -> None:
         """What survives runs is as before the first one."""
         self._context.reset()
+
+
+def _by_names(*inputs: Inputs) -> list[tuple[str | None, Array]]:
+    """Arrays with their names, as far as they have some."""
+    given: list[tuple[str | None, Array]] = []
+    for each in inputs:
+        given += each.items() if isinstance(each, Mapping) else [(None, each)]
+    return given
 
 
 def compile(  # noqa: A001

@@ -19,6 +19,7 @@ from bytewright.target.registry import load_target
 from support.entry_programs import DUO, OPEN, WAKE, classified, duo, opened, opened_calls
 from support.row_entries import two_chains
 from support.state_programs import ACCUMULATOR, accumulated, next_stateful_graph
+from support.tied_signatures import MOST_TURNS, TIED, tied_calls
 from support.tiers import THOROUGH, some
 
 SEEDS = range(40) if THOROUGH else some(range(8), every=8)
@@ -55,6 +56,18 @@ def test_entries_over_one_state_run_on_the_board(tmp_path: Path, io: Literal["ca
             np.testing.assert_array_equal(value, wanted)
     assert len(found.instructions) == len(names)
     run_paranoid(tmp_path / "wake", [frames[0]], on="qemu")
+
+
+def test_signatures_that_share_variables_run_on_the_board(tmp_path: Path) -> None:
+    bytewright.compile(
+        TIED, signature="*", bounds=[f"WHILE={MOST_TURNS}"], target="mps3-an547", io="workspace"
+    ).write(tmp_path / "tied")
+    names, given, wanted = tied_calls(24)
+    found = run_batch(tmp_path / "tied", given, on="qemu", keep_state=True, entries=names).outputs
+    for own, other in zip(found, wanted, strict=True):
+        for value, expected in zip(own, other, strict=True):
+            np.testing.assert_allclose(value, expected, rtol=0, atol=1e-5 * float(np.abs(expected).max()))
+    run_paranoid(tmp_path / "tied", on="qemu")
 
 
 def test_entries_hand_work_to_a_second_core(tmp_path: Path) -> None:

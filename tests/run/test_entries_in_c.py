@@ -76,8 +76,33 @@ def test_a_ring_is_pushed_by_one_entry_and_read_by_another(tmp_path: Path) -> No
     np.testing.assert_array_equal(model.run(frame=given[0])[0], classified(given[:1])[0])
     with pytest.raises(CompileError, match="has no entry 'run'; it has 'push', 'classify'"):
         session.run(entry="run")
+    with pytest.raises(ValueError, match="an input of that name stands in a mapping"):
+        session.run(entry=given[0])  # pyright: ignore[reportArgumentType]
     with pytest.raises(CompileError, match="has 1 inputs, 0 were given"):
         session.run(entry="push")
+
+
+def test_inputs_have_any_name(tmp_path: Path) -> None:
+    """Those of the interface's own arguments too."""
+    text = tmp_path / "m.bw"
+    taken = "a : buffer<4xi32> r activation, b : buffer<4xi32> r activation"
+    kernel = f"kernel add({taken}, c : buffer<4xi32> w activation)"
+    text.write_text(
+        "module m input %entry : tensor<4xi32> input %self : tensor<4xi32> output %y : tensor<4xi32>\n"
+        f"{kernel} on cpu {{ for i : i32 in 0 .. 4 {{ c[i] = a[i] - b[i] }} }}\n"
+        "entry minus(entry : buffer<4xi32> r activation, self : buffer<4xi32> r activation, "
+        "y : buffer<4xi32> w activation) on cpu { call_extern add(&entry, &self, &y) }\n"
+    )
+    model = bytewright.compile(text)
+    first, second = np.array([5, 6, 7, 8], np.int32), np.arange(4, dtype=np.int32)
+    named = {"self": second, "entry": first}
+    for found in (
+        model.run(named),
+        model.run(entry=first, self=second),
+        model.session().run(named),
+        model.session().run({"entry": first}, self=second),
+    ):
+        np.testing.assert_array_equal(found, first - second)
 
 
 @pytest.mark.parametrize("options", [SANITIZED, PLAIN], ids=["sanitized", "plain"])

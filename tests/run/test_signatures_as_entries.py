@@ -15,9 +15,12 @@ from numpy.typing import NDArray
 import bytewright
 from bytewright.cli.main import bytewright as command
 from bytewright.diagnostics import CompileError
+from bytewright.execute.run import run_batch
 from bytewright.inspect.check import check_bundle
 from bytewright.record.plan import Plan
+from support.compilers import QUICK
 from support.part_models import Draft as Layers
+from support.tied_signatures import MOST_TURNS, SIGNATURES, TIED, tied_calls
 from tflite_writer import ModelBuilder
 
 pytestmark = pytest.mark.run
@@ -185,7 +188,7 @@ def test_a_signature_of_another_subgraph_is_validated_against_its_runner(path: P
 
 @pytest.mark.parametrize(
     "option",
-    ["--batch-max=3", "--state=x=y", "--stream=1", "--on=*=cpu", "--kernel=ADD=f", "--bound=WHILE=3"],
+    ["--batch-max=3", "--state=x=y", "--stream=1", "--on=*=cpu", "--kernel=ADD=f"],
 )
 def test_options_of_one_graph_are_refused(path: Path, tmp_path: Path, option: str) -> None:
     status, text = invoke("compile", path, "-o", tmp_path / "out", "--signature", "*", option)
@@ -194,6 +197,34 @@ def test_options_of_one_graph_are_refused(path: Path, tmp_path: Path, option: st
         text
     )
     assert f"help: leave out {flag}, or compile one signature" in text
+
+
+def test_signatures_train_what_others_run(tmp_path: Path) -> None:
+    """A file of TensorFlow's: weights and state are there once, and a loop of one signature has a bound."""
+    model = bytewright.compile(TIED, signature="*", bounds=[f"WHILE={MOST_TURNS}"])
+    assert [entry.name for entry in model.plan.entries] == list(SIGNATURES)
+    assert [(state.name, state.size_bytes) for state in model.plan.states] == [
+        ("hidden", 32),
+        ("weights", 256),
+    ]
+    model.write(tmp_path / "tied")
+    check_bundle(tmp_path / "tied")
+    names, given, wanted = tied_calls(60)
+    losses = [float(loss) for (loss,) in _results(names, wanted, "train")]
+    assert min(losses) < 1 < max(losses)  # the branch is taken, and is not
+    losses = [float(loss) for (loss,) in _results(names, wanted, "train")]
+    assert min(losses) < 1 < max(losses)  # so the branch is taken, and is not
+    assert max(int(turns) for turns, _ in _results(names, wanted, "settle")) in range(2, MOST_TURNS + 1)
+    found = run_batch(tmp_path / "tied", given, keep_state=True, entries=names, options=QUICK).outputs
+    for own, other in zip(found, wanted, strict=True):
+        for value, expected in zip(own, other, strict=True):
+            np.testing.assert_allclose(value, expected, rtol=0, atol=1e-5 * float(np.abs(expected).max()))
+    with pytest.raises(CompileError, match="--bound for_1=3 matches no loop; there are 'while__3'"):
+        bytewright.compile(TIED, signature="*", bounds=["for_1=3", "WHILE=6"])
+
+
+def _results(names: list[str], wanted: list[list[Array]], of: str) -> list[list[Array]]:
+    return [arrays for name, arrays in zip(names, wanted, strict=True) if name == of]
 
 
 def test_a_signature_whose_name_the_c_has_already_is_refused(tmp_path: Path) -> None:

@@ -182,7 +182,7 @@ def _is_number(_network: Mixed, source: Tensor) -> bool:
 
 
 def may_be_rounded(network: Mixed, source: Tensor) -> bool:
-    return source.dtype in _QUANTIZE and network.is_exact(source)
+    return source.dtype in _QUANTIZE and network.is_exact(source) and not network.has_flow
 
 
 def may_be_dequantised(_network: Mixed, source: Tensor) -> bool:
@@ -195,6 +195,7 @@ def _is_int32(_network: Mixed, source: Tensor) -> bool:
 
 _ROUNDED_OTHERWISE = (
     *(Network.convolution, Network.fully_connected, Network.pool, Network.mean, Network.softmax, Network.pad),
+    *(Network.unary, Network.binary),  # QUANTIZE, and MUL far beyond its range
 )
 # Which keep a small difference of floats small; others may cancel, clip or saturate them.
 _STEADY = (

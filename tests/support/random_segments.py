@@ -120,7 +120,49 @@ def _segments(draft: Draft) -> RandomModel:
     return draft.finish([y], x=shape, result=result)
 
 
+def _spread(draft: Draft) -> RandomModel:
+    """Elements with others between them; of STABLEHLO_PAD around them too, or some cut off."""
+    shape, affine = _shape(draft, 1, 4), draft.affine()
+    steps = tuple(draft.draw(st.integers(1, 3)) for _ in shape)
+    result = tuple((extent - 1) * step + 1 for extent, step in zip(shape, steps, strict=True))
+    x = draft.input(shape, affine)
+    keywords = {"scale": affine[0], "zero_point": affine[1]} if draft.is_quantised else {}
+    value = draft.builder.constant("value", draft.weights(()), **keywords)
+    operands, options = [x, draft.integers("steps", steps), value], {}
+    if draft.kind == "STABLEHLO_PAD":
+        before, after = (
+            tuple(draft.draw(st.integers(-(extent > 2), 2)) for extent in result) for _ in range(2)
+        )
+        between = tuple(step - 1 for step in steps)
+        options = {"edge_padding_low": before, "edge_padding_high": after, "interior_padding": between}
+        result = tuple(sum(each) for each in zip(result, before, after, strict=True))
+        operands = [x, value]
+    y = draft.output(result, affine)
+    draft.builder.operator(draft.kind, operands, [y], **options)
+    return draft.finish([y], x=shape, steps=steps, **options)
+
+
+def _conv3d_transpose(draft: Draft) -> RandomModel:
+    shape = tuple(draft.draw(st.integers(1, 4)) for _ in range(5))
+    kernel = tuple(draft.draw(st.integers(1, 3)) for _ in range(3))
+    strides = tuple(draft.draw(st.integers(1, 3)) for _ in range(3))
+    padding, channels = draft.draw(st.sampled_from(["SAME", "VALID"])), draft.draw(st.integers(1, 5))
+    result = tuple(
+        extent * step if padding == "SAME" else (extent - 1) * step + size
+        for extent, step, size in zip(shape[1:4], strides, kernel, strict=True)
+    )
+    x = draft.input(shape, None)
+    weights = draft.builder.constant("weights", draft.weights((*kernel, channels, shape[4])))
+    stated = draft.integers("shape", (shape[0], *result, channels))
+    y = draft.output((shape[0], *result, channels), None)
+    options = {"padding": padding, **dict(zip(("stride_d", "stride_h", "stride_w"), strides, strict=True))}
+    draft.builder.operator(draft.kind, [stated, weights, x], [y], **options)
+    return draft.finish([y], x=shape, kernel=kernel, channels=channels, **options)
+
+
 MAKERS = {
+    "CONV_3D_TRANSPOSE": _conv3d_transpose,
+    **dict.fromkeys(("DILATE", "STABLEHLO_PAD"), _spread),
     **dict.fromkeys(("ATAN2", *_STABLEHLO), _alike),
     "BUCKETIZE": _bucketize,
     "FAKE_QUANT": _fake_quant,
@@ -131,7 +173,10 @@ MAKERS = {
     "SPARSE_TO_DENSE": _sparse_to_dense,
 }
 TYPES = {
-    **dict.fromkeys(("ATAN2", "FAKE_QUANT", "LOCAL_RESPONSE_NORMALIZATION"), ("float32",)),
+    **dict.fromkeys(
+        ("ATAN2", "CONV_3D_TRANSPOSE", "FAKE_QUANT", "LOCAL_RESPONSE_NORMALIZATION"), ("float32",)
+    ),
+    **dict.fromkeys(("DILATE", "STABLEHLO_PAD"), (*_NUMBERS, "bool")),
     **dict.fromkeys((*_STABLEHLO, "BUCKETIZE"), ("float32", "int32", "int64")),
     **dict.fromkeys(("MATRIX_DIAG", "MATRIX_SET_DIAG"), _NUMBERS),
     "REVERSE_SEQUENCE": ("int16", "float32", "int32", "int64"),

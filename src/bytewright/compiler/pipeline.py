@@ -13,10 +13,12 @@ from bytewright.codegen.generate import generate_c
 from bytewright.codegen.includes import uses_math
 from bytewright.compiler.remedy.mend_options import require_hardware
 from bytewright.compiler.remedy.refuse import fit, require_fit
+from bytewright.compiler.remedy.smaller_states import with_smaller_states
 from bytewright.compiler.run_passes import AfterPass, Known, Progress, Runner
 from bytewright.compiler.self_test import self_test_files
 from bytewright.compiler.store import REMEDY_NODES, above_steps, store_smallest
 from bytewright.compiler.trial import Conditions, Trial
+from bytewright.diagnostics import CompileError
 from bytewright.frontends.registry import import_model
 from bytewright.graph.bound.find_bound import find_bound, place_bound, refuse_bindings
 from bytewright.graph.bound.function import BoundValues
@@ -60,7 +62,8 @@ from bytewright.storage.own_names import own_names
 from bytewright.storage.pass_constants import pass_constants
 from bytewright.storage.update_in_place import update_in_place
 from bytewright.storage.with_state_pools import with_state_pools
-from bytewright.target.model import Target
+from bytewright.target.capacity import with_remainders
+from bytewright.target.model import Role, Target
 from bytewright.target.variants import without_limits
 
 
@@ -172,7 +175,15 @@ def plan_model(
     def lowered_as(asked: Options) -> Lowered:
         return read_and_lower(model, target, asked, Runner(target))
 
-    return plan_lowered(read_and_lower(model, target, options, run), target, options, run, lowered_as)
+    try:
+        lowered = read_and_lower(model, target, options, run)
+    except CompileError as error:  # states may have no room before there is anything else to place
+
+        def attempt(asked: Options) -> Planned:
+            return plan_lowered(lowered_as(asked), target, asked, Runner(target))
+
+        raise with_smaller_states(error, target, options, attempt) from error
+    return plan_lowered(lowered, target, options, run, lowered_as)
 
 
 def read_and_lower(model: Path | ir.Module, target: Target, options: Options, run: Runner) -> Lowered:
@@ -285,7 +296,7 @@ def plan_lowered(
     # storage and plan (`store`), as asked for; or else the refusal says with which other options there is a plan
     attempt = partial(store_smallest, lowered, run, is_program=model.is_program)
     if lowered_as is not None:
-        quick = partial(_store_quickly, lowered_for, in_search, is_program=model.is_program)
+        quick = partial(_store_quickly, lowered_for, in_search, lowered, target, is_program=model.is_program)
         wide = partial(quick, is_wide=True) if lowered.narrowed is not None else None
         trial = require_fit(lowered, conditions, attempt, quick, wide, is_program=model.is_program)
     else:
@@ -294,8 +305,8 @@ def plan_lowered(
 
 
 # Options that a search for a way out may change: those that the model is read with, and those that it is lowered with.
-_READ_WITH = ("batch_max", "stream")
-_LOWERED_WITH = ("optimize", "kernel_code")
+_READ_WITH = ("batch_max", "stream", "optimize")
+_LOWERED_WITH = ("kernel_code",)
 
 
 def _as_lowering_reads(options: Options) -> tuple[tuple[str, Any], ...]:
@@ -431,14 +442,23 @@ def _with_ways(trial: Trial, run: Runner) -> Trial:
 def _store_quickly(
     lowered_for: Callable[[tuple[Any, ...], bool], ir.Module],
     run: Runner,
+    as_asked: ir.Module,
+    own: Target,
     conditions: Conditions,
     *,
     is_program: bool,
     is_wide: bool = False,
 ) -> Trial:
-    """As `store`, for the search for a remedy: nobody is shown the passes, and what no run uses is no obstacle."""
-    module = lowered_for(_as_lowering_reads(conditions.options), is_wide)
-    conditions = replace(conditions, target=_with_pools_of(module, conditions.target))
+    """As `store`, for the search for a remedy: nobody is shown the passes, and what no run uses is no obstacle.
+
+    Where the target has no pools of states itself, those of a module that is not `as_asked` are made anew, as large as
+    its states are.
+    """
+    module, target = lowered_for(_as_lowering_reads(conditions.options), is_wide), conditions.target
+    if module is not as_asked and target.pools_of(Role.STATE) and not own.pools_of(Role.STATE):
+        pools = tuple(pool for pool in target.pools if pool.role is not Role.STATE)
+        target = with_remainders(replace(target, pools=pools))
+    conditions = replace(conditions, target=_with_pools_of(module, target))
     run = replace(run, target=without_limits(conditions.target))
     module = run(drop_unused_buffers, module)
     return store_smallest(module, run, conditions, is_program=is_program, node_budget=REMEDY_NODES)

@@ -151,13 +151,7 @@ def check_inputs(plan: Plan, inputs: Sequence[ArrayLike], entry: str | None = No
                 Diagnostic("BW205", f"input '{tensor.name}' {_wanted(plan, tensor)}, it is no array")
             )
     problems.stop_if_any()
-    bounds = {symbol.name: symbol for symbol in plan.symbols}
-    extents = {symbol.name: symbol.upper for symbol in reversed(plan.symbols)}
-    for tensor, array in reversed(list(zip(plan.inputs, arrays, strict=True))):
-        for extent, found in zip(tensor.extents, array.shape, strict=False):
-            bound = bounds.get(extent) if isinstance(extent, str) else None
-            if bound is not None and bound.lower <= found <= bound.upper:
-                extents[bound.name] = found  # the first input that has the extent decides it
+    extents = _said_by(plan, arrays)
     for tensor, array in zip(plan.inputs, arrays, strict=True):
         if array.shape != tensor.shape_for(extents) or array.dtype != tensor.dtype.numpy:
             problems.add(
@@ -169,8 +163,20 @@ def check_inputs(plan: Plan, inputs: Sequence[ArrayLike], entry: str | None = No
     problems.stop_if_any()
     return Inputs(
         tuple(np.ascontiguousarray(array).reshape(array.shape) for array in arrays),
-        {symbol.name: extents[symbol.name] for symbol in plan.symbols},
+        extents,
     )
+
+
+def _said_by(plan: Plan, arrays: Sequence[Array]) -> dict[str, int]:
+    """The extents that the shapes of inputs say, the first that has one; the most of what none of them says."""
+    bounds = {symbol.name: symbol for symbol in plan.symbols}
+    extents = {symbol.name: symbol.upper for symbol in reversed(plan.symbols)}
+    for tensor, array in reversed(list(zip(plan.inputs, arrays, strict=True))):
+        for extent, found in zip(tensor.extents, array.shape, strict=False):
+            bound = bounds.get(extent) if isinstance(extent, str) else None
+            if bound is not None and bound.lower <= found <= bound.upper:
+                extents[bound.name] = found
+    return {symbol.name: extents[symbol.name] for symbol in plan.symbols}
 
 
 def cut_batch(plan: Plan, inputs: Sequence[Array]) -> list[list[Array]]:

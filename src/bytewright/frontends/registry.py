@@ -145,6 +145,7 @@ def _read_text(path: Path, target: Target, options: Options) -> Imported:
 
 
 def _read_tflite(path: Path, target: Target, options: Options) -> Imported:
+    from bytewright.frontends.tflite.bounds import Bounds
     from bytewright.frontends.tflite.importer import import_record
     from bytewright.frontends.tflite.names import entry_names
     from bytewright.frontends.tflite.open_extents import read_samples
@@ -156,6 +157,7 @@ def _read_tflite(path: Path, target: Target, options: Options) -> Imported:
     content, has_streams, names = content_for(path, target, wanted=wanted, signatures=options.signature)
     numerics = options.numerics or (Numerics.TFLM if has_streams else Numerics.LITERT_REF)
     models = read_models(content, path.name, () if has_streams else options.signature)
+    bounds = Bounds({bound.pattern: bound.num_turns for bound in options.bounds})
     if len(models) > 1:
         _require_one_graph(path, options)
 
@@ -168,7 +170,7 @@ def _read_tflite(path: Path, target: Target, options: Options) -> Imported:
             batch_max=options.batch_max,
             names=names[number],
             expands_weights=options.weights is Weights.EXPAND,
-            bounds={bound.pattern: bound.num_turns for bound in options.bounds},
+            bounds=bounds,
             keeps_weights=options.optimize is Optimize.SIZE and options.weights is not Weights.EXPAND,
             is_opened=bool(options.open),
             keeps_inputs=options.optimize is Optimize.SIZE,
@@ -178,8 +180,10 @@ def _read_tflite(path: Path, target: Target, options: Options) -> Imported:
     entries = entry_names(models)
     if options.open:
         samples = read_samples(next(iter(models)), path.name, options.open, read)
+        bounds.require_loops(path.name)
         return Imported((samples[0][1],), Stage.IMPORTED, "import_tflite", (path,), samples[1:])
     modules = tuple(read(model, number) for number, model in enumerate(models))
+    bounds.require_loops(path.name)
     return Imported(modules, Stage.IMPORTED, "import_tflite", (path,))
 
 
@@ -218,7 +222,7 @@ def _tflm() -> Library:
 
 
 # Options that name parts of one graph, or make its extents open, which a program of several entries has none of.
-_OF_ONE_GRAPH = frozenset({"kernels", "kernel_file", "on", "state", "stream", "open", "bounds", "batch_max"})
+_OF_ONE_GRAPH = frozenset({"kernels", "kernel_file", "on", "state", "stream", "open", "batch_max"})
 _TEXT = Frontend(
     _read_text,
     {

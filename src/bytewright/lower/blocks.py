@@ -1,14 +1,16 @@
 """What each graph function becomes in the entry: its kernels in order, and how values enter and leave it.
 
-Arms of conditionals write their results where those of the conditional are. A loop has a buffer for each value that it
-carries: a turn reads it, and what the turn gives on is written there, at once where nothing in the turn reads the old
-value any more, else by a copy at the end. Values that change places take a detour. What every turn gives on as it was
-is carried by nobody: all that a loop is given so is read where it is. The model itself is the body of a loop over runs,
-which carries its states.
+Arms of conditionals write their results where those of the conditional are. A result that is to lie where an operand
+is, and that nothing else reads, is written over it; an arm that gives that operand on as it was does nothing for it.
+
+A loop has a buffer for each value that it carries: a turn reads it, and what the turn gives on is written there, at
+once where nothing in the turn reads the old value any more, else by a copy at the end. Values that change places take a
+detour. What every turn gives on as it was is carried by nobody: all that a loop is given so is read where it is. The
+model itself is the body of a loop over runs, which carries its states.
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from bytewright import ir
@@ -70,12 +72,15 @@ class Block:
     Attributes:
         function: With a copy for each result that needs one to be written.
         fused: Its kernels.
-        body: Of a function that a loop runs, and of the model, whose states are carried from run to run.
+        body: How what is carried comes to where it is found.
+        tied: What is carried, as numbers of parameters and results: all of a function that a loop runs, the states of
+            the model, and of an arm what is written over an operand.
     """
 
     function: ir.Function
     fused: FusedGraph
-    body: Body | None = None
+    body: Body
+    tied: tuple[tuple[int, int], ...]
 
 
 def blocks_of(module: ir.Module, names: set[str], bound: BoundValues | None = None) -> dict[str, Block]:
@@ -86,42 +91,60 @@ def blocks_of(module: ir.Module, names: set[str], bound: BoundValues | None = No
         names: Those of its values and constants; what is added here gets others, and they are added.
         bound: What functions of the application compute.
     """
-    found: dict[str, Block] = {}
-    wanted = _wanted_results(module)
-    for function in module.functions:
-        aliases = _aliases(function, found)
-        if function.name in wanted and wanted[function.name] is None:
-            fused = fuse(function, aliases, bound)
-            found[function.name] = Block(function, fused, _body(function, fused, names))
-        else:
-            num_states = len(module.state) if function is module.graph else 0
-            copying = _with_copies(function, module, aliases, wanted.get(function.name), names, num_states)
-            fused = fuse(copying, aliases, bound)
-            body = _body(_of_states(copying, num_states), fused, names) if num_states else None
-            found[function.name] = Block(copying, fused, body)
-    return found
+    blocks = _Blocks(module, names, bound)
+    graph, num_states = module.graph, len(module.state)
+    inputs, outputs = (len(each) - num_states for each in (graph.parameters, graph.results))
+    blocks.add(graph, tuple((inputs + n, outputs + n) for n in range(num_states)))
+    return blocks.found
 
 
-def _of_states(function: ir.Function, num_states: int) -> ir.Function:
-    """The function with its states alone for parameters and results: those behind all others."""
-    return replace(
-        function, parameters=function.parameters[-num_states:], results=function.results[-num_states:]
-    )
+class _Blocks:
+    """One run of `blocks_of`: those that were found."""
 
+    def __init__(self, module: ir.Module, names: set[str], bound: BoundValues | None) -> None:
+        self.module, self.names, self.bound = module, names, bound
+        self.functions = {function.name: function for function in module.functions}
+        self.found: dict[str, Block] = {}
 
-def _wanted_results(module: ir.Module) -> dict[str, tuple[ir.Value, ...] | None]:
-    """What the results of each arm become; None for a body, whose results are carried on."""
-    found: dict[str, tuple[ir.Value, ...] | None] = {}
-    for function in module.functions:
+    def add(
+        self,
+        function: ir.Function,
+        tied: tuple[tuple[int, int], ...],
+        wanted: tuple[ir.Value, ...] | None = None,
+    ) -> None:
+        """A function and those that it runs.
+
+        Args:
+            function: The model, the body of a loop, or an arm.
+            tied: Its parameters and results that lie at one place, by their numbers.
+            wanted: What its results become where it is an arm.
+        """
         for node in function.nodes:
-            match node.operation:
-                case CondIf():
-                    found.update(dict.fromkeys(node.operation.callees, node.outputs))
-                case Loop(body=body):
-                    found[body] = None
-                case _:
-                    pass
-    return found
+            if isinstance(node.operation, Loop):  # what a loop hands on as it was is no value of its own
+                body = self.functions[node.operation.body]
+                self.add(body, tuple((n, n) for n in range(len(body.results))))
+        aliases = _aliases(function, self.found)
+        copying = _with_copies(function, self.module, aliases, wanted, self.names, {n for _, n in tied})
+        fused = fuse(copying, aliases, self.bound)
+        parameters = tuple(copying.parameters[n] for n, _ in tied)
+        carrying = replace(copying, parameters=parameters, results=tuple(copying.results[n] for _, n in tied))
+        body = _body(carrying, fused, self.names)
+        self.found[function.name] = Block(copying, fused, body, tied)
+        over = {each.written: parameters[each.number].name for each in body.carried if each.written}
+        for node in function.nodes:
+            if isinstance(node.operation, CondIf):
+                self._add_arms(node, node.operation, fused, over)
+
+    def _add_arms(self, node: ir.Node, operation: CondIf, fused: FusedGraph, over: Mapping[str, str]) -> None:
+        """The arms of a conditional, of whose results some are written over what these values are."""
+        given = [fused.root(name) for name in node.inputs[1:]]
+        tied = tuple(
+            (given.index(over[value.name]), number)
+            for number, value in enumerate(node.outputs)
+            if over.get(value.name) in given
+        )
+        for callee in operation.callees:
+            self.add(self.functions[callee], tied, node.outputs)
 
 
 def _aliases(function: ir.Function, blocks: Mapping[str, Block]) -> dict[str, str]:
@@ -132,8 +155,7 @@ def _aliases(function: ir.Function, blocks: Mapping[str, Block]) -> dict[str, st
             case Reshape():
                 pairs = [(node.outputs[0], node.inputs[0])]
             case Loop(body=body):
-                same = blocks[body].body or Body((), ())
-                carried = {value.number for value in same.carried}
+                carried = {value.number for value in blocks[body].body.carried}
                 both = enumerate(zip(node.outputs, node.inputs, strict=True))
                 pairs = [pair for number, pair in both if number not in carried]
             case _:
@@ -148,16 +170,17 @@ def _with_copies(
     aliases: Mapping[str, str],
     wanted: tuple[ir.Value, ...] | None,
     names: set[str],
-    num_states: int,
+    tied: set[int],
 ) -> ir.Function:
-    """Adds a copy for each result that has no memory of its own to be written to; what states become has theirs."""
+    """Adds a copy for each result that has no memory of its own to be written to; those that are `tied` have some."""
     types = ir.value_types(function, module.constants)
     where = {value.name: node.where for node in function.nodes for value in node.outputs}
     taken = {value.name for value in function.parameters} | {constant.name for constant in module.constants}
     nodes, results = list(function.nodes), list(function.results)
-    num_outputs = len(results) - num_states
-    taken |= {aliases.get(name, name) for name in results[num_outputs:]}
-    for index, name in enumerate(results[:num_outputs]):
+    taken |= {aliases.get(results[number], results[number]) for number in tied}
+    for index, name in enumerate(results):
+        if index in tied:
+            continue
         root = aliases.get(name, name)
         if root in taken:
             type_ = types[name] if wanted is None else wanted[index].type
@@ -181,7 +204,7 @@ def _body(function: ir.Function, fused: FusedGraph, names: set[str]) -> Body:
     claimed: set[str] = set()
     for number in changed:
         source, own = sources[number], parameters[number]
-        end = last_read.get(own, -1) - (updated.get(source) == own)
+        end = last_read.get(own, -1) - (own in updated.get(source, ()))
         is_last = end < written_at.get(source, -1)
         if is_last and not num_needed[own] and source not in claimed:
             written[number] = source
@@ -192,20 +215,31 @@ def _body(function: ir.Function, fused: FusedGraph, names: set[str]) -> Body:
     return Body(carried, _moves(copied, parameters, names))
 
 
-def _positions(fused: FusedGraph) -> tuple[dict[str, int], dict[str, int], dict[str, str]]:
-    """The last kernel that reads each tensor, the one that writes it, and the tensor in whose place it is made."""
+def _positions(fused: FusedGraph) -> tuple[dict[str, int], dict[str, int], dict[str, list[str]]]:
+    """The last kernel that reads each tensor, the one that writes it, and the tensors in whose place it may be made."""
     last_read: dict[str, int] = {}
     written_at: dict[str, int] = {}
-    updated: dict[str, str] = {}
+    updated: dict[str, list[str]] = {}
     for position, group in enumerate(fused.groups):
         for node in group.nodes:
-            last_read.update((fused.root(name), position) for name in node.inputs)
             roots = [fused.root(name) for name in node.inputs]
-            operand = node.operation.updates
-            if operand is not None and roots.count(roots[operand]) == 1:
-                updated[node.outputs[0].name] = roots[operand]
+            last_read.update((root, position) for root in roots)
+            for number, value in enumerate(node.outputs):
+                operands = [roots[operand] for operand in _updated(node.operation, number, len(roots))]
+                updated[value.name] = [root for root in operands if roots.count(root) == 1]
         written_at.update((value.name, position) for value in group.nodes[-1].outputs)
     return last_read, written_at, updated
+
+
+def _updated(operation: ir.Operation | ir.ControlOperation, number: int, num_operands: int) -> Iterable[int]:
+    """The operands in whose place a result may be made."""
+    match operation:
+        case CondIf():
+            return range(1, num_operands)  # arms see to what they have still to read
+        case Loop():
+            return (number,)
+        case _:
+            return () if operation.updates is None or number else (operation.updates,)
 
 
 def _moves(copied: Mapping[int, str], parameters: list[str], names: set[str]) -> tuple[Move, ...]:

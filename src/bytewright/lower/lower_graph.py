@@ -11,7 +11,7 @@ from dataclasses import replace
 from bytewright import ir
 from bytewright.base.c_names import unique_name
 from bytewright.base.frozen_mapping import FrozenMapping
-from bytewright.diagnostics import Collector, InternalError
+from bytewright.diagnostics import Collector
 from bytewright.graph.bound.function import BoundValues
 from bytewright.ir.builder import BodyBuilder, load
 from bytewright.ir.where import Where
@@ -127,9 +127,8 @@ class _Lowering:
         self._allocate_states(states)
         self.shared = self._shared_block()
         self._block(self.main)
-        if self.main.body is not None:
-            for move in self.main.body.moves:
-                self._move(move, states, Where(self.module.name))
+        for move in self.main.body.moves:
+            self._move(move, states, Where(self.module.name))
         self.collector.stop_if_any()
         device, where = self.target.default_device_name, Where(self.module.name)
         entry = ir.PrimFunc(function.name, parameters, self.body.finish(), device=device, where=where)
@@ -151,7 +150,7 @@ class _Lowering:
             scope = ir.join_scopes(ir.GLOBAL, value.type.place.scope)
             storage = ir.Storage(scope, border=ir.Border.STATE, provenance=(_OF_STATE,))
             self.buffers[value.name] = self.body.allocate(buffer, storage)
-        for carried in self.main.body.carried if self.main.body is not None else ():
+        for carried in self.main.body.carried:
             if carried.written is not None:
                 self.buffers[self._root(carried.written)] = self.buffers[states[carried.number].name]
 
@@ -193,21 +192,27 @@ class _Lowering:
         then, otherwise = self.blocks[operation.then_branch], self.blocks[operation.else_branch]
         buffer = self.buffers[self._root(condition)]
         with self.body.if_(load(buffer, *(0 for _ in buffer.shape))):
-            self._arm(then, given, node.outputs)
+            self._arm(then, given, node)
         with self.body.else_():
-            self._arm(otherwise, given, node.outputs)
+            self._arm(otherwise, given, node)
 
-    def _arm(self, arm: Block, given: Iterable[str], results: tuple[ir.Value, ...]) -> None:
-        """An arm writes its results where those of the conditional are."""
+    def _arm(self, arm: Block, given: Iterable[str], node: ir.Node) -> None:
+        """An arm writes its results where those of the conditional are, which for some is where an operand is."""
         self._give(arm, given)
-        for name, value in zip(arm.function.results, results, strict=True):
-            self.buffers[self._root(name)] = self.buffers[value.name]
+        tied = [number for _, number in arm.tied]
+        for number, (name, value) in enumerate(zip(arm.function.results, node.outputs, strict=True)):
+            if number not in tied:
+                self.buffers[self._root(name)] = self.buffers[value.name]
+        over = [node.outputs[number] for number in tied]
+        for carried in arm.body.carried:
+            if carried.written is not None:
+                self.buffers[self._root(carried.written)] = self.buffers[over[carried.number].name]
         self._block(arm)
+        for move in arm.body.moves:
+            self._move(move, over, node.where)
 
     def _loop(self, node: ir.Node, operation: Loop) -> None:
         block = self.blocks[operation.body]
-        if block.body is None:
-            raise InternalError(f"the body of loop '{node.outputs[0].name}' is no body")
         given = list(node.inputs)
         for carried in block.body.carried:
             self._own_buffer(node.outputs[carried.number])
@@ -227,7 +232,7 @@ class _Lowering:
         """What the first turn reads is where each turn reads it."""
         value = node.outputs[carried.number]
         if carried.is_read:
-            self._copy(node.inputs[carried.number], value, "first", node.where)
+            self._bring(node.inputs[carried.number], value, "first", node.where)
         if carried.written is not None:
             self.buffers[block.fused.root(carried.written)] = self.buffers[value.name]
 
@@ -238,6 +243,11 @@ class _Lowering:
         value = ir.Value(move.kept, self.types[move.source])
         self.types[move.kept] = value.type
         self._group(Group(ir.Node(Identity(), (move.source,), (value,), where), ()))
+
+    def _bring(self, source: str, value: ir.Value, what: str, where: Where) -> None:
+        """Copies what is to be where a value is, unless it is there."""
+        if self.buffers.get(self._root(source)) is not self.buffers[value.name]:
+            self._copy(source, value, what, where)
 
     def _copy(self, source: str, value: ir.Value, what: str, where: Where) -> None:
         """Writes a copy to where a value is."""
@@ -293,9 +303,7 @@ class _Lowering:
 
     def _begin_update(self, node: ir.Node, operand: int) -> None:
         """What a kernel changes in its place is copied to where the result is, unless it is there."""
-        source, value = node.inputs[operand], node.outputs[0]
-        if self.buffers.get(self._root(source)) is not self.buffers[value.name]:
-            self._copy(source, value, "before", node.where)
+        self._bring(node.inputs[operand], node.outputs[0], "before", node.where)
 
     def _note_constants(
         self, group: Group, kernel: LoweredKernel, arguments: list[ir.Region | ir.Expr]

@@ -70,6 +70,11 @@ class _OfTwo(ir.Operation):
         require_dtype(second, (first.dtype,), "the second operand")
         return (ir.TensorType(broadcast(first.shape, second.shape), self.result_dtype or first.dtype),)
 
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
+        """Exact."""
+        dtype = inputs[0].dtype if self.result_dtype is None else self.result_dtype.numpy
+        return (np.asarray(self.function(*inputs), dtype),)
+
 
 class _Arithmetic(_OfTwo):
     """Abstract: the result has the operands' type; i32 must not overflow."""
@@ -297,11 +302,8 @@ class BitwiseXor(_OfTwo):
     """The bits that one of two integers has."""
 
     name: ClassVar[str] = "bitwise_xor"
+    function: ClassVar[np.ufunc] = np.bitwise_xor
     dtypes: ClassVar[tuple[ir.DType, ...]] = _WITH_BITS
-
-    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
-        """Exact."""
-        return (np.asarray(np.bitwise_xor(*inputs), inputs[0].dtype),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -364,16 +366,11 @@ class TflFloorMod(_Quotient):
 
 
 class _Comparison(_OfTwo):
-    """Abstract: the result is a truth value."""
+    """Abstract: the result is a truth value; what is not a number is neither greater nor equal."""
 
     __slots__ = ()
     dtypes: ClassVar[tuple[ir.DType, ...]] = (ir.DType.I16, *WIDE, ir.DType.F32)
     result_dtype: ClassVar[ir.DType | None] = ir.DType.BOOL
-
-    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
-        """Exact; what is not a number is neither greater nor equal."""
-        first, second = inputs
-        return (np.asarray(self.function(first, second), np.bool_),)
 
 
 @dataclass(frozen=True, slots=True)

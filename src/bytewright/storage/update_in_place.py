@@ -4,7 +4,8 @@ A graph computes what a state becomes beside it, where it is read to the end, an
 the buffer beside it, if the last step that reads the state computes what it becomes, and its kernel reads each byte
 before it writes it: run upwards, the distances of its overlap contract admit that both begin at one address
 (`find_overlaps.py`). Between that step and the copy nothing touches the state, and kernels of the entry's device
-alone touch what it becomes, which is there from now on.
+alone touch what it becomes, which is there from now on. All of that may be inside an arm of a branch, or the body of a
+loop.
 """
 
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ from bytewright import ir
 from bytewright.ir.analyses.arguments import buffer_arguments
 from bytewright.ir.analyses.moves import writes_of
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
-from bytewright.ir.walk import allocations, calls, named_buffers, walk_statements
+from bytewright.ir.walk import allocations, calls, named_buffers, statements_of, walk_statements
 from bytewright.options import Pin
 from bytewright.storage.find_overlaps import (
     Direction,
@@ -51,18 +52,20 @@ def _once(module: ir.Module, target: Target, pins: tuple[Pin, ...]) -> ir.PrimFu
     entry = module.main
     kernels = {kernel.name: kernel for kernel in module.kernels}
     own = {allocation.buffer.name: allocation for allocation in allocations(entry)}
-    for position, source, state in _copies_to_states(entry, kernels, own):
-        is_pinned = any(fnmatchcase(source.buffer.name, pin.pattern) for pin in pins)
-        if not is_pinned and _can_be(source, state) and _is_updated(module, position, source, state, target):
-            return _without(entry, position, source, state)
+    for sequence in (each for each in statements_of(entry) if isinstance(each, ir.Seq)):
+        for position, source, state in _copies_to_states(sequence, kernels, own):
+            is_pinned = any(fnmatchcase(source.buffer.name, pin.pattern) for pin in pins)
+            places = (sequence, position, source, state)
+            if not is_pinned and _can_be(source, state) and _is_updated(module, *places, target):
+                return _without(entry, sequence.statements[position], source, state)
     return None
 
 
 def _copies_to_states(
-    entry: ir.PrimFunc, kernels: dict[str, ir.PrimFunc], own: dict[str, ir.Allocate]
+    sequence: ir.Seq, kernels: dict[str, ir.PrimFunc], own: dict[str, ir.Allocate]
 ) -> Iterator[tuple[int, ir.Allocate, ir.Allocate]]:
     """The statements that copy all of a buffer to a state, with both."""
-    for position, statement in enumerate(entry.body.statements):
+    for position, statement in enumerate(sequence.statements):
         kernel = kernels.get(statement.callee) if isinstance(statement, ir.Call) else None
         if not isinstance(statement, ir.Call) or kernel is None or statement.kind is not ir.CallKind.EXTERN:
             continue
@@ -94,20 +97,28 @@ def _can_be(source: ir.Allocate, state: ir.Allocate) -> bool:
 
 
 def _is_updated(
-    module: ir.Module, position: int, source: ir.Allocate, state: ir.Allocate, target: Target
+    module: ir.Module,
+    sequence: ir.Seq,
+    position: int,
+    source: ir.Allocate,
+    state: ir.Allocate,
+    target: Target,
 ) -> bool:
     """Whether a step before a copy may write its result over the state, which is what it reads."""
     entry, name, kept = module.main, source.buffer.name, state.buffer.name
     touching = {
         number: {buffer.name for buffer in named_buffers(statement)} & {name, kept}
-        for number, statement in enumerate(entry.body.statements)
+        for number, statement in enumerate(sequence.statements)
         if not isinstance(statement, ir.Allocate)
     }
     first = next((number for number, names in touching.items() if name in names), position)
     last = max(number for number, names in touching.items() if name in names)
-    call = entry.body.statements[first]
+    call = sequence.statements[first]
     if any(isinstance(s, ir.View) for s in walk_statements(entry.body)):
         return False  # by other names they may be touched where it is not seen
+    uses = [sum(buffer.name == name for buffer in named_buffers(each)) for each in (entry.body, sequence)]
+    if uses[0] != uses[1]:
+        return False  # it is touched elsewhere
     between = [touching[number] for number in touching if first < number < position]
     if not isinstance(call, ir.Call) or last != position or any(kept in names for names in between):
         return False
@@ -135,13 +146,13 @@ def _may_write_over(call: ir.Call, kept: str, name: str, module: ir.Module, targ
     return upwards is not None and 0 in (upwards.below_bytes, upwards.above_bytes)
 
 
-def _without(entry: ir.PrimFunc, position: int, source: ir.Allocate, state: ir.Allocate) -> ir.PrimFunc:
+def _without(entry: ir.PrimFunc, copy: ir.Statement, source: ir.Allocate, state: ir.Allocate) -> ir.PrimFunc:
     """The entry without a copy, and with the state in the place of what was copied."""
     name = source.buffer.name
     reason = f"update_in_place: what it becomes, '{name}', is written over it"
 
     def changed(statement: ir.Statement) -> tuple[ir.Statement, ...]:
-        if isinstance(statement, ir.Allocate) and statement.buffer.name == name:
+        if statement is copy or (isinstance(statement, ir.Allocate) and statement.buffer.name == name):
             return ()
         if statement is state:
             return (replace(state, storage=state.storage.narrowed(reason)),)
@@ -150,6 +161,5 @@ def _without(entry: ir.PrimFunc, position: int, source: ir.Allocate, state: ir.A
     def element(buffer: ir.Buffer, indices: tuple[ir.Expr, ...]) -> tuple[ir.Buffer, tuple[ir.Expr, ...]]:
         return (state.buffer if buffer.name == name else buffer), indices
 
-    left = [statement for number, statement in enumerate(entry.body.statements) if number != position]
-    body = ir.Seq(tuple(each for statement in left for each in changed(statement)))
+    body = rewrite_sequence(entry.body, Rewriting(statement=changed))
     return replace(entry, body=rewrite_sequence(body, Rewriting(element=element)))

@@ -13,9 +13,14 @@ from bytewright.diagnostics import compile_error
 from bytewright.ir.analyses.touch import Touches, holders, touch_table, united
 from bytewright.target.capacity import bytes_left, with_remainders
 from bytewright.target.check import with_default_devices
-from bytewright.target.model import DEFAULT_ALIGNMENT, DEFAULT_PROVIDER, Pool, Role, Target
-
-_NAME = "kept"
+from bytewright.target.model import (
+    DEFAULT_ALIGNMENT,
+    DEFAULT_PROVIDER,
+    DEFAULT_STATE_POOL,
+    Pool,
+    Role,
+    Target,
+)
 
 _Chosen = dict[str, tuple[ir.Buffer, ...]]
 
@@ -43,7 +48,7 @@ def with_state_pools(module: ir.Module, target: Target) -> Target:
                 f"state '{buffer.name}' of {ir.size_bytes(buffer)} B has room in no memory of a workspace that all "
                 "reach who touch it",
                 tuple(lacking),
-                f'give it a pool of its own in the target file: [[state]] name = "{_NAME}" and a memory',
+                f'give it a pool of its own in the target file: [[state]] name = "{DEFAULT_STATE_POOL}" and a memory',
             )
         chosen = found
     return pools.wider(chosen)
@@ -80,7 +85,10 @@ class _Pools:
     def wider(self, chosen: _Chosen) -> Target:
         """The target with a pool for the states of each memory."""
         taken = {*(pool.name for pool in self.target.pools), *(port.name for port in self.module.state)}
-        pools = [_pool(unique_name(_NAME, taken), memory, buffers) for memory, buffers in chosen.items()]
+        pools = [
+            _pool(unique_name(DEFAULT_STATE_POOL, taken), memory, buffers)
+            for memory, buffers in chosen.items()
+        ]
         wider = replace(self.target, pools=(*self.target.pools, *pools))
         return with_remainders(with_default_devices(wider))
 

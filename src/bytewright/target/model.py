@@ -72,6 +72,8 @@ DEFAULT_ALIGNMENT = 16
 MAX_SPAN_BYTES = (1 << 32) - 1  # what is lent to another device: its size is a `uint32_t` in C
 ALL_OPERATORS = "all"  # of a device that takes every operator
 DEFAULT_LOCAL_SIZE_BYTES = 128
+# The pool of states, where a target has none of its own.
+DEFAULT_STATE_POOL = "kept"
 DEFAULT_PROVIDER: Final[dict[Role, Provider]] = {
     Role.WORKSPACE: Provider.CALLER,
     Role.PARAMETERS: Provider.GENERATED,

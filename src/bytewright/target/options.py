@@ -308,6 +308,11 @@ def _index_of(pools: Sequence[model.Pool], option: ResizeOption | ProviderOption
         return names.index(option.pool)
     meant = closest_names(option.pool, names)
     help_text = _shown(replace(option, pool=meant[0])) if meant else None
+    if option.pool == model.DEFAULT_STATE_POOL:
+        help_text = (
+            "the pool of states is made as large as they are; for another size write it into the target file: "
+            f'[[state]] name = "{option.pool}", with a memory and a size'
+        )
     message, note = f"there is no pool {option.pool!r}", listing("pools", names)
     raise compile_error("BW204", message, (note,), help_text, _shown(option))
 

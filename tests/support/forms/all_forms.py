@@ -47,6 +47,8 @@ _MAKERS: Mapping[str, tuple[Maker, Sequence[str]]] = {
     "CONV_2D": (windows.convolution_and_groups, (F32, I8, I16)),
     "DEPTHWISE_CONV_2D": (windows.convolution, (F32, I8, I16)),
     "CONV_3D": (windows.conv3d, (F32,)),
+    "CONV_3D_TRANSPOSE": (windows.conv3d_transpose, (F32,)),
+    **dict.fromkeys(("DILATE", "STABLEHLO_PAD"), (moves.spread, ALL)),
     "TRANSPOSE_CONV": (windows.transposed, (F32, I8, I16)),
     "FULLY_CONNECTED": (windows.fully_connected, (F32, I8, I16)),
     "BATCH_MATMUL": (windows.matmul, (F32, I8, I16)),

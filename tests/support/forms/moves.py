@@ -116,6 +116,31 @@ def several(kind: str, dtype: str) -> Iterator[Form]:
         )
 
 
+def spread(kind: str, dtype: str) -> Iterator[Form]:
+    """DILATE, and STABLEHLO_PAD, which pads and crops besides."""
+    cases = (
+        ((3, 4), (2, 3), (0, 0), (0, 0)),
+        ((2, 1, 3), (1, 4, 2), (1, 0, 2), (0, 3, 1)),
+        ((5,), (2,), (-2,), (1,)),
+    )
+    for shape, steps, before, after in cases:
+        sketch = Sketch(kind, dtype)
+        x, is_dilate = sketch.input(shape), kind == "DILATE"
+        value = sketch.builder.constant(
+            "value", sketch.values((), dtype), **sketch.keywords(dtype, AFFINES[0])
+        )
+        result = [(extent - 1) * step + 1 for extent, step in zip(shape, steps, strict=True)]
+        if is_dilate:
+            operands, options = [x, sketch.integers(steps), value], {}
+        else:
+            operands = [x, value]
+            result = [sum(each) for each in zip(result, before, after, strict=True)]
+            between = tuple(step - 1 for step in steps)
+            options = {"edge_padding_low": before, "edge_padding_high": after, "interior_padding": between}
+        facts = f"{list(shape)} by {steps} {before} {after}"
+        yield sketch.form(facts, operands, [sketch.output(result)], **options)
+
+
 def padv2(kind: str, dtype: str) -> Iterator[Form]:
     sketch = Sketch(kind, dtype)
     x, y = sketch.input((1, 3, 4, 2)), sketch.output((1, 5, 5, 2))

@@ -79,6 +79,23 @@ def conv3d(kind: str, dtype: str) -> Iterator[Form]:
         yield sketch.form(f"{padding} stride {stride}", [x, w, sketch.constant((4,))], [y], **options)
 
 
+def conv3d_transpose(kind: str, dtype: str) -> Iterator[Form]:
+    for padding, stride, has_bias in product(("SAME", "VALID"), (1, 2, 3), (False, True)):
+        sketch = Sketch(kind, dtype)
+        kernel = (2, 3, 2)
+        result = tuple(
+            extent * stride if padding == "SAME" else (extent - 1) * stride + size
+            for extent, size in zip((3, 2, 4), kernel, strict=True)
+        )
+        shape, x = sketch.integers((2, *result, 5)), sketch.input((2, 3, 2, 4, 3))
+        operands = [shape, sketch.constant((*kernel, 5, 3)), x]
+        operands += [sketch.constant((5,))] if has_bias else []
+        y = sketch.output((2, *result, 5))
+        options = {"padding": padding, "stride_d": stride, "stride_h": stride, "stride_w": stride}
+        facts = f"{padding} stride {stride}{' bias' * has_bias}"
+        yield sketch.form(facts, operands, [y], activation="RELU" if has_bias else "NONE", **options)
+
+
 def transposed(kind: str, dtype: str) -> Iterator[Form]:
     for padding, stride, has_bias in product(("SAME", "VALID"), (1, 2), (False, True)):
         sketch = Sketch(kind, dtype)

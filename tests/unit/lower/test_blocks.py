@@ -124,16 +124,78 @@ def conditional() -> Module:
     return parse_module(text, {}, OPERATIONS)
 
 
+def test_an_arm_does_nothing_for_what_it_gives_on_in_its_place() -> None:
+    blocks = blocks_of(inline_calls(conditional()), set())
+    low, same = blocks["low"], blocks["same"]
+    assert low.tied == same.tied == ((0, 0),)
+    assert (same.function.nodes, same.body) == ((), Body((), ()))
+    assert moves(low.body) == [("b", 0)]
+
+
+def arms(then: str, results: str, then_of: str = "") -> Module:
+    """A loop whose turns run one of two arms over two values: the first is given, the second gives them on."""
+    two = f"{TYPE}, %{{}} : {TYPE}"
+    text = (
+        f"module m input %k0 : tensor<1xi32> input %x0 : {TYPE} input %y0 : {TYPE}\n"
+        f"output %z : {TYPE} output %w : {TYPE}\n"
+        f"func then(%a : {two.format('b')}) -> ({results}) {{ {then} }}\n"
+        f"func same(%c : {two.format('d')}) -> (%c, %d) {{}}\n"
+        f"func turn(%k : tensor<1xi32>, %x : {two.format('y')}) -> (%k, %p, %q) {{\n"
+        "%f : tensor<1xbool> = greater(%k, %k)\n"
+        f'%p : {two.format("q")} = cond_if(%f, %x, %y) {{then_branch="then", else_branch="same"}} {then_of} }}\n'
+        f"func main(%k0 : tensor<1xi32>, %x0 : {two.format('y0')}) -> (%z, %w) {{\n"
+        f"%k1 : tensor<1xi32>, %z : {two.format('w')} = "
+        'loop(%k0, %x0, %y0) {body="turn", num_iterations=3} }'
+    )
+    return parse_module(text, {}, OPERATIONS)
+
+
+@pytest.mark.parametrize(
+    ("results", "wanted"),
+    [
+        ("%b, %a", [("a", None), ("b", 0), ("a/kept", 1)]),
+        ("%b, %b", [("b", 0)]),
+        ("%n, %a", [("a", 1), ("n", 0)]),
+        ("%n, %n", [("n", 0)]),  # and is written where the other was, which nothing reads
+        ("%n, %b", [("n", 0)]),
+    ],
+)
+def test_an_arm_moves_what_changes_places(results: str, wanted: list[tuple[str, int | None]]) -> None:
+    """As a turn of a loop does."""
+    module = arms(step("n", "a", 2), results)
+    assert sorted(moves(blocks_of(inline_calls(module), set())["then"].body), key=str) == sorted(
+        wanted, key=str
+    )
+    inputs = [np.array([5], np.int32), *(np.array([1, 2, 3, 4], np.int8) * factor for factor in (1, -2))]
+    for found, expected in zip(
+        run_main(lowered(module), inputs), evaluate_graph(module, inputs), strict=True
+    ):
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_a_result_whose_operand_is_read_again_lies_beside_it() -> None:
+    module = arms(step("n", "a", 2), "%n, %b", step("again", "x", 1))
+    module = replace(
+        module,
+        functions=tuple(
+            replace(f, results=("k", "p", "again")) if f.name == "turn" else f for f in module.functions
+        ),
+    )
+    blocks = blocks_of(inline_calls(module), set())
+    assert blocks["then"].tied == ()
+    assert len(blocks["same"].function.nodes) == len(blocks["same"].function.results)
+
+
 def test_a_branch_reads_its_condition_in_a_tick_of_its_own() -> None:
     module = lowered(conditional())
     kinds = [type(statement) for statement in walk_statements(module.main.body)]
     assert kinds.count(If) == kinds.count(For) == 1
-    assert [s.buffer.name for s in walk_statements(module.main.body) if isinstance(s, Allocate)] == ["f", "y"]
+    assert [s.buffer.name for s in walk_statements(module.main.body) if isinstance(s, Allocate)] == ["f", "b"]
     plan = plan_model(module, load_target("host")).plan
     (condition,) = plan.conditions
     step_before = next(step for step in plan.steps if "f" in step.writes)
     assert condition.tick == step_before.ticks[1]
-    assert (condition.buffer, condition.device, condition.loop) == ("f", "cpu", (1, 4))
+    assert (condition.buffer, condition.device, condition.loop) == ("f", "cpu", (1, 3))
     live = plan.buffers["f"].live
     assert live is not None
     assert live[1] == condition.tick + 1

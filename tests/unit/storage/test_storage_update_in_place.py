@@ -97,6 +97,32 @@ def test_what_another_core_touches_stays_where_that_reaches(tmp_path: Path) -> N
     assert not updates(plan)
 
 
+ARMS = """
+func then(%b : tensor<4x4xf32>, %p : tensor<4x4xf32>) -> (%m) {{ {} }}
+func otherwise(%c : tensor<4x4xf32>, %q : tensor<4x4xf32>) -> (%q) {{}}
+"""
+BRANCH = (
+    "%f : tensor<1xbool> = greater(%k, %l)",
+    '%n T = cond_if(%f, %a, %s) {then_branch="then", else_branch="otherwise"}',
+)
+
+
+@pytest.mark.parametrize(("operation", "is_in_place"), [("add(%b, %p)", True), ("transpose(%p)", False)])
+def test_a_branch_writes_over_it_and_another_leaves_it(
+    tmp_path: Path, operation: str, is_in_place: bool
+) -> None:
+    turned = "" if is_in_place else " {permutation=(1, 0)}"
+    head = HEAD.replace("output", "input %k : tensor<1xf32>\ninput %l : tensor<1xf32>\noutput")
+    main = MAIN.replace("%s :", "%k : tensor<1xf32>, %l : tensor<1xf32>, %s :")
+    lines = "".join(f"  {line}\n" for line in (*BRANCH, "%r T = add(%n, %a)"))
+    text = head + STATE + ARMS.format(f"%m T = {operation}{turned}") + main + lines + "}\n"
+    (tmp_path / "kept.bw").write_text(text.replace("T =", ": tensor<4x4xf32> ="))
+    found = compile_model(tmp_path / "kept.bw", load_target("host"), Options())
+    assert len(updates(found.plan)) == is_in_place
+    assert len(found.plan.steps) == (3 if is_in_place else 4)
+    assert "} else {" not in found.files["src/kept.c"].decode().split("int32_t kept_run(")[1]
+
+
 @pytest.mark.parametrize("is_updated_first", [True, False])
 def test_the_header_says_what_a_run_that_fails_does_to_it(tmp_path: Path, is_updated_first: bool) -> None:
     job = ("%m T = mul(%a, %a)", '%r T = on_device(%m) {device="core1", scope=none, fixed=false, free=false}')

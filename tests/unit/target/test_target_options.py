@@ -238,6 +238,8 @@ def test_an_unknown_pool_lists_the_pools() -> None:
     assert resize.where == "--resize itcm=1KiB"
     assert provider.help == "--provider flash=caller"
     assert resize.help == "--resize dtcm=1KiB"
+    (of_states,) = errors_of(BOARD, options(resize="kept=1KiB"))
+    assert '[[state]] name = "kept", with a memory and a size' in (of_states.help or "")
 
 
 def test_an_option_given_twice_for_a_pool() -> None:

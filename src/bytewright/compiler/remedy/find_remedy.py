@@ -236,6 +236,7 @@ class _Search:
         first = self.tries.outcome(base)
         if first is None:
             return
+        base = replace(base, target=first.conditions.target)  # with a pool of the states that there are now
         for stack_bytes in dict.fromkeys(
             (_least_stack(first) if _exceeds(first) else None, _least_stack(first))
         ):
@@ -252,6 +253,7 @@ class _Search:
         first = self.tries.outcome(base)
         if first is None:
             return False
+        base = replace(base, target=first.conditions.target)
         return self._widened(_with_stack(base, _least_stack(first)), first, added) is not None
 
     def _widened(self, base: Conditions, first: Trial, added: set[str]) -> Trial | None:

@@ -49,6 +49,8 @@ class SingleChanges:
             and self._tables_suffice()
         ):
             yield Remedy(optimize=Optimize.SIZE)
+        if asked.optimize is not Optimize.SIZE and self._states_suffice():
+            yield Remedy(optimize=Optimize.SIZE)
         has_instructions = any(kernel.template for kernel in self.module.kernels)
         is_enough = Role.PARAMETERS not in self.roles or self._tables_suffice()
         if has_instructions and (not found or (is_enough and self._suffices(self._is_kept))):
@@ -99,6 +101,12 @@ class SingleChanges:
     def _tables_suffice(self) -> bool:
         whole = None if self.failed is None else largest_shortfall(self.failed.stored.parameters)
         return whole is not None and whole.missing_bytes * _TABLES <= whole.needed_bytes
+
+    def _states_suffice(self) -> bool:
+        """Whether states have as many bytes as are missing: some layers can keep less, and compute more for it."""
+        whole = None if self.failed is None else largest_shortfall(self.failed.stored.workspace)
+        kept_bytes = sum(map(ir.size_bytes, ir.state_buffers(self.module)))
+        return Role.WORKSPACE in self.roles and whole is not None and whole.missing_bytes <= kept_bytes
 
     def _suffices(self, is_kept: Callable[[Buffer], bool]) -> bool:
         """Whether a workspace without some of its buffers would have enough bytes."""

@@ -38,6 +38,7 @@ from bytewright.frontends.tflite.hybrid import (
     weights_operand,
 )
 from bytewright.frontends.tflite.options import (
+    Pair,
     WindowOptions,
     conv2d_options,
     depthwise_options,
@@ -49,8 +50,8 @@ from bytewright.frontends.tflite.unsigned import UNSIGNED
 from bytewright.frontends.tflite.windows import (
     MAX_STEP,
     follows_rows,
+    padding_around,
     spatial_padding,
-    transposed_padding,
     windows_of,
 )
 from bytewright.ops.arithmetic.multiplier import INT32_MAX
@@ -171,17 +172,8 @@ def convert_transpose_conv(at: Conversion) -> None:
         )
     taps, bias_type = array.reshape(channels, -1), options.bias_type
     layer = _layer(at, source, weights, array, taps, axis=0, bias_at=3, bias_type=bias_type)
-    before = transposed_padding(options, stated[1:3], (height, width))
-    after = (
-        out - ((taken - 1) * step + size) + cut
-        for out, taken, step, size, cut in zip(
-            stated[1:3], source.shape[1:3], options.stride, (height, width), before, strict=True
-        )
-    )
-    bottom, right = after
-    operation = TransposeConv2d(
-        options.stride, (-before[0], bottom, -before[1], right), _input_zero_point(at, source)
-    )
+    padding = padding_around(options, stated[1:3], source.shape[1:3], (height, width))
+    operation = TransposeConv2d(options.stride, padding, _input_zero_point(at, source))
     at.define(_computed(at, layer, at.value_of(source), operation, options.activation, transposed_form))
 
 
@@ -268,6 +260,15 @@ def emit_convolution(at: Conversion, image: str, operands: tuple[str, str], opti
     is_same = follows_rows(at, options)
     operation = Conv2d(options.stride, padding, options.dilation, is_same=is_same)
     return at.emit(operation, (image, *operands), "sums")
+
+
+def emit_transposed_convolution(
+    at: Conversion, image: str, operands: tuple[str, str], options: WindowOptions, out: Pair
+) -> str:
+    """Sums of floats: an image spread over one of other rows and columns, by weights [OC,KH,KW,IC], with a bias."""
+    _, height, width, _ = at.type_of(operands[0]).fixed_shape
+    padding = padding_around(options, out, at.type_of(image).fixed_shape[1:3], (height, width))
+    return at.emit(TransposeConv2d(options.stride, padding), (image, *operands), "sums")
 
 
 def emit_whole_window(at: Conversion, operands: tuple[str, str, str], zero_point: int) -> str:

@@ -5,7 +5,7 @@ what the file declares. Operators on which nothing depends are left out.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TypedDict, Unpack
@@ -16,7 +16,7 @@ from bytewright import ir
 from bytewright.base.c_names import model_name
 from bytewright.base.frozen_mapping import FrozenMapping
 from bytewright.diagnostics import Collector, CompileError, Diagnostic, compile_error
-from bytewright.frontends.tflite.bounds import NO_BOUNDS, Bounds
+from bytewright.frontends.tflite.bounds import Bounds
 from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.flatbuffer import DamagedError
 from bytewright.frontends.tflite.graph_builder import (
@@ -49,7 +49,7 @@ class ImportOptions(TypedDict, total=False):
         numerics: The kernel set that it is compiled for.
         batch_max: The largest batch, if `open_batch` follows; the module itself is for one sample.
         names: Those of inputs and outputs, where they are not in the file.
-        bounds: The most turns that loops take, by shell patterns of their names or kinds.
+        bounds: The most turns that loops take; who gives them asks afterwards whether there are such loops.
         expands_weights: Whether integer weights under float activations are widened to float32.
         keeps_weights: Whether weights that a DEQUANTIZE widens stay integers.
         keeps_inputs: Whether layers keep their last inputs where what they make of them is larger.
@@ -61,7 +61,7 @@ class ImportOptions(TypedDict, total=False):
     numerics: Numerics
     batch_max: int | None
     names: BorderNames
-    bounds: Mapping[str, int]
+    bounds: Bounds
     expands_weights: bool
     keeps_weights: bool
     keeps_inputs: bool
@@ -102,7 +102,7 @@ def import_record(model: ModelRecord, file_name: str, **how: Unpack[ImportOption
         numerics,
         _has_infinities(model),
         how.get("batch_max"),
-        bounds=Bounds(how.get("bounds", NO_BOUNDS)),
+        bounds=how.get("bounds") or Bounds(),
         expands_weights=expands_weights,
         keeps_weights=how.get("keeps_weights", False),
         keeps_inputs=how.get("keeps_inputs", False),
@@ -115,7 +115,6 @@ def import_record(model: ModelRecord, file_name: str, **how: Unpack[ImportOption
     with np.errstate(all="ignore"):
         graph.initial = _initial_values(graph)
         _convert_operators(graph)
-    graph.bounds.require_loops(file_name)
     outputs = _results(graph, names.outputs)
     kept = _kept(graph, outputs)
     results = (*outputs, *(state.current for state in kept))

@@ -284,16 +284,17 @@ def _operator(index: int, table: Table, codes: list[str]) -> OperatorRecord:
     code = table.integer(0, "I")
     if code >= len(codes):
         raise DamagedError(f"operator {index} has code {code} of {len(codes)}")
-    options_number = table.integer(3, "B")
-    options = table.table(4) if options_number else None
-    if codes[code] == COMPOSITE:  # younger options are in a union of their own
-        options = table.table(12)
+    # Younger options are in a union of their own.
+    number, union, slot = table.integer(3, "B"), "BuiltinOptions", 4
+    if not number:
+        number, union, slot = table.integer(11, "B"), "BuiltinOptions2", 12
+    options = table.table(slot) if number else None
     return OperatorRecord(
         index=index,
         kind=codes[code],
         inputs=table.numbers(1, "<i4"),
         outputs=table.numbers(2, "<i4"),
-        options_type=schema_names("BuiltinOptions").get(options_number) if options is not None else None,
+        options_type=schema_names(union).get(number) if options is not None else None,
         options=options,
         intermediates=table.numbers(8, "<i4"),
         custom_options=bytes(table.content(5)) if codes[code].startswith(CUSTOM) else b"",

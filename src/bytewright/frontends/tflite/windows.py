@@ -3,7 +3,7 @@
 from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.options import Pair, WindowOptions
 from bytewright.ops.arithmetic.multiplier import INT32_MAX
-from bytewright.ops.window import same_padding
+from bytewright.ops.window import Padding, same_padding
 
 # LiteRT takes no larger stride or dilation of a convolution.
 MAX_STEP = (1 << 15) - 1
@@ -38,6 +38,18 @@ def transposed_padding(options: WindowOptions, out: tuple[int, ...], kernel: Pai
         for extent, size, step in zip(out, kernel, options.stride, strict=True)
     )
     return rows, columns
+
+
+def padding_around(
+    options: WindowOptions, out: tuple[int, ...], taken: tuple[int, ...], kernel: Pair
+) -> Padding:
+    """What the result of a transposed convolution has around the windows of all elements, negative where less."""
+    before = transposed_padding(options, out, kernel)
+    bottom, right = (
+        extent - ((count - 1) * step + size) + cut
+        for extent, count, step, size, cut in zip(out, taken, options.stride, kernel, before, strict=True)
+    )
+    return -before[0], bottom, -before[1], right
 
 
 def windows_of(options: WindowOptions, extents: tuple[int, ...], kernel: Pair) -> tuple[int, ...]:

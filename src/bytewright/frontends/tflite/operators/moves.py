@@ -1,8 +1,11 @@
 """Operators that move elements, and compute none."""
 
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from bytewright.frontends.tflite.batches import convert_batch_to_space, convert_space_to_batch
+from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.diagonals import convert_matrix_diag, convert_matrix_set_diag
 from bytewright.frontends.tflite.kernels_of import Absent
 from bytewright.frontends.tflite.moves import (
@@ -53,6 +56,7 @@ from bytewright.frontends.tflite.shape import (
     convert_squeeze,
     convert_transpose,
 )
+from bytewright.frontends.tflite.spread import convert_dilate, convert_stablehlo_pad
 from bytewright.frontends.tflite.strided_slice import convert_strided_slice
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.places import ScatterMax, ScatterMin, ScatterNd, ScatterProduct
@@ -65,18 +69,29 @@ _RESHAPED = (*MOVED, "complex64")
 _OF_LITERT_ALONE: Absent = {Numerics.TFLM: _BUT_INT16_MOVED}
 
 _OF_SEGMENTS = ("float32", "int32")
-_IN_SEQUENCES = ("float32", "int16", *INDEX_TYPES)
+
+
+def _in_litert_alone(
+    convert: Callable[[Conversion], None],
+    limits: str,
+    types: tuple[str, ...],
+    options: str = "",
+    **others: Any,
+) -> TfliteOperator:
+    """The row of an operator that TensorFlow Lite Micro does not have."""
+    absent = {Numerics.TFLM: types}
+    return TfliteOperator(
+        convert, options, f"{limits}; not with tflm", types=types, absent=absent, cost_ms=2.0, **others
+    )
 
 
 def _unsorted_segment(kind: type[ScatterMax | ScatterMin | ScatterNd | ScatterProduct]) -> TfliteOperator:
     """The row of a combination of parts by the numbers of their segments."""
-    return TfliteOperator(
+    return _in_litert_alone(
         partial(convert_unsorted_segment, kind=kind),
-        limits="a constant number of segments; what is of none of them is left out; int32 wraps; not with tflm",
-        cost_ms=2.0,
-        types=_OF_SEGMENTS,
+        "a constant number of segments; what is of none of them is left out; int32 wraps",
+        _OF_SEGMENTS,
         of_own_types=(1,),
-        absent={Numerics.TFLM: _OF_SEGMENTS},
     )
 
 
@@ -106,6 +121,7 @@ MOVES: dict[str, TfliteOperator] = {
         types=BUT_INT16,
         absent=_MOVED_IN_TFLM,
     ),
+    "DILATE": _in_litert_alone(convert_dilate, "constant dilations and padding value; raw values", MOVED),
     "DYNAMIC_UPDATE_SLICE": TfliteOperator(
         convert_update_slice,
         limits="a start from which the update leaves means the nearest; tflm: neither int64 nor bool",
@@ -160,21 +176,8 @@ MOVES: dict[str, TfliteOperator] = {
         cost_ms=1.5,
         absent=_MOVED_IN_TFLM,
     ),
-    "MATRIX_DIAG": TfliteOperator(
-        convert_matrix_diag,
-        limits="raw values; not with tflm",
-        cost_ms=1.0,
-        types=NUMBERS,
-        absent={Numerics.TFLM: NUMBERS},
-        signed_alone=True,
-    ),
-    "MATRIX_SET_DIAG": TfliteOperator(
-        convert_matrix_set_diag,
-        limits="raw values; not with tflm",
-        cost_ms=1.0,
-        types=NUMBERS,
-        absent={Numerics.TFLM: NUMBERS},
-    ),
+    "MATRIX_DIAG": _in_litert_alone(convert_matrix_diag, "raw values", NUMBERS, signed_alone=True),
+    "MATRIX_SET_DIAG": _in_litert_alone(convert_matrix_set_diag, "raw values", NUMBERS),
     "MIRROR_PAD": TfliteOperator(
         convert_mirror_pad,
         "MirrorPadOptions",
@@ -213,14 +216,12 @@ MOVES: dict[str, TfliteOperator] = {
     "RESHAPE": TfliteOperator(
         convert_reshape, "ReshapeOptions", "constant shape", types=_RESHAPED, unsigned_in_tflm=True
     ),
-    "REVERSE_SEQUENCE": TfliteOperator(
+    "REVERSE_SEQUENCE": _in_litert_alone(
         convert_reverse_sequence,
+        "lengths int32 or int64; one beyond the steps means the nearest",
+        ("float32", "int16", *INDEX_TYPES),
         "ReverseSequenceOptions",
-        "lengths int32 or int64; one beyond the steps means the nearest; not with tflm",
-        types=_IN_SEQUENCES,
         indices=1,
-        cost_ms=2.0,
-        absent={Numerics.TFLM: _IN_SEQUENCES},
     ),
     "REVERSE_V2": TfliteOperator(
         convert_reverse, "ReverseV2Options", "constant axes", cost_ms=1.5, types=MOVED, unsigned_in_tflm=True
@@ -236,13 +237,11 @@ MOVES: dict[str, TfliteOperator] = {
         types=_BUT_INT16_MOVED,
         signed_alone=True,
     ),
-    "SEGMENT_SUM": TfliteOperator(
+    "SEGMENT_SUM": _in_litert_alone(
         convert_segment_sum,
-        limits="constant segments, which begin at 0 and leave none out; int32 wraps; not with tflm",
-        cost_ms=1.5,
-        types=_OF_SEGMENTS,
+        "constant segments, which begin at 0 and leave none out; int32 wraps",
+        _OF_SEGMENTS,
         of_own_types=(1,),
-        absent={Numerics.TFLM: _OF_SEGMENTS},
     ),
     "SLICE": TfliteOperator(
         convert_slice,
@@ -266,15 +265,13 @@ MOVES: dict[str, TfliteOperator] = {
         types=BUT_INT16,
         absent=_MOVED_IN_TFLM,
     ),
-    "SPARSE_TO_DENSE": TfliteOperator(
+    "SPARSE_TO_DENSE": _in_litert_alone(
         convert_sparse_to_dense,
-        limits="constant shape, of at most 4 axes, and default value; indices int32 or int64; one that is outside "
-        "means the nearest; not with tflm",
-        cost_ms=1.5,
-        types=BUT_INT16,
+        "constant shape, of at most 4 axes, and default value; indices int32 or int64; one that is outside means the "
+        "nearest",
+        BUT_INT16,
         indices=0,
         input_at=2,
-        absent={Numerics.TFLM: BUT_INT16},
     ),
     "SPLIT": TfliteOperator(
         convert_split,
@@ -294,6 +291,9 @@ MOVES: dict[str, TfliteOperator] = {
         absent=NO_INT64_IN_TFLM,
     ),
     "SQUEEZE": TfliteOperator(convert_squeeze, "SqueezeOptions", types=_RESHAPED, unsigned_in_tflm=True),
+    "STABLEHLO_PAD": _in_litert_alone(
+        convert_stablehlo_pad, "constant padding value; raw values", MOVED, "StablehloPadOptions"
+    ),
     "STRIDED_SLICE": TfliteOperator(
         convert_strided_slice,
         "StridedSliceOptions",

@@ -7,7 +7,7 @@ from bytewright.frontends.tflite.activation import (
     convert_softmax,
 )
 from bytewright.frontends.tflite.complex_numbers import convert_rfft2d
-from bytewright.frontends.tflite.conv3d import convert_conv3d
+from bytewright.frontends.tflite.conv3d import convert_conv3d, convert_conv3d_transpose
 from bytewright.frontends.tflite.convolution import (
     convert_conv2d,
     convert_depthwise,
@@ -143,6 +143,15 @@ REDUCTIONS: dict[str, TfliteOperator] = {
         f"constant weights; {CLAMPS}; not with tflm",
         types=FLOAT,
         cost_ms=5.0,
+        absent={Numerics.TFLM: FLOAT},
+    ),
+    "CONV_3D_TRANSPOSE": TfliteOperator(
+        convert_conv3d_transpose,
+        "Conv3DOptions",
+        f"constant output shape and weights; no dilations; {CLAMPS}; not with tflm",
+        types=FLOAT,
+        cost_ms=4.0,
+        input_at=2,
         absent={Numerics.TFLM: FLOAT},
     ),
     "CUMSUM": TfliteOperator(
