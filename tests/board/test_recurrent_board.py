@@ -1,7 +1,8 @@
-"""LSTM layers of integers on an emulated Cortex-M55, whose sums are vectors: run after run as the references."""
+"""LSTM layers of integers on an emulated Cortex-M55, whose sums are vectors, and a Cortex-M4: as the references."""
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -24,17 +25,19 @@ from support.tiers import some
 
 pytestmark = pytest.mark.board
 TARGET = "mps3-an547"
+TEMPLATES = {TARGET: "mve.lstm", "mps2-an386": "dsp.lstm"}
+LEAST = 4  # elements of a sum, of which there are vectors
 # Samples, steps, elements of the input and units: multiples of what a vector holds, less, and more.
 SIZES = [(1, 2, 40, 64), (2, 3, 4, 5), (1, 2, 17, 9), (2, 1, 3, 6), (1, 1, 260, 16)]
 STEPS, DEPTH, UNITS = 5, 40, 64
-MOST_A_PRODUCT = 0.6  # 4.29 element after element, of int16 1.13 with gates so
+MOST_A_PRODUCT = 0.6  # on the M55; 4.29 element after element, of int16 1.13 with gates so
 GATES = np.arange(-(2**15), 2**15)
 
 
-@pytest.mark.parametrize("sizes", some(SIZES, every=2), ids=str)
+@pytest.mark.parametrize(("target", "sizes"), some(product(TEMPLATES, SIZES), every=4), ids=str)
 @pytest.mark.parametrize("is_wide", [False, True], ids=["int8", "int16"])
 def test_a_layer_equals_its_reference_run_after_run(
-    tmp_path: Path, is_wide: bool, sizes: tuple[int, int, int, int]
+    tmp_path: Path, is_wide: bool, target: str, sizes: tuple[int, int, int, int]
 ) -> None:
     seed = 9 if is_wide and sizes == SIZES[0] else 7  # biases of 64 bits are another kernel's
     content = lstm_model(seed, form="int16" if is_wide else "int8", sizes=sizes)
@@ -46,7 +49,10 @@ def test_a_layer_equals_its_reference_run_after_run(
     batch = [random.integers(*ends, shape, endpoint=True).astype(kind.dtype.numpy) for _ in range(3)]
     model = TfLiteMicro(content) if is_wide else LiteRt(content)
     wanted = [np.array(model.run(x)[0]) for x in batch]
-    folder = bytewright.compile(path, target=TARGET, numerics=numerics.value).write(tmp_path / "m")
+    compiled = bytewright.compile(path, target=target, numerics=numerics.value)
+    if min(sizes[2:]) >= LEAST and (seed == 9 or not is_wide):
+        assert TEMPLATES[target] in {step.template for step in compiled.plan.steps}
+    folder = compiled.write(tmp_path / "m")
     for compiler in (None, "clang"):
         options = BuildOptions(compiler=compiler)
         found = run_batch(folder, [[x] for x in batch], on="qemu", keep_state=True, options=options).outputs

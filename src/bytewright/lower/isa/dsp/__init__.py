@@ -5,6 +5,7 @@ from itertools import product
 from bytewright.lower.isa.dsp.conv2d import conv2d_declines, write_conv2d
 from bytewright.lower.isa.dsp.depthwise import depthwise_declines, write_depthwise
 from bytewright.lower.isa.dsp.dot import dot, dot_of_halves
+from bytewright.lower.isa.dsp.lstm import lstm_declines, write_lstm
 from bytewright.lower.isa.dsp.matmul import matmul_declines, write_matmul
 from bytewright.lower.isa.dsp.narrow import EXTREMA, SUMS
 from bytewright.lower.isa.dsp.requantise import SCALE, SCALE_ONCE, SCALE_UP
@@ -16,6 +17,7 @@ from bytewright.lower.isa.one_lane import one_lane
 from bytewright.lower.isa.reduce import with_reductions
 from bytewright.lower.isa.width import Width
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d, TransposeConv2d
+from bytewright.ops.lstm import TflQuantizedLstm
 from bytewright.ops.matmul import TflBatchMatMul
 
 # Instructions are made for the sizes of a kernel. Straight and looped dot products, with and without a rest.
@@ -57,6 +59,7 @@ DSP = InstructionSet(
                 TransposeConv2d: (
                     IsaTemplate("dsp.transpose_conv2d", write_transpose_conv2d, transpose_conv2d_declines),
                 ),
+                TflQuantizedLstm: (IsaTemplate("dsp.lstm", write_lstm, lstm_declines),),
                 TflBatchMatMul: (IsaTemplate("dsp.matmul", write_matmul, matmul_declines),),
             },
             (SUMS, EXTREMA),

@@ -10,11 +10,11 @@ import numpy as np
 
 from bytewright import ir
 from bytewright.diagnostics import InternalError
-from bytewright.ir.builder import load, region
-from bytewright.lower.isa.dsp.dot import dot
+from bytewright.ir.builder import load
 from bytewright.lower.isa.dsp.pairing import PAIRINGS
+from bytewright.lower.isa.dsp.pairs import Pairs, are_held, reaches_of
 from bytewright.lower.isa.dsp.requantise import channels_of
-from bytewright.lower.isa.dsp.words import BYTES, copy_elements, runs, widen
+from bytewright.lower.isa.dsp.words import BYTES, copy_run, widen_runs
 from bytewright.lower.isa.operand_types import SUMS_OF_32_BITS, types_decline
 from bytewright.lower.kernels.context import Pixel, Template, counted, named
 from bytewright.lower.kernels.convolution import ZERO, Convolution
@@ -25,9 +25,6 @@ I8, I16, I32, I64 = ir.DType.I8, ir.DType.I16, ir.DType.I32, ir.DType.I64
 _TAKEN = {*SUMS_OF_32_BITS, (I16, I8, I64)}
 # Scratch for what lies under the windows of a pair of pixels, or of one, as halves; gathered windows come to it.
 MAX_PATCH_BYTES = 5 * 1024
-# Groups of four elements that one instruction widens.
-_GROUPS = 4
-_COPIED = 16  # elements that one instruction copies
 
 
 def pixels_decline(template: Template, depth: int) -> str | None:
@@ -52,24 +49,15 @@ def _parts(convolutions: Sequence[Convolution]) -> tuple[int, ...]:
     """
     convolution, *_ = convolutions
     pairing, is_wide = PAIRINGS[convolution.dtype], convolution.sums_dtype is I64
-    if pairing.is_apart and not is_wide:
-        return ()  # sums are those of the channels, which are proved to fit their type
     odd = convolution.out_channels % 2
     bias = np.concatenate([np.pad(each.folded().bias, (0, odd)) for each in convolutions])
     num_zeros = -convolution.weights.shape[1] % BYTES
     weights = np.concatenate(
         [np.pad(each.weights.astype(np.int64), ((0, odd), (0, num_zeros))) for each in convolutions]
     )
-    # Of each group of four: how far the second sum goes, and what is made of it.
-    most = -convolution.dtype.bounds[0]
-    reaches = [
-        most * np.abs(each).reshape(len(each), -1, BYTES).sum(axis=2)
-        for each in pairing.factors(weights[0::2], weights[1::2])
-    ]
-    initial = np.abs(bias[0::2])
-    both, alone = (each.sum(axis=1) for each in reaches)
-    if not is_wide and max((initial + both).max(), alone.max()) < 2**31:
+    if not is_wide and are_held(pairing, weights, bias):
         return ()
+    reaches = reaches_of(pairing, weights)
     num_groups = reaches[0].shape[1]
     for size in range(num_groups, 0, -1):
         starts = range(0, num_groups, size)
@@ -100,7 +88,9 @@ class Pixels:
         if self.words:
             packed = [words for each in convolutions if (words := pairing.packed(each.weights)) is not None]
             assert len(packed) == len(convolutions)
-            self.weights = convolution.template.kernel.constant("weights", np.concatenate(packed), I32)
+            weights = convolution.template.kernel.constant("weights", np.concatenate(packed), I32)
+            pitch = 2 * self.words if self.are_apart else 0
+            self.pairs = Pairs(self.body, pairing, weights, self.channels.initial, pitch)
             self.parts = _parts(convolutions)
 
     def each(self, n: ir.Expr, y: ir.Expr, begin: int, end: int) -> Iterator[list[Pixel]]:
@@ -147,19 +137,11 @@ class Pixels:
         """Where channels are multiples of four: straight from the input."""
 
         def widen_run(views: Sequence[ir.Buffer], number: ir.Expr, length: int) -> None:
-            self._widen(views, patch, number * (length * len(pixels) // 2), length)
+            widen_runs(
+                self.body, self.pairing.element, views, (patch, number * (length * len(pixels) // 2)), length
+            )
 
         write_runs(self.convolution, pixels, widen_run)
-
-    def _widen(self, sources: Sequence[ir.Buffer], patch: ir.Buffer, first: ir.Expr, length: int) -> None:
-        """Elements of each source as words of the patch, from an index on."""
-        body = self.body
-        groups = runs(length // BYTES, _GROUPS)
-        turns = length // BYTES // groups
-        with counted(body, "run", turns) as run:
-            at = region(patch, first + run * (2 * len(sources) * groups))
-            where = [region(source, run * (BYTES * groups)) for source in sources]
-            body.execute(widen(len(sources), groups, self.pairing.element), at, *where)
 
     def _gather(self, pixels: Sequence[Pixel], patch: ir.Buffer) -> None:
         """Where they are not: the elements of each window are gathered first."""
@@ -170,23 +152,15 @@ class Pixels:
                 window = template.kernel.scratch("window", (size,), self.pairing.element)
                 self._gather_one(pixel, window)
             gathered.append(window)
-        self._widen(gathered, patch, ir.const(0), size)
+        widen_runs(self.body, self.pairing.element, gathered, (patch, ir.const(0)), size)
 
     def _gather_one(self, pixel: Pixel, window: ir.Buffer, begin: int = 0) -> None:
         """Copies all elements under a window to a place of a run of them, and zeros after them up to groups of four."""
-        body, element = self.body, self.pairing.element
+        body = self.body
 
         def put(views: Sequence[ir.Buffer], number: ir.Expr, length: int) -> None:
             (run,) = views
-            whole, rest = divmod(length, _COPIED)
-            if whole:
-                with counted(body, "chunk", whole) as chunk:
-                    target = region(window, begin + number * length + chunk * _COPIED)
-                    body.execute(copy_elements(_COPIED, element), target, region(run, chunk * _COPIED))
-            if rest:
-                done = whole * _COPIED
-                target = region(window, begin + number * length + done)
-                body.execute(copy_elements(rest, element), target, region(run, done))
+            copy_run(body, self.pairing.element, run, (window, begin + number * length), length)
 
         write_runs(self.convolution, (pixel,), put)
         for k in range(self.convolution.weights.shape[1], 2 * self.words):
@@ -215,29 +189,13 @@ class Pixels:
         elif self.parts:
             sums = self._sums_of_parts(len(places), patch, own, size)
         else:
-            sums = self._whole_sums(len(places), patch, own, size)
+            sums = self.pairs.sums(len(places), patch, own, size)
         values: list[Sum] = [
             (place, channel + i, total)
             for i, totals in enumerate(sums)
             for place, total in zip(places, totals, strict=True)
         ]
         self._finish(values)
-
-    def _whole_sums(self, num: int, patch: ir.Buffer, block: ir.Expr, size: int) -> list[list[ir.Expr]]:
-        """The sums of one channel or two, of each of the pixels."""
-        body, pairing = self.body, self.pairing
-        initial = body.let("initial", self.channels.initial(block * 2))
-
-        def second() -> ir.Expr:
-            return body.let("second", self.channels.initial(block * 2 + 1))
-
-        is_apart = pairing.is_apart and size == 2
-        sums = self._multiplied(num, patch, block, (initial, second() if is_apart else initial))
-        found: list[list[ir.Expr]] = [[load(own[0]) for own in sums]]
-        if size == 2:
-            missing = ir.const(0) if is_apart else second()
-            found.append([missing + pairing.second(own) for own in sums])
-        return found
 
     def _sums_of_parts(self, num: int, patch: ir.Buffer, block: ir.Expr, size: int) -> list[list[ir.Expr]]:
         """The same, of parts of the window, whose sums of both channels are taken apart one by one."""
@@ -249,37 +207,13 @@ class Pixels:
         first = 0
         for depth in self.parts:
             with body.block():
-                sums = self._multiplied(num, patch, block, (ir.const(0), ir.const(0)), first, depth)
+                sums = self.pairs.multiplied(num, patch, block, (ir.const(0), ir.const(0)), first, depth)
                 for i, own_totals in enumerate(totals):
                     for total, own in zip(own_totals, sums, strict=True):
                         added = self.pairing.second(own) if i else load(own[0])
                         body.add_to(total, (), ir.cast(added, wide))
             first += depth
         return [[load(total) for total in each] for each in totals]
-
-    def _multiplied(
-        self,
-        num_pixels: int,
-        patch: ir.Buffer,
-        block: ir.Expr,
-        initial: tuple[ir.Expr, ir.Expr],
-        first: int = 0,
-        depth: int | None = None,
-    ) -> list[tuple[ir.Buffer, ir.Buffer]]:
-        """Both sums of each pixel, from what they start from, over so many elements of the window."""
-        body, pairing = self.body, self.pairing
-        firsts, seconds = (
-            [body.scalar(f"{name}{p}", I32, start) for p in range(num_pixels)]
-            for name, start in zip(pairing.sums, initial, strict=True)
-        )
-        sums = list(zip(firsts, seconds, strict=True))
-        size = 2 * self.words
-        elements = region(patch, first) if self.are_apart else region(patch, first // 2 * num_pixels)
-        pitch = size if self.are_apart else 0
-        instruction = dot(num_pixels, size if depth is None else depth, pairing.element, pitch)
-        flat = [each for pair in sums for each in pair]
-        body.execute(instruction, *flat, elements, region(self.weights, block, first // 2))
-        return sums
 
     def _finish(self, values: Sequence[Sum]) -> None:
         """Stores the elements of a block."""

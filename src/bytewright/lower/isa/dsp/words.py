@@ -1,10 +1,12 @@
 """Words of four bytes or of two 16-bit halves: what they are in expressions, and the instructions that make them."""
 
+from collections.abc import Sequence
 from functools import cache
 
 from bytewright import ir
-from bytewright.ir.builder import BodyBuilder, load
+from bytewright.ir.builder import BodyBuilder, load, region
 from bytewright.lower.isa.vector_unit import memory_parameter
+from bytewright.lower.kernels.context import counted
 
 I8, I16, I32, I64 = ir.DType.I8, ir.DType.I16, ir.DType.I32, ir.DType.I64
 # Words are loaded from bytes anywhere, the lowest byte first; the text is assembler as gcc and clang take it, of Thumb,
@@ -15,6 +17,8 @@ FEATURE = ir.Feature(
     "(defined(__clang__) || defined(__ARM_FEATURE_UNALIGNED))",
 )
 BYTES = 4
+_COPIED = 16  # elements that one instruction copies
+_GROUPS = 4  # of four elements that one instruction widens
 
 
 def low_half(word: ir.Expr) -> ir.Expr:
@@ -114,6 +118,35 @@ def copy_elements(count: int, element: ir.DType = I8) -> ir.Instruction:
         body.store(target.buffer, i, load(source.buffer, i))
     text = f"__builtin_memcpy(target, source, {num_bytes});"
     return ir.Instruction(name, (target, source), body.finish(), text, FEATURE, f"Copies {num_bytes} bytes.")
+
+
+def copy_run(
+    body: BodyBuilder, element: ir.DType, run: ir.Buffer, target: tuple[ir.Buffer, ir.Expr], length: int
+) -> None:
+    """Copies elements to a place of others."""
+    (buffer, begin), (whole, rest) = target, divmod(length, _COPIED)
+    if whole:
+        with counted(body, "chunk", whole) as chunk:
+            at = chunk * _COPIED
+            body.execute(copy_elements(_COPIED, element), region(buffer, begin + at), region(run, at))
+    if rest:
+        done = whole * _COPIED
+        body.execute(copy_elements(rest, element), region(buffer, begin + done), region(run, done))
+
+
+def widen_runs(
+    body: BodyBuilder,
+    element: ir.DType,
+    sources: Sequence[ir.Buffer],
+    target: tuple[ir.Buffer, ir.Expr],
+    length: int,
+) -> None:
+    """Elements of each source, a multiple of four, as words from one on."""
+    (words, first), groups = target, runs(length // BYTES, _GROUPS)
+    with counted(body, "run", length // BYTES // groups) as run:
+        at = region(words, first + run * (2 * len(sources) * groups))
+        where = [region(source, run * (BYTES * groups)) for source in sources]
+        body.execute(widen(len(sources), groups, element), at, *where)
 
 
 def runs(count: int, largest: int) -> int:
