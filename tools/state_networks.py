@@ -7,7 +7,9 @@ Each goes to tests/data/state, converted with resource variables.
 """
 
 # TensorFlow is not there when types are checked.
-# pyright: basic, reportMissingImports=false, reportMissingModuleSource=false
+# pyright: basic, reportMissingImports=false, reportMissingModuleSource=false, reportArgumentType=false
+# pyright: reportCallIssue=false, reportOperatorIssue=false, reportIndexIssue=false, reportAttributeAccessIssue=false
+# pyright: reportOptionalMemberAccess=false, reportReturnType=false, reportGeneralTypeIssues=false
 from __future__ import annotations
 
 import tempfile
