@@ -221,6 +221,62 @@ FAULTS = (
         "partial(run_pass, module, *rest, **named), run_pass, module",
         ("tests/unit/storage/test_storage_remedy.py", "tests/unit/cli/test_help_of_pins_and_io.py"),
     ),
+    Fault(
+        "taps of a transposed convolution meet elements in the other order",
+        "lower/kernels/spread.py",
+        "return [phase + number * self.stride for number in reversed(range(num_taps))]",
+        "return [phase + number * self.stride for number in range(num_taps)]",
+        ("tests/unit/lower/test_spread.py",),
+    ),
+    Fault(
+        "an output that ends within a cell has all of its phases",
+        "lower/kernels/spread.py",
+        "num_cells = self.num_cells - first_cell - int(first > last)",
+        "num_cells = self.num_cells - first_cell",
+        ("tests/unit/lower/test_spread.py",),
+    ),
+    Fault(
+        "the weights of a pair of taps change places",
+        "lower/isa/dsp/taps.py",
+        "return low_half(word), high_half(word)",
+        "return high_half(word), low_half(word)",
+        ("tests/board/test_instructions_board.py::test_each_instruction_on_its_board[dsp-gcc--O2]",),
+    ),
+    Fault(
+        "an open extent is rounded up",
+        "ir/types.py",
+        "return (self.scale * value + self.offset) // self.divisor",
+        "return -(-(self.scale * value + self.offset) // self.divisor)",
+        ("tests/unit/ir/test_quotient.py",),
+    ),
+    Fault(
+        "kept inputs are weighed by the frames in reverse",
+        "frontends/tflite/svdf.py",
+        "own = window(frame, earlier[number : number + 1], no_bias)",
+        "own = window(frame, earlier[len(earlier) - number - 1 :][:1], no_bias)",
+        ("tests/run/test_svdf.py",),
+    ),
+    Fault(
+        "a run by rows does not know that it was begun",
+        "naming/entry_forms.py",
+        'begun="is_begun",',
+        'begun="num_rows",',
+        ("tests/run/test_io_rows_interface.py",),
+    ),
+    Fault(
+        "numbers that calls are given are not compared with the plan's",
+        "inspect/check_parts.py",
+        "if number is not None and number_of(node, known) != number:",
+        "if number is not None and number_of(node, known) is None:",
+        ("tests/unit/inspect/test_check_plan_fields.py",),
+    ),
+    Fault(
+        "pools that nobody uses are not the target's",
+        "inspect/check_described.py",
+        "if list(plan.pools) != expected:",
+        "if list(plan.pools) != expected[: len(plan.pools)]:",
+        ("tests/unit/inspect/test_check_plan_fields.py",),
+    ),
 )
 
 

@@ -262,6 +262,19 @@ def test_a_bound_of_no_loop_is_refused(bound: str, said: str, tmp_path: Path) ->
     assert said in diagnostic.message
 
 
+def test_a_bound_of_a_model_without_loops_is_left_out(tmp_path: Path) -> None:
+    builder = ModelBuilder()
+    x, y = builder.tensor("x", SHAPE, "float32"), builder.tensor("y", SHAPE, "float32")
+    builder.operator("ABS", [x], [y])
+    with pytest.raises(CompileError) as caught:
+        _compiled(tmp_path, builder.build([x], [y]), "*=3")
+    (diagnostic,) = caught.value.diagnostics
+    assert (diagnostic.message, diagnostic.help) == (
+        "--bound *=3 matches no loop; the model has none",
+        "leave out --bound",
+    )
+
+
 def test_a_subgraph_that_runs_itself_is_damage() -> None:
     builder = ModelBuilder()
     x, y = builder.tensor("x", SHAPE, "float32"), builder.tensor("y", SHAPE, "float32")

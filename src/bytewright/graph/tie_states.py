@@ -55,7 +55,10 @@ def _position(ports: tuple[ir.Port, ...], name: str, option: str, what: str) -> 
     names = [port.name for port in ports]
     if name not in names:
         listed = ", ".join(f"'{each}'" for each in names)
-        raise compile_error("BW204", f"{option}: the model has no {what} '{name}'; it has {listed}")
+        message = f"{option}: the model has no {what} '{name}'; it has {listed}"
+        raise compile_error(
+            "BW204", message, help="give an input and an output by their names: --state INPUT=OUTPUT"
+        )
     return names.index(name)
 
 

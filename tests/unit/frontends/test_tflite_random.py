@@ -23,6 +23,8 @@ from support.tiers import some
 
 FLOAT_TOLERANCE = 1e-5
 SEEDS = (0, 1, 2, 3)
+# uint8 is int8 but for the border.
+TODAY = some(CASES, every=4, always=[case for case in CASES if case[1] != "uint8"])
 # What else TensorFlow Lite Micro lacks is refused: test_tflite_errors.py.
 TFLM_INTEGERS = [case for case in TFLM_CASES if case[1] != "float32"]
 QUICK = settings(deadline=None, suppress_health_check=list(HealthCheck), database=None)
@@ -46,7 +48,7 @@ def assert_equals(model: RandomModel, reference: LiteRt | TfLiteMicro, numerics:
                 assert worst <= FLOAT_TOLERANCE * float(np.abs(wanted).max()), model.description
 
 
-@pytest.mark.parametrize(("kind", "dtype"), CASES)
+@pytest.mark.parametrize(("kind", "dtype"), TODAY)
 def test_equals_litert(kind: str, dtype: str) -> None:
     @settings(QUICK, max_examples=num_examples(kind, 15))
     @given(model=operator_models(kind, dtype))

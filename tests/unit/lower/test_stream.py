@@ -361,6 +361,7 @@ def test_axes_that_do_not_exist(axes: tuple[StreamAxis, ...], said: str) -> None
         stream(import_content(two_inputs(), "net.tflite"), axes)
     assert [found.code for found in caught.value.diagnostics] == ["BW204"]
     assert said in caught.value.diagnostics[0].message
+    assert caught.value.diagnostics[0].help
 
 
 def test_inputs_over_time_have_as_many_frames() -> None:

@@ -42,7 +42,8 @@ class Bounds:
                 message = f"--bound {pattern}={most} matches no loop; " + (
                     f"there are {listed}" if listed else "the model has none"
                 )
-                raise compile_error("BW204", message, help=closest(pattern, names), where=where)
+                help_text = closest(pattern, names) if names else "leave out --bound"
+                raise compile_error("BW204", message, help=help_text, where=where)
 
 
 def _matches(pattern: str, loop: tuple[str, str]) -> bool:

@@ -88,7 +88,8 @@ def _extents_of_file(module: ir.Module, axes: tuple[OpenAxis, ...]) -> dict[str,
         if axis.axis >= len(shapes[name]) or (name, axis.axis) in named:
             what = "it is named twice" if (name, axis.axis) in named else f"it has no axis {axis.axis}"
             message = f"--open {axis}: input '{name}' has shape [{ir.format_shape(shapes[name])}], and {what}"
-            raise compile_error("BW204", message)
+            help_text = "name each axis once, and one that the input has, from 0 on"
+            raise compile_error("BW204", message, help=help_text)
         named.add((name, axis.axis))
         found.setdefault(axis.name, {})[f"'{name}'"] = shapes[name][axis.axis]
     for extents in found.values():

@@ -93,17 +93,17 @@ def _given(module: ir.Module, axes: tuple[StreamAxis, ...]) -> dict[str, int]:
                 raise compile_error("BW204", message, help=f"--stream {names[0]}:{axis.axis}")
             if name not in names:
                 listed = ", ".join(f"'{each}'" for each in names)
-                raise compile_error(
-                    "BW204", f"--stream {axis}: the model has no input '{name}'; it has {listed}"
-                )
+                message = f"--stream {axis}: the model has no input '{name}'; it has {listed}"
+                raise compile_error("BW204", message, help=f"--stream {names[0]}:{axis.axis}")
             parameter = module.graph.parameters[names.index(name)]
             shape = parameter.type.shape
             if axis.axis >= len(shape):
                 extents = ir.format_shape(shape)
                 message = f"--stream {axis}: input '{name}' has shape [{extents}], and no axis {axis.axis}"
-                raise compile_error("BW204", message)
+                raise compile_error("BW204", message, help="give the axis that counts frames, from 0 on")
             if parameter.name in found:
-                raise compile_error("BW204", f"--stream {axis}: input '{name}' is named twice")
+                message = f"--stream {axis}: input '{name}' is named twice"
+                raise compile_error("BW204", message, help=f"leave out --stream {axis}")
             found[parameter.name] = axis.axis
     collector.stop_if_any()
     types = ir.function_types(module.graph)
