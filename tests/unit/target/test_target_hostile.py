@@ -229,7 +229,7 @@ def test_mutated_target_files_load_or_are_refused(builtin: str) -> None:
     target = load_target(builtin)
     sources = [dump_toml(target), json.dumps(dump(target), indent=1)]
     num_loaded = 0
-    for _ in range(150):
+    for _ in range(200):
         text = _mutated(rng.choice(sources), rng)
         try:
             loaded = load_text(text, "board.toml")

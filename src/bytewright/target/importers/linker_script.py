@@ -11,7 +11,6 @@ attributes. What the application would add to such a link is missing, and is put
 That sections then do not fit, or that assertions fail, says nothing about the memories.
 """
 
-import os
 import re
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -123,7 +122,8 @@ class _Laboratory:
         self._stand_ins.mkdir()
         # Folders come before the script, which is read as soon as it is named.
         self._options = [f"-L{directory}" for directory in (*include, self._stand_ins)]
-        self._options += ["-nostdlib", "--noinhibit-exec", "-T", str(script), "-o", os.devnull]
+        self._options += ["-nostdlib", "--noinhibit-exec", "-T", str(script)]
+        self._options += ["-o", str(folder / "nothing.elf")]
         self._options += [f"--undefined={symbol}" for symbol in (*_STACK_SYMBOLS, *_STACK_SIZE_SYMBOLS)]
         self._definitions = [f"--defsym={definition}" for definition in define]
 
