@@ -1,5 +1,6 @@
 """C identifiers of the model's inputs and outputs: as its signature calls them, or after their tensors."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -57,6 +58,7 @@ def _port_names(
     """
     left = list(signed)
     taken: set[str] = set()
+    stated_before: Counter[str] = Counter()  # each of them took a number, or the name itself
     found: list[PortName] = []
     for position, index in enumerate(indices):
         entry = next((each for each in left if each[0] == index), None)
@@ -65,6 +67,7 @@ def _port_names(
         stated = entry[1] if entry is not None else model.tensors[index].name
         wanted = stated if entry is not None else stated.lower()
         wanted = wanted if is_c_name(wanted) else c_name(wanted, f"{border.value}_{position}")
-        name = unique_name(wanted, taken)
+        name = unique_name(wanted, taken, max(1, stated_before[wanted]))
+        stated_before[wanted] += 1
         found.append(PortName(name, None if name == wanted else stated))
     return tuple(found)
