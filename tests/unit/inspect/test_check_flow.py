@@ -28,6 +28,45 @@ SOURCE = "src/pair.c"
 WITH = "PAIR_SPAN_READ | PAIR_SPAN_WRITE"
 
 
+# Numbers that are narrower than what they are made of, wider, and without a sign.
+TYPES = """\
+module types
+
+input %x : tensor<4x8xf32>
+output %y : tensor<4x8xf32>
+
+kernel scale(
+    x : buffer<8xf32> r activation,
+    y : buffer<8xf32> w activation,
+    a : i8,
+    b : u32,
+    d : i32,
+    e : u8
+) on cpu {
+  let own : f32 = f32(a) + f32(b) + f32(d) + f32(e)
+  for k : i32 in 0 .. 8 {
+    y[k] = x[k] * own
+  }
+}
+
+entry main(x : buffer<4x8xf32> r activation, y : buffer<4x8xf32> w activation) on cpu {
+  for i : i64 in i64(0) .. i64(4) {
+    let small : i8 = i8(i * i64(100))
+    let natural : u32 = u32(i)
+    let own : i32 = i32(i) + i32(small)
+    let wide : i64 = i + i64(3)
+    call_extern scale(&x[i, 0], &y[i, 0], small, natural, i32(wide) - own, u8(i))
+  }
+  for j : i32 in 0 .. 4 {
+    let more : i64 = i64(j) + i64(3)
+    call_extern scale(&x[j, 0], &y[j, 0], i8(j * 100), u32(j), i32(more), u8(200))
+    let five : i8 = i8(5)
+    call_extern scale(&x[j, 0], &y[j, 0], five, u32(2147483647), j * 3 + 1, u8(200))
+  }
+}
+"""
+
+
 def document_of(folder: Path) -> dict[str, Any]:
     return json.loads((folder / "plan.json").read_text())
 
@@ -304,6 +343,18 @@ def test_the_flow_of_random_entries_is_read_back(tmp_path: Path, seed: int, requ
     document["loops"][0]["end"] += 1
     write_document(tmp_path / "r", document)
     assert "in the plan from" in refusal(tmp_path / "r", "BW402")
+
+
+def test_numbers_of_all_types_are_read_back(tmp_path: Path) -> None:
+    """Those that a type may make others of are no sums, in the plan and in the C."""
+    compiled = compile_model(read_module(TYPES), load_target("host"), Options())
+    write_bundle(compiled.files, tmp_path / "types")
+    check_bundle(tmp_path / "types")
+    assert [step.scalars for step in compiled.plan.steps] == [
+        (None, None, None, None),
+        (None, None, None, 200),
+        (5, 2**31 - 1, "3*j + 1", 200),
+    ]
 
 
 def test_a_plan_of_before_says_nothing_of_turns(tmp_path: Path) -> None:
