@@ -19,7 +19,7 @@ from support.against_reference import differences
 from support.compilers import QUICK
 from support.recurrent_models import bidirectional_model, lstm_model
 from support.reference import LiteRt
-from support.streamed_nets import keyword_net, streamed_net, temporal_net
+from support.streamed_nets import keyword_net, streamed_net, temporal_net, windows_net
 from support.tiers import THOROUGH, some
 from tflite_writer import OPTIONAL, ModelBuilder
 
@@ -71,6 +71,20 @@ def test_in_c_it_is_the_whole_network(seed: int, tmp_path: Path) -> None:
             assert differences([own], [last(wanted, own, axis)]) == [], run
     if seed % 24 < 12:
         run_paranoid(folder, [net.part(frames, 0, count)])
+
+
+def test_a_result_has_fewer_rows_than_a_run_gives(tmp_path: Path) -> None:
+    content = windows_net(12, [(10, 2), (3, 3)])
+    model = compiled(tmp_path, content, stream="x:1")
+    folder = model.write(tmp_path / "bundle")
+    check_bundle(folder)
+    assert "#define NET_STREAM_RUNS_BEFORE 1\n" in model.files["include/net.h"].decode()
+    frames = np.random.default_rng(1).integers(1, 100, (1, 24, 1, 4)).astype(np.float32)
+    for run, own in enumerate(outputs(folder, steps(frames, 1, 6))):
+        if run >= 1:
+            wanted = LiteRt(content).run(frames[:, 6 * run - 6 : 6 * run + 6])
+            rows = [last(each, like, 1) for each, like in zip(wanted, own, strict=True)]
+            assert differences(list(own), rows) == [], run
 
 
 @pytest.mark.parametrize(("build", "axis", "shape"), NETS)

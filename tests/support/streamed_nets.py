@@ -7,7 +7,7 @@ layer padding along time, or padded before the first frame alone. Weights are sm
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -307,3 +307,19 @@ def temporal_net(num_frames: int, *, width: int = 40, channels: int = 32, blocks
     net.add("MEAN", (1, channels), net.integers([1, 2]))
     net.flat(12)
     return net.builder.build([source], [net.value])
+
+
+def windows_net(num_frames: int, windows: Sequence[tuple[int, int]]) -> bytes:
+    """Floats: convolutions side by side, each of so many frames and with such a stride."""
+    builder, random = ModelBuilder(), np.random.default_rng(0)
+    source, results = builder.tensor("x", (1, num_frames, 1, 4), "float32"), list[int]()
+    for number, (size, stride) in enumerate(windows):
+        weights = (random.integers(1, 9, (3, size, 1, 4)) / 8).astype(np.float32)
+        operands = [
+            source,
+            builder.constant(f"w{number}", weights),
+            builder.constant(f"b{number}", np.zeros(3, np.float32)),
+        ]
+        results.append(builder.tensor(f"y{number}", (1, (num_frames - size) // stride + 1, 1, 3), "float32"))
+        builder.operator("CONV_2D", operands, [results[-1]], padding="VALID", stride_h=stride, stride_w=1)
+    return builder.build([source], results)

@@ -1,10 +1,11 @@
 """What the nodes of parsed C say: their text, the numbers that they are, and the forms that generated C has.
 
-Numbers are read as sums, in the form in which plan.json has them: whatever else C says of an expression, its casts and
-its parentheses, is how it is written and not what it is.
+Numbers are read as sums, in the form in which plan.json has them. What C may make another number of is none: a cast to
+a narrower or an unsigned type, and arithmetic without a sign.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from operator import add, floordiv, mul, sub
 
 from pycparser import c_ast
@@ -16,8 +17,15 @@ from bytewright.ir.analyses.affine import Form
 
 # What C has no literals for, and truth values.
 _NAMED = {"INT32_MIN": -(2**31), "INT64_MIN": -(2**63), "false": 0, "true": 1}
-_OF_CONSTANTS = frozenset(f"{sign}INT{bits}_C" for sign in ("", "U") for bits in (32, 64))
-_INTEGERS = frozenset(f"{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 32, 64))
+OF_CONSTANTS = "INT64_C"  # the macro around numbers of 64 bits
+# What generated C counts in, and which numbers other types of constants have.
+_COUNTED = "int32_t"
+LONG = "int64_t"
+_NUMBERS = {
+    "bool": range(2),
+    **{f"int{bits}_t": range(-(2 ** (bits - 1)), 2 ** (bits - 1)) for bits in (8, 16, 32, 64)},
+    **{f"uint{bits}_t": range(2**bits) for bits in (8, 16, 32, 64)},
+}
 # Operators with a number, none of which makes less of more.
 _RISING: Mapping[str, Callable[[int, int], int]] = {"+": add, "-": sub, "*": mul, "/": floordiv}
 _COMPARISONS = frozenset({"<=", ">=", "==", "<", ">"})
@@ -103,25 +111,34 @@ def call_of(node: c_ast.Node | None) -> tuple[str, tuple[c_ast.Node, ...]]:
             return "", ()
 
 
+@dataclass(frozen=True, slots=True)
+class LongForm(Form):
+    """A sum in 64 bits, of which 32 would lose some."""
+
+
 def loop_of(node: c_ast.Node) -> tuple[str, c_ast.Node, c_ast.Node] | None:
-    """Of a loop that counts its own variable up by one: that, and where it begins and ends; None for another."""
+    """Of a loop that counts a variable of its own up by one: that, and where it begins and ends; None for another."""
     match node:
         case c_ast.For(
-            init=c_ast.DeclList(decls=[c_ast.Decl(name=variable, init=c_ast.Node() as begin)]),
+            init=c_ast.DeclList(decls=[c_ast.Decl(name=variable, init=c_ast.Node() as begin) as declared]),
             cond=c_ast.BinaryOp(op="<", left=c_ast.ID(name=compared), right=end),
             next=c_ast.UnaryOp(op="++" | "p++", expr=c_ast.ID(name=counted)),
-        ) if variable == compared == counted:
+        ) if variable == compared == counted and type_name(declared.type) in {_COUNTED, LONG}:
             return variable, begin, end
         case _:
             return None
 
 
 def constant_of(node: c_ast.Node) -> tuple[str, c_ast.Node] | None:
-    """The name and the value of a number that does not change, where a node declares one."""
+    """The name and the value of a number that does not change, where a node declares one.
+
+    The value is under a cast, but for an `int32_t`: the type makes of it what that does.
+    """
     match node:
         case c_ast.Decl(name=name, init=c_ast.Node() as value, type=c_ast.TypeDecl() as declared):
-            is_number = type_name(declared) in _INTEGERS | {"bool"}
-            return (name, value) if is_number and "const" in node.quals else None
+            if type_name(declared) not in _NUMBERS or "const" not in node.quals:
+                return None
+            return name, value if type_name(declared) == _COUNTED else c_ast.Cast(declared, value)
         case _:
             return None
 
@@ -156,33 +173,57 @@ def integer_of(node: c_ast.Node | None) -> int | None:
 def form_of(node: c_ast.Node, known: Mapping[str, Form]) -> Form | None:
     """An expression as a sum, if it is one; `known` says what names stand for."""
     match node:
-        case c_ast.Constant():
-            value = integer_of(node)
-            return None if value is None else Form(value)
+        case c_ast.Constant(type="int"):
+            return _in_width(Form(integer_of(node) or 0), is_long=False)
         case c_ast.ID(name=name) if name in _NAMED:
-            return Form(_NAMED[name])
+            return _in_width(Form(_NAMED[name]), is_long=False)
         case c_ast.ID(name=name):
             return known.get(name) or Form(0, ((plain_name(name), 1),))
-        case c_ast.Cast(to_type=to, expr=inner) if pointed_type(node) is None and type_name(to) in _INTEGERS:
-            return form_of(inner, known)
+        case c_ast.Cast(to_type=to, expr=inner) if pointed_type(node) is None:
+            return _converted(form_of(inner, known), type_name(to))
         case c_ast.FuncCall(name=c_ast.ID(name=name), args=c_ast.ExprList(exprs=[inner])) if (
-            name in _OF_CONSTANTS
+            name == OF_CONSTANTS
         ):
-            return form_of(inner, known)
+            return _converted(form_of(inner, known), LONG)
         case c_ast.UnaryOp(op="-", expr=inner):
             form = form_of(inner, known)
-            return None if form is None else form.times(-1)
+            return None if form is None else _combined("*", form, Form(-1))
         case c_ast.BinaryOp(op="+" | "-" | "*" as operator, left=left, right=right):
             one, other = form_of(left, known), form_of(right, known)
-            if one is None or other is None:
-                return None
-            if operator != "*":
-                return one.plus(other, 1 if operator == "+" else -1)
-            if one.terms and other.terms:
-                return None
-            return other.times(one.constant) if not one.terms else one.times(other.constant)
+            return None if one is None or other is None else _combined(operator, one, other)
         case _:
             return None
+
+
+def _combined(operator: str, one: Form, other: Form) -> Form | None:
+    """The result of an operator, if it is a sum; None too for one of 32 bits with numbers that have more."""
+    if operator != "*":
+        form = one.plus(other, 1 if operator == "+" else -1)
+    elif one.terms and other.terms:
+        return None
+    else:
+        form = other.times(one.constant) if not one.terms else one.times(other.constant)
+    is_long = isinstance(one, LongForm) or isinstance(other, LongForm)
+    numbers = (form.constant, *(coefficient for _, coefficient in form.terms))
+    is_known = is_long or all(number in _NUMBERS[_COUNTED] for number in numbers)
+    return _in_width(form, is_long=is_long) if is_known else None
+
+
+def _converted(form: Form | None, to: str) -> Form | None:
+    """A sum in another type, if that has all its values: 64 bits those of any, other types those of some numbers."""
+    if form is None:
+        return None
+    if not form.terms:
+        is_same = form.constant in _NUMBERS.get(to, ())
+    else:
+        is_same = to == LONG or (to == _COUNTED and not isinstance(form, LongForm))
+    return _in_width(form, is_long=to == LONG) if is_same else None
+
+
+def _in_width(form: Form, *, is_long: bool) -> Form:
+    """A sum in 64 bits or in 32, but a number that these have not."""
+    is_long = is_long or (not form.terms and form.constant not in _NUMBERS[_COUNTED])
+    return (LongForm if is_long else Form)(form.constant, form.terms)
 
 
 def number_of(node: c_ast.Node, known: Mapping[str, Form]) -> int | str | None:

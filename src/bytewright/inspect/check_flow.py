@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from pycparser import c_ast
 
-from bytewright.inspect.c_nodes import comparison_of, definitions_of, number_of, spell
+from bytewright.inspect.c_nodes import LongForm, comparison_of, definitions_of, number_of, spell
 from bytewright.inspect.check_row_loops import branches_in_c, loops_in_c, places_of_rows
 from bytewright.inspect.read_entry import Entry, read_place
 from bytewright.ir.analyses.affine import Form
@@ -55,7 +55,7 @@ def _step_after(plan: Plan, tick: int) -> int:
 def numbers_of(entry: Entry, plan: Plan) -> dict[str, Form]:
     """What the names of numbers in the C stand for in the plan."""
     variables = {
-        text.variable: Form(0, ((loop.variable, 1),))
+        text.variable: (LongForm if text.is_long else Form)(0, ((loop.variable, 1),))
         for text, loop in zip(entry.loops, loops_in_c(plan), strict=False)
         if loop.variable is not None
     }

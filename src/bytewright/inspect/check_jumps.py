@@ -10,7 +10,7 @@ from itertools import zip_longest
 from pycparser import c_ast
 
 from bytewright import ir
-from bytewright.inspect.c_nodes import call_of, plain_name, spell
+from bytewright.inspect.c_nodes import OF_CONSTANTS, call_of, plain_name, spell
 from bytewright.inspect.c_source import CSource, descend
 from bytewright.ir.scalar_functions import SCALAR_FUNCTIONS
 from bytewright.naming.symbols import symbols_of_files
@@ -29,7 +29,7 @@ _STATEMENTS = (
 )
 # What numbers in C may call.
 _OF_EXPRESSIONS = frozenset(
-    {*SCALAR_FUNCTIONS, "INT64_C"}
+    {*SCALAR_FUNCTIONS, OF_CONSTANTS}
     | {f"{name}_{dtype.value}" for name in ("min", "max", "clamp") for dtype in ir.DType}
 )
 # What the functions are given is called so, or is kept in the context between rows.

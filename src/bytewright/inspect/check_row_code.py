@@ -185,9 +185,9 @@ class _Kernel:
 
     def _interval(self, node: c_ast.Node, given: dict[str, _Interval]) -> _Interval:
         """Between which numbers an expression lies."""
-        number = integer_of(node)
-        if number is not None:
-            return number, number
+        form = form_of(node, {})
+        if form is not None and not form.terms:
+            return form.constant, form.constant
         match node:
             case c_ast.ID(name=name) if name in given:
                 return given[name]

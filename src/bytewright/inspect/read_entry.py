@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pycparser import c_ast
 
 from bytewright.inspect.c_nodes import (
+    LONG,
     call_of,
     constant_of,
     integer_of,
@@ -127,11 +128,13 @@ class LoopText:
         steps: The first of them and the last.
         variable: What it counts; empty for a loop of another kind,
         ends: which has None here in place of where it begins and ends.
+        is_long: Whether it counts in 64 bits.
     """
 
     steps: tuple[int, int]
     variable: str
     ends: tuple[c_ast.Node, c_ast.Node] | None
+    is_long: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,8 +240,17 @@ def _read_offset(node: c_ast.Node) -> Place | None:
     match node:
         case c_ast.ID(name=name):
             return Place("", name, None, None)
-        case c_ast.BinaryOp(op="+", left=c_ast.ID(name=name), right=index):
-            return Place("", name, None, index)
+        case c_ast.BinaryOp(
+            op="+",
+            left=c_ast.ID(name=name),
+            right=c_ast.BinaryOp(
+                op="*",
+                left=c_ast.Constant() as size,
+                right=c_ast.Cast(to_type=c_ast.Typename() as to, expr=index),
+            ),
+        ) if type_name(to) == "uint32_t":
+            number = c_ast.Constant("int", str(integer_of(size)))
+            return Place("", name, None, c_ast.BinaryOp("*", number, index))
         case _:
             return None
 
@@ -298,7 +310,11 @@ class _Reader:
         if self._next > first:
             variable, *ends = loop_of(node) or ("",)
             steps = (first, self._next - 1)
-            self.entry.loops.insert(position, LoopText(steps, variable, (ends[0], ends[1]) if ends else None))
+            is_long = (
+                isinstance(node, c_ast.For) and bool(ends) and type_name(node.init.decls[0].type) == LONG
+            )
+            loop = LoopText(steps, variable, (ends[0], ends[1]) if ends else None, is_long)
+            self.entry.loops.insert(position, loop)
 
     def _branch(self, node: c_ast.If, num_loops: int) -> None:
         self._expression(node.cond, node.cond)

@@ -221,6 +221,40 @@ def test_a_forged_state_is_noticed(old: str, new: str, tmp_path: Path) -> None:
     assert not verifies(folder)
 
 
+# What stands for the first row, for a loop's end, and before its variable: of each one text, and what is like it.
+FORGED_NUMBERS = {
+    "narrower": ("{row},", "(int8_t)({row} + 256) - 256,"),
+    "wrapped": ("{row},", "(int32_t)({row} + 4294967296) - 4294967296,"),
+    "a product beyond 32 bits": (
+        "{row},",
+        "{row} + (turn * 65536 * 65536) - (turn * INT64_C(4294967296)),",
+    ),
+    "without a sign": ("{row},", "(int64_t)(uint32_t)({row}),"),
+    "an unsigned number": ("{row},", "{row} + 1u - 1u,"),
+    "a macro": ("{row},", "{row} + INT32_C(0),"),
+    "an end in 8 bits": ("turn < {end};", "turn < (int8_t)({end} + 128) - 128;"),
+    "an unsigned end": ("turn < {end};", "turn < {end}u;"),
+    "compared in 8 bits": ("turn < {end};", "(uint8_t)turn < {end};"),
+    "counted in 8 bits": ("int32_t turn = 0;", "int8_t turn = 0;"),
+    "counted without a sign": ("int32_t turn = 0;", "uint8_t turn = 0;"),
+}
+
+
+@pytest.mark.parametrize("name", FORGED_NUMBERS)
+def test_a_number_that_is_the_plan_s_only_without_its_type_is_noticed(name: str, tmp_path: Path) -> None:
+    folder = write_by_rows(tmp_path / "rows")
+    text = (folder / "src/rows.c").read_text()
+    found = re.search(r"^ +(.*\bturn\b.*),\n", text, re.MULTILINE)
+    end = re.search(r"turn < (\d+);", text)
+    assert found is not None
+    assert end is not None
+    old, new = (form.format(row=found[1], end=end[1]) for form in FORGED_NUMBERS[name])
+    change_file(folder, "src/rows.c", old, new)
+    with pytest.raises(CompileError) as caught:
+        check_bundle(folder)
+    assert "BW402" in [diagnostic.code for diagnostic in caught.value.diagnostics]
+
+
 @pytest.mark.parametrize(
     "extent",
     [

@@ -17,7 +17,7 @@ from bytewright.options import StreamAxis
 from support.against_reference import differences
 from support.evaluation import evaluate_function
 from support.reference import LiteRt
-from support.streamed_nets import Net, StreamedNet, keyword_net, streamed_net, temporal_net
+from support.streamed_nets import Net, StreamedNet, keyword_net, streamed_net, temporal_net, windows_net
 from support.tiers import THOROUGH
 from tflite_writer import ModelBuilder
 
@@ -108,6 +108,41 @@ def test_results_count_from_the_run_on_that_is_said() -> None:
     found = [running.run(frames[:, run : run + 1])[0] for run in range(8)]
     same = [bool((own == whole[:, -1:]).all()) for own in found]
     assert same == [False] * 5 + [True] * 3
+
+
+@pytest.mark.parametrize(
+    ("num_frames", "windows", "facts"),
+    [
+        (12, [(10, 2), (3, 3)], (6, 1)),  # 2 rows of 2 frames: fewer than 6 frames make
+        (24, [(21, 3), (22, 2), (6, 6)], (6, 3)),
+        (60, [(56, 4), (6, 6)], (12, 4)),
+        (40, [(38, 2), (3, 3)], (6, 6)),  # the window ends within a run
+        (12, [(12, 1), (3, 3)], (3, 3)),  # a result without rows
+    ],
+)
+def test_results_of_several_periods_count_from_the_run_on_that_is_said(
+    num_frames: int, windows: list[tuple[int, int]], facts: tuple[int, int]
+) -> None:
+    """Before that run they depend on the zeros that stand before the first frame, and LiteRT has other frames there."""
+    content = windows_net(num_frames, windows)
+    module, whole = streamed(content, 1), LiteRt(content)
+    assert module.stream is not None
+    assert (module.stream.num_new, module.stream.num_runs_before) == facts
+    step, first = facts
+    random = np.random.default_rng(1)
+    before, given = (
+        random.integers(1, 100, (1, count, 1, 4)).astype(np.float32)
+        for count in (num_frames, num_frames + 3 * step)
+    )
+    frames, running, same = np.concatenate([before, given], 1), Stream(module), list[bool]()
+    for end in range(step, given.shape[1] + 1, step):
+        own = running.run(given[:, end - step : end])
+        wanted = whole.run(frames[:, end : end + num_frames])
+        same.append(
+            not differences(own, [last_rows(each, like, 1) for each, like in zip(wanted, own, strict=True)])
+        )
+    assert same == [False] * first + [True] * (len(same) - first)
+    assert same.count(True) >= 3
 
 
 def cut_net(num_frames: int) -> bytes:

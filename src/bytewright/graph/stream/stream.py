@@ -197,8 +197,8 @@ class _Streaming:
         """What became of the network."""
         num_frames, flows = self.flows.num_frames, self.flows.of_value
         types, name = ir.function_types(self.module.graph), next(iter(flows))  # the first is an input
-        late = [flows[name].late_frames(num_frames) for name in results if name in flows]
-        late += [num_frames - self.num_new for name in results if name in self.flows.wholes]
+        needed = [self._needed_frames(flows[name]) for name in results if name in flows]
+        needed += [num_frames for name in results if name in self.flows.wholes]
         parameters = [value.name for value in self.module.graph.parameters]
 
         def axes(ports: tuple[ir.Port, ...], names: Sequence[str]) -> FrozenMapping[str, int]:
@@ -209,13 +209,17 @@ class _Streaming:
             num_frames=num_frames,
             num_new=self.num_new,
             num_left_out=types[name].fixed_shape[flows[name].axis] - num_frames,
-            num_runs_before=max((0, *(-(-frames // self.num_new) for frames in late))),
+            num_runs_before=max((0, *(-(-frames // self.num_new) - 1 for frames in needed))),
             is_padded=self.flows.padded is not None,
             input_axes=axes(changed.inputs, parameters),
             output_axes=axes(changed.outputs, results),
             macs_before=work_of(self.module).macs,
             macs=work_of(changed).macs,
         )
+
+    def _needed_frames(self, flow: Flow) -> int:
+        """How many frames must have come before a run ends whose results are all of them."""
+        return flow.late_frames(self.flows.num_frames) + flow.period * self._num_new(flow)
 
     def _num_new(self, flow: Flow) -> int:
         """How many rows of a value are new with each run."""

@@ -21,6 +21,7 @@ from bytewright.ir.walk import walk_expression
 Mask = NDArray[np.bool_]
 Ranges = Mapping[str, Range]
 _MAX_STARTS = 1 << 20
+_COUNTING = frozenset({ir.DType.I32, ir.DType.I64})
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +118,9 @@ class Definitions:
     values: dict[str, ir.Expr] = field(default_factory=dict[str, ir.Expr])
 
     def define(self, variable: ir.Var, value: ir.Expr) -> None:
-        """Learns of a `Let`."""
+        """Learns of a `Let`. A type that does not count has its own numbers alone."""
         found = self.form(value)
-        if found is not None:
+        if found is not None and (variable.dtype in _COUNTING or not found.terms):
             self.forms[variable.name] = found
         else:
             self.values[variable.name] = value
@@ -133,8 +134,9 @@ class Definitions:
                 if name in self.values:
                     return None
                 return self.forms.get(name) or Form(0, ((name, 1),))
-            case ir.Cast() if expression.dtype.is_integer and expression.operand.dtype.is_integer:
-                return self.form(expression.operand)
+            case ir.Cast() if expression.operand.dtype.is_integer:
+                form = self.form(expression.operand)
+                return form if form is not None and _keeps(expression, form) else None
             case ir.Binary():
                 return self._binary_form(expression)
             case _:
@@ -243,6 +245,14 @@ class Definitions:
                 return None if left is None or right is None else _compared(condition.operator, left, right)
             case _:
                 return None
+
+
+def _keeps(cast: ir.Cast, form: Form) -> bool:
+    """Whether a cast wraps no value of its operand, which is a sum: a wider type does not."""
+    if not form.terms:
+        return cast.dtype.is_integer and cast.dtype.bounds[0] <= form.constant <= cast.dtype.bounds[1]
+    (low, high), own = cast.operand.dtype.bounds, cast.dtype
+    return own in _COUNTING and own.bounds[0] <= low and high <= own.bounds[1]
 
 
 @dataclass(slots=True)
