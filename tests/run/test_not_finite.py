@@ -98,6 +98,17 @@ def test_fused_activations_of_infinities(activation: str, tmp_path: Path) -> Non
     assert_as_litert(content, tmp_path, SPECIAL)
 
 
+def test_extrema_of_pairs(tmp_path: Path) -> None:
+    """Of ties and of what is not a number one operator takes its first operand, the other its second."""
+    builder = ModelBuilder()
+    kinds = ("MAXIMUM", "MINIMUM", "STABLEHLO_MAXIMUM", "STABLEHLO_MINIMUM")
+    x, y, *results = (builder.tensor(name, [8, 8], "float32") for name in ("x", "y", *kinds))
+    for kind, result in zip(kinds, results, strict=True):
+        builder.operator(kind, [x, y], [result])
+    first, second = (np.ascontiguousarray(each) for each in np.broadcast_arrays(SPECIAL.T, SPECIAL))
+    assert_as_litert(builder.build([x, y], results), tmp_path, first, second)
+
+
 def leaky_relu(alpha: float) -> bytes:
     builder = ModelBuilder()
     x, y = (builder.tensor(name, [1, 8], "float32") for name in "xy")

@@ -208,7 +208,8 @@ class KernelBuilder:
         shapes = [pair[0].buffer.shape for pair in pairs if isinstance(pair[0], ir.BufferParameter)]
         pairs = [self._open_rows(*pair) for pair in pairs]
         for symbol in self.symbols:
-            if any(ir.symbol_in(extent) == symbol for shape in shapes for extent in shape):
+            is_in_shapes = any(ir.symbol_in(extent) == symbol for shape in shapes for extent in shape)
+            if is_in_shapes or symbol.name in used:
                 variable = ir.Var(symbol.name, ir.DType.I32)
                 pairs.append((ir.ScalarParameter(variable), ScalarArgument(variable)))
         parameters: tuple[ir.Parameter, ...] = tuple(parameter for parameter, _ in pairs)

@@ -371,10 +371,21 @@ def convert_plain_binary(at: Conversion, operation: ir.Operation, dtypes: tuple[
 
 def convert_unquantised_binary(at: Conversion, operation: ir.Operation, wrapping: ir.Operation) -> None:
     """A function of floats, or of integers with another operation, of two tensors of one shape."""
+    operands, is_float = _two_of_one_shape(at)
+    at.define(at.emit(operation if is_float else wrapping, operands, "result"))
+
+
+def convert_unquantised_extremum(at: Conversion, operation: ir.Operation) -> None:
+    """One of two tensors of one shape: where neither is beyond the other the first, as std::max and std::min."""
+    (first, second), _ = _two_of_one_shape(at)
+    at.define(at.emit(operation, (second, first), "result"))
+
+
+def _two_of_one_shape(at: Conversion) -> tuple[tuple[str, str], bool]:
+    """Both operands, of 32 or 64 bits, and whether they are floats."""
     first, second = _two_operands(at, dtypes=WIDE)
     at.require(first.shape == second.shape, f"shapes {list(first.shape)} and {list(second.shape)}")
-    operands = (at.value_of(first, "first"), at.value_of(second, "second"))
-    at.define(at.emit(operation if first.is_float else wrapping, operands, "result"))
+    return (at.value_of(first, "first"), at.value_of(second, "second")), first.is_float
 
 
 def convert_prelu(at: Conversion) -> None:

@@ -122,6 +122,8 @@ def import_record(model: ModelRecord, file_name: str, **how: Unpack[ImportOption
     entry = ir.Function(how.get("entry", "main"), taken, needed_nodes(graph.nodes, results), results)
     functions = _reached(entry, graph.functions)
     used = {name for function in functions for name in _read(function)}
+    if graph.is_opened:
+        used |= _computed(graph)
     return ir.Module(
         name=how.get("name") or model_name(Path(file_name).stem),
         functions=functions,
@@ -319,6 +321,12 @@ def _reached(entry: ir.Function, functions: Sequence[ir.Function]) -> tuple[ir.F
             found.extend(by_name[callee] for callee in callees)
     names = {function.name for function in found}
     return (*(function for function in functions if function.name in names), entry)
+
+
+def _computed(graph: GraphBuilder) -> set[str]:
+    """The values that were computed here: what the file has for other extents is compared by them."""
+    tensors = graph.model.tensors
+    return {name for index, name in graph.values.items() if not tensors[index].has_values}
 
 
 def _read(function: ir.Function) -> tuple[str, ...]:

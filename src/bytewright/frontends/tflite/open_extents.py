@@ -11,6 +11,8 @@ from bytewright.frontends.tflite.shape_arithmetic import FOLDED
 from bytewright.options import OpenAxis
 
 _UNKNOWN = -1
+MOST_READ = 64
+"""For how many extents of a range a file is read, one by one."""
 
 
 def read_samples(
@@ -24,24 +26,38 @@ def read_samples(
     Of a file that cannot be resized it is the one that there is, under the largest extent.
 
     Raises:
-        CompileError: As of `read`; BW204, an axis is of no input; BW121, the file computes with sizes, and cannot be
-            resized.
+        CompileError: As of `read`; BW204, an axis is of no input; BW121, the file cannot be read for an extent while it
+            can for most, or computes with sizes and cannot be resized.
     """
     samples, of_file = _samples(axes), with_extents(model, axes)
-    try:
-        return tuple((each, read(with_extents(model, axes, each))) for each in samples)
-    except CompileError as error:
-        module = read(of_file)  # says what is wrong with the file whatever its extents are
-        kinds = {kind for kind, folded in FOLDED.items() if folded.reads_shape and kind != "RANK"}
-        found = [operator.label for operator in model.operators if operator.kind in kinds]
-        if not found:
-            return ((samples[0], module),)
-        (first, *_) = error.diagnostics
-        operators = f"operator{'s' if len(found) > 1 else ''} {', '.join(found)}"
+    found: list[tuple[Mapping[str, int], ir.Module]] = []
+    failed: list[tuple[Mapping[str, int], CompileError]] = []
+    for extents in samples:
+        resized = with_extents(model, axes, extents)
+        try:
+            found.append((extents, read(resized)))
+        except CompileError as error:
+            failed.append((extents, error))
+            if not found:
+                break
+    if not failed:
+        return tuple(found)
+    module = read(of_file)  # says what is wrong with the file whatever its extents are
+    (extents, error), (first, *_) = failed[0], failed[0][1].diagnostics
+    if 2 * len(found) > len(samples):
+        named = " and ".join(f"{name}={extent}" for name, extent in extents.items())
         message = (
-            f"{operators} of '{file_name}' read sizes, and the file is for one size alone: {first.message}"
+            f"the file cannot be opened along {' and '.join(map(str, axes))}: for {named}, {first.message}"
         )
-        raise compile_error("BW121", message, help="leave out --open", where=first.where) from error
+        help_text = "name a range that begins behind this extent, or ends before it"
+        raise compile_error("BW121", message, help=help_text, where=first.where) from error
+    kinds = {kind for kind, folded in FOLDED.items() if folded.reads_shape and kind != "RANK"}
+    reading = [operator.label for operator in model.operators if operator.kind in kinds]
+    if not reading:
+        return ((samples[0], module),)
+    operators = f"operator{'s' if len(reading) > 1 else ''} {', '.join(reading)}"
+    message = f"{operators} of '{file_name}' read sizes, and the file is for one size alone: {first.message}"
+    raise compile_error("BW121", message, help="leave out --open", where=first.where) from error
 
 
 def with_extents(
@@ -83,18 +99,28 @@ def _loosened(tensor: TensorRecord) -> TensorRecord:
 
 
 def _samples(axes: Sequence[OpenAxis]) -> list[dict[str, int]]:
-    """Some extents of each range, the largest first: those beside it, one from the middle, and nearly the least.
+    """Extents that the file is read for, the largest first.
 
-    Of several extents each has such a one while the others have their largest, and all their least in the end. Where
-    an extent is 1, operators are written in other ways.
+    Of several extents each has all of `_of_range` while the others have their largest, and all have their least in
+    the end.
     """
     ranges = {axis.name: (axis.lower, axis.upper) for axis in axes}
     largest = {name: last for name, (_, last) in ranges.items()}
-    least = {name: max(first, min(3, last)) for name, (first, last) in ranges.items()}
+    least = {name: first for name, (first, _) in ranges.items()}
     found = [largest]
     for name, (first, last) in ranges.items():
-        found += [{**largest, name: extent} for extent in (last - 1, (first + last) // 2, least[name])]
+        found += [{**largest, name: extent} for extent in _of_range(first, last)]
     return [each for n, each in enumerate((*found, least)) if each not in (*found, least)[:n]]
+
+
+def _of_range(first: int, last: int) -> list[int]:
+    """All extents of a range of at most `MOST_READ`; of a longer one half of that at its least, the rest spread."""
+    if last - first < MOST_READ:
+        return list(range(last, first - 1, -1))
+    half, quarter = MOST_READ // 2, MOST_READ // 4
+    begins, ends = range(first, first + half), range(last - quarter + 1, last + 1)
+    between = (begins.stop + (ends.start - begins.stop) * n // quarter for n in range(quarter))
+    return sorted({*begins, *between, *ends}, reverse=True)
 
 
 def opening_options(model: ModelRecord) -> str:

@@ -11,9 +11,8 @@ from dataclasses import replace
 from bytewright import ir
 from bytewright.base.c_names import unique_name
 from bytewright.diagnostics import compile_error
-from bytewright.graph.open.opening import WITHOUT, Opening
+from bytewright.graph.open.opening import OTHER_RANGE, WITHOUT, Opening
 from bytewright.graph.open.rules import open_nodes
-from bytewright.graph.open.samples import alike
 from bytewright.options import OpenAxis
 
 
@@ -39,11 +38,15 @@ def open_axis(
         ({symbols[name]: extent for name, extent in each.items()}, own)
         for each, own in ((extents, module), *others)
     ]
-    opening = Opening(module, samples if alike([each for _, each in samples]) else samples[:1])
+    opening = Opening(module, samples)
+    if others and not opening.samples.are_several:
+        message = f"the file has other operators for each extent along {' and '.join(map(str, axes))}"
+        raise compile_error("BW121", message, help=WITHOUT, where=module.name)
     parameters = _parameters(module, {axis: symbols[axis.name] for axis in axes}, opening)
     open_nodes(opening, module.graph.nodes)
     results = tuple(map(opening.whole, module.graph.results))
     _require_sizes(opening)
+    _require_other_samples(opening)
     function = ir.Function(module.graph.name, parameters, tuple(opening.new.nodes), results)
     functions = (*opening.functions, function)
     used = {name for each in functions for node in each.nodes for name in node.inputs}
@@ -114,6 +117,18 @@ def _parameters(
         parameters.append(replace(value, type=replace(value.type, shape=tuple(shape))))
         opening.new.types[value.name] = parameters[-1].type
     return tuple(parameters)
+
+
+def _require_other_samples(opening: Opening) -> None:
+    """What the file has in other operators for some extents is what the open graph comes to for these."""
+    try:
+        opening.samples.require_one_law({name: opening.shape(name) for name in opening.new.types})
+    except ValueError as error:
+        names = " and ".join(f"'{symbol.name}'" for symbol in opening.symbols)
+        message = (
+            f"extent {names} cannot be opened: the file has other operators for some extents, and {error}"
+        )
+        raise compile_error("BW121", message, help=OTHER_RANGE, where=opening.model) from error
 
 
 def _require_sizes(opening: Opening) -> None:

@@ -1,6 +1,6 @@
 """The graph as far as its extents are open: new operators, and values that are kept with rows in place of columns."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -9,13 +9,15 @@ from numpy.typing import NDArray
 from bytewright import ir
 from bytewright.base.frozen_mapping import FrozenMapping
 from bytewright.diagnostics import CompileError, compile_error
-from bytewright.graph.open.samples import Samples
+from bytewright.graph.open.samples import Sample, Samples
 from bytewright.graph.stream.new_nodes import NewNodes
 from bytewright.ir.where import Where
 from bytewright.ops.data import Reshape, Slice
 
 WITHOUT = "leave out --open: each run then has as many rows as the file says"
+OTHER_RANGE = "name a range that begins behind this extent, or ends before it"
 ROWS, COLUMNS = 1, 2
+_MOST_SHOWN = 4
 
 
 def swapped(values: Sequence[ir.Extent]) -> tuple[ir.Extent, ...]:
@@ -43,9 +45,7 @@ class Opening:
         parameters: Its inputs, and what it keeps, as the file has them.
     """
 
-    def __init__(
-        self, module: ir.Module, samples: Sequence[tuple[Mapping[ir.Symbol, int], ir.Module]]
-    ) -> None:
+    def __init__(self, module: ir.Module, samples: Sequence[Sample]) -> None:
         self.symbols = tuple(samples[0][0])
         self.samples = Samples(samples)
         self.extents: dict[ir.Extent, None] = dict.fromkeys(self.symbols)
@@ -150,17 +150,15 @@ class Opening:
         return view
 
     def _of_table(self, name: str, found: Sequence[ir.TensorData]) -> str:
-        """A row of a table of what the values are for each extent: so many times that, and so many more."""
+        """A row of a table of what the values are for each extent: as they were read, or growing by the same."""
         (symbol, *others), first = self.symbols, found[0]
-        arrays = [each.array.astype(np.float64) for each in found]
-        at = [each[symbol] for each in self.samples.extents]
-        if others or len({each.shape for each in found}) > 1 or not np.isfinite(arrays).all():
+        if others or len({each.shape for each in found}) > 1:
             raise ValueError(f"the constant '{name}' has other elements for each extent")
-        slope = (arrays[0] - arrays[-1]) / (at[0] - at[-1])
-        table = np.stack([arrays[0] + slope * (n - at[0]) for n in range(symbol.lower, symbol.upper + 1)])
-        for extent, wanted in zip(at, arrays, strict=True):
-            if not np.array_equal(table[extent - symbol.lower], wanted):
-                raise ValueError(f"the constant '{name}' does not grow by the same with each extent")
+        rows = self.samples.table(name)
+        if rows and {row.shape for row in rows} == {first.shape}:
+            table = np.stack([row.array for row in rows])
+        else:
+            table = self._grown(name, found)
         whole = self.constant(f"{name}/for_all", table.astype(first.dtype.numpy), first.dtype)
         rest = (0,) * len(first.shape)
         row = self.new.fresh(f"{name}/row")
@@ -171,6 +169,17 @@ class Opening:
         result = self.new.fresh(f"{name}/own")
         self.new.add(Reshape(first.shape), (row,), result, Where(self.model))
         return result
+
+    def _grown(self, name: str, found: Sequence[ir.TensorData]) -> NDArray[np.float64]:
+        """What the values are for each extent where they grow by the same with each, as those that are known do."""
+        (symbol,), arrays = self.symbols, [each.array.astype(np.float64) for each in found]
+        at = [each[symbol] for each in self.samples.extents]
+        slope = (arrays[0] - arrays[-1]) / (at[0] - at[-1])
+        table = np.stack([arrays[0] + slope * (n - at[0]) for n in range(symbol.lower, symbol.upper + 1)])
+        for extent, wanted in zip(at, arrays, strict=True):
+            if not np.array_equal(table[extent - symbol.lower], wanted):
+                raise ValueError(f"the constant '{name}' does not grow by the same with each extent")
+        return table
 
     def following(self, values: Sequence[int], what: str, of: ir.Extent) -> ir.Extent:
         """What is one of the values for each of the extents that are known, as an extent.
@@ -189,6 +198,8 @@ class Opening:
         """`3 for 5, 4 for 6`: what there is for each extent that is known, in its order."""
         at = [tuple(each.values()) for each in self.samples.extents]
         found = sorted(zip(at, values, strict=True), key=lambda each: each[0])
+        if len(found) > _MOST_SHOWN:
+            found = [found[0], found[len(found) // 2], *found[-2:]]
         return ", ".join(f"{value} for {' and '.join(map(str, extents))}" for extents, value in found)
 
     # Functions

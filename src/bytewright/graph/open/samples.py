@@ -8,19 +8,31 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, cast
 
+import numpy as np
+from numpy.typing import NDArray
+
 from bytewright import ir
+
+Sample = tuple[Mapping[ir.Symbol, int], ir.Module]
+_MOST_PERIOD = 16
 
 
 class Samples:
-    """Graphs of the same operators, for several extents.
+    """Graphs for several extents: of the same operators as the largest has, and others.
+
+    A file is written in other operators for some extents, a transposition of one row as a reshape of it. Of these
+    only numbers and shapes are compared with what they are elsewhere.
 
     Attributes:
-        extents: What the symbols are in each.
+        extents: What the symbols are in each graph of the same operators, the largest first.
     """
 
-    def __init__(self, samples: Sequence[tuple[Mapping[ir.Symbol, int], ir.Module]]) -> None:
-        self.extents = tuple(extents for extents, _ in samples)
-        modules = [module for _, module in samples]
+    def __init__(self, samples: Sequence[Sample]) -> None:
+        outline = _outline(samples[0][1])
+        alike = [sample for sample in samples if _outline(sample[1]) == outline]
+        self._unlike = [sample for sample in samples if sample not in alike]
+        self.extents = tuple(extents for extents, _ in alike)
+        modules = [module for _, module in alike]
         self._nodes = {
             nodes[0].outputs[0].name: nodes
             for nodes in zip(*map(_nodes_of, modules), strict=True)
@@ -43,6 +55,17 @@ class Samples:
             return ()
         found = tuple(constants[name] for constants in self._constants)
         return () if all(each == found[0] for each in found[1:]) else found
+
+    def table(self, name: str) -> tuple[ir.TensorData, ...]:
+        """The values of a constant for each extent there is, from the least; none if some are not known."""
+        (symbol,) = self.extents[0]
+        modules = [*zip(self.extents, self._constants, strict=True)]
+        modules += [
+            (extents, {each.name: each.data for each in own.constants}) for extents, own in self._unlike
+        ]
+        found = {extents[symbol]: constants[name] for extents, constants in modules if name in constants}
+        whole = range(symbol.lower, symbol.upper + 1)
+        return tuple(found[extent] for extent in whole) if found.keys() >= {*whole} else ()
 
     def varying(self, node: ir.Node) -> dict[str, tuple[Any, ...]]:
         """The attributes of an operator that are not the same in all of them, with what they are in each."""
@@ -67,22 +90,75 @@ class Samples:
                 return found
         return None
 
+    def require_one_law(self, shapes: Mapping[str, Sequence[ir.Extent]]) -> None:
+        """Holds the graphs of other operators against what the open one becomes for their extents.
+
+        Raises:
+            ValueError: A number of the file, or a shape, is not what follows from the other extents.
+        """
+        for extents, module in self._unlike:
+            types = module.graph_types
+            for name in shapes.keys() & types.keys():
+                shape = tuple(_closed(extent, extents) for extent in shapes[name])
+                if shape != types[name].shape:
+                    raise ValueError(f"'{name}' would be [{ir.format_shape(shape)}] for {_named(extents)}")
+            for constant in module.constants:
+                if not self._follows(constant, extents):
+                    raise ValueError(f"'{constant.name}' follows from no extent for {_named(extents)}")
+
+    def _follows(self, constant: ir.Constant, extents: Mapping[ir.Symbol, int]) -> bool:
+        """Whether a number is for these extents what it is by those that differ from them in one alone."""
+        lines = [
+            {
+                own[symbol]: constants[constant.name].array
+                for own, constants in zip(self.extents, self._constants, strict=True)
+                if constant.name in constants and all(own[n] == extents[n] for n in own if n is not symbol)
+            }
+            for symbol in extents
+        ]
+        number = max(range(len(lines)), key=lambda n: len(lines[n]))
+        at = [*extents.values()][number]
+        return not lines[number] or _follows(lines[number], at, constant.data.array)
+
     def agrees(self, extent: ir.Extent, values: Sequence[int]) -> bool:
         """Whether an extent is one of these values in each of them."""
         return all(self.at(extent, number) == value for number, value in enumerate(values))
 
     def at(self, extent: ir.Extent, number: int) -> int:
         """An extent in one of them."""
-        symbol = ir.symbol_in(extent)
-        return ir.extent_at(extent, 0 if symbol is None else self.extents[number][symbol])
+        return _closed(extent, self.extents[number])
 
 
-def alike(modules: Sequence[ir.Module]) -> bool:
-    """Whether modules have the same operators, of the same operands, whatever their attributes and types."""
-    return len({*map(_outline, modules)}) == 1
+def _follows(values: Mapping[int, NDArray[Any]], at: int, wanted: NDArray[Any]) -> bool:
+    """Whether values that grow by the same in each period of extents come to those that are wanted.
+
+    Values that have no period are no numbers that anything follows from, but for those of one extent or two: they are
+    the same for all, or unknown.
+    """
+    part = tuple(map(slice, wanted.shape))
+    least = {n: each[part] for n, each in values.items() if each[part].shape == wanted.shape}
+    if len(least) < 3:
+        return all(np.array_equal(each, wanted) for each in least.values()) and bool(least)
+    exact = {n: each.astype(np.float64 if each.dtype.kind == "f" else np.int64) for n, each in least.items()}
+    for period in range(1, _MOST_PERIOD + 1):
+        growths = [exact[n + period] - each for n, each in exact.items() if n + period in exact]
+        of = next((n for n in exact if (n - at) % period == 0), None)
+        if len(growths) > 1 and of is not None and all(np.array_equal(each, growths[0]) for each in growths):
+            return np.array_equal(exact[of] - growths[0] * ((of - at) // period), wanted)
+    return True
+
+
+def _closed(extent: ir.Extent, extents: Mapping[ir.Symbol, int]) -> int:
+    symbol = ir.symbol_in(extent)
+    return ir.extent_at(extent, 0 if symbol is None else extents[symbol])
+
+
+def _named(extents: Mapping[ir.Symbol, int]) -> str:
+    return " and ".join(f"{symbol.name}={extent}" for symbol, extent in extents.items())
 
 
 def _outline(module: ir.Module) -> tuple[Any, ...]:
+    """The operators and their operands, whatever their attributes and types."""
     return tuple(
         (
             function.name,

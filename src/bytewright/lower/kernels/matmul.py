@@ -14,11 +14,12 @@ from bytewright.lower.kernels.side_by_side import ArrayReducer, Results, Start, 
 from bytewright.lower.point import Coordinates
 from bytewright.lower.scalar import Scalar, require_fits
 from bytewright.ops.matmul import TflBatchMatMul
+from bytewright.options import Optimize
 
 I32 = ir.DType.I32
 INTEGER_LANES = 16
-# Of columns that are copied to lie side by side, and rows that are summed before the next are.
-COPIED_BYTES, COPIED_FOR = 32 * 1024, 256
+# Of each column that is copied to lie side by side, and of its sums that wait for the next elements.
+COPIED, COPIED_FOR_SIZE = 128, 32
 
 
 def lower_batch_matmul(
@@ -102,7 +103,7 @@ class Product:
         with loops(kernel, shape, range(len(shape) - 2)) as indices:
             for first, size in self._blocks(reducer):
                 block = _CopiedColumns(self, reducer, tuple(indices.values()), first, size)
-                with block.each_rows(shape[-2]) as rows:
+                with block.each_rows() as rows:
                     block.write(*rows)
 
     def _blocks(self, reducer: WaitingReducer) -> Iterator[tuple[ir.Expr, int]]:
@@ -213,25 +214,36 @@ class _CopiedColumns:
         return extent
 
     @property
+    def most_kept(self) -> int:
+        """Elements in scratch for each column, sums that wait included."""
+        is_small = self.product.template.kernel.optimize is Optimize.SIZE
+        return COPIED_FOR_SIZE if is_small else COPIED
+
+    @property
+    def rows_at_once(self) -> int:
+        """Rows whose sums wait: as many each time, of which half of what is kept is enough."""
+        return _part(ir.upper_bound(self.product.num_rows), self.most_kept // 2)
+
+    @property
     def stretch(self) -> int:
-        """Elements of each column that are copied at once."""
-        return min(self.depth, COPIED_BYTES // (self.size * self.product.dtype.size_bytes))
+        """Elements of each column that are copied at once: all, or as many each time beside the sums."""
+        kept = self.most_kept
+        return self.depth if self.depth <= kept else _part(self.depth, kept - self.rows_at_once)
 
     @contextmanager
-    def each_rows(self, num_rows: ir.Extent) -> Generator[tuple[ir.Expr, ir.Expr, int], None, None]:
-        """Yields the first of some rows, the end of them and how many there are at most."""
-        most = ir.upper_bound(num_rows)
-        if self.stretch == self.depth or most <= COPIED_FOR:
-            yield ir.const(0), ir.extent_expr(num_rows), most
+    def each_rows(self) -> Generator[tuple[ir.Expr, ir.Expr], None, None]:
+        """Yields the first of some rows, and the end of them."""
+        num_rows, at_once = self.product.num_rows, self.rows_at_once
+        if self.stretch == self.depth or ir.upper_bound(num_rows) == at_once:
+            yield ir.const(0), ir.extent_expr(num_rows)
             return
         body = self.product.template.body
-        count = ir.quotient(num_rows, COPIED_FOR - 1, COPIED_FOR)
-        with counted(body, "rows", count) as index:
-            begin = named(body, "begin", index * COPIED_FOR)
-            end = ir.minimum(begin + COPIED_FOR, ir.extent_expr(num_rows))
-            yield begin, body.let("end", end), COPIED_FOR
+        with counted(body, "rows", ir.quotient(num_rows, at_once - 1, at_once)) as index:
+            begin = named(body, "begin", index * at_once)
+            end = ir.minimum(begin + at_once, ir.extent_expr(num_rows))
+            yield begin, body.let("end", end)
 
-    def write(self, begin: ir.Expr, end: ir.Expr, most: int) -> None:
+    def write(self, begin: ir.Expr, end: ir.Expr) -> None:
         """Writes the sums of some rows."""
         product, body = self.product, self.product.template.body
         kernel, dtype = product.template.kernel, product.dtype
@@ -242,8 +254,8 @@ class _CopiedColumns:
             with body.for_("row", begin, end) as row:
                 self._finish(row, columns, (ir.const(0), self.depth), lambda _: ir.const(0, dtype))
             return
-        sums = kernel.scratch("sums", (most, self.size), dtype)
-        with body.for_("row", 0, most) as row, body.for_("column", 0, self.size) as column:
+        sums = kernel.scratch("sums", (self.rows_at_once, self.size), dtype)
+        with body.for_("row", 0, self.rows_at_once) as row, body.for_("column", 0, self.size) as column:
             body.store(sums, (row, column), 0)
         with counted(body, "stretch", num_before) as index, body.block():
             first = named(body, "inner", index * self.stretch)
@@ -278,6 +290,11 @@ class _CopiedColumns:
     def _finish(self, row: ir.Expr, columns: ir.Buffer, inner: tuple[ir.Expr, int], start: Start) -> None:
         results = self._added(row, columns, inner, start)
         self.product.store(results, (*self.batch, row), self.first)
+
+
+def _part(whole: int, most: int) -> int:
+    """The least part of at most so many of which no more are needed."""
+    return -(-whole // -(-whole // most))
 
 
 def _summed(num_columns: int, are_several: bool) -> str:

@@ -34,6 +34,7 @@ from bytewright.frontends.tflite.elementwise import (
     convert_square,
     convert_squared_difference,
     convert_unquantised_binary,
+    convert_unquantised_extremum,
     emit_magnitude,
     emit_negated,
     emit_sign,
@@ -79,7 +80,6 @@ _OF_INT_BELOW_ONE = "int8 and int16: scales below 1"
 _NOT_QUANTISED = ("float32", *INDEX_TYPES)
 _WITH_BITS = ("int8", "int16", "int32")
 _BITS = "broadcasting; raw values; not with tflm"
-_ALIKE = "operands of one shape; int32 and int64 wrap; not with tflm"
 _EQUALITY = TfliteOperator(
     convert_comparison,
     limits=f"broadcasting; {_OF_INT_BELOW_ONE}; int16 not with tflm",
@@ -116,12 +116,25 @@ def _extremum(operation: ir.Operation) -> TfliteOperator:
     return TfliteOperator(convert, limits="broadcasting; int8: of raw values", types=NUMBERS)
 
 
-def _of_shapes_alike(operation: ir.Operation, wrapping: ir.Operation | None = None) -> TfliteOperator:
-    """The row of an operator as StableHLO has it: of integers that are not quantised `wrapping`."""
-    convert = partial(convert_unquantised_binary, operation=operation, wrapping=wrapping or operation)
+def _of_shapes_alike(convert: Callable[[Conversion], None], *limits: str) -> TfliteOperator:
+    """The row of an operator as StableHLO has it."""
     return TfliteOperator(
-        convert, limits=_ALIKE, types=_NOT_QUANTISED, absent={Numerics.TFLM: _NOT_QUANTISED}
+        convert,
+        limits="; ".join(("operands of one shape", *limits, "not with tflm")),
+        types=_NOT_QUANTISED,
+        absent={Numerics.TFLM: _NOT_QUANTISED},
     )
+
+
+def _wrapping_alike(operation: ir.Operation, wrapping: ir.Operation) -> TfliteOperator:
+    """The row of a sum or a product as StableHLO has it: of integers `wrapping`."""
+    convert = partial(convert_unquantised_binary, operation=operation, wrapping=wrapping)
+    return _of_shapes_alike(convert, "int32 and int64 wrap")
+
+
+def _extremum_alike(operation: ir.Operation) -> TfliteOperator:
+    """The row of one of two values as StableHLO has it."""
+    return _of_shapes_alike(partial(convert_unquantised_extremum, operation=operation))
 
 
 def _arithmetic(
@@ -392,10 +405,10 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
         int8_cost_ms=1.4,
         signed_alone=True,
     ),
-    "STABLEHLO_ADD": _of_shapes_alike(elementwise.Add(), elementwise.WrappingAdd()),
-    "STABLEHLO_MAXIMUM": _of_shapes_alike(elementwise.Maximum()),
-    "STABLEHLO_MINIMUM": _of_shapes_alike(elementwise.Minimum()),
-    "STABLEHLO_MULTIPLY": _of_shapes_alike(elementwise.Mul(), elementwise.WrappingMul()),
+    "STABLEHLO_ADD": _wrapping_alike(elementwise.Add(), elementwise.WrappingAdd()),
+    "STABLEHLO_MAXIMUM": _extremum_alike(elementwise.Maximum()),
+    "STABLEHLO_MINIMUM": _extremum_alike(elementwise.Minimum()),
+    "STABLEHLO_MULTIPLY": _wrapping_alike(elementwise.Mul(), elementwise.WrappingMul()),
     "SUB": _arithmetic(
         elementwise.Sub(), elementwise.WrappingSub(), sum_form, "SubOptions", "tflm: not int64", 1.4
     ),
