@@ -19,6 +19,7 @@ from bytewright.record.entries import PlannedTensor
 from bytewright.record.extents import largest_extents
 from bytewright.record.plan import OWN_NUMERICS, Plan
 from bytewright.target.model import Role
+from bytewright.target.variants import with_io_pools
 
 _IN_A_POOL = (PlaceKind.PLANNED, PlaceKind.CONSTANT, PlaceKind.ARENA)
 # Of what is in no pool: what the caller provides, and arrays on stacks.
@@ -263,7 +264,8 @@ def _faults_of_tensor(plan: Plan, border: ir.Border, tensor: PlannedTensor) -> I
 
 def _faults_of_pools(plan: Plan) -> Iterator[str]:
     """The pools are the target's, used or not, and what each says of its memory is what the target says."""
-    expected = [pool.name for pool in (*plan.hardware.entry_pools, *plan.hardware.pools_of(Role.PARAMETERS))]
+    hardware = with_io_pools(plan.hardware) if plan.io is ir.Io.WORKSPACE else plan.hardware
+    expected = [pool.name for pool in (*hardware.entry_pools, *hardware.parameter_pools)]
     if list(plan.pools) != expected:
         yield f"the plan has the pools {', '.join(plan.pools) or 'none'}, its target {', '.join(expected) or 'none'}"
     for pool in plan.pools.values():

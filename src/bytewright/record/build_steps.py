@@ -105,10 +105,14 @@ def _numbers(entry: ir.PrimFunc) -> Definitions:
 
 
 def _scalars(kernel: ir.PrimFunc | None, call: ir.Call, numbers: Definitions) -> tuple[int | str | None, ...]:
-    """The numbers that a kernel or an opaque function is given; a job that is none of C's has none."""
+    """What a kernel or an opaque function is given by value, None for a context; a job that is none of C's has none."""
     if kernel is not None and kernel.job is not None:
         return ()
-    return tuple(numbers.written(given) for given in call.arguments if isinstance(given, ir.Expr))
+    return tuple(
+        numbers.written(given) if isinstance(given, ir.Expr) else None
+        for given in call.arguments
+        if isinstance(given, ir.Expr | ir.ContextArgument)
+    )
 
 
 def _spans(

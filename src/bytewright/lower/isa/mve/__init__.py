@@ -66,7 +66,10 @@ MVE = InstructionSet(
         (SUMS, EXTREMA),
     ),
     instructions=(*_SIZED, *UNIT.instructions, *SUMS.instructions, *EXTREMA.instructions),
-    operands=VECTORS.operands,
+    operands={
+        **VECTORS.operands,
+        **{(wide_dot(size).name, "total"): (-(2**62), 2**62) for size in SIZES},
+    },
     unit=UNIT,
 )
 
