@@ -175,10 +175,10 @@ def assert_batches_equal_samples(model: RandomModel, folder: Path, options: Buil
 def test_operators_keep_samples_apart(kind: str, dtype: str, tmp_path: Path) -> None:
     single = (
         model
-        for model in islice(draws(operator_models(kind, dtype)), 200)
+        for model in islice(draws(operator_models(kind, dtype)), 400)
         if all(shape[:1] == (1,) for shape in model.input_shapes)
     )
-    tried = islice(single, 40)
+    tried = islice(single, 100)
     # The first one that has an open batch; whether there is any is what the others are for.
     found = (open_bundles([model], tmp_path / str(number)) for number, model in enumerate(tried))
     bundles = next(filter(None, found), [])
