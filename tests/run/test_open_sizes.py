@@ -98,3 +98,8 @@ def test_a_bend_of_a_long_range_is_found(tmp_path: Path) -> None:
     net = Sized()
     found = refused(tmp_path, net.scaled(net.of("MINIMUM", net.rows(), 100)), 1, 200)
     assert "does not grow by the same with each extent" in found
+
+
+def test_a_long_range_is_read_at_some_extents(tmp_path: Path) -> None:
+    net = Sized()
+    check(tmp_path, net.scaled(net.rows()), 1, 200, extents=(1, 2, 3, 33, 40, 100, 199, 200))

@@ -18,7 +18,7 @@ from bytewright.compiler.run_passes import AfterPass, Known, Progress, Runner
 from bytewright.compiler.self_test import self_test_files
 from bytewright.compiler.store import REMEDY_NODES, above_steps, store_smallest
 from bytewright.compiler.trial import Conditions, Trial
-from bytewright.diagnostics import CompileError
+from bytewright.diagnostics import CompileError, compile_error
 from bytewright.frontends.registry import import_model
 from bytewright.graph.bound.find_bound import find_bound, place_bound, refuse_bindings
 from bytewright.graph.bound.function import BoundValues
@@ -227,6 +227,9 @@ def _as_asked(
         options: What was asked for.
         run: Carries passes out.
     """
+    if options.open and options.stream:
+        message = "a stream is given so many rows in each run, and an open extent is given with each run"
+        raise compile_error("BW121", message, help="leave out --stream or --open", where=module.name)
     module = _with_memory(module, options, run)
     if options.open:
         quiet = Runner(target)

@@ -46,7 +46,7 @@ def open_axis(
     open_nodes(opening, module.graph.nodes)
     results = tuple(map(opening.whole, module.graph.results))
     _require_sizes(opening)
-    _require_other_samples(opening)
+    _require_other_samples(opening, module)
     function = ir.Function(module.graph.name, parameters, tuple(opening.new.nodes), results)
     functions = (*opening.functions, function)
     used = {name for each in functions for node in each.nodes for name in node.inputs}
@@ -119,10 +119,11 @@ def _parameters(
     return tuple(parameters)
 
 
-def _require_other_samples(opening: Opening) -> None:
+def _require_other_samples(opening: Opening, module: ir.Module) -> None:
     """What the file has in other operators for some extents is what the open graph comes to for these."""
     try:
-        opening.samples.require_one_law({name: opening.shape(name) for name in opening.new.types})
+        made = opening.new.types.keys() - {constant.name for constant in module.constants}
+        opening.samples.require_one_law({name: opening.shape(name) for name in made})
     except ValueError as error:
         names = " and ".join(f"'{symbol.name}'" for symbol in opening.symbols)
         message = (

@@ -98,7 +98,8 @@ class Samples:
         """
         for extents, module in self._unlike:
             types = module.graph_types
-            for name in shapes.keys() & types.keys():
+            # Of tensors of the file: what its operators are written with has other names, or other forms.
+            for name in shapes.keys() & types.keys() & module.sources.keys():
                 shape = tuple(_closed(extent, extents) for extent in shapes[name])
                 if shape != types[name].shape:
                     raise ValueError(f"'{name}' would be [{ir.format_shape(shape)}] for {_named(extents)}")
@@ -118,7 +119,10 @@ class Samples:
         ]
         number = max(range(len(lines)), key=lambda n: len(lines[n]))
         at = [*extents.values()][number]
-        return not lines[number] or _follows(lines[number], at, constant.data.array)
+        line, wanted = lines[number], constant.data.array
+        sizes = {n: np.array(each.shape) for n, each in line.items()}
+        is_fit = not line or _follows(sizes, at, np.array(wanted.shape))
+        return is_fit and (not line or _follows(line, at, wanted))
 
     def agrees(self, extent: ir.Extent, values: Sequence[int]) -> bool:
         """Whether an extent is one of these values in each of them."""
