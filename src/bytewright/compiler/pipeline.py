@@ -230,12 +230,12 @@ def _as_asked(
     if options.open and options.stream:
         message = "a stream is given so many rows in each run, and an open extent is given with each run"
         raise compile_error("BW121", message, help="leave out --stream or --open", where=module.name)
-    module = _with_memory(module, options, run)
+    module = _tied(module, options, run)
+    if options.stream:
+        module = run(stream, _at_their_places(module), options.stream)
     if options.open:
         quiet = Runner(target)
-        others = tuple(
-            (extent, _at_their_places(_with_memory(each, options, quiet))) for extent, each in others
-        )
+        others = tuple((extent, _at_their_places(_tied(each, options, quiet))) for extent, each in others)
         module = run(open_axis, _at_their_places(module), options.open, others)
     if module.entries:
         refuse_bindings(options.kernels)
@@ -247,11 +247,9 @@ def _as_asked(
     return run(place_bound, module, bound) if bound else module, bound
 
 
-def _with_memory(module: ir.Module, options: Options, run: Runner) -> ir.Module:
-    """The graph with the states that options ask for."""
-    if options.state:
-        module = run(tie_states, module, options.state)
-    return run(stream, _at_their_places(module), options.stream) if options.stream else module
+def _tied(module: ir.Module, options: Options, run: Runner) -> ir.Module:
+    """The graph with the states that options name."""
+    return run(tie_states, module, options.state) if options.state else module
 
 
 def _at_their_places(module: ir.Module) -> ir.Module:

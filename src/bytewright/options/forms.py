@@ -157,6 +157,10 @@ def parse_stream_option(text: str) -> StreamAxis:
     return StreamAxis(int(number), name or None)
 
 
+OTHER_RANGE = "name a range that begins behind this extent, or ends before it"
+"""What helps where one extent of the range of `--open` is in the way."""
+
+
 @dataclass(frozen=True, slots=True)
 class OpenAxis:
     """An axis of an input whose extent each run is given; of the only input, where none is named.

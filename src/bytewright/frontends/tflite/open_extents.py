@@ -9,6 +9,7 @@ from bytewright.frontends.tflite.model import ModelRecord, TensorRecord
 from bytewright.frontends.tflite.names import border_names
 from bytewright.frontends.tflite.shape_arithmetic import FOLDED
 from bytewright.options import OpenAxis
+from bytewright.options.forms import OTHER_RANGE
 
 _UNKNOWN = -1
 MOST_READ = 64
@@ -49,8 +50,7 @@ def read_samples(
         message = (
             f"the file cannot be opened along {' and '.join(map(str, axes))}: for {named}, {first.message}"
         )
-        help_text = "name a range that begins behind this extent, or ends before it"
-        raise compile_error("BW121", message, help=help_text, where=first.where) from error
+        raise compile_error("BW121", message, help=OTHER_RANGE, where=first.where) from error
     kinds = {kind for kind, folded in FOLDED.items() if folded.reads_shape and kind != "RANK"}
     reading = [operator.label for operator in model.operators if operator.kind in kinds]
     if not reading:

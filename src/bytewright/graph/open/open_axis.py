@@ -11,9 +11,10 @@ from dataclasses import replace
 from bytewright import ir
 from bytewright.base.c_names import unique_name
 from bytewright.diagnostics import compile_error
-from bytewright.graph.open.opening import OTHER_RANGE, WITHOUT, Opening
+from bytewright.graph.open.opening import WITHOUT, Opening
 from bytewright.graph.open.rules import open_nodes
 from bytewright.options import OpenAxis
+from bytewright.options.forms import OTHER_RANGE
 
 
 def open_axis(

@@ -15,7 +15,6 @@ from bytewright.ir.where import Where
 from bytewright.ops.data import Reshape, Slice
 
 WITHOUT = "leave out --open: each run then has as many rows as the file says"
-OTHER_RANGE = "name a range that begins behind this extent, or ends before it"
 ROWS, COLUMNS = 1, 2
 _MOST_SHOWN = 4
 

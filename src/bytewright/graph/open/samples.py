@@ -28,9 +28,15 @@ class Samples:
     """
 
     def __init__(self, samples: Sequence[Sample]) -> None:
-        outline = _outline(samples[0][1])
-        alike = [sample for sample in samples if _outline(sample[1]) == outline]
-        self._unlike = [sample for sample in samples if sample not in alike]
+        outlines = [_outline(module) for _, module in samples]
+        alike, self._unlike = (
+            [
+                sample
+                for sample, own in zip(samples, outlines, strict=True)
+                if (own == outlines[0]) is is_alike
+            ]
+            for is_alike in (True, False)
+        )
         self.extents = tuple(extents for extents, _ in alike)
         modules = [module for _, module in alike]
         self._nodes = {
@@ -38,7 +44,7 @@ class Samples:
             for nodes in zip(*map(_nodes_of, modules), strict=True)
             if nodes[0].outputs
         }
-        self._constants = [{each.name: each.data for each in module.constants} for module in modules]
+        self._constants = list(map(_constants_of, modules))
 
     @property
     def are_several(self) -> bool:
@@ -60,9 +66,7 @@ class Samples:
         """The values of a constant for each extent there is, from the least; none if some are not known."""
         (symbol,) = self.extents[0]
         modules = [*zip(self.extents, self._constants, strict=True)]
-        modules += [
-            (extents, {each.name: each.data for each in own.constants}) for extents, own in self._unlike
-        ]
+        modules += [(extents, _constants_of(own)) for extents, own in self._unlike]
         found = {extents[symbol]: constants[name] for extents, constants in modules if name in constants}
         whole = range(symbol.lower, symbol.upper + 1)
         return tuple(found[extent] for extent in whole) if found.keys() >= {*whole} else ()
@@ -109,6 +113,8 @@ class Samples:
 
     def _follows(self, constant: ir.Constant, extents: Mapping[ir.Symbol, int]) -> bool:
         """Whether a number is for these extents what it is by those that differ from them in one alone."""
+        if constant.name in self._constants[0] and not self.constants(constant.name):  # as weights are
+            return constant.data == self._constants[0][constant.name]
         lines = [
             {
                 own[symbol]: constants[constant.name].array
@@ -121,8 +127,7 @@ class Samples:
         at = [*extents.values()][number]
         line, wanted = lines[number], constant.data.array
         sizes = {n: np.array(each.shape) for n, each in line.items()}
-        is_fit = not line or _follows(sizes, at, np.array(wanted.shape))
-        return is_fit and (not line or _follows(line, at, wanted))
+        return not line or (_follows(sizes, at, np.array(wanted.shape)) and _follows(line, at, wanted))
 
     def agrees(self, extent: ir.Extent, values: Sequence[int]) -> bool:
         """Whether an extent is one of these values in each of them."""
@@ -183,6 +188,10 @@ def _described(node: ir.Node) -> tuple[Any, ...]:
         node.inputs,
         tuple((value.name, len(value.type.shape), value.type.dtype) for value in node.outputs),
     )
+
+
+def _constants_of(module: ir.Module) -> dict[str, ir.TensorData]:
+    return {constant.name: constant.data for constant in module.constants}
 
 
 def _nodes_of(module: ir.Module) -> list[ir.Node]:
