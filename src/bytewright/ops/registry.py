@@ -22,6 +22,7 @@ from bytewright.ops import (
     rescale,
     resize,
     roots,
+    sizes,
     softmax,
     spectrum,
 )
@@ -49,6 +50,7 @@ OPERATIONS: dict[str, type[ir.Operation]] = {
         *rescale.OPERATIONS,
         *resize.OPERATIONS,
         *roots.OPERATIONS,
+        *sizes.OPERATIONS,
         *softmax.OPERATIONS,
         *spectrum.OPERATIONS,
     )
