@@ -270,7 +270,7 @@ def test_a_bound_of_a_model_without_loops_is_left_out(tmp_path: Path) -> None:
         _compiled(tmp_path, builder.build([x], [y]), "*=3")
     (diagnostic,) = caught.value.diagnostics
     assert (diagnostic.message, diagnostic.help) == (
-        "matches no loop, and no size that the data decides; the model has none",
+        "--bound *=3 matches no loop, and no size that the data decides; the model has none",
         "leave out --bound",
     )
 
