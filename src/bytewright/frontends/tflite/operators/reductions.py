@@ -126,8 +126,8 @@ REDUCTIONS: dict[str, TfliteOperator] = {
     "BATCH_MATMUL": TfliteOperator(
         convert_batch_matmul,
         "BatchMatMulOptions",
-        "either operand constant, or none; 2 to 5 axes; one scale for each operand; the second also int8 under int16 "
-        f"(not with tflm); {_INT8_UNDER_FLOAT}, one matrix",
+        "either operand constant, or none; 2 to 5 axes; one scale for each operand, or one constant matrix with one a "
+        f"column (not with tflm); the second also int8 under int16 (not with tflm); {_INT8_UNDER_FLOAT}, one matrix",
         cost_ms=2.5,
         hybrid=_HYBRID_INT8,
         types=ACTIVATIONS,
