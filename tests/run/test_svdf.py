@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -82,8 +83,8 @@ def test_a_layer_that_keeps_its_inputs_equals_its_reference(seed: int, form: str
     content = svdf_model(seed, **options)
     inputs = inputs_of(content, numerics)
     module, usual = (
-        import_content(content, "svdf.tflite", numerics=numerics, keeps_inputs=keeps_inputs)
-        for keeps_inputs in (True, False)
+        import_content(content, "svdf.tflite", numerics=numerics, recomputed=share)
+        for share in (math.inf, 0.0)
     )
     assert_equal(np.stack(evaluated(module, inputs)), np.stack(wanted_of(content, numerics, inputs)))
     (graph,) = schema.ModelT.InitFromPackedBuf(content, 0).subgraphs

@@ -1,6 +1,6 @@
 """The graph so far, on its way from the records of a file, and what is known of its tensors."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from math import prod
 
@@ -145,7 +145,9 @@ class GraphBuilder:
         bounds: The most turns that loops take.
         expands_weights: True if integer weights under float activations are widened to float32.
         keeps_weights: True if weights that a DEQUANTIZE widens stay integers, where a layer can scale its sums instead.
-        keeps_inputs: True if layers keep their last inputs, and compute again, where what they make of them is larger.
+        recomputed: Products that layers with state may form again in every run to keep less, over those that they form of
+            their newest inputs.
+        inputs_kept: How many inputs layers keep so, by operator; None before the first of them.
         dequantised: By the tensor of its result, the integer constant that a DEQUANTIZE widens.
         is_opened: True if axes of inputs are opened after the import.
         has_open_batch: True if an input's first extent is open; it is fixed to 1.
@@ -176,7 +178,8 @@ class GraphBuilder:
     bounds: Bounds = field(default_factory=Bounds)
     expands_weights: bool = False
     keeps_weights: bool = False
-    keeps_inputs: bool = False
+    recomputed: float = 0.0
+    inputs_kept: Mapping[int, int] | None = None
     is_opened: bool = False
     has_open_batch: bool = False
     values: dict[int, str] = field(default_factory=dict[int, str])
@@ -211,7 +214,7 @@ class GraphBuilder:
             bounds=self.bounds,
             expands_weights=self.expands_weights,
             keeps_weights=self.keeps_weights,
-            keeps_inputs=self.keeps_inputs,
+            recomputed=self.recomputed,
             is_opened=self.is_opened,
             buffers=self.buffers,
             assigned=self.assigned,

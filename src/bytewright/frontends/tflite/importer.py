@@ -52,7 +52,8 @@ class ImportOptions(TypedDict, total=False):
         bounds: The most turns that loops take; who gives them asks afterwards whether there are such loops.
         expands_weights: Whether integer weights under float activations are widened to float32.
         keeps_weights: Whether weights that a DEQUANTIZE widens stay integers.
-        keeps_inputs: Whether layers keep their last inputs where what they make of them is larger.
+        recomputed: Products that layers may form again in every run, where their last inputs are smaller than what they
+            make of them, over those that they form anyway.
         is_opened: Whether `open_axis` follows.
         entry: The graph's function.
     """
@@ -64,7 +65,7 @@ class ImportOptions(TypedDict, total=False):
     bounds: Bounds
     expands_weights: bool
     keeps_weights: bool
-    keeps_inputs: bool
+    recomputed: float
     is_opened: bool
     entry: str
 
@@ -105,7 +106,7 @@ def import_record(model: ModelRecord, file_name: str, **how: Unpack[ImportOption
         bounds=how.get("bounds") or Bounds(),
         expands_weights=expands_weights,
         keeps_weights=how.get("keeps_weights", False),
-        keeps_inputs=how.get("keeps_inputs", False),
+        recomputed=how.get("recomputed", 0.0),
         is_opened=how.get("is_opened", False),
         assigned=touched_variables((model, *model.beside), ASSIGN),
         before=touched_variables(model.beside, ASSIGN),
