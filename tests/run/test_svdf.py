@@ -108,7 +108,9 @@ def test_50_runs_with_states_saved_between_them(tmp_path: Path) -> None:
     random = np.random.default_rng(4)
     inputs = [random.integers(-128, 128, kind.fixed_shape).astype(np.int8) for _ in range(50)]
     compiled = [
-        compile_model(tmp_path / "net.tflite", load_target("mps3-an547"), Options(name=each.value, optimize=each))
+        compile_model(
+            tmp_path / "net.tflite", load_target("mps3-an547"), Options(name=each.value, optimize=each)
+        )
         for each in (Optimize.BALANCED, Optimize.SIZE)
     ]
     jobs = [Job(each.files, each.document, [[array] for array in inputs]) for each in compiled]

@@ -79,12 +79,14 @@ class Kept:
         current: The name of what it is at the present operator; in the end, what the run leaves there.
         initial: What is there before the first run; None for zeros.
         stated: What the file calls it.
+        note: Why it is what it is, for people.
     """
 
     parameter: ir.Value
     current: str
     initial: ir.TensorData | None
     stated: str
+    note: str = ""
 
 
 KeptKey = str | tuple[int | None, str | int]
@@ -259,6 +261,7 @@ class GraphBuilder:
         tensor: TensorRecord,
         kind: ir.TensorType,
         initial: ir.TensorData | None,
+        note: str = "",
     ) -> Kept:
         """What an operator keeps, known by a key of its subgraph; `tensor` says what it is quantised as.
 
@@ -268,7 +271,7 @@ class GraphBuilder:
             stated = f"subgraph_{self.number}/{stated}"
         elif self.model.beside:
             stated = f"{self.model.owner}/{stated}"
-        return self._keep((self.number, key), stated, quantization_inside(tensor), kind, initial)
+        return self._keep((self.number, key), stated, quantization_inside(tensor), kind, initial, note)
 
     def keep_variable(self, name: str, tensor: TensorRecord, kind: ir.TensorType) -> Kept:
         """A variable, which all subgraphs and signatures share."""
@@ -279,7 +282,7 @@ class GraphBuilder:
         """What a subgraph keeps, here, where an operator runs it."""
         value = inner.parameter
         return self.kept.get(key) or self._keep(
-            key, inner.stated, value.quantization, value.type, inner.initial
+            key, inner.stated, value.quantization, value.type, inner.initial, inner.note
         )
 
     def _keep(
@@ -289,11 +292,12 @@ class GraphBuilder:
         quantization: ir.Quantization | None,
         kind: ir.TensorType,
         initial: ir.TensorData | None,
+        note: str = "",
     ) -> Kept:
         plain = c_name(stated, f"state_{len(self.kept)}")
         name = unique_name(f"{self.prefix}{plain}", {*self.types})
         self.types[name] = kind
-        self.kept[key] = Kept(ir.Value(name, kind, quantization), name, initial, stated)
+        self.kept[key] = Kept(ir.Value(name, kind, quantization), name, initial, stated, note)
         return self.kept[key]
 
     def name_constant(self, index: int, name: str, data: ir.TensorData) -> str:

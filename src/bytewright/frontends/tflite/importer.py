@@ -166,7 +166,9 @@ def _state(kept: Kept) -> ir.Port:
     value, initial = kept.parameter, kept.initial
     stated = None if kept.stated == value.name else kept.stated
     is_zero = initial is None or not any(initial.content)
-    return ir.Port(value.name, value.type, value.quantization, stated, None if is_zero else initial)
+    return ir.Port(
+        value.name, value.type, value.quantization, stated, None if is_zero else initial, kept.note
+    )
 
 
 def _initial_values(graph: GraphBuilder) -> dict[str, ir.TensorData]:

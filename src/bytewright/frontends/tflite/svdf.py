@@ -141,12 +141,13 @@ def _states(
     if graph.inputs_kept is None:
         graph.inputs_kept = inputs_kept(graph.model, graph.recomputed)
     num_inputs = graph.inputs_kept.get(at.operator.index, 0)
+    note = f"import_tflite: {num_inputs} inputs are kept in place of their frames" if num_inputs else ""
     frames = ir.TensorType((samples, memory - 1 - num_inputs, rank, units), dtype)
     inputs = ir.TensorType((samples, num_inputs, source.shape[1]), source.dtype)
     frames_key, inputs_key = _keys(index)
     return (
-        _kept(at, frames_key, "frames", tensor, frames),
-        _kept(at, inputs_key, "inputs", source.tensor, inputs),
+        _kept(at, frames_key, "frames", tensor, frames, note),
+        _kept(at, inputs_key, "inputs", source.tensor, inputs, note),
     )
 
 
@@ -156,7 +157,7 @@ def _keys(index: int) -> tuple[int, str]:
 
 
 def _kept(
-    at: Conversion, key: int | str, role: str, tensor: TensorRecord, kind: ir.TensorType
+    at: Conversion, key: int | str, role: str, tensor: TensorRecord, kind: ir.TensorType, note: str
 ) -> Kept | None:
     """What is quantised as `tensor`; before the first run it is zeros, and none if it has no elements."""
     if not kind.num_elements:
@@ -164,7 +165,7 @@ def _kept(
     initial = None
     if kind.dtype is ir.DType.I8 and (zero_point := at.affine(tensor).zero_point):
         initial = ir.TensorData.from_array(np.full(kind.fixed_shape, zero_point, np.int8), kind.dtype)
-    return at.graph.keep(key, f"svdf_{at.operator.index}_{role}", tensor, kind, initial)
+    return at.graph.keep(key, f"svdf_{at.operator.index}_{role}", tensor, kind, initial, note)
 
 
 def _state_type(at: Conversion, source: Operand) -> ir.DType:
@@ -194,7 +195,9 @@ def _over_time(at: Conversion, layer: _Layer, filtered: _Filter, window: _Window
     sums = window(frames.current, layer.time[:num_frames], no_bias) if frames else ""
     for number, taps in enumerate(layer.time[num_frames:, np.newaxis]):
         is_newest = number == _count(inputs)
-        row = at.slice(inputs.current, (0, number, 0), layer.row, "row") if inputs and not is_newest else value
+        row = (
+            at.slice(inputs.current, (0, number, 0), layer.row, "row") if inputs and not is_newest else value
+        )
         frame = at.reshape(filtered(row), layer.frame, "frame")
         if frames and number == 0:
             at.keep(frames, at.emit(ShiftIn(1), (frames.current, frame), "kept"))

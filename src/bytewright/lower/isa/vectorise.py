@@ -146,7 +146,9 @@ class _Vectors:
             case ir.Cast(operand=ir.Load() as load) if expression.dtype is I32 and load.dtype.is_integer:
                 return self._loaded(load, name, into)
             case ir.Cast(
-                operand=ir.Binary(operator=operator, left=ir.Cast(operand=left), right=ir.Cast(operand=right)) as wide
+                operand=ir.Binary(
+                    operator=operator, left=ir.Cast(operand=left), right=ir.Cast(operand=right)
+                ) as wide
             ) if (expression.dtype, wide.dtype) == (I32, I64) and left.dtype is right.dtype is I32:
                 instruction, operands = self.unit.wrapping.get(operator), (left, right)
                 vectors = (self._vector(operand, name) for operand in operands)

@@ -145,9 +145,7 @@ def lower_shift_in(
                 counted(body, "run", num_copies) as run,
             ):
                 own = (*indices.values(), run * size + first)
-                target, origin = (
-                    (*own[:axis], own[axis] + offset, *own[axis + 1 :]) for offset in (to, of)
-                )
+                target, origin = ((*own[:axis], own[axis] + offset, *own[axis + 1 :]) for offset in (to, of))
                 copy(body, (kept, target), (source, origin), num)
 
 
