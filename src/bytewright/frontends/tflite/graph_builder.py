@@ -147,8 +147,8 @@ class GraphBuilder:
         bounds: The most turns that loops take.
         expands_weights: True if integer weights under float activations are widened to float32.
         keeps_weights: True if weights that a DEQUANTIZE widens stay integers, where a layer can scale its sums instead.
-        recomputed: Products that layers with state may form again in every run to keep less, over those that they form of
-            their newest inputs.
+        recomputed: Products that layers with state may form again in every run to keep less, over those that they form
+            of their newest inputs.
         inputs_kept: How many inputs layers keep so, by operator; None before the first of them.
         dequantised: By the tensor of its result, the integer constant that a DEQUANTIZE widens.
         is_opened: True if axes of inputs are opened after the import.

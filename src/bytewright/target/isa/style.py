@@ -23,8 +23,8 @@ class KernelStyle:
             vectors of floats at once.
         has_doubles: Scale in double precision where the reference does, and not in integers that are proved equal.
         max_patch_bytes: The largest patch of the input that a kernel gathers into a local array.
-        recomputed: Products of bytes that layers may form again in every run so that less is kept between two, over those
-            that they form anyway: an eighth of the products that an instruction adds, on cores that have little memory.
+        recomputed: Products of bytes that layers may form again in every run so that less is kept between two, over
+            those that they form anyway: an eighth of those that an instruction adds, on cores that have little memory.
     """
 
     channel_block: int
