@@ -155,14 +155,14 @@ def _volumes_back(network: Mixed, source: Tensor) -> Tensor:
 def _alike(network: Mixed, source: Tensor) -> Tensor:
     """What StableHLO computes of two tensors of one shape."""
     kind = network.one_of(["ADD", "MAXIMUM", "MINIMUM", "MULTIPLY"])
-    result = _like(network, source, source.shape)
-    network.operator(f"STABLEHLO_{kind}", [source.index, _peer(network, source)], [result])
+    other, result = _peer(network, source), _like(network, source, source.shape)
+    network.operator(f"STABLEHLO_{kind}", [source.index, other], [result])
     return result
 
 
 def _angle(network: Mixed, source: Tensor) -> Tensor:
-    result = _like(network, source, source.shape)
-    network.operator("ATAN2", [source.index, _peer(network, source)], [result])
+    other, result = _peer(network, source), _like(network, source, source.shape)
+    network.operator("ATAN2", [source.index, other], [result])
     return result
 
 
