@@ -71,18 +71,16 @@ def _entry_buffers(
     given = {p.buffer.name: p for entry in module.entries for p in entry.buffer_parameters}
     allocated = {a.buffer.name: a for entry in module.entries for a in allocations(entry)}
     ports = ir.border_ports(module)
-    arenas = set(arena_of_requests(timeline).values())
     others = {name for step in steps for name in (*step.reads, *step.writes)}
     scratch = {name for step in steps for name in step.scratch} - others
     touching = timeline.steps_touching()
+    roles = {
+        **dict.fromkeys(scratch, BufferRole.SCRATCH),
+        **dict.fromkeys(arena_of_requests(timeline).values(), BufferRole.ARENA),
+        **{name: BufferRole(side.value) for name, (side, _) in ports.items()},
+    }
     for live in timeline.buffers:
         name = live.buffer.name
-        if name in ports:
-            role = BufferRole(ports[name][0].value)
-        elif name in arenas:
-            role = BufferRole.ARENA
-        else:
-            role = BufferRole.SCRATCH if name in scratch else BufferRole.TENSOR
         if live.allocation is None:
             place, candidates = Place(PlaceKind.CALLER, ports[name][1].name, None), ()
             reason, scope = _reason_of_caller(live, module, target), given[name].scope
@@ -96,7 +94,7 @@ def _entry_buffers(
         first, last = touching.get(name) or timeline.steps_alive(name)
         planned = PlannedBuffer(
             name,
-            role,
+            roles.get(name, BufferRole.TENSOR),
             ir.size_bytes(live.buffer),
             live.buffer.alignment,
             place,
