@@ -223,11 +223,7 @@ def model_table(
         f"#define HARNESS_MODEL(name) {names.model}_##name",
         f"#define HARNESS_NUM_DEVICES {len(plan.devices)}",
         f"#define HARNESS_HAS_STATES {int(bool(plan.states))}",
-        *(
-            f"#define HARNESS_{what} {value}"
-            for tensor in plan.inputs
-            for what, value in tensor.pieces.items()
-        ),
+        *(f"#define HARNESS_{what} {value}" for t in plan.inputs for what, value in t.pieces.items()),
     ]
     lines += [] if board is None else _of_board(board)
     lines += [] if devices is None else _host_devices(plan, devices)

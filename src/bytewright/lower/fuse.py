@@ -9,7 +9,7 @@ its tensors are narrow; the 32-bit ones in the middle of a quantised operator ar
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from bytewright import ir
@@ -117,6 +117,12 @@ def _computing(nodes: list[ir.Node]) -> tuple[ir.Node, ...]:
     return tuple(nodes[: last + 1])
 
 
+def _producers(names: Iterable[str], group_of: Mapping[str, _Open]) -> list[tuple[_Open, str]]:
+    """The groups of these names, the latest first, and what is read of each."""
+    found = {id(group_of[name]): (group_of[name], name) for name in names}
+    return sorted(found.values(), key=lambda pair: -pair[0].order)
+
+
 def _join(
     node: ir.Node,
     order: int,
@@ -130,22 +136,18 @@ def _join(
     widens its operand joins none, but waits for its consumer, so that the narrow tensor is the one that is stored.
     """
     merged = _Open(None, [], order)
-    device = node.outputs[0].type.place.device
+    output = node.outputs[0].type
 
-    def producers(names: list[str]) -> list[tuple[_Open, str]]:
-        """Groups on its device that nothing but the merged group reads, the latest first, and what is read."""
-        found = {
-            id(group_of[name]): (group_of[name], name)
-            for name in names
-            if name in group_of and consumers[name] == 1 and types[name].place.device == device
-        }
-        return sorted(found.values(), key=lambda pair: -pair[0].order)
+    def producers(names: Iterable[str]) -> list[tuple[_Open, str]]:
+        read_once = (name for name in names if name in group_of and consumers[name] == 1)
+        on_device = (name for name in read_once if types[name].place.device == output.place.device)
+        return _producers(on_device, group_of)
 
     def admits(producer: _Open, name: str) -> bool:
         limit = MAX_ELEMENTWISE * (2 if types[name].dtype is ir.DType.I32 else 1)
         return len(merged.elementwise) + len(producer.elementwise) < limit
 
-    for producer, name in producers(list(node.inputs)):
+    for producer, name in producers(node.inputs):
         if producer.anchor is not None:
             template = TEMPLATES.get(type(producer.anchor.operation))
             if template is not None and template.takes_epilogue:
@@ -153,7 +155,6 @@ def _join(
         elif admits(producer, name):
             merged.absorb(producer, group_of)
     merged.elementwise.append(node)
-    output = node.outputs[0].type
     if not _widens(node, types):
         fitting = [name for name in merged.anchored if types[name].shape == output.shape]
         for producer, name in producers(fitting):

@@ -85,12 +85,10 @@ def _entry_buffers(
             place, candidates = Place(PlaceKind.CALLER, ports[name][1].name, None), ()
             reason, scope = _reason_of_caller(live, module, target), given[name].scope
         else:
-            scope, offset = allocated[name].scope, allocated[name].storage.offset
-            pool = allocated[name].storage.pool or ""
-            kind = PlaceKind.PLANNED if live.allocation.storage.arena is None else PlaceKind.ARENA
-            place = Place(kind, pool, offset)
-            candidates = live.allocation.storage.candidates or ()
-            reason = "; ".join((*live.allocation.storage.provenance, f"plan: {pool}"))
+            scope, storage = allocated[name].scope, live.allocation.storage
+            place = _place(storage, allocated[name].storage)
+            candidates = storage.candidates or ()
+            reason = "; ".join((*storage.provenance, f"plan: {place.name}"))
         first, last = touching.get(name) or timeline.steps_alive(name)
         planned = PlannedBuffer(
             name,
@@ -108,6 +106,11 @@ def _entry_buffers(
             line_bytes=live.buffer.line_bytes,
         )
         yield _described(planned, live.buffer, module)
+
+
+def _place(asked: ir.Storage, found: ir.Storage) -> Place:
+    kind = PlaceKind.PLANNED if asked.arena is None else PlaceKind.ARENA
+    return Place(kind, found.pool or "", found.offset)
 
 
 def _reason_of_caller(live: LiveBuffer, module: ir.Module, target: Target) -> str:

@@ -145,12 +145,10 @@ class Names:
         self._extents = frozenset(extents)
         self._devices = dict(devices)
         self._of_devices = _variables_of_devices(devices.values())
-        self.packed_arguments, self.packed_codes, self.packed_status = (
-            self._beside_extents(name) for name in _OF_PACKED_CALLS
-        )
-        of_packed = (self.packed_arguments, self.packed_codes, self.packed_status)
-        self._of_the_file = _OF_THE_FILE | frozenset(of_packed if packs_arguments else ())
-        self._of_the_file |= _variables_of(form)
+        of_packed = tuple(map(self._beside_extents, _OF_PACKED_CALLS))
+        self.packed_arguments, self.packed_codes, self.packed_status = of_packed
+        packed = frozenset(of_packed if packs_arguments else ())
+        self._of_the_file = _OF_THE_FILE | packed | _variables_of(form)
         self._alike = _alike_in_capitals(tensors)
         self.run, self.inputs_type, self.outputs_type = (
             f"{model}_{name}" for name in (MODEL_FUNCTIONS[0], *MODEL_TYPES[:2])
