@@ -94,7 +94,8 @@ class TflResizeBilinear(_Resize):
         if self.unsigned:
             least = ir.DType.I8.bounds[0]
             (raw,) = replace(self, unsigned=False).evaluate((x.astype(np.float32) - np.float32(least),))
-            return (((raw + np.float32(0.5)).astype(np.int16) + least).astype(np.int8),)
+            rounded = np.add(raw, np.float32(0.5)).astype(np.int16)
+            return ((rounded + least).astype(np.int8),)
         fixed = x.dtype != np.float32
         (y0, y1, down), (x0, x1, right) = (_weighted(axis, fixed=fixed) for axis in self.axes(*x.shape[1:3]))
         down, right = down[:, np.newaxis, np.newaxis], right[np.newaxis, :, np.newaxis]
