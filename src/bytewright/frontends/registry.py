@@ -179,13 +179,11 @@ def _read_tflite(path: Path, target: Target, options: Options) -> Imported:
         )
 
     entries = entry_names(models)
-    if options.open:
-        samples = read_samples(next(iter(models)), path.name, options.open, read)
-        bounds.require_loops(path.name)
-        return Imported((samples[0][1],), Stage.IMPORTED, "import_tflite", (path,), samples[1:])
-    modules = tuple(read(model, number) for number, model in enumerate(models))
+    samples = read_samples(next(iter(models)), path.name, options.open, read) if options.open else ()
+    modules = tuple(read(model, number) for number, model in enumerate(models)) if not samples else ()
     bounds.require_loops(path.name)
-    return Imported(modules, Stage.IMPORTED, "import_tflite", (path,))
+    modules += tuple(module for _, module in samples[:1])
+    return Imported(modules, Stage.IMPORTED, "import_tflite", (path,), samples[1:])
 
 
 def _recomputed(target: Target, optimize: Optimize) -> float:
