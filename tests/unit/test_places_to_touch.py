@@ -327,10 +327,10 @@ def test_few_files_must_name_every_kind_of_statement() -> None:
     assert closed == {
         "codegen/statements.py",
         "ir/analyses/interpreter.py",
-        "ir/evaluate/source.py",
         "ir/prim.py",
         "ir/rewrite.py",
         "ir/text/primfuncs.py",
         "ir/verify/verify_prim.py",
     }
-    assert len({*closed, "ir/__init__.py"}) <= 8  # which gives it its name
+    # Besides the name that it has there, and the evaluator of tests.
+    assert len({*closed, "ir/__init__.py", "tests/support/evaluate/source.py"}) <= 8
