@@ -18,7 +18,6 @@ from bytewright.execute.paranoid import run_paranoid
 from bytewright.execute.run import run_batch
 from bytewright.inspect.check import check_bundle
 from bytewright.ir.builder import BodyBuilder, region
-from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.scope import WORKSPACE, pool_scope
 from bytewright.ir.storage import Storage
 from bytewright.ir.text.modules import print_module
@@ -40,6 +39,7 @@ from support.arena_cases import (
 )
 from support.c_program import run_c
 from support.compilers import QUICK
+from support.evaluate.evaluate import Evaluator
 from support.hand_built import WHERE, module_of, reverse_kernel
 from support.open_scratch import Scratch, open_kernel, rows_of, value_of
 

@@ -10,7 +10,6 @@ import pytest
 from bytewright.compiler.pipeline import compile_model, plan_model
 from bytewright.diagnostics import CompileError, Diagnostic, InternalError
 from bytewright.ir import Io
-from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.module import Module
 from bytewright.ir.text.modules import print_module
 from bytewright.ir.verify.admit import admit
@@ -19,6 +18,7 @@ from bytewright.ir.walk import allocations, calls, walk_statements
 from bytewright.options import Options
 from bytewright.place.plan_devices import plan_devices
 from bytewright.scopes.place_scopes import place_scopes
+from support.evaluate.evaluate import Evaluator
 from support.parsing import parse_module
 from support.three_devices import three_devices
 from support.two_devices import bench

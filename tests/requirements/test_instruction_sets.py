@@ -13,12 +13,12 @@ from bytewright import ir
 from bytewright.compiler.pipeline import compile_model
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.run import run_bundle
-from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
 from bytewright.lower.isa.neon.dots import BYTE_DOTS as NEON
 from bytewright.record.buffers import PlaceKind
 from bytewright.target.registry import load_target
 from support.digits_bundle import DIGITS
+from support.evaluate.evaluate import Evaluator
 from support.instruction_program import InstructionProgram
 from support.random_networks import random_reduction
 from support.reference import LiteRt

@@ -23,7 +23,6 @@ from bytewright.inspect.check import check_bundle
 from bytewright.inspect.stack.check_stack import check_stack
 from bytewright.inspect.stack.compile_call_graphs import compile_call_graphs
 from bytewright.ir.border import Io
-from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.scope import GLOBAL, LOCAL, STACK, WORKSPACE, Scope, pool_scope
 from bytewright.options import Options, Pin
 from bytewright.target import load_text
@@ -43,6 +42,7 @@ from support.arena_cases import (
     values_of,
     written,
 )
+from support.evaluate.evaluate import Evaluator
 from support.hand_built import allocations, chain, reverse_kernel
 from support.shared_models import AD01, model_path
 

@@ -13,10 +13,10 @@ import bytewright
 from bytewright.diagnostics import CompileError
 from bytewright.execute.run import run_batch
 from bytewright.frontends.tflite.importer import import_content
-from bytewright.ir.evaluate.evaluate_graph import evaluate_graph
 from bytewright.ops.arithmetic.numerics import Numerics
 from support.c_program import WARNINGS
 from support.compilers import host_build
+from support.evaluate.evaluate_graph import evaluate_graph
 from support.reference import LiteRt
 from tflite_writer import ModelBuilder
 

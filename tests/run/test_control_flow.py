@@ -250,7 +250,10 @@ def test_an_open_loop_in_an_open_loop(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("bound", "said"),
     [
-        ("while__1=6", "--bound while__1=6 matches no loop, and no size that the data decides; there are 'while__0'"),
+        (
+            "while__1=6",
+            "--bound while__1=6 matches no loop, and no size that the data decides; there are 'while__0'",
+        ),
         ("conv*=6", "matches no loop"),
     ],
 )

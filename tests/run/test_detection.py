@@ -10,11 +10,11 @@ import pytest
 from bytewright.compiler.pipeline import compile_model
 from bytewright.diagnostics import CompileError
 from bytewright.frontends.tflite.importer import import_content
-from bytewright.ir.evaluate.evaluate_graph import evaluate_graph
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.options import Options
 from bytewright.target.registry import load_target
 from support.detection_models import DetectionModel, SuppressionModel
+from support.evaluate.evaluate_graph import evaluate_graph
 from support.many_models import SANITIZERS, Job, build
 from support.reference import LiteRt, TfLiteMicro
 from support.ssd_model import SIDE, ssd_model

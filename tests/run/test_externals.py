@@ -22,7 +22,6 @@ from bytewright.frontends.text import import_text
 from bytewright.inspect.check import check_bundle
 from bytewright.inspect.stack.check_stack import check_stack
 from bytewright.inspect.stack.compile_call_graphs import compile_call_graphs
-from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.module import Module
 from bytewright.ir.text.modules import parse_text, print_module
 from bytewright.ir.text.reader import Constants
@@ -31,6 +30,7 @@ from bytewright.record.plan_file import read_plan
 from bytewright.target import Target, load_target
 from support.c_program import WARNINGS
 from support.compilers import host_build
+from support.evaluate.evaluate import Evaluator
 
 HOST = load_target("host")
 PROGRAM = """\

@@ -15,12 +15,12 @@ from bytewright.execute.run import run_batch
 from bytewright.frontends.text.constants_file import constants_archive
 from bytewright.inspect.check import check_bundle
 from bytewright.ir.border import Io
-from bytewright.ir.evaluate.evaluate_graph import evaluate_graph
 from bytewright.ir.text.modules import named_constants, print_module
 from bytewright.options import Options
 from bytewright.target.registry import load_target
 from support.c_program import WARNINGS
 from support.compilers import QUICK, host_build
+from support.evaluate.evaluate_graph import evaluate_graph
 from support.random_graphs import random_graph
 from support.tiers import THOROUGH, some
 

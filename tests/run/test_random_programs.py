@@ -17,12 +17,12 @@ import pytest
 
 from bytewright.compiler.pipeline import compile_model
 from bytewright.ir.border import Io
-from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.module import Module
 from bytewright.ir.text.modules import module_data, print_module
 from bytewright.options import Options
 from bytewright.target import Target, load_target
 from bytewright.target.options import Overrides, apply_overrides, parse_pool_option
+from support.evaluate.evaluate import Evaluator
 from support.many_models import SANITIZERS, Array, Job, build
 from support.parsing import parse_module
 from support.random_programs import RandomProgram, random_arguments

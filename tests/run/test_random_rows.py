@@ -20,12 +20,12 @@ from bytewright.compiler.pipeline import compile_model
 from bytewright.diagnostics import CompileError
 from bytewright.execute.paranoid import run_paranoid
 from bytewright.inspect.check import check_bundle
-from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.module import Module
 from bytewright.ir.text.modules import module_data, print_module
 from bytewright.options import Options, Rows
 from bytewright.target.registry import load_target
 from support.compilers import QUICK
+from support.evaluate.evaluate import Evaluator
 from support.many_models import SANITIZERS, Array, Job, build
 from support.parsing import parse_module
 from support.random_programs import random_arguments

@@ -15,11 +15,11 @@ import bytewright
 from bytewright.diagnostics import CompileError
 from bytewright.execute.run import run_batch
 from bytewright.frontends.tflite.importer import import_content
-from bytewright.ir.evaluate.evaluate_graph import evaluate_graph
 from bytewright.ir.module import Module
 from bytewright.ops.arithmetic.numerics import Numerics
 from support.c_program import WARNINGS
 from support.compilers import host_build
+from support.evaluate.evaluate_graph import evaluate_graph
 from support.recurrent_models import bidirectional_model, lstm_model
 from support.reference import LiteRt, TfLiteMicro
 from support.tiers import THOROUGH, some

@@ -15,7 +15,6 @@ from bytewright.execute.build import BuildOptions
 from bytewright.execute.run import run_batch
 from bytewright.inspect.check import check_bundle
 from bytewright.ir.border import Io
-from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.walk import allocations
 from bytewright.options import Options, Pin, Rows
 from bytewright.target.model import Target
@@ -24,6 +23,7 @@ from bytewright.target.registry import load_target
 from support.against_reference import assert_equals_reference, differences
 from support.compilers import QUICK_COMPILER, QUICK_FLAGS
 from support.digits_bundle import DIGITS
+from support.evaluate.evaluate import Evaluator
 from support.many_models import SANITIZERS, Job, build
 from support.reference import LiteRt
 from support.row_programs import row_program

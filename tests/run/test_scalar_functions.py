@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 
 import bytewright
-from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.scalar_functions import MATH_FUNCTIONS, SCALAR_FUNCTIONS
 from bytewright.ops.arithmetic import fixedpoint16, rescale
 from bytewright.ops.arithmetic.dynamic import dynamic_scale, dynamic_zero_point
+from support.evaluate.evaluate import Evaluator
 from support.parsing import parse_module
 
 TOP = 2**31 - 1

@@ -15,7 +15,6 @@ from bytewright.diagnostics import CompileError
 from bytewright.execute.run import run_batch
 from bytewright.frontends.tflite.importer import import_content
 from bytewright.ir import Module
-from bytewright.ir.evaluate.evaluate_graph import evaluate_graph
 from bytewright.ops.arithmetic.numerics import Numerics
 from support.audio_models import (
     auto_scale,
@@ -32,6 +31,7 @@ from support.audio_models import (
 )
 from support.c_program import WARNINGS
 from support.compilers import host_build
+from support.evaluate.evaluate_graph import evaluate_graph
 from support.reference import TfLiteMicro
 from support.tiers import some
 

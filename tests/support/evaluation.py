@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bytewright.ir.evaluate.evaluate import Argument, Array, Evaluator
 from bytewright.ir.graph import Constant, Function
 from bytewright.ir.module import Module
 from bytewright.ir.prim import PrimFunc
+from support.evaluate.evaluate import Argument, Array, Evaluator
 
 
 def run_primfunc(

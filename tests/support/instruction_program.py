@@ -10,10 +10,10 @@ import numpy as np
 
 from bytewright import ir
 from bytewright.ir.builder import BodyBuilder, load, region
-from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.text.modules import print_module
 from bytewright.lower.isa.instruction_set import Fields, InstructionSet, Operands
 from bytewright.lower.isa.vector_unit import lane_wise, memory_parameter
+from support.evaluate.evaluate import Evaluator
 
 NUM_CASES = 64
 Arrays = dict[str, np.ndarray]

@@ -11,11 +11,11 @@ from bytewright.bundle.write import write_bundle
 from bytewright.compiler.pipeline import compile_model
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.run import run_bundle
-from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.module import Module
 from bytewright.ir.verify.stages import Stage, verify
 from bytewright.target.registry import load_target
 from support.c_program import LANGUAGE, WARNINGS, run_command
+from support.evaluate.evaluate import Evaluator
 from support.parsing import parse_module
 
 Array = NDArray[np.generic]

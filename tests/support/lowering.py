@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from bytewright.compiler.run_passes import PASSES
 from bytewright.graph.inline_calls import inline_calls
 from bytewright.ir.data import TensorData
-from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.graph import Constant, Function, Node, Operation, Value
 from bytewright.ir.module import Module, Port
 from bytewright.ir.prim import Access, PrimFunc
@@ -35,6 +34,7 @@ from bytewright.ops.rescale import Rescale
 from bytewright.place.plan_devices import plan_devices
 from bytewright.target.model import Target
 from bytewright.target.registry import load_target
+from support.evaluate.evaluate import Evaluator
 from support.evaluation import evaluate_function
 
 Array = NDArray[Any]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from bytewright import ir
 from bytewright.diagnostics import InternalError
 from bytewright.ir.copy import copy_kernel
-from bytewright.ir.evaluate.evaluate import Evaluator
+from support.evaluate.evaluate import Evaluator
 
 Array = NDArray[Any]
 _POOL = ir.pool_scope("pool")

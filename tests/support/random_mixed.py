@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from support import random_layers, random_subgraphs
+from support import random_layers, random_parts, random_subgraphs
 from support.random_models import RandomModel
 from support.random_networks import NODE_KINDS, Affine, Network, NodeKind, Tensor
 
@@ -33,10 +33,13 @@ _EXACT = frozenset(
         "ADD",
         "CONCATENATION",
         "DEQUANTIZE",
+        "DILATE",
         "EXPAND_DIMS",
         "GATHER",
         "LEAKY_RELU",
         "MAXIMUM",
+        "MATRIX_DIAG",
+        "MATRIX_SET_DIAG",
         "MAX_POOL_2D",
         "MINIMUM",
         "MUL",
@@ -47,11 +50,18 @@ _EXACT = frozenset(
         "RELU_N1_TO_1",
         "RESHAPE",
         "RESIZE_NEAREST_NEIGHBOR",
+        "REVERSE_SEQUENCE",
         "REVERSE_V2",
         "SELECT_V2",
         "SLICE",
+        "SPARSE_TO_DENSE",
         "SPLIT",
         "SQUEEZE",
+        "STABLEHLO_ADD",
+        "STABLEHLO_MAXIMUM",
+        "STABLEHLO_MINIMUM",
+        "STABLEHLO_MULTIPLY",
+        "STABLEHLO_PAD",
         "STRIDED_SLICE",
         "SUB",
         "TILE",
@@ -59,6 +69,8 @@ _EXACT = frozenset(
         "NON_MAX_SUPPRESSION_V4",
         "NON_MAX_SUPPRESSION_V5",
         "TOPK_V2",
+        "UNSORTED_SEGMENT_MAX",
+        "UNSORTED_SEGMENT_MIN",
         "IF",
         "WHILE",
         "READ_VARIABLE",
@@ -173,10 +185,6 @@ def _cast(network: Mixed, source: Tensor) -> Tensor:
     return result
 
 
-def _is_quantised(_network: Mixed, source: Tensor) -> bool:
-    return source.dtype in _QUANTISED
-
-
 def _is_number(_network: Mixed, source: Tensor) -> bool:
     return source.dtype in (*_QUANTISED, "float32")
 
@@ -220,6 +228,7 @@ KINDS = (
     *(NodeKind(dequantize, may_be_dequantised),) * 4,
     *(NodeKind(_cast, _is_int32),) * 4,
     *random_layers.KINDS,
+    *random_parts.KINDS,
     *random_subgraphs.KINDS,
 )
 """Of networks of several types. Who stands here twice is drawn twice as often."""

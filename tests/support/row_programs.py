@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from bytewright import ir
-from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.module import Module
+from support.evaluate.evaluate import Evaluator
 from support.ir_program import read_module
 
 CHANNELS = 3

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from bytewright.bundle.write import write_bundle
 from bytewright.compiler.pipeline import Compiled, compile_model
-from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.module import Module
 from bytewright.options import NOTHING_ASKED, Options
 from bytewright.target import Target, load_text
+from support.evaluate.evaluate import Evaluator
 from support.parsing import parse_module
 
 TARGET = """

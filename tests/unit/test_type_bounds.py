@@ -19,7 +19,6 @@ ENDS = {-32768, -128, 127, 255, 32767}
 FREE = ("ops/arithmetic/", "lower/isa/", "kernels/isa/")
 # Numbers that end no type, by file.
 OTHERS = {
-    "ir/evaluate/source.py": {255},  # marks of bytes
     "graph/bound/read_functions.py": {255},  # inputs that a function may have
 }
 

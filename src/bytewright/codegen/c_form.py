@@ -156,10 +156,11 @@ def _renamed(kernel: ir.PrimFunc, names: dict[str, str]) -> ir.PrimFunc:
     def named(node: _Named) -> _Named:
         return replace(node, name=names.get(node.name, node.name))
 
+    def opened(node: ir.OpenExtent) -> ir.OpenExtent:
+        return replace(node, of=opened(node.of)) if isinstance(node, ir.Quotient) else named(node)
+
     def extent(node: ir.Extent) -> ir.Extent:
-        if isinstance(node, ir.Quotient):
-            return replace(node, symbol=named(node.symbol))
-        return named(node) if isinstance(node, ir.Symbol) else node
+        return node if isinstance(node, int) else opened(node)
 
     def expression(node: ir.Expr) -> ir.Expr:
         if not isinstance(node, ir.Var):

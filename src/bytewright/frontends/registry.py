@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -178,7 +179,7 @@ def _read_tflite(path: Path, target: Target, options: Options) -> Imported:
             bounds=bounds,
             keeps_weights=options.optimize is Optimize.SIZE and options.weights is not Weights.EXPAND,
             is_opened=is_opened,
-            keeps_inputs=options.optimize is Optimize.SIZE,
+            recomputed=_recomputed(target, options.optimize),
             entry=entries[number],
         )
 
@@ -214,6 +215,13 @@ def _require_one_signature(models: Sequence[ModelRecord], path: Path) -> None:
             f"the data decides sizes in a signature of '{path.name}', and several signatures are compiled"
         )
         raise compile_error("BW204", message, help="compile one signature")
+
+
+def _recomputed(target: Target, optimize: Optimize) -> float:
+    """What is computed again in every run so that less is kept between two, over what is computed anyway."""
+    if optimize is Optimize.BALANCED:
+        return target.default_device.isa.style.recomputed
+    return inf if optimize is Optimize.SIZE else 0.0
 
 
 def _require_one_graph(path: Path, options: Options) -> None:

@@ -45,7 +45,7 @@ def has_constant_size(buffer: Buffer) -> bool:
 def extent_expr(extent: Extent) -> Expr:
     """The extent as an I32; a symbol is the variable of its name, which the function has as a parameter."""
     if isinstance(extent, Quotient):
-        return (Var(extent.symbol.name, DType.I32) * extent.scale + extent.offset) // extent.divisor
+        return (extent_expr(extent.of) * extent.scale + extent.offset) // extent.divisor
     return Var(extent.name, DType.I32) if isinstance(extent, Symbol) else const(extent)
 
 

@@ -24,6 +24,7 @@ class Port:
     Attributes:
         stated: What the model calls it, where another has its name in C and it got a number; not part of texts.
         initial: The value of a state before the first run; None for zeros.
+        note: Why it is what it is, for people; not part of texts.
         size_of: The extent that an output, i32 [1], says, and the most that there is room for.
         is_checked: Whether data may ask for more than that.
         sized: The shape of an output in a run, of which the data decides extents; None where it does not.
@@ -34,6 +35,7 @@ class Port:
     quantization: Quantization | None = None
     stated: str | None = None
     initial: TensorData | None = None
+    note: str = ""
     size_of: Symbol | None = None
     is_checked: bool = False
     sized: tuple[Extent, ...] | None = None

@@ -72,19 +72,25 @@ class Symbol:
 
 @dataclass(frozen=True, slots=True)
 class Quotient:
-    """floor((scale * symbol + offset) / divisor): an extent that follows from one which is known only at run time.
+    """floor((scale * of + offset) / divisor): an extent that follows from one which is known only at run time.
 
-    It is never less for more of the symbol. `quotient` makes it.
+    It is never less for more of the symbol. `quotient` and `multiple` make it. It is of a quotient where that is
+    rounded and then taken several times, with an offset of 0 or more that is less than the scale.
     """
 
-    symbol: Symbol
+    of: "Symbol | Quotient"
     scale: int
     offset: int
     divisor: int
 
+    @property
+    def symbol(self) -> Symbol:
+        """The extent that is known only at run time."""
+        return self.of.symbol if isinstance(self.of, Quotient) else self.of
+
     def at(self, value: int) -> int:
         """The extent where the symbol has this value."""
-        return (self.scale * value + self.offset) // self.divisor
+        return (self.scale * extent_at(self.of, value) + self.offset) // self.divisor
 
     @property
     def lower(self) -> int:
@@ -97,17 +103,24 @@ class Quotient:
         return self.at(self.symbol.upper)
 
     @property
+    def period(self) -> int:
+        """After so many more of the symbol it has grown by the same, from wherever that begins."""
+        return self.divisor * (self.of.period if isinstance(self.of, Quotient) else 1)
+
+    @property
     def is_in_lowest_terms(self) -> bool:
         """Whether it is what `quotient` makes of it: divided by at least 1, and not the same in every run."""
         return self.scale >= 1 <= self.divisor and quotient(self) == self
 
     @property
     def fits_i32(self) -> bool:
-        """Whether C computes one that is at least 1 in 32 bits: the product, and that with the offset."""
-        return self.scale * self.symbol.upper + max(self.offset, 0) <= DType.I32.bounds[1]
+        """Whether C computes one that is at least 1 in 32 bits: each product, and that with the offset."""
+        most = self.scale * self.of.upper + max(self.offset, 0)
+        return most <= DType.I32.bounds[1] and (isinstance(self.of, Symbol) or self.of.fits_i32)
 
-    def text(self, of: str) -> str:
-        """`(2*of-3)/4`, with what the symbol is called; so C reads it as well."""
+    def text(self, called: str) -> str:
+        """`(2*called-3)/4`, with what the symbol is called; so C reads it as well."""
+        of = f"({self.of.text(called)})" if isinstance(self.of, Quotient) else called
         scale = "" if self.scale == 1 else f"{self.scale}*"
         offset = f"{self.offset:+d}" if self.offset else ""
         divisor = "" if self.divisor == 1 else f"/{self.divisor}"
@@ -163,7 +176,7 @@ def extreme_values(*extents: Extent) -> Iterator[tuple[int, ...]]:
     if len(symbols) > 1:
         raise ValueError(f"[{format_shape(extents)}] depend on several open extents")
     for symbol in symbols or {Symbol("", 1, 1)}:
-        period = lcm(*(each.divisor for each in extents if isinstance(each, Quotient)))
+        period = lcm(*(each.period for each in extents if isinstance(each, Quotient)))
         first = range(symbol.lower, min(symbol.lower + period, symbol.upper + 1))
         last = range(max(symbol.upper - period + 1, first.stop), symbol.upper + 1)
         for value in (*first, *last):
@@ -186,22 +199,33 @@ def quotient(extent: Extent, offset: int = 0, divisor: int = 1) -> Extent:
     # other floor of the offset.
     offset, divisor = known.offset + offset * known.divisor, known.divisor * divisor
     common = gcd(known.scale, divisor)
-    found = Quotient(known.symbol, known.scale // common, offset // common, divisor // common)
+    return _of(known.of, known.scale // common, offset // common, divisor // common)
+
+
+def _of(extent: OpenExtent, scale: int, offset: int, divisor: int) -> Extent:
+    """floor((scale * extent + offset) / divisor) in lowest terms, where scale and divisor have no common one."""
+    if isinstance(extent, Quotient):
+        if scale == 1:
+            return quotient(extent, offset, divisor)
+        # What is a multiple of the scale is so much more of the extent.
+        more, offset = divmod(offset, scale)
+        moved = quotient(extent, more)
+        assert isinstance(moved, Quotient)
+        extent = moved
+    found = Quotient(extent, scale, offset, divisor)
     if found.lower == found.upper:
         return found.lower
-    return found.symbol if found == Quotient(found.symbol, 1, 0, 1) else found
+    return extent if found == Quotient(extent, 1, 0, 1) else found
 
 
-def multiple(extent: Extent, factor: int) -> Extent | None:
-    """So many times the extent; None where that is no quotient."""
+def multiple(extent: Extent, factor: int) -> Extent:
+    """So many times the extent, at least once."""
     if isinstance(extent, int):
         return extent * factor
     known = extent if isinstance(extent, Quotient) else Quotient(extent, 1, 0, 1)
-    if factor == 1:
-        return extent
     if known.divisor > 1:
-        return None
-    return Quotient(known.symbol, known.scale * factor, known.offset * factor, 1)
+        return _of(known, factor, 0, 1)
+    return _of(known.of, known.scale * factor, known.offset * factor, 1)
 
 
 def total(first: Extent, second: Extent) -> Extent | None:
@@ -210,10 +234,22 @@ def total(first: Extent, second: Extent) -> Extent | None:
         return quotient(first, second)
     if isinstance(first, int):
         return quotient(second, first)
-    one, other = (each if isinstance(each, Quotient) else Quotient(each, 1, 0, 1) for each in (first, second))
-    if one.symbol != other.symbol or (one.divisor, other.divisor) != (1, 1):
-        return None
-    return quotient(Quotient(one.symbol, one.scale + other.scale, one.offset + other.offset, 1))
+    (one, scale, offset), (other, more, behind) = map(_as_sum, (first, second))
+    return _of(one, scale + more, offset + behind, 1) if one == other else None
+
+
+def _as_sum(extent: OpenExtent) -> tuple[OpenExtent, int, int]:
+    """An extent, how often it is there, and what is added, that come to this one."""
+    if isinstance(extent, Symbol):
+        return extent, 1, 0
+    one, scale, behind = _as_sum(extent.of)
+    offset = extent.offset + extent.scale * behind
+    if extent.divisor == 1:
+        return one, extent.scale * scale, offset
+    more, rest = divmod(offset, extent.divisor)
+    found = quotient(multiple(one, extent.scale * scale), rest, extent.divisor)
+    assert not isinstance(found, int)
+    return found, 1, more
 
 
 def elements_of(shape: Sequence[Extent]) -> tuple[int, list[Extent]]:
@@ -223,21 +259,19 @@ def elements_of(shape: Sequence[Extent]) -> tuple[int, list[Extent]]:
         match extent:
             case int():
                 number *= extent
-            case Quotient(symbol=symbol, scale=scale, offset=0, divisor=1):
+            case Quotient(of=of, scale=scale, offset=0, divisor=1):
                 number *= scale
-                opened.append(symbol)
+                opened.append(of)
             case _:
                 opened.append(extent)
-    whole = multiple(opened[0], number) if len(opened) == 1 and number else None
-    return (number, opened) if whole is None else (1, [whole])
+    return (1, [multiple(opened[0], number)]) if len(opened) == 1 and number else (number, opened)
 
 
-def replace_symbol(extent: Extent, by: Extent) -> Extent | None:
-    """The extent with another in place of its symbol; None where that is no quotient."""
+def replace_symbol(extent: Extent, by: Extent) -> Extent:
+    """The extent with another in place of its symbol."""
     if not isinstance(extent, Quotient):
         return by if isinstance(extent, Symbol) else extent
-    scaled = multiple(by, extent.scale)
-    return None if scaled is None else quotient(scaled, extent.offset, extent.divisor)
+    return quotient(multiple(replace_symbol(extent.of, by), extent.scale), extent.offset, extent.divisor)
 
 
 def format_shape(shape: tuple[Extent, ...]) -> str:

@@ -181,10 +181,7 @@ class TransposeConv2d(ir.Operation):
         require(min(kernel) >= 1, f"kernel {tuple(kernel)} has no element")
         extents: list[ir.Extent] = []
         for extent, step, size, pads in zip(operand.shape[1:3], self.stride, kernel, self._pads, strict=True):
-            spread = ir.multiple(extent, step)
-            require(spread is not None, f"{step} times the open extent {extent} is no extent: it is rounded")
-            assert spread is not None
-            extents.append(ir.quotient(spread, size - step + sum(pads)))
+            extents.append(ir.quotient(ir.multiple(extent, step), size - step + sum(pads)))
         result = ir.format_shape(tuple(extents))
         require(min(map(ir.lower_bound, extents)) >= 1, f"the result of {result} has no element")
         return (ir.TensorType((operand.shape[0], *extents, channels), bias.dtype),)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from bytewright import ir
 
 # As `ir.Quotient.text` writes it.
-_QUOTIENT = re.compile(r"\((?:(\d+)\*)?([^\W\d]\w*)([+-]\d+)?\)(?:/(\d+))?")
+_QUOTIENT = re.compile(r"\((?:(\d+)\*)?([^\W\d]\w*|\(\(.+\)/\d+\))([+-]\d+)?\)(?:/(\d+))?")
 
 
 def read_extent(extent: int | str, symbols: Mapping[str, ir.Symbol]) -> ir.Extent | None:
@@ -31,11 +31,13 @@ def _read(extent: int | str, symbols: Mapping[str, ir.Symbol]) -> ir.Extent | No
     if isinstance(extent, int):
         return extent
     found = _QUOTIENT.fullmatch(extent)
-    symbol = symbols.get(extent if found is None else found[2])
-    if found is None or symbol is None:
-        return symbol
-    scale, _, offset, divisor = found.groups()
-    return ir.Quotient(symbol, int(scale or 1), int(offset or 0), int(divisor or 1))
+    if found is None:
+        return symbols.get(extent)
+    scale, inner, offset, divisor = found.groups()
+    of = _read(inner[1:-1] if inner.startswith("(") else inner, symbols)
+    if of is None or isinstance(of, int):
+        return None
+    return ir.Quotient(of, int(scale or 1), int(offset or 0), int(divisor or 1))
 
 
 def read_extents(extents: Iterable[int | str], symbols: Iterable[ir.Symbol]) -> tuple[ir.Extent | None, ...]:

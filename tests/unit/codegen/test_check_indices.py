@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from bytewright.diagnostics import CompileError, InternalError
-from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.module import Module
 from bytewright.ir.verify.check_indices import check_indices
+from support.evaluate.evaluate import Evaluator
 from support.parsing import parse_module
 
 HEAD = """

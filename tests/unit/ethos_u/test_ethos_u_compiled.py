@@ -17,7 +17,6 @@ from bytewright.diagnostics import CompileError
 from bytewright.ethos_u.accesses import accesses
 from bytewright.ethos_u.payload import as_cop1, parse_payload
 from bytewright.frontends.tflite.importer import import_content
-from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.walk import walk_statements
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.ethos_u import OUTPUTS, SCRATCH, EthosU
@@ -44,6 +43,7 @@ from support.ethos_u import (
     vela,
     vela_operators,
 )
+from support.evaluate.evaluate import Evaluator
 from support.reference import TfLiteMicro
 from support.shared_models import AD01, INT8, KWS, RESNET8, model_path
 from support.tiers import THOROUGH

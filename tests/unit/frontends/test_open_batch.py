@@ -10,8 +10,6 @@ import pytest
 from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.graph.inline_calls import inline_calls
 from bytewright.graph.open_batch import open_batch
-from bytewright.ir.evaluate.evaluate import Evaluator
-from bytewright.ir.evaluate.evaluate_graph import evaluate_graph
 from bytewright.ir.graph import Array
 from bytewright.ir.module import Module
 from bytewright.ir.text.modules import module_data, print_module
@@ -25,6 +23,8 @@ from bytewright.ops.pooling import MaxPool2d, TflAveragePool2d, TflMean
 from bytewright.ops.registry import OPERATIONS
 from bytewright.ops.softmax import TflSoftmax
 from bytewright.target.registry import load_target
+from support.evaluate.evaluate import Evaluator
+from support.evaluate.evaluate_graph import evaluate_graph
 from support.evaluation import evaluate_function
 from support.lowering import Draft, lowered
 from support.parsing import parse_module

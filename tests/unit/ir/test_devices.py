@@ -9,7 +9,6 @@ from bytewright.diagnostics import InternalError
 from bytewright.ir.analyses.clock import read_clock
 from bytewright.ir.analyses.stack import stack_uses
 from bytewright.ir.copy import copy_kernel, is_whole_copy
-from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.expr import Buffer
 from bytewright.ir.prim import ContextArgument, Job
 from bytewright.ir.rewrite import Rewriting, rewrite_function
@@ -21,6 +20,7 @@ from bytewright.ir.verify.stages import Stage, find_violations
 from bytewright.ir.verify.verify_program import program_violations
 from bytewright.ir.verify.written import unwritten
 from bytewright.target import Target, load_text
+from support.evaluate.evaluate import Evaluator
 from support.parsing import parse_module, parse_primfunc
 
 TARGET = load_text(

@@ -14,7 +14,6 @@ from bytewright import ir
 from bytewright.compiler.pipeline import compile_model, plan_model
 from bytewright.diagnostics import CompileError
 from bytewright.ir.analyses.clock import read_clock
-from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.text.modules import named_constants, parse_text, print_module
 from bytewright.ir.text.reader import Constants
 from bytewright.options import Options, Pin
@@ -22,6 +21,7 @@ from bytewright.record.plan_file import document_of, plan_of
 from bytewright.storage.own_names import own_names
 from bytewright.target.registry import load_target
 from support.entry_programs import OPEN, WAKE, classified, random_entry_program
+from support.evaluate.evaluate import Evaluator
 from support.parsing import parse_module
 from support.row_entries import random_row_entries
 from support.tiers import TIMES, some

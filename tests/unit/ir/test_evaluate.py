@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from bytewright.diagnostics import InternalError
 from bytewright.ir.builder import BodyBuilder, load, region
 from bytewright.ir.data import TensorData
-from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.expr import (
     BinaryOperator,
     Buffer,
@@ -51,6 +50,7 @@ from bytewright.ir.scalar_functions import EXP, FLOOR, ROUND, SQRT, TANH
 from bytewright.ir.scope import LOCAL, WORKSPACE, pool_scope
 from bytewright.ir.storage import Storage
 from bytewright.ir.types import DType, Symbol
+from support.evaluate.evaluate import Evaluator
 from support.evaluation import run_primfunc
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.prim import For, InstructionCall
 from bytewright.ir.text.modules import print_module
 from bytewright.ir.verify.admit import faults_of_program
 from bytewright.ir.walk import expressions, loaded_buffers, stored_buffers, walk_statements
 from bytewright.target import load_target
+from support.evaluate.evaluate import Evaluator
 from support.parsing import parse_module
 
 TEXT = """module m

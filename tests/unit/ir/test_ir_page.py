@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from bytewright.ir import data, expr, graph, module, prim, scope, storage, types, where
-from bytewright.ir.evaluate.evaluate import Evaluator
-from bytewright.ir.evaluate.evaluate_graph import evaluate_graph
 from bytewright.ir.text.modules import module_data, print_module
 from bytewright.ir.verify.stages import RULES, Stage, verify
 from bytewright.ops.registry import OPERATIONS
+from support.evaluate.evaluate import Evaluator
+from support.evaluate.evaluate_graph import evaluate_graph
 from support.parsing import parse_module
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "ir.md").read_text()

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from bytewright import ir
 from bytewright.ir.analyses.overlap import Distances, Given, overlap_distances
 from bytewright.ir.downwards import run_downwards
-from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.types import DType
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d, TransposeConv2d
 from bytewright.ops.data import Concat, Pad, Slice, Transpose
@@ -26,6 +25,7 @@ from bytewright.ops.pooling import MaxPool2d, TflAveragePool2d, TflMean
 from bytewright.ops.resize import TflResizeBilinear, TflResizeNearest
 from bytewright.ops.softmax import TflSoftmax
 from bytewright.target.registry import load_target
+from support.evaluate.evaluate import Evaluator
 from support.lowering import TARGETS, Draft, lowered, random_inputs
 from support.one_array import run_in_one_array
 from support.overlap_oracle import distances_by_trying

@@ -12,9 +12,9 @@ from bytewright.compiler.pipeline import Compiled, compile_model
 from bytewright.diagnostics import CompileError
 from bytewright.execute.watch_rows import watched_rows
 from bytewright.inspect.check import check_bundle
-from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.options import Options, Rows
 from bytewright.target.registry import load_target
+from support.evaluate.evaluate import Evaluator
 from support.ir_program import read_module
 from support.ring_program import CLAMPED, GUARDED, INLINE, TURNS, ring_program
 

@@ -12,16 +12,24 @@ from hypothesis import strategies as st
 from bytewright.ir.address import extent_expr
 from bytewright.ir.analyses.ranges import range_of
 from bytewright.ir.expr import Binary, BinaryOperator, Const, Expr, Var
-from bytewright.ir.types import Extent, Quotient, Symbol, extent_at, multiple, quotient, replace_symbol
+from bytewright.ir.types import Extent, Quotient, Symbol, extent_at, multiple, quotient, replace_symbol, total
+from bytewright.record.extents import read_extent
 
 N = Symbol("n", 3, 40)
-STEPS = st.lists(st.tuples(st.integers(-3, 9), st.integers(1, 4)), max_size=4)
+Steps = list[tuple[int, int, int]]
+STEPS = st.lists(st.tuples(st.integers(1, 4), st.integers(-3, 9), st.integers(1, 4)), max_size=5)
 
 
-def made(steps: list[tuple[int, int]], start: Extent = N) -> Extent:
-    for offset, divisor in steps:
-        start = quotient(start, offset, divisor)
+def made(steps: Steps, start: Extent = N) -> Extent:
+    for factor, offset, divisor in steps:
+        start = quotient(multiple(start, factor), offset, divisor)
     return start
+
+
+def value_of(steps: Steps, value: int) -> int:
+    for factor, offset, divisor in steps:
+        value = (factor * value + offset) // divisor
+    return value
 
 
 def value_in_c(expression: Expr, value: int) -> int:
@@ -41,18 +49,21 @@ def value_in_c(expression: Expr, value: int) -> int:
 
 
 @given(STEPS, st.integers(1, 6))
-def test_steps_make_one_quotient_that_has_their_values(steps: list[tuple[int, int]], factor: int) -> None:
+def test_steps_make_one_quotient_that_has_their_values(steps: Steps, more: int) -> None:
     extent = made(steps)
-    scaled = multiple(extent, factor)
     for value in range(N.lower, N.upper + 1):
-        wanted = value
-        for offset, divisor in steps:
-            wanted = (wanted + offset) // divisor
+        wanted = value_of(steps, value)
         assert extent_at(extent, value) == wanted
-        assert scaled is None or extent_at(scaled, value) == wanted * factor
-        if extent_at(extent, N.lower) >= 0:  # C's division is toward zero, and so of no other extent
+        if extent_at(extent, N.lower) >= 1:  # C's division is toward zero, and so of no other extent
             assert value_in_c(extent_expr(extent), value) == wanted
     if isinstance(extent, Quotient):
+        later = N.upper + extent.period
+        growth = extent.at(later) - extent.at(N.upper)
+        assert all(extent.at(n + extent.period) - extent.at(n) == growth for n in range(N.lower, later))
+        assert read_extent(extent.text("n"), {"n": N}) in {extent, None if extent.lower < 1 else extent}
+        both = total(extent, quotient(extent, more))
+        assert both is not None
+        assert all(extent_at(both, n) == 2 * extent.at(n) + more for n in range(N.lower, N.upper + 1))
         assert quotient(extent) == extent, "in lowest terms"
         assert range_of(extent_expr(extent), {"n": (N.lower, N.upper)}) == (extent.lower, extent.upper) or (
             extent.lower < 0
@@ -60,11 +71,9 @@ def test_steps_make_one_quotient_that_has_their_values(steps: list[tuple[int, in
 
 
 @given(STEPS, STEPS)
-def test_a_symbol_is_replaced_by_what_stands_for_it(
-    outer: list[tuple[int, int]], inner: list[tuple[int, int]]
-) -> None:
+def test_a_symbol_is_replaced_by_what_stands_for_it(outer: Steps, inner: Steps) -> None:
     extent, own = made(outer), made(inner)
     found = replace_symbol(extent, own)
-    if found is not None and not isinstance(extent, int):
+    if not isinstance(extent, int):
         for value in range(N.lower, N.upper + 1):
             assert extent_at(found, value) == extent_at(extent, extent_at(own, value))

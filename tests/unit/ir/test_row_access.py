@@ -14,10 +14,10 @@ from bytewright import ir
 from bytewright.compiler.pipeline import compile_model
 from bytewright.ir.analyses.arguments import buffer_arguments
 from bytewright.ir.analyses.rows import RowAccess, RowWindow, row_access
-from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.walk import calls
 from bytewright.options import Options, Rows
 from bytewright.target.registry import load_target
+from support.evaluate.evaluate import Evaluator
 from support.parsing import parse_primfunc
 from support.row_models import Layer, chain
 from support.spatial_networks import spatial_model

@@ -12,7 +12,6 @@ from bytewright.diagnostics import CompileError
 from bytewright.ir.analyses.clock import read_clock
 from bytewright.ir.border import border_buffers
 from bytewright.ir.data import TensorData
-from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.module import Module
 from bytewright.ir.storage import Border
 from bytewright.ir.text.modules import module_data, print_module
@@ -20,6 +19,7 @@ from bytewright.ir.types import DType, Symbol, TensorType
 from bytewright.ir.verify.admit import admit
 from bytewright.ir.verify.stages import Stage, find_violations
 from bytewright.target.registry import load_target
+from support.evaluate.evaluate import Evaluator
 from support.parsing import parse_module
 from support.state_programs import ACCUMULATOR, accumulated
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from bytewright.ir.data import TensorData
-from bytewright.ir.evaluate.evaluate_graph import evaluate_graph
 from bytewright.ir.graph import Array, Constant, Function, Node, Operation, Value
 from bytewright.ir.module import Module
 from bytewright.ir.text.modules import module_data, print_module
@@ -19,6 +18,7 @@ from bytewright.ops.control import Call, CondIf, Loop
 from bytewright.ops.data import Identity, Reshape
 from bytewright.ops.elementwise import Add, Clamp, Mul
 from bytewright.ops.registry import OPERATIONS
+from support.evaluate.evaluate_graph import evaluate_graph
 from support.parsing import parse_module
 
 I32, BOOL = DType.I32, DType.BOOL

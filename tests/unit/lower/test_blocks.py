@@ -10,7 +10,6 @@ import pytest
 from bytewright.compiler.pipeline import plan_model
 from bytewright.graph.inline_calls import inline_calls
 from bytewright.inspect.check_plan import faults_of_plan
-from bytewright.ir.evaluate.evaluate_graph import evaluate_graph
 from bytewright.ir.module import Module
 from bytewright.ir.prim import Allocate, For, If
 from bytewright.ir.verify.stages import Stage, verify
@@ -19,6 +18,7 @@ from bytewright.ir.walk import walk_statements
 from bytewright.lower.blocks import Body, blocks_of
 from bytewright.ops.registry import OPERATIONS
 from bytewright.target.registry import load_target
+from support.evaluate.evaluate_graph import evaluate_graph
 from support.lowering import lowered, run_main
 from support.parsing import parse_module
 

@@ -9,9 +9,9 @@ import pytest
 
 from bytewright.compiler.pipeline import plan_model
 from bytewright.compiler.run_passes import Runner
-from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.options import Options
 from bytewright.target.registry import load_target
+from support.evaluate.evaluate import Evaluator
 from support.reference import LiteRt
 from tflite_writer import ModelBuilder
 

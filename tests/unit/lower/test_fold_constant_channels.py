@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from bytewright.graph.inline_calls import inline_calls
-from bytewright.ir.evaluate.evaluate_graph import evaluate_graph
 from bytewright.ir.module import Module
 from bytewright.ir.types import DType, Symbol
 from bytewright.ir.verify.stages import Stage, verify
@@ -29,6 +28,7 @@ from bytewright.ops.softmax import TflSoftmax
 from bytewright.place.plan_devices import plan_devices
 from bytewright.target import Target, load_text
 from bytewright.target.registry import load_target
+from support.evaluate.evaluate_graph import evaluate_graph
 from support.lowering import Draft, assert_same_meaning, random_inputs
 from support.parsing import parse_module
 

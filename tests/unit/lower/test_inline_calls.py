@@ -13,7 +13,6 @@ from hypothesis import example, given
 from bytewright.diagnostics import CompileError
 from bytewright.graph.inline_calls import MAX_NESTING, inline_calls
 from bytewright.ir.data import TensorData
-from bytewright.ir.evaluate.evaluate_graph import evaluate_graph
 from bytewright.ir.graph import Constant, ControlOperation, Function, Node, Operation, Value
 from bytewright.ir.module import Module
 from bytewright.ir.scope import parse_scope
@@ -23,6 +22,7 @@ from bytewright.ir.where import NOWHERE
 from bytewright.ops.control import Call, CondIf, Loop
 from bytewright.ops.data import Identity, Reshape
 from bytewright.ops.elementwise import Add, Mul
+from support.evaluate.evaluate_graph import evaluate_graph
 from support.random_graphs import RandomGraph, graphs, random_graph
 
 I32, BOOL = DType.I32, DType.BOOL

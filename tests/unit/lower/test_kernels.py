@@ -9,7 +9,6 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.expr import Buffer, RingRows
 from bytewright.ir.graph import Operation
 from bytewright.ir.module import Module
@@ -21,6 +20,7 @@ from bytewright.ops.data import Concat, Identity, Pad, Slice, Tile, Transpose
 from bytewright.ops.elementwise import Add, Clamp
 from bytewright.ops.pooling import MaxPool2d, TflAveragePool2d, TflMean
 from bytewright.ops.softmax import TflSoftmax
+from support.evaluate.evaluate import Evaluator
 from support.evaluation import evaluate_function
 from support.lowering import TARGETS, Draft, lowered, random_inputs
 

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from bytewright.frontends.registry import import_model
 from bytewright.graph.inline_calls import inline_calls
-from bytewright.ir.evaluate.evaluate_graph import evaluate_graph
 from bytewright.ir.module import Module
 from bytewright.ir.verify.stages import Stage, verify
 from bytewright.lower.channels import weighted
@@ -24,6 +23,7 @@ from bytewright.options import NOTHING_ASKED
 from bytewright.place.plan_devices import plan_devices
 from bytewright.target import Target
 from bytewright.target.registry import load_target
+from support.evaluate.evaluate_graph import evaluate_graph
 from support.random_models import RandomModel
 from support.random_networks import random_network
 

@@ -10,7 +10,6 @@ import pytest
 from bytewright.compiler.pipeline import plan_model
 from bytewright.ir.border import border_buffers
 from bytewright.ir.data import TensorData
-from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.graph import Constant, Function, Node, Value
 from bytewright.ir.module import Module, Port
 from bytewright.ir.storage import Border
@@ -22,6 +21,7 @@ from bytewright.ops.data import Concat, Slice
 from bytewright.ops.elementwise import Maximum
 from bytewright.place.plan_devices import plan_devices
 from bytewright.target.registry import load_target
+from support.evaluate.evaluate import Evaluator
 from support.state_programs import stateful_graph
 from support.tiers import THOROUGH, some
 

@@ -7,9 +7,9 @@ import pytest
 
 from bytewright import ir
 from bytewright.frontends.tflite.importer import import_content
-from bytewright.ir.evaluate.evaluate_graph import evaluate_graph
 from bytewright.ops.detection import TflDecodeBoxes, TflSelectDetections
 from support.detection_models import DetectionModel
+from support.evaluate.evaluate_graph import evaluate_graph
 from support.reference import LiteRt
 
 F32 = ir.DType.F32

@@ -24,6 +24,7 @@ from bytewright.ops.dynamic_quantization import TflDynamicQuantize, TflDynamicSc
 from bytewright.ops.elementwise import (
     Add,
     Atan2,
+    BitwiseAnd,
     BitwiseXor,
     Bucketize,
     Clamp,
@@ -31,6 +32,7 @@ from bytewright.ops.elementwise import (
     Greater,
     GreaterEqual,
     IntDiv,
+    LeftShift,
     LogicalAnd,
     LogicalNot,
     LogicalOr,
@@ -313,6 +315,15 @@ def test_resizes_by_hand() -> None:
     assert evaluated(TflResizeBilinear((1, 4)), row).reshape(-1).tolist() == [0, 50, 100, 100]
     assert evaluated(TflResizeBilinear((1, 4), False, True), row).reshape(-1).tolist() == [0, 25, 75, 100]
     assert evaluated(TflResizeBilinear((1, 5), True), row).reshape(-1).tolist() == [0, 25, 50, 75, 100]
+    unsigned = TflResizeBilinear((1, 4), False, True, unsigned=True)
+    assert evaluated(unsigned, typed([[[[-128], [-123]]]], I8)).reshape(-1).tolist() == [
+        -128,
+        -127,
+        -124,
+        -123,
+    ]
+    with pytest.raises(ValueError, match="i16 elements stand for no uint8"):
+        unsigned.infer((kind(I16, 1, 1, 2, 1),))
     with pytest.raises(ValueError, match="element 54 of 55 would lie at 1 of 1: the reference reads beyond"):
         TflResizeBilinear((1, 55)).infer((kind(I8, 1, 1, 1, 1),))
 
@@ -477,7 +488,11 @@ WITHOUT_AXES: tuple[tuple[Operation, tuple[Array, ...], Any], ...] = (
     (Pow(), (typed(3, F32), typed(4, F32)), 81),
     (Atan2(), (typed(-1, F32), typed(0, F32)), np.float32(-np.pi / 2)),
     (Bucketize(), (typed(2, F32), typed([-1, 2, 3], F32)), 2),
+    (BitwiseAnd(), (typed(-4, I16), typed(7, I16)), 4),
     (BitwiseXor(), (typed(-4, I16), typed(3, I16)), -1),
+    (LeftShift(), (typed(-5, I8), typed(5, I8)), 96),
+    (LeftShift(), (typed(3, I32), typed(31, I32)), -(1 << 31)),
+    (LeftShift(), (typed(3, I16), typed(-1, I16)), 3),
     (RightShift(), (typed(-5, I8), typed(1, I8)), -3),
     (RightShift(), (typed(-5, I32), typed(40, I32)), -1),
     (LogicalAnd(), (typed(True, BOOL), typed(False, BOOL)), False),

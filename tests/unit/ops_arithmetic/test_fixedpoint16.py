@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bytewright.ir.evaluate import evaluate
-from bytewright.ir.evaluate.runtime import Pools, namespace
 from bytewright.ops.arithmetic import fixedpoint16
+from support.evaluate import evaluate
+from support.evaluate.runtime import Pools, namespace
 from support.tiers import THOROUGH
 
 VALUES = np.arange(-(2**15), 2**15)[:: 1 if THOROUGH else 13]

@@ -7,10 +7,10 @@ import pytest
 
 from bytewright import ir
 from bytewright.diagnostics import CompileError
-from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.walk import calls
 from bytewright.scopes.fetch_constants import fetch_constants, lacks_constants
 from support.device_memory import ALONE, PRIVATE, TARGET, replaced
+from support.evaluate.evaluate import Evaluator
 from support.two_devices import INPUT, PROGRAM, bench, compiled, evaluated, program
 
 FILTER = "call_extern pair_filter(&lent, &taps, &filtered, 7, true)"

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from bytewright.diagnostics import CompileError
 from bytewright.ir import Io
 from bytewright.ir.analyses.homes import missing_copies
-from bytewright.ir.evaluate.evaluate_graph import evaluate_graph
 from bytewright.ir.module import Module
 from bytewright.ir.scope import is_within
 from bytewright.ir.verify.stages import Stage, verify
 from bytewright.ops.placement import DeviceCopy, OnDevice
 from bytewright.place.plan_devices import plan_devices
+from support.evaluate.evaluate_graph import evaluate_graph
 from support.placed_graphs import form_of, shuffled, values_of, without_each_copy
 from support.random_calls import random_calls
 from support.random_graphs import RandomGraph, random_graph

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from bytewright.diagnostics import CompileError
 from bytewright.ir import Io
-from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.module import Module
 from bytewright.ir.prim import If
 from bytewright.ir.rewrite import folded, with_body
@@ -21,6 +20,7 @@ from bytewright.ir.verify.stages import Stage, verify
 from bytewright.ir.walk import calls, walk_statements
 from bytewright.scopes.place_scopes import place_scopes
 from support.asked_scopes import asking_program, expected_of_reusing, pools, reusing_program
+from support.evaluate.evaluate import Evaluator
 from support.parsing import parse_module
 from support.random_entries import expected
 from support.tiers import THOROUGH

@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.module import Module
 from bytewright.ir.prim import Access
 from bytewright.ir.verify.stages import Stage, verify
@@ -17,6 +16,7 @@ from bytewright.storage.find_parts import Part, find_parts
 from bytewright.storage.own_names import own_names
 from bytewright.storage.take_parts import take_parts
 from bytewright.target.registry import load_target
+from support.evaluate.evaluate import Evaluator
 from support.ir_program import read_module
 from support.tiers import some
 

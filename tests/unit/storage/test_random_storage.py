@@ -16,13 +16,13 @@ from bytewright.diagnostics import InternalError
 from bytewright.ir.analyses import body_clock
 from bytewright.ir.analyses.interpreter import Interpreter
 from bytewright.ir.border import Io
-from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.module import Module
 from bytewright.ir.prim import For
 from bytewright.options import Options
 from bytewright.plan.solve import solve
 from bytewright.target.options import Overrides, apply_overrides
 from bytewright.target.registry import load_target
+from support.evaluate.evaluate import Evaluator
 from support.ir_program import expected_outputs, read_module
 from support.random_storage import Program, ir_text, least_workspace, random_program
 from support.tiers import THOROUGH

@@ -18,7 +18,6 @@ from bytewright.ir.analyses.clock import read_clock
 from bytewright.ir.analyses.overlap import Distances
 from bytewright.ir.border import Io
 from bytewright.ir.builder import BodyBuilder, load, region
-from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.expr import Buffer, cast, maximum, minimum
 from bytewright.ir.module import Module
 from bytewright.ir.prim import Access, BufferParameter, External, PrimFunc
@@ -30,6 +29,7 @@ from bytewright.plan.problem import Contract
 from bytewright.storage.find_overlaps import MOST_SOURCES, Direction, Overlap, find_overlaps
 from bytewright.storage.place_io import place_io
 from bytewright.target.registry import load_target
+from support.evaluate.evaluate import Evaluator
 from support.hand_built import WHERE, module_of
 from support.ir_program import read_module
 

@@ -10,7 +10,6 @@ import pytest
 
 from bytewright.compiler.pipeline import compile_model, plan_model
 from bytewright.diagnostics import CompileError, InternalError
-from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.module import Module
 from bytewright.ir.prim import BufferParameter, Call, ParameterRole, PrimFunc, Region
 from bytewright.ir.walk import walk_statements
@@ -19,6 +18,7 @@ from bytewright.storage.place_scratch import place_scratch
 from bytewright.storage.share_scratch import MAX_PARAMETERS, MAX_SCRATCH
 from bytewright.target.options import Overrides, apply_overrides
 from bytewright.target.registry import load_target
+from support.evaluate.evaluate import Evaluator
 from support.ir_program import expected_outputs, read_module
 from support.nested_calls import LENGTH, at_once, called_in_two_loops, called_twice, in_turn, of_many_sizes
 from support.random_storage import ir_text, least_workspace, random_program

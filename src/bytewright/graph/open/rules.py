@@ -219,14 +219,18 @@ def _followed(opening: Opening, node: ir.Node) -> Slice:
     """The slice whose starts and sizes follow from the extents that it is given."""
     operation, found = node.operation, [each.operation for each in opening.samples.nodes(node)]
     assert isinstance(operation, Slice)
-    starts, sizes = (
-        tuple(zip(*(getattr(each, name) for each in found), strict=True)) for name in ("start", "size")
+    starts, sizes, strides = (
+        tuple(zip(*(getattr(each, name) for each in found), strict=True))
+        for name in ("start", "size", "stride")
     )
     start: list[ir.Extent] = []
     size: list[ir.Extent] = []
     for axis, (extent, stride) in enumerate(
         zip(opening.shape(node.inputs[0]), operation.stride, strict=True)
     ):
+        # One element has no order, so a file's stride there is that of the others, or any.
+        if any(own != stride and taken != 1 for own, taken in zip(strides[axis], sizes[axis], strict=True)):
+            raise ValueError(f"its stride is {opening.in_samples(strides[axis])}")
         start.append(opening.following(starts[axis], "it begins at element", extent))
         rest = _rest(extent, start[axis], stride)
         is_rest = rest is not None and opening.samples.agrees(rest, sizes[axis])
@@ -333,7 +337,7 @@ RULES: dict[type[ir.Operation], _Rule] = {
 _FOLLOWING = frozenset(
     {
         *((each, "padding") for each in (Conv2d, DepthwiseConv2d, GroupedConv2d, *_POOLS)),
-        *((Slice, name) for name in ("start", "size", "whole_to")),
+        *((Slice, name) for name in ("start", "size", "stride", "whole_to")),
         (Reshape, "shape"),
         (Loop, "num_iterations"),
         (Measured, "count"),

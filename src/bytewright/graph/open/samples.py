@@ -79,19 +79,21 @@ class Samples:
         return {name: tuple(values) for name, values in named if any(each != values[0] for each in values)}
 
     def fitted(self, values: Sequence[int], known: Iterable[ir.Extent]) -> ir.Extent | None:
-        """What is one of these values in each of them, as so many times a known extent, and more; None if it is not."""
+        """What is one of these values in each of them: so many times a known extent, and more, divided; None if not.
+
+        Of the divisors the least is taken, so that what is no quotient is told from one that is.
+        """
         if len({*values}) == 1:
             return values[0]
-        for extent in known:
-            of = [self.at(extent, number) for number in range(len(self.extents))]
-            other = next((n for n, each in enumerate(of) if each != of[0]), 0)
-            factor, rest = divmod(values[0] - values[other], of[0] - of[other]) if other else (0, 1)
-            scaled = None if rest or factor < 1 else ir.multiple(extent, factor)
-            if scaled is None:
-                continue
-            found = ir.quotient(scaled, values[0] - factor * of[0])
-            if self.agrees(found, values):
-                return found
+        lines = [
+            (extent, [self.at(extent, number) for number in range(len(self.extents))]) for extent in known
+        ]
+        for divisor in range(1, _MOST_PERIOD + 1):
+            for extent, of in lines:
+                line = _line(of, values, divisor)
+                if line is not None:
+                    factor, offset = line
+                    return ir.quotient(ir.multiple(extent, factor), offset, divisor)
         return None
 
     def require_one_law(self, shapes: Mapping[str, Sequence[ir.Extent]]) -> None:
@@ -136,6 +138,17 @@ class Samples:
     def at(self, extent: ir.Extent, number: int) -> int:
         """An extent in one of them."""
         return _closed(extent, self.extents[number])
+
+
+def _line(of: Sequence[int], values: Sequence[int], divisor: int) -> tuple[int, int] | None:
+    """The factor and the offset, with which numbers divided by the divisor come to the values."""
+    low, high = of.index(min(of)), of.index(max(of))
+    if of[low] == of[high] or len({each % divisor for each in of}) < divisor:  # not each rest is known
+        return None
+    factor = round((values[high] - values[low]) * divisor / (of[high] - of[low]))
+    offsets = [value * divisor - factor * each for each, value in zip(of, values, strict=True)]
+    offset = max(offsets)
+    return (factor, offset) if factor >= 1 and offset < min(offsets) + divisor else None
 
 
 def _follows(values: Mapping[int, NDArray[Any]], at: int, wanted: NDArray[Any]) -> bool:

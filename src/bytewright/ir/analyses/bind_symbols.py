@@ -59,13 +59,10 @@ def bound_extents(extents: Sequence[ir.Extent], binding: Binding) -> tuple[ir.Ex
 
 
 def _bound(extent: ir.Extent, binding: Binding) -> ir.Extent:
-    """The extent for what stands for its symbol; the largest where that is more than a quotient can say."""
+    """The extent for what stands for its symbol."""
     symbol = ir.symbol_in(extent)
     given = None if symbol is None else binding.get(symbol.name)
-    if given is None:
-        return extent
-    found = ir.replace_symbol(extent, given)
-    return ir.extent_at(extent, ir.upper_bound(given)) if found is None else found
+    return extent if given is None else ir.replace_symbol(extent, given)
 
 
 def bound_buffer(buffer: ir.Buffer, binding: Binding) -> ir.Buffer:

@@ -28,10 +28,11 @@ _MOST_DIGITS = 400
 SPACE = re.compile(r"(?:\s+|#[^\n]*)*")
 STRING = re.compile(r'"(?:\\.|[^"\\])*"')
 NUMBER = re.compile(r"-?(?:(?:inf|nan)(?![\w/])|\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)")
-_EXTENT = re.compile(
-    r"(?:(?P<number>\d+)|(?:\((?:(?P<scale>\d+)\*)?)?(?P<name>[A-Za-z_]\w*)\[(?P<lower>-?\d+)\.\.(?P<upper>-?\d+)\]"
-    r"(?:(?P<offset>[+-]\d+)?\)(?:/(?P<divisor>\d+))?)?)x"
-)
+_FIXED_EXTENT = re.compile(r"(\d+)x")
+_SYMBOL = re.compile(r"([A-Za-z_]\w*)\[(-?\d+)\.\.(-?\d+)\]")
+_QUOTIENT = re.compile(r"\((?:(\d+)\*)?")
+_QUOTIENT_END = re.compile(r"([+-]\d+)?\)(?:/(\d+))?")
+_TIMES = re.compile("x")
 _DTYPE = re.compile(
     "|".join(sorted((dtype.value for dtype in ir.DType), key=lambda name: (-len(name), name)))
 )
@@ -261,26 +262,37 @@ class Reader:
     def shape_and_dtype(self) -> tuple[tuple[ir.Extent, ...], ir.DType]:
         """`1x64xi8`."""
         shape: list[ir.Extent] = []
-        while found := self.match(_EXTENT):
-            shape.append(self._extent(found))
-        return tuple(shape), self.dtype()
+        while True:
+            if found := self.match(_FIXED_EXTENT):
+                shape.append(self._in_extent(found, 1))
+            elif self.sees_match(_SYMBOL) or self.sees("("):
+                shape.append(self._open_extent())
+                if self.match(_TIMES) is None:
+                    self.fail("'x'")
+            else:
+                return tuple(shape), self.dtype()
 
-    def _extent(self, found: re.Match[str]) -> ir.Extent:
-        """`64`, `time[1..200]` or `(2*time[1..200]-3)/4`."""
-
-        def number(group: str, otherwise: int = 0) -> int:
-            return otherwise if found[group] is None else int(self.value_of(found[group], found.start()))
-
-        if found["name"] is None:
-            return number("number")
-        symbol = ir.Symbol(found["name"], number("lower"), number("upper"))
-        if not found[0].startswith("("):
-            return symbol
-        scale, offset, divisor = number("scale", 1), number("offset"), number("divisor", 1)
-        extent = ir.Quotient(symbol, scale, offset, divisor)
+    def _open_extent(self) -> ir.OpenExtent:
+        """`time[1..200]`, or `(2*time[1..200]-3)/4`, with another such one in parentheses in place of the symbol."""
+        if found := self.match(_SYMBOL):
+            return ir.Symbol(found[1], self._in_extent(found, 2), self._in_extent(found, 3))
+        begin = self.match(_QUOTIENT) or self.fail("an extent")
+        with self.nested():
+            is_of_quotient = self.accept("(")
+            of = self._open_extent()
+        if is_of_quotient:
+            self.expect(")")
+        end = self.match(_QUOTIENT_END) or self.fail("')'")
+        extent = ir.Quotient(
+            of, self._in_extent(begin, 1, 1), self._in_extent(end, 1, 0), self._in_extent(end, 2, 1)
+        )
         if not extent.is_in_lowest_terms:
-            self.refuse(f"'{extent}' is not in lowest terms", found.start())
+            self.refuse(f"'{extent}' is not in lowest terms", begin.start())
         return extent
+
+    def _in_extent(self, found: re.Match[str], group: int, otherwise: int = 0) -> int:
+        """The number that a group has; the other one where there is none."""
+        return otherwise if found[group] is None else int(self.value_of(found[group], found.start()))
 
     def scope(self) -> ir.Scope:
         """A scope in quotes."""

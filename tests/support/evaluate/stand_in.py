@@ -7,7 +7,7 @@ import numpy as np
 
 from bytewright import ir
 from bytewright.diagnostics import InternalError
-from bytewright.ir.evaluate.runtime import recast
+from support.evaluate.runtime import recast
 
 StandIn = Callable[..., object]
 

@@ -16,16 +16,16 @@ from numpy.typing import NDArray
 
 from bytewright import ir
 from bytewright.diagnostics import InternalError
-from bytewright.ir.evaluate.runtime import Pair, Pools, given, namespace, recast, rt_allocate
-from bytewright.ir.evaluate.source import (
+from bytewright.ir.scalar_functions import SCALAR_FUNCTIONS
+from bytewright.ir.walk import walk_statements
+from support.evaluate.runtime import Pair, Pools, given, namespace, recast, rt_allocate
+from support.evaluate.source import (
     function_name,
     translate,
     translate_scalar_function,
     written_mark,
 )
-from bytewright.ir.evaluate.stand_in import StandIn, StreamExecutor, stand_in_body, stream_body
-from bytewright.ir.scalar_functions import SCALAR_FUNCTIONS
-from bytewright.ir.walk import walk_statements
+from support.evaluate.stand_in import StandIn, StreamExecutor, stand_in_body, stream_body
 
 Array = NDArray[np.generic]
 Argument = Array | int | float

@@ -13,9 +13,9 @@ from typing import assert_never
 from bytewright import ir
 from bytewright.diagnostics import InternalError
 from bytewright.ir.analyses.ranges import Range
-from bytewright.ir.evaluate.intervals import Intervals, lies_in
 from bytewright.ir.types import EXPRESSION_TYPES
 from bytewright.ir.walk import as_any, regions, walk_statements
+from support.evaluate.intervals import Intervals, lies_in
 
 _NUM_MARKS = 255  # a mark is a byte that is not 0, repeated; planned buffers take them in turn
 _LONG_TEXT = 600  # Python's parser allows 200 nested parentheses; long operands become statements
