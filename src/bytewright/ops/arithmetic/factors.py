@@ -7,9 +7,9 @@ from functools import reduce
 from math import prod
 
 from bytewright.ops.arithmetic.multiplier import (
-    INT32_MAX,
     INT8,
     INT16,
+    INT32_MAX,
     Multiplier,
     UnsupportedQuantizationError,
     quantize_multiplier,
