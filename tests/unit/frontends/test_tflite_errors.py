@@ -435,7 +435,7 @@ def test_what_is_read_as_a_variable_must_be_one() -> None:
             unary("ADD_N", source=("float32", None, 0), target=("float32", None, 0)),
             "1 operands, 2 are needed",
         ),
-        (unary("L2_NORMALIZATION"), "an int8 result has scale 1/128 and zero point 0"),
+        (unary("L2_NORMALIZATION"), "an int8 result has scale 1/128 and zero point 0, of uint8 128"),
         (
             unary(
                 "L2_NORMALIZATION",
