@@ -357,10 +357,10 @@ def test_accumulators_that_could_overflow() -> None:
 
 def test_left_shifts_that_could_overflow() -> None:
     assert only(convolution(bias=np.full(3, 2**29, dtype=np.int32), out=0.01)).code == "BW110"
-    for kind in ("ADD", "MUL"):
+    for kind, dtype in (("ADD", "int8"), ("MUL", "int16")):
         builder = ModelBuilder()
-        x = builder.tensor("x", SHAPE, "int8", scale=1e5)
-        y = builder.tensor("y", SHAPE, "int8", scale=1e-5)
+        x = builder.tensor("x", SHAPE, dtype, scale=1e5)
+        y = builder.tensor("y", SHAPE, dtype, scale=1e-5)
         builder.operator(kind, [x, x], [y])
         assert only(builder.build([x], [y])).message.startswith(f"{kind}: the output's scale is too small")
 

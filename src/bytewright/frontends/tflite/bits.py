@@ -1,13 +1,12 @@
 """BITWISE_XOR and RIGHT_SHIFT: of raw values, whatever the quantisations."""
 
-import numpy as np
-
 from bytewright import ir
+from bytewright.frontends.tflite.accumulator import limited
 from bytewright.frontends.tflite.cast import emit_cast
 from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.elementwise import two_operands
 from bytewright.frontends.tflite.unsigned import UNSIGNED, bits_of, raw_value, signed_value
-from bytewright.ops.elementwise import BitwiseXor, Minimum, RightShift
+from bytewright.ops.elementwise import BitwiseXor, RightShift
 
 _MOST_PLACES = 7
 
@@ -27,6 +26,5 @@ def convert_right_shift(at: Conversion) -> None:
         at.define(at.emit(RightShift(), operands, "result"))
         return
     wide, places = (emit_cast(at, raw_value(at, each), ir.DType.I16, "wide") for each in (first, second))
-    most = at.constant("most", np.array(_MOST_PLACES, np.int16), ir.DType.I16)
-    shifted = at.emit(RightShift(), (wide, at.emit(Minimum(), (places, most), "places")), "shifted")
+    shifted = at.emit(RightShift(), (wide, limited(at, places, 0, _MOST_PLACES, "places")), "shifted")
     at.define(signed_value(at, emit_cast(at, shifted, ir.DType.U8, "result")))
