@@ -328,11 +328,11 @@ REFUSED: dict[str, tuple[Callable[[], Net], str]] = {
 }
 
 
-def refused(tmp_path: Path, content: bytes, lower: int = 1, upper: int = MOST) -> str:
+def refused(tmp_path: Path, content: bytes, lower: int = 1, upper: int = MOST, axis: int = 1) -> str:
     file = tmp_path / "m.tflite"
     file.write_bytes(content)
     with pytest.raises(CompileError) as caught:
-        bytewright.compile(file, open=f"1=time:{lower}..{upper}")
+        bytewright.compile(file, open=f"{axis}=time:{lower}..{upper}")
     (found,) = caught.value.diagnostics
     assert found.code == "BW121"
     assert found.help is not None
@@ -461,6 +461,11 @@ def test_padding_of_ranges_that_begin_later(tmp_path: Path, lower: int) -> None:
     """The most padding that a stride of three asks for is that of another extent than the first."""
     check(tmp_path, Net().image().conv(8, (1, 5), stride_w=3).content(), lower=lower)
     check(tmp_path, Net().image().depthwise((1, 5), stride_h=3, stride_w=3).content(), lower=lower)
+
+
+def test_extents_that_come_to_one_number_go_on_as_it(tmp_path: Path) -> None:
+    """What was turned for windows is an image again, of four columns."""
+    check(tmp_path, Net().image().conv(8, (1, 3), stride_w=3).conv(4, (1, 3)).content(), 10, 12)
 
 
 def test_the_input_is_an_image(tmp_path: Path) -> None:
