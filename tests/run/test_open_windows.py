@@ -258,6 +258,9 @@ NETS: dict[str, tuple[Callable[[str], Net], int]] = {
     ),
     "greatest": (lambda d: Net(d).reduce("REDUCE_MAX", 1, keep_dims=True), 1),
     "least": (lambda d: Net(d).image().conv(16, (1, 2), **_VALID).reduce("REDUCE_MIN", 2), 2),
+    "sum": (lambda d: Net(d).reduce("SUM", 1), 1),
+    "sum-of-all": (lambda d: Net(d).image().conv(6, (1, 3), stride_w=2).reduce("SUM", 1, 2, 3), 1),
+    "sums-of-rows": (lambda d: Net(d).image().conv(6, (1, 3)).reduce("SUM", 3, keep_dims=True), 1),
     "products": (lambda d: Net(d).reshape(1, -1, 3, 2).product(5), 1),
     "merged": (lambda d: Net(d).reshape(1, -1, 2).softmax().reshape(1, -1, 6), 1),
     "deep": (
@@ -304,7 +307,10 @@ REFUSED: dict[str, tuple[Callable[[], Net], str]] = {
         lambda: Net().reshape(1, ROWS, 3, 2).part((0, 2, 0, 0), (1, 9, 3, 2), ()),
         "it takes all of at most 9 along the open axis",
     ),
-    "sums of raw values": (lambda: Net().reduce("SUM", 1), "0 (SUM) does not allow it: its zero points"),
+    "sums behind a shape for one extent": (
+        lambda: Net().reshape(1, ROWS, 3, 2).reduce("SUM", 1),
+        "1 (SUM) does not allow it: its zero points",
+    ),
     "rows by their numbers": (
         lambda: Net().gather(1, 0, 2),
         "for time=2, GATHER: element [2] of an axis of extent 2",

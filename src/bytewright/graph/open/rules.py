@@ -20,6 +20,7 @@ from bytewright.ops.places import ArgMax, ArgMin, CumulativeSum, GatherNd, TopKP
 from bytewright.ops.pooling import OPERATIONS as REDUCTIONS
 from bytewright.ops.pooling import MaxPool2d, ReduceSum, TflAveragePool2d, TflQuantizedProduct
 from bytewright.ops.registry import ELEMENTWISE
+from bytewright.ops.rescale import TflFloatRescale
 from bytewright.ops.resize import TflResizeBilinear, TflResizeNearest
 from bytewright.ops.roots import TflInverseRoot, TflL2Normalization
 from bytewright.ops.softmax import TflLogSoftmax, TflSoftmax
@@ -310,11 +311,19 @@ def _reduction(opening: Opening, node: ir.Node) -> None:
     if len(reduced) > 1:
         raise ValueError("it is over several open extents")
     is_integer = opening.new.types[node.inputs[0]].dtype in QUANTISED
-    if reduced and (
-        isinstance(operation, TflQuantizedProduct) or (isinstance(operation, ReduceSum) and is_integer)
-    ):
+    is_sum = isinstance(operation, ReduceSum) and is_integer and not opening.samples.are_several
+    if reduced and (isinstance(operation, TflQuantizedProduct) or is_sum):
         raise ValueError("its zero points and factors are those of as many elements as the file has")
     _as_it_is(opening, node)
+
+
+def _rescaled_sum(opening: Opening, node: ir.Node) -> None:
+    """Of as many values as the file says for each extent."""
+    operations = [each.operation for each in opening.samples.nodes(node)]
+    counts = [ir.upper_bound(each.num_summed) for each in operations if isinstance(each, TflFloatRescale)]
+    count = opening.following(counts, "it is of a sum of", opening.symbols[0])
+    assert isinstance(node.operation, TflFloatRescale)
+    _each_element(opening, replace(node, operation=replace(node.operation, num_summed=count)))
 
 
 _POOLS = (MaxPool2d, TflAveragePool2d)
@@ -333,6 +342,7 @@ RULES: dict[type[ir.Operation], _Rule] = {
     ),
     Gather: _gather,
     Loop: _loop,
+    TflFloatRescale: _rescaled_sum,
     CondIf: _conditional,
     Reshape: _reshape,
     **dict.fromkeys((TflResizeNearest, TflResizeBilinear), _resize),
@@ -346,5 +356,6 @@ _FOLLOWING = frozenset(
         (Reshape, "shape"),
         *((each, "size") for each in (TflResizeNearest, TflResizeBilinear)),
         (Loop, "num_iterations"),
+        (TflFloatRescale, "num_summed"),
     }
 )
