@@ -335,6 +335,7 @@ class _Operator:
     outputs: tuple[int, ...]
     options: Mapping[str, Option]
     intermediates: tuple[int, ...] = ()
+    structure: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -467,10 +468,18 @@ class ModelBuilder:
         )
 
     def custom_operator(
-        self, custom_code: str, inputs: Sequence[int], outputs: Sequence[int], **options: int | float | bool
+        self,
+        custom_code: str,
+        inputs: Sequence[int],
+        outputs: Sequence[int],
+        *,
+        structure: bytes = b"",
+        **options: int | float | bool,
     ) -> None:
-        """Add a custom operator, with its options as a FlexBuffer: a map from names to numbers."""
-        self._operators.append(_Operator("CUSTOM", custom_code, 1, tuple(inputs), tuple(outputs), options))
+        """Add a custom operator, with its options as a FlexBuffer, a map from names to numbers, or as bytes of C."""
+        self._operators.append(
+            _Operator("CUSTOM", custom_code, 1, tuple(inputs), tuple(outputs), options, structure=structure)
+        )
 
     def signature(self, key: str, inputs: Mapping[str, int], outputs: Mapping[str, int]) -> None:
         """Add a signature: names of this subgraph's tensors for those who run it."""
@@ -597,7 +606,7 @@ class _FileWriter:
     def _operator(self, op: _Operator, codes: Sequence[tuple[str, str, int]]) -> int:
         builder = self._builder
         table = _FORMS[op.name].options_table if op.name in _FORMS else ""
-        custom = _flexbuffer(op.options) if op.custom_code and op.options else None
+        custom = op.structure or (_flexbuffer(op.options) if op.custom_code and op.options else None)
         custom_options = builder.CreateByteVector(custom) if custom else None
         options = self._options(table, op.options) if table else None
         inputs = self._int32_vector(op.inputs)

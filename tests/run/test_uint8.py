@@ -20,7 +20,7 @@ from bytewright.target.registry import load_target
 from support.against_reference import assert_equals_reference, drawn
 from support.random_models import RandomModel, operator_models
 from support.reference import LiteRt
-from support.unsigned_networks import mobilenet, ssd
+from support.unsigned_networks import deeplab, mobilenet, ssd
 from tflite_writer import ModelBuilder
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "models"
@@ -167,6 +167,39 @@ def weighted(
     return RandomModel(builder.build([x], [y]), name, (IMAGE,), "uint8")
 
 
+def biased(kind: str) -> RandomModel:
+    """A layer of biases alone, which lie around ties and are so large that the last bits of a multiplier count."""
+    generator, channels = np.random.default_rng(17), 400
+    single = np.float32
+    scale, weights_scale, real = single(0.03), single(0.00413), 1.7e-6
+    target = single(float(scale) * float(weights_scale) / real)
+    ties = (generator.integers(0, 250, channels) + 0.5) / real
+    biases = np.rint(ties + generator.integers(-9, 10, channels)).astype(np.int32)
+    builder, is_dense = ModelBuilder(), kind == "FULLY_CONNECTED"
+    shape, result = ((1, 1), (1, channels)) if is_dense else ((1, 1, 1, 1), (1, 1, 1, channels))
+    x = builder.tensor("x", shape, "uint8", scale=float(scale), zero_point=0)
+    taps = (1, 1, 1, channels) if kind == "DEPTHWISE_CONV_2D" else (channels, *shape[1:])
+    data = np.ones(taps, np.uint8)  # zeros, so that no input moves a sum away from its tie
+    w = builder.tensor("w", taps, "uint8", data=data, scale=float(weights_scale), zero_point=1)
+    b = builder.constant("b", biases, scale=float(scale * weights_scale))
+    y = builder.tensor("y", result, "uint8", scale=float(target), zero_point=3)
+    options: dict[str, Any] = {} if is_dense else {"padding": "VALID"}
+    operands = [x, w, b]
+    if kind == "DEPTHWISE_CONV_2D":
+        options["depth_multiplier"] = channels
+    elif kind == "TRANSPOSE_CONV":
+        operands.insert(0, builder.constant("shape", np.array(result, np.int32)))
+        operands[1:3] = w, x
+    builder.operator(kind, operands, [y], **options)
+    return RandomModel(builder.build([x], [y]), f"biases of {kind}", (shape,), "uint8")
+
+
+@pytest.mark.parametrize("kind", ["CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "TRANSPOSE_CONV"])
+def test_scales_of_layers_at_ties(kind: str, tmp_path: Path) -> None:
+    """Of input and weights they are multiplied in float32, but by FULLY_CONNECTED."""
+    assert_equals_reference([biased(kind)], tmp_path, num_inputs=4)
+
+
 WEIGHTED = [
     weighted(kind, zero_point, weights, seed, pad)
     for kind, pad in (
@@ -239,8 +272,10 @@ def test_joined_values_are_scaled(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("target", ["host", "mps3-an547", "mps2-an386"])
 def test_whole_networks(target: str, tmp_path: Path) -> None:
-    assert_equals_reference([mobilenet(), ssd()], tmp_path, target=target, num_inputs=3)
+    assert_equals_reference([mobilenet(), ssd(), deeplab()], tmp_path, target=target, num_inputs=3)
 
 
 def test_whole_networks_row_by_row(tmp_path: Path) -> None:
-    assert_equals_reference([mobilenet(2)], tmp_path, options=Options(rows=Rows.MAX), num_inputs=3)
+    assert_equals_reference(
+        [mobilenet(2), deeplab(3)], tmp_path, options=Options(rows=Rows.MAX), num_inputs=3
+    )

@@ -1,4 +1,4 @@
-"""Networks in uint8 throughout, as TensorFlow 1 quantised them: MobileNetV1 in small, and SSD on its maps.
+"""Networks in uint8 throughout, as TensorFlow 1 quantised them: MobileNetV1 in small, SSD and DeepLab on its maps.
 
 Weights are random, most of them near their zero point and some at the ends of the type, as training with one scale a
 tensor leaves them; scales are such that values stay alive.
@@ -79,6 +79,12 @@ class _Layers:
         )
         return y
 
+    def resized(self, x: _Value, rows: int, columns: int) -> _Value:
+        y = self.value((1, rows, columns, x.shape[3]), x.scale, x.zero_point)
+        size = self.builder.constant(f"size{self.count}", np.array([rows, columns], np.int32))
+        self.builder.operator("RESIZE_BILINEAR", [x.index, size], [y.index], align_corners=True)
+        return y
+
     def separable(self, x: _Value, channels: int, stride: int = 1) -> _Value:
         inner = self.convolved(x, 3, x.shape[3], stride, kind="DEPTHWISE_CONV_2D")
         return self.convolved(inner, 1, channels)
@@ -155,3 +161,23 @@ def ssd(seed: int = 1) -> RandomModel:
         w_scale=5.0,
     )
     return RandomModel(layers.builder.build([image.index], results), "ssd in uint8", (image.shape,), "uint8")
+
+
+def deeplab(seed: int = 2) -> RandomModel:
+    """The mean of a map beside the map, logits, and the class of each pixel of the image."""
+    layers = _Layers(seed)
+    image, (_, x, _) = layers.backbone()
+    mean = layers.value((1, 1, 1, x.shape[3]), x.scale)
+    layers.builder.operator(
+        "AVERAGE_POOL_2D", [x.index], [mean.index], padding="VALID", filter_height=4, filter_width=4
+    )
+    branches = [layers.resized(layers.convolved(mean, 1, 8), 4, 4), layers.convolved(x, 1, 8)]
+    joined = layers.value((1, 4, 4, 16), branches[0].scale)
+    layers.builder.operator("CONCATENATION", [branch.index for branch in branches], [joined.index], axis=3)
+    logits = layers.convolved(layers.convolved(joined, 1, 8), 1, NUM_CLASSES, is_head=True)
+    logits = layers.resized(layers.resized(logits, 9, 9), SIDE, SIDE)
+    classes = layers.builder.tensor("classes", (1, SIDE, SIDE), "int32")
+    axis = layers.builder.constant("axis", np.array(3, np.int32))
+    layers.builder.operator("ARG_MAX", [logits.index, axis], [classes], output_type="INT32")
+    content = layers.builder.build([image.index], [classes, logits.index])
+    return RandomModel(content, "deeplab in uint8", (image.shape,), "uint8")

@@ -1,7 +1,7 @@
 """Rows and columns made more or fewer, with TFLite's arithmetic of positions (`arithmetic/resize.py`)."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -99,22 +99,37 @@ class TflResizeBilinear(_Resize):
 
     Of integers, positions are in 1/1024, sums exact, and the result is rounded half away from zero; of f32, all is
     float32, and an element is multiplied with the weight of its row first, and then of its column.
+
+    Attributes:
+        unsigned: Whether i8 elements stand for uint8, 128 more: resized as those in float32, and rounded half up.
     """
 
     name: ClassVar[str] = "tfl_resize_bilinear"
+    unsigned: bool = False
+
+    def is_fixed(self, dtype: ir.DType) -> bool:
+        """Whether positions and sums are integers."""
+        return dtype.is_integer and not self.unsigned
 
     def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """As of each resize; no position may lie behind the input."""
         result = super(TflResizeBilinear, self).infer(inputs)
+        dtype = inputs[0].dtype
+        require(not self.unsigned or dtype is ir.DType.I8, f"{dtype.value} elements stand for no uint8")
         _, height, width, _ = inputs[0].shape
         assert isinstance(width, int)
         for axis in (*self.rows_of_runs(height), self.columns(width)):
-            axis.require_inside(fixed=inputs[0].dtype.is_integer)
+            axis.require_inside(fixed=self.is_fixed(dtype))
         return result
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """Exact for integers; float32 throughout for f32."""
         (x,) = inputs
+        if self.unsigned:
+            least = ir.DType.I8.bounds[0]
+            (raw,) = replace(self, unsigned=False).evaluate((x.astype(np.float32) - np.float32(least),))
+            rounded = np.add(raw, np.float32(0.5)).astype(np.int16)
+            return ((rounded + least).astype(np.int8),)
         fixed = x.dtype != np.float32
         (y0, y1, down), (x0, x1, right) = (_weighted(axis, fixed=fixed) for axis in self.axes(*x.shape[1:3]))
         down, right = down[:, np.newaxis, np.newaxis], right[np.newaxis, :, np.newaxis]

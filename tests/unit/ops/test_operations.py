@@ -313,6 +313,15 @@ def test_resizes_by_hand() -> None:
     assert evaluated(TflResizeBilinear((1, 4)), row).reshape(-1).tolist() == [0, 50, 100, 100]
     assert evaluated(TflResizeBilinear((1, 4), False, True), row).reshape(-1).tolist() == [0, 25, 75, 100]
     assert evaluated(TflResizeBilinear((1, 5), True), row).reshape(-1).tolist() == [0, 25, 50, 75, 100]
+    unsigned = TflResizeBilinear((1, 4), False, True, unsigned=True)
+    assert evaluated(unsigned, typed([[[[-128], [-123]]]], I8)).reshape(-1).tolist() == [
+        -128,
+        -127,
+        -124,
+        -123,
+    ]
+    with pytest.raises(ValueError, match="i16 elements stand for no uint8"):
+        unsigned.infer((kind(I16, 1, 1, 2, 1),))
     with pytest.raises(ValueError, match="element 54 of 55 would lie at 1 of 1: the reference reads beyond"):
         TflResizeBilinear((1, 55)).infer((kind(I8, 1, 1, 1, 1),))
 

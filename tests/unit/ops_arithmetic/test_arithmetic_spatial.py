@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bytewright.frontends.tflite.unsigned import with_sign, without_sign
 from bytewright.ops.arithmetic.factors import prepare_batch_matmul
 from bytewright.ops.arithmetic.multiplier import Multiplier, quantize_multiplier
 from bytewright.ops.arithmetic.numerics import Numerics
@@ -24,7 +25,7 @@ def resized(
     kind: str, shape: tuple[int, int], size: tuple[int, int], mode: tuple[bool, bool], dtype: str
 ) -> bytes:
     builder = ModelBuilder()
-    affine: dict[str, Any] = {"scale": 0.5, "zero_point": 3} if dtype == "int8" else {}
+    affine: dict[str, Any] = {} if dtype == "float32" else {"scale": 0.5, "zero_point": 3}
     x = builder.tensor("x", (1, *shape, 1), dtype, **affine)
     y = builder.tensor("y", (1, *size, 1), dtype, **affine)
     options = {"align_corners": mode[0], "half_pixel_centers": mode[1]}
@@ -56,6 +57,24 @@ def test_resizes(mode: tuple[bool, bool], numerics: Numerics, dtype: str) -> Non
             (wanted,) = REFERENCES[numerics](resized(kind, shape, size, mode, dtype)).run(x)
             assert (own == wanted).all(), (kind, shape, size)
     assert num_refused <= 3 * TIMES
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_resizes_of_uint8(mode: tuple[bool, bool]) -> None:
+    """Float sums, rounded half up: sizes of whole ratios, whose sums lie at ties, and any others."""
+    generator = np.random.default_rng(8)
+    for turn in range(24 * TIMES):
+        shape = tuple(int(n) for n in generator.integers(1, 40, 2))
+        factor = int(generator.choice([2, 3, 4, 8]))
+        size = tuple(factor * n for n in shape) if turn % 2 else tuple(map(int, generator.integers(1, 90, 2)))
+        x = generator.integers(0, 256 if turn % 3 else 3, (1, *shape, 1)).astype(np.uint8)
+        try:
+            (own,) = TflResizeBilinear((size[0], size[1]), *mode, unsigned=True).evaluate((with_sign(x),))
+        except ValueError:
+            continue
+        content = resized("RESIZE_BILINEAR", (shape[0], shape[1]), (size[0], size[1]), mode, "uint8")
+        (wanted,) = LiteRt(content).run(x)
+        np.testing.assert_array_equal(without_sign(own), wanted, str((shape, size)))
 
 
 def product_at_ties(scales: tuple[float, float, float]) -> bytes:

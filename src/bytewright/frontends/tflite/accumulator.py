@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from bytewright import ir
 from bytewright.frontends.tflite.conversion import Conversion
+from bytewright.frontends.tflite.unsigned import UNSIGNED
 from bytewright.ops.arithmetic.multiplier import (
     ACTIVATIONS,
     INT32_MAX,
@@ -97,9 +98,12 @@ def rescale_accumulator(
     `is_wide` says that the references keep it in 64 bits, whatever it reaches.
     """
     source, weight_scales, target = scales
-    factors = [convolution_scale(source.scale, scale, target.scale) for scale in weight_scales]
     dtype = at.output_dtype()
     rounding = convolution_rounding(at.operator.kind, at.numerics, is_wide=is_wide)
+    in_single = at.output_tensor().element_type == UNSIGNED and rounding is not Rounding.REAL_ROUND
+    factors = [
+        convolution_scale(source.scale, scale, target.scale, in_single=in_single) for scale in weight_scales
+    ]
     if rounding is Rounding.REAL_ROUND:
         greatest = round_half_away(float((reach * np.array(factors)).max()))
         require_sum(at, -greatest, greatest, target.zero_point)

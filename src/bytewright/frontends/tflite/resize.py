@@ -1,7 +1,10 @@
 """RESIZE_NEAREST_NEIGHBOR and RESIZE_BILINEAR: they take raw values, whatever the quantisations."""
 
+from dataclasses import replace
+
 from bytewright import ir
 from bytewright.frontends.tflite.conversion import Conversion
+from bytewright.frontends.tflite.unsigned import UNSIGNED
 from bytewright.ops.resize import TflResizeBilinear, TflResizeNearest
 
 # Extents beyond it are no whole numbers in float32, or leave 32 bits in 1/1024 of an element.
@@ -25,4 +28,6 @@ def convert_resize(at: Conversion, kind: type[TflResizeNearest | TflResizeBiline
         not (align_corners and half_pixel_centers), "it has align_corners and half_pixel_centers at once"
     )
     operation = kind((size[0], size[1]), align_corners, half_pixel_centers)
+    if isinstance(operation, TflResizeBilinear) and source.tensor.element_type == UNSIGNED:
+        operation = replace(operation, unsigned=True)
     at.define(at.emit(operation, (at.value_of(source),), "resized"))

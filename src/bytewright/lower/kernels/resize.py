@@ -12,6 +12,7 @@ from bytewright.ops.arithmetic.resize import FRACTION_BITS, ONE, ResizedAxis
 from bytewright.ops.resize import TflResizeBilinear, TflResizeNearest
 
 I32, I64, F32 = ir.DType.I32, ir.DType.I64, ir.DType.F32
+_LEAST = ir.DType.I8.bounds[0]
 
 
 def lower_resize_nearest(template: Template, operation: TflResizeNearest) -> None:
@@ -33,11 +34,12 @@ def lower_resize_bilinear(template: Template, operation: TflResizeBilinear) -> N
     source, body = template.input(0), template.body
     channels = template.type(0).fixed_shape[-1]
     rows, columns = _axes(template, operation)
+    fixed = operation.is_fixed(source.dtype)
     # Weights are not negative, and come to 2^20: of i8 |sum| <= 2^27.
-    sums = I64 if source.dtype is ir.DType.I16 else I32 if source.dtype.is_integer else F32
+    sums = F32 if not fixed else I64 if source.dtype is ir.DType.I16 else I32
     with pixels(template) as (n, y, x):
-        down = _between(template, "y", rows, y)
-        right = _between(template, "x", columns, x)
+        down = _between(template, "y", rows, y, fixed=fixed)
+        right = _between(template, "x", columns, x, fixed=fixed)
         corners = [(v, h) for h in (right.before, right.after) for v in (down.before, down.after)]
         weights: list[tuple[ir.Expr, ...]] = [(v[1], h[1]) for v, h in corners]
         if sums is F32:  # rounded after each product, as the reference does
@@ -47,7 +49,8 @@ def lower_resize_bilinear(template: Template, operation: TflResizeBilinear) -> N
         with counted(body, "c", channels) as c:
             total: ir.Expr | None = None
             for (v, h), factors in zip(corners, weights, strict=True):
-                term = ir.cast(load(source, n, v[0], h[0], c), sums)
+                term = load(source, n, v[0], h[0], c)
+                term = ir.cast(ir.cast(term, I32) - _LEAST if operation.unsigned else term, sums)
                 for factor in factors:
                     term = term * ir.cast(factor, sums)
                 total = term if total is None else total + term
@@ -56,13 +59,16 @@ def lower_resize_bilinear(template: Template, operation: TflResizeBilinear) -> N
 
 
 def _rounded(template: Template, total: ir.Expr) -> Scalar:
-    """The sum; of integers divided by what the weights come to, rounded half away from zero."""
-    if not total.dtype.is_integer:
+    """The sum; of integers divided by what the weights come to, rounded half away from zero, of uint8 half up."""
+    dtype = template.type(0).dtype
+    if not dtype.is_integer:
         return Scalar(total)
+    if not total.dtype.is_integer:
+        return Scalar(ir.cast(total + 0.5, I32) + _LEAST, *dtype.bounds)
     total = template.body.let("total", total)
     bits, sign = 2 * FRACTION_BITS, 8 * total.dtype.size_bytes - 1
     rounded = (total + (total >> sign) + (1 << (bits - 1))) >> bits
-    return Scalar(ir.cast(rounded, I32), *template.type(0).dtype.bounds)
+    return Scalar(ir.cast(rounded, I32), *dtype.bounds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +107,7 @@ def _axes(template: Template, operation: TflResizeNearest | TflResizeBilinear) -
     steps, over = size, out
     if operation.align_corners:  # of one row the scale is of no matter, as it is the first
         steps, over = size - 1, ir.maximum(out - 1, 1)
-    if isinstance(operation, TflResizeBilinear) and template.type(0).dtype.is_integer:
+    if isinstance(operation, TflResizeBilinear) and operation.is_fixed(template.type(0).dtype):
         scale = (steps * ONE + over // 2) // over
     else:
         scale = ir.cast(steps, F32) / ir.cast(over, F32)
@@ -125,11 +131,11 @@ def _nearest(template: Template, name: str, axis: _Rows, index: ir.Expr) -> ir.E
     return ir.minimum(ir.maximum(whole, 0), axis.size - 1)
 
 
-def _open_between(template: Template, name: str, axis: _OpenRows, index: ir.Expr) -> _Between:
+def _open_between(template: Template, name: str, axis: _OpenRows, index: ir.Expr, *, fixed: bool) -> _Between:
     """Where a row of the output lies."""
     body, first_name, last_name = template.body, f"{name}0", f"{name}1"
     last = axis.size - 1
-    if template.type(0).dtype.is_integer:
+    if fixed:
         position = index * axis.scale
         if axis.half_pixel_centers:
             position = ir.maximum(position + (axis.scale // 2 - ONE // 2), 0)
@@ -153,12 +159,11 @@ def _position(axis: _Rows, index: ir.Expr) -> ir.Expr:
     return (index + 0.5) * scale - 0.5 if axis.half_pixel_centers else index * scale
 
 
-def _between(template: Template, name: str, axis: _Rows, index: ir.Expr) -> _Between:
+def _between(template: Template, name: str, axis: _Rows, index: ir.Expr, *, fixed: bool) -> _Between:
     """Where an element of the output lies along one axis."""
     if isinstance(axis, _OpenRows):
-        return _open_between(template, name, axis, index)
+        return _open_between(template, name, axis, index, fixed=fixed)
     body, kernel = template.body, template.kernel
-    fixed = template.type(0).dtype.is_integer
     first, last = (
         named(body, f"{name}{number}", source_index(kernel, elements, axis.size, axis.ratio, index))
         for number, elements in enumerate(axis.between(fixed=fixed))

@@ -128,12 +128,16 @@ def reduced(multiplier: Multiplier) -> Multiplier:
     return Multiplier(upper_half(multiplier.multiplier), multiplier.exponent + 16)
 
 
-def convolution_scale(input_scale: float, weight_scale: float, output_scale: float) -> float:
+def convolution_scale(
+    input_scale: float, weight_scale: float, output_scale: float, *, in_single: bool = False
+) -> float:
     """The real factor of CONV_2D, DEPTHWISE_CONV_2D and FULLY_CONNECTED, per tensor or per channel.
 
-    `double(s_in) * double(s_w) / double(s_out)`, measured at ties in both sets (a float32 product differs).
+    `double(s_in) * double(s_w) / double(s_out)`, measured at ties in both sets; `in_single` says that the product is
+    rounded to float32, as that of convolutions in uint8 is.
     """
-    return single(input_scale) * single(weight_scale) / single(output_scale)
+    product = single(input_scale) * single(weight_scale)
+    return (single(product) if in_single else product) / single(output_scale)
 
 
 def require_left_shift(multiplier: Multiplier, magnitude: int, operator: str) -> None:

@@ -268,7 +268,6 @@ REDUCTIONS: dict[str, TfliteOperator] = {
         cost_ms=2.0,
         types=ACTIVATIONS,
         absent=NO_INT16_IN_TFLM,
-        signed_alone=True,
     ),
     "RESIZE_NEAREST_NEIGHBOR": TfliteOperator(
         partial(convert_resize, kind=TflResizeNearest),
