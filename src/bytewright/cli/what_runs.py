@@ -150,8 +150,8 @@ def bundle_of(
     Raises:
         CompileError: What `admit` raises, and what reading or compiling does.
     """
-    source, signature, on = asked["source"], asked["signature"], asked["on"]
-    if isinstance(on, SerialPort):
+    source = asked["source"]
+    if isinstance(asked["on"], SerialPort):
         _require_built(asked)
     if source.is_dir():
         for name in ("target", "signature"):
@@ -161,6 +161,14 @@ def bundle_of(
 
         yield source, admit(read_bundle(source).plan)
         return
+    with _compiled(asked, admit, numerics) as found:
+        yield found
+
+
+@contextmanager
+def _compiled(
+    asked: Built, admit: Callable[[Plan], _Admitted], numerics: Numerics | None
+) -> Generator[tuple[Path, _Admitted], None, None]:
     from bytewright.bundle.write import write_bundle
     from bytewright.compiler.pipeline import compile_planned, plan_model
     from bytewright.compiler.run_passes import Runner
@@ -169,11 +177,11 @@ def bundle_of(
     from bytewright.target import load_target
 
     with build_folder() as folder:
-        with shown_progress(f"compiling {source.name}") as progress:
-            options = Options(signature=signature, numerics=numerics)
-            target = load_target(asked["target"] or _TARGETS[f"{on}"])
+        with shown_progress(f"compiling {asked['source'].name}") as progress:
+            options = Options(signature=asked["signature"], numerics=numerics)
+            target = load_target(asked["target"] or _TARGETS[f"{asked['on']}"])
             run = Runner(target, progress)
-            planned = plan_model(source, target, options, run)
+            planned = plan_model(asked["source"], target, options, run)
             admitted = admit(planned.plan)
             write_bundle(compile_planned(planned, options, run).files, folder / "bundle")
         yield folder / "bundle", admitted

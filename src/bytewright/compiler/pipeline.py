@@ -375,8 +375,11 @@ def lower_model(
             rest = (_lower_one(each, target, options, bound, run, is_wide=is_wide) for each in others)
             module = run(join_entries, module, *rest)
         module = run(share_kernels, module)
+    return _made_plain(module, target, options, run)
 
-    # Every argument, every stack and every name is made plain, for storage to decide about.
+
+def _made_plain(module: ir.Module, target: Target, options: Options, run: Runner) -> ir.Module:
+    """Every argument, every stack and every name is made plain, for storage to decide about."""
     if len(module.entries) > 1:
         module = run(own_names, module)
     if module.state:

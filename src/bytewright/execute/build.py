@@ -200,11 +200,7 @@ def model_table(
     names = names_of(plan)
     workspaces = _own_arrays(names, workspace_arrays(plan), "")
     copies = _own_arrays(names, copy_arrays(plan), ".to")
-    blobs = [
-        f"ENTRY({index}, {pool.c_name}{'.from' if pool.is_copied else ''}, "
-        f'"{blob_name(index)}", {pool.alignment}, "{array.section}")'
-        for index, (pool, array) in enumerate(zip(plan.caller_parameters, blob_arrays(plan), strict=True))
-    ]
+    blobs = _blobs(plan)
     # What is lent to another device shares no granule of its memory protection.
     io_alignment = 32 if plan.devices else 16
     lines = [
@@ -227,24 +223,30 @@ def model_table(
         f"#define HARNESS_MODEL(name) {names.model}_##name",
         f"#define HARNESS_NUM_DEVICES {len(plan.devices)}",
         f"#define HARNESS_HAS_STATES {int(bool(plan.states))}",
-        *(
-            f"#define HARNESS_{what} {value}"
-            for tensor in plan.inputs
-            for what, value in tensor.pieces.items()
-        ),
+        *(f"#define HARNESS_{what} {value}" for t in plan.inputs for what, value in t.pieces.items()),
     ]
-    if board is not None:
-        lines += [
-            f"#define HARNESS_NUM_REGIONS {board.num_protected_regions}",
-            f"#define HARNESS_STACK_BYTES {board.stack_bytes}",
-            f'#define HARNESS_STACK_SECTION "{board.stack_section}"',
-            # What a run may write of the harness's own; board.ld knows the section.
-            '#define HARNESS_WRITABLE __attribute__((section(".bss.harness_writable")))',
-            *board.second_core,
-        ]
-    if devices is not None:
-        lines += _host_devices(plan, devices)
+    lines += [] if board is None else _of_board(board)
+    lines += [] if devices is None else _host_devices(plan, devices)
     return "\n".join(lines) + "\n"
+
+
+def _blobs(plan: Plan) -> list[str]:
+    return [
+        f"ENTRY({index}, {pool.c_name}{'.from' if pool.is_copied else ''}, "
+        f'"{blob_name(index)}", {pool.alignment}, "{array.section}")'
+        for index, (pool, array) in enumerate(zip(plan.caller_parameters, blob_arrays(plan), strict=True))
+    ]
+
+
+def _of_board(board: BoardTable) -> list[str]:
+    return [
+        f"#define HARNESS_NUM_REGIONS {board.num_protected_regions}",
+        f"#define HARNESS_STACK_BYTES {board.stack_bytes}",
+        f'#define HARNESS_STACK_SECTION "{board.stack_section}"',
+        # What a run may write of the harness's own; board.ld knows the section.
+        '#define HARNESS_WRITABLE __attribute__((section(".bss.harness_writable")))',
+        *board.second_core,
+    ]
 
 
 def call_of_run(plan: Plan, names: Names) -> str:

@@ -125,10 +125,7 @@ def _build(
     For this machine, unless a compiler for another one is given.
     """
     if not compiler:
-        compiler = (
-            *find_host_compiler(options.compiler),
-            *flags_on_this_machine(bundle.plan.device.isa),
-        )
+        compiler = (*find_host_compiler(options.compiler), *flags_on_this_machine(bundle.plan.device.isa))
     bundle = staged(bundle, folder)
     own = ["host_library.c"] if is_library else ["host_library.c", "main.c", "port_host.c"]
     devices = None

@@ -120,6 +120,17 @@ def check_calls(
     return [check_inputs(plan, inputs, entry) for inputs, entry in zip(batch, entries, strict=True)]
 
 
+def _inputs_of_entry(plan: Plan, inputs: Sequence[ArrayLike], entry: str) -> Inputs:
+    """The inputs of one entry, with zeros for those of the others."""
+    number = number_of_entry(plan, entry)
+    own = seen_by(plan, entry)
+    found = check_inputs(own, inputs)
+    given = dict(zip(own.inputs, found.arrays, strict=True))
+    extents = {symbol.name: found.extents.get(symbol.name, symbol.upper) for symbol in plan.symbols}
+    blank = (given.get(t, np.zeros(t.shape_for(extents), t.dtype.numpy)) for t in plan.inputs)
+    return Inputs(tuple(blank), extents, number)
+
+
 def check_inputs(plan: Plan, inputs: Sequence[ArrayLike], entry: str | None = None) -> Inputs:
     """The inputs, whatever numpy makes arrays of, as contiguous arrays, and the extents that they say.
 
@@ -133,13 +144,7 @@ def check_inputs(plan: Plan, inputs: Sequence[ArrayLike], entry: str | None = No
             each wrong shape or type.
     """
     if entry is not None:
-        number = number_of_entry(plan, entry)
-        own = seen_by(plan, entry)
-        found = check_inputs(own, inputs)
-        given = dict(zip(own.inputs, found.arrays, strict=True))
-        extents = {symbol.name: found.extents.get(symbol.name, symbol.upper) for symbol in plan.symbols}
-        blank = (given.get(t, np.zeros(t.shape_for(extents), t.dtype.numpy)) for t in plan.inputs)
-        return Inputs(tuple(blank), extents, number)
+        return _inputs_of_entry(plan, inputs, entry)
     check_num_inputs(plan, len(inputs))
     problems = Collector()
     arrays: list[Array] = []

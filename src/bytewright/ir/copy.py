@@ -52,17 +52,9 @@ def copy_kernel(
         BufferParameter(destination, Access.WRITE, scope=scopes[1]),
         *(ScalarParameter(Var(symbol, DType.I32)) for symbol in symbols),
     )
-    taken = {"source", "destination", *symbols}
-    indices: list[Expr] = []
-    for axis in range(len(buffer.shape)):
-        index = f"i{axis}"
-        while index in taken:
-            index += "_"
-        taken.add(index)
-        indices.append(Var(index, DType.I32))
-    body: Statement = Store(destination, tuple(indices), Load(source, tuple(indices)))
+    indices = _indices(len(buffer.shape), {"source", "destination", *symbols})
+    body: Statement = Store(destination, indices, Load(source, indices))
     for index, extent in reversed(list(zip(indices, buffer.shape, strict=True))):
-        assert isinstance(index, Var)
         body = For(index, Const(0, DType.I32), extent_expr(extent), Seq((body,)))
     return PrimFunc(name, parameters, Seq((body,)), device=device, where=where, job=job)
 
@@ -93,3 +85,15 @@ def is_whole_copy(function: PrimFunc) -> bool:
                 return False
     order = tuple(indices)
     return body == Seq((Store(destination, order, Load(source, order)),))
+
+
+def _indices(num_axes: int, taken: set[str]) -> tuple[Var, ...]:
+    """A variable for each axis, of names that are not taken."""
+    found: list[Var] = []
+    for axis in range(num_axes):
+        name = f"i{axis}"
+        while name in taken:
+            name += "_"
+        taken.add(name)
+        found.append(Var(name, DType.I32))
+    return tuple(found)

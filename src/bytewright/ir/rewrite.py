@@ -229,20 +229,26 @@ def rewrite_statement(statement: prim.Statement, rewriting: Rewriting) -> tuple[
     return rewriting.statement(rebuilt)
 
 
+def _rebuild_instruction(call: prim.InstructionCall, rewriting: Rewriting) -> prim.InstructionCall:
+    arguments = tuple(
+        [
+            rewrite_region(item, rewriting)
+            if isinstance(item, prim.Region)
+            else rewrite_expression(item, rewriting)
+            for item in call.arguments
+        ]
+    )
+    is_same = _are_same(arguments, call.arguments)
+    return call if is_same else instruction_call(call.instruction, arguments)
+
+
 def _rebuild(statement: prim.Statement, rewriting: Rewriting) -> prim.Statement:
     def inside(expression: Expr) -> Expr:
         return rewrite_expression(expression, rewriting)
 
     match statement:
         case prim.InstructionCall():
-            arguments = tuple(
-                [
-                    rewrite_region(item, rewriting) if isinstance(item, prim.Region) else inside(item)
-                    for item in statement.arguments
-                ]
-            )
-            is_same = _are_same(arguments, statement.arguments)
-            return statement if is_same else instruction_call(statement.instruction, arguments)
+            return _rebuild_instruction(statement, rewriting)
         case prim.Seq():
             return rewrite_sequence(statement, rewriting)
         case prim.For():

@@ -9,7 +9,7 @@ its tensors are narrow; the 32-bit ones in the middle of a quantised operator ar
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from bytewright import ir
@@ -51,6 +51,20 @@ class _Open:
     anchored: list[str] = field(default_factory=list[str])
     bound: Bound | None = None
 
+    def absorb(self, other: "_Open", group_of: dict[str, "_Open"]) -> None:
+        """Takes what another group has, which then owns no tensor any more."""
+        self.anchor = self.anchor or other.anchor
+        self.elementwise = [*other.elementwise, *self.elementwise]
+        self.anchored = [*other.anchored, *self.anchored]
+        for owned in (other.anchor, *other.elementwise):
+            if owned is not None:
+                group_of.update((value.name, self) for value in owned.outputs)
+
+    def closed(self) -> Group:
+        """The group, once it grows no more."""
+        elementwise = _computing(self.elementwise) if self.bound else tuple(self.elementwise)
+        return Group(self.anchor, elementwise, self.bound)
+
 
 def fuse(
     function: ir.Function, aliases: Mapping[str, str] | None = None, bound: BoundValues | None = None
@@ -84,14 +98,7 @@ def fuse(
     # A group that another one absorbed owns no tensor any more.
     groups = sorted({group.order: group for group in (*group_of.values(), *whole.values())}.items())
     return FusedGraph(
-        tuple(
-            Group(
-                group.anchor,
-                _computing(group.elementwise) if group.bound else tuple(group.elementwise),
-                group.bound,
-            )
-            for _, group in groups
-        ),
+        tuple(group.closed() for _, group in groups),
         dict(reshaped(function) if aliases is None else aliases),
     )
 
@@ -110,6 +117,12 @@ def _computing(nodes: list[ir.Node]) -> tuple[ir.Node, ...]:
     return tuple(nodes[: last + 1])
 
 
+def _producers(names: Iterable[str], group_of: Mapping[str, _Open]) -> list[tuple[_Open, str]]:
+    """The groups of these names, the latest first, and what is read of each."""
+    found = {id(group_of[name]): (group_of[name], name) for name in names}
+    return sorted(found.values(), key=lambda pair: -pair[0].order)
+
+
 def _join(
     node: ir.Node,
     order: int,
@@ -123,44 +136,30 @@ def _join(
     widens its operand joins none, but waits for its consumer, so that the narrow tensor is the one that is stored.
     """
     merged = _Open(None, [], order)
+    output = node.outputs[0].type
 
-    def absorb(producer: _Open) -> None:
-        merged.anchor = merged.anchor or producer.anchor
-        merged.elementwise = [*producer.elementwise, *merged.elementwise]
-        merged.anchored = [*producer.anchored, *merged.anchored]
-        for owned in (producer.anchor, *producer.elementwise):
-            if owned is not None:
-                group_of.update((value.name, merged) for value in owned.outputs)
-
-    device = node.outputs[0].type.place.device
-
-    def producers(names: list[str]) -> list[tuple[_Open, str]]:
-        """Groups on its device that nothing but the merged group reads, the latest first, and what is read."""
-        found = {
-            id(group_of[name]): (group_of[name], name)
-            for name in names
-            if name in group_of and consumers[name] == 1 and types[name].place.device == device
-        }
-        return sorted(found.values(), key=lambda pair: -pair[0].order)
+    def producers(names: Iterable[str]) -> list[tuple[_Open, str]]:
+        read_once = (name for name in names if name in group_of and consumers[name] == 1)
+        on_device = (name for name in read_once if types[name].place.device == output.place.device)
+        return _producers(on_device, group_of)
 
     def admits(producer: _Open, name: str) -> bool:
         limit = MAX_ELEMENTWISE * (2 if types[name].dtype is ir.DType.I32 else 1)
         return len(merged.elementwise) + len(producer.elementwise) < limit
 
-    for producer, name in producers(list(node.inputs)):
+    for producer, name in producers(node.inputs):
         if producer.anchor is not None:
             template = TEMPLATES.get(type(producer.anchor.operation))
             if template is not None and template.takes_epilogue:
                 merged.anchored.append(name)
         elif admits(producer, name):
-            absorb(producer)
+            merged.absorb(producer, group_of)
     merged.elementwise.append(node)
-    output = node.outputs[0].type
     if not _widens(node, types):
         fitting = [name for name in merged.anchored if types[name].shape == output.shape]
         for producer, name in producers(fitting):
             if admits(producer, name):
-                absorb(producer)
+                merged.absorb(producer, group_of)
                 merged.anchored = []
                 break
     return merged

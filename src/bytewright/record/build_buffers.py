@@ -71,32 +71,28 @@ def _entry_buffers(
     given = {p.buffer.name: p for entry in module.entries for p in entry.buffer_parameters}
     allocated = {a.buffer.name: a for entry in module.entries for a in allocations(entry)}
     ports = ir.border_ports(module)
-    arenas = set(arena_of_requests(timeline).values())
     others = {name for step in steps for name in (*step.reads, *step.writes)}
     scratch = {name for step in steps for name in step.scratch} - others
     touching = timeline.steps_touching()
+    roles = {
+        **dict.fromkeys(scratch, BufferRole.SCRATCH),
+        **dict.fromkeys(arena_of_requests(timeline).values(), BufferRole.ARENA),
+        **{name: BufferRole(side.value) for name, (side, _) in ports.items()},
+    }
     for live in timeline.buffers:
         name = live.buffer.name
-        if name in ports:
-            role = BufferRole(ports[name][0].value)
-        elif name in arenas:
-            role = BufferRole.ARENA
-        else:
-            role = BufferRole.SCRATCH if name in scratch else BufferRole.TENSOR
         if live.allocation is None:
             place, candidates = Place(PlaceKind.CALLER, ports[name][1].name, None), ()
             reason, scope = _reason_of_caller(live, module, target), given[name].scope
         else:
-            scope, offset = allocated[name].scope, allocated[name].storage.offset
-            pool = allocated[name].storage.pool or ""
-            kind = PlaceKind.PLANNED if live.allocation.storage.arena is None else PlaceKind.ARENA
-            place = Place(kind, pool, offset)
-            candidates = live.allocation.storage.candidates or ()
-            reason = "; ".join((*live.allocation.storage.provenance, f"plan: {pool}"))
+            scope, storage = allocated[name].scope, live.allocation.storage
+            place = _place(storage, allocated[name].storage)
+            candidates = storage.candidates or ()
+            reason = "; ".join((*storage.provenance, f"plan: {place.name}"))
         first, last = touching.get(name) or timeline.steps_alive(name)
         planned = PlannedBuffer(
             name,
-            role,
+            roles.get(name, BufferRole.TENSOR),
             ir.size_bytes(live.buffer),
             live.buffer.alignment,
             place,
@@ -110,6 +106,11 @@ def _entry_buffers(
             line_bytes=live.buffer.line_bytes,
         )
         yield _described(planned, live.buffer, module)
+
+
+def _place(asked: ir.Storage, found: ir.Storage) -> Place:
+    kind = PlaceKind.PLANNED if asked.arena is None else PlaceKind.ARENA
+    return Place(kind, found.pool or "", found.offset)
 
 
 def _reason_of_caller(live: LiveBuffer, module: ir.Module, target: Target) -> str:

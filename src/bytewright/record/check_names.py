@@ -34,14 +34,8 @@ def check_names(plan: Plan, names: Names) -> None:
 def _macros(plan: Plan, names: Names) -> Iterator[tuple[str, str]]:
     of_the_model = (
         *(names.stack_planned_bytes, names.stack_size, names.aligned, names.section, names.step),
-        *(
-            names.step_workspaces,
-            names.check_range,
-            names.check_sections,
-            names.arena_depth,
-            names.own_backend,
-            names.ok,
-        ),
+        *(names.step_workspaces, names.check_range, names.check_sections),
+        *(names.arena_depth, names.own_backend, names.ok),
         *(names.version, *(f"{names.version}_{part}" for part in VERSION_PARTS)),
         *map(names.guard, (names.header, names.kernels_header, names.externals_header)),
     )
@@ -58,14 +52,14 @@ def _macros(plan: Plan, names: Names) -> Iterator[tuple[str, str]]:
     if plan.has_packed_forms:
         for name in (names.guard(names.packed_header), *map(names.argument_code, ARGUMENT_CODES)):
             yield name, f"macro '{name}' of the model"
+    yield from _macros_of_memories(plan, names)
+    yield from _macros_of_tensors(plan, names)
+
+
+def _macros_of_memories(plan: Plan, names: Names) -> Iterator[tuple[str, str]]:
     for pool in plan.pools.values():
-        for name in (
-            names.size(pool),
-            names.alignment(pool),
-            names.initializer(pool),
-            names.section_of(pool),
-        ):
-            yield name, f"pool '{pool.name}'"
+        for name_of in (names.size, names.alignment, names.initializer, names.section_of):
+            yield name_of(pool), f"pool '{pool.name}'"
     for memory in plan.hardware.memories:
         for alias in range(len(memory.address_ranges())):
             yield names.memory_base(memory.name, alias), f"where memory '{memory.name}' begins"
@@ -74,16 +68,16 @@ def _macros(plan: Plan, names: Names) -> Iterator[tuple[str, str]]:
     for alone, own in by_entry(plan, names):
         for arena, pool in alone.arenas:
             yield own.arena_size(pool), f"the size of '{arena.name}' in pool '{pool.name}'"
+
+
+def _macros_of_tensors(plan: Plan, names: Names) -> Iterator[tuple[str, str]]:
     for symbol in plan.symbols:
         yield names.bound(symbol.name), f"the bound of '{symbol.name}'"
     if plan.stream is not None:
         yield names.runs_before, "the first runs of a stream"
     for border in ir.Border:
         for tensor in plan.tensors(border):
-            more = (
-                *([LINES_MACRO] if plan.line_bytes(tensor) else []),
-                *tensor.pieces,
-            )
+            more = (*([LINES_MACRO] if plan.line_bytes(tensor) else []), *tensor.pieces)
             for what in (*TENSOR_MACROS, *more):
                 yield names.tensor(border, tensor, what), f"{border.value} '{tensor.c_name}'"
     for buffer in plan.buffers.values():

@@ -9,8 +9,9 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from copy import copy
+from dataclasses import dataclass
 
 from bytewright import ir
 from bytewright.base.c_names import c_identifier
@@ -59,8 +60,65 @@ VERSION_PARTS = ("MAJOR", "MINOR", "PATCH")
 _PLAIN_NAME = re.compile(r"[a-z0-9]+(_[a-z0-9]+)*(/[a-z0-9]+(_[a-z0-9]+)*)*")
 
 
+@dataclass(frozen=True, slots=True)
+class _Formed:
+    """A name that follows from the model's: its text, with `{model}`, or `{prefix}`, which is that in capitals."""
+
+    text: str
+
+    def __get__(self, names: Names, owner: type[Names]) -> str:
+        return self.text.format(model=names.model, prefix=names.prefix)
+
+
 class Names:
     """The names of one bundle; `kws` and `KWS` stand for the model below."""
+
+    # Files, by their paths in the bundle
+    header = _Formed("include/{model}.h")
+    externals_header = _Formed("include/{model}_externals.h")
+    entry_source = _Formed("src/{model}.c")
+    kernels_header = _Formed("src/{model}_kernels.h")
+    kernels_source = _Formed("src/{model}_kernels.c")
+    parameters_source = _Formed("src/{model}_parameters.c")
+    backend_source = _Formed("src/{model}_backend.c")
+    self_test_header = _Formed("include/{model}_self_test.h")
+    self_test_source = _Formed("src/{model}_self_test.c")
+    packed_header = _Formed("include/{model}_packed.h")
+    packed_source = _Formed("src/{model}_packed.c")
+    ethos_u_header = _Formed(GLUE_FOLDER + "{model}_ethos_u.h")
+    ethos_u_source = _Formed(GLUE_FOLDER + "{model}_ethos_u.c")
+    sections_file = _Formed("{model}_sections.ld")
+    # Functions, variables and types
+    set_workspaces, set_parameters, verify_parameters, reset = (
+        _Formed("{model}_" + name) for name in MODEL_FUNCTIONS[1:]
+    )
+    context_type, memory_type, workspaces_type, parameters_type, copy_type, arena_type = (
+        _Formed("{model}_" + name) for name in MODEL_TYPES[2:]
+    )
+    span_type, job_type, device_type, devices_type = (_Formed("{model}_" + name) for name in DEVICE_TYPES)
+    self_test = _Formed("{model}_" + SELF_TEST)
+    ethos_u_state = _Formed("{model}_ethos_u")
+    ethos_u_function = _Formed("{model}_ethos_u_device")
+    sections_symbol = _Formed("{model}_sections_ld")
+    # Macros and enumerators
+    ethos_u_guard = _Formed("{prefix}_GLUE_ETHOS_U_H")  # a device may be called ethos_u
+    span_read = _Formed("{prefix}_SPAN_READ")
+    span_write = _Formed("{prefix}_SPAN_WRITE")
+    span_obtain = _Formed("{prefix}_SPAN_OBTAIN")
+    arena_front = _Formed("{prefix}_POOL_")  # what pools of arenas begin with
+    stack_planned_bytes = _Formed("{prefix}_STACK_PLANNED_BYTES")
+    stack_size = _Formed("{prefix}_STACK_SIZE")
+    aligned = _Formed("{prefix}_ALIGNED")
+    section = _Formed("{prefix}_SECTION")
+    step = _Formed("{prefix}_STEP")
+    step_workspaces = _Formed("{prefix}_STEP_WORKSPACES")
+    check_range = _Formed("{prefix}_CHECK_RANGE")
+    check_sections = _Formed("{prefix}_CHECK_SECTIONS")
+    arena_depth = _Formed("{prefix}_ARENA_DEPTH")
+    own_backend = _Formed("{prefix}_OWN_BACKEND")
+    optimization = _Formed("{prefix}_OPTIMIZATION")  # of CMake
+    ok = _Formed("{prefix}_OK")
+    version = _Formed("{prefix}_BYTEWRIGHT_VERSION")
 
     def __init__(
         self,
@@ -82,86 +140,26 @@ class Names:
             packs_arguments: Whether the run function calls packed forms.
             form: How it is run.
         """
-        self.model, self.prefix = model, (prefix := model.upper())
-        self.entry_prefix = prefix
+        self.model, self.prefix = model, model.upper()
+        self.entry_prefix = self.prefix
         self._extents = frozenset(extents)
         self._devices = dict(devices)
-        own = [f"{device}_{what}" for device in devices.values() for what in ("context", "memories")]
-        self._of_devices = frozenset({*NAMES_OF_HAND_OVERS, *own}) if devices else frozenset[str]()
-        self.packed_arguments, self.packed_codes, self.packed_status = (
-            self._beside_extents(name) for name in _OF_PACKED_CALLS
-        )
-        of_packed = (self.packed_arguments, self.packed_codes, self.packed_status)
-        self._of_the_file = _OF_THE_FILE | frozenset(of_packed if packs_arguments else ())
-        self._of_the_file |= _variables_of(form)
-        known = [(border, name, name.upper()) for border, name in tensors]
-        capitals = Counter((border, upper) for border, _, upper in known)
-        self._alike = frozenset(
-            (border, name) for border, name, upper in known if capitals[border, upper] > 1
-        )
-        # Files, by their paths in the bundle
-        self.header = f"include/{model}.h"
-        self.externals_header = f"include/{model}_externals.h"
-        self.entry_source = f"src/{model}.c"
-        self.kernels_header = f"src/{model}_kernels.h"
-        self.kernels_source = f"src/{model}_kernels.c"
-        self.parameters_source = f"src/{model}_parameters.c"
-        self.backend_source = f"src/{model}_backend.c"
-        self.self_test_header = f"include/{model}_self_test.h"
-        self.self_test_source = f"src/{model}_self_test.c"
-        self.packed_header = f"include/{model}_packed.h"
-        self.packed_source = f"src/{model}_packed.c"
-        self.ethos_u_header, self.ethos_u_source = (
-            f"{GLUE_FOLDER}{model}_ethos_u.h",
-            f"{GLUE_FOLDER}{model}_ethos_u.c",
-        )
-        self.ethos_u_guard = f"{prefix}_GLUE_ETHOS_U_H"  # a device may be called ethos_u
-        self.ethos_u_state, self.ethos_u_function = f"{model}_ethos_u", f"{model}_ethos_u_device"
-        # Functions
-        self.run, self.set_workspaces, self.set_parameters, self.verify_parameters, self.reset = (
-            f"{model}_{function}" for function in MODEL_FUNCTIONS
+        self._of_devices = _variables_of_devices(devices.values())
+        of_packed = tuple(map(self._beside_extents, _OF_PACKED_CALLS))
+        self.packed_arguments, self.packed_codes, self.packed_status = of_packed
+        packed = frozenset(of_packed if packs_arguments else ())
+        self._of_the_file = _OF_THE_FILE | packed | _variables_of(form)
+        self._alike = _alike_in_capitals(tensors)
+        self.run, self.inputs_type, self.outputs_type = (
+            f"{model}_{name}" for name in (MODEL_FUNCTIONS[0], *MODEL_TYPES[:2])
         )
         self.allocate, self.release = backend_functions(model)
-        self.self_test = f"{model}_{SELF_TEST}"
         self.has_devices = bool(devices)
         self.form = form
         self.functions = {function.name: f"{model}_{function.name}" for function in form.public}
         self.run_steps, self.run_table = RUN_STEPS, RUN_TABLE
-        # Types
-        (
-            self.inputs_type,
-            self.outputs_type,
-            self.context_type,
-            self.memory_type,
-            self.workspaces_type,
-            self.parameters_type,
-            self.copy_type,
-            self.arena_type,
-        ) = (f"{model}_{name}" for name in MODEL_TYPES)
-        self.span_type, self.job_type, self.device_type, self.devices_type = (
-            f"{model}_{name}" for name in DEVICE_TYPES
-        )
-        self.span_read, self.span_write = f"{prefix}_SPAN_READ", f"{prefix}_SPAN_WRITE"
-        self.span_obtain = f"{prefix}_SPAN_OBTAIN"
         self.argument_type = argument_type(model)
-        # Macros; what offsets and the pools of arenas begin with
-        self.offset_front = f"{c_identifier(f'{model}_at')}_".upper()
-        self.arena_front = f"{prefix}_POOL_"
-        self.stack_planned_bytes = f"{prefix}_STACK_PLANNED_BYTES"
-        self.stack_size = f"{prefix}_STACK_SIZE"
-        self.aligned = f"{prefix}_ALIGNED"
-        self.section = f"{prefix}_SECTION"
-        self.step = f"{prefix}_STEP"
-        self.step_workspaces = f"{prefix}_STEP_WORKSPACES"
-        self.check_range = f"{prefix}_CHECK_RANGE"
-        self.check_sections = f"{prefix}_CHECK_SECTIONS"
-        self.sections_file = f"{model}_sections.ld"
-        self.sections_symbol = f"{model}_sections_ld"
-        self.arena_depth = f"{prefix}_ARENA_DEPTH"
-        self.own_backend = f"{prefix}_OWN_BACKEND"
-        self.optimization = f"{prefix}_OPTIMIZATION"  # of CMake
-        self.ok = f"{prefix}_OK"
-        self.version = f"{prefix}_BYTEWRIGHT_VERSION"
+        self.offset_front = f"{c_identifier(f'{model}_at')}_".upper()  # what offsets begin with
 
     def of_entry(self, entry: str) -> Names:
         """The names as one of several entries has them: those of what is its own instead of the run's."""
@@ -423,6 +421,19 @@ def names_of(plan: Plan) -> Names:
         packs_arguments=plan.packs_arguments,
         form=plan.form,
     )
+
+
+def _alike_in_capitals(tensors: Iterable[tuple[ir.Border, str]]) -> frozenset[tuple[ir.Border, str]]:
+    """Tensors of one border whose macros would have one name."""
+    known = [(border, name, name.upper()) for border, name in tensors]
+    capitals = Counter((border, upper) for border, _, upper in known)
+    return frozenset((border, name) for border, name, upper in known if capitals[border, upper] > 1)
+
+
+def _variables_of_devices(devices: Collection[str]) -> frozenset[str]:
+    """Variables of an entry that hands over to devices, which are called so in C."""
+    own = (f"{device}_{what}" for device in devices for what in ("context", "memories"))
+    return frozenset({*NAMES_OF_HAND_OVERS, *own}) if devices else frozenset()
 
 
 def _variables_of(form: EntryForm) -> frozenset[str]:

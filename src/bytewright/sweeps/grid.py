@@ -12,6 +12,7 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 from pathlib import Path
 from typing import Any, cast
 
@@ -107,9 +108,7 @@ def sweep_of(
         if name.partition(" ")[0] not in known:
             raise _malformed(f"a sweep has no option '{name}'", note=f"options: {', '.join(sorted(known))}")
     axes = [[(name, value) for value in _values(name, given)] for name, given in choices.items()]
-    num_configurations = len(models) * len(targets)
-    for axis in axes:
-        num_configurations *= len(axis)
+    num_configurations = len(models) * len(targets) * prod(map(len, axes))
     if not 0 < num_configurations <= MOST_CONFIGURATIONS:
         raise _malformed(
             f"the sweep has {num_configurations} configurations, and may have 1 to {MOST_CONFIGURATIONS}"

@@ -281,12 +281,20 @@ def _load_problems(target: model.Target, pool: model.Pool, path: Path) -> Iterat
         yield Mistake((*path, "load"), message, (note,), other_source)
     if pool.load is model.Loader.COPY:
         yield from _copy_reach_problems(target, pool, path)
-    if pool.load_memory is None:
-        return
-    source = target.find_memory(pool.load_memory)
+    if pool.load_memory is not None:
+        yield from _source_problems(target, pool, pool.load_memory, path)
+
+
+def _source_problems(
+    target: model.Target, pool: model.Pool, load_memory: str, path: Path
+) -> Iterator[Mistake]:
+    """What is wrong with the memory that bytes are loaded from."""
+    read_only = read_only_memories(target)
+    note, other_source = listing("memories that are read-only", read_only), _source_help(pool, read_only)
+    source = target.find_memory(load_memory)
     if source is None:
-        message = f"pool {pool.name!r} is loaded from memory {pool.load_memory!r}, which does not exist"
-        yield Mistake((*path, "from"), message, (note,), closest(pool.load_memory, read_only) or other_source)
+        message = f"pool {pool.name!r} is loaded from memory {load_memory!r}, which does not exist"
+        yield Mistake((*path, "from"), message, (note,), closest(load_memory, read_only) or other_source)
     elif source.is_writable:
         message = (
             f"pool {pool.name!r} is loaded from memory {source.name!r}, which is not read-only, so nobody knows "

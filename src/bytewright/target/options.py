@@ -227,6 +227,24 @@ def _apply_pools(
     return pools, origins
 
 
+def _no_memory(
+    memory_name: str,
+    target: model.Target,
+    role: model.Role,
+    option: PoolOption,
+    given: tuple[PoolOption, ...],
+) -> CompileError:
+    message = f"there is no memory {memory_name!r} for pool {option.name!r}"
+    meant = closest_names(memory_name, [m.name for m in target.memories if _suits(m, role)])
+    if meant and option.memory is None:
+        other = replace(option, name=meant[0])
+    else:
+        other = replace(option, memory=meant[0] if meant else _suitable_memory(target, role))
+    suggestion = " ".join(f"--{role.value} {other if o == option else o}" for o in given)
+    note = listing("memories", [memory.name for memory in target.memories])
+    return compile_error("BW204", message, (note,), suggestion, f"--{role.value} {option}")
+
+
 def _replacement(
     target: model.Target, role: model.Role, option: PoolOption, given: tuple[PoolOption, ...]
 ) -> model.Pool:
@@ -242,15 +260,7 @@ def _replacement(
     if option.memory is None and option.name not in names and existing is not None:
         memory_name = existing.memory
     if memory_name not in names:
-        message = f"there is no memory {memory_name!r} for pool {option.name!r}"
-        meant = closest_names(memory_name, [m.name for m in target.memories if _suits(m, role)])
-        if meant and option.memory is None:
-            other = replace(option, name=meant[0])
-        else:
-            other = replace(option, memory=meant[0] if meant else _suitable_memory(target, role))
-        suggestion = " ".join(f"--{role.value} {other if o == option else o}" for o in given)
-        note = listing("memories", names)
-        raise compile_error("BW204", message, (note,), suggestion, f"--{role.value} {option}")
+        raise _no_memory(memory_name, target, role, option, given)
     takes_remainder = option.size_bytes is None
     if existing is not None and existing.role is role:
         sized = replace(existing, size_bytes=option.size_bytes, takes_remainder=takes_remainder)

@@ -202,17 +202,10 @@ def validate_bundle(
     if not agreement.num_samples:
         message = f"{reference.name} has outputs of none of {len(samples.batch)} samples: no window of frames is full"
         raise compile_error("BW205", message, help="give samples of more frames")
-    labels = samples.labels
-    right = (
-        None if labels is None else sum(answer_of(own[0]) == int(labels[n]) for n, own in enumerate(outputs))
-    )
-    layers = None
-    looks_inside = with_layers or agreement.first_different is not None
-    if looks_inside and may_look_inside and content is not None:
-        first = agreement.first_different or 0
-        # What a model remembers comes from the samples before.
-        begin = 0 if with_layers or bundle.plan.states else first
-        numbers = range(begin, len(samples.batch) if with_layers else first + 1)
+    right = _num_right(samples.labels, outputs)
+    layers, first = None, agreement.first_different
+    if content is not None and may_look_inside and (with_layers or first is not None):
+        numbers = _looked_into(bundle.plan, len(samples.batch), None if with_layers else first)
         layers = _layers(bundle, content, samples, numbers, options)
     return Validation(bundle.plan, on, samples, right, agreement, tuple(beside), parameters, layers)
 
@@ -230,6 +223,20 @@ def _agreements(
             count.add(number, own, reference.run(number, inputs))
         _tell(progress, len(samples.batch) + number, 2 * len(samples.batch))
     return (count.result() for count in counts)
+
+
+def _num_right(labels: Array | None, outputs: Sequence[Sequence[Array]]) -> int | None:
+    if labels is None:
+        return None
+    return sum(answer_of(own[0]) == int(labels[n]) for n, own in enumerate(outputs))
+
+
+def _looked_into(plan: Plan, num_samples: int, first_different: int | None) -> range:
+    """The samples whose tensors are compared: all, or up to the first that differs."""
+    if first_different is None:
+        return range(num_samples)
+    # What a model remembers comes from the samples before.
+    return range(0 if plan.states else first_different, first_different + 1)
 
 
 def _outputs(

@@ -49,14 +49,9 @@ def run_on_serial(
     facts = parse_report(bytes(files.written[_REPORT]).decode("utf-8", "replace"))
     if status == Ending.MODEL_FAILED and "status" in facts:
         raise model_error(bundle, facts["status"])
-    data = bytes(files.written[_OUTPUTS])
-    measured = bytes(files.written[MEASURED_FILE])
-    num_runs = len(batch) * settings.repeat
-    if (
-        status != Ending.FINE
-        or len(data) != output_size_bytes(bundle.plan, checked)
-        or len(measured) != 8 * num_runs
-    ):
+    data, measured = (bytes(files.written[name]) for name in (_OUTPUTS, MEASURED_FILE))
+    sizes = output_size_bytes(bundle.plan, checked), 8 * len(batch) * settings.repeat
+    if status != Ending.FINE or (len(data), len(measured)) != sizes:
         raise _not_kept(port, f"it ended with status {status} after {len(data)} B of outputs")
     cycles: list[int] = np.frombuffer(measured, "<i8").tolist()
     return BatchResult(

@@ -52,7 +52,8 @@ class ImportOptions(TypedDict, total=False):
         bounds: The most turns that loops take; who gives them asks afterwards whether there are such loops.
         expands_weights: Whether integer weights under float activations are widened to float32.
         keeps_weights: Whether weights that a DEQUANTIZE widens stay integers.
-        keeps_inputs: Whether layers keep their last inputs where what they make of them is larger.
+        recomputed: Products that layers may form again in every run, where their last inputs are smaller than what they
+            make of them, over those that they form anyway.
         is_opened: Whether `open_axis` follows.
         entry: The graph's function.
     """
@@ -64,7 +65,7 @@ class ImportOptions(TypedDict, total=False):
     bounds: Bounds
     expands_weights: bool
     keeps_weights: bool
-    keeps_inputs: bool
+    recomputed: float
     is_opened: bool
     entry: str
 
@@ -92,25 +93,10 @@ def import_content(
 def import_record(model: ModelRecord, file_name: str, **how: Unpack[ImportOptions]) -> ir.Module:
     """As `import_content`, of one signature of a file that was read."""
     numerics = how.get("numerics", Numerics.LITERT_REF)
-    expands_weights = how.get("expands_weights", False)
-    survey(model, file_name, numerics=numerics, expands_weights=expands_weights)
+    survey(model, file_name, numerics=numerics, expands_weights=how.get("expands_weights", False))
     check_cost(model, file_name)
+    graph = _begun(model, file_name, numerics, how)
     names = how.get("names") or border_names(model)
-    graph = GraphBuilder(
-        model,
-        file_name,
-        numerics,
-        _has_infinities(model),
-        how.get("batch_max"),
-        bounds=how.get("bounds") or Bounds(),
-        expands_weights=expands_weights,
-        keeps_weights=how.get("keeps_weights", False),
-        keeps_inputs=how.get("keeps_inputs", False),
-        is_opened=how.get("is_opened", False),
-        assigned=touched_variables((model, *model.beside), ASSIGN),
-        before=touched_variables(model.beside, ASSIGN),
-        convert=_convert_operators,
-    )
     parameters = _parameters(graph, names.inputs)
     with np.errstate(all="ignore"):
         graph.initial = _initial_values(graph)
@@ -138,15 +124,34 @@ def import_record(model: ModelRecord, file_name: str, **how: Unpack[ImportOption
         ),
         state=tuple(map(_state, kept)),
         numerics=numerics.value,
-        sources=FrozenMapping(
-            {
-                name: ir.SourceTensor(model.tensors[index].name, quantization_inside(model.tensors[index]))
-                for name, index in (
-                    *graph.rearranged.items(),
-                    *((name, index) for index, name in graph.values.items()),
-                )
-            }
-        ),
+        sources=_sources(graph),
+    )
+
+
+def _begun(model: ModelRecord, file_name: str, numerics: Numerics, how: ImportOptions) -> GraphBuilder:
+    return GraphBuilder(
+        model,
+        file_name,
+        numerics,
+        _has_infinities(model),
+        how.get("batch_max"),
+        bounds=how.get("bounds") or Bounds(),
+        expands_weights=how.get("expands_weights", False),
+        keeps_weights=how.get("keeps_weights", False),
+        recomputed=how.get("recomputed", 0.0),
+        is_opened=how.get("is_opened", False),
+        assigned=touched_variables((model, *model.beside), ASSIGN),
+        before=touched_variables(model.beside, ASSIGN),
+        convert=_convert_operators,
+    )
+
+
+def _sources(graph: GraphBuilder) -> FrozenMapping[str, ir.SourceTensor]:
+    """The tensors of the file that constants and values were, by their names in the graph."""
+    named = (*graph.rearranged.items(), *((name, index) for index, name in graph.values.items()))
+    tensors = ((name, graph.model.tensors[index]) for name, index in named)
+    return FrozenMapping(
+        {name: ir.SourceTensor(tensor.name, quantization_inside(tensor)) for name, tensor in tensors}
     )
 
 
@@ -165,7 +170,9 @@ def _state(kept: Kept) -> ir.Port:
     value, initial = kept.parameter, kept.initial
     stated = None if kept.stated == value.name else kept.stated
     is_zero = initial is None or not any(initial.content)
-    return ir.Port(value.name, value.type, value.quantization, stated, None if is_zero else initial)
+    return ir.Port(
+        value.name, value.type, value.quantization, stated, None if is_zero else initial, kept.note
+    )
 
 
 def _initial_values(graph: GraphBuilder) -> dict[str, ir.TensorData]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from bytewright import ir
-from bytewright.diagnostics import CompileError, compile_error
+from bytewright.diagnostics import CompileError, Diagnostic, compile_error
 from bytewright.frontends.tflite.model import ModelRecord, TensorRecord
 from bytewright.frontends.tflite.names import border_names
 from bytewright.frontends.tflite.shape_arithmetic import FOLDED
@@ -46,11 +46,7 @@ def read_samples(
     module = read(of_file)  # says what is wrong with the file whatever its extents are
     (extents, error), (first, *_) = failed[0], failed[0][1].diagnostics
     if 2 * len(found) > len(samples):
-        named = " and ".join(f"{name}={extent}" for name, extent in extents.items())
-        message = (
-            f"the file cannot be opened along {' and '.join(map(str, axes))}: for {named}, {first.message}"
-        )
-        raise compile_error("BW121", message, help=OTHER_RANGE, where=first.where) from error
+        raise _unreadable(axes, extents, first) from error
     kinds = {kind for kind, folded in FOLDED.items() if folded.reads_shape and kind != "RANK"}
     reading = [operator.label for operator in model.operators if operator.kind in kinds]
     if not reading:
@@ -58,6 +54,12 @@ def read_samples(
     operators = f"operator{'s' if len(reading) > 1 else ''} {', '.join(reading)}"
     message = f"{operators} of '{file_name}' read sizes, and the file is for one size alone: {first.message}"
     raise compile_error("BW121", message, help="leave out --open", where=first.where) from error
+
+
+def _unreadable(axes: Sequence[OpenAxis], extents: Mapping[str, int], first: Diagnostic) -> CompileError:
+    named = " and ".join(f"{name}={extent}" for name, extent in extents.items())
+    message = f"the file cannot be opened along {' and '.join(map(str, axes))}: for {named}, {first.message}"
+    return compile_error("BW121", message, help=OTHER_RANGE, where=first.where)
 
 
 def with_extents(

@@ -7,7 +7,7 @@ stack, below the bundle's function that takes jobs there. Nothing says which of 
 each of them must have room.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from bytewright import ir
@@ -143,8 +143,13 @@ def stack_uses(module: ir.Module, target: Target, above: tuple[Above, ...] = ())
             worst[function.name] = replace(worst[function.name], total_bytes=handing)
         for each in (each for each in above if each.entry == function.name):
             worst[function.name] = _below(each.name, each.num_bytes, worst[function.name])
+    return tuple(_uses_of_contexts(worst, module, target, above))
+
+
+def _uses_of_contexts(
+    worst: Mapping[str, _Worst], module: ir.Module, target: Target, above: tuple[Above, ...]
+) -> Iterator[StackUse]:
     own = target.device(module.entries[0].device)
-    uses: list[StackUse] = []
     for device in (own, *(device for device in target.devices if device is not own)):
         firsts = _first_on(device, module)
         if firsts:
@@ -152,8 +157,8 @@ def stack_uses(module: ir.Module, target: Target, above: tuple[Above, ...] = ())
             if device is not own:
                 allowance = device.stack_allowance_per_call_bytes
                 paths = [_below(_dispatcher(module, device.name), allowance, path) for path in paths]
-            uses.extend(_use(context, paths, above if device is own else ()) for context in device.contexts)
-    return tuple(uses)
+            for context in device.contexts:
+                yield _use(context, paths, above if device is own else ())
 
 
 def _hand_over_bytes(module: ir.Module, target: Target) -> int:

@@ -75,14 +75,10 @@ def parse_text(text: str, constants: Constants, operations: Mapping[str, type[ir
     return ParsedModule(reader.mark(0, module), reader)
 
 
-def _read_module(reader: Reader, operations: Mapping[str, type[ir.Operation]]) -> ir.Module:
-    reader.expect(Word.MODULE)
-    name = reader.prim_name()
-    numerics = _read_numerics(reader)
-    inputs, outputs, state = (_read_ports(reader, side) for side in ir.Border)
+def _read_constants(reader: Reader, defined: Defined) -> tuple[list[ir.Constant], list[ir.ConstantBuffer]]:
+    """Those of the graph, and those of PrimFuncs, which are defined from then on."""
     constants: list[ir.Constant] = []
     buffers: list[ir.ConstantBuffer] = []
-    defined = Defined()  # the constants
     while (start := reader.start_of(Word.CONSTANT)) is not None:
         if reader.sees("%"):
             constant_name = reader.graph_name()
@@ -98,6 +94,16 @@ def _read_module(reader: Reader, operations: Mapping[str, type[ir.Operation]]) -
             constant = ir.ConstantBuffer(buffer, reader.tensor_data(), storage, annotations)
             buffers.append(reader.mark(start, constant))
             defined.define(buffer, scope)
+    return constants, buffers
+
+
+def _read_module(reader: Reader, operations: Mapping[str, type[ir.Operation]]) -> ir.Module:
+    reader.expect(Word.MODULE)
+    name = reader.prim_name()
+    numerics = _read_numerics(reader)
+    inputs, outputs, state = (_read_ports(reader, side) for side in ir.Border)
+    defined = Defined()  # the constants
+    constants, buffers = _read_constants(reader, defined)
     functions: list[ir.Function] = []
     while reader.accept(Word.FUNC):
         functions.append(read_function(reader, operations))

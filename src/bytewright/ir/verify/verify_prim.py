@@ -239,18 +239,20 @@ class _Checker:
             case ir.Store():
                 self.store(statement)
             case ir.Call():
-                for argument in statement.arguments:
-                    match argument:
-                        case ir.Region():
-                            self.region(argument)
-                        case ir.ContextArgument():
-                            self.report(*self.context.device_faults(argument.device))
-                        case _:
-                            self.expression(argument)
-                faults = call_faults(self.context, self.function, statement, self.is_read_only, self.denoted)
-                self.report(*faults)
+                self.call(statement)
             case _:
                 assert_never(statement)
+
+    def call(self, call: ir.Call) -> None:
+        for argument in call.arguments:
+            match argument:
+                case ir.Region():
+                    self.region(argument)
+                case ir.ContextArgument():
+                    self.report(*self.context.device_faults(argument.device))
+                case _:
+                    self.expression(argument)
+        self.report(*call_faults(self.context, self.function, call, self.is_read_only, self.denoted))
 
     def instruction_call(self, call: ir.InstructionCall) -> None:
         """Its statements are those of the instruction; what they are given is looked at."""

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from bytewright import ir
 from bytewright.ir.builder import region
 from bytewright.lower.isa.instruction_set import IsaTemplate
+from bytewright.lower.isa.products import Tile
 from bytewright.lower.isa.store_lanes import store_lanes
-from bytewright.lower.isa.tile import Tile
 from bytewright.lower.isa.window_rows import ALIGNMENT, WindowRows
 from bytewright.lower.kernels.accumulator import Bias
 from bytewright.lower.kernels.context import Pixel, Template, counted, named
@@ -40,7 +40,7 @@ def tiled_templates(
 ) -> tuple[IsaTemplate, ...]:
     """A template for each tile, named after its elements."""
     return tuple(
-        IsaTemplate(f"{name}_{tile.element.value}", partial(write, tile), partial(_tile_declines, tile))
+        IsaTemplate(f"{name}_{tile.of.element.value}", partial(write, tile), partial(_tile_declines, tile))
         for tile in tiles
     )
 
@@ -50,9 +50,9 @@ def _tile_declines(tile: Tile, template: Template, operation: Conv2d | Transpose
     if isinstance(operation, TransposeConv2d) and not has_known_size(template):
         return SIZE_IS_OPEN
     of_operands = {
-        "elements": (template.type(0).dtype, tile.element),
-        "weights": (template.type(1).dtype, tile.weight),
-        "sums": (template.result_type.dtype, tile.sums),
+        "elements": (template.type(0).dtype, tile.of.element),
+        "weights": (template.type(1).dtype, tile.of.weight),
+        "sums": (template.result_type.dtype, tile.of.sums),
     }
     for name, (dtype, wanted) in of_operands.items():
         if dtype is not wanted:
@@ -130,34 +130,36 @@ class TiledConvolutions:
         self.runs = (window.rows.kernel, 1 if is_whole else window.columns.kernel)
         self.length = depth * (window.columns.kernel if is_whole else 1)
         self.is_direct = (
-            window.is_all_interior and self.length >= tile.group and tile.element in tile.broadcasts
+            window.is_all_interior and self.length >= tile.of.group and tile.of.element in tile.broadcasts
         )
         # As rows of the input, or as taps of it; else from a copy.
         self.reads_input = self.is_direct or tile.copies is None
-        self.steps = -(-self.length // tile.group)
+        self.steps = -(-self.length // tile.of.group)
         self.vectors = -(-self.convolution.out_channels // tile.lanes)
-        self.bias: Bias = bias_of(convolutions, tile.offset)
+        self.bias: Bias = bias_of(convolutions, tile.of.offset)
         self.weights_of_one = 0
         if window.num_taps:
             packed = [self._packed(each) for each in convolutions]
             self.weights_of_one = len(packed[0])
-            self.weights = template.kernel.constant("weights", np.concatenate(packed), tile.weight, ALIGNMENT)
+            self.weights = template.kernel.constant(
+                "weights", np.concatenate(packed), tile.of.weight, ALIGNMENT
+            )
 
     def _packed(self, convolution: Convolution) -> NDArray[np.generic]:
         tile = self.tile
         layout = Layout(
             lanes=tile.lanes,
             vectors=tile.max_vectors,
-            group=tile.group,
+            group=tile.of.group,
             elements=End.OVERLAP if self.reads_input else End.ZEROS,
-            by_element=tile.by_element,
+            by_element=tile.of.by_element,
         )
         return layout.pack(convolution.weights, self.runs[0] * self.runs[1])
 
     @property
     def run_bytes(self) -> int:
         """Weights of a vector of channels for a whole window."""
-        return self.runs[0] * self.runs[1] * self.steps * self.tile.lanes * self.tile.group
+        return self.runs[0] * self.runs[1] * self.steps * self.tile.lanes * self.tile.of.group
 
     def write_row(self, row: Row, copies: ir.Buffer | None) -> None:
         """Writes the loops over tiles of pixels and blocks of channels, with what `copy_rows` gave."""
@@ -177,13 +179,13 @@ class TiledConvolutions:
             return None
         convolution, tile, body = self.convolution, self.tile, self.body
         depth = convolution.in_channels
-        layout = WindowRows(convolution, tile, depth, tile.group - 1)
+        layout = WindowRows(convolution, tile, depth, tile.of.group - 1)
         rows, copies = layout.allocate(), layout.copies
         before, content = layout.before * depth, layout.content * depth
 
         def copy(ky: ir.Expr, iy: ir.Expr) -> None:
             width = convolution.window.columns.size * depth
-            source = body.view("source", region(convolution.input, n, iy, 0, 0), tile.element, width)
+            source = body.view("source", region(convolution.input, n, iy, 0, 0), tile.of.element, width)
             whole, rest = divmod(content, copies.chunk)
 
             def copy_some(first: ir.Expr, size: int) -> None:
@@ -239,7 +241,7 @@ class TiledConvolutions:
         filters = self.body.view(
             "filters",
             region(self.weights, row.number * self.weights_of_one + block.weights),
-            self.tile.weight,
+            self.tile.of.weight,
             block.vectors * self.run_bytes,
         )
         with counted(self.body, "ky", self.runs[0]) as ky, counted(self.body, "kx", self.runs[1]) as kx:
@@ -253,7 +255,7 @@ class TiledConvolutions:
             elif self.is_direct:
                 width = window.columns.size * depth
                 first = region(self.convolution.input, row.n, window.rows.tap(row.window, ky), 0, 0)
-                source = self.body.view("row", first, self.tile.element, width)
+                source = self.body.view("row", first, self.tile.of.element, width)
                 start = named(self.body, "first", column)
                 positions = [region(source, start + p * window.columns.stride * depth) for p in range(size)]
             else:
@@ -289,17 +291,17 @@ class TiledConvolutions:
     ) -> None:
         """Adds the products of one run, group by group."""
         tile, body = self.tile, self.body
-        vectors, filter_elements = len(sums[0]), tile.lanes * tile.group
-        has_rest = self.reads_input and self.length % tile.group != 0
+        vectors, filter_elements = len(sums[0]), tile.lanes * tile.of.group
+        has_rest = self.reads_input and self.length % tile.of.group != 0
         num_loop = self.steps - 1 if has_rest else self.steps
 
         def step(index: ir.Expr, element: ir.Expr) -> None:
             base = named(body, "filter", (first + index * vectors) * filter_elements)
-            loaded = [body.register("weights", *tile.filters) for _ in range(vectors)]
+            loaded = [body.register("weights", *tile.of.filters) for _ in range(vectors)]
             for v, register in enumerate(loaded):
                 body.execute(tile.load, register, region(filters, base + v * filter_elements))
             for position, own in zip(positions, sums, strict=True):
-                activations = body.register("activations", *tile.activations)
+                activations = body.register("activations", *tile.of.activations)
                 *outer, begin = position.indices
                 at = ir.Region(position.buffer, (*outer, begin + element))
                 body.execute(tile.broadcasts[position.buffer.dtype], activations, at)
@@ -307,10 +309,10 @@ class TiledConvolutions:
                     body.execute(tile.dot, total, activations, weights)
 
         with counted(body, "step", num_loop) as index, body.block():
-            step(index, index * tile.group)
+            step(index, index * tile.of.group)
         if has_rest:
             with body.block():
-                step(ir.const(num_loop), ir.const(self.length - tile.group))
+                step(ir.const(num_loop), ir.const(self.length - tile.of.group))
 
 
 def _tiles(count: int, most: int) -> Iterator[tuple[int, int, int]]:

@@ -1,6 +1,9 @@
-"""Records of the instructions of a tile, made of their C texts: sums of groups of products in lanes."""
+"""The tile of convolutions whose lanes are output channels: what an instruction set brings to their template.
 
-from collections.abc import Callable, Generator, Mapping
+Sums of groups of products in lanes: records of the instructions, made of their C texts.
+"""
+
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -9,11 +12,69 @@ from bytewright import ir
 from bytewright.ir.builder import BodyBuilder, load
 from bytewright.ir.scalar_functions import FMA
 from bytewright.lower.isa.instruction_set import Operands
-from bytewright.lower.isa.tile import Copies, Tile
 from bytewright.lower.isa.vector_unit import VectorUnit, lane_wise, memory_parameter, register_parameter
 from bytewright.lower.isa.width import Width
 
 READ, WRITE, READ_WRITE = ir.Access.READ, ir.Access.WRITE, ir.Access.READ_WRITE
+
+
+@dataclass(frozen=True, slots=True)
+class Copies:
+    """How activations are copied, with zero points around them.
+
+    Attributes:
+        chunk: Activations at once.
+        some: An instruction that copies so many, at most a chunk.
+        fill: Sets a chunk of a copy to a value.
+    """
+
+    chunk: int
+    some: Callable[[int], ir.Instruction]
+    fill: ir.Instruction
+
+    @property
+    def instructions(self) -> tuple[ir.Instruction, ...]:
+        """All of them, those that take a number of elements for some."""
+        return (self.fill, *(self.some(num) for num in (1, self.chunk - 3, self.chunk)))
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """Sums of products, one a lane: each lane has its output channel, all have the same activations.
+
+    Attributes:
+        of: What is multiplied, and how.
+        units: Vectors of which so many first lanes are loaded and stored.
+        max_vectors: Vectors of output channels that are accumulated together.
+        max_sums: Vectors of sums, over all pixels of a tile.
+        broadcasts: Loads of a group of elements to it, by the type that they have in memory.
+        load: Of weights, `[lanes][group]`, or `[group][lanes]` if they are `by_element`.
+        dot: Adds products to sums: `dot(sums, activations, filters)`.
+        copies: How rows are copied where windows touch the padding. None of a group of 1 that is read as it lies: then
+            each tap is read where it lies, or is a run of zero points, which takes no memory.
+    """
+
+    of: "Products"
+    units: Callable[[int], VectorUnit]
+    max_vectors: int
+    max_sums: int
+    broadcasts: Mapping[ir.DType, ir.Instruction]
+    load: ir.Instruction
+    dot: ir.Instruction
+    copies: Copies | None
+
+    @property
+    def lanes(self) -> int:
+        """Output channels of a vector."""
+        return self.of.width.lanes
+
+    @property
+    def instructions(self) -> tuple[ir.Instruction, ...]:
+        """All of them, those that take a number of elements for some."""
+        copies = () if self.copies is None else self.copies.instructions
+        units = [i for num in (1, max(1, self.lanes - 3), self.lanes) for i in self.units(num).instructions]
+        own = (*self.broadcasts.values(), self.load, self.dot, *copies, *units)
+        return tuple(dict.fromkeys(own))
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,26 +161,16 @@ class Products:
             chunk: Activations that are copied at once.
         """
         return Tile(
-            units=units,
-            lanes=self.width.lanes,
-            element=self.element,
-            weight=self.weight,
-            sums=self.sums,
-            held=self.held,
-            offset=self.offset,
-            group=self.group,
-            max_vectors=max_vectors,
-            max_sums=max_sums,
-            activations=self.activations,
+            self,
+            units,
+            max_vectors,
+            max_sums,
             broadcasts={
                 dtype: self.broadcast(dtype, text) if isinstance(text, str) else text
                 for dtype, text in broadcasts.items()
             },
-            filters=self.filters,
-            by_element=self.by_element,
             load=self.load(load) if isinstance(load, str) else load,
             dot=self.dot(dot),
-            operands=self.operands,
             copies=None if copy is None else self._copies(copy, fill, chunk),
         )
 
@@ -232,3 +283,13 @@ class Products:
             else:
                 with body.for_(f"{name}.k", 0, self.group) as k:
                     yield lane, k
+
+
+def instructions_of(tiles: Iterable[Tile]) -> tuple[ir.Instruction, ...]:
+    """Those of some tiles, each once."""
+    return tuple(dict.fromkeys(each for tile in tiles for each in tile.instructions))
+
+
+def operands_of(tiles: Iterable[Tile]) -> dict[tuple[str, str], Operands]:
+    """For which operands they are defined."""
+    return {key: bounds for tile in tiles for key, bounds in tile.of.operands.items()}

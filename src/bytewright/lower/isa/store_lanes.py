@@ -1,5 +1,7 @@
 """What ends a block of channels: the epilogue on vectors of finished sums, or element by element."""
 
+from collections.abc import Sequence
+
 from bytewright import ir
 from bytewright.ir.builder import load, region
 from bytewright.ir.rewrite import Rewriting, rewrite_statement
@@ -42,16 +44,21 @@ def store_lanes(
         return
     # No instruction for something in it: lanes one by one, from memory.
     end = ir.const(unit.count if num is None else num)
-    if not totals.register:
-        body.emit(ir.For(lane, ir.const(0), end, ir.Seq(tuple(statements))))
-        return
-    sums = template.kernel.scratch("sums", (unit.count,), totals.dtype)
-    body.execute(unit.stores[totals.dtype], region(sums, 0), totals)
+    if totals.register:
+        sums = template.kernel.scratch("sums", (unit.count,), totals.dtype)
+        body.execute(unit.stores[totals.dtype], region(sums, 0), totals)
+        statements = _from_memory(statements, totals, sums)
+    body.emit(ir.For(lane, ir.const(0), end, ir.Seq(tuple(statements))))
 
-    def from_memory(node: ir.Expr) -> ir.Expr:
+
+def _from_memory(
+    statements: Sequence[ir.Statement], totals: ir.Buffer, sums: ir.Buffer
+) -> list[ir.Statement]:
+    """The statements with sums that are read from memory instead of a register."""
+
+    def read(node: ir.Expr) -> ir.Expr:
         is_sum = isinstance(node, ir.Load) and node.buffer == totals
         return ir.Load(sums, node.indices) if is_sum and isinstance(node, ir.Load) else node
 
-    rewriting = Rewriting(expression=from_memory)
-    scalar = tuple(new for s in statements for new in rewrite_statement(s, rewriting))
-    body.emit(ir.For(lane, ir.const(0), end, ir.Seq(scalar)))
+    rewriting = Rewriting(expression=read)
+    return [new for statement in statements for new in rewrite_statement(statement, rewriting)]

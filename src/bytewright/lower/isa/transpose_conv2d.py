@@ -5,7 +5,7 @@ Phases whose windows are alike are one loop, which reads one copy of the rows un
 
 from bytewright.lower.isa.conv2d import Row, TiledConvolutions, tiled_templates
 from bytewright.lower.isa.instruction_set import IsaTemplate
-from bytewright.lower.isa.tile import Tile
+from bytewright.lower.isa.products import Tile
 from bytewright.lower.kernels.context import Template, counted, named
 from bytewright.lower.kernels.spread import Phases, SpreadRow, axes_of, sub_pixel_convolutions, write_rows
 from bytewright.ops.convolution import TransposeConv2d

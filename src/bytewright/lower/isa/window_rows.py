@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from bytewright import ir
 from bytewright.ir.builder import region
-from bytewright.lower.isa.tile import Copies, Tile
+from bytewright.lower.isa.products import Copies, Tile
 from bytewright.lower.kernels.context import counted, named
 from bytewright.lower.kernels.convolution import Convolution
 
@@ -64,7 +64,7 @@ class WindowRows:
     def allocate(self) -> ir.Buffer:
         """The copy, [rows of the window, elements]."""
         shape = (self.convolution.window.rows.kernel, self.row)
-        buffer = ir.Buffer("rows", shape, self.tile.held, ALIGNMENT)
+        buffer = ir.Buffer("rows", shape, self.tile.of.held, ALIGNMENT)
         return self.convolution.template.body.allocate(buffer, ir.Storage(ir.GLOBAL))
 
     def write(self, rows: ir.Buffer, y: ir.Expr, copy: Callable[[ir.Expr, ir.Expr], None]) -> None:
@@ -103,6 +103,6 @@ class WindowRows:
             return
         body, tile, chunk = self.convolution.template.body, self.tile, self.copies.chunk
         first = begin // chunk
-        value = ir.const(self.convolution.zero_point + tile.offset, tile.sums)
+        value = ir.const(self.convolution.zero_point + tile.of.offset, tile.of.sums)
         with counted(body, "chunk", -(-end // chunk) - first) as index:
             body.execute(self.copies.fill, region(rows, ky, (index + first) * chunk), value)

@@ -270,6 +270,14 @@ def _refuse_dependence(
             )
 
 
+def _memory(region: _Region, name: str, where: str) -> FoundMemory:
+    access, reason = _access(region)
+    attributes = f" ({region.attributes})" if region.attributes else ""
+    origin = f"{region.name}{attributes}{reason}"
+    size_bytes = region.size_bytes
+    return FoundMemory(name, region.base, size_bytes, access, f".{name}", origin, where, region=region.name)
+
+
 def _board(
     path: Path, script: ScriptText, regions: list[_Region], last_address: int, map_text: str
 ) -> FoundBoard:
@@ -289,22 +297,7 @@ def _board(
             )
             raise refusal(message, where)
         else:
-            access, reason = _access(region)
-            name = memory_name(region.name, taken)
-            attributes = f" ({region.attributes})" if region.attributes else ""
-            origin = f"{region.name}{attributes}{reason}"
-            memories.append(
-                FoundMemory(
-                    name,
-                    region.base,
-                    region.size_bytes,
-                    access,
-                    f".{name}",
-                    origin,
-                    where,
-                    region=region.name,
-                )
-            )
+            memories.append(_memory(region, memory_name(region.name, taken), where))
     if not memories:
         raise refusal(
             "the script describes no memory: there is no MEMORY block with regions in it", script.file

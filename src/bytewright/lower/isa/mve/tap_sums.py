@@ -7,7 +7,7 @@ back in order by the narrowing instructions, which undo what widening does.
 """
 
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -139,10 +139,7 @@ def sum_taps(taps: Taps, num_channels: int, kind: Kind, *, has_limits: bool) -> 
     scales = memory_parameter("scales", blocks * 3 * lanes, I32)
     names = ("zero_point", "low", "high") if has_limits else ("zero_point",)
     limits = [ir.ScalarParameter(ir.Var(name, I32)) for name in names]
-    shape = "_".join(f"{row}p{offset}" for row, offset in taps.places)
-    digest = zlib.crc32(f"{shape} {taps.groups} {sorted(taps.outside)} {taps.zero_point}".encode())
-    name = f"mve_taps_{num_taps}x{num_channels}_{kind.name.lower()}{'_limited' if has_limits else ''}_{digest:08x}"
-    name += "" if element is I8 else f"_{element.value}"
+    name = _name(taps, num_channels, kind, has_limits=has_limits)
     body = BodyBuilder()
     parts = [(0, blocks)] if starts[-1] == (blocks - 1) * lanes else [(0, blocks - 1), (blocks - 1, 1)]
     for first, count in parts:
@@ -158,13 +155,7 @@ def sum_taps(taps: Taps, num_channels: int, kind: Kind, *, has_limits: bool) -> 
             vector = (lane % 2) * 2 + (lane // 2) % 2 if element is I8 else lane % 2
             at = body.let("at", (block * num_vectors + vector) * 12 + lane // num_vectors)
             total = body.scalar("total", I32, load(scales.buffer, at))
-            for number, tap in enumerate(taps.order):
-                row, offset = taps.places[tap]
-                value = (
-                    ir.const(taps.zero_point, element)
-                    if tap in taps.outside
-                    else load(rows[row].buffer, channel + offset)
-                )
+            for number, value in enumerate(_values(taps, rows, channel)):
                 weight = load(weights.buffer, (block * num_taps + number) * lanes + lane)
                 body.add_to(total, (), ir.cast(value, I32) * ir.cast(weight, I32))
             ends: list[ir.Expr] = [each.variable for each in limits]
@@ -181,6 +172,29 @@ def sum_taps(taps: Taps, num_channels: int, kind: Kind, *, has_limits: bool) -> 
         f"{num_channels} channels of a pixel of a depthwise convolution: products of {num_taps} taps, {lanes} channels "
         f"at a time, {_summed(taps)}; their bias, and scaling to the output.",
     )
+
+
+def _name(taps: Taps, num_channels: int, kind: Kind, *, has_limits: bool) -> str:
+    shape = "_".join(f"{row}p{offset}" for row, offset in taps.places)
+    digest = zlib.crc32(f"{shape} {taps.groups} {sorted(taps.outside)} {taps.zero_point}".encode())
+    limited, element = (
+        "_limited" if has_limits else "",
+        "" if taps.element is I8 else f"_{taps.element.value}",
+    )
+    size = f"{len(taps.places)}x{num_channels}"
+    return f"mve_taps_{size}_{kind.name.lower()}{limited}_{digest:08x}{element}"
+
+
+def _values(taps: Taps, rows: Sequence[ir.BufferParameter], channel: ir.Expr) -> Iterator[ir.Expr]:
+    """What lies under each tap of a channel, in their order."""
+    for tap in taps.order:
+        row, offset = taps.places[tap]
+        is_outside = tap in taps.outside
+        yield (
+            ir.const(taps.zero_point, taps.element)
+            if is_outside
+            else load(rows[row].buffer, channel + offset)
+        )
 
 
 def _summed(taps: Taps) -> str:

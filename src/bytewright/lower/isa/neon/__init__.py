@@ -7,8 +7,8 @@ from bytewright.lower.isa.neon.dots import BYTE_DOTS, FLOAT_DOTS, HALF_DOTS, TAP
 from bytewright.lower.isa.neon.lanes import UNIT, VECTORS
 from bytewright.lower.isa.neon.lookup import LOOKUP
 from bytewright.lower.isa.neon.narrow import EXTREMA, SUMS
+from bytewright.lower.isa.products import instructions_of, operands_of
 from bytewright.lower.isa.reduce import depthwise_taps, matmul_lanes, with_reductions
-from bytewright.lower.isa.tile import instructions_of, operands_of
 from bytewright.lower.isa.transpose_conv2d import transpose_conv2d_templates
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d, TransposeConv2d
 

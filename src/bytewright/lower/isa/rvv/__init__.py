@@ -5,12 +5,12 @@ Compilers without these intrinsics (gcc before 14, clang before 19) make plain C
 
 from bytewright.lower.isa.conv2d import conv2d_templates
 from bytewright.lower.isa.instruction_set import InstructionSet
+from bytewright.lower.isa.products import instructions_of, operands_of
 from bytewright.lower.isa.reduce import depthwise_taps, matmul_lanes, with_reductions
 from bytewright.lower.isa.rvv.dots import BYTE_DOTS, FLOAT_DOTS, HALF_DOTS, TAPS
 from bytewright.lower.isa.rvv.lanes import UNIT, VECTORS
 from bytewright.lower.isa.rvv.narrow import EXTREMA, SUMS
 from bytewright.lower.isa.softmax import softmax_template
-from bytewright.lower.isa.tile import instructions_of, operands_of
 from bytewright.lower.isa.transpose_conv2d import transpose_conv2d_templates
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d, TransposeConv2d
 from bytewright.ops.softmax import TflSoftmax

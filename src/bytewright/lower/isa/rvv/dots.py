@@ -5,10 +5,9 @@ loaded, once for all pixels of a tile.
 """
 
 from bytewright import ir
-from bytewright.lower.isa.products import Products
+from bytewright.lower.isa.products import Products, Tile
 from bytewright.lower.isa.rvv.lanes import F32, I8, I16, I32, LANES, VECTORS, unit_of
 from bytewright.lower.isa.taps import tap_products
-from bytewright.lower.isa.tile import Tile
 
 
 def _integer_dots(element: ir.DType, noun: str) -> Tile:

@@ -2,8 +2,8 @@
 
 from bytewright.lower.isa.conv2d import conv2d_templates
 from bytewright.lower.isa.instruction_set import InstructionSet, IsaTemplate
+from bytewright.lower.isa.products import instructions_of, operands_of
 from bytewright.lower.isa.reduce import matmul_lanes, with_reductions
-from bytewright.lower.isa.tile import instructions_of, operands_of
 from bytewright.lower.isa.transpose_conv2d import transpose_conv2d_templates
 from bytewright.lower.isa.x86.depthwise_512 import INSTRUCTIONS, depthwise_declines, write_depthwise
 from bytewright.lower.isa.x86.dots import (

@@ -160,7 +160,7 @@ class _Kernel:
             product(range(convolution.window.rows.kernel), range(convolution.window.columns.kernel))
         )
         self.groups = -(-len(self.taps) // TAPS)
-        self.bias = convolution.bias(BYTE_DOTS.offset)
+        self.bias = convolution.bias(BYTE_DOTS.of.offset)
         packed = Layout(lanes=LANES, vectors=BYTES // LANES, group=TAPS).pack(convolution.weights)
         self.weights = self.template.kernel.constant("weights", packed, I8, ALIGNMENT)
 
@@ -220,16 +220,16 @@ class _Kernel:
         start = named(body, "first", pixel[2] * (columns.stride * pitch))
         loaded: list[ir.Buffer] = []
         for ky, kx in self.taps:
-            tap = body.register("tap", *BYTE_DOTS.activations)
+            tap = body.register("tap", *BYTE_DOTS.of.activations)
             body.execute(LOADS[copied], tap, region(rows, ky, start + kx * columns.dilation * pitch))
             loaded.append(tap)
         loaded += [loaded[-1]] * (self.groups * TAPS - len(loaded))
         for group in range(self.groups):
             taps = loaded[group * TAPS : group * TAPS + TAPS]
             for v, total in enumerate(sums):
-                quads = body.register("quads", *BYTE_DOTS.activations)
+                quads = body.register("quads", *BYTE_DOTS.of.activations)
                 body.execute(INTERLEAVE[v], quads, *taps)
-                weights = body.register("weights", *BYTE_DOTS.filters)
+                weights = body.register("weights", *BYTE_DOTS.of.filters)
                 at = (group * vectors + v) * LANES * TAPS
                 body.execute(BYTE_DOTS.load, weights, region(self.weights, first + at))
                 body.execute(BYTE_DOTS.dot, total, quads, weights)

@@ -8,8 +8,7 @@ as they are loaded, once for all pixels of a tile.
 from functools import partial
 
 from bytewright import ir
-from bytewright.lower.isa.products import Products
-from bytewright.lower.isa.tile import Tile
+from bytewright.lower.isa.products import Products, Tile
 from bytewright.lower.isa.x86.lanes import unit_of
 from bytewright.lower.isa.x86.simd import AVX2, AVX512, F32, I8, I16, I32, Simd
 
