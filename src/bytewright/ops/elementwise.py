@@ -1,4 +1,4 @@
-"""Element by element: arithmetic with broadcasting, comparisons, and clamps."""
+"""Element by element: arithmetic with broadcasting, choices, and clamps."""
 
 from dataclasses import dataclass
 from typing import ClassVar
