@@ -56,6 +56,7 @@ _ENUMERATIONS = {
     "quantized_bias_type": "TensorType",
     "output_type": "TensorType",
     "mode": "MirrorPadMode",
+    "reduce_function": "ReduceWindowFunction",
 }
 
 _CONVOLUTION: dict[str, Option] = {
@@ -262,6 +263,45 @@ _FORMS: dict[str, _OperatorForm] = {
     "STABLEHLO_PAD": _OperatorForm(
         "StablehloPadOptions", {"edge_padding_low": (), "edge_padding_high": (), "interior_padding": ()}, 1, 1
     ),
+    "STABLEHLO_GATHER": _OperatorForm(
+        "StablehloGatherOptions",
+        {
+            "offset_dims": (),
+            "collapsed_slice_dims": (),
+            "start_index_map": (),
+            "index_vector_dim": 0,
+            "slice_sizes": (),
+        },
+        1,
+        1,
+    ),
+    "STABLEHLO_SCATTER": _OperatorForm(
+        "StablehloScatterOptions",
+        {
+            "update_window_dims": (),
+            "inserted_window_dims": (),
+            "scatter_dims_to_operand_dims": (),
+            "index_vector_dim": 0,
+            "update_computation_subgraph_index": 0,
+        },
+        1,
+        1,
+    ),
+    "STABLEHLO_REDUCE_WINDOW": _OperatorForm(
+        "StablehloReduceWindowOptions",
+        {
+            "window_dimensions": (),
+            "window_strides": (),
+            "base_dilations": (),
+            "window_dilations": (),
+            "padding": (),
+            "body_subgraph_index": 0,
+        },
+        1,
+        1,
+    ),
+    "STABLEHLO_SHIFT_LEFT": _OperatorForm("", {}, 1, 1),
+    "REDUCE_WINDOW": _OperatorForm("ReduceWindowOptions", {"reduce_function": "ADD"}, 1, 1),
     "CUMSUM": _OperatorForm("CumsumOptions", {"exclusive": False, "reverse": False}, 1, 1),
     "DYNAMIC_UPDATE_SLICE": _OperatorForm("DynamicUpdateSliceOptions", {}, 1, 1),
     "GATHER_ND": _OperatorForm("GatherNdOptions", {}, 1, 1),
@@ -302,7 +342,8 @@ _FORMS: dict[str, _OperatorForm] = {
     "SEGMENT_SUM": _OperatorForm("SegmentSumOptions", {}, 1, 1),
     "SPARSE_TO_DENSE": _OperatorForm("SparseToDenseOptions", {"validate_indices": False}, 2, 3),
     **{
-        f"STABLEHLO_{kind}": _OperatorForm("", {}, 1, 1) for kind in ("ADD", "MAXIMUM", "MINIMUM", "MULTIPLY")
+        f"STABLEHLO_{kind}": _OperatorForm("", {}, 1, 1)
+        for kind in ("ADD", "AND", "MAXIMUM", "MINIMUM", "MULTIPLY")
     },
     **{
         f"UNSORTED_SEGMENT_{kind.upper()}": _OperatorForm(f"UnsortedSegment{kind}Options", {}, 1, 1)
@@ -335,6 +376,7 @@ class _Operator:
     outputs: tuple[int, ...]
     options: Mapping[str, Option]
     intermediates: tuple[int, ...] = ()
+    structure: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -467,10 +509,18 @@ class ModelBuilder:
         )
 
     def custom_operator(
-        self, custom_code: str, inputs: Sequence[int], outputs: Sequence[int], **options: int | float | bool
+        self,
+        custom_code: str,
+        inputs: Sequence[int],
+        outputs: Sequence[int],
+        *,
+        structure: bytes = b"",
+        **options: int | float | bool,
     ) -> None:
-        """Add a custom operator, with its options as a FlexBuffer: a map from names to numbers."""
-        self._operators.append(_Operator("CUSTOM", custom_code, 1, tuple(inputs), tuple(outputs), options))
+        """Add a custom operator, with its options as a FlexBuffer, a map from names to numbers, or as bytes of C."""
+        self._operators.append(
+            _Operator("CUSTOM", custom_code, 1, tuple(inputs), tuple(outputs), options, structure=structure)
+        )
 
     def signature(self, key: str, inputs: Mapping[str, int], outputs: Mapping[str, int]) -> None:
         """Add a signature: names of this subgraph's tensors for those who run it."""
@@ -597,7 +647,7 @@ class _FileWriter:
     def _operator(self, op: _Operator, codes: Sequence[tuple[str, str, int]]) -> int:
         builder = self._builder
         table = _FORMS[op.name].options_table if op.name in _FORMS else ""
-        custom = _flexbuffer(op.options) if op.custom_code and op.options else None
+        custom = op.structure or (_flexbuffer(op.options) if op.custom_code and op.options else None)
         custom_options = builder.CreateByteVector(custom) if custom else None
         options = self._options(table, op.options) if table else None
         inputs = self._int32_vector(op.inputs)

@@ -27,6 +27,12 @@ def unsupported(message: str) -> CompileError:
     return compile_error("BW742", message, help=help_text)
 
 
+def another_npu(message: str) -> CompileError:
+    """BW742: a stream for hardware that is not known here."""
+    help_text = "compile the model again with Vela for one of these (--accelerator-config ethos-u55-128)"
+    return compile_error("BW742", message, help=help_text)
+
+
 def out_of_reach(message: str) -> CompileError:
     """BW743: an access outside of the tensors."""
     return compile_error("BW743", message, help=_AGAIN)

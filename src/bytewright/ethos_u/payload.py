@@ -8,7 +8,7 @@ alone, so `as_cop1` wraps the code of either: from byte 32 on, as the NPU wants 
 import struct
 from dataclasses import dataclass
 
-from bytewright.ethos_u.faults import damaged, unknown_action, unsupported
+from bytewright.ethos_u.faults import another_npu, damaged, unknown_action
 from bytewright.target.isa.accelerator import Accelerator
 from bytewright.target.isa.ethos_u import DECODED_PRODUCTS, of_configuration, product_name
 
@@ -151,7 +151,7 @@ def _words(words: tuple[int, ...], index: int, count: int, what: str) -> tuple[i
 def _payload(configuration: int, identity: int, code: tuple[int, ...]) -> Payload:
     accelerator = of_configuration(configuration)
     if accelerator is None or identity >> 28 != _ARCHITECTURE_MAJOR:
-        raise unsupported(
+        raise another_npu(
             f"the stream is for an {product_name(configuration)} with {configuration >> 8 & 0xFF} KiB of shared buffer "
             f"and 2^{configuration & 0xF} MACs (configuration 0x{configuration:08x}, architecture 0x{identity:08x}); "
             f"known are {DECODED_PRODUCTS}, of architecture {_ARCHITECTURE_MAJOR}"

@@ -24,6 +24,8 @@ from bytewright.ops.checks import (
 from bytewright.ops.result import in_32_bits, saturate, shaped_like
 
 _WITH_BITS = (*QUANTISED, ir.DType.I32)
+# Narrower types are computed in 32 bits, as C does.
+_MOST_SHIFTED = 31
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,12 +300,35 @@ class _Quotient(OfTwo):
 
 
 @dataclass(frozen=True, slots=True)
+class BitwiseAnd(OfTwo):
+    """The bits that both of two integers have."""
+
+    name: ClassVar[str] = "bitwise_and"
+    function: ClassVar[np.ufunc] = np.bitwise_and
+    dtypes: ClassVar[tuple[ir.DType, ...]] = (*QUANTISED, *WIDE)
+
+
+@dataclass(frozen=True, slots=True)
 class BitwiseXor(OfTwo):
     """The bits that one of two integers has."""
 
     name: ClassVar[str] = "bitwise_xor"
     function: ClassVar[np.ufunc] = np.bitwise_xor
     dtypes: ClassVar[tuple[ir.DType, ...]] = _WITH_BITS
+
+
+@dataclass(frozen=True, slots=True)
+class LeftShift(OfTwo):
+    """x * 2^y in the lower bits of 32, as many as x has; a y that is none of 0 to 31 means the nearest."""
+
+    name: ClassVar[str] = "left_shift"
+    dtypes: ClassVar[tuple[ir.DType, ...]] = _WITH_BITS
+
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
+        """Exact."""
+        x, y = inputs
+        shifted = np.left_shift(x.astype(np.int64), np.clip(y, 0, _MOST_SHIFTED).astype(np.int64))
+        return (np.asarray(shifted.astype(np.uint64).astype(x.dtype)),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -434,10 +459,12 @@ class TflPrelu(ir.Operation):
 OPERATIONS = (
     Add,
     Atan2,
+    BitwiseAnd,
     BitwiseXor,
     Bucketize,
     Clamp,
     IntDiv,
+    LeftShift,
     Maximum,
     Minimum,
     Mul,

@@ -97,6 +97,17 @@ def test_a_payload_that_cannot_be_read_is_refused(payload: bytes, message: str) 
     assert refused(payload).startswith(message)
 
 
+def test_a_stream_for_another_npu_is_to_be_made_again_for_a_known_one() -> None:
+    with pytest.raises(CompileError) as error:
+        parse_payload(cop1(STOP, configuration=0x20003008))
+    (found,) = error.value.diagnostics
+    assert (
+        found.help
+        == "compile the model again with Vela for one of these (--accelerator-config ethos-u55-128)"
+    )
+    assert "known are Ethos-U55 or Ethos-U65" in found.message
+
+
 @pytest.mark.parametrize(
     ("index", "value", "message"),
     [

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bytewright.diagnostics import CompileError, Diagnostic
-from bytewright.frontends.tflite.advice import ADVICE
+from bytewright.frontends.tflite.advice import ADVICE, CUSTOM_ADVICE
 from bytewright.frontends.tflite.importer import import_content
 from bytewright.frontends.tflite.reader import read_model
 from bytewright.frontends.tflite.survey import survey
@@ -108,3 +108,25 @@ def test_one_advice_about_several_operators_is_said_once() -> None:
         f"LSTM, RNN: {ADVICE['RNN']}; WHERE: {ADVICE['WHERE']}; "
         "`bytewright ops` lists the operators that are supported"
     )
+
+
+@pytest.mark.parametrize(
+    "kind", ["FlexMultinomial", "edgetpu-custom-op", "DISPATCH_OP", "NeutronGraph", "XC_conv2d_v2"]
+)
+def test_customs_of_other_compilers_have_advice(kind: str) -> None:
+    (diagnostic,) = refusals(chain(kind, 2))
+    (text,) = (text for name, text in CUSTOM_ADVICE.items() if kind.startswith(name))
+    assert diagnostic.code == "BW104"
+    assert (
+        diagnostic.help == f"CUSTOM '{kind}': {text}; `bytewright ops` lists the operators that are supported"
+    )
+
+
+def test_customs_of_one_origin_are_advised_about_once() -> None:
+    builder = ModelBuilder()
+    x, y, z = (builder.tensor(name, [1, 4], "float32") for name in "xyz")
+    builder.custom_operator("FlexB", [x], [y])
+    builder.custom_operator("FlexA", [y], [z])
+    (diagnostic,) = refusals(builder.build([x], [z]))
+    assert diagnostic.help is not None
+    assert diagnostic.help.startswith(f"CUSTOM 'FlexA', CUSTOM 'FlexB': {CUSTOM_ADVICE['Flex']}; ")

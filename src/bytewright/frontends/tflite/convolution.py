@@ -1,11 +1,11 @@
-"""CONV_2D, DEPTHWISE_CONV_2D, TRANSPOSE_CONV and FULLY_CONNECTED.
+"""CONV_2D, DEPTHWISE_CONV_2D, TRANSPOSE_CONV, that of MediaPipe, and FULLY_CONNECTED.
 
 Each becomes a convolution whose result has the type of its sums, then a rescale and a clamp. FULLY_CONNECTED is a
 convolution with a 1x1 window over rows of an image of height 1, as in TOSA. A CONV_2D whose weights read a part of the
 channels is one in groups; of one channel a group it is a depthwise one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
@@ -40,6 +40,7 @@ from bytewright.frontends.tflite.hybrid import (
 from bytewright.frontends.tflite.options import (
     Pair,
     WindowOptions,
+    biased_transpose_options,
     conv2d_options,
     depthwise_options,
     fused_activation,
@@ -52,6 +53,7 @@ from bytewright.frontends.tflite.windows import (
     follows_rows,
     padding_around,
     spatial_padding,
+    transposed_extents,
     windows_of,
 )
 from bytewright.ops.arithmetic.multiplier import INT32_MAX
@@ -148,14 +150,37 @@ def convert_depthwise(at: Conversion) -> None:
 
 def convert_transpose_conv(at: Conversion) -> None:
     """TRANSPOSE_CONV: the result's shape, weights [OC,KH,KW,IC], input, and perhaps a bias."""
-    options = transpose_options(at)
     at.require_counts((3, 4))
-    stated = _result_shape(at)
-    source = at.activation_operand(2, "input")
+    _convert_transposed(at, transpose_options(at), 2, 3, lambda _, __: _result_shape(at))
+
+
+def convert_biased_transpose_conv(at: Conversion) -> None:
+    """Convolution2DTransposeBias of MediaPipe: input, weights [OC,KH,KW,IC] and bias; the result's shape follows."""
+    options = biased_transpose_options(at)
+    at.require_counts((3,))
+
+    def result_shape(source: Operand, weights: Operand) -> tuple[int, ...]:
+        _check_steps(at, options)
+        extents = transposed_extents(options, source.shape[1:3], (weights.shape[1], weights.shape[2]))
+        return source.shape[0], *extents, weights.shape[0]
+
+    _convert_transposed(at, options, 0, 2, result_shape)
+
+
+def _convert_transposed(
+    at: Conversion,
+    options: WindowOptions,
+    input_at: int,
+    bias_at: int,
+    result_shape: Callable[[Operand, Operand], tuple[int, ...]],
+) -> None:
+    """A transposed convolution whose weights are its second operand, of a shape that input and weights have."""
+    source = at.activation_operand(input_at, "input")
     weights, array = weights_operand(at, under_floats=source.is_float, axis=0)
     at.require(len(source.shape) == 4 and len(weights.shape) == 4, "input or weights do not have 4 axes")
     channels, height, width, depth = weights.shape
     at.require(source.shape[3] == depth, f"{source.shape[3]} input channels do not fit weights of {depth}")
+    stated = result_shape(source, weights)
     fits = len(stated) == 4 and stated[3] == channels and min(stated[1:3]) >= 1
     at.require(fits, f"an output shape {list(stated)} for {channels} channels")
     at.require(
@@ -171,7 +196,7 @@ def convert_transpose_conv(at: Conversion) -> None:
             f"not of {source.shape[1]}x{source.shape[2]}",
         )
     taps, bias_type = array.reshape(channels, -1), options.bias_type
-    layer = _layer(at, source, weights, array, taps, axis=0, bias_at=3, bias_type=bias_type)
+    layer = _layer(at, source, weights, array, taps, axis=0, bias_at=bias_at, bias_type=bias_type)
     padding = padding_around(options, stated[1:3], source.shape[1:3], (height, width))
     operation = TransposeConv2d(options.stride, padding, _input_zero_point(at, source))
     at.define(_computed(at, layer, at.value_of(source), operation, options.activation, transposed_form))
@@ -226,13 +251,15 @@ def convert_layer(at: Conversion) -> None:
     at.define(at.reshape(result, form.result_shape))
 
 
-def product_with_matrix(at: Conversion, value: str, matrix: NDArray[Any], zero_point: int) -> str:
-    """Rows of a value times a constant [OC,K], as in a layer without a bias: int32 or float32, [1,rows,1,OC]."""
+def product_with_matrix(
+    at: Conversion, value: str, matrix: NDArray[Any], zero_point: int, sums: ir.DType = ir.DType.I32
+) -> str:
+    """Rows of a value times a constant [OC,K], as in a layer without a bias, [1,rows,1,OC]: of floats in float32."""
     (channels, depth), given = matrix.shape, at.type_of(value)
-    dtype = ir.DType.I32 if given.dtype.is_integer else ir.DType.F32
+    dtype = sums if given.dtype.is_integer else ir.DType.F32
     operands = (
         at.reshape(value, (1, given.num_elements // depth, 1, depth), "rows"),
-        at.constant("weights", matrix.reshape(channels, 1, 1, depth), given.dtype),
+        at.constant("weights", matrix.reshape(channels, 1, 1, depth), ir.DType.of(matrix.dtype)),
         at.constant("bias", np.zeros(channels, dtype.numpy), dtype),
     )
     return at.emit(Conv2d((1, 1), (0, 0, 0, 0), (1, 1), zero_point), operands, "product")

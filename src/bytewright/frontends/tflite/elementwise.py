@@ -381,9 +381,21 @@ def convert_unquantised_extremum(at: Conversion, operation: ir.Operation) -> Non
     at.define(at.emit(operation, (second, first), "result"))
 
 
-def _two_of_one_shape(at: Conversion) -> tuple[tuple[str, str], bool]:
-    """Both operands, of 32 or 64 bits, and whether they are floats."""
-    first, second = _two_operands(at, dtypes=WIDE)
+def convert_alike(
+    at: Conversion,
+    operation: ir.Operation,
+    dtypes: tuple[ir.DType, ...],
+    of_truths: ir.Operation | None = None,
+) -> None:
+    """A function of two raw values, or of truth values another, of two tensors of one shape."""
+    operands, _ = _two_of_one_shape(at, dtypes)
+    is_truth = at.type_of(operands[0]).dtype is ir.DType.BOOL
+    at.define(at.emit(of_truths if of_truths and is_truth else operation, operands, "result"))
+
+
+def _two_of_one_shape(at: Conversion, dtypes: tuple[ir.DType, ...] = WIDE) -> tuple[tuple[str, str], bool]:
+    """Both operands, of 32 or 64 bits unless other types are given, and whether they are floats."""
+    first, second = _two_operands(at, dtypes=dtypes)
     at.require(first.shape == second.shape, f"shapes {list(first.shape)} and {list(second.shape)}")
     return (at.value_of(first, "first"), at.value_of(second, "second")), first.is_float
 

@@ -1,5 +1,6 @@
 """Options that several operators have, from the tables of the file. Slots are those of the public schema."""
 
+import struct
 from dataclasses import dataclass
 
 from bytewright.frontends.tflite.conversion import Conversion
@@ -7,6 +8,8 @@ from bytewright.frontends.tflite.flatbuffer import DamagedError
 from bytewright.frontends.tflite.model import schema_names
 
 Pair = tuple[int, int]
+_BIASED_TRANSPOSE = struct.Struct("<3i")
+_SAME = 1  # as the C interface of TensorFlow Lite numbers paddings
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,15 @@ def transpose_options(at: Conversion) -> WindowOptions:
     """TransposeConvOptions."""
     activation = fused_activation(at, 3)
     return WindowOptions(*_window(at), (1, 1), activation, bias_type=stated_bias_type(at, 4))
+
+
+def biased_transpose_options(at: Conversion) -> WindowOptions:
+    """Those of MediaPipe's operator: a structure of C, of which its kernel reads padding, and stride, width first."""
+    content = at.operator.custom_options
+    if len(content) < _BIASED_TRANSPOSE.size:
+        raise DamagedError(f"operator {at.operator.label} has {len(content)} bytes of options")
+    padding, horizontal, vertical = _BIASED_TRANSPOSE.unpack_from(content)
+    return WindowOptions("SAME" if padding == _SAME else "VALID", (vertical, horizontal), (1, 1), "NONE")
 
 
 def pool_options(at: Conversion) -> WindowOptions:

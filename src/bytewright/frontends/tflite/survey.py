@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from bytewright.diagnostics import Collector, Diagnostic
-from bytewright.frontends.tflite.advice import ADVICE
+from bytewright.frontends.tflite.advice import advice_about
 from bytewright.frontends.tflite.graph_builder import DTYPES, RUN_TIME_TYPES
 from bytewright.frontends.tflite.kernels_of import LIBRARIES
 from bytewright.frontends.tflite.model import ABSENT, ModelRecord, OperatorRecord, TensorRecord
@@ -123,7 +123,9 @@ def _check_structure(whole: _Survey) -> None:
     """
     model = whole.model
     notes: list[str] = []
-    is_called = bool(model.called) or any(operator.kind in CONTROL_FLOW for operator in model.operators)
+    is_called = bool(model.called or model.bodies) or any(
+        operator.kind in CONTROL_FLOW for operator in model.operators
+    )
     if model.num_subgraphs > 1 and model.signature is None and not is_called:
         notes.append(f"it has {model.num_subgraphs} subgraphs; one is supported")
     if not model.outputs and not touched_variables((model,), ASSIGN):
@@ -185,7 +187,7 @@ def _advices(kinds: list[str]) -> list[str]:
 
 def _advice(kind: str) -> str | None:
     """What can be done about an operator that is not supported."""
-    own = ADVICE.get(kind)
+    own = advice_about(kind)
     if kind not in FOLDED:
         return own
     return f"{_SHAPES_ALONE}: {own}" if own else _SHAPES_ALONE

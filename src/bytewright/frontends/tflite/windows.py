@@ -40,6 +40,14 @@ def transposed_padding(options: WindowOptions, out: tuple[int, ...], kernel: Pai
     return rows, columns
 
 
+def transposed_extents(options: WindowOptions, taken: tuple[int, ...], kernel: Pair) -> tuple[int, ...]:
+    """The least extents of which a convolution that goes the other way has so many windows."""
+    return tuple(
+        (count - 1) * step + (min(size, (count - 1) % step + 1) if options.padding == "SAME" else size)
+        for count, step, size in zip(taken, options.stride, kernel, strict=True)
+    )
+
+
 def padding_around(
     options: WindowOptions, out: tuple[int, ...], taken: tuple[int, ...], kernel: Pair
 ) -> Padding:

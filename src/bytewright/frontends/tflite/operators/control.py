@@ -2,6 +2,7 @@
 
 from bytewright.frontends.tflite.control import convert_if, convert_while
 from bytewright.frontends.tflite.conversion import Conversion
+from bytewright.frontends.tflite.convolution import convert_biased_transpose_conv
 from bytewright.frontends.tflite.detection import convert_detections
 from bytewright.frontends.tflite.operators.row import (
     MOVED,
@@ -58,6 +59,13 @@ CONTROL: dict[str, TfliteOperator] = {
         types=("int8",),
         has_state=True,
         signed_alone=True,
+    ),
+    "CUSTOM 'Convolution2DTransposeBias'": TfliteOperator(
+        convert_biased_transpose_conv,
+        limits="MediaPipe's; constant weights and bias; not with tflm",
+        types=("float32",),
+        cost_ms=2.5,
+        absent={Numerics.TFLM: ("float32",)},
     ),
     "CUSTOM 'SignalDelay'": TfliteOperator(convert_delay, types=("int16",)),
     "CUSTOM 'SignalEnergy'": TfliteOperator(

@@ -25,6 +25,7 @@ from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.elementwise import (
     QuantisedForm,
     convert_add_n,
+    convert_alike,
     convert_binary,
     convert_bucketize,
     convert_div,
@@ -79,7 +80,8 @@ _OF_BELOW_ONE = "int8: scales below 1"
 _OF_INT_BELOW_ONE = "int8 and int16: scales below 1"
 _NOT_QUANTISED = ("float32", *INDEX_TYPES)
 _WITH_BITS = ("int8", "int16", "int32")
-_BITS = "broadcasting; raw values; not with tflm"
+_RAW = "raw values; not with tflm"
+_BITS = f"broadcasting; {_RAW}"
 _EQUALITY = TfliteOperator(
     convert_comparison,
     limits=f"broadcasting; {_OF_INT_BELOW_ONE}; int16 not with tflm",
@@ -406,9 +408,28 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
         signed_alone=True,
     ),
     "STABLEHLO_ADD": _wrapping_alike(elementwise.Add(), elementwise.WrappingAdd()),
+    "STABLEHLO_AND": TfliteOperator(
+        partial(
+            convert_alike,
+            operation=elementwise.BitwiseAnd(),
+            dtypes=(*WIDE, ir.DType.BOOL),
+            of_truths=comparisons.LogicalAnd(),
+        ),
+        limits=f"operands of one shape; {_RAW}",
+        types=(*_WITH_BITS, "int64", "bool"),
+        absent={Numerics.TFLM: (*_WITH_BITS, "int64", "bool")},
+        signed_alone=True,
+    ),
     "STABLEHLO_MAXIMUM": _extremum_alike(elementwise.Maximum()),
     "STABLEHLO_MINIMUM": _extremum_alike(elementwise.Minimum()),
     "STABLEHLO_MULTIPLY": _wrapping_alike(elementwise.Mul(), elementwise.WrappingMul()),
+    "STABLEHLO_SHIFT_LEFT": TfliteOperator(
+        partial(convert_alike, operation=elementwise.LeftShift(), dtypes=(ir.DType.I32,)),
+        limits=f"operands of one shape; {_RAW}",
+        types=_WITH_BITS,
+        absent={Numerics.TFLM: _WITH_BITS},
+        signed_alone=True,
+    ),
     "SUB": _arithmetic(
         elementwise.Sub(), elementwise.WrappingSub(), sum_form, "SubOptions", "tflm: not int64", 1.4
     ),

@@ -21,6 +21,7 @@ from bytewright.frontends.tflite.moves import (
     convert_tile,
     convert_unpack,
 )
+from bytewright.frontends.tflite.numbered_windows import convert_stablehlo_gather, convert_stablehlo_scatter
 from bytewright.frontends.tflite.operators.row import (
     ACTIVATIONS,
     ALSO_INT16_MOVED,
@@ -291,8 +292,24 @@ MOVES: dict[str, TfliteOperator] = {
         absent=NO_INT64_IN_TFLM,
     ),
     "SQUEEZE": TfliteOperator(convert_squeeze, "SqueezeOptions", types=_RESHAPED, unsigned_in_tflm=True),
+    "STABLEHLO_GATHER": _in_litert_alone(
+        convert_stablehlo_gather,
+        "indices int32 or int64; a window that leaves the tensor means the nearest; raw values",
+        NUMBERS,
+        "StablehloGatherOptions",
+        indices=1,
+    ),
     "STABLEHLO_PAD": _in_litert_alone(
         convert_stablehlo_pad, "constant padding value; raw values", MOVED, "StablehloPadOptions"
+    ),
+    "STABLEHLO_SCATTER": _in_litert_alone(
+        convert_stablehlo_scatter,
+        "indices int32 or int64; what is outside is left out; updates that replace, are added or multiplied, or of "
+        "which the greatest or the least counts; integers wrap; raw values",
+        MOVED,
+        "StablehloScatterOptions",
+        indices=1,
+        signed_alone=True,
     ),
     "STRIDED_SLICE": TfliteOperator(
         convert_strided_slice,
