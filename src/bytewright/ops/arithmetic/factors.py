@@ -154,16 +154,13 @@ def divided_by(scale: Multiplier, count: int) -> Multiplier:
     return Multiplier((scale.multiplier << shift) // count, scale.exponent - shift)
 
 
-def prepare_float_sum(
-    input_scale: float, input_zero_point: int, output_scale: float, count: int
-) -> tuple[float, float]:
-    """Scale and addend of a SUM over `count` values in LiteRT: `round(sum(x)*scale + addend) + zero`, in float32.
+def prepare_float_sum(input_scale: float, input_zero_point: int, output_scale: float) -> tuple[float, float]:
+    """Scale and addend of a SUM over n values in LiteRT: `round(sum(x)*scale + addend*n) + zero`, in float32.
 
-    The scale is s_in/s_out, the addend -zero*scale*count, each operation rounded. (`tflm` has DOUBLE_ROUND.)
+    The scale is s_in/s_out, the addend -zero*scale, each operation rounded. (`tflm` has DOUBLE_ROUND.)
     """
     scale = single_quotient(single(input_scale), single(output_scale))
-    addend = single_product(single_product(float(-input_zero_point), scale), float(count))
-    return scale, addend
+    return scale, single_product(float(-input_zero_point), scale)
 
 
 def prepare_reduced_product(input_scale: float, output_scale: float, count: int) -> Multiplier:
