@@ -13,7 +13,7 @@ from bytewright.frontends.tflite.places import require_within
 from bytewright.frontends.tflite.shape import one_integer
 from bytewright.frontends.tflite.tiling import tiled
 from bytewright.frontends.tflite.unsigned import UNSIGNED, bits_of
-from bytewright.ops.elementwise import Greater
+from bytewright.ops.comparisons import Greater
 from bytewright.ops.places import ScatterLast, ScatterMax, ScatterMin, ScatterNd, ScatterProduct
 
 # LiteRT takes no more.

@@ -61,7 +61,7 @@ from bytewright.frontends.tflite.quantization import (
     convert_fake_quant,
     convert_quantize,
 )
-from bytewright.ops import elementwise, float_functions
+from bytewright.ops import comparisons, elementwise, float_functions
 from bytewright.ops.arithmetic import tables
 from bytewright.ops.arithmetic.interpolation import exponential, logarithm
 from bytewright.ops.arithmetic.numerics import Numerics
@@ -294,13 +294,13 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
         signed_alone=True,
     ),
     "LOGICAL_AND": TfliteOperator(
-        partial(convert_logical, operation=elementwise.LogicalAnd()), limits="broadcasting", types=("bool",)
+        partial(convert_logical, operation=comparisons.LogicalAnd()), limits="broadcasting", types=("bool",)
     ),
     "LOGICAL_NOT": TfliteOperator(
-        partial(convert_logical, operation=elementwise.LogicalNot(), count=1), types=("bool",)
+        partial(convert_logical, operation=comparisons.LogicalNot(), count=1), types=("bool",)
     ),
     "LOGICAL_OR": TfliteOperator(
-        partial(convert_logical, operation=elementwise.LogicalOr()), limits="broadcasting", types=("bool",)
+        partial(convert_logical, operation=comparisons.LogicalOr()), limits="broadcasting", types=("bool",)
     ),
     "LOGISTIC": TfliteOperator(
         _unary(float_functions.Sigmoid(), int8=tables.logistic, int16=sigmoid16),
@@ -406,7 +406,7 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
             convert_alike,
             operation=elementwise.BitwiseAnd(),
             dtypes=(*WIDE, ir.DType.BOOL),
-            of_truths=elementwise.LogicalAnd(),
+            of_truths=comparisons.LogicalAnd(),
         ),
         limits=f"operands of one shape; {_RAW}",
         types=(*_WITH_BITS, "int64", "bool"),
