@@ -19,6 +19,7 @@ from bytewright.frontends.tflite.activation16 import (
     root16,
     sigmoid16,
 )
+from bytewright.frontends.tflite.bits import convert_right_shift, convert_xor
 from bytewright.frontends.tflite.cast import convert_cast
 from bytewright.frontends.tflite.complex_numbers import convert_magnitude, convert_part
 from bytewright.frontends.tflite.conversion import Conversion
@@ -190,11 +191,7 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
         absent={Numerics.TFLM: FLOAT},
     ),
     "BITWISE_XOR": TfliteOperator(
-        partial(convert_plain_binary, operation=elementwise.BitwiseXor(), dtypes=(ir.DType.I32,)),
-        limits=_BITS,
-        types=_WITH_BITS,
-        absent={Numerics.TFLM: _WITH_BITS},
-        signed_alone=True,
+        convert_xor, limits=_BITS, types=_WITH_BITS, absent={Numerics.TFLM: _WITH_BITS}
     ),
     "BUCKETIZE": TfliteOperator(
         convert_bucketize,
@@ -358,11 +355,7 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
     "RELU_0_TO_1": TfliteOperator(convert_relu, limits="not with tflm", absent=_NOT_IN_TFLM),
     "RELU_N1_TO_1": TfliteOperator(convert_relu, limits="not with tflm", absent=_NOT_IN_TFLM),
     "RIGHT_SHIFT": TfliteOperator(
-        partial(convert_plain_binary, operation=elementwise.RightShift(), dtypes=(ir.DType.I32,)),
-        limits=_BITS,
-        types=_WITH_BITS,
-        absent={Numerics.TFLM: _WITH_BITS},
-        signed_alone=True,
+        convert_right_shift, limits=_BITS, types=_WITH_BITS, absent={Numerics.TFLM: _WITH_BITS}
     ),
     "ROUND": _of_floats(float_functions.TflRound()),
     "RSQRT": TfliteOperator(
