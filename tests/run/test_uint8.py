@@ -246,6 +246,18 @@ def test_weights_of_a_dense_layer_stay_bytes() -> None:
         assert weights.data.dtype.value == dtype
 
 
+def test_what_a_zero_point_takes_off_is_vectors(tmp_path: Path) -> None:
+    """As the epilogue behind it: lane by lane they cost twice what the products do on the Cortex-M55."""
+    path = tmp_path / "m.tflite"
+    path.write_bytes(mobilenet().content)
+    text = compile_model(path, load_target("mps3-an547")).files["src/m_kernels.c"].decode()
+    _, kernel = text.split("void m_conv2d_4_part1", 1)
+    kernel = kernel.partition("\n}\n")[0]
+    assert "mve_sub_i32_wrapping(totals0, " in kernel
+    assert "mve_double_round" in kernel
+    assert "lane" not in kernel
+
+
 def test_the_header_and_the_plan_say_uint8(tmp_path: Path) -> None:
     path = tmp_path / "m.tflite"
     path.write_bytes(NETWORKS[0].content)
