@@ -144,7 +144,7 @@ def test_messages_name_the_zero_point_of_the_file() -> None:
 
 
 def weighted(
-    kind: str, zero_point: int, weights_zero_point: int, seed: int, pad: str = "SAME"
+    kind: str, zero_point: int, weights_zero_point: int, seed: int, pad: str = "SAME", scale: float = 0.4
 ) -> RandomModel:
     """A layer whose weights fill all of uint8."""
     generator = np.random.default_rng(seed)
@@ -158,7 +158,7 @@ def weighted(
     bias = builder.constant("b", generator.integers(-900, 900, channels).astype(np.int32), scale=0.003)
     extents = (7, 9) if pad == "SAME" else (5, 7)
     result = (1, channels) if kind == "FULLY_CONNECTED" else (1, *extents, channels)
-    y = builder.tensor("y", result, "uint8", scale=0.4, zero_point=255 - zero_point)
+    y = builder.tensor("y", result, "uint8", scale=scale, zero_point=255 - zero_point)
     options: dict[str, Any] = {} if kind == "FULLY_CONNECTED" else {"padding": pad}
     if kind == "DEPTHWISE_CONV_2D":
         options["depth_multiplier"] = 2
@@ -231,6 +231,10 @@ WEIGHTED = [
     )
     for seed, (zero_point, weights) in enumerate([(0, 0), (255, 255), (0, 255), (128, 151)])
 ]
+
+
+WEIGHTED += [weighted(kind, 128, 151, 9, scale=0.0012) for kind in ("CONV_2D", "FULLY_CONNECTED")]
+"""The last ones' sums are shifted to the left."""
 
 
 @pytest.mark.parametrize("target", ["host", "mps3-an547", "mps2-an386"])
