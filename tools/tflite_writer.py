@@ -28,6 +28,8 @@ from numpy.typing import NDArray
 OPTIONAL = -1
 """Stands for an absent optional input, such as the bias of a FULLY_CONNECTED."""
 
+_BLOCKWISE = 2
+
 Option = int | float | bool | str | bytes | Sequence[int] | Sequence[float]
 
 _schema = cast(Any, tflite)
@@ -365,6 +367,7 @@ class _Tensor:
     shape_signature: tuple[int, ...] | None
     data: bytes | None
     is_variable: bool = False
+    blocks: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -428,8 +431,11 @@ class ModelBuilder:
         shape_signature: Sequence[int] | None = None,
         data: NDArray[Any] | Sequence[Any] | None = None,
         is_variable: bool = False,
+        blocks: tuple[int, int] | None = None,
     ) -> int:
         """Add a tensor and return its index; with `data` it is a constant, and a variable survives runs.
+
+        `blocks` are the index of a tensor with a scale for each block, and how many elements a block has.
 
         A sequence of scales means per-channel quantisation along `quantized_dimension`. One zero point
         serves all scales. `shape_signature` has -1 where the extent is open. Values of int4 are from -8 to 7.
@@ -451,7 +457,16 @@ class ModelBuilder:
         dimensions = tuple(int(d) for d in shape)
         self._tensors.append(
             _Tensor(
-                name, dimensions, dtype, scales, zeros, quantized_dimension, signature, content, is_variable
+                name,
+                dimensions,
+                dtype,
+                scales,
+                zeros,
+                quantized_dimension,
+                signature,
+                content,
+                is_variable,
+                blocks,
             )
         )
         return len(self._tensors) - 1
@@ -620,7 +635,7 @@ class _FileWriter:
         name = builder.CreateString(tensor.name)
         shape = self._int32_vector(tensor.shape)
         signature = None if tensor.shape_signature is None else self._int32_vector(tensor.shape_signature)
-        quantization = self._quantization(tensor) if tensor.scales else None
+        quantization = self._quantization(tensor) if tensor.scales or tensor.blocks else None
         _schema.TensorStart(builder)
         _schema.TensorAddShape(builder, shape)
         _schema.TensorAddType(builder, getattr(_schema.TensorType, _DTYPES[tensor.dtype]))
@@ -638,7 +653,18 @@ class _FileWriter:
         builder = self._builder
         scales = builder.CreateNumpyVector(np.asarray(tensor.scales, dtype=np.float32))
         zero_points = builder.CreateNumpyVector(np.asarray(tensor.zero_points, dtype=np.int64))
+        details = None
+        if tensor.blocks is not None:
+            # The table BlockwiseQuantization, which is younger than the package of the schema.
+            builder.StartObject(3)
+            builder.PrependInt32Slot(0, tensor.blocks[0], 0)
+            builder.PrependInt32Slot(1, OPTIONAL, 0)
+            builder.PrependInt32Slot(2, tensor.blocks[1], 0)
+            details = builder.EndObject()
         _schema.QuantizationParametersStart(builder)
+        if details is not None:
+            _schema.QuantizationParametersAddDetailsType(builder, _BLOCKWISE)
+            _schema.QuantizationParametersAddDetails(builder, details)
         _schema.QuantizationParametersAddScale(builder, scales)
         _schema.QuantizationParametersAddZeroPoint(builder, zero_points)
         _schema.QuantizationParametersAddQuantizedDimension(builder, tensor.quantized_dimension)

@@ -9,6 +9,9 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from bytewright.frontends.tflite.flatbuffer import File, Table
 from bytewright.frontends.tflite.signatures import SignatureRecord
 
@@ -31,13 +34,22 @@ def schema_names(enumeration: str) -> dict[int, str]:
     return {value: name for name, value in members.items() if isinstance(value, int)}
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class BlocksRecord:
+    """Scales of blocks of a row's elements, in the order of the elements; zero points are 0."""
+
+    size: int
+    scales: NDArray[np.float32]
+
+
 @dataclass(frozen=True, slots=True)
 class QuantizationRecord:
-    """Affine quantisation: real = scale * (q - zero_point), per tensor or along one axis."""
+    """Affine quantisation: real = scale * (q - zero_point), per tensor or along one axis, or by blocks."""
 
     scales: tuple[float, ...] = ()
     zero_points: tuple[int, ...] = ()
     axis: int = 0
+    blocks: BlocksRecord | None = None
 
 
 @dataclass(frozen=True, slots=True)
