@@ -28,7 +28,9 @@ from numpy.typing import NDArray
 OPTIONAL = -1
 """Stands for an absent optional input, such as the bias of a FULLY_CONNECTED."""
 
+# What is younger than the package of the schema.
 _BLOCKWISE = 2
+_CASE, _CASE_NUMBER, _CASE_OPTIONS_NUMBER = "STABLEHLO_CASE", 209, 23
 
 Option = int | float | bool | str | bytes | Sequence[int] | Sequence[float]
 
@@ -304,6 +306,7 @@ _FORMS: dict[str, _OperatorForm] = {
     ),
     "STABLEHLO_SHIFT_LEFT": _OperatorForm("", {}, 1, 1),
     "REDUCE_WINDOW": _OperatorForm("ReduceWindowOptions", {"reduce_function": "ADD"}, 1, 1),
+    _CASE: _OperatorForm("StablehloCaseOptions", {"branch_subgraph_indices": ()}, 1, 1),
     "CUMSUM": _OperatorForm("CumsumOptions", {"exclusive": False, "reverse": False}, 1, 1),
     "DYNAMIC_UPDATE_SLICE": _OperatorForm("DynamicUpdateSliceOptions", {}, 1, 1),
     "GATHER_ND": _OperatorForm("GatherNdOptions", {}, 1, 1),
@@ -689,7 +692,8 @@ class _FileWriter:
             _schema.OperatorAddBuiltinOptionsType(builder, getattr(_schema.BuiltinOptions, table))
             _schema.OperatorAddBuiltinOptions(builder, options)
         elif options is not None:
-            _schema.OperatorAddBuiltinOptions2Type(builder, getattr(_schema.BuiltinOptions2, table))
+            number = getattr(_schema.BuiltinOptions2, table, _CASE_OPTIONS_NUMBER)
+            _schema.OperatorAddBuiltinOptions2Type(builder, number)
             _schema.OperatorAddBuiltinOptions2(builder, options)
         if custom_options is not None:
             _schema.OperatorAddCustomOptions(builder, custom_options)
@@ -697,6 +701,12 @@ class _FileWriter:
 
     def _options(self, table: str, options: Mapping[str, Option]) -> int:
         builder = self._builder
+        if table == _FORMS[_CASE].options_table:
+            (branches,) = options.values()
+            vector = self._int32_vector(cast("Sequence[int]", branches))
+            builder.StartObject(1)
+            builder.PrependUOffsetTRelativeSlot(0, vector, 0)
+            return builder.EndObject()
         values: dict[str, Any] = {}
         for key, value in options.items():
             if isinstance(value, str) and key not in _ENUMERATIONS:
@@ -721,7 +731,7 @@ class _FileWriter:
 
     def _operator_code(self, name: str, custom_code: str, version: int) -> int:
         builder = self._builder
-        code = getattr(_schema.BuiltinOperator, name)
+        code = _CASE_NUMBER if name == _CASE else getattr(_schema.BuiltinOperator, name)
         text = builder.CreateString(custom_code) if custom_code else None
         _schema.OperatorCodeStart(builder)
         _schema.OperatorCodeAddDeprecatedBuiltinCode(builder, min(code, 127))

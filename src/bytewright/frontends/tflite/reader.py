@@ -16,6 +16,7 @@ from bytewright.diagnostics import compile_error
 from bytewright.frontends.tflite.composites import with_composites
 from bytewright.frontends.tflite.flatbuffer import DamagedError, File, Table
 from bytewright.frontends.tflite.model import (
+    CASE,
     COMPOSITE,
     CUSTOM,
     WITH_BODY,
@@ -164,7 +165,7 @@ def _with_called(
     Those of composites stand in their places.
     """
     called: dict[int, ModelRecord] = {}
-    for index in _run_by(model, len(subgraphs), ("IF", "WHILE", COMPOSITE)):
+    for index in _run_by(model, len(subgraphs), ("IF", CASE, "WHILE", COMPOSITE)):
         if index not in found:
             found[index] = None
             found[index] = _with_called(read(subgraphs[index]), subgraphs, read, found)
