@@ -47,7 +47,7 @@ from bytewright.lower.requantise import float_rescaled, real_rescaled, rescaled
 from bytewright.lower.rescale import double_round, fixed_scale
 from bytewright.lower.scalar import Scalar, clamped, computed_on, in_32_bits, require_fits, require_i32
 from bytewright.lower.sigmoid import sigmoid
-from bytewright.ops import elementwise, float_functions, quantization
+from bytewright.ops import comparisons, elementwise, float_functions, quantization
 from bytewright.ops.arithmetic.division import LARGEST_SHIFT
 from bytewright.ops.arithmetic.division import headrooms as headrooms_of_bytes
 from bytewright.ops.arithmetic.division import reciprocals as reciprocals_of_bytes
@@ -442,18 +442,18 @@ ELEMENTS: dict[type[ir.Operation], ElementRule] = {
     float_functions.Ceil: _computed(CEIL),
     elementwise.Clamp: ElementRule(_clamp),
     float_functions.Cos: _computed(COS),
-    elementwise.Equal: _computed(equal, 2),
+    comparisons.Equal: _computed(equal, 2),
     float_functions.Exp: _computed(EXP),
     float_functions.Floor: _computed(FLOOR),
-    elementwise.Greater: _computed(operator.gt, 2),
-    elementwise.GreaterEqual: _computed(operator.ge, 2),
+    comparisons.Greater: _computed(operator.gt, 2),
+    comparisons.GreaterEqual: _computed(operator.ge, 2),
     Interpolate: ElementRule(_interpolated),
     float_functions.Log: _computed(LOG),
     elementwise.IntDiv: ElementRule(_int_div, num_operands=2),
     elementwise.LeftShift: ElementRule(_left_shifted, num_operands=2),
-    elementwise.LogicalAnd: _computed(both, 2),
-    elementwise.LogicalNot: _of_one(lambda x: equal(x, ir.FALSE)),
-    elementwise.LogicalOr: _computed(either, 2),
+    comparisons.LogicalAnd: _computed(both, 2),
+    comparisons.LogicalNot: _of_one(lambda x: equal(x, ir.FALSE)),
+    comparisons.LogicalOr: _computed(either, 2),
     elementwise.Maximum: _extremum(_maximum),
     elementwise.Minimum: _extremum(_minimum),
     elementwise.Mul: _of_two(operator.mul),

@@ -17,6 +17,7 @@ from bytewright.ir.types import DType, TensorType
 from bytewright.ops import fourier, spectrum
 from bytewright.ops.arithmetic.numerics import Rounding
 from bytewright.ops.cast import TflCast
+from bytewright.ops.comparisons import Equal, Greater, GreaterEqual, LogicalAnd, LogicalNot, LogicalOr
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d, GroupedConv2d, TransposeConv2d
 from bytewright.ops.data import Concat, Gather, Identity, Pad, Reshape, ShiftIn, Slice, Tile, Transpose
 from bytewright.ops.detection import TflDecodeBoxes, TflSelectDetections, TflSuppress
@@ -28,14 +29,8 @@ from bytewright.ops.elementwise import (
     BitwiseXor,
     Bucketize,
     Clamp,
-    Equal,
-    Greater,
-    GreaterEqual,
     IntDiv,
     LeftShift,
-    LogicalAnd,
-    LogicalNot,
-    LogicalOr,
     Maximum,
     Minimum,
     Mul,

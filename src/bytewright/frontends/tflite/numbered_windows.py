@@ -18,17 +18,8 @@ from bytewright.frontends.tflite.graph_builder import Operand
 from bytewright.frontends.tflite.logic import emit_choice
 from bytewright.frontends.tflite.moves import emit_gathered
 from bytewright.ops.checks import FLOATS, WIDE
-from bytewright.ops.elementwise import (
-    Add,
-    Clamp,
-    Greater,
-    LogicalAnd,
-    Maximum,
-    Minimum,
-    Mul,
-    WrappingAdd,
-    WrappingMul,
-)
+from bytewright.ops.comparisons import Greater, LogicalAnd
+from bytewright.ops.elementwise import Add, Clamp, Maximum, Minimum, Mul, WrappingAdd, WrappingMul
 from bytewright.ops.places import (
     Scatter,
     ScatterLast,

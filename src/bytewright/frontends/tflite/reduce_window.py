@@ -17,16 +17,8 @@ from bytewright.frontends.tflite.shape import emit_slice
 from bytewright.frontends.tflite.spread import Borders, emit_spread_and_padded, source_and_value
 from bytewright.ops import pooling
 from bytewright.ops.checks import ARITHMETIC, QUANTISED
-from bytewright.ops.elementwise import (
-    Add,
-    LogicalAnd,
-    LogicalOr,
-    Maximum,
-    Minimum,
-    Mul,
-    WrappingAdd,
-    WrappingMul,
-)
+from bytewright.ops.comparisons import LogicalAnd, LogicalOr
+from bytewright.ops.elementwise import Add, Maximum, Minimum, Mul, WrappingAdd, WrappingMul
 
 _Reduction = (
     type[pooling.ReduceAll]

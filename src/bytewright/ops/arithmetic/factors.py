@@ -9,6 +9,7 @@ from math import prod
 from bytewright.ops.arithmetic.multiplier import (
     INT8,
     INT16,
+    INT32_MAX,
     Multiplier,
     UnsupportedQuantizationError,
     quantize_multiplier,
@@ -63,11 +64,16 @@ def prepare_product(
     """Of a MUL: `y = clamp(rescale((a - a_zero)*(b - b_zero), factor) + zero)`, DOUBLE_ROUND.
 
     The factor is s1*s2/s_out (`real_factor`). The two sets differ at ties. Products have the magnitude `reach` at most.
+    Where the left shift would overflow 32 bits, which is undefined, but a shorter one takes each product but zero to an
+    end of int8 as well, that is the factor's.
 
     Raises:
         UnsupportedQuantizationError: 32 bits overflow.
     """
     factor = quantize_multiplier(real_factor(numerics, first, second, over=output))
+    most = (INT32_MAX // reach).bit_length() - 1
+    if factor.left_shift > most and 1 << most > 2 * (INT8[1] - INT8[0]):
+        return Multiplier(factor.multiplier, most)
     require_left_shift(factor, reach, "MUL")
     return factor
 

@@ -143,7 +143,6 @@ MOVES: dict[str, TfliteOperator] = {
         hybrid={Numerics.LITERT_REF: ("int8", "int4"), Numerics.TFLM: ("int8",)},
         narrow_weights=INT4,
         cost_ms=1.5,
-        signed_alone=True,
     ),
     "EXPAND_DIMS": TfliteOperator(
         convert_expand_dims,
@@ -177,7 +176,7 @@ MOVES: dict[str, TfliteOperator] = {
         cost_ms=1.5,
         absent=_MOVED_IN_TFLM,
     ),
-    "MATRIX_DIAG": _in_litert_alone(convert_matrix_diag, "raw values", NUMBERS, signed_alone=True),
+    "MATRIX_DIAG": _in_litert_alone(convert_matrix_diag, "raw values", NUMBERS),
     "MATRIX_SET_DIAG": _in_litert_alone(convert_matrix_set_diag, "raw values", NUMBERS),
     "MIRROR_PAD": TfliteOperator(
         convert_mirror_pad,
@@ -236,7 +235,6 @@ MOVES: dict[str, TfliteOperator] = {
         input_at=1,
         absent=_OF_LITERT_ALONE,
         types=_BUT_INT16_MOVED,
-        signed_alone=True,
     ),
     "SEGMENT_SUM": _in_litert_alone(
         convert_segment_sum,

@@ -193,7 +193,6 @@ REDUCTIONS: dict[str, TfliteOperator] = {
         "last axis, of at most 4; no fused activation; int8: output scale 1/128 and zero point 0, at most 33025 values "
         "a row",
         cost_ms=2.0,
-        signed_alone=True,
     ),
     "L2_POOL_2D": TfliteOperator(convert_l2_pool, "Pool2DOptions", CLAMPS, types=FLOAT, cost_ms=2.0),
     "LOCAL_RESPONSE_NORMALIZATION": TfliteOperator(
