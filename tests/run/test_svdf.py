@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -11,15 +12,20 @@ import pytest
 from numpy.typing import NDArray
 
 import bytewright
+from bytewright.compiler.pipeline import compile_model
 from bytewright.diagnostics import CompileError
 from bytewright.execute.run import run_batch
 from bytewright.frontends.tflite.importer import import_content
 from bytewright.ops.arithmetic.numerics import Numerics
+from bytewright.options import Optimize, Options
+from bytewright.target.registry import load_target
 from run.test_recurrent import assert_equal, assert_the_c_gives, drawn, evaluated
 from support.compilers import host_build
+from support.many_models import SANITIZERS, Job, build
 from support.recurrent_models import Writer, schema, svdf_model
 from support.reference import LiteRt, TfLiteMicro
 from support.tiers import THOROUGH, some
+from support.wake_word import wake_word_net
 
 pytestmark = pytest.mark.run
 
@@ -76,24 +82,41 @@ def test_the_c_of_a_layer_keeps_its_frames(form: str, tmp_path: Path) -> None:
     "form", [form for form, (_, options) in FORMS.items() if options["form"].startswith("int")]
 )
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_layer_that_keeps_its_inputs_equals_its_reference(seed: int, form: str) -> None:
-    """Where they are fewer bytes than the frames, of which each run computes all; as before the first run."""
+def test_a_layer_that_keeps_inputs_equals_its_reference(seed: int, form: str) -> None:
+    """Where they are fewer bytes than frames: in place of some, which each run computes, or of all."""
     numerics, options = FORMS[form]
     content = svdf_model(seed, **options)
     inputs = inputs_of(content, numerics)
-    module, usual = (
-        import_content(content, "svdf.tflite", numerics=numerics, keeps_inputs=keeps_inputs)
-        for keeps_inputs in (True, False)
-    )
-    assert_equal(np.stack(evaluated(module, inputs)), np.stack(wanted_of(content, numerics, inputs)))
+    wanted = np.stack(wanted_of(content, numerics, inputs))
     (graph,) = schema.ModelT.InitFromPackedBuf(content, 0).subgraphs
-    depth, (filters, _) = (
-        graph.tensors[graph.inputs[0]].shape[1],
-        graph.tensors[graph.operators[0].inputs[2]].shape,
-    )
-    smaller = depth < filters * (1 if options["form"] == "int8" else 2)
-    for small, other in zip(module.state, usual.state, strict=True):
-        assert small.type.size_bytes < other.type.size_bytes if smaller else small.type == other.type
+    source, _, time, *_ = (graph.tensors[index].shape for index in graph.operators[0].inputs)
+    frame_bytes = source[0] * time[0] * (1 if options["form"] == "int8" else 2)
+    input_bytes, most = source[0] * source[1], time[1] - 1
+    for share in (0.0, 1.0, 3.5, math.inf):
+        module = import_content(content, "svdf.tflite", numerics=numerics, recomputed=share)
+        assert_equal(np.stack(evaluated(module, inputs)), wanted)
+        num = int(min(most, share)) if input_bytes < frame_bytes else 0
+        wanted_bytes = num * input_bytes + (most - num) * frame_bytes
+        assert sum(each.type.size_bytes for each in module.state) == wanted_bytes, share
+
+
+def test_50_runs_with_states_saved_between_them(tmp_path: Path) -> None:
+    """A net whose layers keep inputs in place of no frame, of some and of all; each run has memory of its own."""
+    content = wake_word_net()
+    (tmp_path / "net.tflite").write_bytes(content)
+    kind = import_content(content, "net.tflite").inputs[0].type
+    random = np.random.default_rng(4)
+    inputs = [random.integers(-128, 128, kind.fixed_shape).astype(np.int8) for _ in range(50)]
+    compiled = [
+        compile_model(
+            tmp_path / "net.tflite", load_target("mps3-an547"), Options(name=each.value, optimize=each)
+        )
+        for each in (Optimize.BALANCED, Optimize.SIZE)
+    ]
+    jobs = [Job(each.files, each.document, [[array] for array in inputs]) for each in compiled]
+    wanted = wanted_of(content, LITERT, inputs)
+    for found in build(jobs, tmp_path, ("-O0", *SANITIZERS)).run():
+        np.testing.assert_array_equal(np.stack(found), np.stack(wanted))
 
 
 @pytest.mark.parametrize("form", FORMS)

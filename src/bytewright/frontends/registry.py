@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -173,7 +174,7 @@ def _read_tflite(path: Path, target: Target, options: Options) -> Imported:
             bounds=bounds,
             keeps_weights=options.optimize is Optimize.SIZE and options.weights is not Weights.EXPAND,
             is_opened=bool(options.open),
-            keeps_inputs=options.optimize is Optimize.SIZE,
+            recomputed=_recomputed(target, options.optimize),
             entry=entries[number],
         )
 
@@ -183,6 +184,13 @@ def _read_tflite(path: Path, target: Target, options: Options) -> Imported:
     bounds.require_loops(path.name)
     modules += tuple(module for _, module in samples[:1])
     return Imported(modules, Stage.IMPORTED, "import_tflite", (path,), samples[1:])
+
+
+def _recomputed(target: Target, optimize: Optimize) -> float:
+    """What is computed again in every run so that less is kept between two, over what is computed anyway."""
+    if optimize is Optimize.BALANCED:
+        return target.default_device.isa.style.recomputed
+    return inf if optimize is Optimize.SIZE else 0.0
 
 
 def _require_one_graph(path: Path, options: Options) -> None:

@@ -24,6 +24,7 @@ class Port:
     Attributes:
         stated: What the model calls it, where another has its name in C and it got a number; not part of texts.
         initial: The value of a state before the first run; None for zeros.
+        note: Why it is what it is, for people; not part of texts.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Port:
     quantization: Quantization | None = None
     stated: str | None = None
     initial: TensorData | None = None
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)

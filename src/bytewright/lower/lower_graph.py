@@ -145,10 +145,12 @@ class _Lowering:
 
     def _allocate_states(self, states: Sequence[ir.Value]) -> None:
         """Memory for what survives runs; what a run leaves there is written at once where nothing reads the old."""
-        for value in states:
+        for value, port in zip(states, self.module.state, strict=True):
             buffer = ir.Buffer(value.name, value.type.shape, value.type.dtype, TENSOR_ALIGNMENT)
             scope = ir.join_scopes(ir.GLOBAL, value.type.place.scope)
-            storage = ir.Storage(scope, border=ir.Border.STATE, provenance=(_OF_STATE,))
+            storage = ir.Storage(
+                scope, border=ir.Border.STATE, provenance=(*filter(None, (port.note,)), _OF_STATE)
+            )
             self.buffers[value.name] = self.body.allocate(buffer, storage)
         for carried in self.main.body.carried:
             if carried.written is not None:

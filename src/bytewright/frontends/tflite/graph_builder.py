@@ -1,6 +1,6 @@
 """The graph so far, on its way from the records of a file, and what is known of its tensors."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from math import prod
 
@@ -79,12 +79,14 @@ class Kept:
         current: The name of what it is at the present operator; in the end, what the run leaves there.
         initial: What is there before the first run; None for zeros.
         stated: What the file calls it.
+        note: Why it is what it is, for people.
     """
 
     parameter: ir.Value
     current: str
     initial: ir.TensorData | None
     stated: str
+    note: str = ""
 
 
 KeptKey = str | tuple[int | None, str | int]
@@ -145,7 +147,9 @@ class GraphBuilder:
         bounds: The most turns that loops take.
         expands_weights: True if integer weights under float activations are widened to float32.
         keeps_weights: True if weights that a DEQUANTIZE widens stay integers, where a layer can scale its sums instead.
-        keeps_inputs: True if layers keep their last inputs, and compute again, where what they make of them is larger.
+        recomputed: Products that layers with state may form again in every run to keep less, over those that they form
+            of their newest inputs.
+        inputs_kept: How many inputs layers keep so, by operator; None before the first of them.
         dequantised: By the tensor of its result, the integer constant that a DEQUANTIZE widens.
         is_opened: True if axes of inputs are opened after the import.
         has_open_batch: True if an input's first extent is open; it is fixed to 1.
@@ -176,7 +180,8 @@ class GraphBuilder:
     bounds: Bounds = field(default_factory=Bounds)
     expands_weights: bool = False
     keeps_weights: bool = False
-    keeps_inputs: bool = False
+    recomputed: float = 0.0
+    inputs_kept: Mapping[int, int] | None = None
     is_opened: bool = False
     has_open_batch: bool = False
     values: dict[int, str] = field(default_factory=dict[int, str])
@@ -211,7 +216,7 @@ class GraphBuilder:
             bounds=self.bounds,
             expands_weights=self.expands_weights,
             keeps_weights=self.keeps_weights,
-            keeps_inputs=self.keeps_inputs,
+            recomputed=self.recomputed,
             is_opened=self.is_opened,
             buffers=self.buffers,
             assigned=self.assigned,
@@ -256,6 +261,7 @@ class GraphBuilder:
         tensor: TensorRecord,
         kind: ir.TensorType,
         initial: ir.TensorData | None,
+        note: str = "",
     ) -> Kept:
         """What an operator keeps, known by a key of its subgraph; `tensor` says what it is quantised as.
 
@@ -265,7 +271,7 @@ class GraphBuilder:
             stated = f"subgraph_{self.number}/{stated}"
         elif self.model.beside:
             stated = f"{self.model.owner}/{stated}"
-        return self._keep((self.number, key), stated, quantization_inside(tensor), kind, initial)
+        return self._keep((self.number, key), stated, quantization_inside(tensor), kind, initial, note)
 
     def keep_variable(self, name: str, tensor: TensorRecord, kind: ir.TensorType) -> Kept:
         """A variable, which all subgraphs and signatures share."""
@@ -276,7 +282,7 @@ class GraphBuilder:
         """What a subgraph keeps, here, where an operator runs it."""
         value = inner.parameter
         return self.kept.get(key) or self._keep(
-            key, inner.stated, value.quantization, value.type, inner.initial
+            key, inner.stated, value.quantization, value.type, inner.initial, inner.note
         )
 
     def _keep(
@@ -286,11 +292,12 @@ class GraphBuilder:
         quantization: ir.Quantization | None,
         kind: ir.TensorType,
         initial: ir.TensorData | None,
+        note: str = "",
     ) -> Kept:
         plain = c_name(stated, f"state_{len(self.kept)}")
         name = unique_name(f"{self.prefix}{plain}", {*self.types})
         self.types[name] = kind
-        self.kept[key] = Kept(ir.Value(name, kind, quantization), name, initial, stated)
+        self.kept[key] = Kept(ir.Value(name, kind, quantization), name, initial, stated, note)
         return self.kept[key]
 
     def name_constant(self, index: int, name: str, data: ir.TensorData) -> str:

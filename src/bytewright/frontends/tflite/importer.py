@@ -52,7 +52,8 @@ class ImportOptions(TypedDict, total=False):
         bounds: The most turns that loops take; who gives them asks afterwards whether there are such loops.
         expands_weights: Whether integer weights under float activations are widened to float32.
         keeps_weights: Whether weights that a DEQUANTIZE widens stay integers.
-        keeps_inputs: Whether layers keep their last inputs where what they make of them is larger.
+        recomputed: Products that layers may form again in every run, where their last inputs are smaller than what they
+            make of them, over those that they form anyway.
         is_opened: Whether `open_axis` follows.
         entry: The graph's function.
     """
@@ -64,7 +65,7 @@ class ImportOptions(TypedDict, total=False):
     bounds: Bounds
     expands_weights: bool
     keeps_weights: bool
-    keeps_inputs: bool
+    recomputed: float
     is_opened: bool
     entry: str
 
@@ -137,7 +138,7 @@ def _begun(model: ModelRecord, file_name: str, numerics: Numerics, how: ImportOp
         bounds=how.get("bounds") or Bounds(),
         expands_weights=how.get("expands_weights", False),
         keeps_weights=how.get("keeps_weights", False),
-        keeps_inputs=how.get("keeps_inputs", False),
+        recomputed=how.get("recomputed", 0.0),
         is_opened=how.get("is_opened", False),
         assigned=touched_variables((model, *model.beside), ASSIGN),
         before=touched_variables(model.beside, ASSIGN),
@@ -169,7 +170,9 @@ def _state(kept: Kept) -> ir.Port:
     value, initial = kept.parameter, kept.initial
     stated = None if kept.stated == value.name else kept.stated
     is_zero = initial is None or not any(initial.content)
-    return ir.Port(value.name, value.type, value.quantization, stated, None if is_zero else initial)
+    return ir.Port(
+        value.name, value.type, value.quantization, stated, None if is_zero else initial, kept.note
+    )
 
 
 def _initial_values(graph: GraphBuilder) -> dict[str, ir.TensorData]:

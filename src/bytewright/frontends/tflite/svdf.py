@@ -3,8 +3,8 @@
 Both sums are convolutions that the graph has. What the filters gave is an image of frames [B,M,R,U], whose last row is
 the newest; units are its channels, and the filters of a unit its columns, so that the sums over time and over the
 filters of a unit are depthwise windows. Between two runs M-1 frames are kept: the oldest is read for the last time in
-the run whose inputs give the newest. Where memory counts most, and inputs are smaller, these are kept instead, and
-frames computed again: one at a time is in memory then.
+the run whose inputs give the newest. Inputs may be fewer bytes; then the last ones are kept in place of their frames,
+as many as `svdf_states` says, and frames computed again: one at a time is in memory.
 """
 
 from collections.abc import Callable
@@ -29,8 +29,10 @@ from bytewright.frontends.tflite.conversion import Conversion, Kept, Operand
 from bytewright.frontends.tflite.convolution import emit_whole_window, product_with_matrix
 from bytewright.frontends.tflite.elementwise import emit_wrapped_offset, emit_wrapped_sum
 from bytewright.frontends.tflite.hybrid import hybrid_product, weights_operand
+from bytewright.frontends.tflite.model import TensorRecord
 from bytewright.frontends.tflite.options import activation_name, fused_activation
 from bytewright.frontends.tflite.quantization import dequantised
+from bytewright.frontends.tflite.svdf_states import inputs_kept
 from bytewright.ops.arithmetic.multiplier import (
     INT32_MAX,
     Affine,
@@ -55,20 +57,16 @@ class _Layer:
         features: [R*U,I], the filters of all units in the order of a frame.
         time: [M,R,U].
         bias: [U].
-        state: The frames [B,M-1,R,U] of the runs before, or what these were made of, [B,M-1,I]; None of a layer that
-            looks at the newest alone.
+        frames: [B,F,R,U] of the runs before, the oldest first; None if none are kept.
+        inputs: [B,M-1-F,I] of the runs behind these; None likewise.
     """
 
     source: Operand
     features: NDArray[Any]
     time: NDArray[Any]
     bias: NDArray[Any]
-    state: Kept | None
-
-    @property
-    def keeps_inputs(self) -> bool:
-        """Whether the state is inputs."""
-        return self.state is not None and len(self.state.parameter.type.shape) == 3
+    frames: Kept | None
+    inputs: Kept | None
 
     @property
     def row(self) -> tuple[int, ...]:
@@ -105,7 +103,7 @@ def convert_svdf(at: Conversion) -> None:
         over_input.reshape(units, rank, -1).swapaxes(0, 1).reshape(filters, -1),
         over_time.reshape(units, rank, frames).transpose(2, 1, 0),
         _bias(at, source, units),
-        _state(at, source, (source.shape[0], frames, rank, units)),
+        *_states(at, source, (source.shape[0], frames, rank, units)),
     )
     result = (
         _float_layer(at, layer, features) if source.is_float else _integer_layer(at, layer, features, time)
@@ -125,32 +123,49 @@ def _bias(at: Conversion, source: Operand, units: int) -> NDArray[Any]:
     return values
 
 
-def _state(at: Conversion, source: Operand, shape: tuple[int, ...]) -> Kept | None:
-    """The frames before the newest one, of a variable that lies filter by filter in the file."""
-    index = at.operator.inputs[_STATE]
-    tensor = at.graph.model.tensors[index]
+def _states(
+    at: Conversion, source: Operand, shape: tuple[int, int, int, int]
+) -> tuple[Kept | None, Kept | None]:
+    """The frames before the newest one, of a variable that lies filter by filter in the file, and inputs in place of
+    the last of them.
+    """
+    graph, index = at.graph, at.operator.inputs[_STATE]
+    tensor = graph.model.tensors[index]
     at.require(tensor.is_variable, "the state is no variable")
-    at.require(
-        (at.graph.number, index) not in at.graph.kept, "two operators keep their states in one variable"
-    )
-    samples, frames, rank, units = shape
-    stated = (samples, frames * rank * units)
+    is_taken = any((graph.number, key) in graph.kept for key in _keys(index))
+    at.require(not is_taken, "two operators keep their states in one variable")
+    samples, memory, rank, units = shape
+    stated = (samples, memory * rank * units)
     at.require(tensor.shape == stated, f"the state is {list(tensor.shape)}, not {list(stated)}")
     dtype = _state_type(at, source)
-    if frames == 1:
+    if graph.inputs_kept is None:
+        graph.inputs_kept = inputs_kept(graph.model, graph.recomputed)
+    num_inputs = graph.inputs_kept.get(at.operator.index, 0)
+    note = f"import_tflite: {num_inputs} inputs are kept in place of their frames" if num_inputs else ""
+    frames = ir.TensorType((samples, memory - 1 - num_inputs, rank, units), dtype)
+    inputs = ir.TensorType((samples, num_inputs, source.shape[1]), source.dtype)
+    frames_key, inputs_key = _keys(index)
+    return (
+        _kept(at, frames_key, "frames", tensor, frames, note),
+        _kept(at, inputs_key, "inputs", source.tensor, inputs, note),
+    )
+
+
+def _keys(index: int) -> tuple[int, str]:
+    """Of frames and inputs that a variable stands for."""
+    return index, f"{index} inputs"
+
+
+def _kept(
+    at: Conversion, key: int | str, role: str, tensor: TensorRecord, kind: ir.TensorType, note: str
+) -> Kept | None:
+    """What is quantised as `tensor`; before the first run it is zeros, and none if it has no elements."""
+    if not kind.num_elements:
         return None
-    kept, role, kind = tensor, "frames", ir.TensorType((samples, frames - 1, rank, units), dtype)
-    if (
-        at.graph.keeps_inputs
-        and source.is_quantised
-        and source.type.size_bytes < kind.size_bytes // (frames - 1)
-    ):
-        kept, role = source.tensor, "inputs"
-        kind = ir.TensorType((samples, frames - 1, source.shape[1]), source.dtype)
     initial = None
-    if kind.dtype is ir.DType.I8 and (zero_point := at.affine(kept).zero_point):
+    if kind.dtype is ir.DType.I8 and (zero_point := at.affine(tensor).zero_point):
         initial = ir.TensorData.from_array(np.full(kind.fixed_shape, zero_point, np.int8), kind.dtype)
-    return at.graph.keep(index, f"svdf_{at.operator.index}_{role}", kept, kind, initial)
+    return at.graph.keep(key, f"svdf_{at.operator.index}_{role}", tensor, kind, initial, note)
 
 
 def _state_type(at: Conversion, source: Operand) -> ir.DType:
@@ -171,31 +186,32 @@ _Filter = Callable[[str], str]
 
 
 def _over_time(at: Conversion, layer: _Layer, filtered: _Filter, window: _Window) -> str:
-    """Sums over the frames before and the newest one, which the next run finds behind the others; the oldest is gone
-    then.
+    """Sums over the frames before and the newest one.
+
+    The first frame that is computed is found behind those that are kept by the next run; the oldest is gone then.
     """
-    value, state = at.value_of(layer.source), layer.state
-    if state is None:
-        return window(at.reshape(filtered(value), layer.frame, "frame"), layer.time, layer.bias)
-    before = _over_kept(at, layer, state, filtered, window)
-    frame = at.reshape(filtered(value), layer.frame, "frame")
-    newest = at.reshape(value, layer.row, "row") if layer.keeps_inputs else frame
-    at.keep(state, at.emit(ShiftIn(1), (state.current, newest), "kept"))
-    return emit_wrapped_sum(at, before, window(frame, layer.time[-1:], layer.bias))
-
-
-def _over_kept(at: Conversion, layer: _Layer, state: Kept, filtered: _Filter, window: _Window) -> str:
-    """Sums over the frames before the newest one."""
-    no_bias, earlier = np.zeros_like(layer.bias), layer.time[:-1]
-    if not layer.keeps_inputs:
-        return window(state.current, earlier, no_bias)
-    sums = ""
-    for number in range(len(earlier)):
-        row = at.slice(state.current, (0, number, 0), layer.row, "row")
+    value, frames, inputs = at.value_of(layer.source), layer.frames, layer.inputs
+    num_frames, no_bias = _count(frames), np.zeros_like(layer.bias)
+    sums = window(frames.current, layer.time[:num_frames], no_bias) if frames else ""
+    for number, taps in enumerate(layer.time[num_frames:, np.newaxis]):
+        is_newest = number == _count(inputs)
+        row = (
+            at.slice(inputs.current, (0, number, 0), layer.row, "row") if inputs and not is_newest else value
+        )
         frame = at.reshape(filtered(row), layer.frame, "frame")
-        own = window(frame, earlier[number : number + 1], no_bias)
+        if frames and number == 0:
+            at.keep(frames, at.emit(ShiftIn(1), (frames.current, frame), "kept"))
+        own = window(frame, taps, layer.bias if is_newest else no_bias)
         sums = emit_wrapped_sum(at, sums, own) if sums else own
+    if inputs:
+        newest = at.reshape(value, layer.row, "row")
+        at.keep(inputs, at.emit(ShiftIn(1), (inputs.current, newest), "kept"))
     return sums
+
+
+def _count(kept: Kept | None) -> int:
+    """How many frames or inputs are kept."""
+    return kept.parameter.type.fixed_shape[1] if kept else 0
 
 
 def _window_operands(

@@ -24,6 +24,7 @@ class VectorUnit:
         broadcasts: A scalar in every lane, by its type.
         binaries: `result = left operator right`, of two vectors, by operator and type.
         with_scalar: The same, of a vector and a scalar on its right.
+        wrapping: Of two vectors of I32, modulo 2^32, by operator.
         functions: Of scalars that expressions call, by name: the result is a vector, and so are operands of types that
             vectors have.
         conversions: Of a vector to another type, by both.
@@ -41,6 +42,9 @@ class VectorUnit:
     binaries: Mapping[tuple[BinaryOperator, ir.DType], ir.Instruction]
     with_scalar: Mapping[tuple[BinaryOperator, ir.DType], ir.Instruction] = field(
         default_factory=dict[tuple[BinaryOperator, ir.DType], ir.Instruction]
+    )
+    wrapping: Mapping[BinaryOperator, ir.Instruction] = field(
+        default_factory=dict[BinaryOperator, ir.Instruction]
     )
     functions: Mapping[str, ir.Instruction] = field(default_factory=dict[str, ir.Instruction])
     saturating_stores: Mapping[ir.DType, ir.Instruction] = field(
@@ -67,7 +71,7 @@ class VectorUnit:
         """All of them, each once; those that gather, of one size."""
         tables = (
             *(self.loads, self.stores, self.saturating_stores, self.broadcasts),
-            *(self.binaries, self.with_scalar, self.functions, self.conversions),
+            *(self.binaries, self.with_scalar, self.wrapping, self.functions, self.conversions),
             *(self.selects, {dtype: gather(GATHERED) for dtype, gather in self.gathers.items()}),
         )
         return tuple(dict.fromkeys(instruction for table in tables for instruction in table.values()))

@@ -16,7 +16,7 @@ from bytewright.ir.rewrite import substitute_expression
 from bytewright.ir.walk import walk_expression
 from bytewright.lower.isa.vector_unit import VectorUnit
 
-F32, I32 = ir.DType.F32, ir.DType.I32
+F32, I32, I64 = ir.DType.F32, ir.DType.I32, ir.DType.I64
 
 
 class _NoInstructionError(Exception):
@@ -145,6 +145,14 @@ class _Vectors:
                 return self._loaded(expression, name, into)
             case ir.Cast(operand=ir.Load() as load) if expression.dtype is I32 and load.dtype.is_integer:
                 return self._loaded(load, name, into)
+            case ir.Cast(
+                operand=ir.Binary(
+                    operator=operator, left=ir.Cast(operand=left), right=ir.Cast(operand=right)
+                ) as wide
+            ) if (expression.dtype, wide.dtype) == (I32, I64) and left.dtype is right.dtype is I32:
+                instruction, operands = self.unit.wrapping.get(operator), (left, right)
+                vectors = (self._vector(operand, name) for operand in operands)
+                return self._executed(instruction, name, I32, *vectors, into=into)
             case ir.Cast(operand=operand):
                 conversion = self.unit.conversions.get((operand.dtype, expression.dtype))
                 source = self._vector(operand, name)

@@ -128,6 +128,18 @@ class Width:
         """An operation on two vectors, `left` and `right`."""
         return self._of_two(operator, dtype, self.vector("right", dtype), text)
 
+    def wrapping(self, operator: BinaryOperator, text: str) -> ir.Instruction:
+        """An operation on two vectors of I32, `left` and `right`, modulo 2^32."""
+        wide = ir.DType.I64
+        return lane_wise(
+            f"{self.prefix}_{_NAMES[operator]}_i32_wrapping",
+            self.lanes,
+            (self.vector("result", access=WRITE), self.vector("left"), self.vector("right")),
+            lambda given: ir.cast(binary(operator, *(ir.cast(each, wide) for each in given)), I32),
+            text,
+            self.feature,
+        )
+
     def with_scalar(self, operator: BinaryOperator, dtype: ir.DType, text: str) -> ir.Instruction:
         """The same, of a vector `left` and a scalar `number`."""
         return self._of_two(operator, dtype, ir.ScalarParameter(ir.Var("number", dtype)), text, "_n")
@@ -213,6 +225,7 @@ class Width:
         functions: Iterable[tuple[ir.ScalarFunction, str]],
         with_scalar: Operations | None = None,
         saturating_stores: Mapping[ir.DType, str] | None = None,
+        wrapping: Mapping[BinaryOperator, str] | None = None,
         conversions: Mapping[tuple[ir.DType, ir.DType], str] | None = None,
         gathers: Mapping[ir.DType, str] | None = None,
         selects: Operations | None = None,
@@ -228,6 +241,7 @@ class Width:
             binaries: With `left` and `right`.
             functions: With the names of parameters.
             with_scalar: With `left` and `number`.
+            wrapping: With `left` and `right`, of I32, by operator.
             conversions: With `values`, by their type and that of the result.
             gathers: With `elements` and `places`, by the elements' type.
             selects: With `left`, `right`, `first` and `second`.
@@ -249,6 +263,10 @@ class Width:
             },
             binaries={key: self.binary(*key, f"return {text};") for key, text in binaries.items()},
             with_scalar={key: self.with_scalar(*key, text) for key, text in (with_scalar or {}).items()},
+            wrapping={
+                operator: self.wrapping(operator, f"return {text};")
+                for operator, text in (wrapping or {}).items()
+            },
             conversions={
                 key: self.conversion(*key, f"return {text};") for key, text in (conversions or {}).items()
             },

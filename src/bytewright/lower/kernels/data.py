@@ -1,9 +1,9 @@
 """Operators that move data: each output element is loaded from where it comes from, then finished and stored."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from bytewright import ir
-from bytewright.ir.builder import load
+from bytewright.ir.builder import BodyBuilder, load
 from bytewright.lower.kernels.context import (
     Template,
     axis_names,
@@ -105,25 +105,57 @@ def lower_concat(template: Template, operation: Concat) -> None:
             first = total_extent((first, count))
 
 
-def lower_shift_in(template: Template, operation: ShiftIn) -> None:
-    """Writes the kernel that moves up what was kept, where it is, and puts what is new behind it."""
-    kernel, axis = template.kernel, operation.axis
+Place = tuple[ir.Buffer, Coordinates]
+"""An element of a buffer, and those behind it along the last axis."""
+
+
+def copy_one_by_one(body: BodyBuilder, target: Place, source: Place, count: int) -> None:
+    """Copies so many elements, the first one first."""
+    (to, (*to_outer, to_first)), (of, (*of_outer, of_first)) = target, source
+    with counted(body, "c", count) as c:
+        body.store(to, (*to_outer, to_first + c), load(of, *of_outer, of_first + c))
+
+
+def lower_shift_in(
+    template: Template,
+    operation: ShiftIn,
+    copy: Callable[[BodyBuilder, Place, Place, int], None] = copy_one_by_one,
+    *,
+    are_apart: bool = False,
+) -> None:
+    """Writes the kernel that moves up what was kept, where it is, and puts what is new behind it.
+
+    Args:
+        template: The kernel under construction.
+        operation: What is shifted in, and along which axis.
+        copy: Writes a copy of some elements, given where the first is put, where it is, and how many there are.
+        are_apart: Whether what is copied, and where it is put, may have no element in common.
+    """
+    kernel, body, axis = template.kernel, template.body, operation.axis
     kept, new = kernel.updated(template.epilogue.output), template.input(1)
     shape, count = template.result_type.fixed_shape, template.type(1).fixed_shape[axis]
-    staying = shape[axis] - count
-    moved, added = (_replaced_extent(shape, axis, extent) for extent in (staying, count))
-    template.body.note(f"what was kept moves up by {count}")
-    with loops(kernel, moved, range(len(shape)), by_rows=False) as indices:
-        own = tuple(indices.values())
-        source = (*own[:axis], own[axis] + count, *own[axis + 1 :])
-        template.body.store(kept, own, load(kept, *source))
-    with loops(kernel, added, range(len(shape)), by_rows=False) as indices:
-        own = tuple(indices.values())
-        template.body.store(kept, (*own[:axis], own[axis] + staying, *own[axis + 1 :]), load(new, *own))
+    last, staying = len(shape) - 1, shape[axis] - count
+    body.note(f"what was kept moves up by {count}")
+    for source, extent, to, of in ((kept, staying, 0, count), (new, count, staying, 0)):
+        moved = (*shape[:axis], extent, *shape[axis + 1 :])
+        size = min(count, extent) if are_apart and axis == last else moved[last]
+        for first, num_copies, num in _runs(moved[last], size) if extent else ():
+            with (
+                loops(kernel, moved, range(last), by_rows=False) as indices,
+                counted(body, "run", num_copies) as run,
+            ):
+                own = (*indices.values(), run * size + first)
+                target, origin = ((*own[:axis], own[axis] + offset, *own[axis + 1 :]) for offset in (to, of))
+                copy(body, (kept, target), (source, origin), num)
 
 
-def _replaced_extent(shape: tuple[int, ...], axis: int, extent: int) -> tuple[int, ...]:
-    return (*shape[:axis], extent, *shape[axis + 1 :])
+def _runs(count: int, size: int) -> Iterator[tuple[int, int, int]]:
+    """Covers so many elements by runs of a size, and the rest: the first element, how many runs, and of how many."""
+    whole, rest = divmod(count, size)
+    if whole:
+        yield 0, whole, size
+    if rest:
+        yield whole * size, 1, rest
 
 
 def lower_tile(template: Template, operation: Tile) -> None:

@@ -15,8 +15,10 @@ from bytewright.lower.isa.dsp.words import FEATURE, I8, I16, I32, I64, copy_elem
 from bytewright.lower.isa.instruction_set import Fields, InstructionSet, IsaTemplate
 from bytewright.lower.isa.one_lane import one_lane
 from bytewright.lower.isa.reduce import with_reductions
+from bytewright.lower.isa.shift_in import shift_in_template
 from bytewright.lower.isa.width import Width
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d, TransposeConv2d
+from bytewright.ops.data import ShiftIn
 from bytewright.ops.lstm import TflQuantizedLstm
 from bytewright.ops.matmul import TflBatchMatMul
 
@@ -59,6 +61,7 @@ DSP = InstructionSet(
                 TransposeConv2d: (
                     IsaTemplate("dsp.transpose_conv2d", write_transpose_conv2d, transpose_conv2d_declines),
                 ),
+                ShiftIn: (shift_in_template("dsp", copy_elements),),
                 TflQuantizedLstm: (IsaTemplate("dsp.lstm", write_lstm, lstm_declines),),
                 TflBatchMatMul: (IsaTemplate("dsp.matmul", write_matmul, matmul_declines),),
             },

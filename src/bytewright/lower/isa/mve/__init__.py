@@ -21,11 +21,12 @@ from bytewright.lower.isa.mve.narrow import EXTREMA, SUMS
 from bytewright.lower.isa.mve.transpose_conv2d import transpose_conv2d_declines, write_transpose_conv2d
 from bytewright.lower.isa.mve.wide_matmul import SIZES, wide_dot, wide_matmul_declines, write_wide_matmul
 from bytewright.lower.isa.reduce import depthwise_lanes, matmul_lanes, ranges, with_reductions
+from bytewright.lower.isa.shift_in import shift_in_template
 from bytewright.lower.isa.softmax import softmax_template
 from bytewright.lower.isa.transpose_conv2d import transpose_conv2d_templates
 from bytewright.lower.kernels.context import Template
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d, TransposeConv2d
-from bytewright.ops.data import Pad
+from bytewright.ops.data import Pad, ShiftIn
 from bytewright.ops.lstm import TflQuantizedLstm
 from bytewright.ops.matmul import TflBatchMatMul
 from bytewright.ops.softmax import TflSoftmax
@@ -56,6 +57,7 @@ MVE = InstructionSet(
                 IsaTemplate("mve.transpose_conv2d", write_transpose_conv2d, transpose_conv2d_declines),
             ),
             TflQuantizedLstm: (IsaTemplate("mve.lstm", write_lstm, lstm_declines),),
+            ShiftIn: (shift_in_template("mve", copy_elements),),
             TflSoftmax: (softmax_template("mve", UNIT),),
             TflBatchMatMul: (
                 IsaTemplate("mve.matmul_by_dots", write_matmul, matmul_declines),

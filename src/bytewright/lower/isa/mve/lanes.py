@@ -100,6 +100,7 @@ UNIT = VECTORS.unit(
     broadcasts={I32: BROADCAST},
     binaries=BINARIES,
     with_scalar=WITH_SCALAR,
+    wrapping={ADD: BINARIES[ADD, I32]},
     gathers=GATHERS,
     selects=SELECTS,
     functions=(
