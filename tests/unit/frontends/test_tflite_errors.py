@@ -167,7 +167,10 @@ def test_operators_types_hybrids_and_shapes_are_reported_together() -> None:
     diagnostics = refused(builder.build([x, u], [z, v]))
     assert [d.code for d in diagnostics] == ["BW104", "BW108", "BW105", "BW106"]
     assert diagnostics[1].notes == ("operator 0 (CONV_2D), tensor 'y': weights are UINT8",)
-    assert diagnostics[2].notes == ("tensor 1 ('u') is UINT8", "tensor 2 ('v') is UINT8")
+    assert diagnostics[2].notes == (
+        "tensor 1 ('u') is UINT8, which NEG does not have",
+        "tensor 2 ('v') is UINT8, which NEG does not have",
+    )
     assert diagnostics[3].notes == ("input tensor 0 ('x') has the shape [-1, -1, 4, 2]",)
 
 
@@ -203,7 +206,10 @@ def test_integer_tensors_at_run_time_are_moved_or_refused_and_constant_ones_are_
     builder.operator("RELU", [1], [z])
     diagnostic = only(builder.build([0], [z]))
     assert diagnostic.code == "BW105"
-    assert diagnostic.notes == ("tensor 1 ('y') is INT32", "tensor 3 ('z') is INT32")
+    assert diagnostic.notes == (
+        "tensor 1 ('y') is INT32, which RELU does not have",
+        "tensor 3 ('z') is INT32, which RELU does not have",
+    )
 
     builder = ModelBuilder()
     x, y = builder.tensor("x", (4,), "float32"), builder.tensor("y", (2, 2), "float32")
