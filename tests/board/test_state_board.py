@@ -17,6 +17,7 @@ from bytewright.execute.run import run_batch, run_bundle
 from bytewright.inspect.check import check_bundle
 from bytewright.target.registry import load_target
 from support.entry_programs import DUO, OPEN, WAKE, classified, duo, opened, opened_calls
+from support.recurrent_models import saturated_svdf
 from support.reference import LiteRt
 from support.row_entries import two_chains
 from support.state_programs import ACCUMULATOR, accumulated, next_stateful_graph
@@ -59,6 +60,26 @@ def test_a_net_that_keeps_inputs_in_place_of_some_frames(target: str, limit: int
     np.testing.assert_array_equal([value for (value,) in found.outputs], wanted)
     assert found.instructions is not None
     assert max(found.instructions) <= limit
+
+
+@pytest.mark.parametrize("units", [9, 16])
+@pytest.mark.parametrize("target", ["mps3-an547", "mps2-an386"])
+def test_sums_over_time_that_leave_32_bits(target: str, units: int, tmp_path: Path) -> None:
+    """They wrap, in lanes as well; with 9 units some are beside them."""
+    content = saturated_svdf(units, 7)
+    (tmp_path / "net.tflite").write_bytes(content)
+    model = bytewright.compile(tmp_path / "net.tflite", target=target, optimize="speed")
+    if target == "mps3-an547":
+        assert {"mve.depthwise_lanes", "mve.shift_in"} <= {step.template for step in model.plan.steps}
+    random = np.random.default_rng(7)
+    inputs = [random.integers(-128, 128, (1, 6)).astype(np.int8) for _ in range(20)]
+    found = run_batch(
+        model.write(tmp_path / "net"), [[array] for array in inputs], on="qemu", keep_state=True
+    )
+    reference = LiteRt(content)
+    wanted = [reference.run(array)[0] for array in inputs]
+    np.testing.assert_array_equal([value for (value,) in found.outputs], wanted)
+    assert len(np.unique(wanted)) > 100
 
 
 @pytest.mark.parametrize("io", ["caller", "workspace"])
