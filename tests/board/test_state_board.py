@@ -43,13 +43,18 @@ def test_the_board_keeps_it(tmp_path: Path) -> None:
     np.testing.assert_array_equal(again.outputs[0], accumulated(inputs[:1])[0])
 
 
-@pytest.mark.parametrize(("target", "limit"), [("mps3-an547", 34_500), ("mps2-an386", 59_400)])
-def test_a_net_that_keeps_inputs_in_place_of_some_frames(target: str, limit: int, tmp_path: Path) -> None:
-    """Instructions of a run are at most 1.2 times the 28,874 and 49,572 that it took where all frames were kept."""
+@pytest.mark.parametrize(
+    ("target", "roles", "limit"),
+    [("mps3-an547", {"frames", "inputs"}, 26_100), ("mps2-an386", {"frames"}, 48_500)],
+)
+def test_a_net_that_keeps_inputs_in_place_of_frames(
+    target: str, roles: set[str], limit: int, tmp_path: Path
+) -> None:
+    """Of some on the first board, at fewer instructions than the 28,874 that took to keep them all."""
     content = wake_word_net()
     (tmp_path / "net.tflite").write_bytes(content)
     model = bytewright.compile(tmp_path / "net.tflite", target=target, io="workspace")
-    assert {each.name.rpartition("_")[2] for each in model.plan.states} == {"frames", "inputs"}
+    assert {each.name.rpartition("_")[2] for each in model.plan.states} == roles
     random = np.random.default_rng(6)
     inputs = [random.integers(-128, 128, (1, FEATURES)).astype(np.int8) for _ in range(50)]
     found = run_batch(

@@ -53,17 +53,13 @@ def only_low_halves(template: Template) -> bool:
     name = template.anchor.outputs[0].name
     readers = [node.operation for node in template.epilogue.group.elementwise if name in node.inputs]
     narrow = (ir.DType.I8, I16, I32)
-    return bool(readers) and all(
-        isinstance(reader, TflCast) and reader.dtype in narrow for reader in readers
-    )
+    return bool(readers) and all(isinstance(reader, TflCast) and reader.dtype in narrow for reader in readers)
 
 
 class _Depthwise:
     """The channel loops of one depthwise kernel."""
 
-    def __init__(
-        self, template: Template, operation: DepthwiseConv2d, *, are_low: bool = False
-    ) -> None:
+    def __init__(self, template: Template, operation: DepthwiseConv2d, *, are_low: bool = False) -> None:
         self.template = template
         self.convolution = convolution = convolution_of(template, operation)
         self.weights = template.kernel.constant("weights", convolution.weights.T, convolution.weights_dtype)
