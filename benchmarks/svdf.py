@@ -65,7 +65,7 @@ def _measured(target: Target, share: float) -> str:
             model.write(Path(temporary) / "bundle"), [[frame]] * NUM_RUNS, on="qemu", keep_state=True
         )
     assert found.instructions is not None
-    used = {role: 0 for role in ("state", "workspace")}
+    used = dict.fromkeys(("state", "workspace"), 0)
     for pool in model.plan.pools.values():
         used[pool.role.value] = used.get(pool.role.value, 0) + pool.used_bytes
     text = f"{used['state']:,} + {used['workspace']:,} | {found.instructions[-1]:,}"
