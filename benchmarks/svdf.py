@@ -23,7 +23,7 @@ from common import show  # noqa: E402
 
 import bytewright  # noqa: E402
 from bytewright.execute.run import run_batch  # noqa: E402
-from bytewright.target import Target  # noqa: E402
+from bytewright.target.model import Role, Target  # noqa: E402
 from bytewright.target.registry import load_target  # noqa: E402
 from support.wake_word import FEATURES, wake_word_net  # noqa: E402
 
@@ -65,10 +65,11 @@ def _measured(target: Target, share: float) -> str:
             model.write(Path(temporary) / "bundle"), [[frame]] * NUM_RUNS, on="qemu", keep_state=True
         )
     assert found.instructions is not None
-    used = dict.fromkeys(("state", "workspace"), 0)
-    for pool in model.plan.pools.values():
-        used[pool.role.value] = used.get(pool.role.value, 0) + pool.used_bytes
-    text = f"{used['state']:,} + {used['workspace']:,} | {found.instructions[-1]:,}"
+    state, workspace = (
+        sum(pool.used_bytes for pool in model.plan.pools.values() if pool.role is role)
+        for role in (Role.STATE, Role.WORKSPACE)
+    )
+    text = f"{state:,} + {workspace:,} | {found.instructions[-1]:,}"
     return " | ".join(f"**{cell}**" for cell in text.split(" | ")) if is_default else text
 
 
