@@ -56,6 +56,7 @@ _ENUMERATIONS = {
     "quantized_bias_type": "TensorType",
     "output_type": "TensorType",
     "mode": "MirrorPadMode",
+    "reduce_function": "ReduceWindowFunction",
 }
 
 _CONVOLUTION: dict[str, Option] = {
@@ -262,6 +263,45 @@ _FORMS: dict[str, _OperatorForm] = {
     "STABLEHLO_PAD": _OperatorForm(
         "StablehloPadOptions", {"edge_padding_low": (), "edge_padding_high": (), "interior_padding": ()}, 1, 1
     ),
+    "STABLEHLO_GATHER": _OperatorForm(
+        "StablehloGatherOptions",
+        {
+            "offset_dims": (),
+            "collapsed_slice_dims": (),
+            "start_index_map": (),
+            "index_vector_dim": 0,
+            "slice_sizes": (),
+        },
+        1,
+        1,
+    ),
+    "STABLEHLO_SCATTER": _OperatorForm(
+        "StablehloScatterOptions",
+        {
+            "update_window_dims": (),
+            "inserted_window_dims": (),
+            "scatter_dims_to_operand_dims": (),
+            "index_vector_dim": 0,
+            "update_computation_subgraph_index": 0,
+        },
+        1,
+        1,
+    ),
+    "STABLEHLO_REDUCE_WINDOW": _OperatorForm(
+        "StablehloReduceWindowOptions",
+        {
+            "window_dimensions": (),
+            "window_strides": (),
+            "base_dilations": (),
+            "window_dilations": (),
+            "padding": (),
+            "body_subgraph_index": 0,
+        },
+        1,
+        1,
+    ),
+    "STABLEHLO_SHIFT_LEFT": _OperatorForm("", {}, 1, 1),
+    "REDUCE_WINDOW": _OperatorForm("ReduceWindowOptions", {"reduce_function": "ADD"}, 1, 1),
     "CUMSUM": _OperatorForm("CumsumOptions", {"exclusive": False, "reverse": False}, 1, 1),
     "DYNAMIC_UPDATE_SLICE": _OperatorForm("DynamicUpdateSliceOptions", {}, 1, 1),
     "GATHER_ND": _OperatorForm("GatherNdOptions", {}, 1, 1),
@@ -302,7 +342,8 @@ _FORMS: dict[str, _OperatorForm] = {
     "SEGMENT_SUM": _OperatorForm("SegmentSumOptions", {}, 1, 1),
     "SPARSE_TO_DENSE": _OperatorForm("SparseToDenseOptions", {"validate_indices": False}, 2, 3),
     **{
-        f"STABLEHLO_{kind}": _OperatorForm("", {}, 1, 1) for kind in ("ADD", "MAXIMUM", "MINIMUM", "MULTIPLY")
+        f"STABLEHLO_{kind}": _OperatorForm("", {}, 1, 1)
+        for kind in ("ADD", "AND", "MAXIMUM", "MINIMUM", "MULTIPLY")
     },
     **{
         f"UNSORTED_SEGMENT_{kind.upper()}": _OperatorForm(f"UnsortedSegment{kind}Options", {}, 1, 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from bytewright.cli.main import bytewright as command
 from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.execute.run import run_batch
 from bytewright.inspect.check import check_bundle
+from support.c_program import run_c
 from support.entry_programs import WAKE
 from support.reference import LiteRt
 from tflite_writer import ModelBuilder
@@ -128,6 +130,43 @@ def test_the_bundle_says_it_and_is_checked(tmp_path: Path) -> None:
         with pytest.raises(CompileError) as caught:
             run_batch(folder, [[np.zeros((1, extent, 8), np.int8)]])
         assert caught.value.diagnostics[0].code == "BW205"
+
+
+SELF_TEST = r"""
+#include "@m@_self_test.h"
+
+static @m@_context context;
+static uint8_t @OUTPUT@;
+
+int main(void)
+{
+    void *memory = block(@M@_RAM_WORKSPACE_ALIGN, @M@_RAM_WORKSPACE_SIZE);
+    @m@_workspaces workspaces = {.ram = {memory, @M@_RAM_WORKSPACE_SIZE}};
+    @m@_outputs outputs = {(void *)result};
+    SHOW("set", @m@_set_workspaces(&context, &workspaces));
+    SHOW("tested", @m@_self_test(&context, &outputs));
+    free(memory);
+    return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("number", [None, 2])
+def test_a_self_test_is_of_three_extents(tmp_path: Path, number: int | None) -> None:
+    """What one of them gives is changed, of which its number says which it is."""
+    file = tmp_path / "m.tflite"
+    file.write_bytes(convolved())
+    bytewright.compile(file, open="1=time:3..20", batch_max=2, self_test=1).write(tmp_path / "m")
+    source = tmp_path / "m" / "src" / "m_self_test.c"
+    text = source.read_text()
+    assert re.findall(r"\{(\d+), (\d+)\}", text) == [("2", "20"), ("1", "3"), ("1", "11")]
+    sums = re.findall(r"0x(\w+)u\}", text)
+    assert len(sums) == 3
+    if number is not None:
+        source.write_text(text.replace(sums[number - 1], f"{int(sums[number - 1], 16) ^ 1:08X}"))
+    size = "result[2 * 20 * 64]"
+    shown = run_c(tmp_path / "m", SELF_TEST.replace("@OUTPUT@", size), tmp_path)
+    assert shown == {"set": 0, "tested": number or 0}
 
 
 def test_a_run_shows_results_in_the_shape_that_they_have(tmp_path: Path) -> None:

@@ -35,8 +35,8 @@ class UNet(Net):
         one = [self.integers(at) for at in (2, 3, 1)]
         return self._number("STRIDED_SLICE", [shape, *one], (), shrink_axis_mask=1)
 
-    def times(self, number: int, factor: int) -> int:
-        return self._number("MUL", [number, self.integers(factor)], (1,))
+    def product_of_columns(self, factor: int) -> int:
+        return self._number("MUL", [self.columns(), self.scalar(factor)], ())
 
     def listed(self, *numbers: int | None, fixed: tuple[int, ...]) -> int:
         """A list of numbers that are fixed, but for those that are given."""
@@ -54,7 +54,7 @@ class UNet(Net):
     def up(self, count: int, size: int, stride: int, padding: str = "SAME") -> UNet:
         """A TRANSPOSE_CONV."""
         more = 0 if padding == "SAME" else max(size - stride, 0)
-        columns = self._number("MUL", [self.columns(), self.scalar(stride)], ())
+        columns = self.product_of_columns(stride)
         if more:
             columns = self._number("ADD", [columns, self.scalar(more)], ())
         shape = (1, 1, self.shape[2] * stride + more, count)

@@ -258,6 +258,9 @@ NETS: dict[str, tuple[Callable[[str], Net], int]] = {
     ),
     "greatest": (lambda d: Net(d).reduce("REDUCE_MAX", 1, keep_dims=True), 1),
     "least": (lambda d: Net(d).image().conv(16, (1, 2), **_VALID).reduce("REDUCE_MIN", 2), 2),
+    "sum": (lambda d: Net(d).reduce("SUM", 1), 1),
+    "sum-of-all": (lambda d: Net(d).image().conv(6, (1, 3), stride_w=2).reduce("SUM", 1, 2, 3), 1),
+    "sums-of-rows": (lambda d: Net(d).image().conv(6, (1, 3)).reduce("SUM", 3, keep_dims=True), 1),
     "products": (lambda d: Net(d).reshape(1, -1, 3, 2).product(5), 1),
     "merged": (lambda d: Net(d).reshape(1, -1, 2).softmax().reshape(1, -1, 6), 1),
     "deep": (
@@ -304,7 +307,10 @@ REFUSED: dict[str, tuple[Callable[[], Net], str]] = {
         lambda: Net().reshape(1, ROWS, 3, 2).part((0, 2, 0, 0), (1, 9, 3, 2), ()),
         "it takes all of at most 9 along the open axis",
     ),
-    "sums of raw values": (lambda: Net().reduce("SUM", 1), "0 (SUM) does not allow it: its zero points"),
+    "sums behind a shape for one extent": (
+        lambda: Net().reshape(1, ROWS, 3, 2).reduce("SUM", 1),
+        "1 (SUM) does not allow it: its zero points",
+    ),
     "rows by their numbers": (
         lambda: Net().gather(1, 0, 2),
         "for time=2, GATHER: element [2] of an axis of extent 2",
@@ -328,11 +334,11 @@ REFUSED: dict[str, tuple[Callable[[], Net], str]] = {
 }
 
 
-def refused(tmp_path: Path, content: bytes, lower: int = 1, upper: int = MOST) -> str:
+def refused(tmp_path: Path, content: bytes, lower: int = 1, upper: int = MOST, axis: int = 1) -> str:
     file = tmp_path / "m.tflite"
     file.write_bytes(content)
     with pytest.raises(CompileError) as caught:
-        bytewright.compile(file, open=f"1=time:{lower}..{upper}")
+        bytewright.compile(file, open=f"{axis}=time:{lower}..{upper}")
     (found,) = caught.value.diagnostics
     assert found.code == "BW121"
     assert found.help is not None
@@ -461,6 +467,11 @@ def test_padding_of_ranges_that_begin_later(tmp_path: Path, lower: int) -> None:
     """The most padding that a stride of three asks for is that of another extent than the first."""
     check(tmp_path, Net().image().conv(8, (1, 5), stride_w=3).content(), lower=lower)
     check(tmp_path, Net().image().depthwise((1, 5), stride_h=3, stride_w=3).content(), lower=lower)
+
+
+def test_extents_that_come_to_one_number_go_on_as_it(tmp_path: Path) -> None:
+    """What was turned for windows is an image again, of four columns."""
+    check(tmp_path, Net().image().conv(8, (1, 3), stride_w=3).conv(4, (1, 3)).content(), 10, 12)
 
 
 def test_the_input_is_an_image(tmp_path: Path) -> None:

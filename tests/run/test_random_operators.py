@@ -81,7 +81,7 @@ def _networks(count: int, dtype: str, first: int = 0, *, is_tflm: bool = False) 
 
 
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("dtype", ["int8", "float32"])
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "float32"])
 def test_networks(target: str, dtype: str, tmp_path: Path) -> None:
     assert_equals_reference(_networks(16 if dtype == "int8" else 8, dtype), tmp_path, target=target)
 

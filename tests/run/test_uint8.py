@@ -200,6 +200,28 @@ def test_scales_of_layers_at_ties(kind: str, tmp_path: Path) -> None:
     assert_equals_reference([biased(kind)], tmp_path, num_inputs=4)
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "int8"])
+@pytest.mark.parametrize("scale", [3e-35, 1e-6])
+def test_products_of_which_each_saturates(dtype: str, scale: float, tmp_path: Path) -> None:
+    """As trained networks have them in branches that died; what LiteRT does with these shifts C++ does not define."""
+    builder, size = ModelBuilder(), 4096
+    least, greatest = np.iinfo(dtype).min, np.iinfo(dtype).max
+    zero_points = [least + 3, least + 131, least + 128]
+    a, b, y = (
+        builder.tensor(name, (1, size), dtype, scale=each, zero_point=zero_point)
+        for name, each, zero_point in zip("aby", (0.0235, 0.0039, scale), zero_points, strict=True)
+    )
+    builder.operator("MUL", [a, b], [y])
+    path = tmp_path / "m.tflite"
+    path.write_bytes(builder.build([a, b], [y]))
+    generator = np.random.default_rng(5)
+    first, second = (generator.integers(least, greatest + 1, (1, size)).astype(dtype) for _ in "ab")
+    product = (first.astype(np.int64) - zero_points[0]) * (second.astype(np.int64) - zero_points[1])
+    wanted = np.select([product < 0, product > 0], [least, greatest], zero_points[2])
+    assert (product == 0).any()
+    np.testing.assert_array_equal(bytewright.compile(path).run(first, second), wanted)
+
+
 WEIGHTED = [
     weighted(kind, zero_point, weights, seed, pad)
     for kind, pad in (

@@ -12,7 +12,7 @@ from hypothesis.strategies import DrawFn
 from numpy.typing import NDArray
 
 from support.unsigned import unsigned_twin
-from tflite_writer import ModelBuilder
+from tflite_writer import ModelBuilder, Subgraph
 
 DTYPES = ("int8", "float32")
 WITH_INT16 = ("int8", "int16", "float32")
@@ -102,6 +102,7 @@ class Draft:
         self.domain = "any"
         self.facts: list[str] = []
         self.indices: dict[int, int] = {}
+        self.others: list[Subgraph] = []  # which the operator names, from number 1 on
 
     @property
     def is_int8(self) -> bool:
@@ -175,7 +176,7 @@ class Draft:
 
     def finish(self, outputs: Sequence[int], **facts: object) -> RandomModel:
         text = ", ".join(f"{key}={value}" for key, value in facts.items())
-        content = self.builder.build(self.inputs, outputs)
+        content = self.builder.build(self.inputs, outputs, *self.others)
         shapes, dtypes, dtype = tuple(self.input_shapes), tuple(self.dtypes), self.dtype
         if self.is_unsigned:
             zero_point = self.draw(st.sampled_from([0, 255, 128, 104, 151]))

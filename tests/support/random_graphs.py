@@ -29,9 +29,10 @@ from bytewright.ir.graph import Constant, Function, Node, Operation, Value
 from bytewright.ir.module import Module, Port
 from bytewright.ir.types import DType, TensorType
 from bytewright.ir.where import Where
+from bytewright.ops.comparisons import Equal, Greater, GreaterEqual
 from bytewright.ops.control import Call, CondIf, Loop
 from bytewright.ops.data import Identity, Reshape
-from bytewright.ops.elementwise import Add, Clamp, Equal, Greater, GreaterEqual, Mul, Sub
+from bytewright.ops.elementwise import Add, Clamp, Mul, Sub
 from bytewright.ops.quantization import Table
 from support import random_images
 from support.random_images import BYTES, FLAG, IMAGE, NARROW

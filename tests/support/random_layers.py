@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from support.random_networks import Affine, NodeKind, Tensor
+from support.random_networks import Affine, Network, NodeKind, Tensor
 from support.recurrent_models import LstmWriter
 from tflite_writer import OPTIONAL, ModelBuilder
 
@@ -267,11 +267,12 @@ def _transposed(network: Mixed, source: Tensor) -> Tensor | None:
     stated = network.integers(shape)
     if network.is_quantised:
         scale = float(np.float32(network.generator.uniform(2.0**-9, 2.0**-5)))
-        kernel = network.builder.constant("weights", weights, scale=[scale] * channels)
+        scales = [scale] * (1 if network.is_uint8 else channels)
+        kernel = Network.integer_weights(network, weights, scales, 0)  # never of int4
         bias = network.generator.integers(-(1 << 12), 1 << 12, channels)
         kind = np.int64 if network.is_int16 else np.int32
         offset = network.builder.constant(
-            "bias", bias.astype(kind), scale=[source.affine[0] * scale] * channels
+            "bias", bias.astype(kind), scale=[source.affine[0] * each for each in scales]
         )
         result = network.tensor(shape, _spread(network, source, depth * size, scale))
     else:
@@ -380,23 +381,27 @@ def has_small_products(network: Mixed, source: Tensor) -> bool:
 
 def has_low_scales(network: Mixed, source: Tensor) -> bool:
     """Comparisons of integers want scales below 1."""
-    return after("int8", "float32", exact=True, with_flow=True)(network, source) and source.affine[0] < 1
+    return (
+        after("int8", "uint8", "float32", exact=True, with_flow=True)(network, source)
+        and source.affine[0] < 1
+    )
 
 
 _NUMBERS = ("int8", "int16", "float32")
+_WITH_UINT8 = (*_NUMBERS, "uint8")
 KINDS = (
     *(NodeKind(_lstm, after("int8", "float32", least_rank=2, exact=True)),) * 2,
     *(NodeKind(_both_ways, after("float32", least_rank=2, exact=True)),) * 2,
     NodeKind(_svdf, after("float32", least_rank=2, exact=True)),
     *(NodeKind(spectrum, after("float32", least_rank=2, exact=True)),) * 2,
     *(NodeKind(_suppression, _has_boxes),) * 2,
-    *(NodeKind(_of_groups, after("int8", "float32", rank=4, exact=True)),) * 3,
+    *(NodeKind(_of_groups, after("int8", "uint8", "float32", rank=4, exact=True)),) * 3,
     NodeKind(_volumes, after("float32", rank=4, exact=True)),
-    *(NodeKind(_transposed, after(*_NUMBERS, rank=4, exact=True)),) * 2,
+    *(NodeKind(_transposed, after(*_WITH_UINT8, rank=4, exact=True)),) * 2,
     NodeKind(product_with_itself, has_small_products),
-    *(NodeKind(_resize, after(*_NUMBERS, rank=4)),) * 2,
-    NodeKind(_gather, after(*_NUMBERS, with_flow=True)),
-    NodeKind(greatest, after(*_NUMBERS, exact=True, with_flow=True)),
+    *(NodeKind(_resize, after(*_WITH_UINT8, rank=4)),) * 2,
+    NodeKind(_gather, after(*_WITH_UINT8, with_flow=True)),
+    NodeKind(greatest, after(*_WITH_UINT8, exact=True, with_flow=True)),
     NodeKind(choice, has_low_scales),
-    NodeKind(_extreme, after("int8", "float32", with_flow=True)),
+    NodeKind(_extreme, after("int8", "uint8", "float32", with_flow=True)),
 )

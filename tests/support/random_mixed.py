@@ -18,13 +18,14 @@ from support.random_models import RandomModel
 from support.random_networks import NODE_KINDS, Affine, Network, NodeKind, Tensor
 
 _MOST_ELEMENTS = 1500
-_QUANTISED = ("int8", "int16")
+_QUANTISED = ("int8", "int16", "uint8")
+_BEGINNINGS = ("int8", "int8", "float32", "int16")
 # To which types each is quantised, by both references or by LiteRT.
 _QUANTIZE = {
     "float32": ("int8", "int8", "int16", "uint8"),
     "int8": ("int8", "int16", "uint8"),
     "int16": ("int8", "int16", "int32"),
-    "uint8": ("int8",),
+    "uint8": ("int8", "uint8"),
 }
 # Of exact floats they give exact ones: one rounding, or none.
 _EXACT = frozenset(
@@ -113,14 +114,12 @@ class Mixed(Network):
         before, self.dtype = self.dtype, dtype
         scale, zero_point = self.affine()
         self.dtype = before
-        if dtype == "uint8":
-            return scale, zero_point + 128
         return (scale * 2.0**-20, 0) if dtype == "int32" else (scale, zero_point)
 
     def tensor(self, shape: Sequence[int], affine: Affine, name: str = "", dtype: str = "") -> Tensor:
         if dtype in ("", self.dtype):
             return super().tensor(shape, affine, name)
-        is_scaled = dtype in (*_QUANTISED, "uint8") or affine[0]
+        is_scaled = dtype in _QUANTISED or affine[0]
         keywords: dict[str, Any] = {"scale": affine[0], "zero_point": affine[1]} if is_scaled else {}
         index = self.builder.tensor(name or f"tensor_{len(self.tensors)}", shape, dtype, **keywords)
         made = Tensor(index, tuple(int(extent) for extent in shape), affine, dtype)
@@ -194,7 +193,7 @@ def may_be_rounded(network: Mixed, source: Tensor) -> bool:
 
 
 def may_be_dequantised(_network: Mixed, source: Tensor) -> bool:
-    return source.dtype in (*_QUANTISED, "uint8")
+    return source.dtype in _QUANTISED
 
 
 def _is_int32(_network: Mixed, source: Tensor) -> bool:
@@ -236,7 +235,7 @@ KINDS = (
 
 def mixed_network(seed: int, *, size: int = 8) -> RandomModel:
     """A network of about `size` nodes, with one to four results."""
-    network = begun(seed, has_flow=seed % 5 == 4)
+    network = begun(seed, (*_BEGINNINGS, "uint8"), has_flow=seed % 5 == 4)
     extents = [network.one_of([1, 1, 2]), *(network.between(1, 8) for _ in range(2)), network.between(1, 10)]
     first = network.input(extents if network.chance(0.6) else (extents[0], extents[1], extents[3]))
     if network.chance(0.3):
@@ -244,9 +243,9 @@ def mixed_network(seed: int, *, size: int = 8) -> RandomModel:
     return drawn(network, first, KINDS, network.between(2, size))
 
 
-def begun(seed: int, *, has_flow: bool = False) -> Mixed:
-    """A network without any node."""
-    dtype = np.random.default_rng(seed).choice(["int8", "int8", "float32", "int16"])
+def begun(seed: int, dtypes: Sequence[str] = _BEGINNINGS, *, has_flow: bool = False) -> Mixed:
+    """A network without any node, whose inputs are of one of these types."""
+    dtype = np.random.default_rng(seed).choice(dtypes)
     return Mixed(seed, str(dtype), has_flow=has_flow)
 
 

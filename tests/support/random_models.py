@@ -20,7 +20,14 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 
 from bytewright.frontends.tflite.against import tflm
 from bytewright.frontends.tflite.table import OPERATORS as TABLE
-from support import random_elements, random_moves, random_places, random_segments, random_windows
+from support import (
+    random_elements,
+    random_moves,
+    random_numbered,
+    random_places,
+    random_segments,
+    random_windows,
+)
 from support.random_draft import (
     ACTIVATIONS,
     DTYPES,
@@ -293,6 +300,7 @@ def _transpose(draft: Draft) -> RandomModel:
 
 _MAKERS: dict[str, Callable[[Draft], RandomModel]] = {
     **random_elements.MAKERS,
+    **random_numbered.MAKERS,
     **random_places.MAKERS,
     **random_segments.MAKERS,
     **random_windows.MAKERS,
@@ -345,6 +353,7 @@ _TYPES = {
     **random_moves.TYPES,
     **dict.fromkeys(("ADD", "MEAN", "MUL", "SUB"), random_elements.NUMBERS),
     **random_elements.TYPES,
+    **random_numbered.TYPES,
     **random_places.TYPES,
     **random_segments.TYPES,
     **dict.fromkeys(("CONV_3D", "L2_POOL_2D"), ("float32",)),

@@ -71,7 +71,7 @@ class Network:
     def zero_point(self) -> int:
         if self.is_int16:
             return 0
-        return self.one_of([-128, 0, 127, self.between(-128, 127)])
+        return self.one_of([-128, 0, 127, self.between(-128, 127)]) + 128 + self.least
 
     def affine(self) -> Affine:
         scale = 2.0 ** self.between(-7, 0) if self.chance(0.4) else float(self.generator.uniform(0.004, 0.5))
@@ -88,8 +88,17 @@ class Network:
         return self.dtype == "int16"
 
     @property
+    def is_uint8(self) -> bool:
+        return self.dtype == "uint8"
+
+    @property
     def is_quantised(self) -> bool:
-        return self.is_int8 or self.is_int16
+        return self.is_int8 or self.is_uint8 or self.is_int16
+
+    @property
+    def least(self) -> int:
+        """The least byte."""
+        return 0 if self.is_uint8 else -128
 
     def tensor(self, shape: Sequence[int], affine: Affine, name: str = "") -> Tensor:
         name = name or f"tensor_{len(self.tensors)}"
@@ -105,6 +114,9 @@ class Network:
         return made
 
     def weights(self, shape: Sequence[int], low: int = -127) -> NDArray[Any]:
+        if self.is_uint8:  # without a zero point, which may be any
+            zero_point = self.zero_point()
+            return self.generator.integers(-zero_point, 256 - zero_point, shape).astype(np.int16)
         if self.is_quantised:
             return self.generator.integers(low, 128, shape).astype(np.int8)
         return self.values(shape)
@@ -112,6 +124,8 @@ class Network:
     def values(self, shape: Sequence[int]) -> NDArray[Any]:
         if self.is_int16:
             return self.generator.integers(-32768, 32768, shape).astype(np.int16)
+        if self.is_uint8:
+            return self.generator.integers(0, 256, shape).astype(np.uint8)
         if self.is_int8:
             return self.weights(shape)
         return (self.generator.integers(-16, 17, shape) / 8).astype(np.float32)
@@ -160,7 +174,7 @@ class Network:
             operands = _operands(self, kind, source, index, bias, output_shape)
             self.operator(kind, operands, [result], activation=activation, **options)
             return result
-        count = self.one_of([1, channels])
+        count = 1 if self.is_uint8 else self.one_of([1, channels])
         scales = [float(np.float32(self.generator.uniform(2.0**-9, 2.0**-5))) for _ in range(count)]
         if self.chance(0.3):
             scales = [2.0 ** self.between(-9, -5) for _ in range(count)]
@@ -187,6 +201,10 @@ class Network:
 
     def integer_weights(self, weights: NDArray[Any], scales: Sequence[float], axis: int) -> int:
         """Under integers."""
+        if self.is_uint8:
+            zero_point = self.between(max(0, -int(weights.min())), min(255, 255 - int(weights.max())))
+            stored = (weights + zero_point).astype(np.uint8)
+            return self.builder.constant("weights", stored, scale=scales, zero_point=zero_point)
         return self.builder.constant("weights", weights, scale=scales, quantized_dimension=axis)
 
     def float_weights(self, kind: str, weights: NDArray[Any], channels: int, axis: int) -> int:
@@ -289,9 +307,9 @@ class Network:
         if self.is_int16 and kind in ("LOGISTIC", "TANH"):
             target = (1.0 / 32768, 0)
         elif kind == "LOGISTIC":
-            target = (1.0 / 256, -128)
+            target = (1.0 / 256, self.least)
         elif kind == "TANH":
-            target = (1.0 / 128, 0)
+            target = (1.0 / 128, self.least + 128)
         elif kind == "HARD_SWISH" and source.affine[0] > 64 * target[0]:
             target = source.affine
         result = self.tensor(source.shape, target)
@@ -305,7 +323,7 @@ class Network:
 
     def softmax(self, source: Tensor) -> Tensor:
         """SOFTMAX on the last axis."""
-        result = self.tensor(source.shape, (1.0 / 32768, 0) if self.is_int16 else (1.0 / 256, -128))
+        result = self.tensor(source.shape, (1.0 / 32768, 0) if self.is_int16 else (1.0 / 256, self.least))
         self.operator("SOFTMAX", [source.index], [result], beta=1.0)
         return result
 

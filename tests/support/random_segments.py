@@ -28,6 +28,15 @@ def _alike(draft: Draft) -> RandomModel:
     return draft.finish([y], x=shape)
 
 
+def _shifted(draft: Draft) -> RandomModel:
+    """By numbers of bits that 32 have; what C++ makes of others is not defined."""
+    shape = _shape(draft, 1, 4)
+    x, y = draft.input(shape, None), draft.output(shape, None)
+    counts = draft.generator.integers(0, 32, shape).astype(draft.dtype)
+    draft.builder.operator(draft.kind, [x, draft.builder.constant("counts", counts)], [y])
+    return draft.finish([y], x=shape)
+
+
 def _bucketize(draft: Draft) -> RandomModel:
     shape, count = _shape(draft, 1, 4), draft.draw(st.integers(1, 9))
     boundaries = np.sort(draft.generator.integers(-30, 31, count) / 4).tolist()
@@ -163,7 +172,8 @@ def _conv3d_transpose(draft: Draft) -> RandomModel:
 MAKERS = {
     "CONV_3D_TRANSPOSE": _conv3d_transpose,
     **dict.fromkeys(("DILATE", "STABLEHLO_PAD"), _spread),
-    **dict.fromkeys(("ATAN2", *_STABLEHLO), _alike),
+    **dict.fromkeys(("ATAN2", "STABLEHLO_AND", *_STABLEHLO), _alike),
+    "STABLEHLO_SHIFT_LEFT": _shifted,
     "BUCKETIZE": _bucketize,
     "FAKE_QUANT": _fake_quant,
     "LOCAL_RESPONSE_NORMALIZATION": _local_response,
@@ -181,5 +191,7 @@ TYPES = {
     **dict.fromkeys(("MATRIX_DIAG", "MATRIX_SET_DIAG"), _NUMBERS),
     "REVERSE_SEQUENCE": ("int16", "float32", "int32", "int64"),
     **dict.fromkeys(("SEGMENT_SUM", *_SEGMENTS), ("float32", "int32")),
+    "STABLEHLO_AND": ("int8", "int16", "int32", "int64", "bool"),
+    "STABLEHLO_SHIFT_LEFT": ("int8", "int16", "int32"),
     "SPARSE_TO_DENSE": ("int8", "float32", "int32", "int64"),
 }

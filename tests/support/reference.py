@@ -40,6 +40,7 @@ def _content(model: Model) -> bytes:
 
 NOT_IN_BUILTIN_REF = {
     *("CEIL", "ELU", "IF", "LOCAL_RESPONSE_NORMALIZATION", "ROUND", "SEGMENT_SUM", "SUM", "WHILE"),
+    *("STABLEHLO_AND", "STABLEHLO_SHIFT_LEFT"),
 }
 """Operators that the reference resolver lacks, or whose kernel there is at fault in LiteRT 2.3.
 

@@ -31,6 +31,8 @@ REWRITES = {
     "frontends/tflite/dilation.py",
     "frontends/tflite/hybrid.py",
     "frontends/tflite/islands.py",
+    "frontends/tflite/numbered_windows.py",
+    "frontends/tflite/reduce_window.py",
     "frontends/tflite/tiling.py",
     "lower/channels/known.py",
     "lower/channels/links.py",
@@ -106,6 +108,7 @@ def test_one_row_says_everything_of_a_tflite_operator(kind: str) -> None:
     beside = {
         *("frontends/tflite/lstm.py", "frontends/tflite/options.py"),  # names of fused activations too
         "ops/arithmetic/multiplier.py",
+        "frontends/tflite/reduce_window.py",  # what windows are reduced by
         "frontends/tflite/updates.py",  # what places are computed with
     }
     rows = {file for file in named if file.startswith("frontends/tflite/operators/")}

@@ -1,6 +1,7 @@
 """All C files of a bundle, by path."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 
 from bytewright import ir
 from bytewright.codegen.arena import backend_source
@@ -15,7 +16,6 @@ from bytewright.codegen.kernels import kernels_header, kernels_source
 from bytewright.codegen.packed import packed_header, packed_source
 from bytewright.codegen.parameters import embedded_files, parameters_source
 from bytewright.codegen.sections_ld import sections_text
-from bytewright.ir.externals import externals
 from bytewright.options import Embedding
 from bytewright.record.check_names import check_names
 from bytewright.record.devices import DeviceKind
@@ -90,28 +90,22 @@ def texts_of_plan(
 
 def texts_of_graph(module: ir.Module, plan: Plan, names: Names) -> dict[str, str]:
     """Path in the bundle -> the text of the other files: kernels, and what calls them otherwise than the entry."""
-    texts = {
-        names.kernels_header: kernels_header(module, names),
-        names.kernels_source: kernels_source(module, names),
-    }
-    for device in plan.devices.values():
-        if device.kind is DeviceKind.C:
-            texts[names.device_source(device)] = device_source(module, names, device)
-    if externals(module):
-        texts[names.externals_header] = externals_header(module, names)
-    if plan.has_packed_forms:
-        texts[names.packed_header] = packed_header(module, plan, names)
-        texts[names.packed_source] = packed_source(module, plan, names)
-    return texts
+    return {path: write(module) for path, write in _files_of_graph(plan, names)}
 
 
 def paths_of_graph(plan: Plan, names: Names) -> frozenset[str]:
-    """The paths of those other files, as far as the plan says."""
-    paths = {names.kernels_header, names.kernels_source}
+    """The paths of those other files."""
+    return frozenset(path for path, _ in _files_of_graph(plan, names))
+
+
+def _files_of_graph(plan: Plan, names: Names) -> Iterator[tuple[str, Callable[[ir.Module], str]]]:
+    yield names.kernels_header, lambda module: kernels_header(module, names)
+    yield names.kernels_source, lambda module: kernels_source(module, names)
     for device in plan.devices.values():
         if device.kind is DeviceKind.C:
-            paths |= {names.device_source(device)}
-    paths |= {names.externals_header} if plan.externals else set[str]()
-    return frozenset(
-        paths | ({names.packed_header, names.packed_source} if plan.has_packed_forms else set[str]())
-    )
+            yield names.device_source(device), partial(device_source, names=names, device=device)
+    if plan.externals:
+        yield names.externals_header, lambda module: externals_header(module, names)
+    if plan.has_packed_forms:
+        yield names.packed_header, lambda module: packed_header(module, plan, names)
+        yield names.packed_source, lambda module: packed_source(module, plan, names)

@@ -21,10 +21,12 @@ class Sample:
     """One run, of several entries one of each in their order.
 
     Attributes:
+        extents: What it is given of those that are open.
         inputs: Their bytes, in the model's order.
         checksums: Of the outputs.
     """
 
+    extents: Mapping[str, int]
     inputs: Sequence[bytes]
     checksums: Sequence[int]
 
@@ -67,22 +69,34 @@ def self_test_source(
         writer.lines("#include <string.h>\n")
     alignment = max(plan.caller_alignment, 8)
     for tensor, arrays in zip(plan.inputs, zip(*(s.inputs for s in samples), strict=True), strict=True):
-        head = f"static const uint8_t stored_{tensor.c_name}[{len(samples)}][{len(arrays[0])}]"
+        head = f"static const uint8_t stored_{tensor.c_name}[{len(samples)}][{tensor.size_bytes}]"
         with writer.block(f"{names.aligned}({alignment}) {head} =", "};"):
             for data in arrays:
                 _write_bytes(writer, data)
         writer.line()
+    if plan.symbols:
+        _write_table(
+            writer, "int32_t", "extents", [[str(n) for n in sample.extents.values()] for sample in samples]
+        )
     if plan.outputs:
-        rows = [f"{{{', '.join(f'0x{value:08X}u' for value in sample.checksums)}}}" for sample in samples]
-        with writer.block(f"static const uint32_t expected[{len(samples)}][{len(plan.outputs)}] =", "};"):
-            writer.lines(",\n".join(rows))
-        writer.line()
+        checksums = [[f"0x{value:08X}u" for value in sample.checksums] for sample in samples]
+        _write_table(writer, "uint32_t", "expected", checksums)
+    if plan.outputs and plan.symbols:
+        sizes = [[f"{output.bytes_for(sample.extents)}u" for output in plan.outputs] for sample in samples]
+        _write_table(writer, "uint32_t", "expected_bytes", sizes)
     function = Writer()
     _write_function(function, plan, names, len(samples), contents)
     if "checksum(" in function.text():
         _write_checksum(writer)
     writer.lines(function.text())
     return writer.text()
+
+
+def _write_table(writer: Writer, element: str, name: str, rows: Sequence[Sequence[str]]) -> None:
+    """A row for each sample."""
+    with writer.block(f"static const {element} {name}[{len(rows)}][{len(rows[0])}] =", "};"):
+        writer.lines(",\n".join(f"{{{', '.join(row)}}}" for row in rows))
+    writer.line()
 
 
 def _write_checksum(writer: Writer) -> None:
@@ -133,13 +147,14 @@ def _write_sample(writer: Writer, plan: Plan, names: Names, views: Sequence[tupl
     for alone, own in views:
         if plan.states or plan.stated_entries:
             with writer.block(condition):
-                _write_run(writer, alone, own, "status =")
+                _write_run(writer, plan, alone, own, "status =")
             condition = ""
         else:
-            _write_run(writer, alone, own, "int32_t status =")
+            _write_run(writer, plan, alone, own, "int32_t status =")
         writer.refuse(f"status != {names.ok}", "status")
         for index, tensor in enumerate(alone.outputs, first):
-            computed = f"checksum({_output(alone, own, tensor)}, {tensor.size_bytes}u)"
+            size_bytes = f"expected_bytes[sample][{index}]" if plan.symbols else f"{tensor.size_bytes}u"
+            computed = f"checksum({_output(alone, own, tensor)}, {size_bytes})"
             writer.refuse(f"{computed} != expected[sample][{index}]", "sample + 1")
         first += len(alone.outputs)
 
@@ -157,8 +172,10 @@ def _write_parameter_checks(writer: Writer, plan: Plan, names: Names, contents: 
             writer.refuse(f"{computed} != {expected}", names.error("HASH"))
 
 
-def _write_run(writer: Writer, plan: Plan, names: Names, assigned: str) -> None:
-    given = {"context": "context", "inputs": "&inputs", "outputs": _outputs(plan)}
+def _write_run(writer: Writer, whole: Plan, plan: Plan, names: Names, assigned: str) -> None:
+    """The run of an entry, as which `plan` sees the whole one."""
+    extents = {symbol.name: f"extents[sample][{n}]" for n, symbol in enumerate(whole.symbols)}
+    given = {"context": "context", "inputs": "&inputs", "outputs": _outputs(plan), **extents}
     if "inputs" in plan.structures_of_run:
         members = ", ".join(f".{t.c_name} = {_stored(t)}" for t in plan.inputs)
         writer.wrapped(f"const {names.inputs_type} inputs = {{{members}}};")

@@ -6,11 +6,13 @@ device that compiler, link and flash have left them as they are.
 
 from collections.abc import Mapping
 
+import numpy as np
+
 from bytewright.bundle.write import bundle_files, write_bundle
 from bytewright.codegen.self_test import Sample, checksum, self_test_header, self_test_source
 from bytewright.diagnostics import compile_error
 from bytewright.execute.run import run_batch
-from bytewright.execute.tensors import random_inputs
+from bytewright.execute.tensors import Array, random_inputs
 from bytewright.execute.tools import build_folder
 from bytewright.record.names import Names
 from bytewright.record.plan import Plan
@@ -32,33 +34,55 @@ def self_test_files(
         names: its names,
         c_files: and its other files of C.
         contents: The bytes of the parameter pools, by name.
-        num_samples: How many inputs.
+        num_samples: How many inputs, of extents that are open for each of those that are tested.
         needs_math: Whether kernels call functions of <math.h>.
 
     Raises:
-        CompileError: BW204 for a model whose runs need more than inputs, or whose results a C library decides; BW501 or
-            BW502 for the C compiler.
+        CompileError: BW204 for a model whose runs need more than inputs and extents, or whose results a C library
+            decides; BW501 or BW502 for the C compiler.
     """
     _require_plain(plan, needs_math=needs_math)
-    batch = [random_inputs(plan, seed) for seed in range(num_samples)]
+    runs = [(extents, seed) for seed in range(num_samples) for extents in _tested_extents(plan)]
+    batch = [_inputs(plan, extents, seed) for extents, seed in runs]
     own, files = bundle_files(c_files, plan, needs_math)
     with build_folder() as folder:
         write_bundle(files, folder / "bundle")
         outputs = run_batch(folder / "bundle", batch).outputs
     samples = [
-        Sample([array.tobytes() for array in inputs], [checksum(array.tobytes()) for array in results])
-        for inputs, results in zip(batch, outputs, strict=True)
+        Sample(
+            extents,
+            [array.tobytes() for array in inputs],
+            [checksum(array.tobytes()) for array in results],
+        )
+        for (extents, _), inputs, results in zip(runs, batch, outputs, strict=True)
     ]
     return {
-        names.self_test_header: self_test_header(own, names, num_samples).encode(),
+        names.self_test_header: self_test_header(own, names, len(samples)).encode(),
         names.self_test_source: self_test_source(own, names, samples, contents).encode(),
     }
+
+
+def _tested_extents(plan: Plan) -> list[dict[str, int]]:
+    """What runs are given: all their largest, their least, and what is in the middle; nothing where none is open."""
+    found = [
+        {symbol.name: symbol.upper for symbol in plan.symbols},
+        {symbol.name: symbol.lower for symbol in plan.symbols},
+        {symbol.name: (symbol.lower + symbol.upper) // 2 for symbol in plan.symbols},
+    ]
+    return [each for number, each in enumerate(found) if each not in found[:number]]
+
+
+def _inputs(plan: Plan, extents: Mapping[str, int], seed: int) -> list[Array]:
+    """Inputs from a seed, of a run that is given such extents."""
+    pairs = zip(plan.inputs, random_inputs(plan, seed), strict=True)
+    return [
+        np.ascontiguousarray(array[tuple(map(slice, tensor.shape_for(extents)))]) for tensor, array in pairs
+    ]
 
 
 def _require_plain(plan: Plan, *, needs_math: bool) -> None:
     obstacles = {
         f"it has work for {', '.join(plan.devices)}": bool(plan.devices),
-        "its runs have a batch of their own": bool(plan.symbols),
         f"it calls functions of the application ({', '.join(plan.externals)})": bool(plan.externals),
         "it requests memory at run time": bool(plan.arenas),
         "it calls functions of <math.h>, whose last bit is not the same in every C library": needs_math,

@@ -47,7 +47,7 @@ from bytewright.lower.requantise import float_rescaled, real_rescaled, rescaled
 from bytewright.lower.rescale import double_round, fixed_scale
 from bytewright.lower.scalar import Scalar, clamped, computed_on, in_32_bits, require_fits, require_i32
 from bytewright.lower.sigmoid import logistic
-from bytewright.ops import elementwise, float_functions, quantization
+from bytewright.ops import comparisons, elementwise, float_functions, quantization
 from bytewright.ops.arithmetic.division import LARGEST_SHIFT
 from bytewright.ops.arithmetic.division import headrooms as headrooms_of_bytes
 from bytewright.ops.arithmetic.division import reciprocals as reciprocals_of_bytes
@@ -179,12 +179,27 @@ def _table(at: Point, operation: quantization.Table) -> Scalar:
     return Scalar(ir.cast(entry, I32), int(table.min()), int(table.max()))
 
 
+def _bitwise_and(at: Point, operation: elementwise.BitwiseAnd) -> Scalar:
+    del operation
+    x, y = at.operands
+    return Scalar(x.expr & y.expr, *at.node.outputs[0].type.dtype.bounds)
+
+
 def _bitwise_xor(at: Point, operation: elementwise.BitwiseXor) -> Scalar:
     """The sum of both, but for the bits that both have."""
     del operation
     x, y = (at.body.let("bits", operand.expr) for operand in at.operands)
     found = ir.cast(x, I64) + ir.cast(y, I64) - ir.cast(x & y, I64) * 2
     return Scalar(ir.cast(found, I32), *at.node.outputs[0].type.dtype.bounds)
+
+
+def _left_shifted(at: Point, operation: elementwise.LeftShift) -> Scalar:
+    """By a product in 64 bits, which C defines of numbers below zero too."""
+    del operation
+    x, count = at.operands
+    dtype = at.node.outputs[0].type.dtype
+    power = ir.const(1, I64) << ir.cast(ir.clamp(count.expr, 0, 31), I64)
+    return Scalar(ir.cast(ir.cast(ir.cast(x.expr, I64) * power, dtype), I32), *dtype.bounds)
 
 
 def _right_shifted(at: Point, operation: elementwise.RightShift) -> Scalar:
@@ -418,22 +433,24 @@ ELEMENTS: dict[type[ir.Operation], ElementRule] = {
     float_functions.Abs: _computed(ABS),
     elementwise.Add: _of_two(operator.add),
     elementwise.Atan2: _computed(ATAN2, 2),
+    elementwise.BitwiseAnd: ElementRule(_bitwise_and, num_operands=2),
     elementwise.BitwiseXor: ElementRule(_bitwise_xor, num_operands=2),
     elementwise.Bucketize: ElementRule(_bucketized),
     float_functions.Ceil: _computed(CEIL),
     elementwise.Clamp: ElementRule(_clamp),
     float_functions.Cos: _computed(COS),
-    elementwise.Equal: _computed(equal, 2),
+    comparisons.Equal: _computed(equal, 2),
     float_functions.Exp: _computed(EXP),
     float_functions.Floor: _computed(FLOOR),
-    elementwise.Greater: _computed(operator.gt, 2),
-    elementwise.GreaterEqual: _computed(operator.ge, 2),
+    comparisons.Greater: _computed(operator.gt, 2),
+    comparisons.GreaterEqual: _computed(operator.ge, 2),
     Interpolate: ElementRule(_interpolated),
     float_functions.Log: _computed(LOG),
     elementwise.IntDiv: ElementRule(_int_div, num_operands=2),
-    elementwise.LogicalAnd: _computed(both, 2),
-    elementwise.LogicalNot: _of_one(lambda x: equal(x, ir.FALSE)),
-    elementwise.LogicalOr: _computed(either, 2),
+    elementwise.LeftShift: ElementRule(_left_shifted, num_operands=2),
+    comparisons.LogicalAnd: _computed(both, 2),
+    comparisons.LogicalNot: _of_one(lambda x: equal(x, ir.FALSE)),
+    comparisons.LogicalOr: _computed(either, 2),
     elementwise.Maximum: _extremum(_maximum),
     elementwise.Minimum: _extremum(_minimum),
     elementwise.Mul: _of_two(operator.mul),

@@ -23,6 +23,7 @@ from bytewright.lower.scalar import ChannelBounds, Scalar, clamped, in_32_bits, 
 from bytewright.ops.arithmetic.fit import LinearRescale, fit_linear
 from bytewright.ops.arithmetic.fit_float import FloatRescale, fit_float
 from bytewright.ops.arithmetic.fit_symmetric import fit_symmetric
+from bytewright.ops.arithmetic.multiplier import single_product
 from bytewright.ops.arithmetic.numerics import Rounding
 from bytewright.ops.arithmetic.rescale import real_round
 from bytewright.ops.rescale import Rescale, TflFloatRescale, TflRealRescale
@@ -107,8 +108,8 @@ def float_rescaled(at: Point, operation: TflFloatRescale) -> Scalar:
     (value,) = at.operands
     zero_point = operation.output_zero_point
     low, high = (bound - zero_point for bound in operation.dtype.bounds)
-    # Of wider results there are too many steps to compare.
-    is_narrow = operation.dtype is ir.DType.I8
+    # Of wider results there are too many steps to compare, and of sums of so many values as a run has.
+    is_narrow = operation.dtype is ir.DType.I8 and isinstance(operation.num_summed, int)
     fit = _fit_float_rescale(operation, (value.low, value.high), (low, high)) if is_narrow else None
     if fit is None:
         scaled = _float_rescaled_in_double(value, operation, (low - 1, high + 1))
@@ -141,7 +142,12 @@ def _float_rescaled_in_double(value: Scalar, operation: TflFloatRescale, limits:
     """Each step in double, where it is as good as exact, then rounded to float32: as if it had been computed so."""
     f32, f64 = ir.DType.F32, ir.DType.F64
     product = ir.cast(ir.cast(value.expr, f32), f64) * operation.scale
-    total = ir.cast(ir.cast(product, f32), f64) + operation.addend
+    if isinstance(operation.num_summed, int):
+        addend = ir.const(single_product(operation.addend, float(operation.num_summed)), f64)
+    else:
+        addend = ir.cast(ir.extent_expr(operation.num_summed), f64) * operation.addend
+        addend = ir.cast(ir.cast(addend, f32), f64)
+    total = ir.cast(ir.cast(product, f32), f64) + addend
     rounded = ROUND(ir.cast(total, f32))
     limited = ir.clamp(rounded, float(limits[0]), float(limits[1]))
     return Scalar(ir.cast(limited, I32), *limits)

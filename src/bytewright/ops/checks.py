@@ -33,6 +33,12 @@ def only(inputs: tuple[ir.TensorType, ...], *allowed: ir.DType) -> ir.TensorType
     return inputs[0]
 
 
+def same_type(inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType]:
+    """The type of what has the one operand's shape and elements, wherever that is."""
+    operand = only(inputs)
+    return (ir.TensorType(operand.shape, operand.dtype),)
+
+
 def two(inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ir.TensorType]:
     """The operands of an operator that takes two."""
     require_count(inputs, 2)

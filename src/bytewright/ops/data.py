@@ -8,7 +8,7 @@ import numpy as np
 
 from bytewright import ir
 from bytewright.ir.graph import OMIT_DEFAULT
-from bytewright.ops.checks import WIDE, only, require, require_count, require_dtype, two
+from bytewright.ops.checks import WIDE, only, require, require_count, require_dtype, same_type, two
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +96,7 @@ class Identity(ir.Operation):
 
     def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """The operand's type."""
-        operand = only(inputs)
-        return (ir.TensorType(operand.shape, operand.dtype),)
+        return same_type(inputs)
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """The same values."""

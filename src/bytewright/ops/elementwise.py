@@ -1,4 +1,4 @@
-"""Element by element: arithmetic with broadcasting, comparisons, and clamps."""
+"""Element by element: arithmetic with broadcasting, choices, and clamps."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -24,6 +24,8 @@ from bytewright.ops.checks import (
 from bytewright.ops.result import in_32_bits, saturate, shaped_like
 
 _WITH_BITS = (*QUANTISED, ir.DType.I32)
+# Narrower types are computed in 32 bits, as C does.
+_MOST_SHIFTED = 31
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,7 @@ class Clamp(ir.Operation):
         return shaped_like(x, np.clip(x, x.dtype.type(self.minimum), x.dtype.type(self.maximum)))
 
 
-class _OfTwo(ir.Operation):
+class OfTwo(ir.Operation):
     """Abstract: a function of two operands of one type, with numpy's broadcasting.
 
     Attributes:
@@ -76,7 +78,7 @@ class _OfTwo(ir.Operation):
         return (np.asarray(self.function(*inputs), dtype),)
 
 
-class _Arithmetic(_OfTwo):
+class _Arithmetic(OfTwo):
     """Abstract: the result has the operands' type; i32 must not overflow."""
 
     __slots__ = ()
@@ -115,7 +117,7 @@ class Mul(_Arithmetic):
     function: ClassVar[np.ufunc] = np.multiply
 
 
-class _Wrapping(_OfTwo):
+class _Wrapping(OfTwo):
     """Abstract: on i32 modulo 2^32 and on i64 modulo 2^64, as the references' machines compute what overflows."""
 
     __slots__ = ()
@@ -151,7 +153,7 @@ class WrappingMul(_Wrapping):
     function: ClassVar[np.ufunc] = np.multiply
 
 
-class _Extremum(_OfTwo):
+class _Extremum(OfTwo):
     """Abstract: one of two operands, the second where neither is beyond the other, as with what is not a number."""
 
     __slots__ = ()
@@ -179,7 +181,7 @@ class Minimum(_Extremum):
     function: ClassVar[np.ufunc] = np.less
 
 
-class _OfTwoFloats(_OfTwo):
+class _OfTwoFloats(OfTwo):
     """Abstract: the operands are f32."""
 
     __slots__ = ()
@@ -200,7 +202,7 @@ class TflDiv(_OfTwoFloats):
 
 
 @dataclass(frozen=True, slots=True)
-class TflIntegerDiv(_OfTwo):
+class TflIntegerDiv(OfTwo):
     """x, y i8 -> i8: saturate(rounded quotient of x - first_zero_point and y - second_zero_point, scaled, + output's).
 
     `arithmetic.division` has each step; the factor is multiplier * 2^(exponent - 31).
@@ -260,7 +262,7 @@ class Bucketize(ir.Operation):
 
 
 @dataclass(frozen=True, slots=True)
-class TflIntegerPower(_OfTwo):
+class TflIntegerPower(OfTwo):
     """x to the power of y, i32; what leaves 32 bits saturates. A y below zero is taken for zero."""
 
     name: ClassVar[str] = "tfl_integer_power"
@@ -279,7 +281,7 @@ class TflIntegerPower(_OfTwo):
         return (np.array(limited, np.int32).reshape(bases.shape),)
 
 
-class _Quotient(_OfTwo):
+class _Quotient(OfTwo):
     """Abstract: of integers raw values, where a divisor of zero is taken for one, or floats.
 
     The quotient of the least number and -1, which its type does not hold, is the greatest.
@@ -298,7 +300,16 @@ class _Quotient(_OfTwo):
 
 
 @dataclass(frozen=True, slots=True)
-class BitwiseXor(_OfTwo):
+class BitwiseAnd(OfTwo):
+    """The bits that both of two integers have."""
+
+    name: ClassVar[str] = "bitwise_and"
+    function: ClassVar[np.ufunc] = np.bitwise_and
+    dtypes: ClassVar[tuple[ir.DType, ...]] = (*QUANTISED, *WIDE)
+
+
+@dataclass(frozen=True, slots=True)
+class BitwiseXor(OfTwo):
     """The bits that one of two integers has."""
 
     name: ClassVar[str] = "bitwise_xor"
@@ -307,7 +318,21 @@ class BitwiseXor(_OfTwo):
 
 
 @dataclass(frozen=True, slots=True)
-class RightShift(_OfTwo):
+class LeftShift(OfTwo):
+    """x * 2^y in the lower bits of 32, as many as x has; a y that is none of 0 to 31 means the nearest."""
+
+    name: ClassVar[str] = "left_shift"
+    dtypes: ClassVar[tuple[ir.DType, ...]] = _WITH_BITS
+
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
+        """Exact."""
+        x, y = inputs
+        shifted = np.left_shift(x.astype(np.int64), np.clip(y, 0, _MOST_SHIFTED).astype(np.int64))
+        return (np.asarray(shifted.astype(np.uint64).astype(x.dtype)),)
+
+
+@dataclass(frozen=True, slots=True)
+class RightShift(OfTwo):
     """x / 2^y rounded down; a y that is no number of a bit of x means the nearest."""
 
     name: ClassVar[str] = "right_shift"
@@ -363,77 +388,6 @@ class TflFloorMod(_Quotient):
             return (np.asarray(np.where(is_turned, rest + second, rest), np.float32),)
         dividend, divisor, _ = self.divided(inputs)
         return (np.asarray(np.mod(dividend, divisor), first.dtype),)
-
-
-class _Comparison(_OfTwo):
-    """Abstract: the result is a truth value; what is not a number is neither greater nor equal."""
-
-    __slots__ = ()
-    dtypes: ClassVar[tuple[ir.DType, ...]] = (ir.DType.I16, *WIDE, ir.DType.F32)
-    result_dtype: ClassVar[ir.DType | None] = ir.DType.BOOL
-
-
-@dataclass(frozen=True, slots=True)
-class Greater(_Comparison):
-    """x > y."""
-
-    name: ClassVar[str] = "greater"
-    function: ClassVar[np.ufunc] = np.greater
-
-
-@dataclass(frozen=True, slots=True)
-class GreaterEqual(_Comparison):
-    """x >= y."""
-
-    name: ClassVar[str] = "greater_equal"
-    function: ClassVar[np.ufunc] = np.greater_equal
-
-
-@dataclass(frozen=True, slots=True)
-class Equal(_Comparison):
-    """x == y, of truth values too."""
-
-    name: ClassVar[str] = "equal"
-    function: ClassVar[np.ufunc] = np.equal
-    dtypes: ClassVar[tuple[ir.DType, ...]] = (*WIDE, ir.DType.F32, ir.DType.BOOL)
-
-
-class _Connective(_Comparison):
-    """Abstract: the operands are truth values."""
-
-    __slots__ = ()
-    dtypes: ClassVar[tuple[ir.DType, ...]] = (ir.DType.BOOL,)
-
-
-@dataclass(frozen=True, slots=True)
-class LogicalAnd(_Connective):
-    """Whether both are true."""
-
-    name: ClassVar[str] = "logical_and"
-    function: ClassVar[np.ufunc] = np.logical_and
-
-
-@dataclass(frozen=True, slots=True)
-class LogicalOr(_Connective):
-    """Whether one is true."""
-
-    name: ClassVar[str] = "logical_or"
-    function: ClassVar[np.ufunc] = np.logical_or
-
-
-@dataclass(frozen=True, slots=True)
-class LogicalNot(ir.Operation):
-    """Whether it is not true."""
-
-    name: ClassVar[str] = "logical_not"
-
-    def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
-        """The operand's type."""
-        return (ir.TensorType(only(inputs, ir.DType.BOOL).shape, ir.DType.BOOL),)
-
-    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
-        """Exact."""
-        return shaped_like(inputs[0], np.logical_not(inputs[0]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -505,16 +459,12 @@ class TflPrelu(ir.Operation):
 OPERATIONS = (
     Add,
     Atan2,
+    BitwiseAnd,
     BitwiseXor,
     Bucketize,
     Clamp,
-    Equal,
-    Greater,
-    GreaterEqual,
     IntDiv,
-    LogicalAnd,
-    LogicalNot,
-    LogicalOr,
+    LeftShift,
     Maximum,
     Minimum,
     Mul,

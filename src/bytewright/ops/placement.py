@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from bytewright import ir
-from bytewright.ops.checks import only, require
+from bytewright.ops.checks import require, same_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +35,11 @@ class OnDevice(ir.Operation):
 
     def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """The operand's type."""
-        operand = only(inputs)
         require(not (self.fixed and self.free), "an annotation is fixed or free, not both")
         require(not self.fixed or self.device is not None, "a fixed annotation names a device")
         scope = self.place.scope
         require(scope is None or scope.rank is ir.Rank.GLOBAL, f"a value of the graph cannot be in '{scope}'")
-        return (ir.TensorType(operand.shape, operand.dtype),)
+        return same_type(inputs)
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """The same values."""
@@ -66,11 +65,10 @@ class DeviceCopy(ir.CopyOperation):
 
     def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """The operand's type."""
-        operand = only(inputs)
         for scope in (self.source.scope, self.destination.scope):
             is_global = scope is None or scope.rank is ir.Rank.GLOBAL
             require(is_global, f"a value of the graph cannot be in '{scope}'")
-        return (ir.TensorType(operand.shape, operand.dtype),)
+        return same_type(inputs)
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """The same values."""

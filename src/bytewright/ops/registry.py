@@ -3,6 +3,7 @@
 from bytewright import ir
 from bytewright.ops import (
     cast,
+    comparisons,
     control,
     convolution,
     data,
@@ -30,6 +31,7 @@ OPERATIONS: dict[str, type[ir.Operation]] = {
     operation.name: operation
     for operation in (
         *cast.OPERATIONS,
+        *comparisons.OPERATIONS,
         *control.OPERATIONS,
         *convolution.OPERATIONS,
         *data.OPERATIONS,
@@ -58,6 +60,7 @@ OPERATIONS: dict[str, type[ir.Operation]] = {
 # table beside them is read whole.
 ELEMENTWISE: tuple[type[ir.Operation], ...] = (
     *cast.OPERATIONS,
+    *comparisons.OPERATIONS,
     *elementwise.OPERATIONS,
     *float_functions.OPERATIONS,
     *quantization.OPERATIONS,

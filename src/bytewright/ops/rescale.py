@@ -1,12 +1,13 @@
 """Requantisation: from an accumulator or one quantisation to another, with the rounding as an attribute."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
 
 from bytewright import ir
 from bytewright.diagnostics import InternalError
+from bytewright.ir.graph import OMIT_DEFAULT
 from bytewright.ops.arithmetic.numerics import Rounding
 from bytewright.ops.arithmetic.rescale import Int64, double_round, real_round, single_round
 from bytewright.ops.checks import QUANTISED, WIDE, require, require_count, require_dtype, scaled_type, two
@@ -94,12 +95,13 @@ class TflRealRescale(ir.Operation):
 
 @dataclass(frozen=True, slots=True)
 class TflFloatRescale(ir.Operation):
-    """x i32 -> `dtype`: saturate(round_half_away(float32(float32(float32(x) * scale) + addend)) + output_zero_point).
+    """x i32 -> `dtype`: saturate(round_half_away(float32(float32(float32(x) * scale) + a)) + output_zero_point).
 
-    What LiteRT does with the sum of a SUM. It never falls as x rises.
+    What LiteRT does with the sum of a SUM, where a is float32(addend * num_summed). It never falls as x rises.
 
     Attributes:
         scale, addend: float32 values; the scale is positive.
+        num_summed: How many values x is the sum of; it may follow from an open extent.
     """
 
     name: ClassVar[str] = "tfl_float_rescale"
@@ -107,6 +109,7 @@ class TflFloatRescale(ir.Operation):
     addend: float
     output_zero_point: int
     dtype: ir.DType = ir.DType.I8
+    num_summed: ir.Extent = field(default=1, metadata=OMIT_DEFAULT)
 
     def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """The operand's shape in the attribute's type."""
@@ -120,9 +123,15 @@ class TflFloatRescale(ir.Operation):
         return shaped_like(x, saturate(self.rounded(x) + self.output_zero_point, self.dtype))
 
     def rounded(self, x: ir.Array) -> Int64:
-        """Before the zero point: i64."""
+        """Before the zero point: i64.
+
+        Raises:
+            ValueError: How many values were summed cannot be told of the sums alone.
+        """
+        if not isinstance(self.num_summed, int):
+            raise ValueError(f"sums of {self.num_summed} values: how many cannot be told")
         scaled = x.astype(np.float32) * np.float32(self.scale)
-        return real_round(scaled + np.float32(self.addend), 1.0)
+        return real_round(scaled + np.float32(self.addend) * np.float32(self.num_summed), 1.0)
 
 
 def _check_channels(operand: ir.TensorType, parameter: ir.TensorType, role: str) -> None:

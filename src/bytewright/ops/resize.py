@@ -1,5 +1,6 @@
 """Rows and columns made more or fewer, with TFLite's arithmetic of positions (`arithmetic/resize.py`)."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -17,23 +18,48 @@ class _Resize(ir.Operation):
     """Abstract: [N,H,W,C] to [N,OH,OW,C].
 
     Attributes:
-        size: (OH, OW).
+        size: (OH, OW); OH may follow from an open extent, as the input's rows may.
         align_corners: Whether corners of input and output lie over each other.
         half_pixel_centers: Whether positions are those of the middles of elements.
     """
 
     dtypes: ClassVar[tuple[ir.DType, ...]] = ARITHMETIC
-    size: Pair
+    size: tuple[ir.Extent, int]
     align_corners: bool = False
     half_pixel_centers: bool = False
 
-    def axes(self, height: int, width: int) -> tuple[ResizedAxis, ResizedAxis]:
-        """Rows and columns, of an input of this size."""
-        rows, columns = (
-            ResizedAxis(extent, out, self.align_corners, self.half_pixel_centers)
-            for extent, out in zip((height, width), self.size, strict=True)
-        )
+    @property
+    def fixed_size(self) -> Pair:
+        """(OH, OW).
+
+        Raises:
+            ValueError: OH follows from an open extent.
+        """
+        rows, columns = self.size
+        if not isinstance(rows, int):
+            raise ValueError(f"the size has {rows} rows, which cannot be told")
         return rows, columns
+
+    def axes(self, height: int, width: int) -> tuple[ResizedAxis, ResizedAxis]:
+        """Rows and columns, of an input of this size.
+
+        Raises:
+            ValueError: As of `fixed_size`.
+        """
+        return self._axis(height, self.fixed_size[0]), self.columns(width)
+
+    def columns(self, width: int) -> ResizedAxis:
+        """Columns, of an input of so many."""
+        return self._axis(width, self.size[1])
+
+    def rows_of_runs(self, height: ir.Extent) -> Iterator[ResizedAxis]:
+        """Rows, of an input of so many, in each run that there may be."""
+        (symbol,) = ir.symbols_in((height, self.size[0])) or (ir.Symbol("", 1, 1),)
+        for value in range(symbol.lower, symbol.upper + 1):
+            yield self._axis(ir.extent_at(height, value), ir.extent_at(self.size[0], value))
+
+    def _axis(self, extent: int, out: int) -> ResizedAxis:
+        return ResizedAxis(extent, out, self.align_corners, self.half_pixel_centers)
 
     def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """[N,OH,OW,C] of the input's type."""
@@ -41,8 +67,15 @@ class _Resize(ir.Operation):
         require_rank(operand, 4, "the input")
         require_dtype(operand, self.dtypes, "the input")
         batch, height, width, channels = operand.shape
-        require(isinstance(height, int) and isinstance(width, int), "height and width must be fixed")
-        require(min(self.size) >= 1, f"the size {self.size} has no element")
+        require(isinstance(width, int) and isinstance(channels, int), "width and channels must be fixed")
+        require(
+            min(map(ir.lower_bound, self.size)) >= 1,
+            f"the size ({', '.join(map(str, self.size))}) has no element",
+        )
+        require(
+            len(ir.symbols_in((height, self.size[0]))) <= 1,
+            f"{height} rows become {self.size[0]}, which is another open extent",
+        )
         return (ir.TensorType((batch, *self.size, channels), operand.dtype),)
 
 
@@ -83,9 +116,10 @@ class TflResizeBilinear(_Resize):
         result = super(TflResizeBilinear, self).infer(inputs)
         dtype = inputs[0].dtype
         require(not self.unsigned or dtype is ir.DType.I8, f"{dtype.value} elements stand for no uint8")
-        height, width = inputs[0].fixed_shape[1:3]
-        for axis in self.axes(height, width):
-            axis.between(fixed=self.is_fixed(dtype))
+        _, height, width, _ = inputs[0].shape
+        assert isinstance(width, int)
+        for axis in (*self.rows_of_runs(height), self.columns(width)):
+            axis.require_inside(fixed=self.is_fixed(dtype))
         return result
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:

@@ -22,10 +22,14 @@ class TflL2Normalization(ir.Operation):
 
     saturate(double_round((x - input_zero_point) * 1/sqrt(sum((x - input_zero_point)^2)) * 2^7)), the root of
     `arithmetic.fixedpoint`; a row of zeros stays one.
+
+    Attributes:
+        unsigned: Whether elements stand for uint8, which gain the 7 bits before they are multiplied.
     """
 
     name: ClassVar[str] = "tfl_l2_normalization"
     input_zero_point: int
+    unsigned: bool = False
 
     def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """The operand's type."""
@@ -43,8 +47,9 @@ class TflL2Normalization(ir.Operation):
         (x,) = inputs
         centred = x.astype(np.int64) - self.input_zero_point
         multipliers, exponents = inverse_square_root((centred * centred).sum(axis=-1, keepdims=True))
-        exponents = exponents + FRACTIONAL_BITS
-        shares = double_round(centred, multipliers, np.maximum(exponents, 0), np.maximum(-exponents, 0))
+        shifts = exponents + FRACTIONAL_BITS
+        left = np.full_like(shifts, FRACTIONAL_BITS) if self.unsigned else np.maximum(shifts, 0)
+        shares = double_round(centred, multipliers, left, left - shifts)
         return (saturate(shares, ir.DType.I8),)
 
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass
+from functools import partial
 
 from bytewright import ir
 from bytewright.base.c_names import c_identifier
@@ -70,6 +71,23 @@ class _Formed:
         return self.text.format(model=names.model, prefix=names.prefix)
 
 
+@dataclass(frozen=True, slots=True)
+class _OfPool:
+    """A name of each pool: its text, with `{pool}` and `{role}` for the pool's, and all in capitals, too."""
+
+    text: str
+
+    def __get__(self, names: Names, owner: type[Names]) -> Callable[[PlannedPool], str]:
+        return partial(self._formed, names)
+
+    def _formed(self, names: Names, pool: PlannedPool) -> str:
+        name, role = pool.c_name, pool.role
+        capitals = {"POOL": name.upper(), "ROLE": role.name}
+        return self.text.format(
+            model=names.model, prefix=names.prefix, pool=name, role=role.value, **capitals
+        )
+
+
 class Names:
     """The names of one bundle; `kws` and `KWS` stand for the model below."""
 
@@ -119,6 +137,18 @@ class Names:
     optimization = _Formed("{prefix}_OPTIMIZATION")  # of CMake
     ok = _Formed("{prefix}_OK")
     version = _Formed("{prefix}_BYTEWRIGHT_VERSION")
+
+    # Pools: macros, arrays, an enumerator of those that devices obtain, and their arenas
+    size = _OfPool("{prefix}_{POOL}_{ROLE}_SIZE")
+    alignment = _OfPool("{prefix}_{POOL}_{ROLE}_ALIGN")
+    section_of = _OfPool("{prefix}_{POOL}_{ROLE}_SECTION")  # as a text
+    initializer = _OfPool("{prefix}_{POOL}_{ROLE}_INITIALIZER")  # the file with its bytes as C numbers
+    array = _OfPool("{model}_{pool}_{role}")
+    load_array = _OfPool("{model}_{pool}_{role}_load")  # from which generated parameters are copied
+    expected_header = _OfPool("{model}_{pool}_header")  # the 32 bytes that a blob is compared with
+    device_memory = _OfPool("{prefix}_MEMORY_{POOL}")  # in place of an address
+    arena_pool = _OfPool("{prefix}_POOL_{POOL}")  # what the functions of the backend call it
+    arena = _OfPool("{pool}_arena")  # in the context
 
     def __init__(
         self,
@@ -264,40 +294,9 @@ class Names:
 
     # Pools
 
-    def size(self, pool: PlannedPool) -> str:
-        """`KWS_DTCM_WORKSPACE_SIZE`: the bytes of a pool."""
-        return f"{self._of_pool(pool)}_SIZE"
-
-    def alignment(self, pool: PlannedPool) -> str:
-        """`KWS_DTCM_WORKSPACE_ALIGN`: what its address is a multiple of."""
-        return f"{self._of_pool(pool)}_ALIGN"
-
-    def section_of(self, pool: PlannedPool) -> str:
-        """`KWS_DTCM_WORKSPACE_SECTION`: the section of its array, as a text."""
-        return f"{self._of_pool(pool)}_SECTION"
-
-    def initializer(self, pool: PlannedPool) -> str:
-        """`KWS_FLASH_PARAMETERS_INITIALIZER`: the file with its bytes as C numbers."""
-        return f"{self._of_pool(pool)}_INITIALIZER"
-
-    def _of_pool(self, pool: PlannedPool) -> str:
-        return f"{self.prefix}_{pool.c_name.upper()}_{pool.role.name}"
-
-    def array(self, pool: PlannedPool) -> str:
-        """`kws_dtcm_workspace`: the array of a generated pool."""
-        return f"{self.model}_{pool.c_name}_{pool.role.value}"
-
-    def load_array(self, pool: PlannedPool) -> str:
-        """`kws_flash_parameters_load`: the array from which a generated parameter pool is copied."""
-        return f"{self.array(pool)}_load"
-
     def bytes_array(self, pool: PlannedPool) -> str:
         """The array that the bytes of a generated parameter pool begin in."""
         return self.load_array(pool) if pool.is_copied else self.array(pool)
-
-    def expected_header(self, pool: PlannedPool) -> str:
-        """`kws_flash_header`: the array with the 32 bytes that a blob is compared with."""
-        return f"{self.model}_{pool.c_name}_header"
 
     def embedded(self, pool: PlannedPool, *, as_numbers: bool) -> str:
         """`include/kws_flash_parameters.inc`: the file with its bytes as C numbers, or as they are."""
@@ -333,24 +332,11 @@ class Names:
             | {self.base(pool) for pool in plan.pools.values()}
         )
 
-    def device_memory(self, pool: PlannedPool) -> str:
-        """`KWS_MEMORY_LOCAL`: the enumerator of a pool that devices obtain, which spans name in place of an address."""
-        return f"{self.prefix}_MEMORY_{pool.c_name.upper()}"
-
     # Arenas
 
     def arena_size(self, pool: PlannedPool) -> str:
         """`KWS_DTCM_ARENA_SIZE`: the bytes of the arena in a pool, of several entries `KWS_PUSH_DTCM_ARENA_SIZE`."""
         return f"{self.entry_prefix}_{pool.c_name.upper()}_ARENA_SIZE"
-
-    def arena_pool(self, pool: PlannedPool) -> str:
-        """`KWS_POOL_DTCM`: what the functions of the backend call the pool of an arena."""
-        return f"{self.arena_front}{pool.c_name.upper()}"
-
-    @staticmethod
-    def arena(pool: PlannedPool) -> str:
-        """`dtcm_arena`: the arena in the context."""
-        return f"{pool.c_name}_arena"
 
     # Inputs, outputs and buffers
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from support.forms import elements, moves, rows, windows
+from support.forms import elements, moves, numbered, rows, windows
 from support.forms.sketch import ALL, BOOL, F32, I8, I16, I32, I64, NUMBERS, U8, Form
 
 WITNESSES = Path(__file__).resolve().parents[2] / "data" / "operator_forms.json"
@@ -86,6 +86,11 @@ _MAKERS: Mapping[str, tuple[Maker, Sequence[str]]] = {
         ("STABLEHLO_ADD", "STABLEHLO_MAXIMUM", "STABLEHLO_MINIMUM", "STABLEHLO_MULTIPLY"),
         (elements.alike, (F32, I32, I64)),
     ),
+    "STABLEHLO_AND": (elements.alike, (I8, I16, I32, I64, BOOL)),
+    "STABLEHLO_SHIFT_LEFT": (elements.left_shift, (I8, I16, I32)),
+    "STABLEHLO_GATHER": (numbered.gather, NUMBERS),
+    "STABLEHLO_SCATTER": (numbered.scatter, ALL),
+    **dict.fromkeys(("STABLEHLO_REDUCE_WINDOW", "REDUCE_WINDOW"), (numbered.reduce_window, ALL)),
     "FAKE_QUANT": (elements.fake_quant, (F32,)),
     "LOCAL_RESPONSE_NORMALIZATION": (windows.local_response, (F32,)),
     **dict.fromkeys(("MATRIX_DIAG", "MATRIX_SET_DIAG"), (moves.diagonal, NUMBERS)),

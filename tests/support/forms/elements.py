@@ -127,6 +127,16 @@ def shift(kind: str, dtype: str) -> Iterator[Form]:
         yield sketch.form(f"{list(first)} {list(second)}", operands, [sketch.output(first)])
 
 
+def left_shift(kind: str, dtype: str) -> Iterator[Form]:
+    """All counts of bits that a number of 32 has."""
+    sketch = Sketch(kind, dtype)
+    operands = [
+        sketch.input((20, 32)),
+        sketch.builder.constant("counts", np.tile(np.arange(32), 20).reshape(20, 32).astype(dtype)),
+    ]
+    yield sketch.form("every count", operands, [sketch.output((20, 32))])
+
+
 def bucketize(kind: str, dtype: str) -> Iterator[Form]:
     for boundaries in ((0.0,), (-1.5, 0.25, 0.25), (-100.0, -2.0, -1.0, 0.5, 1.0, 2.0, 40.0, 1e9)):
         sketch = Sketch(kind, dtype)

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from support.random_models import ACTIVATIONS, RandomModel
-from tflite_writer import ModelBuilder
+from support.random_draft import ACTIVATIONS, RandomModel
+from tflite_writer import ModelBuilder, Subgraph
 
 __all__ = ["ACTIVATIONS"]
 Shape = Sequence[int]
@@ -47,6 +47,7 @@ class Sketch:
         self.inputs: list[int] = []
         self.ports: list[tuple[tuple[int, ...], str]] = []
         self.indices: dict[int, int] = {}
+        self.others: list[Subgraph] = []  # which the operator names, from number 1 on
         self.generator = np.random.default_rng(len(kind) * 1000 + len(dtype))
 
     def keywords(self, dtype: str, affine: Affine) -> dict[str, Any]:
@@ -101,11 +102,22 @@ class Sketch:
     def form(self, label: str, operands: Sequence[int], outputs: Sequence[int], **options: Any) -> Form:
         """The finished form."""
         self.builder.operator(self.kind, operands, outputs, **options)
-        content = self.builder.build(self.inputs, outputs)
+        content = self.builder.build(self.inputs, outputs, *self.others)
         shapes, dtypes = tuple(s for s, _ in self.ports), tuple(d for _, d in self.ports)
         name = f"{self.kind} {self.dtype} {label}"
         model = RandomModel(content, name, shapes, self.dtype, self.indices, dtypes, self.domain)
         return Form(self.kind, self.dtype, label, model)
+
+
+def of_pairs(kind: str, dtype: str) -> Subgraph:
+    """A subgraph of one operator on two elements; without one it gives the second."""
+    builder = ModelBuilder(subgraph_name="body")
+    first, second = (builder.tensor(name, (), dtype) for name in ("first", "second"))
+    if not kind:
+        return builder.subgraph([first, second], [second])
+    result = builder.tensor("result", (), dtype)
+    builder.operator(kind, [first, second], [result])
+    return builder.subgraph([first, second], [result])
 
 
 def affines_of(dtype: str) -> tuple[Affine, ...]:

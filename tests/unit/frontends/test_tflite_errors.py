@@ -357,10 +357,10 @@ def test_accumulators_that_could_overflow() -> None:
 
 def test_left_shifts_that_could_overflow() -> None:
     assert only(convolution(bias=np.full(3, 2**29, dtype=np.int32), out=0.01)).code == "BW110"
-    for kind in ("ADD", "MUL"):
+    for kind, dtype in (("ADD", "int8"), ("MUL", "int16")):
         builder = ModelBuilder()
-        x = builder.tensor("x", SHAPE, "int8", scale=1e5)
-        y = builder.tensor("y", SHAPE, "int8", scale=1e-5)
+        x = builder.tensor("x", SHAPE, dtype, scale=1e5)
+        y = builder.tensor("y", SHAPE, dtype, scale=1e-5)
         builder.operator(kind, [x, x], [y])
         assert only(builder.build([x], [y])).message.startswith(f"{kind}: the output's scale is too small")
 
@@ -435,7 +435,7 @@ def test_what_is_read_as_a_variable_must_be_one() -> None:
             unary("ADD_N", source=("float32", None, 0), target=("float32", None, 0)),
             "1 operands, 2 are needed",
         ),
-        (unary("L2_NORMALIZATION"), "an int8 result has scale 1/128 and zero point 0"),
+        (unary("L2_NORMALIZATION"), "an int8 result has scale 1/128 and zero point 0, of uint8 128"),
         (
             unary(
                 "L2_NORMALIZATION",

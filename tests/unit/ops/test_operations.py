@@ -17,6 +17,7 @@ from bytewright.ir.types import DType, TensorType
 from bytewright.ops import fourier, spectrum
 from bytewright.ops.arithmetic.numerics import Rounding
 from bytewright.ops.cast import TflCast
+from bytewright.ops.comparisons import Equal, Greater, GreaterEqual, LogicalAnd, LogicalNot, LogicalOr
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d, GroupedConv2d, TransposeConv2d
 from bytewright.ops.data import Concat, Gather, Identity, Pad, Reshape, ShiftIn, Slice, Tile, Transpose
 from bytewright.ops.detection import TflDecodeBoxes, TflSelectDetections, TflSuppress
@@ -24,16 +25,12 @@ from bytewright.ops.dynamic_quantization import TflDynamicQuantize, TflDynamicSc
 from bytewright.ops.elementwise import (
     Add,
     Atan2,
+    BitwiseAnd,
     BitwiseXor,
     Bucketize,
     Clamp,
-    Equal,
-    Greater,
-    GreaterEqual,
     IntDiv,
-    LogicalAnd,
-    LogicalNot,
-    LogicalOr,
+    LeftShift,
     Maximum,
     Minimum,
     Mul,
@@ -486,7 +483,11 @@ WITHOUT_AXES: tuple[tuple[Operation, tuple[Array, ...], Any], ...] = (
     (Pow(), (typed(3, F32), typed(4, F32)), 81),
     (Atan2(), (typed(-1, F32), typed(0, F32)), np.float32(-np.pi / 2)),
     (Bucketize(), (typed(2, F32), typed([-1, 2, 3], F32)), 2),
+    (BitwiseAnd(), (typed(-4, I16), typed(7, I16)), 4),
     (BitwiseXor(), (typed(-4, I16), typed(3, I16)), -1),
+    (LeftShift(), (typed(-5, I8), typed(5, I8)), 96),
+    (LeftShift(), (typed(3, I32), typed(31, I32)), -(1 << 31)),
+    (LeftShift(), (typed(3, I16), typed(-1, I16)), 3),
     (RightShift(), (typed(-5, I8), typed(1, I8)), -3),
     (RightShift(), (typed(-5, I32), typed(40, I32)), -1),
     (LogicalAnd(), (typed(True, BOOL), typed(False, BOOL)), False),

@@ -96,3 +96,18 @@ def test_norms(depth: int, numerics: Numerics) -> None:
         x[2] = -128 if zero_point > 0 else 127
         content = elementwise("L2_NORMALIZATION", [40, depth], [(0.05, zero_point)], (1 / 128, 0))
         assert_equal(numerics, content, x)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 9, 300, 9000])
+def test_norms_of_uint8(depth: int) -> None:
+    """Which round elsewhere: a tenth of the values is another as of int8."""
+    generator = np.random.default_rng(depth)
+    for zero_point in (0, 131, 128, 255):
+        builder = ModelBuilder()
+        x = builder.tensor("x", (40, depth), "uint8", scale=0.05, zero_point=zero_point)
+        y = builder.tensor("y", (40, depth), "uint8", scale=1 / 128, zero_point=128)
+        builder.operator("L2_NORMALIZATION", [x], [y])
+        values = generator.integers(0, 256, (40, depth)).astype(np.uint8)
+        values[:20] = np.clip(zero_point + generator.integers(-3, 4, (20, depth)), 0, 255)
+        values[0] = zero_point
+        assert_equal(LITERT, builder.build([x], [y]), values)

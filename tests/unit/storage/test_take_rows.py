@@ -113,7 +113,7 @@ def test_a_batch() -> None:
     with pytest.raises(CompileError) as caught:
         plan_model(DIGITS, load_target("host"), Options(io=ir.Io.ROWS, batch_max=3))
     assert caught.value.diagnostics[0].message.endswith(
-        "a run is given 'batch', and works on several images at once"
+        "a run is given 'batch', and rows are given of one image whose extents are fixed"
     )
 
 

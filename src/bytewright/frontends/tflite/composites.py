@@ -28,12 +28,14 @@ def with_composites(model: ModelRecord) -> ModelRecord:
     for operator in model.operators:
         flat.add(operator)
     called = {**model.called, **{k: v for each in flat.replaced for k, v in each.called.items()}}
+    bodies = {**model.bodies, **{k: v for each in flat.replaced for k, v in each.bodies.items()}}
     return replace(
         model,
         tensors=tuple(flat.tensors),
         operators=tuple(flat.operators),
         buffers=tuple(flat.buffers),
         called=called,
+        bodies=bodies,
     )
 
 

@@ -251,13 +251,15 @@ def convert_layer(at: Conversion) -> None:
     at.define(at.reshape(result, form.result_shape))
 
 
-def product_with_matrix(at: Conversion, value: str, matrix: NDArray[Any], zero_point: int) -> str:
-    """Rows of a value times a constant [OC,K], as in a layer without a bias: int32 or float32, [1,rows,1,OC]."""
+def product_with_matrix(
+    at: Conversion, value: str, matrix: NDArray[Any], zero_point: int, sums: ir.DType = ir.DType.I32
+) -> str:
+    """Rows of a value times a constant [OC,K], as in a layer without a bias, [1,rows,1,OC]: of floats in float32."""
     (channels, depth), given = matrix.shape, at.type_of(value)
-    dtype = ir.DType.I32 if given.dtype.is_integer else ir.DType.F32
+    dtype = sums if given.dtype.is_integer else ir.DType.F32
     operands = (
         at.reshape(value, (1, given.num_elements // depth, 1, depth), "rows"),
-        at.constant("weights", matrix.reshape(channels, 1, 1, depth), given.dtype),
+        at.constant("weights", matrix.reshape(channels, 1, 1, depth), ir.DType.of(matrix.dtype)),
         at.constant("bias", np.zeros(channels, dtype.numpy), dtype),
     )
     return at.emit(Conv2d((1, 1), (0, 0, 0, 0), (1, 1), zero_point), operands, "product")

@@ -5,6 +5,7 @@ import numpy as np
 from bytewright import ir
 from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.logic import emit_choice
+from bytewright.frontends.tflite.unsigned import UNSIGNED
 
 
 def convert_matrix_diag(at: Conversion) -> None:
@@ -13,7 +14,8 @@ def convert_matrix_diag(at: Conversion) -> None:
     source = at.operand(0, "input")
     at.require_same_dtype(source)
     at.require(len(source.shape) >= 1, "a single value is no diagonal")
-    zero = at.constant("zero", np.zeros((), source.dtype.numpy), source.dtype)
+    least = ir.DType.I8.bounds[0] if source.tensor.element_type == UNSIGNED else 0
+    zero = at.constant("zero", np.array(least, source.dtype.numpy), source.dtype)
     extent = source.shape[-1]
     diagonal = at.reshape(at.value_of(source), (*source.shape[:-1], 1, extent), "diagonal")
     at.define(_with_diagonal(at, (extent, extent), diagonal, zero))

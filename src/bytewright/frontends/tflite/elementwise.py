@@ -24,6 +24,7 @@ from bytewright.frontends.tflite.cast import emit_cast
 from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.graph_builder import Operand
 from bytewright.frontends.tflite.options import fused_activation
+from bytewright.frontends.tflite.unsigned import UNSIGNED
 from bytewright.ops.arithmetic.division import prepare_quotient
 from bytewright.ops.arithmetic.factors import (
     DIFFERENCE_LEFT_SHIFT,
@@ -132,7 +133,7 @@ def convert_binary(
     On int32 and int64 it is `wrapping`, as an application's numbers may be any.
     """
     activation = fused_activation(at, 0)
-    first, second = _two_operands(at, dtypes=WIDE)
+    first, second = two_operands(at, dtypes=WIDE)
     if not first.is_quantised:
         compute, clamp = (operation, clamp_float) if first.is_float else (wrapping, clamp_integer)
         operands = (at.value_of(first, "first"), at.value_of(second, "second"))
@@ -203,7 +204,7 @@ def _sum_of_many(at: Conversion, operands: Sequence[Operand], operation: ir.Oper
 
 def convert_squared_difference(at: Conversion) -> None:
     """SQUARED_DIFFERENCE: of int8 at a common scale with 7 more bits."""
-    first, second = _two_operands(at, dtypes=(ir.DType.I32,))
+    first, second = two_operands(at, dtypes=(ir.DType.I32,))
     if not first.is_quantised:
         subtract, multiply = (Sub(), Mul()) if first.is_float else (WrappingSub(), WrappingMul())
         operands = (at.value_of(first, "first"), at.value_of(second, "second"))
@@ -265,7 +266,7 @@ def emit_root(at: Conversion, value: str) -> str:
 def convert_div(at: Conversion) -> None:
     """DIV. An infinite quotient of floats becomes the greatest float, as in the references."""
     activation = fused_activation(at, 0)
-    first, second = _two_operands(at, dtypes=(ir.DType.I32,))
+    first, second = two_operands(at, dtypes=(ir.DType.I32,))
     operands = (at.value_of(first, "first"), at.value_of(second, "second"))
     if first.dtype is ir.DType.I32:
         at.define(clamp_integer(at, at.emit(IntDiv(), operands, "unclamped"), activation))
@@ -364,7 +365,7 @@ def convert_bucketize(at: Conversion) -> None:
 
 def convert_plain_binary(at: Conversion, operation: ir.Operation, dtypes: tuple[ir.DType, ...] = ()) -> None:
     """A function of two raw values or floats, whatever the quantisations, without a fused activation."""
-    first, second = _two_operands(at, dtypes=dtypes)
+    first, second = two_operands(at, dtypes=dtypes)
     operands = (at.value_of(first, "first"), at.value_of(second, "second"))
     at.define(at.emit(operation, operands, "result"))
 
@@ -381,9 +382,21 @@ def convert_unquantised_extremum(at: Conversion, operation: ir.Operation) -> Non
     at.define(at.emit(operation, (second, first), "result"))
 
 
-def _two_of_one_shape(at: Conversion) -> tuple[tuple[str, str], bool]:
-    """Both operands, of 32 or 64 bits, and whether they are floats."""
-    first, second = _two_operands(at, dtypes=WIDE)
+def convert_alike(
+    at: Conversion,
+    operation: ir.Operation,
+    dtypes: tuple[ir.DType, ...],
+    of_truths: ir.Operation | None = None,
+) -> None:
+    """A function of two raw values, or of truth values another, of two tensors of one shape."""
+    operands, _ = _two_of_one_shape(at, dtypes)
+    is_truth = at.type_of(operands[0]).dtype is ir.DType.BOOL
+    at.define(at.emit(of_truths if of_truths and is_truth else operation, operands, "result"))
+
+
+def _two_of_one_shape(at: Conversion, dtypes: tuple[ir.DType, ...] = WIDE) -> tuple[tuple[str, str], bool]:
+    """Both operands, of 32 or 64 bits unless other types are given, and whether they are floats."""
+    first, second = two_operands(at, dtypes=dtypes)
     at.require(first.shape == second.shape, f"shapes {list(first.shape)} and {list(second.shape)}")
     return (at.value_of(first, "first"), at.value_of(second, "second")), first.is_float
 
@@ -440,12 +453,13 @@ def _normalisation(at: Conversion, source: Operand) -> TflL2Normalization:
     """Of int8; TensorFlow Lite Micro does not look at the quantisation of the result, and takes it for the same."""
     target = at.affine(at.output_tensor())
     at.require(
-        (target.scale, target.zero_point) == (1 / 128, 0), "an int8 result has scale 1/128 and zero point 0"
+        (target.scale, target.zero_point) == (1 / 128, 0),
+        "an int8 result has scale 1/128 and zero point 0, of uint8 128",
     )
-    return TflL2Normalization(at.affine(source.tensor).zero_point)
+    return TflL2Normalization(at.affine(source.tensor).zero_point, source.tensor.element_type == UNSIGNED)
 
 
-def _two_operands(at: Conversion, dtypes: tuple[ir.DType, ...] = ()) -> tuple[Operand, Operand]:
+def two_operands(at: Conversion, dtypes: tuple[ir.DType, ...] = ()) -> tuple[Operand, Operand]:
     """Both operands, of the result's type: int8, float32, or one of `dtypes`."""
     at.require_counts((2,))
     operands = (

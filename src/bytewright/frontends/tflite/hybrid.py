@@ -18,10 +18,11 @@ from bytewright.frontends.tflite.graph_builder import Operand
 from bytewright.frontends.tflite.quantization import dequantised
 from bytewright.ops.arithmetic.dynamic import SYMMETRIC_STEPS
 from bytewright.ops.cast import TflCast
+from bytewright.ops.comparisons import Equal
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d, GroupedConv2d, TransposeConv2d
 from bytewright.ops.data import Pad
 from bytewright.ops.dynamic_quantization import TflDynamicQuantize, TflDynamicScale, TflDynamicZeroPoint
-from bytewright.ops.elementwise import Add, Equal, Maximum, Mul, Select, Sub, TflDiv
+from bytewright.ops.elementwise import Add, Maximum, Mul, Select, Sub, TflDiv
 from bytewright.ops.float_functions import Negate
 from bytewright.ops.pooling import ReduceMax, ReduceMin
 

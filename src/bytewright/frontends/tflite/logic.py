@@ -7,7 +7,8 @@ from bytewright.frontends.tflite.accumulator import rescale
 from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.graph_builder import Operand
 from bytewright.ops.arithmetic.factors import COMPARISON_LEFT_SHIFT, prepare_comparison
-from bytewright.ops.elementwise import Equal, Greater, GreaterEqual, LogicalAnd, LogicalNot, LogicalOr, Select
+from bytewright.ops.comparisons import Equal, Greater, GreaterEqual, LogicalAnd, LogicalNot, LogicalOr
+from bytewright.ops.elementwise import Select
 
 _COMPARED = (ir.DType.I8, ir.DType.I16, ir.DType.F32, ir.DType.I32, ir.DType.I64)
 

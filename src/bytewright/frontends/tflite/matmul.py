@@ -3,6 +3,7 @@
 TensorFlow 2.13 writes every product of matrices in a model with a fixed batch so.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 
@@ -63,22 +64,47 @@ def convert_batch_matmul(at: Conversion) -> None:
         operation = TflBatchMatMul(*adjoint)
         at.define(_product(at, operation, first, second)[0])
         return
-    left, right = at.affine(first.tensor), at.affine(second.tensor)
-    target = at.affine(at.output_tensor())
+    left, target = at.affine(first.tensor), at.affine(at.output_tensor())
+    scales, zero_point = _second_scales(at, first, second, adjoint)
     if is_narrow:
-        at.require(right.zero_point == 0, "int8 under int16 has a zero point that is not 0")
+        at.require(zero_point == 0, "int8 under int16 has a zero point that is not 0")
         if at.numerics is Numerics.TFLM:
             refuse_kernel(at, " for INT16 and INT8", (Numerics.LITERT_REF,))
-    operation = TflBatchMatMul(*adjoint, left.zero_point, right.zero_point)
+    operation = TflBatchMatMul(*adjoint, left.zero_point, zero_point)
     accumulator, reach = _product(at, operation, first, second)
-    factor = prepare_batch_matmul(left.scale, right.scale, target.scale, at.numerics)
+    factors = [prepare_batch_matmul(left.scale, scale, target.scale, at.numerics) for scale in scales]
     is_wide = first.dtype is ir.DType.I16
     rounding = convolution_rounding(at.operator.kind, at.numerics, is_wide=is_wide)
     check = reduced_multiplier if is_wide else checked_multiplier
-    multiplier = check(at, factor, reach, target.zero_point)
+    multipliers = [check(at, factor, reach, target.zero_point) for factor in factors]
     zero_points = 0, target.zero_point
-    result = rescale(at, accumulator, [multiplier], *zero_points, first.dtype, "rescaled", rounding=rounding)
+    result = rescale(at, accumulator, multipliers, *zero_points, first.dtype, "rescaled", rounding=rounding)
     at.define(result)
+
+
+def _second_scales(
+    at: Conversion, first: Operand, second: Operand, adjoint: tuple[bool, bool]
+) -> tuple[Sequence[float], int]:
+    """Scales of the second operand, one or one for each column, and its zero point.
+
+    LiteRT's kernels take a scale of 0 where there are several, and give zeros; each column is computed as they compute
+    it alone.
+    """
+    count = len(second.tensor.quantization.scales)
+    if count <= 1 or at.numerics is Numerics.TFLM:
+        right = at.affine(second.tensor)
+        return (right.scale,), right.zero_point
+    at.require(
+        _is_one_matrix(first, second) and not adjoint[0],
+        f"'{second.tensor.name}' has {count} scales, and is not one constant matrix under a first operand that is "
+        "computed, and not adjoint",
+    )
+    axis = len(second.shape) - (2 if adjoint[1] else 1)
+    return at.weight_scales(second.tensor, second.shape[axis], axis), 0
+
+
+def _is_one_matrix(first: Operand, second: Operand) -> bool:
+    return second.data is not None and first.data is None and prod(second.shape[:-2]) == 1
 
 
 def convert_fully_connected(at: Conversion) -> None:
@@ -137,9 +163,7 @@ def _integer_product(
 def _product(at: Conversion, operation: TflBatchMatMul, first: Operand, second: Operand) -> tuple[str, int]:
     """The product, and of integers the greatest magnitude that it can have."""
     is_weights = (
-        second.data is not None
-        and first.data is None
-        and prod(second.shape[:-2]) == 1
+        _is_one_matrix(first, second)
         and not operation.adjoint_first
         and operation.second_zero_point == 0
         and are_of_layer(first.dtype, second.dtype)
@@ -163,13 +187,15 @@ def _layer(at: Conversion, operation: TflBatchMatMul, first: Operand, second: Op
     (result,) = _inferred(at, operation, first, second)
     matrix = second.data.array.reshape(second.shape[-2:])
     weights = matrix if operation.adjoint_second else np.ascontiguousarray(matrix.T)
-    rows = product_with_matrix(at, at.value_of(first), weights, operation.first_zero_point)
-    product = at.reshape(rows, result.fixed_shape)
     if first.is_float:
-        return product, 0
+        product = product_with_matrix(at, at.value_of(first), weights, 0)
+        return at.reshape(product, result.fixed_shape), 0
     reach = accumulator_reach(weights, np.zeros(len(weights), np.int64), at.affine(first.tensor))
-    require_reach(at, reach)
-    return product, int(reach.greatest.max())
+    is_wide = first.dtype is ir.DType.I16
+    require_reach(at, reach, MOST_OF_64_BITS if is_wide else INT32_MAX)
+    sums = ir.DType.I32 if reach.fits_32_bits else ir.DType.I64
+    product = product_with_matrix(at, at.value_of(first), weights, operation.first_zero_point, sums)
+    return at.reshape(product, result.fixed_shape), int(reach.greatest.max())
 
 
 def _hybrid_product(at: Conversion, operation: TflBatchMatMul, first: Operand, second: Operand) -> str:

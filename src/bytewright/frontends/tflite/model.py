@@ -13,7 +13,10 @@ from bytewright.frontends.tflite.flatbuffer import File, Table
 from bytewright.frontends.tflite.signatures import SignatureRecord
 
 COMPOSITE = "STABLEHLO_COMPOSITE"
-_SUBGRAPHS_OF = {"CALL_ONCE": (0,), "IF": (0, 1), "WHILE": (0, 1), COMPOSITE: (1,)}
+_BODIES_OF = {"STABLEHLO_SCATTER": (6,), "STABLEHLO_REDUCE_WINDOW": (5,)}
+_SUBGRAPHS_OF = {"CALL_ONCE": (0,), "IF": (0, 1), "WHILE": (0, 1), COMPOSITE: (1,), **_BODIES_OF}
+WITH_BODY = tuple(_BODIES_OF)
+"""Operators with a subgraph that says what they do with two elements."""
 ABSENT = -1
 """Index of an operand that is left out."""
 CUSTOM = "CUSTOM"
@@ -135,6 +138,7 @@ class ModelRecord:
     Attributes:
         signature: The one that names inputs and outputs; None where the file has none.
         called: The subgraphs that loops and branches run, by their numbers.
+        bodies: What operators there are in the subgraphs of `WITH_BODY`, by the numbers of these.
         called_once: The subgraphs that give variables their values before the first run, of any signature.
         beside: The subgraphs of the other signatures that are compiled.
         owner: The name of the first signature that is compiled of this subgraph.
@@ -150,5 +154,6 @@ class ModelRecord:
     signature: SignatureRecord | None = None
     called_once: tuple["ModelRecord", ...] = ()
     called: Mapping[int, "ModelRecord"] = field(default_factory=dict[int, "ModelRecord"])
+    bodies: Mapping[int, tuple[str, ...]] = field(default_factory=dict[int, tuple[str, ...]])
     beside: tuple["ModelRecord", ...] = ()
     owner: str = ""

@@ -13,7 +13,8 @@ from bytewright.frontends.tflite.tiling import tiled
 from bytewright.ops.arithmetic.multiplier import Multiplier, quantize_multiplier
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.checks import WIDE
-from bytewright.ops.elementwise import Equal, Select
+from bytewright.ops.comparisons import Equal
+from bytewright.ops.elementwise import Select
 from bytewright.ops.places import ArgMax, ArgMin, CumulativeSum, GatherNd, TopKPlaces, UpdateSlice
 
 # Bits that sums of int8 are computed with beside those of the values.

@@ -18,6 +18,7 @@ from bytewright.frontends.tflite.flatbuffer import DamagedError, File, Table
 from bytewright.frontends.tflite.model import (
     COMPOSITE,
     CUSTOM,
+    WITH_BODY,
     ModelRecord,
     OperatorRecord,
     QuantizationRecord,
@@ -168,7 +169,11 @@ def _with_called(
         if record is None:
             raise DamagedError(f"subgraph {index} runs itself")
         called[index] = record
-    return with_composites(replace(model, called=called))
+    bodies = {
+        index: tuple(operator.kind for operator in read(subgraphs[index]).operators)
+        for index in _run_by(model, len(subgraphs), WITH_BODY)
+    }
+    return with_composites(replace(model, called=called, bodies=bodies))
 
 
 def _subgraph(

@@ -56,10 +56,10 @@ def convert_sum(at: Conversion) -> None:
     own, target = at.affine(source.tensor), at.affine(at.output_tensor())
     reach = count * own.reach
     if at.numerics is Numerics.LITERT_REF:
-        scale, addend = prepare_float_sum(own.scale, own.zero_point, target.scale, count)
+        scale, addend = prepare_float_sum(own.scale, own.zero_point, target.scale)
         greatest = round_half_away(reach * scale + 1)
         require_sum(at, -greatest, greatest, target.zero_point)
-        operation = TflFloatRescale(scale, addend, target.zero_point, source.dtype)
+        operation = TflFloatRescale(scale, addend, target.zero_point, source.dtype, count)
         at.define(at.emit(operation, (total,), "rescaled"))
         return
     factor = checked_multiplier(at, quantize_multiplier(own.scale / target.scale), reach, target.zero_point)

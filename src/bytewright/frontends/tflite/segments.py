@@ -12,7 +12,8 @@ from bytewright.frontends.tflite.moves import emit_gathered
 from bytewright.frontends.tflite.places import require_within
 from bytewright.frontends.tflite.shape import one_integer
 from bytewright.frontends.tflite.tiling import tiled
-from bytewright.ops.elementwise import Greater
+from bytewright.frontends.tflite.unsigned import UNSIGNED, bits_of
+from bytewright.ops.comparisons import Greater
 from bytewright.ops.places import ScatterLast, ScatterMax, ScatterMin, ScatterNd, ScatterProduct
 
 # LiteRT takes no more.
@@ -28,8 +29,10 @@ def convert_scatter_nd(at: Conversion) -> None:
     shape = at.integers_operand(2, "shape")
     at.require(min(shape, default=1) >= 1, f"the shape {list(shape)} has no elements")
     require_within(at, indices, shape)
-    operands = (at.value_of(indices, "indices"), at.value_of(updates, "updates"))
-    at.define(at.emit(ScatterNd(shape), operands, "scattered"))
+    is_unsigned, values = updates.tensor.element_type == UNSIGNED, at.value_of(updates, "updates")
+    operands = (at.value_of(indices, "indices"), bits_of(at, values) if is_unsigned else values)
+    scattered = at.emit(ScatterNd(shape), operands, "scattered")
+    at.define(bits_of(at, scattered) if is_unsigned else scattered)
 
 
 def convert_sparse_to_dense(at: Conversion) -> None:

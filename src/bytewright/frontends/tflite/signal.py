@@ -14,8 +14,8 @@ from bytewright.frontends.tflite.elementwise import emit_saturated_sum, emit_shi
 from bytewright.frontends.tflite.graph_builder import Kept
 from bytewright.frontends.tflite.logic import emit_choice
 from bytewright.frontends.tflite.shape import emit_joined
+from bytewright.ops.comparisons import GreaterEqual
 from bytewright.ops.data import ShiftIn
-from bytewright.ops.elementwise import GreaterEqual
 
 # Frames of the networks for which TensorFlow Lite Micro takes a buffer to let each run pass, where nothing says so.
 _ALWAYS_PASSED = (5, 13, 25)

@@ -1,5 +1,7 @@
 """DILATE and STABLEHLO_PAD: elements with others between them, and around them."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from math import prod
 
 from bytewright.frontends.tflite.conversion import Conversion
@@ -10,7 +12,7 @@ from bytewright.frontends.tflite.shape import emit_padded, emit_slice
 def convert_dilate(at: Conversion) -> None:
     """DILATE by constant steps, with a constant between."""
     at.require_counts((3,))
-    source, value = _source_and_value(at, 2)
+    source, value = source_and_value(at, 2)
     steps = at.integers_operand(1, "dilations")
     fits = len(steps) == len(source.shape) and min(steps, default=0) >= 1
     at.require(fits, f"dilations {list(steps)} of a tensor {list(source.shape)}")
@@ -23,30 +25,50 @@ def convert_dilate(at: Conversion) -> None:
 def convert_stablehlo_pad(at: Conversion) -> None:
     """STABLEHLO_PAD with a constant, between elements and around them; fewer than none are cut off."""
     at.require_counts((2,))
-    source, value = _source_and_value(at, 1)
+    source, value = source_and_value(at, 1)
     before, after, between = (at.options.numbers(slot, "<i8") for slot in range(3))
     rank = len(source.shape)
     fits = len(before) == rank == len(after) == len(between) and min(between, default=0) >= 0
     at.require(fits, f"paddings {list(before)}, {list(after)} and {list(between)} for {rank} axes")
-    name = at.value_of(source)
-    for axis, number in enumerate(between):
-        name = emit_spread(at, name, axis, number + 1, value)
-    first = tuple(max(-number, 0) for number in before)
-    last = (max(-number, 0) for number in after)
-    extents = at.type_of(name).fixed_shape
-    size = tuple(extent - cut - rest for extent, cut, rest in zip(extents, first, last, strict=True))
-    at.require(min(size, default=1) >= 1, f"paddings {list(before)} and {list(after)} leave nothing")
-    name = emit_slice(at, name, first, size, (1,) * rank)
-    front, back = (tuple(max(number, 0) for number in numbers) for numbers in (before, after))
-    at.define(emit_padded(at, name, front, back, value))
+    borders = Borders(before, after, tuple(number + 1 for number in between))
+    at.define(emit_spread_and_padded(at, at.value_of(source), borders, value))
 
 
-def _source_and_value(at: Conversion, position: int) -> tuple[Operand, int | float]:
+@dataclass(frozen=True, slots=True)
+class Borders:
+    """Elements around those of a tensor, and between them, along each of its axes.
+
+    Attributes:
+        before, after: How many; those below zero are cut off.
+        steps: How far elements are apart.
+    """
+
+    before: Sequence[int]
+    after: Sequence[int]
+    steps: Sequence[int]
+
+
+def source_and_value(at: Conversion, position: int) -> tuple[Operand, int | float]:
     """What is padded, and the constant that it is padded with."""
     source, filler = at.operand(0, "input"), at.fixed_operand(position, "padding value")
     at.require_same_dtype(source, at.operand(position, "padding value"))
     at.require(filler.size == 1, f"{filler.size} padding values")
     return source, filler.reshape(()).item()
+
+
+def emit_spread_and_padded(at: Conversion, name: str, borders: Borders, value: int | float) -> str:
+    """Elements with others between them and around them, or less of them."""
+    for axis, step in enumerate(borders.steps):
+        name = emit_spread(at, name, axis, step, value)
+    before, after = borders.before, borders.after
+    first = tuple(max(-number, 0) for number in before)
+    last = (max(-number, 0) for number in after)
+    extents = at.type_of(name).fixed_shape
+    size = tuple(extent - cut - rest for extent, cut, rest in zip(extents, first, last, strict=True))
+    at.require(min(size, default=1) >= 1, f"paddings {list(before)} and {list(after)} leave nothing")
+    name = emit_slice(at, name, first, size, (1,) * len(size))
+    front, back = (tuple(max(number, 0) for number in numbers) for numbers in (before, after))
+    return emit_padded(at, name, front, back, value)
 
 
 def emit_spread(at: Conversion, name: str, axis: int, step: int, value: int | float) -> str:

@@ -123,7 +123,9 @@ def _check_structure(whole: _Survey) -> None:
     """
     model = whole.model
     notes: list[str] = []
-    is_called = bool(model.called) or any(operator.kind in CONTROL_FLOW for operator in model.operators)
+    is_called = bool(model.called or model.bodies) or any(
+        operator.kind in CONTROL_FLOW for operator in model.operators
+    )
     if model.num_subgraphs > 1 and model.signature is None and not is_called:
         notes.append(f"it has {model.num_subgraphs} subgraphs; one is supported")
     if not model.outputs and not touched_variables((model,), ASSIGN):

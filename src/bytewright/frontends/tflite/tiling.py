@@ -111,7 +111,7 @@ def _repeated(
     if isinstance(operation, TflResizeNearest):
         batch, *spatial, channels = axes
         found: list[tuple[_Factor, ...]] = []
-        for axis, size in zip(spatial, operation.size, strict=True):
+        for axis, size in zip(spatial, operation.fixed_size, strict=True):
             extent = prod(factor.extent for factor in axis)
             if size % extent or not operation.half_pixel_centers or size > _LARGEST_IMAGE:
                 return None

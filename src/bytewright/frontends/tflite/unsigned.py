@@ -15,6 +15,7 @@ from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.graph_builder import GraphBuilder, Operand
 from bytewright.frontends.tflite.model import TensorRecord
 from bytewright.ir.where import Where
+from bytewright.ops.elementwise import BitwiseXor
 from bytewright.ops.quantization import Recentre
 
 UNSIGNED = "UINT8"
@@ -56,6 +57,12 @@ def raw_value(at: Conversion, operand: Operand) -> str:
     if producer is not None and isinstance(producer.operation, Recentre):
         return producer.inputs[0]
     return at.emit(Recentre(ir.DType.U8), (value,), "unsigned")
+
+
+def bits_of(at: Conversion, value: str) -> str:
+    """The i8 value with the bits of the uint8 that another stands for, and what stands for the uint8 of such bits."""
+    upper = at.constant("upper_bit", np.array(ir.DType.I8.bounds[0], np.int8), ir.DType.I8)
+    return at.emit(BitwiseXor(), (value, upper), "bits")
 
 
 def without_sign(array: NDArray[Any]) -> NDArray[np.uint8]:

@@ -20,6 +20,8 @@ from bytewright.ops.places import ArgMax, ArgMin, CumulativeSum, GatherNd, TopKP
 from bytewright.ops.pooling import OPERATIONS as REDUCTIONS
 from bytewright.ops.pooling import MaxPool2d, ReduceSum, TflAveragePool2d, TflQuantizedProduct
 from bytewright.ops.registry import ELEMENTWISE
+from bytewright.ops.rescale import TflFloatRescale
+from bytewright.ops.resize import TflResizeBilinear, TflResizeNearest
 from bytewright.ops.roots import TflInverseRoot, TflL2Normalization
 from bytewright.ops.softmax import TflLogSoftmax, TflSoftmax
 from bytewright.ops.window import most_same_padding
@@ -50,7 +52,7 @@ def _open_node(opening: Opening, node: ir.Node) -> None:
         is_open = any(map(opening.is_open, node.inputs))
         varying = opening.samples.varying(node)
         if not is_open and not varying:
-            opening.keep(node)
+            opening.keep(replace(node, inputs=tuple(map(opening.whole, node.inputs))))
             return
         rule = RULES.get(type(node.operation))
         if rule is None:
@@ -246,6 +248,31 @@ def _whole_size(opening: Opening, operation: Slice, name: str) -> tuple[ir.Exten
     return tuple(size)
 
 
+def _resize(opening: Opening, node: ir.Node) -> None:
+    """To sizes that the file says for each extent, by rows; an image of one row before and after is turned."""
+    operation, (source,) = node.operation, node.inputs
+    assert isinstance(operation, TflResizeNearest | TflResizeBilinear)
+    shape, found = opening.shape(source), opening.samples.nodes(node)
+    sizes = zip(
+        *(each.operation.size for each in found if isinstance(each.operation, type(operation))), strict=True
+    )
+    rows, columns = (
+        opening.following([ir.upper_bound(each) for each in values], f"its {what} are", shape[axis])
+        for axis, what, values in zip((ROWS, COLUMNS), ("rows", "columns"), sizes, strict=True)
+    )
+    is_turned = isinstance(shape[ROWS], int) and not (
+        isinstance(columns, int) and isinstance(shape[COLUMNS], int)
+    )
+    if is_turned:
+        if shape[ROWS] != 1 or rows != 1:
+            raise ValueError(f"it resizes columns of [{ir.format_shape(shape)}], behind several rows")
+        rows, columns, source = columns, 1, opening.in_rows(source)
+    if not isinstance(columns, int):
+        raise ValueError(f"both its rows and its columns are open, {rows} and {columns}")
+    source = source if is_turned else opening.whole(source)
+    opening.add(node, replace(operation, size=(rows, columns)), (source,), is_turned=is_turned)
+
+
 def _gather(opening: Opening, node: ir.Node) -> None:
     """By numbers that the run knows, or by those of elements that there are always."""
     operation, (values, indices) = node.operation, node.inputs
@@ -284,11 +311,19 @@ def _reduction(opening: Opening, node: ir.Node) -> None:
     if len(reduced) > 1:
         raise ValueError("it is over several open extents")
     is_integer = opening.new.types[node.inputs[0]].dtype in QUANTISED
-    if reduced and (
-        isinstance(operation, TflQuantizedProduct) or (isinstance(operation, ReduceSum) and is_integer)
-    ):
+    is_sum = isinstance(operation, ReduceSum) and is_integer and not opening.samples.are_several
+    if reduced and (isinstance(operation, TflQuantizedProduct) or is_sum):
         raise ValueError("its zero points and factors are those of as many elements as the file has")
     _as_it_is(opening, node)
+
+
+def _rescaled_sum(opening: Opening, node: ir.Node) -> None:
+    """Of as many values as the file says for each extent."""
+    operations = [each.operation for each in opening.samples.nodes(node)]
+    counts = [ir.upper_bound(each.num_summed) for each in operations if isinstance(each, TflFloatRescale)]
+    count = opening.following(counts, "it is of a sum of", opening.symbols[0])
+    assert isinstance(node.operation, TflFloatRescale)
+    _each_element(opening, replace(node, operation=replace(node.operation, num_summed=count)))
 
 
 _POOLS = (MaxPool2d, TflAveragePool2d)
@@ -307,8 +342,10 @@ RULES: dict[type[ir.Operation], _Rule] = {
     ),
     Gather: _gather,
     Loop: _loop,
+    TflFloatRescale: _rescaled_sum,
     CondIf: _conditional,
     Reshape: _reshape,
+    **dict.fromkeys((TflResizeNearest, TflResizeBilinear), _resize),
     Slice: _slice,
 }
 # Attributes that rules find anew where they depend on the extent.
@@ -317,6 +354,8 @@ _FOLLOWING = frozenset(
         *((each, "padding") for each in (Conv2d, DepthwiseConv2d, GroupedConv2d, *_POOLS)),
         *((Slice, name) for name in ("start", "size", "stride", "whole_to")),
         (Reshape, "shape"),
+        *((each, "size") for each in (TflResizeNearest, TflResizeBilinear)),
         (Loop, "num_iterations"),
+        (TflFloatRescale, "num_summed"),
     }
 )

@@ -14,7 +14,8 @@ from bytewright import ir
 from bytewright.graph.stream.flow import Flow, Flows
 from bytewright.graph.stream.new_nodes import NewNodes
 from bytewright.ops.cast import TflCast
-from bytewright.ops.elementwise import Clamp, Greater, IntDiv, Select, WrappingAdd
+from bytewright.ops.comparisons import Greater
+from bytewright.ops.elementwise import Clamp, IntDiv, Select, WrappingAdd
 from bytewright.ops.pooling import MaxPool2d, ReduceMax, ReduceMin, ReduceSum, TflAveragePool2d, TflMean
 
 # A sum of two bytes holds that of so many; of fewer than the least it would be no smaller than they are.

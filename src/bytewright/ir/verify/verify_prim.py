@@ -224,6 +224,8 @@ class _Checker:
                 self.sequence(statement.then)
                 if statement.otherwise is not None:
                     self.sequence(statement.otherwise)
+            case ir.Call():
+                self.call(statement)
             case ir.Let():
                 self.expression(statement.value)
                 self.same_type(statement.variable.dtype, statement.value, f"'{statement.variable.name}'")
@@ -238,8 +240,6 @@ class _Checker:
                 self.view(statement)
             case ir.Store():
                 self.store(statement)
-            case ir.Call():
-                self.call(statement)
             case _:
                 assert_never(statement)
 

@@ -18,11 +18,11 @@ _LEAST = ir.DType.I8.bounds[0]
 def lower_resize_nearest(template: Template, operation: TflResizeNearest) -> None:
     """Writes the kernel of a nearest resize: [N, H, W, C] to [N, OH, OW, C]."""
     source, body = template.input(0), template.body
-    _, height, width, channels = template.type(0).fixed_shape
-    rows, columns = operation.axes(height, width)
+    channels = template.type(0).fixed_shape[-1]
+    rows, columns = _axes(template, operation)
     with pixels(template) as (n, y, x):
         indices = [
-            named(body, name, source_index(template.kernel, axis.nearest(), axis.size, axis.ratio, index))
+            named(body, name, _nearest(template, name, axis, index))
             for name, axis, index in (("iy", rows, y), ("ix", columns, x))
         ]
         with counted(body, "c", channels) as c:
@@ -32,8 +32,8 @@ def lower_resize_nearest(template: Template, operation: TflResizeNearest) -> Non
 def lower_resize_bilinear(template: Template, operation: TflResizeBilinear) -> None:
     """Writes the kernel of a bilinear resize: [N, H, W, C] to [N, OH, OW, C]."""
     source, body = template.input(0), template.body
-    _, height, width, channels = template.type(0).fixed_shape
-    rows, columns = operation.axes(height, width)
+    channels = template.type(0).fixed_shape[-1]
+    rows, columns = _axes(template, operation)
     fixed = operation.is_fixed(source.dtype)
     # Weights are not negative, and come to 2^20: of i8 |sum| <= 2^27.
     sums = F32 if not fixed else I64 if source.dtype is ir.DType.I16 else I32
@@ -79,8 +79,90 @@ class _Between:
     after: tuple[ir.Expr, ir.Expr]
 
 
-def _between(template: Template, name: str, axis: ResizedAxis, index: ir.Expr, *, fixed: bool) -> _Between:
+@dataclass(frozen=True, slots=True)
+class _OpenRows:
+    """Rows whose numbers are those of a run; `arithmetic/resize.py` has the same for numbers.
+
+    Attributes:
+        size: Those of the input.
+        scale: Of positions: in float32, or of a bilinear resize of integers in 1/1024.
+    """
+
+    size: ir.Expr
+    scale: ir.Expr
+    align_corners: bool
+    half_pixel_centers: bool
+
+
+_Rows = ResizedAxis | _OpenRows
+
+
+def _axes(template: Template, operation: TflResizeNearest | TflResizeBilinear) -> tuple[_Rows, ResizedAxis]:
+    """Rows and columns; the scale of open rows is computed before the loops."""
+    _, height, width, _ = template.type(0).shape
+    assert isinstance(width, int)
+    if isinstance(height, int) and isinstance(operation.size[0], int):
+        return operation.axes(height, width)
+    size, out = ir.extent_expr(height), ir.extent_expr(operation.size[0])
+    steps, over = size, out
+    if operation.align_corners:  # of one row the scale is of no matter, as it is the first
+        steps, over = size - 1, ir.maximum(out - 1, 1)
+    if isinstance(operation, TflResizeBilinear) and operation.is_fixed(template.type(0).dtype):
+        scale = (steps * ONE + over // 2) // over
+    else:
+        scale = ir.cast(steps, F32) / ir.cast(over, F32)
+    rows = _OpenRows(
+        size, template.body.let("scale", scale), operation.align_corners, operation.half_pixel_centers
+    )
+    return rows, operation.columns(width)
+
+
+def _nearest(template: Template, name: str, axis: _Rows, index: ir.Expr) -> ir.Expr:
+    """The element that an element of the output is, along one axis."""
+    if isinstance(axis, ResizedAxis):
+        return source_index(template.kernel, axis.nearest(), axis.size, axis.ratio, index)
+    position = template.body.let(
+        f"{name}_exact", (ir.cast(index, F32) + (0.5 if axis.half_pixel_centers else 0.0)) * axis.scale
+    )
+    whole = ir.cast(position, I32)
+    if axis.align_corners:
+        whole = template.body.let(f"{name}_whole", whole)
+        whole = whole + ir.select(position - ir.cast(whole, F32) >= 0.5, ir.const(1), ir.const(0))
+    return ir.minimum(ir.maximum(whole, 0), axis.size - 1)
+
+
+def _open_between(template: Template, name: str, axis: _OpenRows, index: ir.Expr, *, fixed: bool) -> _Between:
+    """Where a row of the output lies."""
+    body, first_name, last_name = template.body, f"{name}0", f"{name}1"
+    last = axis.size - 1
+    if fixed:
+        position = index * axis.scale
+        if axis.half_pixel_centers:
+            position = ir.maximum(position + (axis.scale // 2 - ONE // 2), 0)
+        position = body.let(f"{name}_exact", position)
+        first = body.let(first_name, ir.minimum(position // ONE, last))
+        after = body.let(last_name, ir.minimum((position + (ONE - 1)) // ONE, last))
+        weight = body.let(f"{name}_part", position & (ONE - 1))
+        return _Between((first, ONE - weight), (after, weight))
+    position = body.let(f"{name}_exact", _position(axis, ir.cast(index, F32)))
+    # What is before the first row is more than half a row behind it, and so has 0 where it is cut off.
+    first = body.let(first_name, ir.minimum(ir.maximum(ir.cast(position, I32), 0), last))
+    weight = body.let(f"{name}_part", position - ir.cast(first, F32))
+    next_row = first + ir.select(weight > 0.0, ir.const(1), ir.const(0))
+    after = body.let(last_name, ir.minimum(next_row, last))
+    return _Between((first, 1.0 - weight), (after, weight))
+
+
+def _position(axis: _Rows, index: ir.Expr) -> ir.Expr:
+    """Where an element of the output lies, in float32."""
+    scale = axis.scale if isinstance(axis, _OpenRows) else ir.const(float(axis.scale), F32)
+    return (index + 0.5) * scale - 0.5 if axis.half_pixel_centers else index * scale
+
+
+def _between(template: Template, name: str, axis: _Rows, index: ir.Expr, *, fixed: bool) -> _Between:
     """Where an element of the output lies along one axis."""
+    if isinstance(axis, _OpenRows):
+        return _open_between(template, name, axis, index, fixed=fixed)
     body, kernel = template.body, template.kernel
     first, last = (
         named(body, f"{name}{number}", source_index(kernel, elements, axis.size, axis.ratio, index))
@@ -92,11 +174,5 @@ def _between(template: Template, name: str, axis: ResizedAxis, index: ir.Expr, *
         position = ir.maximum(position, 0) if axis.fixed_offset < 0 else position
         weight = body.let(f"{name}_part", position & (ONE - 1))
         return _Between((first, ONE - weight), (last, weight))
-    position = ir.cast(index, F32)
-    scale = ir.const(float(axis.scale), F32)
-    if axis.half_pixel_centers:
-        position = (position + 0.5) * scale - 0.5
-    else:
-        position = position * scale
-    weight = body.let(f"{name}_part", position - ir.cast(first, F32))
+    weight = body.let(f"{name}_part", _position(axis, ir.cast(index, F32)) - ir.cast(first, F32))
     return _Between((first, 1.0 - weight), (last, weight))

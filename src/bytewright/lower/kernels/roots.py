@@ -23,8 +23,10 @@ def lower_l2_normalization(template: Template, operation: TflL2Normalization) ->
         total = _sum_of_squares(row, operation.input_zero_point)
         multiplier, shift = _inverse_root(row.body, total)
         row.body.note("each element as a share of the norm")
-        left = row.body.let("left", ir.maximum(FRACTIONAL_BITS - shift, 0))
-        right = row.body.let("right", ir.maximum(shift - FRACTIONAL_BITS, 0))
+        left, right = ir.const(FRACTIONAL_BITS), shift
+        if not operation.unsigned:
+            left = row.body.let("left", ir.maximum(FRACTIONAL_BITS - shift, 0))
+            right = row.body.let("right", ir.maximum(shift - FRACTIONAL_BITS, 0))
         with row.elements() as c:
             value = (row.value(c) - operation.input_zero_point) << left
             share = DOUBLE_ROUND_WIDE(value, multiplier, right)

@@ -9,6 +9,7 @@ from math import prod
 from bytewright.ops.arithmetic.multiplier import (
     INT8,
     INT16,
+    INT32_MAX,
     Multiplier,
     UnsupportedQuantizationError,
     quantize_multiplier,
@@ -63,11 +64,16 @@ def prepare_product(
     """Of a MUL: `y = clamp(rescale((a - a_zero)*(b - b_zero), factor) + zero)`, DOUBLE_ROUND.
 
     The factor is s1*s2/s_out (`real_factor`). The two sets differ at ties. Products have the magnitude `reach` at most.
+    Where the left shift would overflow 32 bits, which is undefined, but a shorter one takes each product but zero to an
+    end of int8 as well, that is the factor's.
 
     Raises:
         UnsupportedQuantizationError: 32 bits overflow.
     """
     factor = quantize_multiplier(real_factor(numerics, first, second, over=output))
+    most = (INT32_MAX // reach).bit_length() - 1
+    if factor.left_shift > most and 1 << most > 2 * (INT8[1] - INT8[0]):
+        return Multiplier(factor.multiplier, most)
     require_left_shift(factor, reach, "MUL")
     return factor
 
@@ -154,16 +160,13 @@ def divided_by(scale: Multiplier, count: int) -> Multiplier:
     return Multiplier((scale.multiplier << shift) // count, scale.exponent - shift)
 
 
-def prepare_float_sum(
-    input_scale: float, input_zero_point: int, output_scale: float, count: int
-) -> tuple[float, float]:
-    """Scale and addend of a SUM over `count` values in LiteRT: `round(sum(x)*scale + addend) + zero`, in float32.
+def prepare_float_sum(input_scale: float, input_zero_point: int, output_scale: float) -> tuple[float, float]:
+    """Scale and addend of a SUM over n values in LiteRT: `round(sum(x)*scale + addend*n) + zero`, in float32.
 
-    The scale is s_in/s_out, the addend -zero*scale*count, each operation rounded. (`tflm` has DOUBLE_ROUND.)
+    The scale is s_in/s_out, the addend -zero*scale, each operation rounded. (`tflm` has DOUBLE_ROUND.)
     """
     scale = single_quotient(single(input_scale), single(output_scale))
-    addend = single_product(single_product(float(-input_zero_point), scale), float(count))
-    return scale, addend
+    return scale, single_product(float(-input_zero_point), scale)
 
 
 def prepare_reduced_product(input_scale: float, output_scale: float, count: int) -> Multiplier:

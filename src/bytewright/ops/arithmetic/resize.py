@@ -1,10 +1,11 @@
 """Where the elements of a resized axis come from, as the references compute it: in float32, or in 1/1024 of an element.
 
-Both references compute these positions at run time; shapes are fixed here, so each is a number. Scales are rounded to
-float32, or to 1/1024, before they are multiplied, so positions are not those of exact fractions.
+Both references compute these positions at run time; where shapes are fixed here, each is a number. Scales are rounded
+to float32, or to 1/1024, before they are multiplied, so positions are not those of exact fractions.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,10 +69,7 @@ class ResizedAxis:
 
     def positions(self) -> Float32:
         """Where each element of the output lies between elements of the input, in float32."""
-        index = np.arange(self.out).astype(np.float32)
-        if not self.half_pixel_centers:
-            return index * self.scale
-        return (index + np.float32(0.5)) * self.scale - np.float32(0.5)
+        return self._position(np.arange(self.out).astype(np.float32))
 
     def fixed_positions(self) -> Int64:
         """The same in 1/1024."""
@@ -81,17 +79,36 @@ class ResizedAxis:
         """The elements before and after each of these positions.
 
         Raises:
-            ValueError: One lies behind the input, as the references read it: scales are rounded up.
+            ValueError: As of `require_inside`.
         """
+        self.require_inside(fixed=fixed)
         if fixed:
             position = self.fixed_positions()
             before, after = np.maximum(position, 0) // ONE, (position + ONE - 1) // ONE
         else:
             exact = self.positions()
             before, after = np.maximum(np.floor(exact), 0).astype(np.int64), np.ceil(exact).astype(np.int64)
-        if int(before.max()) >= self.size:
+        return before, np.minimum(after, self.size - 1)
+
+    def require_inside(self, *, fixed: bool) -> None:
+        """Refuses an axis of which the references read an element behind the last: scales are rounded up.
+
+        Raises:
+            ValueError: The last element of the output, and so perhaps others, would be after all of the input.
+        """
+        last = self.out - 1
+        if fixed:
+            before = (last * self.fixed_scale + self.fixed_offset) // ONE
+        else:
+            before = int(np.floor(self._position(np.float32(last))))
+        if before >= self.size:
             raise ValueError(
-                f"element {int(before.argmax())} of {self.out} would lie at {int(before.max())} of "
+                f"element {last} of {self.out} would lie at {before} of "
                 f"{self.size}: the reference reads beyond its input"
             )
-        return before, np.minimum(after, self.size - 1)
+
+    def _position(self, index: Any) -> Any:
+        """Where elements of the output, in float32, lie between elements of the input."""
+        if not self.half_pixel_centers:
+            return index * self.scale
+        return (index + np.float32(0.5)) * self.scale - np.float32(0.5)

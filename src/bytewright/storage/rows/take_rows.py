@@ -87,7 +87,7 @@ def _reasons(module: ir.Module) -> Iterator[str]:
         return
     symbols = [symbol.name for _, symbol in scalar_symbols(module.main) if symbol is not None]
     if symbols:
-        yield f"a run is given '{symbols[0]}', and works on several images at once"
+        yield f"a run is given '{symbols[0]}', and rows are given of one image whose extents are fixed"
     readers = [call for call in calls(module.main) if inputs[0].name in _given(call)]
     yield from _reasons_of_devices(module, readers)
     yield from _reasons_of_readers(module, read_rows(module), inputs[0].name)

@@ -19,12 +19,14 @@ from bytewright.frontends.tflite.activation16 import (
     root16,
     sigmoid16,
 )
+from bytewright.frontends.tflite.bits import convert_right_shift, convert_xor
 from bytewright.frontends.tflite.cast import convert_cast
 from bytewright.frontends.tflite.complex_numbers import convert_magnitude, convert_part
 from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.elementwise import (
     QuantisedForm,
     convert_add_n,
+    convert_alike,
     convert_binary,
     convert_bucketize,
     convert_div,
@@ -59,7 +61,7 @@ from bytewright.frontends.tflite.quantization import (
     convert_fake_quant,
     convert_quantize,
 )
-from bytewright.ops import elementwise, float_functions
+from bytewright.ops import comparisons, elementwise, float_functions
 from bytewright.ops.arithmetic import tables
 from bytewright.ops.arithmetic.interpolation import exponential, logarithm
 from bytewright.ops.arithmetic.numerics import Numerics
@@ -79,7 +81,8 @@ _OF_BELOW_ONE = "int8: scales below 1"
 _OF_INT_BELOW_ONE = "int8 and int16: scales below 1"
 _NOT_QUANTISED = ("float32", *INDEX_TYPES)
 _WITH_BITS = ("int8", "int16", "int32")
-_BITS = "broadcasting; raw values; not with tflm"
+_RAW = "raw values; not with tflm"
+_BITS = f"broadcasting; {_RAW}"
 _EQUALITY = TfliteOperator(
     convert_comparison,
     limits=f"broadcasting; {_OF_INT_BELOW_ONE}; int16 not with tflm",
@@ -188,11 +191,7 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
         absent={Numerics.TFLM: FLOAT},
     ),
     "BITWISE_XOR": TfliteOperator(
-        partial(convert_plain_binary, operation=elementwise.BitwiseXor(), dtypes=(ir.DType.I32,)),
-        limits=_BITS,
-        types=_WITH_BITS,
-        absent={Numerics.TFLM: _WITH_BITS},
-        signed_alone=True,
+        convert_xor, limits=_BITS, types=_WITH_BITS, absent={Numerics.TFLM: _WITH_BITS}
     ),
     "BUCKETIZE": TfliteOperator(
         convert_bucketize,
@@ -295,13 +294,13 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
         signed_alone=True,
     ),
     "LOGICAL_AND": TfliteOperator(
-        partial(convert_logical, operation=elementwise.LogicalAnd()), limits="broadcasting", types=("bool",)
+        partial(convert_logical, operation=comparisons.LogicalAnd()), limits="broadcasting", types=("bool",)
     ),
     "LOGICAL_NOT": TfliteOperator(
-        partial(convert_logical, operation=elementwise.LogicalNot(), count=1), types=("bool",)
+        partial(convert_logical, operation=comparisons.LogicalNot(), count=1), types=("bool",)
     ),
     "LOGICAL_OR": TfliteOperator(
-        partial(convert_logical, operation=elementwise.LogicalOr()), limits="broadcasting", types=("bool",)
+        partial(convert_logical, operation=comparisons.LogicalOr()), limits="broadcasting", types=("bool",)
     ),
     "LOGISTIC": TfliteOperator(
         _unary(float_functions.Sigmoid(), int8=tables.logistic, int16=sigmoid16),
@@ -356,11 +355,7 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
     "RELU_0_TO_1": TfliteOperator(convert_relu, limits="not with tflm", absent=_NOT_IN_TFLM),
     "RELU_N1_TO_1": TfliteOperator(convert_relu, limits="not with tflm", absent=_NOT_IN_TFLM),
     "RIGHT_SHIFT": TfliteOperator(
-        partial(convert_plain_binary, operation=elementwise.RightShift(), dtypes=(ir.DType.I32,)),
-        limits=_BITS,
-        types=_WITH_BITS,
-        absent={Numerics.TFLM: _WITH_BITS},
-        signed_alone=True,
+        convert_right_shift, limits=_BITS, types=_WITH_BITS, absent={Numerics.TFLM: _WITH_BITS}
     ),
     "ROUND": _of_floats(float_functions.TflRound()),
     "RSQRT": TfliteOperator(
@@ -406,9 +401,28 @@ ELEMENTWISE: dict[str, TfliteOperator] = {
         signed_alone=True,
     ),
     "STABLEHLO_ADD": _wrapping_alike(elementwise.Add(), elementwise.WrappingAdd()),
+    "STABLEHLO_AND": TfliteOperator(
+        partial(
+            convert_alike,
+            operation=elementwise.BitwiseAnd(),
+            dtypes=(*WIDE, ir.DType.BOOL),
+            of_truths=comparisons.LogicalAnd(),
+        ),
+        limits=f"operands of one shape; {_RAW}",
+        types=(*_WITH_BITS, "int64", "bool"),
+        absent={Numerics.TFLM: (*_WITH_BITS, "int64", "bool")},
+        signed_alone=True,
+    ),
     "STABLEHLO_MAXIMUM": _extremum_alike(elementwise.Maximum()),
     "STABLEHLO_MINIMUM": _extremum_alike(elementwise.Minimum()),
     "STABLEHLO_MULTIPLY": _wrapping_alike(elementwise.Mul(), elementwise.WrappingMul()),
+    "STABLEHLO_SHIFT_LEFT": TfliteOperator(
+        partial(convert_alike, operation=elementwise.LeftShift(), dtypes=(ir.DType.I32,)),
+        limits=f"operands of one shape; {_RAW}",
+        types=_WITH_BITS,
+        absent={Numerics.TFLM: _WITH_BITS},
+        signed_alone=True,
+    ),
     "SUB": _arithmetic(
         elementwise.Sub(), elementwise.WrappingSub(), sum_form, "SubOptions", "tflm: not int64", 1.4
     ),

@@ -21,6 +21,7 @@ from bytewright.frontends.tflite.moves import (
     convert_tile,
     convert_unpack,
 )
+from bytewright.frontends.tflite.numbered_windows import convert_stablehlo_gather, convert_stablehlo_scatter
 from bytewright.frontends.tflite.operators.row import (
     ACTIVATIONS,
     ALSO_INT16_MOVED,
@@ -142,7 +143,6 @@ MOVES: dict[str, TfliteOperator] = {
         hybrid={Numerics.LITERT_REF: ("int8", "int4"), Numerics.TFLM: ("int8",)},
         narrow_weights=INT4,
         cost_ms=1.5,
-        signed_alone=True,
     ),
     "EXPAND_DIMS": TfliteOperator(
         convert_expand_dims,
@@ -176,7 +176,7 @@ MOVES: dict[str, TfliteOperator] = {
         cost_ms=1.5,
         absent=_MOVED_IN_TFLM,
     ),
-    "MATRIX_DIAG": _in_litert_alone(convert_matrix_diag, "raw values", NUMBERS, signed_alone=True),
+    "MATRIX_DIAG": _in_litert_alone(convert_matrix_diag, "raw values", NUMBERS),
     "MATRIX_SET_DIAG": _in_litert_alone(convert_matrix_set_diag, "raw values", NUMBERS),
     "MIRROR_PAD": TfliteOperator(
         convert_mirror_pad,
@@ -235,7 +235,6 @@ MOVES: dict[str, TfliteOperator] = {
         input_at=1,
         absent=_OF_LITERT_ALONE,
         types=_BUT_INT16_MOVED,
-        signed_alone=True,
     ),
     "SEGMENT_SUM": _in_litert_alone(
         convert_segment_sum,
@@ -291,8 +290,24 @@ MOVES: dict[str, TfliteOperator] = {
         absent=NO_INT64_IN_TFLM,
     ),
     "SQUEEZE": TfliteOperator(convert_squeeze, "SqueezeOptions", types=_RESHAPED, unsigned_in_tflm=True),
+    "STABLEHLO_GATHER": _in_litert_alone(
+        convert_stablehlo_gather,
+        "indices int32 or int64; a window that leaves the tensor means the nearest; raw values",
+        NUMBERS,
+        "StablehloGatherOptions",
+        indices=1,
+    ),
     "STABLEHLO_PAD": _in_litert_alone(
         convert_stablehlo_pad, "constant padding value; raw values", MOVED, "StablehloPadOptions"
+    ),
+    "STABLEHLO_SCATTER": _in_litert_alone(
+        convert_stablehlo_scatter,
+        "indices int32 or int64; what is outside is left out; updates that replace, are added or multiplied, or of "
+        "which the greatest or the least counts; integers wrap; raw values",
+        MOVED,
+        "StablehloScatterOptions",
+        indices=1,
+        signed_alone=True,
     ),
     "STRIDED_SLICE": TfliteOperator(
         convert_strided_slice,

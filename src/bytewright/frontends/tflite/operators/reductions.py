@@ -44,6 +44,7 @@ from bytewright.frontends.tflite.pooling import (
     convert_local_response_normalization,
     convert_pool,
 )
+from bytewright.frontends.tflite.reduce_window import convert_reduce_window, convert_stablehlo_reduce_window
 from bytewright.frontends.tflite.reduction import convert_extremum as convert_reduced_extremum
 from bytewright.frontends.tflite.reduction import convert_mean, convert_product, convert_sum, convert_truths
 from bytewright.frontends.tflite.resize import convert_resize
@@ -69,6 +70,10 @@ _ARG_IN_TFLM: Absent = {
     )
 }
 _POOLS = f"tflm: input and output quantised alike; {CLAMPS}"
+_WINDOWS = (
+    "a constant to begin with; sums, products, greatest and least values of numbers, which wrap; of bool whether all "
+    "or any are true; raw values; not with tflm"
+)
 _RESIZED = "constant size; align_corners or half_pixel_centers, or neither"
 
 _SUPPRESSION = TfliteOperator(
@@ -121,8 +126,8 @@ REDUCTIONS: dict[str, TfliteOperator] = {
     "BATCH_MATMUL": TfliteOperator(
         convert_batch_matmul,
         "BatchMatMulOptions",
-        "either operand constant, or none; 2 to 5 axes; one scale for each operand; the second also int8 under int16 "
-        f"(not with tflm); {_INT8_UNDER_FLOAT}, one matrix",
+        "either operand constant, or none; 2 to 5 axes; one scale for each operand, or one constant matrix with one a "
+        f"column (not with tflm); the second also int8 under int16 (not with tflm); {_INT8_UNDER_FLOAT}, one matrix",
         cost_ms=2.5,
         hybrid=_HYBRID_INT8,
         types=ACTIVATIONS,
@@ -188,7 +193,6 @@ REDUCTIONS: dict[str, TfliteOperator] = {
         "last axis, of at most 4; no fused activation; int8: output scale 1/128 and zero point 0, at most 33025 values "
         "a row",
         cost_ms=2.0,
-        signed_alone=True,
     ),
     "L2_POOL_2D": TfliteOperator(convert_l2_pool, "Pool2DOptions", CLAMPS, types=FLOAT, cost_ms=2.0),
     "LOCAL_RESPONSE_NORMALIZATION": TfliteOperator(
@@ -261,6 +265,15 @@ REDUCTIONS: dict[str, TfliteOperator] = {
         absent={Numerics.TFLM: MOVED},
         signed_alone=True,
     ),
+    "REDUCE_WINDOW": TfliteOperator(
+        convert_reduce_window,
+        "ReduceWindowOptions",
+        _WINDOWS,
+        cost_ms=2.5,
+        types=MOVED,
+        absent={Numerics.TFLM: MOVED},
+        signed_alone=True,
+    ),
     "RESIZE_BILINEAR": TfliteOperator(
         partial(convert_resize, kind=TflResizeBilinear),
         "ResizeBilinearOptions",
@@ -294,6 +307,15 @@ REDUCTIONS: dict[str, TfliteOperator] = {
         "a row",
         cost_ms=2.5,
         types=ACTIVATIONS,
+    ),
+    "STABLEHLO_REDUCE_WINDOW": TfliteOperator(
+        convert_stablehlo_reduce_window,
+        "StablehloReduceWindowOptions",
+        _WINDOWS,
+        cost_ms=2.5,
+        types=MOVED,
+        absent={Numerics.TFLM: MOVED},
+        signed_alone=True,
     ),
     "SUM": TfliteOperator(
         convert_sum,
