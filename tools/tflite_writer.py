@@ -349,8 +349,10 @@ _FORMS: dict[str, _OperatorForm] = {
         f"UNSORTED_SEGMENT_{kind.upper()}": _OperatorForm(f"UnsortedSegment{kind}Options", {}, 1, 1)
         for kind in ("Max", "Min", "Prod", "Sum")
     },
+    "UNIQUE": _OperatorForm("UniqueOptions", {"idx_out_type": 2}, 1, 1),
+    "WHERE": _OperatorForm("WhereOptions", {}, 1, 1),
     # Not an operator that Bytewright compiles: it makes the models that it must refuse.
-    "UNIQUE": _OperatorForm("UniqueOptions", {}, 1, 1),
+    "RNN": _OperatorForm("RNNOptions", {}, 1, 1),
 }
 
 

@@ -250,7 +250,10 @@ def test_an_open_loop_in_an_open_loop(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("bound", "said"),
     [
-        ("while__1=6", "--bound while__1=6 matches no loop; there are 'while__0'"),
+        (
+            "while__1=6",
+            "--bound while__1=6 matches no loop, and no size that the data decides; there are 'while__0'",
+        ),
         ("conv*=6", "matches no loop"),
     ],
 )
@@ -270,7 +273,7 @@ def test_a_bound_of_a_model_without_loops_is_left_out(tmp_path: Path) -> None:
         _compiled(tmp_path, builder.build([x], [y]), "*=3")
     (diagnostic,) = caught.value.diagnostics
     assert (diagnostic.message, diagnostic.help) == (
-        "--bound *=3 matches no loop; the model has none",
+        "--bound *=3 matches no loop, and no size that the data decides; the model has none",
         "leave out --bound",
     )
 

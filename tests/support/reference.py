@@ -89,7 +89,12 @@ class LiteRt:
         for array, detail in zip(inputs, self.inputs, strict=True):
             self._interpreter.set_tensor(detail["index"], array)
         self._interpreter.invoke()
-        return [self._interpreter.get_tensor(detail["index"]) for detail in self.outputs]
+        return [
+            self._interpreter.get_tensor(detail["index"])
+            if 0 not in detail["shape"]  # the interpreter gives none without elements
+            else np.zeros(detail["shape"], detail["dtype"])
+            for detail in self._interpreter.get_output_details()
+        ]
 
     def tensor(self, name_or_index: str | int) -> Array:
         """A tensor of the last run (needs `keep_all_tensors` unless it is an input or output)."""

@@ -49,7 +49,7 @@ class ImportOptions(TypedDict, total=False):
         numerics: The kernel set that it is compiled for.
         batch_max: The largest batch, if `open_batch` follows; the module itself is for one sample.
         names: Those of inputs and outputs, where they are not in the file.
-        bounds: The most turns that loops take; who gives them asks afterwards whether there are such loops.
+        bounds: Of turns of loops, and of sizes; who gives them asks afterwards whether there are such.
         expands_weights: Whether integer weights under float activations are widened to float32.
         keeps_weights: Whether weights that a DEQUANTIZE widens stay integers.
         recomputed: Products that layers may form again in every run, where their last inputs are smaller than what they

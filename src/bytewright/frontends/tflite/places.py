@@ -4,6 +4,7 @@ import numpy as np
 
 from bytewright import ir
 from bytewright.frontends.tflite.accumulator import checked_multiplier, rescale
+from bytewright.frontends.tflite.cast import emit_cast
 from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.graph_builder import DTYPES, Operand
 from bytewright.frontends.tflite.kernels_of import refuse_kernel
@@ -16,6 +17,7 @@ from bytewright.ops.checks import WIDE
 from bytewright.ops.comparisons import Equal
 from bytewright.ops.elementwise import Select
 from bytewright.ops.places import ArgMax, ArgMin, CumulativeSum, GatherNd, TopKPlaces, UpdateSlice
+from bytewright.ops.sizes import TruePlaces
 
 # Bits that sums of int8 are computed with beside those of the values.
 _SUM_BITS = 19
@@ -92,6 +94,23 @@ def convert_top_k(at: Conversion) -> None:
     places = at.emit(TopKPlaces(count), (value,), "places")
     at.define(emit_gathered(at, value, places, rank - 1, rank - 1), 0)
     at.define(places, 1)
+
+
+def convert_where(at: Conversion) -> None:
+    """WHERE of one operand: the places of what is true, or not zero; the data decides how many."""
+    at.require_counts((1,))
+    source = at.operand(0, "condition")
+    at.require(len(source.shape) >= 1, "a single value has no places")
+    at.require_result("INT64")
+    if source.data is not None:
+        found = np.argwhere(source.data.array).astype(np.int64)
+        at.define(at.constant("places", found, ir.DType.I64))
+        return
+    count = at.size("how many elements are true", source.type.num_elements, is_sure=True)
+    value = at.value_of(source)
+    if source.dtype is not ir.DType.BOOL:
+        value = emit_cast(at, value, ir.DType.BOOL, "is_true")
+    at.define(at.emit_sized(TruePlaces(count), (value,), "places"))
 
 
 def convert_one_hot(at: Conversion) -> None:

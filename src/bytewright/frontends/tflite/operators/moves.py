@@ -39,6 +39,7 @@ from bytewright.frontends.tflite.places import (
     convert_gather_nd,
     convert_one_hot,
     convert_update_slice,
+    convert_where,
 )
 from bytewright.frontends.tflite.segments import (
     convert_reverse_sequence,
@@ -338,6 +339,13 @@ MOVES: dict[str, TfliteOperator] = {
         cost_ms=1.5,
         types=(*ACTIVATIONS, "int32", "bool"),
         absent={Numerics.TFLM: ("bool",)},
+    ),
+    "WHERE": _in_litert_alone(
+        convert_where,
+        "one operand, a condition; the data decides how many rows there are",
+        ("bool", "float32", "int32", "int64", "int8"),
+        results=("int64",),
+        signed_alone=True,
     ),
     "UNSORTED_SEGMENT_MAX": _unsorted_segment(ScatterMax),
     "UNSORTED_SEGMENT_MIN": _unsorted_segment(ScatterMin),
