@@ -128,6 +128,49 @@ def test_one_of_two_branches_runs(otherwise: Part, tmp_path: Path) -> None:
     assert_equals_reference([model], tmp_path, flags=SANITIZED)
 
 
+@pytest.mark.parametrize("parts", [("MUL",), ("MUL", "SUB", "ADD", "MAXIMUM")])
+def test_a_number_chooses_one_of_the_branches(parts: tuple[str, ...], tmp_path: Path) -> None:
+    """One that is no branch's means the last."""
+    builder = ModelBuilder()
+    number = builder.tensor("number", (1,), "int32")
+    x, z = builder.tensor("x", SHAPE, "float32"), builder.tensor("z", SHAPE, "float32")
+    outputs = [builder.tensor(name, SHAPE, "float32") for name in ("first", "second")]
+    indices = range(1, 1 + len(parts))
+    builder.operator("STABLEHLO_CASE", [number, x, z], outputs, branch_subgraph_indices=tuple(indices))
+    content = _with_parts(builder, [number, x, z], outputs, *map(_arm, parts))
+    (tmp_path / "case.tflite").write_bytes(content)
+    compiled, reference = bytewright.compile(tmp_path / "case.tflite"), LiteRt(content)
+    random = np.random.default_rng(0)
+    x, z = (random.normal(size=SHAPE).astype(np.float32) for _ in range(2))
+    seen = set()
+    for choice in (-1, 0, 1, 2, 3, 4, 1 << 30):
+        given = (np.array([choice], np.int32), x, z)
+        expected = reference.run(*given)
+        seen.add(expected[0].tobytes())
+        for found, wanted in zip(compiled.run(*given), expected, strict=True):
+            np.testing.assert_allclose(found, wanted, rtol=1e-6)
+    assert len(seen) == len(parts)
+
+
+def test_branches_give_the_same_types() -> None:
+    def longer(builder: ModelBuilder) -> tuple[list[int], list[int]]:
+        x, z = builder.tensor("x", SHAPE, "float32"), builder.tensor("z", SHAPE, "float32")
+        y = builder.tensor("y", (4, 3), "float32")
+        builder.operator("CONCATENATION", [x, z], [y], axis=0)
+        return [x, z], [y, x]
+
+    builder = ModelBuilder()
+    number = builder.tensor("number", (1,), "int32")
+    x, z = builder.tensor("x", SHAPE, "float32"), builder.tensor("z", SHAPE, "float32")
+    outputs = [builder.tensor(name, SHAPE, "float32") for name in ("first", "second")]
+    builder.operator("STABLEHLO_CASE", [number, x, z], outputs, branch_subgraph_indices=(1, 2))
+    content = _with_parts(builder, [number, x, z], outputs, _handed_on, longer)
+    with pytest.raises(
+        CompileError, match="result 0 is tensor<2x3xf32> of case_0, and tensor<4x3xf32> of case_1"
+    ):
+        import_content(content, "case.tflite")
+
+
 def _nested(builder: ModelBuilder) -> tuple[list[int], list[int]]:
     """A body with a loop in it, which begins again in each turn."""
     counter, x, other = _operands(builder)

@@ -1,6 +1,6 @@
 """Operators with functions, variables or streams in them, and those that TensorFlow Lite calls custom."""
 
-from bytewright.frontends.tflite.control import convert_if, convert_while
+from bytewright.frontends.tflite.control import convert_case, convert_if, convert_while
 from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.convolution import convert_biased_transpose_conv
 from bytewright.frontends.tflite.detection import convert_detections
@@ -137,6 +137,14 @@ CONTROL: dict[str, TfliteOperator] = {
     "READ_VARIABLE": TfliteOperator(
         convert_read_variable, limits="of a variable that is assigned, in a run or once", types=_KEPT
     ),
+    "STABLEHLO_CASE": TfliteOperator(
+        convert_case,
+        "StablehloCaseOptions",
+        "results of fixed shapes; a number of no branch means the last; not with tflm",
+        types=_KEPT,
+        cost_ms=1.0,
+        absent={Numerics.TFLM: _KEPT},
+    ),
     "VAR_HANDLE": TfliteOperator(convert_handle, types=("resource",)),
     "WHILE": TfliteOperator(
         convert_while,
@@ -147,4 +155,4 @@ CONTROL: dict[str, TfliteOperator] = {
     ),
 }
 
-CONTROL_FLOW = ("IF", "WHILE", "CALL", "CALL_ONCE")
+CONTROL_FLOW = ("IF", "STABLEHLO_CASE", "WHILE", "CALL", "CALL_ONCE")
