@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from os import PathLike
@@ -178,19 +179,22 @@ class CompiledModel(Shown):
         Raises:
             CompileError: BW501 or BW502 for the C compiler.
         """
-        with build_folder() as temporary:
-            folder = self.write(temporary / "bundle")
-            model = HostModel.build(folder, BuildOptions(sources=self.sources))
+        with self._built() as model:
             return Session(self.plan, model, model.open(keep_state=True))
 
     @cached_property
     def _host_model(self) -> HostModel:
         """Built once. Its context is opened while the folder is there, because it reads parameter blobs."""
-        with build_folder() as temporary:
-            folder = self.write(temporary / "bundle")
-            model = HostModel.build(folder, BuildOptions(sources=self.sources))
+        with self._built() as model:
             model.prepare()
             return model
+
+    @contextmanager
+    def _built(self) -> Generator[HostModel, None, None]:
+        """Built for this machine, as long as its folder is there."""
+        with build_folder() as temporary:
+            folder = self.write(temporary / "bundle")
+            yield HostModel.build(folder, BuildOptions(sources=self.sources))
 
 
 @dataclass(frozen=True, repr=False, eq=False)

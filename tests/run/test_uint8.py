@@ -125,7 +125,10 @@ def test_what_litert_has_not_is_refused_and_explained() -> None:
         import_content(chained("RELU", "NEG"), "m.tflite")
     (diagnostic,) = caught.value.diagnostics
     assert diagnostic.code == "BW105"
-    assert diagnostic.notes == ("tensor 1 ('t1') is UINT8", "tensor 2 ('t2') is UINT8")
+    assert diagnostic.notes == (
+        "tensor 1 ('t1') is UINT8, which NEG does not have",
+        "tensor 2 ('t2') is UINT8, which NEG does not have",
+    )
 
 
 def test_tensorflow_lite_micro_has_few_kernels() -> None:

@@ -12,6 +12,7 @@ They are computed as before from what is left; what reads them finds the constan
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,6 +116,21 @@ def removed_channels(
     return {item: mask for item, mask in removed.items() if mask.any()}
 
 
+def _agree(around: _Around, position: int, masks: Mapping[Item, Mask], to: bool) -> list[Item]:
+    """Makes linked channels of a node's operands and result equal, to a value that one of them has; what changed."""
+    changed: list[Item] = []
+    result = around.operators.function.nodes[position].outputs[0].name
+    for link in around.operators.links.get(position, ()):
+        item = around.item(position, link.operand)
+        one, other = masks[item][link.taken] == to, masks[result][link.given] == to
+        for mask, indices, which in ((masks[item], link.taken, item), (masks[result], link.given, result)):
+            differing = indices[(one | other) & (mask[indices] != to)]
+            if differing.size:
+                mask[differing] = to
+                changed.append(which)
+    return changed
+
+
 def _largest(around: _Around, known: Mapping[str, Known]) -> dict[Item, Mask]:
     """The largest set of channels that can go together."""
     nodes = around.operators.function.nodes
@@ -126,19 +142,8 @@ def _largest(around: _Around, known: Mapping[str, Known]) -> dict[Item, Mask]:
     }
 
     def change(position: int) -> list[Item]:
-        changed: list[Item] = []
+        changed = _agree(around, position, going, to=False)
         result = nodes[position].outputs[0].name
-        for link in around.operators.links.get(position, ()):
-            item = around.item(position, link.operand)
-            both = going[item][link.taken] & going[result][link.given]
-            for mask, indices, which in (
-                (going[item], link.taken, item),
-                (going[result], link.given, result),
-            ):
-                lost = indices[mask[indices] & ~both]
-                if lost.size:
-                    mask[lost] = False
-                    changed.append(which)
         if position in staying and going[item := around.item(position, 0)].any():
             needed = around.operators.weighted[position].read_by(~going[result]) & staying[position]
             if (going[item] & needed).any():
@@ -162,21 +167,7 @@ def _rounding(
     around: _Around, going: Mapping[Item, Mask], width: Callable[[str, int], int]
 ) -> dict[Item, Mask]:
     """Those of the channels that could go that stay, so that widths are multiples, and none is nothing."""
-    nodes = around.operators.function.nodes
     kept = {item: np.zeros_like(mask) for item, mask in going.items()}
-
-    def change(position: int) -> list[Item]:
-        changed: list[Item] = []
-        result = nodes[position].outputs[0].name
-        for link in around.operators.links.get(position, ()):
-            item = around.item(position, link.operand)
-            either = kept[item][link.taken] | kept[result][link.given]
-            for mask, indices, which in ((kept[item], link.taken, item), (kept[result], link.given, result)):
-                more = indices[either & ~mask[indices]]
-                if more.size:
-                    mask[more] = True
-                    changed.append(which)
-        return changed
 
     def is_rounded(item: Item) -> bool:
         mask = going[item] & ~kept[item]
@@ -187,7 +178,7 @@ def _rounding(
         more = np.flatnonzero(mask)[: wanted - staying]
         kept[item][more] = True
         if more.size:
-            around.spread(around.nodes.get(item, ()), change)
+            around.spread(around.nodes.get(item, ()), partial(_agree, around, masks=kept, to=True))
         return not more.size
 
     reduced = [item for item, mask in going.items() if mask.any()]
