@@ -81,6 +81,7 @@ def test_every_converter_is_listed_and_tested() -> None:
         "READ_VARIABLE",
         "REAL",
         "RFFT2D",
+        "STABLEHLO_CASE",
         "SVDF",
         "RANGE",
         "UNIDIRECTIONAL_SEQUENCE_LSTM",

@@ -167,7 +167,10 @@ def test_operators_types_hybrids_and_shapes_are_reported_together() -> None:
     diagnostics = refused(builder.build([x, u], [z, v]))
     assert [d.code for d in diagnostics] == ["BW104", "BW108", "BW105", "BW106"]
     assert diagnostics[1].notes == ("operator 0 (CONV_2D), tensor 'y': weights are UINT8",)
-    assert diagnostics[2].notes == ("tensor 1 ('u') is UINT8", "tensor 2 ('v') is UINT8")
+    assert diagnostics[2].notes == (
+        "tensor 1 ('u') is UINT8, which NEG does not have",
+        "tensor 2 ('v') is UINT8, which NEG does not have",
+    )
     assert diagnostics[3].notes == ("input tensor 0 ('x') has the shape [-1, -1, 4, 2]",)
 
 
@@ -203,7 +206,10 @@ def test_integer_tensors_at_run_time_are_moved_or_refused_and_constant_ones_are_
     builder.operator("RELU", [1], [z])
     diagnostic = only(builder.build([0], [z]))
     assert diagnostic.code == "BW105"
-    assert diagnostic.notes == ("tensor 1 ('y') is INT32", "tensor 3 ('z') is INT32")
+    assert diagnostic.notes == (
+        "tensor 1 ('y') is INT32, which RELU does not have",
+        "tensor 3 ('z') is INT32, which RELU does not have",
+    )
 
     builder = ModelBuilder()
     x, y = builder.tensor("x", (4,), "float32"), builder.tensor("y", (2, 2), "float32")
@@ -646,10 +652,41 @@ TRUE = np.array([True])
 
 def test_what_runs_once_is_checked_as_the_model_is() -> None:
     assert import_content(variable("EXP"), "model.tflite").state[0].initial is not None
-    unknown, branch = only(variable("RNN")), only(variable("IF"))
+    unknown = only(variable("RNN"))
     assert (unknown.code, unknown.where) == ("BW104", "model.tflite, what runs once")
-    message = "variable 'v' begins as what an IF or a WHILE gives, which is not computed at import"
-    assert (branch.code, branch.message) == ("BW107", message)
+
+
+def test_what_a_branch_computes_once_is_computed_at_import() -> None:
+    (state,) = import_content(variable("IF"), "model.tflite").state
+    assert state.initial is not None
+    np.testing.assert_array_equal(state.initial.array, np.ones(2, np.float32))
+
+
+def test_a_branch_that_leaves_a_variable_without_a_value() -> None:
+    """Of what runs once, the arm that is taken assigns nothing."""
+    once, arms = ModelBuilder(), [ModelBuilder(), ModelBuilder()]
+    builder = ModelBuilder()
+    builder.operator("CALL_ONCE", [], [], init_subgraph_index=1)
+    resource, y = builder.tensor("resource", (), "resource"), builder.tensor("y", (2,), "float32")
+    builder.operator("VAR_HANDLE", [], [resource], shared_name="v")
+    builder.operator("READ_VARIABLE", [resource], [y])
+    builder.operator("ASSIGN_VARIABLE", [resource, y], [])
+    own, unused = once.tensor("own", (), "resource"), once.tensor("unused", (2,), "float32")
+    once.operator("VAR_HANDLE", [], [own], shared_name="v")
+    operands = [once.constant("no", ~TRUE), own]
+    once.operator("IF", operands, [unused], then_subgraph_index=2, else_subgraph_index=3)
+    parts = []
+    for number, arm in enumerate(arms):
+        handle, value = arm.tensor("handle", (), "resource"), arm.constant("two", np.full(2, 2, np.float32))
+        if number == 0:
+            arm.operator("ASSIGN_VARIABLE", [handle, value], [])
+        parts.append(arm.subgraph([handle], [value]))
+    content = builder.build([], [y], once.subgraph([], []), *parts)
+    found = only(content)
+    assert (found.code, found.message) == (
+        "BW107",
+        "what runs once leaves in variable 'v' is what it was before, in a branch that does not assign it",
+    )
 
 
 def in_branch(kind: str) -> bytes:

@@ -10,13 +10,13 @@ from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.elementwise import emit_wrapped_difference
 from bytewright.frontends.tflite.graph_builder import DTYPES, Operand
 from bytewright.frontends.tflite.kernels_of import refuse_kernel
+from bytewright.frontends.tflite.logic import IS_EQUAL
 from bytewright.frontends.tflite.moves import emit_gathered
 from bytewright.frontends.tflite.shape import one_integer
 from bytewright.frontends.tflite.tiling import tiled
 from bytewright.ops.arithmetic.multiplier import Multiplier, quantize_multiplier
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.checks import WIDE
-from bytewright.ops.comparisons import Equal
 from bytewright.ops.elementwise import Select
 from bytewright.ops.places import ArgMax, ArgMin, CumulativeSum, GatherNd, TopKPlaces, UpdateSlice
 from bytewright.ops.sizes import DistinctValues, FirstRows, TruePlaces
@@ -178,7 +178,7 @@ def convert_one_hot(at: Conversion) -> None:
     seen = at.reshape(at.value_of(indices, "indices"), (*indices.shape[:axis], 1, *indices.shape[axis:]))
     along = tuple(depth if each == axis else 1 for each in range(rank + 1))
     places = at.constant("places", np.arange(depth).reshape(along), indices.dtype)
-    is_there = at.emit(Equal(), (seen, places), "is_there")
+    is_there = at.emit(IS_EQUAL, (seen, places), "is_there")
     choices = (at.reshape(at.value_of(on, "on"), ()), at.reshape(at.value_of(off, "off"), ()))
     at.define(at.emit(Select(), (is_there, *choices), "chosen"))
 

@@ -136,8 +136,9 @@ MOVES: dict[str, TfliteOperator] = {
     ),
     "EMBEDDING_LOOKUP": TfliteOperator(
         convert_embedding_lookup,
-        limits="rows of float32, int8 or int4, per tensor or per row, zero point 0 (tflm: neither int4 nor per row); "
-        "integers and bool also as raw values; indices int32, or constant; one that is outside means the nearest; "
+        limits="rows of float32, int8 or int4, per tensor, per row or of int4 per block, zero point 0 (tflm: neither "
+        "int4 nor per row); integers and bool also as raw values; indices int32, or constant; one that is outside "
+        "means the nearest; "
         f"{FEW_MOVED}",
         types=MOVED,
         absent=_MOVED_IN_TFLM,
