@@ -70,6 +70,10 @@ bench-networks: setup  ## Measure networks of many kinds beside TensorFlow Lite 
 bench-streams: setup  ## Measure networks over frames as a whole and frame by frame: memory, work, instructions
 	@$(VENV)/python benchmarks/streams.py
 
+.PHONY: bench-svdf
+bench-svdf: setup  ## Measure what SVDF layers keep between runs, and what it costs, by the products that they may add
+	@$(VENV)/python benchmarks/svdf.py
+
 .PHONY: bench-kernels
 bench-kernels: setup  ## Measure which kernel serves each operator and type on which instruction set
 	@$(VENV)/python benchmarks/kernels.py

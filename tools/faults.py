@@ -245,7 +245,7 @@ FAULTS = (
     Fault(
         "an open extent is rounded up",
         "ir/types.py",
-        "return (self.scale * value + self.offset) // self.divisor",
+        "return (self.scale * extent_at(self.of, value) + self.offset) // self.divisor",
         "return -(-(self.scale * value + self.offset) // self.divisor)",
         ("tests/unit/ir/test_quotient.py",),
     ),
@@ -266,9 +266,23 @@ FAULTS = (
     Fault(
         "numbers that calls are given are not compared with the plan's",
         "inspect/check_parts.py",
-        "if number is not None and number_of(node, known) != number:",
-        "if number is not None and number_of(node, known) is None:",
+        "is_wrong = passed_number(node, known, symbols) != number",
+        "is_wrong = passed_number(node, known, symbols) is None",
         ("tests/unit/inspect/test_check_plan_fields.py",),
+    ),
+    Fault(
+        "C's division of an extent is taken for one that rounds down",
+        "ir/analyses/open_extents.py",
+        'case "/", _, int() if right >= 1 and ir.lower_bound(left) >= 0:',
+        'case "/", _, int() if right >= 1:',
+        ("tests/unit/inspect/test_check_open_extents.py",),
+    ),
+    Fault(
+        "an extent that the plan does not state may be passed",
+        "inspect/check_parts.py",
+        "is_wrong = isinstance(extent_in_c(node, symbols), ir.Quotient)",
+        "is_wrong = False",
+        ("tests/unit/inspect/test_check_open_extents.py",),
     ),
     Fault(
         "pools that nobody uses are not the target's",

@@ -28,6 +28,10 @@ from numpy.typing import NDArray
 OPTIONAL = -1
 """Stands for an absent optional input, such as the bias of a FULLY_CONNECTED."""
 
+# What is younger than the package of the schema.
+_BLOCKWISE = 2
+_CASE, _CASE_NUMBER, _CASE_OPTIONS_NUMBER = "STABLEHLO_CASE", 209, 23
+
 Option = int | float | bool | str | bytes | Sequence[int] | Sequence[float]
 
 _schema = cast(Any, tflite)
@@ -302,6 +306,7 @@ _FORMS: dict[str, _OperatorForm] = {
     ),
     "STABLEHLO_SHIFT_LEFT": _OperatorForm("", {}, 1, 1),
     "REDUCE_WINDOW": _OperatorForm("ReduceWindowOptions", {"reduce_function": "ADD"}, 1, 1),
+    _CASE: _OperatorForm("StablehloCaseOptions", {"branch_subgraph_indices": ()}, 1, 1),
     "CUMSUM": _OperatorForm("CumsumOptions", {"exclusive": False, "reverse": False}, 1, 1),
     "DYNAMIC_UPDATE_SLICE": _OperatorForm("DynamicUpdateSliceOptions", {}, 1, 1),
     "GATHER_ND": _OperatorForm("GatherNdOptions", {}, 1, 1),
@@ -349,8 +354,10 @@ _FORMS: dict[str, _OperatorForm] = {
         f"UNSORTED_SEGMENT_{kind.upper()}": _OperatorForm(f"UnsortedSegment{kind}Options", {}, 1, 1)
         for kind in ("Max", "Min", "Prod", "Sum")
     },
+    "UNIQUE": _OperatorForm("UniqueOptions", {"idx_out_type": 2}, 1, 1),
+    "WHERE": _OperatorForm("WhereOptions", {}, 1, 1),
     # Not an operator that Bytewright compiles: it makes the models that it must refuse.
-    "UNIQUE": _OperatorForm("UniqueOptions", {}, 1, 1),
+    "RNN": _OperatorForm("RNNOptions", {}, 1, 1),
 }
 
 
@@ -365,6 +372,7 @@ class _Tensor:
     shape_signature: tuple[int, ...] | None
     data: bytes | None
     is_variable: bool = False
+    blocks: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -428,8 +436,11 @@ class ModelBuilder:
         shape_signature: Sequence[int] | None = None,
         data: NDArray[Any] | Sequence[Any] | None = None,
         is_variable: bool = False,
+        blocks: tuple[int, int] | None = None,
     ) -> int:
         """Add a tensor and return its index; with `data` it is a constant, and a variable survives runs.
+
+        `blocks` are the index of a tensor with a scale for each block, and how many elements a block has.
 
         A sequence of scales means per-channel quantisation along `quantized_dimension`. One zero point
         serves all scales. `shape_signature` has -1 where the extent is open. Values of int4 are from -8 to 7.
@@ -451,7 +462,16 @@ class ModelBuilder:
         dimensions = tuple(int(d) for d in shape)
         self._tensors.append(
             _Tensor(
-                name, dimensions, dtype, scales, zeros, quantized_dimension, signature, content, is_variable
+                name,
+                dimensions,
+                dtype,
+                scales,
+                zeros,
+                quantized_dimension,
+                signature,
+                content,
+                is_variable,
+                blocks,
             )
         )
         return len(self._tensors) - 1
@@ -620,7 +640,7 @@ class _FileWriter:
         name = builder.CreateString(tensor.name)
         shape = self._int32_vector(tensor.shape)
         signature = None if tensor.shape_signature is None else self._int32_vector(tensor.shape_signature)
-        quantization = self._quantization(tensor) if tensor.scales else None
+        quantization = self._quantization(tensor) if tensor.scales or tensor.blocks else None
         _schema.TensorStart(builder)
         _schema.TensorAddShape(builder, shape)
         _schema.TensorAddType(builder, getattr(_schema.TensorType, _DTYPES[tensor.dtype]))
@@ -638,7 +658,18 @@ class _FileWriter:
         builder = self._builder
         scales = builder.CreateNumpyVector(np.asarray(tensor.scales, dtype=np.float32))
         zero_points = builder.CreateNumpyVector(np.asarray(tensor.zero_points, dtype=np.int64))
+        details = None
+        if tensor.blocks is not None:
+            # The table BlockwiseQuantization, which is younger than the package of the schema.
+            builder.StartObject(3)
+            builder.PrependInt32Slot(0, tensor.blocks[0], 0)
+            builder.PrependInt32Slot(1, OPTIONAL, 0)
+            builder.PrependInt32Slot(2, tensor.blocks[1], 0)
+            details = builder.EndObject()
         _schema.QuantizationParametersStart(builder)
+        if details is not None:
+            _schema.QuantizationParametersAddDetailsType(builder, _BLOCKWISE)
+            _schema.QuantizationParametersAddDetails(builder, details)
         _schema.QuantizationParametersAddScale(builder, scales)
         _schema.QuantizationParametersAddZeroPoint(builder, zero_points)
         _schema.QuantizationParametersAddQuantizedDimension(builder, tensor.quantized_dimension)
@@ -663,7 +694,8 @@ class _FileWriter:
             _schema.OperatorAddBuiltinOptionsType(builder, getattr(_schema.BuiltinOptions, table))
             _schema.OperatorAddBuiltinOptions(builder, options)
         elif options is not None:
-            _schema.OperatorAddBuiltinOptions2Type(builder, getattr(_schema.BuiltinOptions2, table))
+            number = getattr(_schema.BuiltinOptions2, table, _CASE_OPTIONS_NUMBER)
+            _schema.OperatorAddBuiltinOptions2Type(builder, number)
             _schema.OperatorAddBuiltinOptions2(builder, options)
         if custom_options is not None:
             _schema.OperatorAddCustomOptions(builder, custom_options)
@@ -671,6 +703,12 @@ class _FileWriter:
 
     def _options(self, table: str, options: Mapping[str, Option]) -> int:
         builder = self._builder
+        if table == _FORMS[_CASE].options_table:
+            (branches,) = options.values()
+            vector = self._int32_vector(cast("Sequence[int]", branches))
+            builder.StartObject(1)
+            builder.PrependUOffsetTRelativeSlot(0, vector, 0)
+            return builder.EndObject()
         values: dict[str, Any] = {}
         for key, value in options.items():
             if isinstance(value, str) and key not in _ENUMERATIONS:
@@ -695,7 +733,7 @@ class _FileWriter:
 
     def _operator_code(self, name: str, custom_code: str, version: int) -> int:
         builder = self._builder
-        code = getattr(_schema.BuiltinOperator, name)
+        code = _CASE_NUMBER if name == _CASE else getattr(_schema.BuiltinOperator, name)
         text = builder.CreateString(custom_code) if custom_code else None
         _schema.OperatorCodeStart(builder)
         _schema.OperatorCodeAddDeprecatedBuiltinCode(builder, min(code, 127))

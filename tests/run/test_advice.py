@@ -15,8 +15,6 @@ import pytest
 from ai_edge_litert.interpreter import Interpreter, OpResolverType
 from numpy.typing import NDArray
 
-from bytewright.diagnostics import CompileError
-from bytewright.frontends.tflite import import_tflite
 from bytewright.frontends.tflite.advice import ADVICE, CUSTOM_ADVICE
 from bytewright.frontends.tflite.reader import read_model
 from support.against_reference import assert_equals_reference
@@ -25,11 +23,6 @@ from support.model_files import DATA, ModelFile
 Array = NDArray[Any]
 
 FOLDER = DATA / "advice"
-ALL_OPERATORS = "`bytewright ops` lists the operators that are supported"
-PAIRS: dict[str, tuple[str, ...]] = {
-    "where": ("WHERE",),
-}
-"""The networks, and the operators that each is advised about."""
 TAKEN = (
     "fake_quant",
     "keras3_lstm",
@@ -52,6 +45,8 @@ TAKEN = (
     "suppression_v5",
 )
 """Networks with operators that were refused once, and are compiled."""
+SIZED = ("where",)
+"""Such networks whose data decides sizes (`test_sizes_of_data.py`)."""
 
 _NO_CONVERTER = (
     "no converter of TensorFlow 2 writes it: the layer becomes UNIDIRECTIONAL_SEQUENCE_LSTM or WHILE"
@@ -78,25 +73,13 @@ def followed(network: str) -> ModelFile:
     return ModelFile(FOLDER / f"{network}-followed.tflite")
 
 
-def test_every_advice_has_a_pair_or_a_reason() -> None:
-    with_a_pair = {kind for kinds in PAIRS.values() for kind in kinds}
-    assert with_a_pair | set(WITHOUT_A_PAIR) == {*ADVICE, *CUSTOM_ADVICE}
-    assert with_a_pair.isdisjoint(WITHOUT_A_PAIR)
-    assert {*PAIRS, *TAKEN} >= LAYERS_OF_THESE, "the layers of those without a pair are followed all the same"
+def test_every_advice_has_a_reason() -> None:
+    assert set(WITHOUT_A_PAIR) == {*ADVICE, *CUSTOM_ADVICE}
+    assert {*TAKEN} >= LAYERS_OF_THESE, "the layers of those without a pair are followed all the same"
     files = {path.name for path in FOLDER.iterdir()}
     assert files == {
-        f"{network}-{part}.tflite" for network in (*PAIRS, *TAKEN) for part in ("refused", "followed")
+        f"{network}-{part}.tflite" for network in (*TAKEN, *SIZED) for part in ("refused", "followed")
     }
-
-
-@pytest.mark.parametrize("network", PAIRS)
-def test_the_network_is_refused_with_the_advice(network: str) -> None:
-    with pytest.raises(CompileError) as caught:
-        import_tflite(refused(network).path)
-    (diagnostic,) = caught.value.diagnostics
-    kinds = PAIRS[network]
-    assert diagnostic.code == "BW104"
-    assert diagnostic.help == f"{', '.join(kinds)}: {ADVICE[kinds[0]]}; {ALL_OPERATORS}"
 
 
 @pytest.mark.parametrize("network", TAKEN)
@@ -104,7 +87,7 @@ def test_what_was_refused_once_equals_the_reference(network: str, tmp_path: Path
     assert_equals_reference([refused(network)], tmp_path)
 
 
-@pytest.mark.parametrize("network", [*PAIRS, *TAKEN])
+@pytest.mark.parametrize("network", [*TAKEN, *SIZED])
 def test_what_follows_the_advice_equals_the_reference(network: str, tmp_path: Path) -> None:
     assert_equals_reference([followed(network)], tmp_path)
 

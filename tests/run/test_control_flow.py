@@ -128,6 +128,78 @@ def test_one_of_two_branches_runs(otherwise: Part, tmp_path: Path) -> None:
     assert_equals_reference([model], tmp_path, flags=SANITIZED)
 
 
+@pytest.mark.parametrize("parts", [("MUL",), ("MUL", "SUB", "ADD", "MAXIMUM")])
+def test_a_number_chooses_one_of_the_branches(parts: tuple[str, ...], tmp_path: Path) -> None:
+    """One that is no branch's means the last."""
+    builder = ModelBuilder()
+    number = builder.tensor("number", (1,), "int32")
+    x, z = builder.tensor("x", SHAPE, "float32"), builder.tensor("z", SHAPE, "float32")
+    outputs = [builder.tensor(name, SHAPE, "float32") for name in ("first", "second")]
+    indices = range(1, 1 + len(parts))
+    builder.operator("STABLEHLO_CASE", [number, x, z], outputs, branch_subgraph_indices=tuple(indices))
+    content = _with_parts(builder, [number, x, z], outputs, *map(_arm, parts))
+    (tmp_path / "case.tflite").write_bytes(content)
+    compiled, reference = bytewright.compile(tmp_path / "case.tflite"), LiteRt(content)
+    random = np.random.default_rng(0)
+    x, z = (random.normal(size=SHAPE).astype(np.float32) for _ in range(2))
+    seen = set()
+    for choice in (-1, 0, 1, 2, 3, 4, 1 << 30):
+        given = (np.array([choice], np.int32), x, z)
+        expected = reference.run(*given)
+        seen.add(expected[0].tobytes())
+        for found, wanted in zip(compiled.run(*given), expected, strict=True):
+            np.testing.assert_allclose(found, wanted, rtol=1e-6)
+    assert len(seen) == len(parts)
+
+
+def test_branches_give_the_same_types() -> None:
+    def longer(builder: ModelBuilder) -> tuple[list[int], list[int]]:
+        x, z = builder.tensor("x", SHAPE, "float32"), builder.tensor("z", SHAPE, "float32")
+        y = builder.tensor("y", (4, 3), "float32")
+        builder.operator("CONCATENATION", [x, z], [y], axis=0)
+        return [x, z], [y, x]
+
+    builder = ModelBuilder()
+    number = builder.tensor("number", (1,), "int32")
+    x, z = builder.tensor("x", SHAPE, "float32"), builder.tensor("z", SHAPE, "float32")
+    outputs = [builder.tensor(name, SHAPE, "float32") for name in ("first", "second")]
+    builder.operator("STABLEHLO_CASE", [number, x, z], outputs, branch_subgraph_indices=(1, 2))
+    content = _with_parts(builder, [number, x, z], outputs, _handed_on, longer)
+    with pytest.raises(
+        CompileError, match="result 0 is tensor<2x3xf32> of case_0, and tensor<4x3xf32> of case_1"
+    ):
+        import_content(content, "case.tflite")
+
+
+def test_a_variable_begins_as_what_a_loop_makes(tmp_path: Path) -> None:
+    """Computed at import: five turns of a loop, in a subgraph that runs once."""
+    builder, once = ModelBuilder(), ModelBuilder(subgraph_name="once")
+    builder.operator("CALL_ONCE", [], [], init_subgraph_index=1)
+    x, before, after = (builder.tensor(name, SHAPE, "float32") for name in ("x", "before", "after"))
+    handle, own = (each.tensor("handle", (), "resource") for each in (builder, once))
+    for each, resource in ((builder, handle), (once, own)):
+        each.operator("VAR_HANDLE", [], [resource], shared_name="v")
+    builder.operator("READ_VARIABLE", [handle], [before])
+    builder.operator("ADD", [x, before], [after])
+    builder.operator("ASSIGN_VARIABLE", [handle, after], [])
+    start = once.constant("start", np.arange(6, dtype=np.float32).reshape(SHAPE))
+    results = [once.tensor("count", (), "int32"), once.tensor("made", SHAPE, "float32")]
+    results.append(once.tensor("kept", (), "int32"))
+    operands = [_scalar(once, "zero", 0), start, _scalar(once, "five", 5)]
+    once.operator("WHILE", operands, results, cond_subgraph_index=2, body_subgraph_index=3)
+    once.operator("ASSIGN_VARIABLE", [own, results[1]], [])
+    parts = []
+    for part in (_below(5), _step(1)):
+        writer = ModelBuilder(subgraph_name=f"part_{len(parts)}")
+        parts.append(writer.subgraph(*part(writer)))
+    content = builder.build([x], [after], once.subgraph([], []), *parts)
+    (tmp_path / "once.tflite").write_bytes(content)
+    compiled, reference = bytewright.compile(tmp_path / "once.tflite"), LiteRt(content)
+    given = np.random.default_rng(1).normal(size=SHAPE).astype(np.float32)
+    (expected,) = reference.run(given)
+    np.testing.assert_allclose(compiled.run(given), expected, rtol=1e-6)
+
+
 def _nested(builder: ModelBuilder) -> tuple[list[int], list[int]]:
     """A body with a loop in it, which begins again in each turn."""
     counter, x, other = _operands(builder)
@@ -250,7 +322,10 @@ def test_an_open_loop_in_an_open_loop(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("bound", "said"),
     [
-        ("while__1=6", "--bound while__1=6 matches no loop; there are 'while__0'"),
+        (
+            "while__1=6",
+            "--bound while__1=6 matches no loop, and no size that the data decides; there are 'while__0'",
+        ),
         ("conv*=6", "matches no loop"),
     ],
 )
@@ -270,7 +345,7 @@ def test_a_bound_of_a_model_without_loops_is_left_out(tmp_path: Path) -> None:
         _compiled(tmp_path, builder.build([x], [y]), "*=3")
     (diagnostic,) = caught.value.diagnostics
     assert (diagnostic.message, diagnostic.help) == (
-        "--bound *=3 matches no loop; the model has none",
+        "--bound *=3 matches no loop, and no size that the data decides; the model has none",
         "leave out --bound",
     )
 

@@ -219,7 +219,10 @@ def test_signatures_train_what_others_run(tmp_path: Path) -> None:
     for own, other in zip(found, wanted, strict=True):
         for value, expected in zip(own, other, strict=True):
             np.testing.assert_allclose(value, expected, rtol=0, atol=1e-5 * float(np.abs(expected).max()))
-    with pytest.raises(CompileError, match="--bound for_1=3 matches no loop; there are 'while__3'"):
+    with pytest.raises(
+        CompileError,
+        match="--bound for_1=3 matches no loop, and no size that the data decides; there are 'while__3'",
+    ):
         bytewright.compile(TIED, signature="*", bounds=["for_1=3", "WHILE=6"])
 
 

@@ -117,7 +117,8 @@ class Mixed(Network):
         return (scale * 2.0**-20, 0) if dtype == "int32" else (scale, zero_point)
 
     def tensor(self, shape: Sequence[int], affine: Affine, name: str = "", dtype: str = "") -> Tensor:
-        if dtype in ("", self.dtype):
+        dtype = dtype or self.dtype
+        if dtype == self.dtype != "uint8":
             return super().tensor(shape, affine, name)
         is_scaled = dtype in _QUANTISED or affine[0]
         keywords: dict[str, Any] = {"scale": affine[0], "zero_point": affine[1]} if is_scaled else {}

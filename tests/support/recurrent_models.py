@@ -280,6 +280,25 @@ def bidirectional_model(seed: int, *, form: str, units: tuple[int, int] | None =
     return writer.build([source], results)
 
 
+def saturated_svdf(units: int, frames: int, rank: int = 2, depth: int = 6) -> bytes:
+    """An SVDF layer whose state is mostly the ends of int16, as are its weights over time: sums leave 32 bits."""
+    random, writer, filters = np.random.default_rng(units), Writer(), units * rank
+    source = writer.tensor((1, depth), "int8", (0.05, 3))
+    features = random.integers(-127, 128, (filters, depth)).astype(np.int8)
+    time = random.choice([-32767, 32767, 30001], (filters, frames)).astype(np.int16)
+    bias = random.integers(-(2**20), 2**20, units).astype(np.int32)
+    inputs = [
+        source,
+        writer.tensor(features.shape, "int8", (0.02, 0), features),
+        writer.tensor(time.shape, "int16", (1e-4, 0), time),
+        writer.tensor(bias.shape, "int32", (float(np.float32(1e-4) * np.float32(1e-4)), 0), bias),
+        writer.tensor((1, filters * frames), "int16", (1e-4, 0), is_variable=True),
+    ]
+    result = writer.tensor((1, units), "int8", (0.15, 5))
+    writer.operator("SVDF", inputs, [result], ("SVDFOptions", {"rank": rank, "fusedActivationFunction": 1}))
+    return writer.build([source], [result])
+
+
 def svdf_model(seed: int, *, form: str, has_state_offset: bool = False, **changed: Any) -> bytes:
     """A random SVDF layer of float32, or of int8 with a state of the type that `form` names; or hybrid.
 

@@ -40,7 +40,7 @@ def _content(model: Model) -> bytes:
 
 NOT_IN_BUILTIN_REF = {
     *("CEIL", "ELU", "IF", "LOCAL_RESPONSE_NORMALIZATION", "ROUND", "SEGMENT_SUM", "SUM", "WHILE"),
-    *("STABLEHLO_AND", "STABLEHLO_SHIFT_LEFT"),
+    *("STABLEHLO_AND", "STABLEHLO_CASE", "STABLEHLO_SHIFT_LEFT"),
 }
 """Operators that the reference resolver lacks, or whose kernel there is at fault in LiteRT 2.3.
 
@@ -89,7 +89,12 @@ class LiteRt:
         for array, detail in zip(inputs, self.inputs, strict=True):
             self._interpreter.set_tensor(detail["index"], array)
         self._interpreter.invoke()
-        return [self._interpreter.get_tensor(detail["index"]) for detail in self.outputs]
+        return [
+            self._interpreter.get_tensor(detail["index"])
+            if 0 not in detail["shape"]  # the interpreter gives none without elements
+            else np.zeros(detail["shape"], detail["dtype"])
+            for detail in self._interpreter.get_output_details()
+        ]
 
     def tensor(self, name_or_index: str | int) -> Array:
         """A tensor of the last run (needs `keep_all_tensors` unless it is an input or output)."""
@@ -135,7 +140,9 @@ def _operators(content: bytes) -> set[str]:
     """The kinds of a model's operators."""
     import tflite
 
-    names = {number: name for name, number in vars(tflite.BuiltinOperator).items() if name.isupper()}
+    younger = {209: "STABLEHLO_CASE"}  # than the package
+    named = vars(tflite.BuiltinOperator).items()
+    names = {**younger, **{number: name for name, number in named if name.isupper()}}
     model = tflite.Model.GetRootAs(content, 0)
     codes = [model.OperatorCodes(index) for index in range(model.OperatorCodesLength())]
     return {names.get(max(code.BuiltinCode(), code.DeprecatedBuiltinCode()), "") for code in codes}

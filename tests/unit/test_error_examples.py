@@ -108,8 +108,12 @@ def truncated_model() -> None:
     import_tflite(Path("digits.tflite"))
 
 
-def places_of_truths() -> None:
-    import_tflite(ROOT / "tests" / "data" / "advice" / "where-refused.tflite")
+def a_recurrent_layer() -> None:
+    builder = ModelBuilder()
+    x, y = (builder.tensor(name, (1, 8), "float32") for name in ("x", "y"))
+    builder.operator("RNN", [x], [y])
+    Path("recurrent.tflite").write_bytes(builder.build([x], [y]))
+    import_tflite(Path("recurrent.tflite"))
 
 
 def too_many_operators() -> None:
@@ -170,7 +174,7 @@ PROVOKED: dict[str, Callable[[], object]] = {
     "BW101": lambda: import_tflite(Path("kws.tflite")),
     "BW102": not_a_model,
     "BW103": truncated_model,
-    "BW104": places_of_truths,
+    "BW104": a_recurrent_layer,
     "BW114": too_many_operators,
     "BW201": lambda: load_target("boards/mine.toml"),
     "BW202": misspelt_key,

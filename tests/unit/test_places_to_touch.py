@@ -28,6 +28,7 @@ from bytewright.target.model import Pool
 PACKAGE = Path(__file__).resolve().parents[2] / "src" / "bytewright"
 # Passes about certain operators: an operator that is added needs none of them.
 REWRITES = {
+    "frontends/tflite/blocks.py",
     "frontends/tflite/dilation.py",
     "frontends/tflite/hybrid.py",
     "frontends/tflite/islands.py",

@@ -16,7 +16,7 @@ from math import prod
 
 from bytewright import ir
 from bytewright.codegen.arena import write_arena_resets
-from bytewright.codegen.checks import any_is_null, write_overlap_check, write_run_checks
+from bytewright.codegen.checks import any_is_null, write_overlap_check, write_run_checks, write_size_checks
 from bytewright.codegen.entry_code import EntryCode, write_bases
 from bytewright.codegen.expressions import memory_type
 from bytewright.codegen.form import FormInC, StepFunctions
@@ -30,6 +30,7 @@ from bytewright.codegen.run_contracts import (
     what_devices_do,
     what_drivers_are_apart_from,
     what_is_shared,
+    what_sizes_mean,
 )
 from bytewright.codegen.state import failure_contract
 from bytewright.codegen.steps import StepWriter
@@ -38,7 +39,7 @@ from bytewright.diagnostics import InternalError
 from bytewright.ir.analyses.row_loops import RowLoops, row_loops
 from bytewright.ir.rewrite import Rewriting, rewrite_function
 from bytewright.record.entries import PlannedTensor
-from bytewright.record.names import Names
+from bytewright.record.names import BOUND, Names
 from bytewright.record.plan import Plan
 
 
@@ -115,6 +116,7 @@ class ByRows(FormInC):
         image = _image_of(plan)
         own = errors_of_a_run(plan)
         of_steps = [error for error in own if error in ("NO_MEMORY", "ORDER", "EXTERNAL")]
+        of_sizes = [BOUND] if plan.checked_sizes else []
         of_devices = ["OVERLAP", "RANGE", "DEVICE"] if plan.devices else []
         of_rows = ["ALIGN"] if image.dtype.size_bytes > 1 else []
         of_outputs = ["ALIGN"] if any(tensor.dtype.size_bytes > 1 for tensor in plan.outputs) else []
@@ -123,7 +125,7 @@ class ByRows(FormInC):
             "Begins an inference, whatever the one before came to. Outputs and workspaces share no bytes with each "
             "other, with parameters, with the context, or with what the argument points to; they belong to the "
             f"inference until it is finished.\n{used}.\n{what_is_shared(plan)}\n"
-            f"{returns(names, [*_without(own, 'ALIGN', 'DEVICE', *of_steps), *of_outputs, *of_steps])}",
+            f"{returns(names, [*_without(own, 'ALIGN', 'DEVICE', BOUND, *of_steps), *of_outputs, *of_steps])}",
             _begin_head(plan, names),
         )
         writer.prototype(
@@ -136,9 +138,9 @@ class ByRows(FormInC):
         )
         writer.prototype(
             "Computes the rest, when all rows were pushed; the outputs are there afterwards.\n"
-            f"{what_drivers_are_apart_from(plan)}"
+            f"{what_drivers_are_apart_from(plan)}{what_sizes_mean(plan, names)}"
             f"{what_devices_do(plan)}{failure_contract(plan)}{used}{beside_hooks(plan)}.\n"
-            f"{returns(names, ['NULL', 'NOT_BEGUN', 'INCOMPLETE', *of_steps, *of_devices])}",
+            f"{returns(names, ['NULL', 'NOT_BEGUN', 'INCOMPLETE', *of_steps, *of_devices, *of_sizes])}",
             _finish_head(plan, names),
         )
 
@@ -184,6 +186,8 @@ class ByRows(FormInC):
                 end.line("context->is_begun = 0;")
                 write_run_on_devices(end, plan, names)
             else:
+                if name == (names.steps if plan.devices else names.end):
+                    write_size_checks(end, plan, names)
                 end.line(f"return {names.ok};")
             end.line("}")
         return found
@@ -332,6 +336,7 @@ class _Steps:
     def _after(self) -> None:
         self.steps.sequence(ir.Seq(self.loops.after))
         self.steps.end()
+        write_size_checks(self.steps.writer, self.plan, self.names)
         self.steps.writer.line(f"return {self.names.ok};")
 
     def _finish(self) -> None:

@@ -5,12 +5,13 @@ from collections.abc import Sequence
 from bytewright import ir
 from bytewright.codegen.expressions import memory_type
 from bytewright.codegen.overlaps import SpanTable, run_table, workspace_table
-from bytewright.codegen.ports import strict_alignments
+from bytewright.codegen.ports import address_in_pool, strict_alignments
 from bytewright.codegen.ranges import memories_of_port, ranges_of
 from bytewright.codegen.sections_ld import write_sections_check
 from bytewright.codegen.writer import Writer
 from bytewright.record.buffers import PlannedPool
-from bytewright.record.names import MEMBER_OF_STATE, Names
+from bytewright.record.entries import MOST, PlannedTensor
+from bytewright.record.names import BOUND, MEMBER_OF_STATE, Names
 from bytewright.record.plan import Plan
 
 
@@ -100,6 +101,23 @@ def write_run_checks(writer: Writer, plan: Plan, names: Names) -> None:
     table = run_table(plan, names)
     if table.given_memory:
         write_overlap_check(writer, names, table)
+
+
+def write_size_checks(writer: Writer, plan: Plan, names: Names) -> None:
+    """What a run checks in the end: the data asked for no more than there is room for."""
+    for tensor in plan.checked_sizes:
+        size = output_address(plan, names, tensor)
+        most = names.tensor(ir.Border.OUTPUT, tensor, MOST)
+        writer.refuse(f"(*{size} < 0) || (*{size} > {most})", names.error(BOUND))
+
+
+def output_address(plan: Plan, names: Names, tensor: PlannedTensor) -> str:
+    """Where a run has an output."""
+    if not plan.io_in_workspace:
+        return names.member(ir.Border.OUTPUT, tensor.c_name)
+    buffer = plan.buffers[tensor.buffer]
+    base = names.base(plan.pools[buffer.place.name])
+    return address_in_pool(base, names.argument(buffer), tensor.dtype, ir.Access.READ)
 
 
 def any_is_null(pointers: Sequence[str]) -> str:

@@ -23,11 +23,10 @@ from bytewright.codegen.hand_over import (
 from bytewright.codegen.includes import needed, needs_math_header
 from bytewright.codegen.kernels import write_operator_functions
 from bytewright.codegen.parameters import array_declaration
-from bytewright.codegen.ports import address_head
+from bytewright.codegen.ports import address_head, address_in_pool
 from bytewright.codegen.sections_ld import write_sections_switch
 from bytewright.codegen.set_parameters import write_set_parameters
 from bytewright.codegen.state import write_reset
-from bytewright.codegen.steps import address_in_pool
 from bytewright.codegen.writer import Writer
 from bytewright.ir.walk import allocations
 from bytewright.record.devices import DeviceKind

@@ -23,6 +23,7 @@ from bytewright.ir.instructions import instructions_of
 from bytewright.options import Embedding
 from bytewright.record.buffers import PlannedPool
 from bytewright.record.names import (
+    BOUND,
     LINES_MACRO,
     MEMBER_OF_STATE,
     TENSOR_MACROS,
@@ -48,6 +49,8 @@ ERRORS = (
     ("ORDER", "memory was released that is not what was requested last"),
     ("EXTERNAL", "a function of the application that the model calls returned an error"),
 )
+# Of runs that compute sizes, where data may ask for too much.
+SIZE_ERRORS = ((BOUND, "the data asks for more than there is room for in the result of an operator"),)
 # Of packed forms, where there are any.
 PACKED_ERRORS = (
     ("ARGUMENTS", "a packed form was given another number of arguments, or others than it takes"),
@@ -217,10 +220,11 @@ def _write_errors(writer: Writer, plan: Plan, names: Names) -> None:
     of_forms = [error for form in FORMS.values() for error in form.errors]
     left_out = [*([] if plan.has_packed_forms else PACKED_ERRORS)]
     left_out += [error for error in of_forms if error not in form_of(plan).errors]
+    left_out += [] if plan.checked_sizes else SIZE_ERRORS
     also = {"NOT_SET": ", or the state was not reset"} if plan.states else {}
     errors = [
         f"{names.error(name)} = {-number} /* {meaning}{also.get(name, '')} */"
-        for number, (name, meaning) in enumerate((*ERRORS, *PACKED_ERRORS, *of_forms), start=1)
+        for number, (name, meaning) in enumerate((*ERRORS, *PACKED_ERRORS, *of_forms, *SIZE_ERRORS), start=1)
         if (name, meaning) not in left_out
     ]
     writer.enumeration([f"{names.ok} = 0", *errors])

@@ -26,7 +26,7 @@ def run_head(
 
 def described(tensor: PlannedTensor) -> str:
     """`i8[1,49,10,1], scale 0.5847, zero point 83`."""
-    text = f"{tensor.dtype.value}[{','.join(map(str, tensor.extents))}]"
+    text = f"{tensor.dtype.value}[{','.join(map(str, tensor.sized or tensor.extents))}]"
     if tensor.scale is not None:
         text += f", scale {tensor.scale:.9g}, zero point {tensor.zero_point}"
     return text
@@ -37,6 +37,13 @@ def address_head(names: Names, border: ir.Border, tensor: PlannedTensor) -> str:
     constness = "const " if border is ir.Border.OUTPUT else ""
     name = names.address(border, tensor)
     return f"{constness}{memory_type(tensor.dtype)} *{name}(const {names.context_type} *context)"
+
+
+def address_in_pool(base: str, offset: str, dtype: ir.DType, access: ir.Access) -> str:
+    """The address of a buffer in a pool, typed, from the C text of the pool's base and of the offset."""
+    constness = "const " if access is ir.Access.READ else ""
+    through = f"({constness}void *)" if dtype.size_bytes > 1 else ""
+    return f"({constness}{memory_type(dtype)} *){through}({base} + {offset})"
 
 
 def strict_alignments(plan: Plan) -> Mapping[str, int]:

@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from bytewright import ir
 from bytewright.codegen.ports import strict_alignments
 from bytewright.record.buffers import PlannedPool
-from bytewright.record.names import Names
+from bytewright.record.entries import MOST, PlannedTensor
+from bytewright.record.extents import read_extents
+from bytewright.record.names import BOUND, Names
 from bytewright.record.plan import Plan
 
 
@@ -32,6 +34,7 @@ def errors_of_a_run(plan: Plan) -> list[str]:
         "ORDER": requests,
         "EXTERNAL": bool(plan.externals),
         "DEVICE": bool(plan.devices),
+        BOUND: bool(plan.checked_sizes),
     }
     return [error for error, possible in is_possible.items() if possible]
 
@@ -73,12 +76,36 @@ def what_extents_mean(plan: Plan, names: Names) -> str:
     return "".join(lines)
 
 
+def what_sizes_mean(plan: Plan, names: Names) -> str:
+    """Which outputs say how large others are, and what a run does that would make one too large."""
+    lines: list[str] = []
+    for tensor in (tensor for tensor in plan.outputs if tensor.most):
+        shown = [f"'{other.c_name}'" for other in plan.outputs if tensor.size in _sizes_in(plan, other)]
+        about = (
+            f", which {' and '.join(shown)} {'have' if len(shown) > 1 else 'has'} the shape by"
+            if shown
+            else ""
+        )
+        most = names.tensor(ir.Border.OUTPUT, tensor, MOST)
+        lines.append(f"'{tensor.c_name}' is 0 to {most}{about}: the data decides it.\n")
+    if plan.checked_sizes:
+        errors = f"Data that asks for more ends the run with {BOUND}: that output then says how much it asked for, or "
+        lines.append(f"{errors}less than 0 for what no size is; others mean nothing.\n")
+    return "".join(lines)
+
+
+def _sizes_in(plan: Plan, tensor: PlannedTensor) -> tuple[ir.Symbol, ...]:
+    """The extents that the data decides in the shape of an output."""
+    read = read_extents(tensor.sized, (*plan.symbols, *plan.sizes))
+    return ir.symbols_in(extent for extent in read if extent is not None)
+
+
 def what_ends_loops(plan: Plan) -> str:
     """The most turns of loops whose conditions the run computes."""
     bounds = [option.removeprefix("--bound ") for option in plan.options if option.startswith("--bound ")]
     return (
         f"Loops end after so many turns, whatever their conditions say: {', '.join(bounds)}.\n"
-        if bounds
+        if bounds and plan.branches
         else ""
     )
 

@@ -6,7 +6,7 @@ from bytewright.codegen.writer import Writer
 from bytewright.diagnostics import InternalError
 from bytewright.record.buffers import PlaceKind, PlannedBuffer
 from bytewright.record.entries import PlannedTensor
-from bytewright.record.names import MEMBER_OF_STATE, Names
+from bytewright.record.names import BOUND, MEMBER_OF_STATE, Names
 from bytewright.record.plan import Plan
 from bytewright.target.model import Role
 
@@ -101,9 +101,10 @@ def failure_contract(plan: Plan) -> str:
         return ""
     states = {state.buffer for state in plan.states}
     writing = [step.index for step in plan.steps if states & {*step.writes}]
-    if writing and any(index >= writing[0] for index in _failing_steps(plan)):
+    errors = ["DEVICE", "NO_MEMORY", "ORDER", "EXTERNAL", *([BOUND] if plan.checked_sizes else [])]
+    if writing and (plan.checked_sizes or any(index >= writing[0] for index in _failing_steps(plan))):
         return (
-            "A run that an error of these ended may have changed the state: DEVICE, NO_MEMORY, ORDER, EXTERNAL. Reset "
+            f"A run that an error of these ended may have changed the state: {', '.join(errors)}. Reset "
             "it, or restore it. Any other error leaves it as it was.\n"
         )
     return "A run that fails leaves the state as it was.\n"

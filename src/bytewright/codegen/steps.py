@@ -16,6 +16,7 @@ from bytewright.codegen.expressions import c_expression, c_num_bytes, c_value, m
 from bytewright.codegen.hand_over import device_span_text, span_text
 from bytewright.codegen.kernels import called
 from bytewright.codegen.packed import write_packed_call
+from bytewright.codegen.ports import address_in_pool
 from bytewright.codegen.statements import StatementWriter
 from bytewright.codegen.writer import Writer
 from bytewright.diagnostics import InternalError
@@ -26,13 +27,6 @@ from bytewright.record.devices import PlannedDevice
 from bytewright.record.entries import PlannedStep
 from bytewright.record.names import MAX_NAMED, REQUEST
 from bytewright.record.plan import Plan
-
-
-def address_in_pool(base: str, offset: str, dtype: ir.DType, access: ir.Access) -> str:
-    """The address of a buffer in a pool, typed, from the C text of the pool's base and of the offset."""
-    constness = "const " if access is ir.Access.READ else ""
-    through = f"({constness}void *)" if dtype.size_bytes > 1 else ""
-    return f"({constness}{memory_type(dtype)} *){through}({base} + {offset})"
 
 
 def describe_overlaps(plan: Plan, step: PlannedStep) -> str:

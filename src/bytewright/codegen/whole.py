@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 
-from bytewright.codegen.checks import write_run_checks
+from bytewright.codegen.checks import write_run_checks, write_size_checks
 from bytewright.codegen.entry_code import EntryCode, write_variables_of_plan
 from bytewright.codegen.form import FormInC, StepFunctions
 from bytewright.codegen.hand_over import write_hook_checks, write_run_on_devices
@@ -17,6 +17,7 @@ from bytewright.codegen.run_contracts import (
     what_extents_mean,
     what_is_shared,
     what_runs,
+    what_sizes_mean,
 )
 from bytewright.codegen.state import failure_contract
 from bytewright.codegen.steps import StepWriter
@@ -42,7 +43,8 @@ class Whole(FormInC):
             )
             contract = f"{what_runs(plan)}. {what}. Inputs are not changed.\n"
         writer.prototype(
-            f"{contract}{what_extents_mean(plan, names)}{what_ends_loops(plan)}{what_devices_do(plan)}"
+            f"{contract}{what_extents_mean(plan, names)}{what_sizes_mean(plan, names)}{what_ends_loops(plan)}"
+            f"{what_devices_do(plan)}"
             f"{failure_contract(plan)}"
             f"At most {names.stack_size} bytes of stack are used{beside_hooks(plan)}.\n"
             f"{what_is_shared(plan)}\n{returns(names, errors_of_a_run(plan))}",
@@ -83,6 +85,7 @@ class Whole(FormInC):
             front.line(f"{run_head(plan, names)} {{")
             write_run_checks(front, plan, names)
             write_variables_of_plan(front, plan, names)
+        write_size_checks(end, plan, names)
         end.line(f"return {names.ok};")
         end.line("}")
         return {names.steps: (front, end)}
@@ -126,4 +129,5 @@ class _Steps:
         write_variables_of_plan(writer, self.plan, self.names)
         self.code.write_arguments(writer)
         StepWriter(writer, self.code).entry(self.code.module.main)
+        write_size_checks(writer, self.plan, self.names)
         writer.line(f"return {self.names.ok};")

@@ -190,18 +190,19 @@ def read_and_lower(model: Path | ir.Module, target: Target, options: Options, ru
     """The stages of `plan_model` that no size of a pool or a stack changes; the target is as the options make it."""
     run.begin("frontends")  # bytes of a file -> graph, or the program that a text is
     others: tuple[tuple[Mapping[str, int], ir.Module], ...] = ()
+    counted: tuple[ir.Counted, ...] = ()
     if isinstance(model, Path):
         imported = import_model(model, target, options)
         model_files = {file.name: read_input(file) for file in imported.files}
         modules = tuple(run.verified(imported.pass_name, each, imported.stage) for each in imported.modules)
-        others = imported.for_others
+        others, counted = imported.for_others, imported.counted
     else:
         admit(model, target)
         modules, model_files = (_folded(model),), dict[str, bytes]()
     is_program = bool(modules[0].entries)
     bound: BoundValues = {}
     if len(modules) == 1:  # what changes a graph is of one
-        module, bound = _as_asked(modules[0], others, target, options, run)
+        module, bound = _as_asked(modules[0], others, counted, target, options, run)
         modules = (module,)
         if bound and options.kernel_file is not None:
             model_files[options.kernel_file.name] = read_input(options.kernel_file)
@@ -214,6 +215,7 @@ def read_and_lower(model: Path | ir.Module, target: Target, options: Options, ru
 def _as_asked(
     module: ir.Module,
     others: tuple[tuple[Mapping[str, int], ir.Module], ...],
+    counted: tuple[ir.Counted, ...],
     target: Target,
     options: Options,
     run: Runner,
@@ -222,7 +224,8 @@ def _as_asked(
 
     Args:
         module: What was read.
-        others: The same for other extents of an axis that is to be open, with these.
+        others: The same for other extents of an axis that is to be open, or that the data decides, with these.
+        counted: The latter.
         target: What it is compiled for.
         options: What was asked for.
         run: Carries passes out.
@@ -233,10 +236,10 @@ def _as_asked(
     module = _tied(module, options, run)
     if options.stream:
         module = run(stream, _at_their_places(module), options.stream)
-    if options.open:
+    if options.open or counted:
         quiet = Runner(target)
         others = tuple((extent, _at_their_places(_tied(each, options, quiet))) for extent, each in others)
-        module = run(open_axis, _at_their_places(module), options.open, others)
+        module = run(open_axis, _at_their_places(module), options.open, others, counted)
     if module.entries:
         refuse_bindings(options.kernels)
         return module, {}

@@ -95,6 +95,8 @@ def _fault_of(plan: Plan) -> str | None:
             return f"size_bytes of {tensor.name!r} is not that of its shape"
         if largest_extents(tensor.extents, plan.symbols) != tensor.shape:
             return f"extents of {tensor.name!r} are not those of its shape"
+        if tensor.sized and largest_extents(tensor.sized, (*plan.symbols, *plan.sizes)) != tensor.shape:
+            return f"what a run makes of {tensor.name!r} is not of its shape"
     return None
 
 

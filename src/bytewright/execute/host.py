@@ -43,6 +43,7 @@ from bytewright.execute.step_clock import STEPS_FILE, read_timed_runs
 from bytewright.execute.tensors import (
     Array,
     Inputs,
+    as_sized,
     check_calls,
     check_inputs,
     output_array,
@@ -467,11 +468,13 @@ class HostContext:
             if status < 0:
                 raise self._error(status)
             self._check_guards()
+            own = checked.outputs_of(self._bundle.plan)
             outputs = [
                 output_array(tensor, block.view, checked)
                 for block, tensor in zip(self._outputs, self._bundle.plan.outputs, strict=True)
-                if tensor in checked.outputs_of(self._bundle.plan)
+                if tensor in own
             ]
+            outputs = as_sized(own, outputs, checked)
         return outputs, list(nanoseconds)
 
     def _error(self, status: int) -> CompileError:

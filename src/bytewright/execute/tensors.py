@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from bytewright.diagnostics import Collector, Diagnostic, compile_error
 from bytewright.record.entries import PlannedTensor
+from bytewright.record.extents import extents_for
 from bytewright.record.plan import Plan
 
 Array = np.ndarray[Any, Any]
@@ -256,6 +257,7 @@ def unpack_outputs(plan: Plan, data: bytes, batch: Sequence[Inputs]) -> tuple[tu
             arrays.append(output_array(tensor, data[offset : offset + size_bytes], inputs))
             offset += size_bytes
         own = inputs.outputs_of(plan)
+        arrays = as_sized(plan.outputs, arrays, inputs)
         results.append(
             tuple(array for tensor, array in zip(plan.outputs, arrays, strict=True) if tensor in own)
         )
@@ -267,6 +269,20 @@ def output_array(tensor: PlannedTensor, content: bytes | Array, inputs: Inputs) 
     shape = tensor.shape_for(inputs.extents)
     flat = np.frombuffer(content, dtype=tensor.dtype.numpy, count=math.prod(shape))
     return flat.reshape(shape).copy()
+
+
+def as_sized(tensors: Sequence[PlannedTensor], outputs: Sequence[Array], inputs: Inputs) -> list[Array]:
+    """The outputs of an inference, each as large as the run made it, as outputs say."""
+    said = {t.name: int(array.item()) for t, array in zip(tensors, outputs, strict=True) if t.most}
+    if not said:
+        return list(outputs)
+    values = {**inputs.extents, **said}
+
+    def cut(tensor: PlannedTensor, array: Array) -> Array:
+        shape = extents_for(tensor.sized, values)
+        return array.reshape(-1)[: math.prod(shape)].reshape(shape)
+
+    return [cut(t, array) if t.sized else array for t, array in zip(tensors, outputs, strict=True)]
 
 
 def output_size_bytes(plan: Plan, batch: Sequence[Inputs]) -> int:

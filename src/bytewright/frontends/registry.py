@@ -6,15 +6,16 @@ imported when it is used, so that nobody pays for the formats of others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bytewright import ir
 from bytewright.base.c_names import model_name
-from bytewright.diagnostics import compile_error
+from bytewright.diagnostics import CompileError, compile_error
 from bytewright.ir.verify.stages import Stage
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.options import DECLARATIONS, Optimize, Options, Weights
@@ -35,6 +36,8 @@ class Imported:
         files: What it was read from.
         for_others: The graph as the file has it for other extents of such axes, with these; none where
             it cannot be resized.
+        counted: Extents that the data decides; what they are in each of the graphs, which has them at their largest, is
+            among those by their names.
     """
 
     modules: tuple[ir.Module, ...]
@@ -42,6 +45,7 @@ class Imported:
     pass_name: str
     files: tuple[Path, ...]
     for_others: tuple[tuple[Mapping[str, int], ir.Module], ...] = ()
+    counted: tuple[ir.Counted, ...] = ()
 
     @property
     def module(self) -> ir.Module:
@@ -147,6 +151,7 @@ def _read_text(path: Path, target: Target, options: Options) -> Imported:
 
 def _read_tflite(path: Path, target: Target, options: Options) -> Imported:
     from bytewright.frontends.tflite.bounds import Bounds
+    from bytewright.frontends.tflite.counted import read_counted
     from bytewright.frontends.tflite.importer import import_record
     from bytewright.frontends.tflite.names import entry_names
     from bytewright.frontends.tflite.open_extents import read_samples
@@ -158,11 +163,11 @@ def _read_tflite(path: Path, target: Target, options: Options) -> Imported:
     content, has_streams, names = content_for(path, target, wanted=wanted, signatures=options.signature)
     numerics = options.numerics or (Numerics.TFLM if has_streams else Numerics.LITERT_REF)
     models = read_models(content, path.name, () if has_streams else options.signature)
-    bounds = Bounds({bound.pattern: bound.num_turns for bound in options.bounds})
+    bounds = Bounds({bound.pattern: bound.most for bound in options.bounds})
     if len(models) > 1:
         _require_one_graph(path, options)
 
-    def read(model: ModelRecord, number: int = 0) -> ir.Module:
+    def read(model: ModelRecord, number: int = 0, *, is_opened: bool = bool(options.open)) -> ir.Module:
         return import_record(
             model,
             path.name,
@@ -173,17 +178,43 @@ def _read_tflite(path: Path, target: Target, options: Options) -> Imported:
             expands_weights=options.weights is Weights.EXPAND,
             bounds=bounds,
             keeps_weights=options.optimize is Optimize.SIZE and options.weights is not Weights.EXPAND,
-            is_opened=bool(options.open),
+            is_opened=is_opened,
             recomputed=_recomputed(target, options.optimize),
             entry=entries[number],
         )
 
     entries = entry_names(models)
-    samples = read_samples(next(iter(models)), path.name, options.open, read) if options.open else ()
-    modules = tuple(read(model, number) for number, model in enumerate(models)) if not samples else ()
-    bounds.require_loops(path.name)
-    modules += tuple(module for _, module in samples[:1])
-    return Imported(modules, Stage.IMPORTED, "import_tflite", (path,), samples[1:])
+    samples: tuple[tuple[Mapping[str, int], ir.Module], ...] = ()
+    try:
+        if options.open:
+            samples = read_samples(next(iter(models)), path.name, options.open, read)
+        modules = tuple(read(model, number) for number, model in enumerate(models)) if not samples else ()
+    except CompileError:  # shapes that follow a size are not those of the file
+        if len(models) > 1 or not bounds.counted:
+            raise
+        modules = ()
+    bounds.require_matches(path.name)
+    if bounds.counted:
+        _require_one_signature(models, path)
+        samples = read_counted(
+            next(iter(models)), options.open, samples, bounds, partial(read, is_opened=True)
+        )
+    modules = (samples[0][1],) if samples else modules
+    counted = tuple(bounds.counted.values())
+    return Imported(modules, Stage.IMPORTED, "import_tflite", (path,), samples[1:], counted)
+
+
+def _require_one_signature(models: Sequence[ModelRecord], path: Path) -> None:
+    """Refuses several signatures of which one has a size that the data decides.
+
+    Raises:
+        CompileError: BW204.
+    """
+    if len(models) > 1:
+        message = (
+            f"the data decides sizes in a signature of '{path.name}', and several signatures are compiled"
+        )
+        raise compile_error("BW204", message, help="compile one signature")
 
 
 def _recomputed(target: Target, optimize: Optimize) -> float:

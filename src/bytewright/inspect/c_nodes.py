@@ -12,8 +12,10 @@ from pycparser import c_ast
 from pycparser.c_generator import CGenerator
 from pycparser.c_parser import ParseError
 
+from bytewright import ir
 from bytewright.inspect.c_source import CSource, descend
 from bytewright.ir.analyses.affine import Form
+from bytewright.ir.analyses.open_extents import combined_extent
 
 # What C has no literals for, and truth values.
 _NAMED = {"INT32_MIN": -(2**31), "INT64_MIN": -(2**63), "false": 0, "true": 1}
@@ -230,6 +232,31 @@ def number_of(node: c_ast.Node, known: Mapping[str, Form]) -> int | str | None:
     """A number or a sum of C, in the form of the plan; None for what is neither."""
     form = form_of(node, known)
     return None if form is None else form.written
+
+
+def passed_number(
+    node: c_ast.Node, known: Mapping[str, Form], symbols: Mapping[str, ir.Symbol]
+) -> int | str | None:
+    """A number or a sum of C, or an extent that follows from one that the run is given, in the form of the plan."""
+    found = number_of(node, known)
+    extent = None if found is not None else extent_in_c(node, symbols)
+    return found if extent is None else ir.extent_text(extent)
+
+
+def extent_in_c(node: c_ast.Node, symbols: Mapping[str, ir.Symbol]) -> ir.Extent | None:
+    """The extent that an expression of C is, of those that the run is given, by name; None for what is none."""
+    match node:
+        case c_ast.Constant(type="int"):
+            return integer_of(node)
+        case c_ast.ID(name=name):
+            return symbols.get(plain_name(name))
+        case c_ast.BinaryOp(op=operator, left=left, right=right):
+            sides = [extent_in_c(side, symbols) for side in (left, right)]
+            if sides[0] is None or sides[1] is None:
+                return None
+            return combined_extent(operator, sides[0], sides[1])
+        case _:
+            return None
 
 
 def comparison_of(node: c_ast.Node, known: Mapping[str, Form]) -> str | None:

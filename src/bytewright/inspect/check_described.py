@@ -248,6 +248,10 @@ def _faults_of_tensor(plan: Plan, border: ir.Border, tensor: PlannedTensor) -> I
         yield f"{what} has {tensor.size_bytes} B, its shape is {ir.format_shape(tensor.shape)}"
     if largest_extents(tensor.extents, plan.symbols) != tensor.shape:
         yield f"{what} has the shape {ir.format_shape(tensor.shape)}, its extents are {list(tensor.extents)}"
+    if tensor.sized and largest_extents(tensor.sized, (*plan.symbols, *plan.sizes)) != tensor.shape:
+        yield f"{what} has the shape {ir.format_shape(tensor.shape)}, a run makes it {list(tensor.sized)}"
+    if (tensor.most or tensor.is_checked) and not _is_size(border, tensor):
+        yield f"{what} cannot say a size: it is {tensor.dtype.value}[{ir.format_shape(tensor.shape)}]"
     if (tensor.scale is None) != (tensor.zero_point is None):
         yield f"{what} has a scale or a zero point, and not both"
     if tensor.c_name != tensor.name:
@@ -260,6 +264,12 @@ def _faults_of_tensor(plan: Plan, border: ir.Border, tensor: PlannedTensor) -> I
     quantized = (tensor.scale, tensor.zero_point)
     if buffer is not None and (buffer.scale, buffer.zero_point) not in (quantized, (None, None)):
         yield f"{what} and its buffer '{buffer.name}' have other scales or zero points"
+
+
+def _is_size(border: ir.Border, tensor: PlannedTensor) -> bool:
+    """Whether a run may say in a tensor how large others are."""
+    kind = (border, tensor.dtype, tensor.shape)
+    return kind == (ir.Border.OUTPUT, ir.DType.I32, (1,)) and tensor.most > 0
 
 
 def _faults_of_pools(plan: Plan) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from bytewright import ir
-from bytewright.inspect.c_nodes import form_of, most_bytes, number_of, spell
+from bytewright.inspect.c_nodes import form_of, most_bytes, passed_number, spell
 from bytewright.inspect.c_source import CSource
 from bytewright.inspect.read_entry import CallText, JobText, SpanText, read_place
 from bytewright.ir.analyses.affine import Form
@@ -86,7 +86,7 @@ def differences_of_job(
         case None:
             if job.kernel not in [kernel.number for kernel in kernels]:
                 yield f"the job is of kernel {job.kernel}, not of {kernels[0].number}, '{step.kernel}'"
-            yield from _differences_of_scalars(step, job, known)
+            yield from _differences_of_scalars(plan, step, job, known)
             code = (names.call_type(device), "&call", "(uint32_t)sizeof(call)")
         case ir.Job.COPY:
             code = (None, "NULL", "0u")
@@ -108,9 +108,12 @@ def differences_of_job(
                 yield f"span {index}, of '{span.buffer}': {what}"
 
 
-def _differences_of_scalars(step: PlannedStep, job: JobText, known: Mapping[str, Form]) -> Iterator[str]:
+def _differences_of_scalars(
+    plan: Plan, step: PlannedStep, job: JobText, known: Mapping[str, Form]
+) -> Iterator[str]:
     """The numbers of a job are its kernel's; those of kernels that are given more follow, and are 0."""
-    given = [number_of(text, known) for text in job.scalars]
+    symbols = {symbol.name: symbol for symbol in plan.symbols}
+    given = [passed_number(text, known, symbols) for text in job.scalars]
     num_planned = len(step.scalars)
     padded = [*step.scalars, *[0] * (len(given) - num_planned)]
     if given != padded:

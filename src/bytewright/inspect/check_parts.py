@@ -5,7 +5,8 @@ from itertools import zip_longest
 
 from pycparser import c_ast
 
-from bytewright.inspect.c_nodes import integer_of, number_of, spell
+from bytewright import ir
+from bytewright.inspect.c_nodes import extent_in_c, integer_of, passed_number, spell
 from bytewright.inspect.read_entry import CallText, Place, read_place
 from bytewright.ir.analyses.affine import Form
 from bytewright.record.buffers import PlaceKind, PlannedBuffer
@@ -81,19 +82,27 @@ def differences_of_arguments(
         if [name for name in dict.fromkeys(given) if name in listed] != planned:
             yield f"what it {what} is in another order than the plan has: {', '.join(map(repr, planned))}"
     yield from _differences_of_access(step, passed)
-    yield from _differences_of_numbers(step, numbers, known)
+    symbols = {symbol.name: symbol for symbol in plan.symbols}
+    yield from _differences_of_numbers(step, numbers, known, symbols)
 
 
 def _differences_of_numbers(
-    step: PlannedStep, given: Sequence[c_ast.Node], known: Mapping[str, Form]
+    step: PlannedStep,
+    given: Sequence[c_ast.Node],
+    known: Mapping[str, Form],
+    symbols: Mapping[str, ir.Symbol],
 ) -> Iterator[str]:
-    """What is passed by value is what the plan says; of what is no sum there, only that something is passed."""
+    """What is passed by value is what the plan says; of what is neither sum nor extent there, that it is not here."""
     planned = step.scalars if step.rows is None else (step.rows.begin, step.rows.end)
     if len(given) != len(planned):
         yield f"it is given {len(given)} numbers, by the plan {len(planned)}"
         return
     for node, number in zip(given, planned, strict=True):
-        if number is not None and number_of(node, known) != number:
+        if number is None:
+            is_wrong = isinstance(extent_in_c(node, symbols), ir.Quotient)
+        else:
+            is_wrong = passed_number(node, known, symbols) != number
+        if is_wrong:
             yield f"it is given the number '{spell(node)}', by the plan '{number}'"
 
 

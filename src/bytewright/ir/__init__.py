@@ -51,6 +51,7 @@ from bytewright.ir.graph import (
     Constant,
     ControlOperation,
     CopyOperation,
+    Counted,
     Function,
     Node,
     Operation,
@@ -58,6 +59,7 @@ from bytewright.ir.graph import (
     Signature,
     Turns,
     Value,
+    counted_extent,
     function_types,
     value_types,
 )

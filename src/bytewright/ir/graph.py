@@ -35,6 +35,8 @@ class Operation:
     is_view: ClassVar[bool] = False
     # The operand in whose place the kernel makes the result; None if it is made elsewhere.
     updates: ClassVar[int | None] = None
+    # Whether its attribute `count` is an extent that the run finds out, which the last result, i32 [1], says.
+    counts: ClassVar[bool] = False
     operand_names: ClassVar[tuple[str, ...]] = ("input",)
     """What the first operands are called; the others go by their positions."""
 
@@ -181,6 +183,27 @@ class Node:
         """Multiply-accumulates of one sample, with the types of all that it names."""
         operands = tuple(types[name] for name in self.inputs)
         return self.operation.num_macs(operands, tuple(value.type for value in self.outputs))
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """An extent that a run finds out: the data decides it.
+
+    Attributes:
+        value: The result of an operator, i32 [1], that says how large it is.
+        extent: What it is called, and the most that there is room for.
+        is_checked: Whether data may ask for more.
+    """
+
+    value: str
+    extent: Symbol
+    is_checked: bool
+
+
+def counted_extent(operation: Operation) -> Symbol | None:
+    """The extent that an operator finds out, where types have it by its name."""
+    count = getattr(operation, "count", None) if operation.counts else None
+    return count if isinstance(count, Symbol) else None
 
 
 @dataclass(frozen=True, slots=True)

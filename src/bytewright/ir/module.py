@@ -10,7 +10,7 @@ from bytewright.ir.expr import Buffer
 from bytewright.ir.graph import Constant, Function, Quantization, function_types
 from bytewright.ir.prim import PrimFunc
 from bytewright.ir.storage import UNDECIDED, Annotations, Border, Storage, Stored
-from bytewright.ir.types import Extent, TensorType
+from bytewright.ir.types import Extent, Symbol, TensorType
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,9 @@ class Port:
         stated: What the model calls it, where another has its name in C and it got a number; not part of texts.
         initial: The value of a state before the first run; None for zeros.
         note: Why it is what it is, for people; not part of texts.
+        size_of: The extent that an output, i32 [1], says, and the most that there is room for.
+        is_checked: Whether data may ask for more than that.
+        sized: The shape of an output in a run, of which the data decides extents; None where it does not.
     """
 
     name: str
@@ -33,6 +36,9 @@ class Port:
     stated: str | None = None
     initial: TensorData | None = None
     note: str = ""
+    size_of: Symbol | None = None
+    is_checked: bool = False
+    sized: tuple[Extent, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)

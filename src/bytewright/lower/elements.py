@@ -46,7 +46,7 @@ from bytewright.lower.point import Point
 from bytewright.lower.requantise import float_rescaled, real_rescaled, rescaled
 from bytewright.lower.rescale import double_round, fixed_scale
 from bytewright.lower.scalar import Scalar, clamped, computed_on, in_32_bits, require_fits, require_i32
-from bytewright.lower.sigmoid import sigmoid
+from bytewright.lower.sigmoid import logistic
 from bytewright.ops import comparisons, elementwise, float_functions, quantization
 from bytewright.ops.arithmetic.division import LARGEST_SHIFT
 from bytewright.ops.arithmetic.division import headrooms as headrooms_of_bytes
@@ -60,7 +60,6 @@ from bytewright.ops.spectrum import TflFixedLog, TflGainControl
 
 I16, I32, I64, F32 = ir.DType.I16, ir.DType.I32, ir.DType.I64, ir.DType.F32
 # As in LiteRT: below, a float LOGISTIC is exp(x), which is 1e-4 more at most.
-LOGISTIC_IS_EXP_BELOW = -9.0
 _SIXTH = float(np.float32(1 / 6))
 _SQRT_HALF, _SQRT_2_OVER_PI = float(np.float32(np.sqrt(0.5))), float(np.float32(np.sqrt(2 / np.pi)))
 
@@ -234,9 +233,7 @@ def _recentred(at: Point, operation: quantization.Recentre) -> Scalar:
 def _sigmoid(at: Point, operation: float_functions.Sigmoid) -> Scalar:
     """1 / (1 + exp(-x)) with an exponential that never overflows; below -9 it is exp(x) itself, as in LiteRT."""
     del operation
-    bound = at.body.let("value", at.operands[0].expr)
-    quotient, decay = sigmoid(at.body, bound)
-    return Scalar(ir.select(bound < LOGISTIC_IS_EXP_BELOW, decay, quotient))
+    return Scalar(logistic(at.body, at.body.let("value", at.operands[0].expr)))
 
 
 def _gelu(at: Point, operation: float_functions.TflGelu) -> Scalar:

@@ -4,11 +4,10 @@ from bytewright import ir
 from bytewright.ir.builder import BodyBuilder, load
 from bytewright.lower.kernel import KernelBuilder
 from bytewright.ops.arithmetic.interpolation import (
-    LOGISTIC_MOST,
     PART_BITS,
     SIGMOID_BITS,
-    SIGMOID_ENTRIES,
     SIGMOID_MIDDLE,
+    sigmoid_end,
     sigmoid_table,
 )
 
@@ -37,20 +36,23 @@ def sigmoid_by_table(
 ) -> ir.Expr:
     """LOGISTIC, or TANH, in Q0.15, of an I32 that multiplier and right shift take to 1/3 of 2^-12.
 
-    By magnitude, since the table is of what is above zero; beyond it is its last entry.
+    By magnitude, since the table is of what is above zero; what is below is the complement. The value is of 16 bits.
     """
     body, (multiplier, shift) = kernel.body, scale
     half, bits = (1 << shift) >> 1, SIGMOID_BITS[is_tanh]
     scaled = body.let("scaled", (value * multiplier + half) >> shift)
-    magnitude = body.let("magnitude", ir.maximum(scaled, 0 - scaled))
-    place = body.let("place", ir.minimum(magnitude >> bits, SIGMOID_ENTRIES - 2))
-    first, rise = entry_and_rise(body, kernel.constant("sigmoid", sigmoid_table(), ir.DType.I16), place)
+    magnitude, end = ir.maximum(scaled, 0 - scaled), sigmoid_end(is_tanh=is_tanh)
+    if abs((ir.DType.I16.bounds[0] * multiplier + half) >> shift) > end:
+        magnitude = ir.minimum(magnitude, end)
+    magnitude = body.let("magnitude", magnitude)
+    table = kernel.constant("sigmoid", sigmoid_table(), ir.DType.I16)
+    entry, rise = entry_and_rise(body, table, magnitude >> bits)
     part = magnitude & ((1 << bits) - 1)
-    risen = body.let("risen", (first + SIGMOID_MIDDLE) * (1 << bits) + part * rise)
+    line = body.let("line", entry * (1 << bits) + part * rise)
+    signed = ir.select(scaled >= 0, line, -1 - line)
     if is_tanh:
-        return ir.select(scaled >= 0, risen - (1 << 23) + (1 << 7), (1 << 23) - risen + (1 << 7) - 1) >> 8
-    risen = body.let("limited", ir.minimum(risen, LOGISTIC_MOST))
-    return ir.select(scaled >= 0, risen + 512, (1 << 25) - risen + 511) >> 10
+        return (signed + (1 << 7)) >> 8
+    return (signed + ((SIGMOID_MIDDLE << bits) + (1 << 9))) >> 10
 
 
 def _wrapped(value: ir.Expr) -> ir.Expr:

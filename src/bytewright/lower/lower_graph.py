@@ -5,7 +5,8 @@ written where the caller wants it; where one tensor is wanted twice, or is an in
 Conditionals become branches of `main`, on the truth value that a buffer holds, and loops loops of it (`blocks.py`).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 from bytewright import ir
@@ -28,6 +29,7 @@ from bytewright.lower.kernel import (
 )
 from bytewright.lower.lower_group import GroupKernels
 from bytewright.lower.shared_scratch import share_scratch
+from bytewright.lower.with_sizes import largest, with_sizes
 from bytewright.ops.control import CondIf, Loop
 from bytewright.ops.data import Identity
 from bytewright.ops.ethos_u import EthosU
@@ -87,8 +89,14 @@ class _Lowering:
         self.symbols = ir.symbols_in(
             extent for value in self.main.function.parameters for extent in value.type.shape
         )
+        # By those that the data decides the values that say them.
+        self.sizes = {
+            extent: node.outputs[-1].name
+            for node in self.main.function.nodes
+            if (extent := ir.counted_extent(node.operation)) is not None
+        }
         self.groups = GroupKernels(
-            module.name, target, optimize, code, self.types, self.constants, self.symbols
+            module.name, target, optimize, code, self.types, self.constants, (*self.symbols, *self.sizes)
         )
         self.aliases = {
             name: root for block in self.blocks.values() for name, root in block.fused.aliases.items()
@@ -116,7 +124,7 @@ class _Lowering:
             _parameter(value.name, value.type, ir.Access.READ) for value in function.parameters[:num_inputs]
         ]
         outputs = [
-            _parameter(self._root(name), self.types[name], ir.Access.WRITE)
+            _parameter(self._root(name), self._largest(self.types[name]), ir.Access.WRITE)
             for name in function.results[:num_outputs]
         ]
         scalars = [ir.ScalarParameter(ir.Var(symbol.name, ir.DType.I32)) for symbol in self.symbols]
@@ -141,7 +149,17 @@ class _Lowering:
             constant_buffers=tuple(self.constant_buffers.values()),
             narrowed=self._narrowed(),
             sources=self._sources(),
+            outputs=tuple(map(self._port, self.module.outputs)),
         )
+
+    def _largest(self, type_: ir.TensorType) -> ir.TensorType:
+        """The type of the memory for a value."""
+        return replace(type_, shape=largest(type_.shape, self.sizes))
+
+    def _port(self, port: ir.Port) -> ir.Port:
+        """An output as the entry has it, and as a run has it."""
+        type_ = self._largest(port.type)
+        return port if type_ == port.type else replace(port, type=type_, sized=port.type.shape)
 
     def _allocate_states(self, states: Sequence[ir.Value]) -> None:
         """Memory for what survives runs; what a run leaves there is written at once where nothing reads the old."""
@@ -276,7 +294,8 @@ class _Lowering:
     def _own_buffer(self, value: ir.Value) -> ir.Buffer:
         """Where a value is computed: a buffer that is there for it, or a new one."""
         if value.name not in self.buffers:
-            buffer = ir.Buffer(value.name, value.type.shape, value.type.dtype, TENSOR_ALIGNMENT)
+            kind = self._largest(value.type)
+            buffer = ir.Buffer(value.name, kind.shape, kind.dtype, TENSOR_ALIGNMENT)
             self.buffers[value.name] = self.body.allocate(buffer, _in_workspace(value))
         return self.buffers[value.name]
 
@@ -290,8 +309,10 @@ class _Lowering:
         if group.anchor is not None and group.anchor.operation.updates is not None:
             self._begin_update(group.anchor, group.anchor.operation.updates)
         with self.collector.catch():
-            kernel = self.groups.lower(group)
-            self.kernels.append(kernel.function)
+            with self._finding_out(group):
+                kernel = self.groups.lower(group)
+            functions, kernel = with_sizes(kernel, self.sizes, self.groups.names)
+            self.kernels.extend(functions)
             arguments = [self._argument(argument, kernel) for argument in kernel.arguments]
             self._note_constants(group, kernel, arguments)
             self.body.call(
@@ -302,6 +323,18 @@ class _Lowering:
                 where=kernel.function.where,
                 work=group_work(group, self.types, self.constants, self.module.narrowed),
             )
+
+    @contextmanager
+    def _finding_out(self, group: Group) -> Generator[None, None, None]:
+        """Results of a kernel that finds an extent out are as large as the most while it is written."""
+        node = group.anchor
+        found = None if node is None else ir.counted_extent(node.operation)
+        open_types = (
+            {} if node is None or found is None else {v.name: self.types[v.name] for v in node.outputs}
+        )
+        self.types |= {name: self._largest(type_) for name, type_ in open_types.items()}
+        yield
+        self.types |= open_types
 
     def _begin_update(self, node: ir.Node, operand: int) -> None:
         """What a kernel changes in its place is copied to where the result is, unless it is there."""

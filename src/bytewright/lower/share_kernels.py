@@ -13,7 +13,8 @@ def share_kernels(module: ir.Module) -> ir.Module:
     """Returns the module with each distinct kernel once, under the name of its first user."""
     first_by_body: dict[tuple[object, ...], ir.PrimFunc] = {}
     renamed: dict[str, str] = {}
-    for kernel in module.kernels:
+    for each in module.kernels:  # what a kernel calls comes before it
+        kernel = rename_callees(each, renamed)
         external = kernel.external and replace(kernel.external, symbol=kernel.symbol)
         key = (kernel.device, kernel.job, kernel.parameters, kernel.body, external)
         renamed[kernel.name] = first_by_body.setdefault(key, kernel).name

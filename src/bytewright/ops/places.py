@@ -28,8 +28,12 @@ class _ArgExtremum(ir.Operation):
     def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """The shape without the axis."""
         operand = only(inputs, *_COMPARED)
+        shape = _without(operand.shape, self.axis)
+        require(
+            ir.lower_bound(operand.shape[self.axis]) >= 1, f"there may be no element along axis {self.axis}"
+        )
         require(self.dtype in WIDE, f"places are not counted in {self.dtype.value}")
-        return (ir.TensorType(_without(operand.shape, self.axis), self.dtype),)
+        return (ir.TensorType(shape, self.dtype),)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from bytewright.ops import (
     rescale,
     resize,
     roots,
+    sizes,
     softmax,
     spectrum,
 )
@@ -51,6 +52,7 @@ OPERATIONS: dict[str, type[ir.Operation]] = {
         *rescale.OPERATIONS,
         *resize.OPERATIONS,
         *roots.OPERATIONS,
+        *sizes.OPERATIONS,
         *softmax.OPERATIONS,
         *spectrum.OPERATIONS,
     )

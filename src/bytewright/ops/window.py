@@ -63,7 +63,11 @@ def window_shape(
             extents.append(ir.quotient(extent, stride[axis] - 1, stride[axis]))
             continue
         padded = ir.lower_bound(extent) + around
-        require(padded >= reach, f"a window of {reach} does not fit into {padded} along axis {axis + 1}")
+        may_be_none = ir.lower_bound(extent) == 0 and reach == 1  # as many windows as there are rows
+        require(
+            padded >= reach or may_be_none,
+            f"a window of {reach} does not fit into {padded} along axis {axis + 1}",
+        )
         extents.append(ir.quotient(extent, around - reach + stride[axis], stride[axis]))
     return batch, extents[0], extents[1]
 

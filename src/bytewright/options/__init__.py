@@ -31,9 +31,9 @@ from bytewright.options.forms import (
     On,
     OpenAxis,
     Pin,
+    RunBound,
     StatePair,
     StreamAxis,
-    TurnBound,
     parse_bound_option,
     parse_kernel_option,
     parse_on_option,
@@ -223,10 +223,11 @@ class Options:
         ),
     ] = ()
     bounds: Annotated[
-        tuple[TurnBound, ...],
+        tuple[RunBound, ...],
         Option(
             Texts(parse_bound_option, "PATTERN=N"),
-            "Let every loop whose name or kind matches take as many turns as its condition says, and N at most.",
+            "Let every loop whose name or kind matches take as many turns as its condition says, and every operator "
+            "have as large a result as the data asks for, and N at most.",
             flag="--bound",
         ),
     ] = ()

@@ -210,17 +210,17 @@ def parse_open_option(text: str) -> OpenAxis:
 
 
 @dataclass(frozen=True, slots=True)
-class TurnBound:
-    """Loops whose name or kind matches the shell pattern take so many turns at most."""
+class RunBound:
+    """Loops whose name or kind matches the shell pattern take so many turns at most; results are so large at most."""
 
     pattern: str
-    num_turns: int
+    most: int
 
     def __str__(self) -> str:
-        return f"{self.pattern}={self.num_turns}"
+        return f"{self.pattern}={self.most}"
 
 
-def parse_bound_option(text: str) -> TurnBound:
+def parse_bound_option(text: str) -> RunBound:
     """Reads `PATTERN=N`.
 
     Raises:
@@ -229,4 +229,4 @@ def parse_bound_option(text: str) -> TurnBound:
     pattern, number = two_sides(text, "PATTERN=N", at_last=True)
     if not re.fullmatch("[1-9][0-9]{0,8}", number):
         raise OptionSyntaxError(f"'{text}': '{number}' is no number from 1 to 999999999")
-    return TurnBound(pattern, int(number))
+    return RunBound(pattern, int(number))

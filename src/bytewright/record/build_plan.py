@@ -205,6 +205,9 @@ def _tensor(port: ir.Port, buffer: str, border: ir.Border) -> PlannedTensor:
         scale=port.quantization.scale if port.quantization else None,
         zero_point=port.quantization.zero_point if port.quantization else None,
         initial=_initial(port, buffer) if border is ir.Border.STATE else None,
+        sized=() if port.sized is None else tuple(map(ir.extent_text, port.sized)),
+        most=0 if port.size_of is None else port.size_of.upper,
+        is_checked=port.is_checked,
     )
 
 

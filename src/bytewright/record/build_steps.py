@@ -9,6 +9,7 @@ from bytewright.base.frozen_mapping import FrozenMapping
 from bytewright.ir.analyses.affine import Definitions
 from bytewright.ir.analyses.arguments import buffer_arguments, scalar_arguments
 from bytewright.ir.analyses.clock import Step, Timeline
+from bytewright.ir.analyses.open_extents import extent_of
 from bytewright.ir.analyses.row_program import rows_of_call
 from bytewright.ir.walk import statements_of
 from bytewright.plan.solution import Solution
@@ -69,7 +70,7 @@ def _steps(module: ir.Module, timeline: Timeline, symbols: Iterable[ir.Symbol]) 
             is_packed := step.call.kind is ir.CallKind.CPACKED,
             len(step.call.arguments) if is_packed else 0,
             () if job is None else _spans(job, step.call, numbers, extents),
-            _scalars(kernel, step.call, numbers) if job is not None or rows is None else (),
+            _scalars(kernel, step.call, numbers, extents) if job is not None or rows is None else (),
             rows=rows,
             template="" if kernel is None else kernel.template,
             remarks=() if kernel is None else kernel.remarks,
@@ -104,12 +105,20 @@ def _numbers(entry: ir.PrimFunc) -> Definitions:
     return numbers
 
 
-def _scalars(kernel: ir.PrimFunc | None, call: ir.Call, numbers: Definitions) -> tuple[int | str | None, ...]:
+def _scalars(
+    kernel: ir.PrimFunc | None, call: ir.Call, numbers: Definitions, extents: Mapping[str, ir.Symbol]
+) -> tuple[int | str | None, ...]:
     """What a kernel or an opaque function is given by value, None for a context; a job that is none of C's has none."""
     if kernel is not None and kernel.job is not None:
         return ()
+
+    def written(given: ir.Expr) -> int | str | None:
+        found = numbers.written(given)
+        extent = None if found is not None else extent_of(given, extents, numbers.values)
+        return found if extent is None else ir.extent_text(extent)
+
     return tuple(
-        numbers.written(given) if isinstance(given, ir.Expr) else None
+        written(given) if isinstance(given, ir.Expr) else None
         for given in call.arguments
         if isinstance(given, ir.Expr | ir.ContextArgument)
     )

@@ -114,6 +114,10 @@ class Initial:
     constant: str | None = None
 
 
+MOST = "MOST"
+"""What the macro ends with that has the most which an output may say."""
+
+
 @dataclass(frozen=True, slots=True)
 class PlannedTensor:
     """An input, output or state of the model; scale and zero point are None for float tensors.
@@ -124,6 +128,10 @@ class PlannedTensor:
         extents: The same with the names of such extents, and what follows from one as `(time-2)/2`.
         num_rows: Rows of it that the application hands over one after another; 0 where it has all of it at once.
         initial: What a state is before the first run.
+        sized: The shape of an output in a run of which the data decides extents, as `extents` has it, by the names of
+            outputs that say them; empty where it decides none. Elements behind those of that shape mean nothing.
+        most: The most that an output may say which says such an extent; 0 for one that says none.
+        is_checked: Whether it may say more, of data that asks for that: then the run is refused.
     """
 
     name: str
@@ -137,6 +145,9 @@ class PlannedTensor:
     zero_point: Signed | None
     num_rows: int = field(default=0, metadata={"omit_empty": True})
     initial: Initial | None = field(default=None, metadata={"omit_empty": True})
+    sized: tuple[int | str, ...] = field(default=(), metadata={"omit_empty": True})
+    most: int = field(default=0, metadata={"omit_empty": True})
+    is_checked: bool = field(default=False, metadata={"omit_empty": True})
 
     @property
     def row_bytes(self) -> int:
@@ -150,8 +161,9 @@ class PlannedTensor:
 
     @property
     def pieces(self) -> Mapping[str, int]:
-        """How many such rows, and the bytes of each, by what the macros of the header end with; empty without."""
-        return {"ROWS": self.num_rows, "ROW_SIZE": self.row_bytes} if self.num_rows else {}
+        """What it says or comes in, by what the macros of the header end with: such rows, and the bytes of each."""
+        rows = {"ROWS": self.num_rows, "ROW_SIZE": self.row_bytes} if self.num_rows else {}
+        return rows | ({MOST: self.most} if self.most else {})
 
     @property
     def pieces_text(self) -> str:
@@ -162,6 +174,11 @@ class PlannedTensor:
     def given_bytes(self) -> int:
         """What the application has of it at one time."""
         return self.row_bytes if self.num_rows else self.size_bytes
+
+    @property
+    def size(self) -> ir.Symbol | None:
+        """The extent that it says."""
+        return ir.Symbol(self.name, 0, self.most) if self.most else None
 
     def shape_for(self, values: Mapping[str, int]) -> tuple[int, ...]:
         """The shape in a run that is given these values of extents."""

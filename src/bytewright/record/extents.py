@@ -1,7 +1,7 @@
 """Extents of tensors as a plan has them: numbers, names of what runs are given, and quotients of these in C."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from bytewright import ir
 
@@ -12,7 +12,8 @@ _QUOTIENT = re.compile(r"\((?:(\d+)\*)?([^\W\d]\w*|\(\(.+\)/\d+\))([+-]\d+)?\)(?
 def read_extent(extent: int | str, symbols: Mapping[str, ir.Symbol]) -> ir.Extent | None:
     """The extent that a plan states, of those that runs are given; None where it states none.
 
-    One that is less than 1 in a run, takes more than 32 bits, or is not as `ir.Quotient.text` writes it is none.
+    One that is less than 1 in a run, where the data does not decide it, or takes more than 32 bits, or is not as
+    `ir.Quotient.text` writes it, is none.
     """
     found = _read(extent, symbols)
     if found is None or isinstance(found, int):
@@ -21,7 +22,8 @@ def read_extent(extent: int | str, symbols: Mapping[str, ir.Symbol]) -> ir.Exten
         is_stated = found.is_in_lowest_terms and found.text(found.symbol.name) == extent
         if not is_stated or not found.fits_i32:
             return None
-    return found if ir.lower_bound(found) >= 1 else None
+    symbol = ir.symbol_in(found)
+    return found if symbol is not None and ir.lower_bound(found) >= min(1, symbol.lower) else None
 
 
 def _read(extent: int | str, symbols: Mapping[str, ir.Symbol]) -> ir.Extent | None:
@@ -38,10 +40,15 @@ def _read(extent: int | str, symbols: Mapping[str, ir.Symbol]) -> ir.Extent | No
     return ir.Quotient(of, int(scale or 1), int(offset or 0), int(divisor or 1))
 
 
+def read_extents(extents: Iterable[int | str], symbols: Iterable[ir.Symbol]) -> tuple[ir.Extent | None, ...]:
+    """The extents that a plan states, each as `read_extent`."""
+    by_name = {symbol.name: symbol for symbol in symbols}
+    return tuple(read_extent(extent, by_name) for extent in extents)
+
+
 def largest_extents(extents: tuple[int | str, ...], symbols: tuple[ir.Symbol, ...]) -> tuple[int | None, ...]:
     """The extents with what runs are given at its largest; None in place of what is none."""
-    by_name = {symbol.name: symbol for symbol in symbols}
-    read = (read_extent(extent, by_name) for extent in extents)
+    read = read_extents(extents, symbols)
     return tuple(None if extent is None else ir.upper_bound(extent) for extent in read)
 
 

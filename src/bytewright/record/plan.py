@@ -151,6 +151,16 @@ class Plan(Shown):
         return ", ".join(f"{s.name} {s.lower} to {s.upper}{entries}" for s, entries in texts)
 
     @property
+    def sizes(self) -> tuple[ir.Symbol, ...]:
+        """The extents that the data decides, by the names of the outputs that say them."""
+        return tuple(size for tensor in self.outputs if (size := tensor.size) is not None)
+
+    @property
+    def checked_sizes(self) -> tuple[PlannedTensor, ...]:
+        """The outputs that say such an extent, of which data may ask for more than there is room for."""
+        return tuple(tensor for tensor in self.outputs if tensor.is_checked)
+
+    @property
     def io_in_workspace(self) -> bool:
         """Whether inputs and outputs lie in the workspace, and the application brings none."""
         return self.io is ir.Io.WORKSPACE

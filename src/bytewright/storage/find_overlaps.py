@@ -121,7 +121,9 @@ def _of_step(
     outputs = [name for name in own if _is_born_in(step, live[name], own[name])]
     scalars = scalars_of(kernel, step.call)
     ways = {
-        (source, output): distances_between(kernel, own[source], own[output], scalars, kernels)
+        (source, output): _within(
+            distances_between(kernel, own[source], own[output], scalars, kernels), live[source], live[output]
+        )
         for source in sources
         for output in outputs
         if live[source].upper > live[output].lower
@@ -226,6 +228,20 @@ def scalars_of(kernel: ir.PrimFunc, call: ir.Call) -> dict[str, int]:
         elif parameter.name == ROW_END and (known := range_of(argument, given)) is not None:
             found[parameter.name] = known[1]
     return found
+
+
+def _within(
+    distances: Mapping[Direction, Distances], source: LiveBuffer, output: LiveBuffer
+) -> dict[Direction, Distances]:
+    """The distances, none of which is more than what keeps the two apart anyway.
+
+    Of an open extent they may be: what is read for the largest is counted for each.
+    """
+    most = Distances(ir.size_bytes(output.buffer), ir.size_bytes(source.buffer))
+    return {
+        way: Distances(min(each.below_bytes, most.below_bytes), min(each.above_bytes, most.above_bytes))
+        for way, each in distances.items()
+    }
 
 
 _known: Remembered[dict[Hashable, dict[Direction, Distances]]] = Remembered()

@@ -85,6 +85,13 @@ def signature_calls(content: bytes, plan: Plan) -> tuple[FileEntry, ...]:
     return () if [entry.subgraph for entry in found] == [0] else found
 
 
+def _tensor_of(interpreter: Any, detail: Any) -> Array:
+    """A tensor of an interpreter, which gives none without elements."""
+    if 0 in detail["shape"]:
+        return np.zeros(detail["shape"], detail["dtype"])
+    return interpreter.get_tensor(detail["index"])
+
+
 class LiteRt:
     """LiteRT, one thread: its reference kernels without delegates, or the interpreter as it is by default.
 
@@ -145,7 +152,7 @@ class LiteRt:
             interpreter.invoke()
         except (RuntimeError, ValueError) as error:
             raise _failed(self.name, error) from error
-        return [interpreter.get_tensor(detail["index"]) for detail in interpreter.get_output_details()]
+        return [_tensor_of(interpreter, detail) for detail in interpreter.get_output_details()]
 
     def _run_signatures(self, inputs: Sequence[Array]) -> list[Array]:
         found: list[Array] = []

@@ -250,14 +250,21 @@ def _outputs(
     """The outputs of every sample: one after the other on the host, all in one job on a board."""
     if on != "host":
         how = RunOptions(on=on, options=options, keep_state=True, timeout_seconds=timeout_seconds)
-        return run_batch(bundle.directory, samples.batch, **how).outputs
+        return [
+            _of_model(bundle.plan, run) for run in run_batch(bundle.directory, samples.batch, **how).outputs
+        ]
     model = HostModel.build(bundle.directory, options)
     context = model.open(keep_state=True)
     outputs: list[list[Array]] = []
     for number, inputs in enumerate(samples.batch):
-        outputs.append(context.run(inputs)[0])
+        outputs.append(_of_model(bundle.plan, context.run(inputs)[0]))
         _tell(progress, number, 2 * len(samples.batch))
     return outputs
+
+
+def _of_model(plan: Plan, outputs: Sequence[Array]) -> list[Array]:
+    """The outputs that the model's file has: sizes are said besides."""
+    return [array for tensor, array in zip(plan.outputs, outputs, strict=True) if not tensor.most]
 
 
 def _tell(progress: Progress | None, number: int, total: int) -> None:

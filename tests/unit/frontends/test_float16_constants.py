@@ -64,7 +64,7 @@ def test_float16_is_refused_where_it_is_no_constant_or_not_dequantised() -> None
     builder.operator("ADD", [x, stored], [y])
     diagnostic = refused(builder.build([x], [y]))
     assert diagnostic.code == "BW105"
-    assert "tensor 0 ('stored') is FLOAT16" in diagnostic.notes
+    assert "tensor 0 ('stored') is FLOAT16, which ADD does not have" in diagnostic.notes
 
 
 def test_tflm_has_no_float16() -> None:

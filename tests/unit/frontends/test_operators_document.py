@@ -49,7 +49,7 @@ def test_every_converter_is_listed_and_tested() -> None:
     # What Vela made is tested with the files that it makes, state with networks that keep it (`test_streams.py`,
     # `test_recurrent.py`, `test_svdf.py`, `test_signal.py`), spectra in `test_spectrum.py`, what runs subgraphs with
     # some (`test_control_flow.py`), complex numbers in `test_complex_numbers.py`, detections in `test_detection.py`,
-    # what is sparse in `test_tflite_sparse.py`.
+    # what is sparse in `test_tflite_sparse.py`, sizes that the data decides in `test_sizes_of_data.py`.
     elsewhere = {
         ETHOS_U,
         "CUSTOM 'CIRCULAR_BUFFER'",
@@ -81,9 +81,11 @@ def test_every_converter_is_listed_and_tested() -> None:
         "READ_VARIABLE",
         "REAL",
         "RFFT2D",
+        "STABLEHLO_CASE",
         "SVDF",
         "UNIDIRECTIONAL_SEQUENCE_LSTM",
         "VAR_HANDLE",
+        "WHERE",
         "WHILE",
     }
     assert {kind for kind, _ in CASES} == set(OPERATORS) - elsewhere

@@ -140,16 +140,16 @@ def test_a_name_that_is_no_identifier_is_refused(tmp_path: Path) -> None:
 def test_unsupported_operators_come_in_one_diagnostic() -> None:
     builder = ModelBuilder()
     tensors = [builder.tensor(f"t{i}", SHAPE, "float32") for i in range(5)]
-    builder.operator("UNIQUE", [tensors[0]], [tensors[1]])
+    builder.operator("RNN", [tensors[0]], [tensors[1]])
     builder.operator("RELU", [tensors[1]], [tensors[2]])
     builder.custom_operator("Mystery", [tensors[2]], [tensors[3]])
-    builder.operator("UNIQUE", [tensors[3]], [tensors[4]])
+    builder.operator("RNN", [tensors[3]], [tensors[4]])
     diagnostic = only(builder.build([tensors[0]], [tensors[4]]))
     assert diagnostic.code == "BW104"
     assert diagnostic.notes == (
-        "operator 0 (UNIQUE), tensor 't1'",
+        "operator 0 (RNN), tensor 't1'",
         "operator 2 (CUSTOM 'Mystery'), tensor 't3'",
-        "operator 3 (UNIQUE), tensor 't4'",
+        "operator 3 (RNN), tensor 't4'",
     )
 
 
@@ -162,12 +162,15 @@ def test_operators_types_hybrids_and_shapes_are_reported_together() -> None:
     b = builder.constant("b", np.zeros(3, dtype=np.float32))
     y, z = builder.tensor("y", (1, 4, 4, 3), "float32"), builder.tensor("z", (1, 4, 4, 3), "float32")
     builder.operator("CONV_2D", [x, w, b], [y])
-    builder.operator("UNIQUE", [y], [z])
+    builder.operator("RNN", [y], [z])
     builder.operator("NEG", [u], [v])
     diagnostics = refused(builder.build([x, u], [z, v]))
     assert [d.code for d in diagnostics] == ["BW104", "BW108", "BW105", "BW106"]
     assert diagnostics[1].notes == ("operator 0 (CONV_2D), tensor 'y': weights are UINT8",)
-    assert diagnostics[2].notes == ("tensor 1 ('u') is UINT8", "tensor 2 ('v') is UINT8")
+    assert diagnostics[2].notes == (
+        "tensor 1 ('u') is UINT8, which NEG does not have",
+        "tensor 2 ('v') is UINT8, which NEG does not have",
+    )
     assert diagnostics[3].notes == ("input tensor 0 ('x') has the shape [-1, -1, 4, 2]",)
 
 
@@ -203,7 +206,10 @@ def test_integer_tensors_at_run_time_are_moved_or_refused_and_constant_ones_are_
     builder.operator("RELU", [1], [z])
     diagnostic = only(builder.build([0], [z]))
     assert diagnostic.code == "BW105"
-    assert diagnostic.notes == ("tensor 1 ('y') is INT32", "tensor 3 ('z') is INT32")
+    assert diagnostic.notes == (
+        "tensor 1 ('y') is INT32, which RELU does not have",
+        "tensor 3 ('z') is INT32, which RELU does not have",
+    )
 
     builder = ModelBuilder()
     x, y = builder.tensor("x", (4,), "float32"), builder.tensor("y", (2, 2), "float32")
@@ -646,10 +652,41 @@ TRUE = np.array([True])
 
 def test_what_runs_once_is_checked_as_the_model_is() -> None:
     assert import_content(variable("EXP"), "model.tflite").state[0].initial is not None
-    unknown, branch = only(variable("UNIQUE")), only(variable("IF"))
+    unknown = only(variable("RNN"))
     assert (unknown.code, unknown.where) == ("BW104", "model.tflite, what runs once")
-    message = "variable 'v' begins as what an IF or a WHILE gives, which is not computed at import"
-    assert (branch.code, branch.message) == ("BW107", message)
+
+
+def test_what_a_branch_computes_once_is_computed_at_import() -> None:
+    (state,) = import_content(variable("IF"), "model.tflite").state
+    assert state.initial is not None
+    np.testing.assert_array_equal(state.initial.array, np.ones(2, np.float32))
+
+
+def test_a_branch_that_leaves_a_variable_without_a_value() -> None:
+    """Of what runs once, the arm that is taken assigns nothing."""
+    once, arms = ModelBuilder(), [ModelBuilder(), ModelBuilder()]
+    builder = ModelBuilder()
+    builder.operator("CALL_ONCE", [], [], init_subgraph_index=1)
+    resource, y = builder.tensor("resource", (), "resource"), builder.tensor("y", (2,), "float32")
+    builder.operator("VAR_HANDLE", [], [resource], shared_name="v")
+    builder.operator("READ_VARIABLE", [resource], [y])
+    builder.operator("ASSIGN_VARIABLE", [resource, y], [])
+    own, unused = once.tensor("own", (), "resource"), once.tensor("unused", (2,), "float32")
+    once.operator("VAR_HANDLE", [], [own], shared_name="v")
+    operands = [once.constant("no", ~TRUE), own]
+    once.operator("IF", operands, [unused], then_subgraph_index=2, else_subgraph_index=3)
+    parts = []
+    for number, arm in enumerate(arms):
+        handle, value = arm.tensor("handle", (), "resource"), arm.constant("two", np.full(2, 2, np.float32))
+        if number == 0:
+            arm.operator("ASSIGN_VARIABLE", [handle, value], [])
+        parts.append(arm.subgraph([handle], [value]))
+    content = builder.build([], [y], once.subgraph([], []), *parts)
+    found = only(content)
+    assert (found.code, found.message) == (
+        "BW107",
+        "what runs once leaves in variable 'v' is what it was before, in a branch that does not assign it",
+    )
 
 
 def in_branch(kind: str) -> bytes:

@@ -255,7 +255,8 @@ def test_symbols_are_parameters_of_i32_with_bounds_that_agree():
         "'b1' has the extent 'n[1..5]', elsewhere 'n[1..4]'"
     ]
     assert found(Symbol("m", 1, 4)) == ["'b0' has the extent 'm[1..4]', which is no parameter of i32"]
-    for lower, upper in ((0, 4), (5, 4), (1, 1 << 31)):
+    assert found(Symbol("n", 0, 4)) == [], "kernels may be given none"
+    for lower, upper in ((-1, 4), (5, 4), (1, 1 << 31)):
         symbol = Symbol("n", lower, upper)
         assert found(symbol) == [f"'b0' has the extent '{symbol}', whose bounds make no sense"]
 

@@ -71,7 +71,7 @@ def test_int4_is_refused_where_an_operator_does_not_take_it() -> None:
         import_content(builder.build([x], [y]), "m.tflite")
     (diagnostic,) = caught.value.diagnostics
     assert diagnostic.code == "BW105"
-    assert diagnostic.notes == ("tensor 0 ('stored') is INT4",)
+    assert diagnostic.notes == ("tensor 0 ('stored') is INT4, which MUL does not have",)
 
 
 def test_tensors_of_one_buffer_have_as_many_values_as_they_say() -> None:

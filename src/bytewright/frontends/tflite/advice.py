@@ -10,7 +10,6 @@ ADVICE: dict[str, str] = {
     "BIDIRECTIONAL_SEQUENCE_RNN": _UNROLL,
     "LSTM": _UNROLL,
     "RNN": _UNROLL,
-    "WHERE": _AFTER,
 }
 
 # How the names of customs begin, to what can be done about them.

@@ -1,4 +1,4 @@
-"""WHILE and IF: subgraphs become functions of the graph, which a loop or a conditional runs.
+"""WHILE, IF and STABLEHLO_CASE: subgraphs become functions of the graph, which a loop or a conditional runs.
 
 A loop of the graph takes a known number of turns. How many a WHILE takes is found by running its condition, and what
 that depends on, at import: exporters count time from a constant to a constant. Where the run alone knows it, the user
@@ -7,7 +7,9 @@ and that a loop hands on as they are, are constants in the subgraphs.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from bytewright import ir
 from bytewright.frontends.tflite.callee import (
@@ -19,6 +21,8 @@ from bytewright.frontends.tflite.callee import (
     subgraph_of,
 )
 from bytewright.frontends.tflite.conversion import Conversion
+from bytewright.frontends.tflite.graph_builder import Kept, Operand
+from bytewright.frontends.tflite.logic import IS_EQUAL
 from bytewright.frontends.tflite.turns import OpenTurnsError, num_turns
 from bytewright.ops.control import Call, CondIf, Loop
 
@@ -52,7 +56,7 @@ def convert_while(at: Conversion) -> None:
     assigned = {position for position, key in enumerate(states, count) if test.assigns(key)}
     # What the condition assigns is not known at import.
     known = ["" if position in assigned else name for position, name in enumerate(given)]
-    most, turns = at.graph.bounds.of_loop(at.prefix, at.operator.kind), None
+    most, turns = at.graph.bounds.of(at.prefix, at.operator.kind), None
     try:
         turns = num_turns(at, test, turn, known, said)
     except OpenTurnsError as error:
@@ -79,18 +83,90 @@ def convert_while(at: Conversion) -> None:
 
 def convert_if(at: Conversion) -> None:
     """IF: one of two functions; where the condition is constant, still both."""
-    count = len(at.operator.inputs) - 1
-    at.require(count >= 0, "there is no condition")
-    num_results = len(at.operator.outputs)
-    at.require_counts((count + 1,), outputs=num_results)
     condition = at.typed_operand(0, "condition", (ir.DType.BOOL,))
-    at.require(condition.type.num_elements == 1, f"the condition has shape {list(condition.shape)}")
+    branches = _branches(at, "condition", condition, ("then", "else"))
+    names = [function.name for function in branches.functions]
+    at.graph.functions += branches.functions
+    operands = [at.value_of(condition, "condition"), *branches.operands]
+    branches.define(at, CondIf(names[0], names[1]), operands)
+
+
+def convert_case(at: Conversion) -> None:
+    """STABLEHLO_CASE: the function of a number, or the last one, as one choice after the other."""
+    number = at.typed_operand(0, "number", (ir.DType.I32,))
+    at.require(len(at.operator.subgraphs) > 0, "there are no branches")
+    roles = tuple(f"case_{n}" for n in range(len(at.operator.subgraphs)))
+    branches = _branches(at, "number", number, roles)
+    kind = ir.TensorType(number.shape, ir.DType.I32)
+    # Each function of the chain is given the number, that of a branch too, which has no use for it.
+    chain = [
+        replace(each, parameters=(ir.Value(f"{each.name}_number", kind), *each.parameters))
+        for each in branches.functions
+    ]
+    at.graph.functions += chain
+    rest = chain[-1]
+    for place in reversed(range(len(chain) - 1)):
+        rest = _choice(at, place, chain[place], rest)
+        at.graph.functions.append(rest)
+    operands = [at.value_of(number, "number"), *branches.operands]
+    branches.define(at, Call(rest.name), operands)
+
+
+def _choice(at: Conversion, place: int, chosen: ir.Function, rest: ir.Function) -> ir.Function:
+    """A function that runs one if the first of its operands is a number, and else another."""
+    name = f"{at.prefix}_from_{place}"
+    own = at.constant(f"place_{place}", np.array(place, np.int32), ir.DType.I32)
+    given = tuple(ir.Value(f"{name}_{n}", value.type) for n, value in enumerate(chosen.parameters))
+    number, where = given[0], at.where()
+    is_own = ir.Value(f"{name}_is_own", ir.TensorType(number.type.shape, ir.DType.BOOL))
+    kinds = [at.type_of(result) for result in chosen.results]
+    results = tuple(ir.Value(f"{name}_result_{n}", each) for n, each in enumerate(kinds))
+    nodes = (
+        ir.Node(IS_EQUAL, (number.name, own), (is_own,), where),
+        ir.Node(
+            CondIf(chosen.name, rest.name), (is_own.name, *(each.name for each in given)), results, where
+        ),
+    )
+    return ir.Function(name, given, nodes, tuple(each.name for each in results))
+
+
+@dataclass(frozen=True, slots=True)
+class _Branches:
+    """Subgraphs of which one is run.
+
+    Attributes:
+        functions: What they are, of the same operands and results.
+        operands: What these are given.
+        types: Of the results, by their numbers.
+        changed: What survives runs, by the numbers of the results that it is from here on.
+    """
+
+    functions: list[ir.Function]
+    operands: list[str]
+    types: dict[int, ir.TensorType]
+    changed: dict[int, Kept]
+
+    def define(self, at: Conversion, operation: ir.ControlOperation, operands: Sequence[str]) -> None:
+        """Makes the results of a choice of them those of the operator."""
+        outputs = at.emit_control(operation, operands, self.types)
+        for position, name in outputs.items():
+            if position in self.changed:
+                at.keep(self.changed[position], name)
+            else:
+                at.define(name, position)
+
+
+def _branches(at: Conversion, chooser: str, operand: Operand, roles: Sequence[str]) -> _Branches:
+    """The subgraphs of an operator whose first operand, of one element, says which of them is run."""
+    count, num_results = len(at.operator.inputs) - 1, len(at.operator.outputs)
+    at.require_counts((count + 1,), outputs=num_results)
+    at.require(operand.type.num_elements == 1, f"the {chooser} has shape {list(operand.shape)}")
     given = given_by(at)
     constant = {position for position, name in enumerate(given) if at.data_of(name) is not None}
     for index in at.operator.subgraphs:
         found = len(subgraph_of(at, index, count).outputs)
         at.require(found == num_results, f"an arm has {found} results for {num_results}")
-    arms = callees_of(at, ("then", "else"), given, constant)
+    arms = callees_of(at, roles, given, constant)
     at.require(not any(arm.handles for arm in arms), "a result is the handle of a variable")
     states = states_of(at, arms)
     given += [state.current for state in states.values()]
@@ -101,16 +177,13 @@ def convert_if(at: Conversion) -> None:
         if any(arm.assigns(key) for arm in arms)
     }
     wanted = (*range(num_results), *changed)
-    names = [f"{at.prefix}_{role}" for role in ("then", "else")]
-    for name, arm in zip(names, arms, strict=True):
-        at.graph.functions.append(arm.function(name, wanted))
-    operands = [at.value_of(condition, "condition"), *(given[position] for position in arms[0].positions)]
+    functions = [arm.function(f"{at.prefix}_{role}", wanted) for role, arm in zip(roles, arms, strict=True)]
     types = {position: at.type_of(arms[0].results[position]) for position in wanted}
-    outputs = at.emit_control(CondIf(names[0], names[1]), operands, types)
-    for position in range(num_results):
-        at.define(outputs[position], position)
-    for number, state in changed.items():
-        at.keep(state, outputs[number])
+    for role, arm in zip(roles, arms, strict=True):
+        for position, kind in types.items():
+            found = at.type_of(arm.results[position])
+            at.require(found == kind, f"result {position} is {kind} of {roles[0]}, and {found} of {role}")
+    return _Branches(functions, [given[position] for position in arms[0].positions], types, changed)
 
 
 def _hand_on_handles(at: Conversion, turn: Callee, count: int) -> None:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from bytewright import ir
 from bytewright.base.c_names import c_name
+from bytewright.frontends.tflite.bounds import SIZE
 from bytewright.frontends.tflite.graph_builder import DTYPES, PARTS, Kept, Operand
 from bytewright.frontends.tflite.known import UNKNOWN, Growth, Known, no_growth
 from bytewright.frontends.tflite.model import CUSTOM, TensorRecord
@@ -23,6 +24,9 @@ from bytewright.ops.data import Concat, Reshape, Slice, Transpose
 WITHOUT_ELEMENTS = (
     "give the model a larger input, or leave out the layer: its window, slice or crop takes all that there is"
 )
+
+
+OUTSIDE = "let the loop or branch give the data, and what depends on its size stand behind it"
 
 
 @dataclass(slots=True)
@@ -121,6 +125,30 @@ class Conversion(OperatorReader):
         self.nodes.append(ir.Node(operation, tuple(inputs), values, self.where()))
         self.types |= {value.name: value.type for value in values}
         return tuple(value.name for value in values)
+
+    def size(self, what: str, natural: int | None = None, *, is_sure: bool = False) -> int:
+        """What an extent is in this graph that the data decides: the most that it may be, or what is looked at.
+
+        Args:
+            what: It is, for people.
+            natural: The most that is possible, as shapes say it.
+            is_sure: Whether data cannot ask for more than that.
+        """
+        if self.graph.batch_max is not None:
+            self.refuse_batch(f"{what} is known in the run alone, and may be another for each sample")
+        if self.graph.number is not None:
+            self.fail(f"{what} is known in the run alone, in a loop or branch", help=OUTSIDE)
+        found = self.graph.bounds.extent(self.prefix, self.operator.kind, natural, is_sure=is_sure)
+        if found is None:
+            self.fail(
+                f"{what} is known in the run alone",
+                help=f"--bound {self.prefix}=N, N being the most that it may be",
+            )
+        return found
+
+    def emit_sized(self, operation: ir.Operation, inputs: Sequence[str], *roles: str) -> str:
+        """Adds a node that says, behind its results, how large an extent is; returns the first of its results."""
+        return self.emit_all(operation, inputs, (*roles, SIZE))[0]
 
     def emit_control(
         self, operation: ir.ControlOperation, inputs: Sequence[str], types: Mapping[int, ir.TensorType]

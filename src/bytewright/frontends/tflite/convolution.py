@@ -20,10 +20,12 @@ from bytewright.frontends.tflite.accumulator import (
     Reach,
     accumulator_reach,
     clamp_float,
+    limited,
     require_reach,
     rescale_accumulator,
 )
 from bytewright.frontends.tflite.bias import layer_bias
+from bytewright.frontends.tflite.blocks import block_product
 from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.elementwise import emit_wrapped_difference
 from bytewright.frontends.tflite.graph_builder import Operand
@@ -47,6 +49,7 @@ from bytewright.frontends.tflite.options import (
     stated_bias_type,
     transpose_options,
 )
+from bytewright.frontends.tflite.quantization import blocks_of
 from bytewright.frontends.tflite.unsigned import UNSIGNED
 from bytewright.frontends.tflite.windows import (
     MAX_STEP,
@@ -242,6 +245,14 @@ def convert_layer(at: Conversion) -> None:
     """FULLY_CONNECTED with weights that are known: [OC,K] become [OC,1,1,K]."""
     source, weights, array = _operands(at)
     form = fully_connected_form(at, source, weights)
+    blocks = blocks_of(at, weights) if source.is_float and not weights.is_float else None
+    if blocks is not None:
+        at.require(form.activation == "NONE", f"LiteRT leaves out the fused activation {form.activation}")
+        bias = layer_bias(at, source, form.channels, 2, None)
+        value = at.constant("bias", bias.values, ir.DType.F32) if bias.values.any() else None
+        product = block_product(at, source, weights, blocks, rows=form.rows, bias=value)
+        at.define(at.reshape(product, form.result_shape))
+        return
     window, bias_type = array.reshape(form.channels, 1, 1, form.depth), stated_bias_type(at, 4)
     layer = _layer(at, source, weights, window, array, axis=0, bias_type=bias_type)
     image = at.reshape(at.value_of(source), (1, form.rows, 1, form.depth), "rows")
@@ -438,5 +449,9 @@ def _computed(
     if (known := at.data_of(accumulator)) is not None:
         # A recurrent layer's first state: whatever else it could have reached.
         reach = np.abs(known.array.astype(np.int64)).reshape(-1, len(reach)).max(axis=0)
+    if layer.offsets is not None and 2 * source.scale * max(layer.weight_scales) > target.scale:
+        # A left shift may follow, which the sums of both parts alone do not prove to stay within 32 bits.
+        most = int(reach.max())
+        accumulator = limited(at, accumulator, -most, most, "within_reach")
     scales = (source, layer.weight_scales, target)
     return rescale_accumulator(at, accumulator, reach, scales, activation, is_wide=layer.is_wide)

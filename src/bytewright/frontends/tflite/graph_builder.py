@@ -144,7 +144,7 @@ class GraphBuilder:
     Attributes:
         has_infinities: True if a float32 constant of the model is infinite or not a number.
         batch_max: The largest batch, if the module's batch is opened after the import.
-        bounds: The most turns that loops take.
+        bounds: The most that the run alone knows: turns of loops, and sizes.
         expands_weights: True if integer weights under float activations are widened to float32.
         keeps_weights: True if weights that a DEQUANTIZE widens stay integers, where a layer can scale its sums instead.
         recomputed: Products that layers with state may form again in every run to keep less, over those that they form

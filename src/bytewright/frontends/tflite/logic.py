@@ -13,6 +13,10 @@ from bytewright.ops.elementwise import Select
 _COMPARED = (ir.DType.I8, ir.DType.I16, ir.DType.F32, ir.DType.I32, ir.DType.I64)
 
 
+IS_EQUAL = Equal()
+"""Whether two values are alike."""
+
+
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """A comparison as one of the graph's.
@@ -28,12 +32,12 @@ class Comparison:
 
 
 COMPARISONS = {
-    "EQUAL": Comparison(Equal()),
+    "EQUAL": Comparison(IS_EQUAL),
     "GREATER": Comparison(Greater()),
     "GREATER_EQUAL": Comparison(GreaterEqual()),
     "LESS": Comparison(Greater(), is_turned=True),
     "LESS_EQUAL": Comparison(GreaterEqual(), is_turned=True),
-    "NOT_EQUAL": Comparison(Equal(), is_negated=True),
+    "NOT_EQUAL": Comparison(IS_EQUAL, is_negated=True),
 }
 
 

@@ -9,10 +9,14 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from bytewright.frontends.tflite.flatbuffer import File, Table
 from bytewright.frontends.tflite.signatures import SignatureRecord
 
 COMPOSITE = "STABLEHLO_COMPOSITE"
+CASE = "STABLEHLO_CASE"
 _BODIES_OF = {"STABLEHLO_SCATTER": (6,), "STABLEHLO_REDUCE_WINDOW": (5,)}
 _SUBGRAPHS_OF = {"CALL_ONCE": (0,), "IF": (0, 1), "WHILE": (0, 1), COMPOSITE: (1,), **_BODIES_OF}
 WITH_BODY = tuple(_BODIES_OF)
@@ -22,22 +26,36 @@ ABSENT = -1
 CUSTOM = "CUSTOM"
 
 
+# Members that are younger than the package that has the others.
+_YOUNGER = {"BuiltinOperator": {209: CASE}, "BuiltinOptions2": {23: "StablehloCaseOptions"}}
+
+
 @cache
 def schema_names(enumeration: str) -> dict[int, str]:
     """Names of a schema enumeration by number."""
     import tflite
 
     members: dict[str, Any] = vars(getattr(tflite, enumeration))
-    return {value: name for name, value in members.items() if isinstance(value, int)}
+    known = {value: name for name, value in members.items() if isinstance(value, int)}
+    return {**_YOUNGER.get(enumeration, {}), **known}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BlocksRecord:
+    """Scales of blocks of a row's elements, in the order of the elements; zero points are 0."""
+
+    size: int
+    scales: NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
 class QuantizationRecord:
-    """Affine quantisation: real = scale * (q - zero_point), per tensor or along one axis."""
+    """Affine quantisation: real = scale * (q - zero_point), per tensor or along one axis, or by blocks."""
 
     scales: tuple[float, ...] = ()
     zero_points: tuple[int, ...] = ()
     axis: int = 0
+    blocks: BlocksRecord | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,13 +135,15 @@ class OperatorRecord:
     @property
     def subgraphs(self) -> tuple[int, ...]:
         """The numbers of the subgraphs that it runs, which fields of its options are."""
+        if self.kind == CASE and self.options is not None:
+            return self.options.numbers(0, "<i4")
         slots = _SUBGRAPHS_OF.get(self.kind, ())
         return tuple(0 if self.options is None else self.options.integer(slot, "i") for slot in slots)
 
     @property
     def handed(self) -> tuple[int, ...]:
-        """The inputs that its subgraphs are given: of IF those behind the condition."""
-        return self.inputs[self.kind == "IF" :]
+        """The inputs that its subgraphs are given: of branches those behind what chooses one."""
+        return self.inputs[self.kind in ("IF", CASE) :]
 
     @property
     def operands(self) -> tuple[int, ...]:

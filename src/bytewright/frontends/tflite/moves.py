@@ -16,6 +16,7 @@ from bytewright.frontends.tflite.graph_builder import Operand
 from bytewright.frontends.tflite.hybrid import real_values, weights_operand
 from bytewright.frontends.tflite.kernels_of import refuse_kernel
 from bytewright.frontends.tflite.model import schema_names
+from bytewright.frontends.tflite.quantization import blocks_of
 from bytewright.frontends.tflite.shape import (
     emit_joined,
     emit_slice,
@@ -179,7 +180,14 @@ def convert_embedding_lookup(at: Conversion) -> None:
 
 
 def _scaled_rows(at: Conversion, table: Operand, rows: str) -> str:
-    """Rows of an integer table in float32: each value times the scale of the table, or of its row."""
+    """Rows of an integer table in float32: each value times the scale of the table, of its row, or of its block."""
+    blocks = blocks_of(at, table)
+    if blocks is not None:
+        form = (table.shape[0], table.shape[1] // blocks.size, 1)
+        scale = _gathered(at, at.constant("scales", blocks.scales.reshape(form), ir.DType.F32), 0, 0, 0)
+        shape = at.type_of(rows).fixed_shape
+        split = at.reshape(rows, (shape[0], form[1], blocks.size), "blocks")
+        return at.reshape(real_values(at, split, scale), shape)
     scales = at.weight_scales(table.tensor, table.shape[0], 0)
     if len(scales) > 1 and at.numerics is Numerics.TFLM and not table.is_real:
         at.fail(

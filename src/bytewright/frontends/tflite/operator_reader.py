@@ -282,6 +282,8 @@ class OperatorReader:
         """Scales of integer weights: one, or one a channel along `axis`; zero points must be 0, but of uint8."""
         record = tensor.quantization
         count = len(record.scales)
+        if record.blocks is not None:
+            self.fail(f"the weights have a scale for each block of {record.blocks.size}", tensor=tensor)
         if count not in (1, channels):
             self.fail(f"weights of {channels} channels have {count} scales", tensor=tensor)
         if count > 1 and record.axis != axis:

@@ -4,18 +4,20 @@ import numpy as np
 
 from bytewright import ir
 from bytewright.frontends.tflite.accumulator import checked_multiplier, rescale
+from bytewright.frontends.tflite.cast import emit_cast
 from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.graph_builder import DTYPES, Operand
 from bytewright.frontends.tflite.kernels_of import refuse_kernel
+from bytewright.frontends.tflite.logic import IS_EQUAL
 from bytewright.frontends.tflite.moves import emit_gathered
 from bytewright.frontends.tflite.shape import one_integer
 from bytewright.frontends.tflite.tiling import tiled
 from bytewright.ops.arithmetic.multiplier import Multiplier, quantize_multiplier
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.checks import WIDE
-from bytewright.ops.comparisons import Equal
 from bytewright.ops.elementwise import Select
 from bytewright.ops.places import ArgMax, ArgMin, CumulativeSum, GatherNd, TopKPlaces, UpdateSlice
+from bytewright.ops.sizes import TruePlaces
 
 # Bits that sums of int8 are computed with beside those of the values.
 _SUM_BITS = 19
@@ -94,6 +96,23 @@ def convert_top_k(at: Conversion) -> None:
     at.define(places, 1)
 
 
+def convert_where(at: Conversion) -> None:
+    """WHERE of one operand: the places of what is true, or not zero; the data decides how many."""
+    at.require_counts((1,))
+    source = at.operand(0, "condition")
+    at.require(len(source.shape) >= 1, "a single value has no places")
+    at.require_result("INT64")
+    if source.data is not None:
+        found = np.argwhere(source.data.array).astype(np.int64)
+        at.define(at.constant("places", found, ir.DType.I64))
+        return
+    count = at.size("how many elements are true", source.type.num_elements, is_sure=True)
+    value = at.value_of(source)
+    if source.dtype is not ir.DType.BOOL:
+        value = emit_cast(at, value, ir.DType.BOOL, "is_true")
+    at.define(at.emit_sized(TruePlaces(count), (value,), "places"))
+
+
 def convert_one_hot(at: Conversion) -> None:
     """ONE_HOT: a choice, by whether a number is that of its place along a new axis."""
     at.require_counts((4,))
@@ -110,7 +129,7 @@ def convert_one_hot(at: Conversion) -> None:
     seen = at.reshape(at.value_of(indices, "indices"), (*indices.shape[:axis], 1, *indices.shape[axis:]))
     along = tuple(depth if each == axis else 1 for each in range(rank + 1))
     places = at.constant("places", np.arange(depth).reshape(along), indices.dtype)
-    is_there = at.emit(Equal(), (seen, places), "is_there")
+    is_there = at.emit(IS_EQUAL, (seen, places), "is_there")
     choices = (at.reshape(at.value_of(on, "on"), ()), at.reshape(at.value_of(off, "off"), ()))
     at.define(at.emit(Select(), (is_there, *choices), "chosen"))
 

@@ -12,6 +12,7 @@ from bytewright.frontends.tflite.elementwise import emit_moved, emit_scaled
 from bytewright.frontends.tflite.graph_builder import Operand
 from bytewright.frontends.tflite.islands import emit_quantized
 from bytewright.frontends.tflite.lookup import emit_table
+from bytewright.frontends.tflite.model import BlocksRecord
 from bytewright.ops.arithmetic import tables
 from bytewright.ops.arithmetic.multiplier import INT32_MAX, quantize_multiplier, single
 from bytewright.ops.arithmetic.numerics import Numerics
@@ -128,9 +129,32 @@ def _dequantized_channels(at: Conversion) -> str:
     return at.constant("result", dequantised(at, operand, values), ir.DType.F32)
 
 
+def blocks_of(at: Conversion, weights: Operand) -> BlocksRecord | None:
+    """The blocks of weights [OC,K], if they have any; they fill rows, and each has a scale."""
+    blocks = weights.tensor.quantization.blocks
+    if blocks is None:
+        return None
+    at.require(
+        len(weights.shape) == 2, f"weights {list(weights.shape)} with a scale a block do not have 2 axes"
+    )
+    channels, depth = weights.shape
+    fits = (
+        blocks.size >= 1 and depth % blocks.size == 0 and blocks.size * len(blocks.scales) == channels * depth
+    )
+    at.require(
+        fits, f"weights {list(weights.shape)} have {len(blocks.scales)} scales for blocks of {blocks.size}"
+    )
+    usable = bool((np.isfinite(blocks.scales) & (blocks.scales > 0)).all())
+    at.require(usable, "the scale of a block is not positive")
+    return blocks
+
+
 def dequantised(at: Conversion, operand: Operand, values: NDArray[Any]) -> NDArray[np.float32]:
-    """The real values of an integer constant, with one scale or one along an axis, as DEQUANTIZE gives them."""
+    """The real values of an integer constant with one scale, one along an axis or a block, as DEQUANTIZE gives them."""
     record, rank = operand.tensor.quantization, len(operand.shape)
+    if (blocks := blocks_of(at, operand)) is not None:
+        by_block = values.astype(np.float32).reshape(-1, blocks.size) * blocks.scales[:, None]
+        return by_block.reshape(operand.shape)
     if len(record.scales) == 1:
         scale, zero_point, _ = at.affine(operand.tensor)
         return (values.astype(np.float32) - np.float32(zero_point)) * np.float32(scale)

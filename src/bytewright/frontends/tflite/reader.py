@@ -16,9 +16,11 @@ from bytewright.diagnostics import compile_error
 from bytewright.frontends.tflite.composites import with_composites
 from bytewright.frontends.tflite.flatbuffer import DamagedError, File, Table
 from bytewright.frontends.tflite.model import (
+    CASE,
     COMPOSITE,
     CUSTOM,
     WITH_BODY,
+    BlocksRecord,
     ModelRecord,
     OperatorRecord,
     QuantizationRecord,
@@ -44,6 +46,8 @@ _ELEMENT_BYTES = {
     "COMPLEX128": 16,
 }
 # Of values that are stored one by one, also where they are sparse.
+# The member of QuantizationDetails in schemas younger than the package that names the others.
+_BLOCKS = 2
 _DENSE = {**_ELEMENT_BYTES, "FLOAT16": 2}
 
 
@@ -161,7 +165,7 @@ def _with_called(
     Those of composites stand in their places.
     """
     called: dict[int, ModelRecord] = {}
-    for index in _run_by(model, len(subgraphs), ("IF", "WHILE", COMPOSITE)):
+    for index in _run_by(model, len(subgraphs), ("IF", CASE, "WHILE", COMPOSITE)):
         if index not in found:
             found[index] = None
             found[index] = _with_called(read(subgraphs[index]), subgraphs, read, found)
@@ -185,6 +189,10 @@ def _subgraph(
     expanded = list(buffers)
     tensors = tuple(
         _tensor(i, table, expanded, is_defined=i in defined) for i, table in enumerate(subgraph.tables(0))
+    )
+    tensors = tuple(
+        _with_blocks(tensor, table, tensors, expanded)
+        for tensor, table in zip(tensors, subgraph.tables(0), strict=True)
     )
     if ETHOS_U in codes:
         offsets = block_offsets(file.root(), buffers, len(tensors))
@@ -282,6 +290,23 @@ def _quantization(table: Table | None, place: str) -> QuantizationRecord:
     if zero_points and len(zero_points) != len(scales):
         raise DamagedError(f"{place} has {len(scales)} scales and {len(zero_points)} zero points")
     return QuantizationRecord(scales, zero_points or (0,) * len(scales), table.integer(6, "i"))
+
+
+def _with_blocks(
+    tensor: TensorRecord, table: Table, tensors: Sequence[TensorRecord], buffers: Sequence[memoryview]
+) -> TensorRecord:
+    """A tensor with the scales of its blocks, which are another tensor, of float16."""
+    quantization = table.table(4)
+    if quantization is None or quantization.integer(4, "B") != _BLOCKS:
+        return tensor
+    details = quantization.table(5)
+    index, size = (details.integer(0), details.integer(2)) if details is not None else (-1, 0)
+    scales = tensors[index] if 0 <= index < len(tensors) else None
+    if scales is None or scales.element_type != "FLOAT16" or not scales.has_values:
+        raise DamagedError(f"the scales of the blocks of {tensor.label} are tensor {index}, which has none")
+    values = STORED["FLOAT16"].widen(buffers[scales.buffer])
+    blocks = BlocksRecord(size, values)
+    return replace(tensor, quantization=replace(tensor.quantization, blocks=blocks))
 
 
 def _operator(index: int, table: Table, codes: list[str]) -> OperatorRecord:

@@ -258,7 +258,7 @@ def _check_types(whole: _Survey, *, is_called: bool = False) -> None:
         and tensor.element_type not in _allowed_types(whole, tensor.index)
         and tensor.index not in taken.get(tensor.element_type, ())
     ]
-    notes = [f"{tensor.label} is {tensor.element_type}" for tensor in wrong]
+    notes = [f"{tensor.label} is {tensor.element_type}{_by_whom(model, tensor)}" for tensor in wrong]
     help_text = "quantise the model to int8 (per tensor or per channel), inputs and outputs too, or keep it in float32"
     if wrong and all(tensor.index in (*model.inputs, *model.outputs) for tensor in wrong):
         help_text = (
@@ -285,20 +285,34 @@ def _reported(whole: _Survey) -> set[int]:
     return reported
 
 
+def _by_whom(model: ModelRecord, tensor: TensorRecord) -> str:
+    """Which operators do not have its type, where some operators have it."""
+    element_type = tensor.element_type.lower()
+    kinds = sorted(set(_refusing(model, element_type).get(tensor.index, ())))
+    is_of_some = tensor.element_type in _TYPES_OF_SOME
+    return (
+        f", which {', '.join(kinds)} {'do' if kinds[1:] else 'does'} not have" if kinds and is_of_some else ""
+    )
+
+
 def _taken_as(model: ModelRecord, element_type: str) -> frozenset[int]:
     """Tensors that may have an element type: whatever touches them takes or makes it, or reads indices there."""
-    taken = set(range(len(model.tensors)))
+    return frozenset(range(len(model.tensors))).difference(_refusing(model, element_type))
+
+
+def _refusing(model: ModelRecord, element_type: str) -> dict[int, list[str]]:
+    """The kinds of operators that have no element type where a tensor is, by the tensor."""
+    found: dict[int, list[str]] = {}
     for operator in model.operators:
         row = OPERATORS.get(operator.kind)
         if row is not None and element_type not in row.types:
-            if element_type not in row.results:
-                taken.difference_update(operator.outputs)
             indices = row.indices if element_type in INDEX_TYPES else None
             weights = 1 if element_type in row.narrow_weights else None
-            taken.difference_update(
-                t for position, t in enumerate(operator.inputs) if position not in (indices, weights)
-            )
-    return frozenset(taken)
+            refused = [t for at, t in enumerate(operator.inputs) if at not in (indices, weights)]
+            refused += operator.outputs if element_type not in row.results else ()
+            for index in refused:
+                found.setdefault(index, []).append(operator.kind)
+    return found
 
 
 def _widened_constants(model: ModelRecord) -> set[int]:

@@ -1,8 +1,9 @@
 """Opens an axis of inputs: each run is given its extent, and the extents of all that depends on it follow.
 
-Types are inferred once more, operator by operator, from inputs whose axis has a symbol in place of a number. What an
-operator must be told for that, such as the shape that a reshape states, is in `rules.py`; an operator without a rule,
-or one whose types do not allow an open extent, is refused. With the extent of the file, every type is what it was.
+Types are inferred once more, operator by operator, from inputs whose axis has a symbol in place of a number, and from
+operators that find such an extent out themselves, which the data decides. What an operator must be told for that, such
+as the shape that a reshape states, is in `rules.py`; an operator without a rule, or one whose types do not allow an
+open extent, is refused. With the extent of the file, every type is what it was.
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,6 +22,7 @@ def open_axis(
     module: ir.Module,
     axes: tuple[OpenAxis, ...],
     others: tuple[tuple[Mapping[str, int], ir.Module], ...] = (),
+    counted: tuple[ir.Counted, ...] = (),
 ) -> ir.Module:
     """Returns the module in which the axes have an extent that each run is given.
 
@@ -28,39 +30,75 @@ def open_axis(
         module: A graph in which each function is run at one place, once.
         axes: Of inputs; those of one name are one extent.
         others: The graph as it is for other extents, with these; none where that is not known.
+        counted: Extents that the data decides. Results say how large they are of which data may ask for too much, or
+            which others depend on.
 
     Raises:
         CompileError: BW121, for operators that allow no open extent, all of them, or axes of several extents; BW204,
             there is no such input or axis.
     """
-    extents = _extents_of_file(module, axes)
-    symbols = _symbols(module, axes, set(module.graph_types))
+    extents, taken = _extents_of_file(module, axes), {*module.graph_types, *(p.name for p in module.outputs)}
+    symbols, found = _symbols(module, axes, taken), _counted(module, counted, taken)
+    if not symbols and not found:
+        return module
+    extents |= {name: each.extent.upper for name, each in found.items()}
+    symbols |= {name: each.extent for name, each in found.items()}
     samples = [
-        ({symbols[name]: extent for name, extent in each.items()}, own)
+        ({symbols[name]: extent for name, extent in each.items() if name in symbols}, own)
         for each, own in ((extents, module), *others)
     ]
-    opening = Opening(module, samples)
+    opening = Opening(module, samples, {each.value: each.extent for each in found.values()})
     if others and not opening.samples.are_several:
-        message = f"the file has other operators for each extent along {' and '.join(map(str, axes))}"
+        along = " and ".join((*map(str, axes), *found))
+        message = f"the file has other operators for each extent along {along}"
         raise compile_error("BW121", message, help=WITHOUT, where=module.name)
     parameters = _parameters(module, {axis: symbols[axis.name] for axis in axes}, opening)
     open_nodes(opening, module.graph.nodes)
-    results = tuple(map(opening.whole, module.graph.results))
+    results = tuple(map(opening.result, module.graph.results))
     _require_sizes(opening)
     _require_other_samples(opening, module)
+    num_outputs = len(module.outputs)
+    sizes = _sizes(found.values(), opening, results[:num_outputs])
+    results = (*results[:num_outputs], *sizes, *results[num_outputs:])
     function = ir.Function(module.graph.name, parameters, tuple(opening.new.nodes), results)
     functions = (*opening.functions, function)
     used = {name for each in functions for node in each.nodes for name in node.inputs}
     used |= {name for each in functions for name in each.results}
-    num_outputs = len(module.outputs)
     return replace(
         module,
         functions=functions,
         constants=tuple(each for each in (*module.constants, *opening.constants) if each.name in used),
         inputs=_ports(module.inputs, (value.name for value in parameters), opening),
-        outputs=_ports(module.outputs, results[:num_outputs], opening),
+        outputs=(*_ports(module.outputs, results[:num_outputs], opening), *sizes.values()),
         sources=opening.sources,
     )
+
+
+def _counted(module: ir.Module, counted: tuple[ir.Counted, ...], taken: set[str]) -> dict[str, ir.Counted]:
+    """The extents that operators of the graph find out, by their names; others are of what no result depends on."""
+    made = {value.name for node in module.graph.nodes for value in node.outputs}
+    return {
+        each.extent.name: replace(
+            each, extent=replace(each.extent, name=unique_name(each.extent.name, taken))
+        )
+        for each in counted
+        if each.value in made
+    }
+
+
+def _sizes(counted: Iterable[ir.Counted], opening: Opening, results: tuple[str, ...]) -> dict[str, ir.Port]:
+    """By results that say sizes, the outputs that they become."""
+    shown = ir.symbols_in(extent for name in results for extent in opening.shape(name))
+    return {
+        each.value: ir.Port(
+            each.extent.name,
+            opening.new.types[each.value],
+            size_of=each.extent,
+            is_checked=each.is_checked,
+        )
+        for each in counted
+        if each.is_checked or each.extent in shown
+    }
 
 
 def _ports(ports: tuple[ir.Port, ...], names: Iterable[str], opening: Opening) -> tuple[ir.Port, ...]:

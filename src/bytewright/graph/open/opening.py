@@ -1,6 +1,6 @@
 """The graph as far as its extents are open: new operators, and values that are kept with rows in place of columns."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -15,6 +15,7 @@ from bytewright.ir.where import Where
 from bytewright.ops.data import Reshape, Slice
 
 WITHOUT = "leave out --open: each run then has as many rows as the file says"
+ELSEWHERE = "let the model end before that operator, and compute the rest in the application"
 ROWS, COLUMNS = 1, 2
 _MOST_SHOWN = 4
 
@@ -42,9 +43,12 @@ class Opening:
         sources: What values are in the model's file.
         model: Its name.
         parameters: Its inputs, and what it keeps, as the file has them.
+        counted: Extents that operators find out, by the results that say them.
     """
 
-    def __init__(self, module: ir.Module, samples: Sequence[Sample]) -> None:
+    def __init__(
+        self, module: ir.Module, samples: Sequence[Sample], counted: Mapping[str, ir.Symbol]
+    ) -> None:
         self.symbols = tuple(samples[0][0])
         self.samples = Samples(samples)
         self.extents: dict[ir.Extent, None] = dict.fromkeys(self.symbols)
@@ -57,6 +61,7 @@ class Opening:
         self.constants: list[ir.Constant] = []
         self.sources = module.sources
         self.model, self.parameters = module.name, module.graph.parameters
+        self.counted = counted
         self._data = {constant.name: constant.data for constant in module.constants}
         self._views_of_constants: dict[str, str] = {}
         self._views: dict[tuple[str, tuple[ir.Extent, ...]], str] = {}
@@ -79,6 +84,18 @@ class Opening:
     def whole(self, name: str) -> str:
         """The value in the form that the graph has it in."""
         return self._view(name, self.shape(name), "columns") if name in self.turned else name
+
+    def result(self, name: str) -> str:
+        """What a function gives where it gave a value, or a constant that depends on the extent.
+
+        Raises:
+            CompileError: BW121, the constant does not follow from the extent.
+        """
+        try:
+            return self.whole(self.constant_of_all(name))
+        except ValueError as error:
+            message = f"a result is a constant, and {error}"
+            raise compile_error("BW121", message, help=WITHOUT, where=self.model) from error
 
     def in_rows(self, name: str) -> str:
         """The value, an image [1,1,T,C], turned."""
@@ -217,7 +234,7 @@ class Opening:
         self.parameters = (*self.parameters, *parameters)
         self.new.nodes = []
         open_nodes(self, function.nodes)
-        results = tuple(map(self.whole, function.results))
+        results = tuple(map(self.result, function.results))
         self.functions[number] = replace(
             function, parameters=tuple(parameters), nodes=tuple(self.new.nodes), results=results
         )
@@ -282,7 +299,15 @@ class Opening:
     def refused(self, node: ir.Node, reason: str) -> CompileError:
         """The error that an operator does not allow it."""
         operator = node.where.operator or node.operation.name
-        names = " and ".join(f"'{symbol.name}'" for symbol in self.symbols)
-        what = "extents" if len(self.symbols) > 1 else "extent"
-        message = f"{what} {names} cannot be opened: {operator} does not allow it: {reason}"
-        return compile_error("BW121", message, help=WITHOUT, where=str(node.where))
+        operands = (extent for name in node.inputs for extent in self.shape(name))
+        of_data = [each for each in ir.symbols_in(operands) if each in self.counted.values()]
+        symbols = of_data or [each for each in self.symbols if each not in self.counted.values()]
+        names = " and ".join(f"'{symbol.name}'" for symbol in symbols)
+        what = "extents" if len(symbols) > 1 else "extent"
+        if of_data:
+            what = f"the data decides {what} {names}"
+            message, help_text = f"{what}, and {operator} does not allow it: {reason}", ELSEWHERE
+        else:
+            what = f"{what} {names} cannot be opened"
+            message, help_text = f"{what}: {operator} does not allow it: {reason}", WITHOUT
+        return compile_error("BW121", message, help=help_text, where=str(node.where))

@@ -8,7 +8,7 @@ from typing import Any
 from bytewright import ir
 from bytewright.diagnostics import Collector
 from bytewright.graph.open.opening import COLUMNS, ROWS, Opening
-from bytewright.ops.checks import QUANTISED
+from bytewright.ops.checks import QUANTISED, WIDE
 from bytewright.ops.control import CondIf, Loop
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d, GroupedConv2d, TransposeConv2d
 from bytewright.ops.data import Concat, Gather, Identity, Pad, Reshape, Slice, Tile, Transpose
@@ -18,11 +18,19 @@ from bytewright.ops.lstm import TflHybridLstm, TflLstm, TflQuantizedLstm
 from bytewright.ops.matmul import TflBatchMatMul
 from bytewright.ops.places import ArgMax, ArgMin, CumulativeSum, GatherNd, TopKPlaces, UpdateSlice
 from bytewright.ops.pooling import OPERATIONS as REDUCTIONS
-from bytewright.ops.pooling import MaxPool2d, ReduceSum, TflAveragePool2d, TflQuantizedProduct
+from bytewright.ops.pooling import (
+    MaxPool2d,
+    ReduceSum,
+    TflAveragePool2d,
+    TflIntegerMean,
+    TflMean,
+    TflQuantizedProduct,
+)
 from bytewright.ops.registry import ELEMENTWISE
 from bytewright.ops.rescale import TflFloatRescale
 from bytewright.ops.resize import TflResizeBilinear, TflResizeNearest
 from bytewright.ops.roots import TflInverseRoot, TflL2Normalization
+from bytewright.ops.sizes import Counting, Measured, TruePlaces
 from bytewright.ops.softmax import TflLogSoftmax, TflSoftmax
 from bytewright.ops.window import most_same_padding
 
@@ -67,6 +75,14 @@ def _open_node(opening: Opening, node: ir.Node) -> None:
 
 def _as_it_is(opening: Opening, node: ir.Node) -> None:
     opening.add(node, node.operation, tuple(map(opening.whole, node.inputs)))
+
+
+def _counting(opening: Opening, node: ir.Node) -> None:
+    """It finds an extent out."""
+    operation, extent = node.operation, opening.counted.get(node.outputs[-1].name)
+    assert isinstance(operation, Counting)
+    inputs = tuple(map(opening.whole, node.inputs))
+    opening.add(node, replace(operation, count=extent or operation.count), inputs)
 
 
 def _each_element(opening: Opening, node: ir.Node) -> None:
@@ -310,10 +326,14 @@ def _reduction(opening: Opening, node: ir.Node) -> None:
     reduced = [axis for axis in opening.open_axes(node.inputs[0]) if axis in operation.axes]
     if len(reduced) > 1:
         raise ValueError("it is over several open extents")
-    is_integer = opening.new.types[node.inputs[0]].dtype in QUANTISED
-    is_sum = isinstance(operation, ReduceSum) and is_integer and not opening.samples.are_several
+    dtype = opening.new.types[node.inputs[0]].dtype
+    is_integer = dtype in (*QUANTISED, *WIDE)
+    is_sum = isinstance(operation, ReduceSum) and dtype in QUANTISED and not opening.samples.are_several
     if reduced and (isinstance(operation, TflQuantizedProduct) or is_sum):
         raise ValueError("its zero points and factors are those of as many elements as the file has")
+    least = min((ir.lower_bound(opening.shape(node.inputs[0])[axis]) for axis in reduced), default=1)
+    if least < 1 and is_integer and isinstance(operation, TflMean | TflIntegerMean):
+        raise ValueError("there may be none, whose mean is no integer")
     _as_it_is(opening, node)
 
 
@@ -340,6 +360,7 @@ RULES: dict[type[ir.Operation], _Rule] = {
         (TransposeConv2d, TflBatchMatMul, TflLstm, TflHybridLstm, TflQuantizedLstm, UpdateSlice, GatherNd),
         _as_it_is,
     ),
+    **dict.fromkeys((Measured, TruePlaces), _counting),
     Gather: _gather,
     Loop: _loop,
     TflFloatRescale: _rescaled_sum,
@@ -356,6 +377,8 @@ _FOLLOWING = frozenset(
         (Reshape, "shape"),
         *((each, "size") for each in (TflResizeNearest, TflResizeBilinear)),
         (Loop, "num_iterations"),
+        (Measured, "count"),
+        (TruePlaces, "count"),
         (TflFloatRescale, "num_summed"),
     }
 )

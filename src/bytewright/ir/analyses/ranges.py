@@ -67,6 +67,12 @@ def range_of(expression: ir.Expr, known: Mapping[str, Range]) -> Range | None:
             return value, value
         case ir.Var():
             return known.get(expression.name)
+        case ir.Binary(
+            operator=ir.BinaryOperator.MIN,
+            left=ir.Binary(operator=ir.BinaryOperator.MAX, right=ir.Const(value=int(low))) as raised,
+            right=ir.Const(value=int(high)),
+        ) if low <= high and range_of(raised, known) is None:
+            return low, high
         case ir.Binary():
             left, right = range_of(expression.left, known), range_of(expression.right, known)
             return None if left is None or right is None else combined_range(expression.operator, left, right)

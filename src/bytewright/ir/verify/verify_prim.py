@@ -109,7 +109,8 @@ class _Checker:
         self.node = function
 
     def symbols(self) -> None:
-        """Symbols are scalar parameters, with the same bounds wherever they stand."""
+        """Symbols are scalar parameters, with the same bounds wherever they stand; kernels may be given none."""
+        least = 1 if self.is_entry else 0
         scalars = [p.variable for p in self.function.parameters if isinstance(p, ir.ScalarParameter)]
         bounds: dict[str, ir.Symbol] = {}
         for buffer in buffers_of(self.function):
@@ -117,9 +118,9 @@ class _Checker:
                 symbol = ir.symbol_in(extent)
                 if symbol is None:
                     continue
-                if not 1 <= symbol.lower <= symbol.upper <= ir.DType.I32.bounds[1]:
+                if not least <= symbol.lower <= symbol.upper <= ir.DType.I32.bounds[1]:
                     self.report(f"'{buffer.name}' has the extent '{symbol}', whose bounds make no sense")
-                elif ir.lower_bound(extent) < 1:
+                elif ir.lower_bound(extent) < min(1, symbol.lower):
                     self.report(f"'{buffer.name}' has the extent '{extent}', which may be none")
                 elif isinstance(extent, ir.Quotient) and not extent.fits_i32:
                     self.report(f"'{buffer.name}' has the extent '{extent}', which takes more than 32 bits")

@@ -13,7 +13,7 @@ from bytewright.lower.isa.registers import RegisterReducer
 from bytewright.lower.isa.taps import TapProducts, TapReducer
 from bytewright.lower.isa.vector_unit import VectorUnit
 from bytewright.lower.kernels.context import Template
-from bytewright.lower.kernels.depthwise import lower_depthwise_by_blocks
+from bytewright.lower.kernels.depthwise import lower_depthwise_by_blocks, only_low_halves
 from bytewright.lower.kernels.matmul import lower_batch_matmul
 from bytewright.lower.kernels.pooling import lower_pool
 from bytewright.lower.kernels.reduction import Reduction, lower_reduction, num_reduced
@@ -110,7 +110,12 @@ def _in_registers(unit: VectorUnit, num_vectors: int) -> RegisterReducer:
 
 def depthwise_lanes(name: str, unit: VectorUnit) -> IsaTemplate:
     """Depthwise convolutions by the lanes of a unit."""
-    write = partial(lower_depthwise_by_blocks, reducer=_in_registers(unit, _OF_DEPTHWISE))
+    reducer = _in_registers(unit, _OF_DEPTHWISE)
+
+    def write(template: Template, operation: DepthwiseConv2d) -> None:
+        are_low = template.result_type.dtype is ir.DType.I64
+        lower_depthwise_by_blocks(template, operation, reducer, are_low=are_low)
+
     return IsaTemplate(f"{name}.depthwise_lanes", write, _depthwise_declines(unit))
 
 
@@ -213,6 +218,10 @@ def _depthwise_declines(unit: VectorUnit) -> Decline:
             return f"each channel of the input has {multiplier} of the result"
         if template.type(1).dtype not in unit.loads:
             return f"there is no vector of {template.type(1).dtype.value}"
+        if template.result_type.dtype is ir.DType.I64:
+            if _ADD not in unit.wrapping or not only_low_halves(template):
+                return "there is no vector of i64"
+            return _few_channels(template, unit.lanes, "vector")
         return _declines(unit, _ADD, _MUL)(template, operation)
 
     return why

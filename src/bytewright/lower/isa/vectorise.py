@@ -153,6 +153,10 @@ class _Vectors:
                 instruction, operands = self.unit.wrapping.get(operator), (left, right)
                 vectors = (self._vector(operand, name) for operand in operands)
                 return self._executed(instruction, name, I32, *vectors, into=into)
+            case ir.Cast(operand=ir.Cast(dtype=ir.DType.I64, operand=operand)) if (
+                operand.dtype is expression.dtype is I32 and into is None
+            ):
+                return self._vector(operand, name)
             case ir.Cast(operand=operand):
                 conversion = self.unit.conversions.get((operand.dtype, expression.dtype))
                 source = self._vector(operand, name)

@@ -63,6 +63,11 @@ class Convolution:
         """The bias, as `bias_of`."""
         return bias_of([self], offset, multiple)
 
+    def low_bias(self) -> Bias:
+        """The bias of sums of 64 bits that are kept modulo 2^32: its low halves."""
+        values = self.folded().bias.astype(np.int32)
+        return Bias(self.template.kernel.constant("bias", values, ir.DType.I32), *ir.DType.I32.bounds)
+
     def folded(self, offset: int = 0) -> Folded:
         """The bias of integers, as `bias`, and bounds of the sums, without a parameter of the kernel."""
         values, where = self.template.constant(2).astype(np.int64), self.template.anchor.where

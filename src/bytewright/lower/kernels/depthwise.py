@@ -4,16 +4,20 @@ A view for each tap points at the input or, outside of it, at a run of zero poin
 loop, which compilers vectorise over channels. Weights stay in the model's order.
 """
 
+from dataclasses import replace
 from functools import partial
 
 from bytewright import ir
 from bytewright.ir.builder import load
 from bytewright.lower.kernels.context import Pixel, Template, channel_blocks, nest, pixels
 from bytewright.lower.kernels.convolution import convolution_of
+from bytewright.lower.kernels.reduction import wrapping_sum
 from bytewright.lower.kernels.side_by_side import Reducer
+from bytewright.lower.scalar import Scalar
+from bytewright.ops.cast import TflCast
 from bytewright.ops.convolution import DepthwiseConv2d
 
-I16, I32 = ir.DType.I16, ir.DType.I32
+I16, I32, I64 = ir.DType.I16, ir.DType.I32, ir.DType.I64
 # Larger windows are visited in a loop: unrolled taps would make the code grow without bound.
 MAX_UNROLLED_TAPS = 25
 FEW_LANES = 8
@@ -32,21 +36,35 @@ def lower_depthwise_conv2d(template: Template, operation: DepthwiseConv2d) -> No
             depthwise.write_channels(pixel)
 
 
-def lower_depthwise_by_blocks(template: Template, operation: DepthwiseConv2d, reducer: Reducer) -> None:
-    """Writes the kernel, as `lower_depthwise_conv2d`, of some channels at a time, side by side; M is 1."""
-    depthwise = _Depthwise(template, operation)
+def lower_depthwise_by_blocks(
+    template: Template, operation: DepthwiseConv2d, reducer: Reducer, *, are_low: bool = False
+) -> None:
+    """Writes the kernel, as `lower_depthwise_conv2d`, of some channels at a time, side by side; M is 1.
+
+    Sums of 64 bits of which `only_low_halves` are used may be kept modulo 2^32: `are_low`.
+    """
+    depthwise = _Depthwise(template, operation, are_low=are_low)
     with pixels(template) as pixel:
         depthwise.write_blocks(pixel, reducer)
+
+
+def only_low_halves(template: Template) -> bool:
+    """Whether of sums of 64 bits the lower halves are all that is used."""
+    name = template.anchor.outputs[0].name
+    readers = [node.operation for node in template.epilogue.group.elementwise if name in node.inputs]
+    narrow = (ir.DType.I8, I16, I32)
+    return bool(readers) and all(isinstance(reader, TflCast) and reader.dtype in narrow for reader in readers)
 
 
 class _Depthwise:
     """The channel loops of one depthwise kernel."""
 
-    def __init__(self, template: Template, operation: DepthwiseConv2d) -> None:
+    def __init__(self, template: Template, operation: DepthwiseConv2d, *, are_low: bool = False) -> None:
         self.template = template
         self.convolution = convolution = convolution_of(template, operation)
         self.weights = template.kernel.constant("weights", convolution.weights.T, convolution.weights_dtype)
-        self.bias = convolution.bias()
+        self.are_low = are_low
+        self.bias = convolution.low_bias() if are_low else convolution.bias()
         self.sum_type = self.bias.values.dtype
         self.multiplier = convolution.out_channels // convolution.in_channels
 
@@ -88,7 +106,7 @@ class _Depthwise:
             if not is_unrolled:
                 with convolution.each_tap(pixel) as (tap, index):
                     results.update(partial(self._plus_product, tap, index, first))
-            results.store(pixel, first, self.bias.finished)
+            results.store(pixel, first, self._finished)
 
     def _initial(self, first: ir.Expr, channel: ir.Expr) -> ir.Expr:
         return self.bias.initial(first + channel)
@@ -96,7 +114,12 @@ class _Depthwise:
     def _plus_product(
         self, tap: ir.Buffer, index: ir.Expr | int, first: ir.Expr, total: ir.Expr, channel: ir.Expr
     ) -> ir.Expr:
-        return total + self._product(tap, index, first + channel, first + channel)
+        product = self._product(tap, index, first + channel, first + channel)
+        return wrapping_sum(I32)(total, product) if self.are_low else total + product
+
+    def _finished(self, total: ir.Expr, channel: ir.Expr) -> Scalar:
+        found = self.bias.finished(total, channel)
+        return replace(found, expr=ir.cast(total, I64)) if self.are_low else found
 
     def write_channels(self, pixel: Pixel) -> None:
         """Channel by channel: all taps in a row, or a loop over them."""

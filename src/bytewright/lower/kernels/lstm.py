@@ -199,13 +199,13 @@ def _float_unit(body: BodyBuilder, clip: float) -> _Cell:
 
     def write(unit: _Unit) -> tuple[ir.Expr, ir.Expr]:
         gates = [body.let(f"{name}_gate", value) for name, value in zip(GATES, unit.sums[0], strict=True)]
-        kept = body.let("kept", sigmoid(body, gates[FORGET])[0] * unit.cell)
-        added = body.let("added", sigmoid(body, gates[INPUT])[0] * TANH(gates[CELL]))
+        kept = body.let("kept", sigmoid(body, gates[FORGET]) * unit.cell)
+        added = body.let("added", sigmoid(body, gates[INPUT]) * TANH(gates[CELL]))
         cell: ir.Expr = kept + added
         if clip:
             cell = ir.minimum(ir.maximum(cell, -clip), clip)
         cell = body.let("next_cell", cell)
-        return sigmoid(body, gates[OUTPUT])[0] * TANH(cell), cell
+        return sigmoid(body, gates[OUTPUT]) * TANH(cell), cell
 
     return write
 

@@ -35,6 +35,7 @@ from bytewright.lower.kernels.pooling import lower_pool
 from bytewright.lower.kernels.reduction import lower_reduction
 from bytewright.lower.kernels.resize import lower_resize_bilinear, lower_resize_nearest
 from bytewright.lower.kernels.roots import lower_inverse_root, lower_l2_normalization
+from bytewright.lower.kernels.sizes import lower_measured, lower_true_places
 from bytewright.lower.kernels.softmax import lower_softmax
 from bytewright.lower.kernels.softmax16 import lower_softmax16
 from bytewright.lower.kernels.spectrum import (
@@ -69,6 +70,7 @@ from bytewright.ops.places import (
 )
 from bytewright.ops.resize import TflResizeBilinear, TflResizeNearest
 from bytewright.ops.roots import TflInverseRoot, TflL2Normalization
+from bytewright.ops.sizes import Measured, TruePlaces
 from bytewright.ops.softmax import TflLogSoftmax, TflSoftmax
 from bytewright.ops.spectrum import (
     TflAutoScale,
@@ -104,6 +106,7 @@ TEMPLATES: dict[type[ir.Operation], Anchor] = {
     GatherNd: Anchor(lower_gather_nd),
     GroupedConv2d: Anchor(lower_grouped_conv2d),
     Identity: Anchor(lower_identity),
+    Measured: Anchor(lower_measured, takes_epilogue=False),
     pooling.MaxPool2d: Anchor(lower_pool),
     Pad: Anchor(lower_pad),
     pooling.ReduceAll: Anchor(lower_reduction),
@@ -148,6 +151,7 @@ TEMPLATES: dict[type[ir.Operation], Anchor] = {
     Transpose: Anchor(lower_transpose),
     TransposeConv2d: Anchor(lower_transpose_conv2d),
     TopKPlaces: Anchor(lower_top_k),
+    TruePlaces: Anchor(lower_true_places, takes_epilogue=False),
     UpdateSlice: Anchor(lower_update_slice),
     pooling.WrappingReduceSum: Anchor(lower_reduction),
 }

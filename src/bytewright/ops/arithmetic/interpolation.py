@@ -6,6 +6,7 @@ between them. The tables are in float32 or in double precision as each reference
 
 import math
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -199,6 +200,17 @@ def sigmoid_int16(values: NDArray[np.integer], multiplier: int, shift: int, *, i
         return np.where(scaled >= 0, risen - (1 << 23) + 128, (1 << 23) - risen + 127) >> 8
     risen = np.minimum(risen, LOGISTIC_MOST)
     return np.where(scaled >= 0, risen + 512, (1 << 25) - risen + 511) >> 10
+
+
+@cache
+def sigmoid_end(*, is_tanh: bool) -> int:
+    """The magnitude, in 1/3 of 2**-12, from which LOGISTIC, or TANH, is what it is at the end of the table."""
+    magnitudes = np.arange(SIGMOID_ENTRIES << SIGMOID_BITS[is_tanh])
+    moves = np.zeros(len(magnitudes), bool)
+    for values in (magnitudes, -magnitudes):
+        results = sigmoid_int16(values, 1, 0, is_tanh=is_tanh)
+        moves |= results != results[-1]
+    return int(np.flatnonzero(moves)[-1]) + 1
 
 
 def softmax16_output_is_valid(scale: float) -> bool:

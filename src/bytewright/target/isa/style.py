@@ -24,7 +24,7 @@ class KernelStyle:
         has_doubles: Scale in double precision where the reference does, and not in integers that are proved equal.
         max_patch_bytes: The largest patch of the input that a kernel gathers into a local array.
         recomputed: Products of bytes that layers may form again in every run so that less is kept between two, over
-            those that they form anyway: an eighth of those that an instruction adds, on cores that have little memory.
+            those that they form anyway: on cores that have little memory, and add many products at once.
     """
 
     channel_block: int
@@ -67,5 +67,5 @@ SCALAR = KernelStyle(
     has_doubles=False,
 )
 # The same kernels on cores whose instructions take four channels at once, or sixteen.
-SCALAR_WITH_DSP = replace(SCALAR, channel_multiples=(4,), recomputed=2 / 8)
-SCALAR_WITH_MVE = replace(SCALAR, channel_multiples=(16, 2), has_doubles=True, recomputed=16 / 8)
+SCALAR_WITH_DSP = replace(SCALAR, channel_multiples=(4,))
+SCALAR_WITH_MVE = replace(SCALAR, channel_multiples=(16, 2), has_doubles=True, recomputed=2.0)

@@ -1,6 +1,6 @@
 """Operators with functions, variables or streams in them, and those that TensorFlow Lite calls custom."""
 
-from bytewright.frontends.tflite.control import convert_if, convert_while
+from bytewright.frontends.tflite.control import convert_case, convert_if, convert_while
 from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.convolution import convert_biased_transpose_conv
 from bytewright.frontends.tflite.detection import convert_detections
@@ -51,7 +51,9 @@ _LENGTHS = "an even length of 4 to 32,768, of factors 2, 3 and 5"
 CONTROL: dict[str, TfliteOperator] = {
     "ASSIGN_VARIABLE": TfliteOperator(convert_assign_variable, types=_KEPT),
     "CALL_ONCE": TfliteOperator(
-        convert_call_once, limits="of a subgraph that assigns constants to variables", types=("resource",)
+        convert_call_once,
+        limits="of a subgraph that assigns variables what constants make",
+        types=("resource",),
     ),
     "CUSTOM 'CIRCULAR_BUFFER'": TfliteOperator(
         convert_circular_buffer,
@@ -137,6 +139,14 @@ CONTROL: dict[str, TfliteOperator] = {
     "READ_VARIABLE": TfliteOperator(
         convert_read_variable, limits="of a variable that is assigned, in a run or once", types=_KEPT
     ),
+    "STABLEHLO_CASE": TfliteOperator(
+        convert_case,
+        "StablehloCaseOptions",
+        "results of fixed shapes; a number of no branch means the last; not with tflm",
+        types=_KEPT,
+        cost_ms=1.0,
+        absent={Numerics.TFLM: _KEPT},
+    ),
     "VAR_HANDLE": TfliteOperator(convert_handle, types=("resource",)),
     "WHILE": TfliteOperator(
         convert_while,
@@ -147,4 +157,4 @@ CONTROL: dict[str, TfliteOperator] = {
     ),
 }
 
-CONTROL_FLOW = ("IF", "WHILE", "CALL", "CALL_ONCE")
+CONTROL_FLOW = ("IF", "STABLEHLO_CASE", "WHILE", "CALL", "CALL_ONCE")

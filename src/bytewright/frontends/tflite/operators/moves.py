@@ -39,6 +39,7 @@ from bytewright.frontends.tflite.places import (
     convert_gather_nd,
     convert_one_hot,
     convert_update_slice,
+    convert_where,
 )
 from bytewright.frontends.tflite.segments import (
     convert_reverse_sequence,
@@ -133,8 +134,9 @@ MOVES: dict[str, TfliteOperator] = {
     ),
     "EMBEDDING_LOOKUP": TfliteOperator(
         convert_embedding_lookup,
-        limits="rows of float32, int8 or int4, per tensor or per row, zero point 0 (tflm: neither int4 nor per row); "
-        "integers and bool also as raw values; indices int32, or constant; one that is outside means the nearest; "
+        limits="rows of float32, int8 or int4, per tensor, per row or of int4 per block, zero point 0 (tflm: neither "
+        "int4 nor per row); integers and bool also as raw values; indices int32, or constant; one that is outside "
+        "means the nearest; "
         f"{FEW_MOVED}",
         types=MOVED,
         absent=_MOVED_IN_TFLM,
@@ -338,6 +340,13 @@ MOVES: dict[str, TfliteOperator] = {
         cost_ms=1.5,
         types=(*ACTIVATIONS, "int32", "bool"),
         absent={Numerics.TFLM: ("bool",)},
+    ),
+    "WHERE": _in_litert_alone(
+        convert_where,
+        "one operand, a condition; the data decides how many rows there are",
+        ("bool", "float32", "int32", "int64", "int8"),
+        results=("int64",),
+        signed_alone=True,
     ),
     "UNSORTED_SEGMENT_MAX": _unsorted_segment(ScatterMax),
     "UNSORTED_SEGMENT_MIN": _unsorted_segment(ScatterMin),

@@ -180,7 +180,8 @@ REDUCTIONS: dict[str, TfliteOperator] = {
     "FULLY_CONNECTED": TfliteOperator(
         convert_fully_connected,
         "FullyConnectedOptions",
-        f"{_WEIGHTS}, or computed, with one scale; {_INT8_OR_INT4}; not shuffled; {CLAMPS}",
+        f"{_WEIGHTS}, or computed, with one scale; {_INT8_OR_INT4}; int4 under float32 also with a scale a block, "
+        f"without a fused activation; not shuffled; {CLAMPS}",
         cost_ms=2.5,
         scale_cost_ms=0.7,  # each is fitted to double precision
         hybrid=_HYBRID,

@@ -24,7 +24,7 @@ def dot(num_pixels: int, depth: int, element: ir.DType = I8, pitch: int = 0) -> 
         depth: Elements of each.
         element: Type of activations.
         pitch: Of int16, elements from the first pixel's to the second's, fewer than 2048; 0 if they are words of two,
-            those of both pixels in turns.
+            those of both pixels in turns. A pixel's begin with a word.
     """
     pairing = PAIRINGS[element]
     name = f"dsp_dot_{num_pixels}x2x{depth}{pairing.suffix}" + (f"_{pitch}" if pitch else "")
@@ -34,7 +34,9 @@ def dot(num_pixels: int, depth: int, element: ir.DType = I8, pitch: int = 0) -> 
         for sum_name in pairing.sums
     ]
     if pitch:
-        activations = memory_parameter("activations", (num_pixels - 1) * pitch + depth, element)
+        elements = (num_pixels - 1) * pitch + depth
+        buffer = ir.Buffer("activations", (elements,), element, BYTES)
+        activations = ir.BufferParameter(buffer, ir.Access.READ, scope=ir.GLOBAL)
     else:
         activations = memory_parameter("activations", num_pixels * depth // 2, I32)
     weights = memory_parameter("weights", depth // 2, I32)
@@ -125,10 +127,8 @@ def _step(num_pixels: int, element: ir.DType, pitch: int) -> list[str]:
     """The instructions of a group."""
     products = PAIRINGS[element].products
     loads = ["ldrd %[x0], %[x1], [%[x]], #8"]
-    if pitch:
-        # Elements of 16 bits may lie where `ldrd` does not load.
-        second = "[%[x]], #4" if num_pixels == 1 else f"[%[x], #{pitch * element.size_bytes - 4}]"
-        loads = ["ldr %[x0], [%[x]], #4", f"ldr %[x1], {second}"]
+    if pitch and num_pixels == 2:
+        loads = ["ldr %[x0], [%[x]], #4", f"ldr %[x1], [%[x], #{pitch * element.size_bytes - 4}]"]
     if num_pixels == 2:
         words = [line for i in range(2) for line in (*loads, *products(i, ("x0", "x1")))]
     else:

@@ -1,0 +1,235 @@
+"""Extents that the data decides: as many rows as LiteRT has, of 0, some, all; of too many the run is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import bytewright
+from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.execute.build import BuildOptions
+from bytewright.execute.host import HostModel
+from bytewright.execute.run import run_batch
+from bytewright.inspect.check import check_bundle
+from bytewright.record.plan_file import document_of
+from support.model_files import DATA, ModelFile
+from support.plan_mutations import write_consistently
+from support.reference import LiteRt
+from tflite_writer import ModelBuilder
+
+pytestmark = pytest.mark.run
+
+Array = NDArray[Any]
+Writes = Callable[[ModelBuilder, int, int], Sequence[int]]
+ROWS, WIDTH = 10, 4
+
+
+def masked(write: Writes, dtype: str = "float32", **quantisation: Any) -> bytes:
+    """The rows of x [ROWS, WIDTH] whose mask is true, and what is made of them: `write` returns the outputs."""
+    builder = ModelBuilder()
+    x = builder.tensor("x", (ROWS, WIDTH), dtype, **quantisation)
+    mask = builder.tensor("mask", (ROWS,), "bool")
+    places = builder.tensor("places", (0, 1), "int64")
+    rows = builder.tensor("rows", (0, WIDTH), dtype, **quantisation)
+    builder.operator("WHERE", [mask], [places])
+    builder.operator("GATHER_ND", [x, places], [rows])
+    return builder.build([x, mask], [*write(builder, places, rows)])
+
+
+def places_and_rows(_: ModelBuilder, places: int, rows: int) -> Sequence[int]:
+    return places, rows
+
+
+def computed(builder: ModelBuilder, places: int, rows: int) -> Sequence[int]:
+    """Element by element, by broadcasting, by a layer of each row, and sums over the rows."""
+    del places
+    rng = np.random.default_rng(1)
+    names = ("relu", "sum", "dense", "softmax", "total", "greatest", "mean")
+    shapes = (*[(0, WIDTH)] * 2, (0, 3), (0, 3), (WIDTH,), (WIDTH,), (1, 3))
+    relu, sums, dense, softmax, total, greatest, mean = (
+        builder.tensor(name, shape, "float32") for name, shape in zip(names, shapes, strict=True)
+    )
+    offset = builder.constant("offset", rng.normal(size=(1, WIDTH)).astype(np.float32))
+    weights = builder.constant("weights", rng.normal(size=(3, WIDTH)).astype(np.float32))
+    bias = builder.constant("bias", rng.normal(size=(3,)).astype(np.float32))
+    axis = builder.constant("axis", np.array([0], np.int32))
+    builder.operator("RELU", [rows], [relu])
+    builder.operator("ADD", [relu, offset], [sums])
+    builder.operator("FULLY_CONNECTED", [sums, weights, bias], [dense])
+    builder.operator("SOFTMAX", [dense], [softmax])
+    builder.operator("SUM", [sums, axis], [total])
+    builder.operator("REDUCE_MAX", [sums, axis], [greatest])
+    builder.operator("MEAN", [dense, axis], [mean], keep_dims=True)
+    return softmax, sums, total, greatest, mean
+
+
+def counted(builder: ModelBuilder, places: int, rows: int) -> Sequence[int]:
+    """The shape of the rows as numbers, and the rows in another shape, which follows from it."""
+    shape = builder.tensor("shape", (2,), "int32")
+    flat, joined = builder.tensor("flat", (0,), "float32"), builder.tensor("joined", (0, WIDTH), "float32")
+    builder.operator("SHAPE", [rows], [shape], out_type="INT32")
+    builder.operator("RESHAPE", [rows, builder.constant("all", np.array([-1], np.int32))], [flat])
+    first = builder.constant("first", np.ones((2, WIDTH), np.float32))
+    builder.operator("CONCATENATION", [first, rows], [joined], axis=0)
+    del places
+    return shape, flat, joined
+
+
+def saved(folder: Path, content: bytes) -> Path:
+    file = folder / "m.tflite"
+    file.write_bytes(content)
+    return file
+
+
+def inputs_of(num_true: int, seed: int = 0, dtype: str = "float32") -> tuple[Array, Array]:
+    rng = np.random.default_rng((seed, num_true))
+    mask = np.zeros(ROWS, np.bool_)
+    mask[rng.permutation(ROWS)[:num_true]] = True
+    if dtype == "int8":
+        return rng.integers(-128, 128, (ROWS, WIDTH), dtype=np.int8), mask
+    return rng.normal(size=(ROWS, WIDTH)).astype(np.float32), mask
+
+
+def assert_same(found: Sequence[Array], wanted: Sequence[Array]) -> None:
+    """Of the model's outputs; sizes are behind them."""
+    for own, reference in zip(found, wanted, strict=False):
+        assert (own.shape, own.dtype) == (reference.shape, reference.dtype)
+        np.testing.assert_allclose(own, reference, rtol=1e-5, atol=1e-6)
+
+
+def refusal(error: pytest.ExceptionInfo[CompileError]) -> Diagnostic:
+    (diagnostic,) = error.value.diagnostics
+    return diagnostic
+
+
+@pytest.mark.parametrize("write", [places_and_rows, computed, counted])
+@pytest.mark.parametrize(
+    "options", [{}, {"bounds": "where*=6"}, {"io": "workspace", "kernel_code": "portable"}]
+)
+def test_as_many_rows_as_the_reference_has(tmp_path: Path, write: Writes, options: dict[str, Any]) -> None:
+    content = masked(write)
+    model, reference = bytewright.compile(saved(tmp_path, content), **options), LiteRt(content)
+    most = 6 if "bounds" in options else ROWS
+    for num_true in range(most + 1):
+        *found, size = model.run(*inputs_of(num_true))
+        assert size.tolist() == [num_true]
+        assert_same(found, reference.run(*inputs_of(num_true)))
+
+
+def test_int8_is_exact(tmp_path: Path) -> None:
+    content = masked(places_and_rows, "int8", scale=0.5, zero_point=3)
+    model, reference = bytewright.compile(saved(tmp_path, content)), LiteRt(content)
+    for num_true in range(ROWS + 1):
+        given = inputs_of(num_true, dtype="int8")
+        for own, wanted in zip(model.run(*given), reference.run(*given), strict=False):
+            assert np.array_equal(own, wanted)
+
+
+def test_a_network_of_tensorflow_with_where() -> None:
+    file = ModelFile(DATA / "advice" / "where-refused.tflite")
+    model, reference = bytewright.compile(file.path), LiteRt(file.content)
+    for seed in range(4):
+        *found, _ = model.run(*file.inputs(seed))
+        assert_same(found, reference.run(*file.inputs(seed)))
+
+
+def test_more_than_the_bound_is_refused_and_nothing_outside_is_written(tmp_path: Path) -> None:
+    """With guards around every array, and sanitizers."""
+    model = bytewright.compile(saved(tmp_path, masked(computed)), bounds="where_0=3")
+    folder = model.write(tmp_path / "bundle")
+    (size,) = (tensor for tensor in model.plan.outputs if tensor.most)
+    assert (size.name, size.most, size.is_checked) == ("where_0_size", 3, True)
+    header = (folder / "include" / "m.h").read_text()
+    assert "#define M_OUTPUT_WHERE_0_SIZE_MOST 3" in header
+    assert "M_ERROR_BOUND" in header
+    for options in (BuildOptions(), BuildOptions(flags=("-O1",), sanitize=True)):
+        for num_true in (0, 3):
+            run_batch(folder, [inputs_of(num_true)], options=options)
+        for num_true in (4, ROWS):
+            with pytest.raises(CompileError, match="M_ERROR_BOUND"):
+                run_batch(folder, [inputs_of(num_true)], options=options)
+
+
+def test_a_run_that_was_refused_leaves_the_next_one_as_it_is(tmp_path: Path) -> None:
+    content = masked(computed)
+    model = bytewright.compile(saved(tmp_path, content), bounds="where_0=3")
+    context = HostModel.build(model.write(tmp_path / "bundle")).open()
+    with pytest.raises(CompileError, match="M_ERROR_BOUND"):
+        context.run(inputs_of(ROWS))
+    found, _ = context.run(inputs_of(2))
+    assert_same(found[:-1], LiteRt(content).run(*inputs_of(2)))
+
+
+def test_what_cannot_be_exceeded_is_not_checked_and_said_where_it_is_shown(tmp_path: Path) -> None:
+    def only_sums(builder: ModelBuilder, places: int, rows: int) -> Sequence[int]:
+        return computed(builder, places, rows)[2:]
+
+    model = bytewright.compile(saved(tmp_path, masked(only_sums)))
+    assert [tensor.name for tensor in model.plan.outputs] == ["total", "greatest", "mean"]
+    assert "ERROR_BOUND" not in model.files["include/m.h"].decode()
+    model = bytewright.compile(saved(tmp_path, masked(only_sums)), bounds="where_0=3")
+    assert [tensor.name for tensor in model.plan.outputs][-1] == "where_0_size"
+
+
+def test_the_bundle_is_checked_and_forged_bounds_are_found(tmp_path: Path) -> None:
+    model = bytewright.compile(saved(tmp_path, masked(places_and_rows)), bounds="where_0=3")
+    folder = model.write(tmp_path / "bundle")
+    assert check_bundle(folder).num_steps == len(model.plan.steps)
+    places, rows, size = model.plan.outputs
+    assert (places.sized, rows.sized) == (("where_0_size", 1), ("where_0_size", WIDTH))
+    for forged in (
+        (places, rows, replace(size, most=4)),
+        (places, rows, replace(size, most=0, is_checked=False)),
+        (places, rows, replace(size, is_checked=False)),
+        (places, replace(rows, sized=(3, WIDTH + 1)), size),
+        (replace(places, most=3), rows, size),
+    ):
+        document = document_of(replace(model.plan, outputs=forged))
+        write_consistently(folder, dict(model.files), document)
+        with pytest.raises(CompileError, match="BW40"):
+            check_bundle(folder)
+    write_consistently(folder, dict(model.files), document_of(model.plan))
+    check_bundle(folder)
+
+
+def test_a_bound_of_nothing_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(CompileError) as error:
+        bytewright.compile(saved(tmp_path, masked(computed)), bounds="wher_0=3")
+    assert refusal(error).message == (
+        "--bound wher_0=3 matches no loop, and no size that the data decides; there are 'where_0'"
+    )
+    assert json.loads(json.dumps(refusal(error).help)) == "did you mean 'where_0'?"
+
+
+def test_an_operator_that_allows_no_such_extent_is_named(tmp_path: Path) -> None:
+    def cut(builder: ModelBuilder, places: int, rows: int) -> Sequence[int]:
+        del places
+        first = builder.tensor("first", (WIDTH,), "int64")
+        builder.operator("ARG_MAX", [rows, builder.constant("axis", np.array([0], np.int32))], [first])
+        return (first,)
+
+    with pytest.raises(CompileError) as error:
+        bytewright.compile(saved(tmp_path, masked(cut)))
+    assert (refusal(error).code, refusal(error).message) == (
+        "BW121",
+        "the data decides extent 'where_0_size', and 2 (ARG_MAX) does not allow it: "
+        "there may be no element along axis 0",
+    )
+    assert (
+        refusal(error).help
+        == "let the model end before that operator, and compute the rest in the application"
+    )
+
+
+def test_the_plan_says_it_as_json(tmp_path: Path) -> None:
+    model = bytewright.compile(saved(tmp_path, masked(places_and_rows)))
+    outputs = document_of(model.plan)["outputs"]
+    assert [output.get("sized") for output in outputs] == [["where_0_size", 1], ["where_0_size", WIDTH], None]
+    assert [output.get("most") for output in outputs] == [None, None, ROWS]
