@@ -33,6 +33,8 @@ from bytewright.ops.pooling import (
     WrappingReduceSum,
 )
 from bytewright.ops.registry import ELEMENTWISE
+from bytewright.ops.rescale import TflFloatRescale
+from bytewright.ops.resize import TflResizeBilinear, TflResizeNearest
 from bytewright.ops.roots import TflInverseRoot, TflL2Normalization
 from bytewright.ops.softmax import TflLogSoftmax, TflSoftmax
 from bytewright.options import Options
@@ -126,7 +128,7 @@ OPEN_OPERATORS: dict[str, tuple[type[ir.Operation], ...]] = {
     "GATHER_ND": (GatherNd,),
     "DYNAMIC_UPDATE_SLICE": (UpdateSlice,),
     "MEAN": (TflMean, TflIntegerMean),
-    "SUM": (ReduceSum, WrappingReduceSum),
+    "SUM": (ReduceSum, WrappingReduceSum, TflFloatRescale),
     "REDUCE_MAX": (ReduceMax,),
     "REDUCE_MIN": (ReduceMin,),
     "REDUCE_ALL": (ReduceAll,),
@@ -141,6 +143,8 @@ OPEN_OPERATORS: dict[str, tuple[type[ir.Operation], ...]] = {
     "L2_NORMALIZATION": (TflL2Normalization,),
     "GATHER": (Gather,),
     "TILE": (Tile,),
+    "RESIZE_NEAREST_NEIGHBOR": (TflResizeNearest,),
+    "RESIZE_BILINEAR": (TflResizeBilinear,),
 }
 ON_EACH_ELEMENT = {*ELEMENTWISE, Interpolate, TflInverseRoot, TflSigmoid16, Identity}
 
