@@ -171,6 +171,35 @@ def test_branches_give_the_same_types() -> None:
         import_content(content, "case.tflite")
 
 
+def test_a_variable_begins_as_what_a_loop_makes(tmp_path: Path) -> None:
+    """Computed at import: five turns of a loop, in a subgraph that runs once."""
+    builder, once = ModelBuilder(), ModelBuilder(subgraph_name="once")
+    builder.operator("CALL_ONCE", [], [], init_subgraph_index=1)
+    x, before, after = (builder.tensor(name, SHAPE, "float32") for name in ("x", "before", "after"))
+    handle, own = (each.tensor("handle", (), "resource") for each in (builder, once))
+    for each, resource in ((builder, handle), (once, own)):
+        each.operator("VAR_HANDLE", [], [resource], shared_name="v")
+    builder.operator("READ_VARIABLE", [handle], [before])
+    builder.operator("ADD", [x, before], [after])
+    builder.operator("ASSIGN_VARIABLE", [handle, after], [])
+    start = once.constant("start", np.arange(6, dtype=np.float32).reshape(SHAPE))
+    results = [once.tensor("count", (), "int32"), once.tensor("made", SHAPE, "float32")]
+    results.append(once.tensor("kept", (), "int32"))
+    operands = [_scalar(once, "zero", 0), start, _scalar(once, "five", 5)]
+    once.operator("WHILE", operands, results, cond_subgraph_index=2, body_subgraph_index=3)
+    once.operator("ASSIGN_VARIABLE", [own, results[1]], [])
+    parts = []
+    for part in (_below(5), _step(1)):
+        writer = ModelBuilder(subgraph_name=f"part_{len(parts)}")
+        parts.append(writer.subgraph(*part(writer)))
+    content = builder.build([x], [after], once.subgraph([], []), *parts)
+    (tmp_path / "once.tflite").write_bytes(content)
+    compiled, reference = bytewright.compile(tmp_path / "once.tflite"), LiteRt(content)
+    given = np.random.default_rng(1).normal(size=SHAPE).astype(np.float32)
+    (expected,) = reference.run(given)
+    np.testing.assert_allclose(compiled.run(given), expected, rtol=1e-6)
+
+
 def _nested(builder: ModelBuilder) -> tuple[list[int], list[int]]:
     """A body with a loop in it, which begins again in each turn."""
     counter, x, other = _operands(builder)

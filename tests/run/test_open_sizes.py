@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_open_windows import refused
+from test_open_windows import Net, refused
 
 from support.every_extent import check
 from tflite_writer import ModelBuilder
@@ -98,6 +98,12 @@ def test_a_bend_of_a_long_range_is_found(tmp_path: Path) -> None:
     net = Sized()
     found = refused(tmp_path, net.scaled(net.of("MINIMUM", net.rows(), 100)), 1, 200)
     assert "does not grow by the same with each extent" in found
+
+
+def test_a_file_of_many_weights_is_read_for_each_extent(tmp_path: Path) -> None:
+    """A limit to how often its bytes are decoded is one for each reading."""
+    content = Net(channels=40).image().conv(64, (1, 15)).conv(40, (1, 1)).content()
+    check(tmp_path, content, 1, 64, extents=(1, 2, 33, 63, 64))
 
 
 def test_a_long_range_is_read_at_some_extents(tmp_path: Path) -> None:

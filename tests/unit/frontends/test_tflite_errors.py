@@ -652,10 +652,41 @@ TRUE = np.array([True])
 
 def test_what_runs_once_is_checked_as_the_model_is() -> None:
     assert import_content(variable("EXP"), "model.tflite").state[0].initial is not None
-    unknown, branch = only(variable("RNN")), only(variable("IF"))
+    unknown = only(variable("RNN"))
     assert (unknown.code, unknown.where) == ("BW104", "model.tflite, what runs once")
-    message = "variable 'v' begins as what an IF or a WHILE gives, which is not computed at import"
-    assert (branch.code, branch.message) == ("BW107", message)
+
+
+def test_what_a_branch_computes_once_is_computed_at_import() -> None:
+    (state,) = import_content(variable("IF"), "model.tflite").state
+    assert state.initial is not None
+    np.testing.assert_array_equal(state.initial.array, np.ones(2, np.float32))
+
+
+def test_a_branch_that_leaves_a_variable_without_a_value() -> None:
+    """Of what runs once, the arm that is taken assigns nothing."""
+    once, arms = ModelBuilder(), [ModelBuilder(), ModelBuilder()]
+    builder = ModelBuilder()
+    builder.operator("CALL_ONCE", [], [], init_subgraph_index=1)
+    resource, y = builder.tensor("resource", (), "resource"), builder.tensor("y", (2,), "float32")
+    builder.operator("VAR_HANDLE", [], [resource], shared_name="v")
+    builder.operator("READ_VARIABLE", [resource], [y])
+    builder.operator("ASSIGN_VARIABLE", [resource, y], [])
+    own, unused = once.tensor("own", (), "resource"), once.tensor("unused", (2,), "float32")
+    once.operator("VAR_HANDLE", [], [own], shared_name="v")
+    operands = [once.constant("no", ~TRUE), own]
+    once.operator("IF", operands, [unused], then_subgraph_index=2, else_subgraph_index=3)
+    parts = []
+    for number, arm in enumerate(arms):
+        handle, value = arm.tensor("handle", (), "resource"), arm.constant("two", np.full(2, 2, np.float32))
+        if number == 0:
+            arm.operator("ASSIGN_VARIABLE", [handle, value], [])
+        parts.append(arm.subgraph([handle], [value]))
+    content = builder.build([], [y], once.subgraph([], []), *parts)
+    found = only(content)
+    assert (found.code, found.message) == (
+        "BW107",
+        "what runs once leaves in variable 'v' is what it was before, in a branch that does not assign it",
+    )
 
 
 def in_branch(kind: str) -> bytes:

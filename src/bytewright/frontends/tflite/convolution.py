@@ -20,6 +20,7 @@ from bytewright.frontends.tflite.accumulator import (
     Reach,
     accumulator_reach,
     clamp_float,
+    limited,
     require_reach,
     rescale_accumulator,
 )
@@ -448,5 +449,9 @@ def _computed(
     if (known := at.data_of(accumulator)) is not None:
         # A recurrent layer's first state: whatever else it could have reached.
         reach = np.abs(known.array.astype(np.int64)).reshape(-1, len(reach)).max(axis=0)
+    if layer.offsets is not None and 2 * source.scale * max(layer.weight_scales) > target.scale:
+        # A left shift may follow, which the sums of both parts alone do not prove to stay within 32 bits.
+        most = int(reach.max())
+        accumulator = limited(at, accumulator, -most, most, "within_reach")
     scales = (source, layer.weight_scales, target)
     return rescale_accumulator(at, accumulator, reach, scales, activation, is_wide=layer.is_wide)

@@ -9,6 +9,8 @@ Layout: https://flatbuffers.dev/internals/ (tables point back to a vtable of 16-
 from __future__ import annotations
 
 import struct
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,6 +45,15 @@ class File:
             end = position + size_bytes
             raise DamagedError(f"bytes {position}..{end} are needed, the file has {len(self.content)}")
         return memoryview(self.content)[position : position + size_bytes]
+
+    @contextmanager
+    def once_more(self) -> Generator[None, None, None]:
+        """What is decoded inside is of another reading of the file, which has the budget that is left now."""
+        left = self.budget_bytes
+        try:
+            yield
+        finally:
+            self.budget_bytes = left
 
     def charge(self, size_bytes: int) -> None:
         """Takes decoded bytes from the budget."""

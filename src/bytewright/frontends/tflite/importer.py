@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TypedDict, Unpack
+from typing import NoReturn, TypedDict, Unpack
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from bytewright.base.c_names import model_name
 from bytewright.base.frozen_mapping import FrozenMapping
 from bytewright.diagnostics import Collector, CompileError, Diagnostic, compile_error
 from bytewright.frontends.tflite.bounds import Bounds
+from bytewright.frontends.tflite.computed import Computation, UnknownValueError
 from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.flatbuffer import DamagedError
 from bytewright.frontends.tflite.graph_builder import (
@@ -179,7 +180,7 @@ def _initial_values(graph: GraphBuilder) -> dict[str, ir.TensorData]:
     """What variables are before the first run: the subgraphs that run once are computed here.
 
     Raises:
-        CompileError: BW107, for a value that is not constant.
+        CompileError: BW107, for a value that is not known.
     """
     found: dict[str, ir.TensorData] = {}
     for record in graph.model.called_once:
@@ -194,12 +195,33 @@ def _initial_values(graph: GraphBuilder) -> dict[str, ir.TensorData]:
         )
         _convert_operators(once)
         for name, kept in once.kept.items():
-            if kept.current not in once.constants:
-                message = f"variable '{name}' begins as what an IF or a WHILE gives, which is not computed at import"
-                advice = "convert the model with variables that begin as constants"
-                raise compile_error("BW107", message, help=advice, where=graph.file_name)
-            found[str(name)] = once.constants[kept.current]
+            found[str(name)] = once.constants.get(kept.current) or _assigned(once, str(name), kept)
     return found
+
+
+def _assigned(once: GraphBuilder, name: str, kept: Kept) -> ir.TensorData:
+    """What a subgraph that runs once leaves in a variable by its loops and branches.
+
+    Raises:
+        CompileError: BW107, that depends on what the variable was before, or takes too long to compute.
+    """
+
+    def charge(work: int) -> None:
+        once.folding_budget -= work
+        if once.folding_budget < 0:
+            refuse("of too many numbers to compute it at import")
+
+    def refuse(reason: str) -> NoReturn:
+        advice = "convert the model with variables that begin as constants"
+        message = f"what runs once leaves in variable '{name}' is {reason}"
+        raise compile_error("BW107", message, help=advice, where=once.file_name)
+
+    computation = Computation(once.constants.get, once.functions, charge)
+    try:
+        (array,) = computation.compute(once.nodes, [kept.current], {})
+    except UnknownValueError:
+        refuse("what it was before, in a branch that does not assign it")
+    return ir.TensorData.from_array(array, kept.parameter.type.dtype)
 
 
 def _has_infinities(model: ModelRecord) -> bool:

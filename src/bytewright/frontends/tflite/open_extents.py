@@ -36,7 +36,8 @@ def read_samples(
     for extents in samples:
         resized = with_extents(model, axes, extents)
         try:
-            found.append((extents, read(resized)))
+            with model.file.once_more():
+                found.append((extents, read(resized)))
         except CompileError as error:
             failed.append((extents, error))
             if not found:

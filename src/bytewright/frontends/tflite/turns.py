@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from bytewright import ir
 from bytewright.frontends.tflite.callee import Callee
+from bytewright.frontends.tflite.computed import Computation
 from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.needed import needed_nodes
 
@@ -54,25 +55,8 @@ def _computed(
     at: Conversion, callee: Callee, given: Mapping[int, ir.Array], wanted: Sequence[int]
 ) -> dict[int, ir.Array]:
     """Some results of a subgraph for operands that are known."""
-    results = tuple(callee.results[position] for position in wanted)
-    nodes = needed_nodes(callee.nodes, results)
-    arrays = {
-        value.name: given[position]
-        for position, value in zip(callee.positions, callee.parameters, strict=True)
-        if position in given
-    }
-    at.charge(sum(value.type.num_elements for node in nodes for value in node.outputs))
-
-    def array(name: str) -> ir.Array:
-        if name in arrays:
-            return arrays[name]
-        data = at.data_of(name)
-        assert data is not None  # what is no operand, and of no node, is a constant
-        return data.array
-
-    for node in nodes:
-        if isinstance(node.operation, ir.ControlOperation):
-            raise OpenTurnsError("the number of turns depends on a loop or branch")
-        computed = node.operation.evaluate(tuple(map(array, node.inputs)))
-        arrays |= {value.name: result for value, result in zip(node.outputs, computed, strict=True)}
-    return dict(zip(wanted, map(array, results), strict=True))
+    both = zip(callee.positions, callee.parameters, strict=True)
+    arrays = {value.name: given[position] for position, value in both if position in given}
+    computation = Computation(at.data_of, at.graph.functions, at.charge)
+    results = [callee.results[position] for position in wanted]
+    return dict(zip(wanted, computation.compute(callee.nodes, results, arrays), strict=True))

@@ -74,49 +74,60 @@ def narrow_lanes(
         store: Likewise.
         channel: Of which of its channels a lane has the result.
     """
-    read, write = ir.Access.READ, ir.Access.WRITE
+    of = _Registers(prefix, lanes, dtype, c_type, feature, channel)
+    found = {operator: of.combined(operator, text) for operator, text in combines.items()}
+    return NarrowLanes(lanes, dtype, c_type, of.filled(fill), found, of.stored(store))
 
-    def register(name: str, access: ir.Access = read) -> ir.BufferParameter:
-        return register_parameter(name, lanes, dtype, c_type, access)
 
-    def memory(of: ir.DType, access: ir.Access = read) -> ir.BufferParameter:
-        return memory_parameter("elements", lanes, of, access)
+@dataclass(frozen=True, slots=True)
+class _Registers:
+    """What makes the records; the fields are those arguments of `narrow_lanes`."""
 
-    def combine(operator: BinaryOperator, text: str) -> ir.Instruction:
-        def value(given: tuple[ir.Expr, ...]) -> ir.Expr:
-            return ir.cast(binary(operator, *(ir.cast(each, I32) for each in given)), dtype)
+    prefix: str
+    lanes: int
+    dtype: ir.DType
+    c_type: str
+    feature: ir.Feature
+    channel: Callable[[ir.Expr], ir.Expr]
 
+    def _register(self, name: str, access: ir.Access = ir.Access.READ) -> ir.BufferParameter:
+        return register_parameter(name, self.lanes, self.dtype, self.c_type, access)
+
+    def filled(self, text: str) -> ir.Instruction:
+        parameters = self._register("result", ir.Access.WRITE), ir.ScalarParameter(ir.Var("value", I32))
+        name = f"{self.prefix}_fill_{self.dtype.value}"
         return lane_wise(
-            f"{prefix}_{_NAMES[operator]}_bytes",
-            lanes,
-            (register("result", write), register("results"), memory(I8)),
-            value,
-            text,
-            feature,
-            f"{lanes} results of {dtype.value}, each combined with its byte; the bytes lie one after another.",
-            place=channel,
+            name, self.lanes, parameters, lambda given: ir.cast(given[0], self.dtype), text, self.feature
         )
 
-    number = ir.ScalarParameter(ir.Var("value", I32))
-    filling = lane_wise(
-        f"{prefix}_fill_{dtype.value}",
-        lanes,
-        (register("result", write), number),
-        lambda given: ir.cast(given[0], dtype),
-        fill,
-        feature,
-    )
-    storing = lane_wise(
-        f"{prefix}_store_{dtype.value}x{lanes}",
-        lanes,
-        (memory(dtype, write), register("results")),
-        lambda given: given[0],
-        store,
-        feature,
-        place=channel,
-    )
-    found = {operator: combine(operator, text) for operator, text in combines.items()}
-    return NarrowLanes(lanes, dtype, c_type, filling, found, storing)
+    def combined(self, operator: BinaryOperator, text: str) -> ir.Instruction:
+        def value(given: tuple[ir.Expr, ...]) -> ir.Expr:
+            return ir.cast(binary(operator, *(ir.cast(each, I32) for each in given)), self.dtype)
+
+        result, results = self._register("result", ir.Access.WRITE), self._register("results")
+        kept = f"{self.lanes} results of {self.dtype.value}"
+        return lane_wise(
+            f"{self.prefix}_{_NAMES[operator]}_bytes",
+            self.lanes,
+            (result, results, memory_parameter("elements", self.lanes, I8)),
+            value,
+            text,
+            self.feature,
+            f"{kept}, each combined with its byte; the bytes lie one after another.",
+            place=self.channel,
+        )
+
+    def stored(self, text: str) -> ir.Instruction:
+        elements = memory_parameter("elements", self.lanes, self.dtype, ir.Access.WRITE)
+        return lane_wise(
+            f"{self.prefix}_store_{self.dtype.value}x{self.lanes}",
+            self.lanes,
+            (elements, self._register("results")),
+            lambda given: given[0],
+            text,
+            self.feature,
+            place=self.channel,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,7 +51,9 @@ _LENGTHS = "an even length of 4 to 32,768, of factors 2, 3 and 5"
 CONTROL: dict[str, TfliteOperator] = {
     "ASSIGN_VARIABLE": TfliteOperator(convert_assign_variable, types=_KEPT),
     "CALL_ONCE": TfliteOperator(
-        convert_call_once, limits="of a subgraph that assigns constants to variables", types=("resource",)
+        convert_call_once,
+        limits="of a subgraph that assigns variables what constants make",
+        types=("resource",),
     ),
     "CUSTOM 'CIRCULAR_BUFFER'": TfliteOperator(
         convert_circular_buffer,
