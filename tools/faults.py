@@ -87,8 +87,8 @@ FAULTS = (
     Fault(
         "scales of weights and output swapped in a multiplier",
         "ops/arithmetic/multiplier.py",
-        "return single(input_scale) * single(weight_scale) / single(output_scale)",
-        "return single(input_scale) * single(output_scale) / single(weight_scale)",
+        "product = single(input_scale) * single(weight_scale)",
+        "weight_scale, output_scale = output_scale, weight_scale; product = single(input_scale) * single(weight_scale)",
         ("tests/unit/ops_arithmetic/test_arithmetic_rescale.py", *_operators("CONV_2D", "FULLY_CONNECTED")),
     ),
     Fault(
@@ -252,8 +252,8 @@ FAULTS = (
     Fault(
         "kept inputs are weighed by the frames in reverse",
         "frontends/tflite/svdf.py",
-        "own = window(frame, earlier[number : number + 1], no_bias)",
-        "own = window(frame, earlier[len(earlier) - number - 1 :][:1], no_bias)",
+        "for number, taps in enumerate(layer.time[num_frames:, np.newaxis]):",
+        "for number, taps in enumerate(layer.time[num_frames:, np.newaxis][::-1]):",
         ("tests/run/test_svdf.py",),
     ),
     Fault(

@@ -53,3 +53,21 @@ def test_halves_are_rounded_as_the_reference_does(
     assert f"{function}(" in (folder / "src" / "m_kernels.c").read_text()
     ((found,),) = run_batch(folder, [[values]], on="qemu").outputs
     np.testing.assert_array_equal(found, run_litert(path.read_bytes(), [values])[0])
+
+
+@pytest.mark.parametrize("kind", ["LOGISTIC", "TANH"])
+@pytest.mark.parametrize("scale", [2.0**-12, 0.0002, 0.001])
+def test_every_value_of_logistic_and_tanh(tmp_path: Path, kind: str, scale: float) -> None:
+    """Scales that take magnitudes to the end of the table, or beyond, and such that do not; with and without lanes."""
+    builder = ModelBuilder()
+    x = builder.tensor("x", (65536,), "int16", scale=scale, zero_point=0)
+    y = builder.tensor("y", (65536,), "int16", scale=2.0**-15, zero_point=0)
+    builder.operator(kind, [x], [y])
+    path = tmp_path / "m.tflite"
+    path.write_bytes(builder.build([x], [y]))
+    values = np.arange(-32768, 32768).astype(np.int16)
+    (wanted,) = run_litert(path.read_bytes(), [values])
+    for board in (M4, M55):
+        folder = bytewright.compile(path, target=board).write(tmp_path / board)
+        ((found,),) = run_batch(folder, [[values]], on="qemu").outputs
+        np.testing.assert_array_equal(found, wanted)

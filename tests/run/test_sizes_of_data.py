@@ -82,6 +82,48 @@ def counted(builder: ModelBuilder, places: int, rows: int) -> Sequence[int]:
     return shape, flat, joined
 
 
+def top_k() -> bytes:
+    """The greatest of each row, as many as the run says, and what is computed of them."""
+    builder = ModelBuilder()
+    x, k = builder.tensor("x", (3, ROWS), "float32"), builder.tensor("k", (), "int32")
+    values, places = builder.tensor("values", (3, 0), "float32"), builder.tensor("places", (3, 0), "int32")
+    builder.operator("TOPK_V2", [x, k], [values, places])
+    doubled = builder.tensor("doubled", (3, 0), "float32")
+    builder.operator("ADD", [values, values], [doubled])
+    return builder.build([x, k], [doubled, places])
+
+
+def numbers() -> bytes:
+    """A range to a limit that the run says, from 2 on, and its squares."""
+    builder = ModelBuilder()
+    limit = builder.tensor("limit", (), "int32")
+    start, delta = (
+        builder.tensor(n, (), "int32", data=np.array(v, np.int32)) for n, v in (("a", 2), ("d", 1))
+    )
+    found, squares = (builder.tensor(name, (0,), "int32") for name in ("found", "squares"))
+    builder.operator("RANGE", [start, limit, delta], [found])
+    builder.operator("MUL", [found, found], [squares])
+    return builder.build([limit], [found, squares])
+
+
+def distinct(dtype: str) -> bytes:
+    """The values of a list without repetition, and the place of each."""
+    builder = ModelBuilder()
+    x = builder.tensor("x", (ROWS,), dtype)
+    values, places = builder.tensor("values", (0,), dtype), builder.tensor("places", (ROWS,), "int32")
+    builder.operator("UNIQUE", [x], [values, places])
+    return builder.build([x], [values, places])
+
+
+def segments() -> bytes:
+    """Sums of rows, by segments that the run numbers."""
+    builder = ModelBuilder()
+    x, own = builder.tensor("x", (ROWS, WIDTH), "float32"), builder.tensor("own", (ROWS,), "int32")
+    sums = builder.tensor("sums", (0, WIDTH), "float32")
+    builder.operator("SEGMENT_SUM", [x, own], [sums])
+    return builder.build([x, own], [sums])
+
+
 def saved(folder: Path, content: bytes) -> Path:
     file = folder / "m.tflite"
     file.write_bytes(content)
@@ -233,3 +275,91 @@ def test_the_plan_says_it_as_json(tmp_path: Path) -> None:
     outputs = document_of(model.plan)["outputs"]
     assert [output.get("sized") for output in outputs] == [["where_0_size", 1], ["where_0_size", WIDTH], None]
     assert [output.get("most") for output in outputs] == [None, None, ROWS]
+
+
+def test_the_greatest_of_each_row(tmp_path: Path) -> None:
+    model, reference = bytewright.compile(saved(tmp_path, top_k())), LiteRt(top_k())
+    x = np.random.default_rng(2).normal(size=(3, ROWS)).astype(np.float32)
+    for count in range(1, ROWS + 1):
+        *found, size = model.run(x, np.array(count, np.int32))
+        assert size.tolist() == [count]
+        assert_same(found, reference.run(x, np.array(count, np.int32)))
+    *found, size = model.run(x, np.array(0, np.int32))
+    assert ([each.shape for each in found], size.tolist()) == ([(3, 0), (3, 0)], [0])
+    for count in (-1, ROWS + 1, -(1 << 31), (1 << 31) - 1):
+        with pytest.raises(CompileError, match="M_ERROR_BOUND"):
+            model.run(x, np.array(count, np.int32))
+
+
+def test_a_range_needs_a_bound_and_the_refusal_says_one_that_works(tmp_path: Path) -> None:
+    with pytest.raises(CompileError) as error:
+        bytewright.compile(saved(tmp_path, numbers()))
+    assert (refusal(error).code, refusal(error).message) == (
+        "BW107",
+        "RANGE: how many numbers there are is known in the run alone",
+    )
+    advice = str(refusal(error).help)
+    assert advice == "--bound range_0=N, N being the most that it may be"
+    bound = advice.removeprefix("--bound ").split(",")[0].replace("N", "9")
+    model, reference = bytewright.compile(saved(tmp_path, numbers()), bounds=bound), LiteRt(numbers())
+    for limit in range(2, 12):
+        *found, size = model.run(np.array(limit, np.int32))
+        assert size.tolist() == [limit - 2]
+        assert_same(found, reference.run(np.array(limit, np.int32)))
+    with pytest.raises(CompileError, match="M_ERROR_BOUND"):
+        model.run(np.array(12, np.int32))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32", "int64", "int8"])
+def test_distinct_values(tmp_path: Path, dtype: str) -> None:
+    model, reference = bytewright.compile(saved(tmp_path, distinct(dtype))), LiteRt(distinct(dtype))
+    bounded = bytewright.compile(saved(tmp_path, distinct(dtype)), bounds="UNIQUE=4")
+    for most in (1, 2, 4, 100):
+        x = np.random.default_rng(most).integers(-most, most, ROWS).astype(dtype)
+        *found, size = model.run(x)
+        assert size.tolist() == [len(np.unique(x))]
+        assert_same(found, reference.run(x))
+        if len(np.unique(x)) <= 4:
+            assert_same(bounded.run(x), reference.run(x))
+        else:
+            with pytest.raises(CompileError, match="M_ERROR_BOUND"):
+                bounded.run(x)
+
+
+def test_sums_of_segments(tmp_path: Path) -> None:
+    model, reference = bytewright.compile(saved(tmp_path, segments())), LiteRt(segments())
+    rng = np.random.default_rng(4)
+    for share in (0.0, 0.3, 1.0):
+        x = rng.normal(size=(ROWS, WIDTH)).astype(np.float32)
+        own = np.cumsum(np.append(False, rng.random(ROWS - 1) < share)).astype(np.int32)
+        found, size = model.run(x, own)
+        assert size.tolist() == [own[-1] + 1]
+        assert_same([found], reference.run(x, own))
+
+
+def test_two_sizes_at_once(tmp_path: Path) -> None:
+    """Rows that a mask leaves, and as many of the greatest of another list as the run says."""
+    builder = ModelBuilder()
+    x, mask = builder.tensor("x", (ROWS,), "float32"), builder.tensor("mask", (ROWS,), "bool")
+    k = builder.tensor("k", (), "int32")
+    places, shaped = builder.tensor("places", (0, 1), "int64"), builder.tensor("shaped", (0,), "int64")
+    rows, top, own = (builder.tensor(name, (0,), "float32") for name in ("rows", "top", "own"))
+    table, which = builder.tensor("table", (0, 0), "float32"), builder.tensor("which", (0,), "int32")
+    builder.operator("WHERE", [mask], [places])
+    flat = builder.constant("flat", np.array([-1], np.int32))
+    builder.operator("RESHAPE", [places, flat], [shaped])
+    builder.operator("GATHER", [x, shaped], [rows], axis=0)
+    builder.operator("TOPK_V2", [x, k], [top, which])
+    column = builder.tensor("column", (0, 1), "float32")
+    builder.operator("RESHAPE", [rows, builder.constant("tall", np.array([-1, 1], np.int32))], [column])
+    builder.operator("ADD", [column, top], [table])
+    builder.operator("RELU", [rows], [own])
+    content = builder.build([x, mask, k], [table, own])
+    model, reference = bytewright.compile(saved(tmp_path, content)), LiteRt(content)
+    values = np.random.default_rng(6).normal(size=ROWS).astype(np.float32)
+    for num_true, count in ((0, 3), (1, 1), (4, 2), (ROWS, ROWS), (5, 7)):
+        _, chosen = inputs_of(num_true)
+        given = (values, chosen, np.array(count, np.int32))
+        *found, first, second = model.run(*given)
+        assert (first.item(), second.item()) == (num_true, count)
+        assert_same(found, reference.run(*given))

@@ -105,7 +105,7 @@ def test_few_files_know_a_graph_operator(name: str) -> None:
 @pytest.mark.parametrize("kind", sorted(OPERATORS))
 def test_one_row_says_everything_of_a_tflite_operator(kind: str) -> None:
     """Other files name it where its arithmetic, or a message about it, is its own."""
-    named = _index()[1][kind]
+    named = {file for file in _index()[1][kind] if not file.startswith("codegen/")}  # names of errors in C
     beside = {
         *("frontends/tflite/lstm.py", "frontends/tflite/options.py"),  # names of fused activations too
         "ops/arithmetic/multiplier.py",

@@ -10,30 +10,36 @@ from typing import ClassVar
 import numpy as np
 
 from bytewright import ir
-from bytewright.ops.checks import WIDE, only, require
+from bytewright.ops.checks import WIDE, only, require, require_dtype, two
 
 SIZE = ir.TensorType((1,), ir.DType.I32)
-_MOST = ir.DType.I32.bounds[1]
+_COMPARED = (ir.DType.I8, ir.DType.U8, ir.DType.I16, *WIDE, ir.DType.F32)
 
 
 @dataclass(frozen=True, slots=True)
-class Measured(ir.Operation):
-    """A number, i32 or i64, as an extent."""
+class FirstRows(ir.Operation):
+    """A tensor, a number i32 or i64 -> as many rows of its first axis, from the first on, as the number says."""
 
-    name: ClassVar[str] = "measured"
+    name: ClassVar[str] = "first_rows"
+    operand_names: ClassVar[tuple[str, ...]] = ("input", "number")
     counts: ClassVar[bool] = True
     count: ir.Extent
 
     def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
-        """The size alone."""
-        operand = only(inputs, *WIDE)
-        shape = ir.format_shape(operand.shape)
-        require(operand.num_elements == 1, f"a size of shape [{shape}] is not one number")
-        return (SIZE,)
+        """The tensor's type with other rows, and how many the number asks for."""
+        operand, number = two(inputs)
+        require_dtype(number, WIDE, "the number of rows")
+        shape, wanted = ir.format_shape(operand.shape), ir.upper_bound(self.count)
+        require(number.num_elements == 1, f"a number of rows of shape [{ir.format_shape(number.shape)}]")
+        most = ir.lower_bound(operand.shape[0]) if operand.shape else 0
+        require(0 < wanted <= most, f"{wanted} rows of [{shape}]")
+        return (ir.TensorType((self.count, *operand.shape[1:]), operand.dtype), SIZE)
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
-        """Exact, but for what no extent can be."""
-        return (np.clip(inputs[0].reshape(1), -1, _MOST).astype(np.int32),)
+        """Exact, but for a number that no extent is."""
+        operand, number = inputs
+        size = min(max(int(number.reshape(())), -1), ir.DType.I32.bounds[1])
+        return operand[: max(min(size, ir.upper_bound(self.count)), 0)], np.array([size], np.int32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,5 +63,31 @@ class TruePlaces(ir.Operation):
         return places[:most].astype(np.int64), np.array([len(places)], np.int32)
 
 
-Counting = Measured | TruePlaces
-OPERATIONS = (Measured, TruePlaces)
+@dataclass(frozen=True, slots=True)
+class DistinctValues(ir.Operation):
+    """Each value of a list once, in the order in which they come first, and for each element the place of its own."""
+
+    name: ClassVar[str] = "distinct_values"
+    counts: ClassVar[bool] = True
+    count: ir.Extent
+    dtype: ir.DType
+
+    def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
+        """The values, the places in i32 or i64, and how many values there are."""
+        operand = only(inputs, *_COMPARED)
+        require(len(operand.shape) == 1, f"[{ir.format_shape(operand.shape)}] is no list")
+        require(self.dtype in WIDE, f"places are not counted in {self.dtype.value}")
+        places = ir.TensorType(operand.shape, self.dtype)
+        return (ir.TensorType((self.count,), operand.dtype), places, SIZE)
+
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
+        """Exact."""
+        found, first, places = np.unique(inputs[0], return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        rank = np.argsort(order)
+        own = rank[places].astype(self.dtype.numpy)
+        return found[order][: ir.upper_bound(self.count)], own, np.array([len(found)], np.int32)
+
+
+Counting = DistinctValues | FirstRows | TruePlaces
+OPERATIONS = (DistinctValues, FirstRows, TruePlaces)

@@ -97,7 +97,7 @@ def test_advice_names_only_operators_that_are_supported() -> None:
 
 def test_one_advice_about_several_operators_is_said_once() -> None:
     model = read_model(chain("Mystery", 4), "m.tflite")
-    kinds = ("UNIQUE", "RNN", "LSTM", "CUSTOM")
+    kinds = ("MULTINOMIAL", "RNN", "LSTM", "CUSTOM")
     operators = tuple(
         replace(operator, kind=kind) for operator, kind in zip(model.operators, kinds, strict=True)
     )

@@ -568,15 +568,15 @@ def test_a_long_reduction_is_refused_before_it_is_computed() -> None:
 def test_the_same_operators_on_activations_are_refused_once() -> None:
     """Without a second message about the types of what comes of them."""
     draft = Draft()
-    halves = draft.node("RANGE", draft.x, draft.x, draft.x)
+    halves = draft.node("BROADCAST_ARGS", draft.x, draft.x)
     packed = draft.node("RESHAPE", halves, draft.constant([24]))
-    (diagnostic,) = refused(draft, [draft.node("RANGE", packed, packed, draft.constant(2))])
+    (diagnostic,) = refused(draft, [draft.node("BROADCAST_ARGS", packed, packed)])
     assert diagnostic.code == "BW104"
     assert [note.split(",")[0] for note in diagnostic.notes] == [
-        "operator 0 (RANGE)",
-        "operator 2 (RANGE)",
+        "operator 0 (BROADCAST_ARGS)",
+        "operator 2 (BROADCAST_ARGS)",
     ]
-    assert "RANGE: it is computed at import where only shapes" in str(diagnostic.help)
+    assert "BROADCAST_ARGS: it is computed at import where only shapes" in str(diagnostic.help)
 
 
 @pytest.mark.parametrize(

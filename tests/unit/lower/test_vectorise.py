@@ -119,3 +119,27 @@ def test_a_choice_by_the_sign_is_an_instruction() -> None:
     assert calls is not None
     assert "mve_select_ge_i32" in [call.instruction.name for call in calls]
     assert executed(chosen) is None
+
+
+def wrapped(operator: ir.BinaryOperator) -> ir.Expr:
+    """Of elements of x and of z, modulo 2^32."""
+    left, right = (load(ir.Buffer(name, (LANES,), I32), LANE) for name in ("x", "z"))
+    return ir.cast(ir.Binary(operator, ir.cast(left, ir.DType.I64), ir.cast(right, ir.DType.I64)), I32)
+
+
+def test_a_sum_modulo_2_to_32_is_an_addition_of_vectors() -> None:
+    calls = executed(stored(wrapped(ir.BinaryOperator.ADD)), MVE)
+    assert calls is not None
+    assert [call.instruction.name for call in calls][2:] == ["mve_add_i32_wrapping", "mve_store_i32"]
+
+
+def test_what_a_unit_does_not_wrap_stays_a_loop() -> None:
+    assert executed(stored(wrapped(ir.BinaryOperator.ADD))) is None
+    assert executed(stored(wrapped(ir.BinaryOperator.MUL)), MVE) is None
+
+
+def test_a_value_that_was_widened_is_what_it_was() -> None:
+    source = load(ir.Buffer("x", (LANES,), I32), LANE)
+    calls = executed(stored(ir.cast(ir.cast(source, ir.DType.I64), I32)), MVE)
+    assert calls is not None
+    assert [call.instruction.name for call in calls] == ["mve_load_i32", "mve_store_i32"]

@@ -14,7 +14,7 @@ import bytewright.ops
 from bytewright.diagnostics import InternalError
 from bytewright.ir.graph import Array, ControlOperation, Operation
 from bytewright.ir.types import DType, TensorType
-from bytewright.ops import fourier, spectrum
+from bytewright.ops import fourier, sizes, spectrum
 from bytewright.ops.arithmetic.numerics import Rounding
 from bytewright.ops.cast import TflCast
 from bytewright.ops.comparisons import Equal, Greater, GreaterEqual, LogicalAnd, LogicalNot, LogicalOr
@@ -626,7 +626,7 @@ def test_every_operator_without_axes_is_tried() -> None:
     with pytest.raises(ValueError, match="scalar"):
         TflSoftmax16(0, 0).infer((kind(I16), *(kind(I16, 513),) * 2))
     # An LSTM's operands are of several types; boxes are rows (`test_detection_operators.py`), spectra vectors
-    # (`test_spectrum.py`).
+    # (`test_spectrum.py`), and operators that find sizes out have several results (`test_sizes_found_out.py`).
     others = (
         *(
             ControlOperation,
@@ -639,6 +639,7 @@ def test_every_operator_without_axes_is_tried() -> None:
             TflSuppress,
         ),
         *fourier.OPERATIONS,
+        *sizes.OPERATIONS,
         *(operation for operation in spectrum.OPERATIONS if operation is not TflFixedLog),
     )
     elsewhere = {TflSoftmax16.name, TflL2Normalization.name, *scatters}

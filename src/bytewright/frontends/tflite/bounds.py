@@ -11,6 +11,8 @@ from bytewright.target.mistake import closest
 
 SIZE = "size"
 """What the result that says how large such an extent is has behind the name of its operator."""
+LEAST_ROOM = 2
+"""What a size is in one graph at least, so that what follows from it is seen."""
 NO_BOUNDS: Mapping[str, int] = FrozenMapping({})
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from bytewright import ir
 from bytewright.base.c_names import c_name
-from bytewright.frontends.tflite.bounds import SIZE
+from bytewright.frontends.tflite.bounds import LEAST_ROOM, SIZE
 from bytewright.frontends.tflite.graph_builder import DTYPES, PARTS, Kept, Operand
 from bytewright.frontends.tflite.known import UNKNOWN, Growth, Known, no_growth
 from bytewright.frontends.tflite.model import CUSTOM, TensorRecord
@@ -145,6 +145,11 @@ class Conversion(OperatorReader):
                 help=f"--bound {self.prefix}=N, N being the most that it may be",
             )
         return found
+
+    @property
+    def room(self) -> int:
+        """How much there is room for where `size` was asked, in each graph: never less than what is looked at."""
+        return max(self.graph.bounds.counted[self.prefix].extent.upper, LEAST_ROOM)
 
     def emit_sized(self, operation: ir.Operation, inputs: Sequence[str], *roles: str) -> str:
         """Adds a node that says, behind its results, how large an extent is; returns the first of its results."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from bytewright import ir
 from bytewright.diagnostics import CompileError, compile_error
-from bytewright.frontends.tflite.bounds import Bounds
+from bytewright.frontends.tflite.bounds import LEAST_ROOM, Bounds
 from bytewright.frontends.tflite.model import ModelRecord
 from bytewright.frontends.tflite.open_extents import with_extents
 from bytewright.options import OpenAxis
@@ -53,10 +53,10 @@ def read_counted(
 
 
 def _sizes(bounds: Bounds) -> Iterator[dict[str, int]]:
-    """Sizes by operators: all at their largest, and each at two others; of a bound of 1 one beyond it as well."""
+    """Sizes by operators: all at their largest, and each at two others; of a bound of 1 at one beyond it."""
     most = {name: each.extent.upper for name, each in bounds.counted.items()}
     yield most
     for name, upper in most.items():
-        for other in dict.fromkeys((upper - 1 or upper + 1, (upper + 1) // 2)):
+        for other in dict.fromkeys((upper - 1 or LEAST_ROOM, (upper + 1) // 2)):
             if other != upper:
                 yield {**most, name: other}

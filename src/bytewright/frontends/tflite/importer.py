@@ -33,7 +33,7 @@ from bytewright.frontends.tflite.model import ModelRecord, OperatorRecord
 from bytewright.frontends.tflite.names import BorderNames, PortName, border_names
 from bytewright.frontends.tflite.needed import needed_nodes
 from bytewright.frontends.tflite.reader import load_file, read_model
-from bytewright.frontends.tflite.shape_arithmetic import FOLDED
+from bytewright.frontends.tflite.shape_arithmetic import FOLDED, FoldedOperator
 from bytewright.frontends.tflite.survey import MOST_PLACES, survey
 from bytewright.frontends.tflite.table import OPERATORS
 from bytewright.frontends.tflite.unsigned import UNSIGNED, recentred
@@ -285,7 +285,7 @@ def _convert(graph: GraphBuilder, operator: OperatorRecord) -> None:
     row, folded = OPERATORS.get(operator.kind), FOLDED.get(operator.kind)
     conversion = Conversion(graph, operator, row.options if row is not None else "")
     try:
-        if folded is not None and (row is None or _is_folded(conversion)):
+        if folded is not None and (row is None or _is_folded(conversion, folded)):
             conversion.options_type = folded.options
             folded.compute(conversion)
         else:
@@ -299,7 +299,7 @@ def _convert(graph: GraphBuilder, operator: OperatorRecord) -> None:
         conversion.fail(str(error).removeprefix(f"{operator.kind}: "))
 
 
-def _is_folded(at: Conversion) -> bool:
+def _is_folded(at: Conversion, folded: FoldedOperator) -> bool:
     """Whether an operator that has a converter is computed instead: on values that are known, but for activations.
 
     These the converter computes, by its own arithmetic, which takes no shape that grows with the batch.
@@ -308,6 +308,8 @@ def _is_folded(at: Conversion) -> bool:
     operands = [at.operand(position, "operand") for position in positions]
     if any(operand.data is None for operand in operands):
         return False
+    if folded.of_any_type:
+        return True
     grows = any(
         operand.dtype in WIDE and at.graph.values.get(operand.tensor.index) in at.graph.growths
         for operand in operands

@@ -4,8 +4,10 @@ import numpy as np
 
 from bytewright import ir
 from bytewright.frontends.tflite.accumulator import checked_multiplier, rescale
+from bytewright.frontends.tflite.bounds import SIZE
 from bytewright.frontends.tflite.cast import emit_cast
 from bytewright.frontends.tflite.conversion import Conversion
+from bytewright.frontends.tflite.elementwise import emit_wrapped_difference
 from bytewright.frontends.tflite.graph_builder import DTYPES, Operand
 from bytewright.frontends.tflite.kernels_of import refuse_kernel
 from bytewright.frontends.tflite.logic import IS_EQUAL
@@ -17,7 +19,7 @@ from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.checks import WIDE
 from bytewright.ops.elementwise import Select
 from bytewright.ops.places import ArgMax, ArgMin, CumulativeSum, GatherNd, TopKPlaces, UpdateSlice
-from bytewright.ops.sizes import TruePlaces
+from bytewright.ops.sizes import DistinctValues, FirstRows, TruePlaces
 
 # Bits that sums of int8 are computed with beside those of the values.
 _SUM_BITS = 19
@@ -87,13 +89,60 @@ def convert_top_k(at: Conversion) -> None:
     at.require_counts((2,), outputs=2)
     source = at.activation_operand(0, "input", *WIDE)
     at.require_same_dtype(source)
-    rank, count = len(source.shape), one_integer(at, 1, "count")
+    rank, number = len(source.shape), at.index_operand(1, "count")
     at.require(rank >= 1, "a single value has no greatest ones")
-    at.require(1 <= count <= source.shape[-1], f"{count} of {source.shape[-1]} elements")
     value = at.value_of(source)
-    places = at.emit(TopKPlaces(count), (value,), "places")
+    if number.data is None:
+        places = _first_of_top(at, value, at.value_of(number, "count"), source.shape[-1])
+    else:
+        count = one_integer(at, 1, "count")
+        at.require(1 <= count <= source.shape[-1], f"{count} of {source.shape[-1]} elements")
+        places = at.emit(TopKPlaces(count), (value,), "places")
     at.define(emit_gathered(at, value, places, rank - 1, rank - 1), 0)
     at.define(places, 1)
+
+
+def _first_of_top(at: Conversion, value: str, number: str, extent: int) -> str:
+    """Places of as many of the greatest as the run says: the first of those of the most."""
+    count = at.size("how many are taken", extent)
+    every = at.emit(TopKPlaces(min(at.room, extent)), (value,), "every_place")
+    last = len(at.type_of(every).shape) - 1
+    front, back = (last, *range(last)), (*range(1, last + 1), 0)
+    turned = at.transpose(every, front, "by_rank") if last else every
+    rows = at.emit_sized(FirstRows(count), (turned, number), "first")
+    return at.transpose(rows, back, "places") if last else rows
+
+
+def convert_range(at: Conversion) -> None:
+    """RANGE from a constant on, of constant steps, to a limit that the run says."""
+    at.require_counts((3,))
+    start, delta = (at.constant_operand(n, role)[1].reshape(-1) for n, role in ((0, "start"), (2, "delta")))
+    limit = at.operand(1, "limit")
+    at.require_same_dtype(limit, at.operand(0, "start"), at.operand(2, "delta"))
+    at.require(limit.dtype in WIDE, f"the limit is {limit.tensor.element_type} that the run computes")
+    at.require(start.size == delta.size == limit.type.num_elements == 1, "they are no single numbers")
+    at.require(int(delta[0]) == 1, f"steps of {delta[0]} to a limit that the run computes; 1 is supported")
+    count = at.size("how many numbers there are")
+    number = at.value_of(limit, "limit")
+    if start[0]:
+        number = emit_wrapped_difference(at, number, at.constant("start", start.reshape(()), limit.dtype))
+    numbers = at.constant("numbers", np.arange(start[0], start[0] + at.room, dtype=start.dtype), limit.dtype)
+    at.define(at.emit_sized(FirstRows(count), (numbers, number), "range"))
+
+
+def convert_unique(at: Conversion) -> None:
+    """UNIQUE of a list: its values, and the place of each element's; the data decides how many values there are."""
+    at.require_counts((1,), outputs=2)
+    source = at.operand(0, "input")
+    at.require_same_dtype(source)
+    at.require(len(source.shape) == 1, f"an input of shape {list(source.shape)}")
+    dtype = DTYPES.get(at.output_tensor(1).element_type)
+    at.require(dtype in WIDE, f"the places are {at.output_tensor(1).element_type}, not INT32 or INT64")
+    assert dtype is not None
+    count = at.size("how many values there are", source.shape[0], is_sure=True)
+    names = at.emit_all(DistinctValues(count, dtype), (at.value_of(source),), ("values", "places", SIZE))
+    at.define(names[0], 0)
+    at.define(names[1], 1)
 
 
 def convert_where(at: Conversion) -> None:

@@ -15,6 +15,7 @@ from bytewright.frontends.tflite.tiling import tiled
 from bytewright.frontends.tflite.unsigned import UNSIGNED, bits_of
 from bytewright.ops.comparisons import Greater
 from bytewright.ops.places import ScatterLast, ScatterMax, ScatterMin, ScatterNd, ScatterProduct
+from bytewright.ops.sizes import FirstRows
 
 # LiteRT takes no more.
 _MOST_AXES = 4
@@ -63,13 +64,27 @@ def convert_segment_sum(at: Conversion) -> None:
     """SEGMENT_SUM by constant numbers, which begin at zero and grow by one at most: the last says how many."""
     at.require_counts((2,))
     data, segments = _segmented(at)
-    numbers = at.fixed_operand(1, "segments").astype(np.int64)
     at.require(len(segments.shape) == 1, f"segments {list(segments.shape)}")
+    if segments.data is None:
+        at.define(_computed_segments(at, data, segments))
+        return
+    numbers = at.fixed_operand(1, "segments").astype(np.int64)
     steps = np.diff(numbers, prepend=numbers[:1])
     fits = bool(numbers[0] == 0 and ((steps == 0) | (steps == 1)).all())
     at.require(fits, "the segments do not begin at 0, or one is left out")
     shape = (int(numbers[-1]) + 1, *data.shape[1:])
     at.define(_scattered(at, ScatterNd(shape), data, at.value_of(segments, "segments"), segments.shape))
+
+
+def _computed_segments(at: Conversion, data: Operand, segments: Operand) -> str:
+    """Segments that the run numbers as it should: as many as the last number says, and one."""
+    count = at.size("how many segments there are", segments.shape[0])
+    value = at.value_of(segments, "segments")
+    whole = ScatterNd((at.room, *data.shape[1:]))
+    every = _scattered(at, whole, data, value, segments.shape)
+    last = at.slice(value, (segments.shape[0] - 1,), (1,), "last")
+    one = at.constant("one", np.array([1], np.int32), ir.DType.I32)
+    return at.emit_sized(FirstRows(count), (every, emit_wrapped_sum(at, last, one)), "segments")
 
 
 def convert_unsorted_segment(

@@ -40,11 +40,13 @@ class FoldedOperator:
         compute: Reads operands that are known, and defines the results.
         options: The schema's name of its table of options; empty where none is read.
         reads_shape: It looks at the shape of its operand alone, which is known of every value.
+        of_any_type: It is computed so whatever its type, although there is a converter for what the run computes.
     """
 
     compute: Callable[[Conversion], None]
     options: str = ""
     reads_shape: bool = False
+    of_any_type: bool = False
 
 
 def _numbers(at: Conversion, position: int, role: str, dtypes: Iterable[ir.DType] = _NUMBERS) -> Known:
@@ -379,7 +381,7 @@ FOLDED: dict[str, FoldedOperator] = {
     "NOT_EQUAL": FoldedOperator(partial(_compare, function=np.not_equal)),
     "PACK": FoldedOperator(convert_pack, "PackOptions"),
     "POW": FoldedOperator(_power),
-    "RANGE": FoldedOperator(_range),
+    "RANGE": FoldedOperator(_range, of_any_type=True),
     "RANK": FoldedOperator(_rank, reads_shape=True),
     "REDUCE_ALL": FoldedOperator(
         partial(_reduce, combine=partial(growing.computed, np.logical_and), start=True), "ReducerOptions"

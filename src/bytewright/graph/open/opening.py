@@ -301,10 +301,11 @@ class Opening:
         operator = node.where.operator or node.operation.name
         operands = (extent for name in node.inputs for extent in self.shape(name))
         of_data = [each for each in ir.symbols_in(operands) if each in self.counted.values()]
-        symbols = of_data or [each for each in self.symbols if each not in self.counted.values()]
+        given = [each for each in self.symbols if each not in self.counted.values()]
+        symbols = of_data or given or list(self.symbols)
         names = " and ".join(f"'{symbol.name}'" for symbol in symbols)
         what = "extents" if len(symbols) > 1 else "extent"
-        if of_data:
+        if of_data or not given:
             what = f"the data decides {what} {names}"
             message, help_text = f"{what}, and {operator} does not allow it: {reason}", ELSEWHERE
         else:

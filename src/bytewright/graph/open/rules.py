@@ -30,7 +30,7 @@ from bytewright.ops.registry import ELEMENTWISE
 from bytewright.ops.rescale import TflFloatRescale
 from bytewright.ops.resize import TflResizeBilinear, TflResizeNearest
 from bytewright.ops.roots import TflInverseRoot, TflL2Normalization
-from bytewright.ops.sizes import Counting, Measured, TruePlaces
+from bytewright.ops.sizes import Counting, DistinctValues, FirstRows, TruePlaces
 from bytewright.ops.softmax import TflLogSoftmax, TflSoftmax
 from bytewright.ops.window import most_same_padding
 
@@ -360,7 +360,7 @@ RULES: dict[type[ir.Operation], _Rule] = {
         (TransposeConv2d, TflBatchMatMul, TflLstm, TflHybridLstm, TflQuantizedLstm, UpdateSlice, GatherNd),
         _as_it_is,
     ),
-    **dict.fromkeys((Measured, TruePlaces), _counting),
+    **dict.fromkeys((DistinctValues, FirstRows, TruePlaces), _counting),
     Gather: _gather,
     Loop: _loop,
     TflFloatRescale: _rescaled_sum,
@@ -377,8 +377,7 @@ _FOLLOWING = frozenset(
         (Reshape, "shape"),
         *((each, "size") for each in (TflResizeNearest, TflResizeBilinear)),
         (Loop, "num_iterations"),
-        (Measured, "count"),
-        (TruePlaces, "count"),
+        *((each, "count") for each in (DistinctValues, FirstRows, TruePlaces)),
         (TflFloatRescale, "num_summed"),
     }
 )

@@ -2,16 +2,59 @@
 
 from bytewright import ir
 from bytewright.ir.builder import load
-from bytewright.lower.kernels.context import Template, loops
-from bytewright.ops.sizes import Measured, TruePlaces
+from bytewright.ir.expr import equal
+from bytewright.lower.kernels.context import Template, counted, loops
+from bytewright.lower.scalar import element
+from bytewright.ops.sizes import DistinctValues, FirstRows, TruePlaces
 
 
-def lower_measured(template: Template, _: Measured) -> None:
-    """Writes the kernel of a number as an extent: what none can be is less than 0, or the most."""
-    source, size = template.input(0), template.epilogue.output
-    number = load(source, *(0 for _ in source.shape))
-    kept = ir.minimum(ir.maximum(number, -1), ir.DType.I32.bounds[1])
+def lower_first_rows(template: Template, operation: FirstRows) -> None:
+    """Writes the kernel of a tensor's first rows: as many as there is room for, whatever is asked for."""
+    source, number, rows, size = (
+        template.input(0),
+        template.input(1),
+        template.epilogue.output,
+        template.output(1),
+    )
+    shape = (ir.upper_bound(operation.count), *template.type(0).shape[1:])
+    with loops(template.kernel, shape, range(len(shape)), by_rows=False) as indices:
+        coordinates = tuple(indices.values())
+        template.body.store(rows, coordinates, load(source, *coordinates))
+    asked = load(number, *(0 for _ in number.shape))
+    kept = ir.minimum(ir.maximum(asked, -1), ir.DType.I32.bounds[1])
     template.body.store(size, (0,), ir.cast(kept, ir.DType.I32))
+
+
+def lower_distinct_values(template: Template, operation: DistinctValues) -> None:
+    """Writes the kernel of values without repetition: each element is looked for among those found so far.
+
+    Of more values than there is room for, only their number counts.
+    """
+    source, values, places, size, body = (
+        template.input(0),
+        template.epilogue.output,
+        template.output(1),
+        template.output(2),
+        template.body,
+    )
+    most = ir.upper_bound(operation.count)
+    with counted(body, "n", most) as n:
+        body.store(values, (n,), 0)
+    num_found = body.scalar("num_found", ir.DType.I32, 0)
+    with counted(body, "element", template.type(0).shape[0]) as each:
+        own = body.let("own", element(load(source, each)).expr)
+        place = body.scalar("place", ir.DType.I32, load(num_found))
+        kept = body.let("kept", ir.minimum(load(num_found), most))
+        with body.for_("back", 0, kept) as back:
+            other = body.let("other", ir.maximum(kept - 1 - back, 0))
+            with body.if_(equal(element(load(values, other)).expr, own)):
+                body.store(place, (), other)
+        with body.if_(equal(load(place), load(num_found))):
+            with body.if_(load(num_found) < most):
+                body.store(values, (load(num_found),), load(source, each))
+            body.add_to(num_found, (), 1)
+        body.store(places, (each,), ir.cast(load(place), places.dtype))
+    body.store(size, (0,), load(num_found))
 
 
 def lower_true_places(template: Template, operation: TruePlaces) -> None:

@@ -38,6 +38,8 @@ from bytewright.frontends.tflite.places import (
     convert_fill,
     convert_gather_nd,
     convert_one_hot,
+    convert_range,
+    convert_unique,
     convert_update_slice,
     convert_where,
 )
@@ -240,7 +242,7 @@ MOVES: dict[str, TfliteOperator] = {
     ),
     "SEGMENT_SUM": _in_litert_alone(
         convert_segment_sum,
-        "constant segments, which begin at 0 and leave none out; int32 wraps",
+        "segments that begin at 0 and leave none out; int32 wraps",
         _OF_SEGMENTS,
         of_own_types=(1,),
     ),
@@ -340,6 +342,20 @@ MOVES: dict[str, TfliteOperator] = {
         cost_ms=1.5,
         types=(*ACTIVATIONS, "int32", "bool"),
         absent={Numerics.TFLM: ("bool",)},
+    ),
+    "RANGE": _in_litert_alone(
+        convert_range,
+        "to a limit that the run computes, in steps of 1 from a constant on; a constant limit, of any type and steps",
+        INDEX_TYPES,
+        of_own_types=(0, 1, 2),
+    ),
+    "UNIQUE": _in_litert_alone(
+        convert_unique,
+        "a list; the data decides how many values there are",
+        BUT_INT16,
+        "UniqueOptions",
+        results=INDEX_TYPES,
+        signed_alone=True,
     ),
     "WHERE": _in_litert_alone(
         convert_where,

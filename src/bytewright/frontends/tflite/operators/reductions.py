@@ -329,7 +329,7 @@ REDUCTIONS: dict[str, TfliteOperator] = {
     "TOPK_V2": TfliteOperator(
         convert_top_k,
         "TopKV2Options",
-        "constant count; raw values; not with tflm",
+        "raw values; not with tflm",
         types=NUMBERS,
         results=("int32",),
         cost_ms=3.0,

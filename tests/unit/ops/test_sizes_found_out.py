@@ -1,0 +1,56 @@
+"""Operators that find out how large an extent is: types, and their numpy references."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bytewright import ir
+from bytewright.ops.sizes import SIZE, DistinctValues, FirstRows, TruePlaces
+
+ROWS = ir.Symbol("rows", 0, 3)
+I32, I64, F32, BOOL = ir.DType.I32, ir.DType.I64, ir.DType.F32, ir.DType.BOOL
+
+
+def kind(dtype: ir.DType, *shape: ir.Extent) -> ir.TensorType:
+    return ir.TensorType(shape, dtype)
+
+
+def test_results_have_the_extent_and_the_last_says_it() -> None:
+    assert TruePlaces(ROWS).infer((kind(BOOL, 4, 2),)) == (kind(I64, ROWS, 2), SIZE)
+    assert FirstRows(ROWS).infer((kind(F32, 3, 5), kind(I64))) == (kind(F32, ROWS, 5), SIZE)
+    assert DistinctValues(ROWS, I32).infer((kind(F32, 7),)) == (kind(F32, ROWS), kind(I32, 7), SIZE)
+    assert ir.counted_extent(TruePlaces(ROWS)) == ROWS
+    assert ir.counted_extent(TruePlaces(3)) is None
+
+
+@pytest.mark.parametrize(
+    ("operation", "operands", "message"),
+    [
+        (TruePlaces(ROWS), (kind(F32, 4),), "not bool"),
+        (TruePlaces(ROWS), (kind(BOOL),), "no places"),
+        (FirstRows(ROWS), (kind(F32, 3), kind(F32)), "number of rows"),
+        (FirstRows(ROWS), (kind(F32, 3), kind(I32, 2)), "number of rows of shape"),
+        (FirstRows(ROWS), (kind(F32, 2), kind(I32)), r"3 rows of \[2\]"),
+        (FirstRows(ROWS), (kind(F32), kind(I32)), "3 rows of"),
+        (DistinctValues(ROWS, I32), (kind(F32, 2, 2),), "no list"),
+        (DistinctValues(ROWS, F32), (kind(F32, 2),), "not counted in f32"),
+    ],
+)
+def test_what_does_not_fit_is_refused(
+    operation: ir.Operation, operands: tuple[ir.TensorType, ...], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        operation.infer(operands)
+
+
+def test_references_cut_what_there_is_no_room_for_and_say_how_much_there_is() -> None:
+    truths = np.array([[True, False], [True, True], [False, True]])
+    places, size = TruePlaces(ROWS).evaluate((truths,))
+    assert (places.tolist(), size.tolist()) == ([[0, 0], [1, 0], [1, 1]], [4])
+    values, own, size = DistinctValues(ROWS, I64).evaluate((np.array([5, 2, 5, 9, 2, 1]),))
+    assert (values.tolist(), own.tolist(), size.tolist()) == ([5, 2, 9], [0, 1, 0, 2, 1, 3], [4])
+    table = np.arange(6).reshape(3, 2)
+    for number, rows, said in ((0, 0, 0), (2, 2, 2), (7, 3, 7), (-5, 0, -1), (1 << 40, 3, (1 << 31) - 1)):
+        found, size = FirstRows(ROWS).evaluate((table, np.array(number, np.int64)))
+        assert (found.tolist(), size.tolist()) == (table[:rows].tolist(), [said])
