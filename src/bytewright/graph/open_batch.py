@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from bytewright import ir
 from bytewright.base.c_names import unique_name
 from bytewright.diagnostics import Collector, CompileError, compile_error
-from bytewright.ops.data import Reshape
+from bytewright.ops.data import Gather, Reshape
 from bytewright.ops.interpolation import TflSoftmax16
 from bytewright.ops.places import CumulativeSum, GatherNd
 from bytewright.ops.roots import TflL2Normalization
@@ -113,7 +113,7 @@ def _is_over_samples(operation: ir.Operation, first: ir.TensorType) -> bool:
     match operation:
         case CumulativeSum(axis=axis):
             return axis == 0
-        case GatherNd():
+        case GatherNd() | Gather(axis=0):
             return not isinstance(first.shape[0], int)
         case TflSoftmax() | TflLogSoftmax() | TflSoftmax16() | TflL2Normalization():
             return len(first.shape) == 1

@@ -16,7 +16,7 @@ from bytewright.ir.text.modules import module_data, print_module
 from bytewright.ir.types import DType, Symbol, TensorType
 from bytewright.ir.verify.stages import Stage, verify
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d
-from bytewright.ops.data import Concat, Identity, Pad, Reshape, Slice, Transpose
+from bytewright.ops.data import Concat, Gather, Identity, Pad, Reshape, Slice, Transpose
 from bytewright.ops.elementwise import Add, Clamp, Mul
 from bytewright.ops.places import CumulativeSum
 from bytewright.ops.pooling import MaxPool2d, TflAveragePool2d, TflMean
@@ -191,6 +191,14 @@ def test_an_operator_that_mixes_samples_is_refused(name: str) -> None:
     assert reason in diagnostic.message
     assert diagnostic.help == "leave out --batch-max: each run then computes one sample"
     assert diagnostic.where == "hand.tflite, operator y"
+
+
+def test_rows_by_numbers_are_taken_from_all_samples() -> None:
+    """Each sample would take its rows from the first one, though the result has a sample for each."""
+    draft = draft_of((1, 4))
+    draft.parameter("numbers", (1,), DType.I32)
+    draft.node("y", Gather(0), "x", "numbers")
+    assert "it is over all of them" in refusal(draft, "y").message
 
 
 def test_operands_whose_batches_do_not_align_are_refused() -> None:
