@@ -169,6 +169,15 @@ def test_a_self_test_is_of_three_extents(tmp_path: Path, number: int | None) -> 
     assert shown == {"set": 0, "tested": number or 0}
 
 
+def test_a_self_test_gives_a_tensor_without_axes(tmp_path: Path) -> None:
+    builder = ModelBuilder()
+    x, y = (builder.tensor(name, (), "int8", scale=0.5, zero_point=0) for name in "xy")
+    builder.operator("ADD", [x, x], [y])
+    model = bytewright.compile(saved(tmp_path, builder.build([x], [y])), self_test=1)
+    assert model.plan.inputs[0].shape == ()
+    assert "src/m_self_test.c" in model.files
+
+
 def test_a_run_shows_results_in_the_shape_that_they_have(tmp_path: Path) -> None:
     bytewright.compile(saved(tmp_path, dense()), open=f"1=time:2..{MOST}").write(tmp_path / "bundle")
     np.save(tmp_path / "x.npy", np.zeros((1, 5, 8), np.int8))

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,6 +12,8 @@ from bytewright import ir
 from bytewright.ops.arithmetic.resize import FRACTION_BITS, ONE, Int64, ResizedAxis
 from bytewright.ops.checks import ARITHMETIC, only, require, require_dtype, require_elements, require_rank
 from bytewright.ops.window import Pair
+
+_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +56,13 @@ class _Resize(ir.Operation):
         return self._axis(width, self.size[1])
 
     def rows_of_runs(self, height: ir.Extent) -> Iterator[ResizedAxis]:
-        """Rows, of an input of so many, in each run that there may be."""
+        """Rows, of an input of so many, in each run that there may be: many runs at once, which arrays are of."""
         (symbol,) = ir.symbols_in((height, self.size[0])) or (ir.Symbol("", 1, 1),)
-        for value in range(symbol.lower, symbol.upper + 1):
-            yield self._axis(ir.extent_at(height, value), ir.extent_at(self.size[0], value))
+        for first in range(symbol.lower, symbol.upper + 1, _AT_ONCE):
+            values: Any = np.arange(first, min(first + _AT_ONCE, symbol.upper + 1), dtype=np.int64)
+            yield self._axis(ir.extent_at(height, values), ir.extent_at(self.size[0], values))
 
-    def _axis(self, extent: int, out: int) -> ResizedAxis:
+    def _axis(self, extent: Any, out: Any) -> ResizedAxis:
         return ResizedAxis(extent, out, self.align_corners, self.half_pixel_centers)
 
     def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
@@ -119,8 +123,8 @@ class TflResizeBilinear(_Resize):
         require(not self.unsigned or dtype is ir.DType.I8, f"{dtype.value} elements stand for no uint8")
         _, height, width, _ = inputs[0].shape
         assert isinstance(width, int)
-        for axis in (*self.rows_of_runs(height), self.columns(width)):
-            axis.require_inside(fixed=self.is_fixed(dtype))
+        _require_rows_inside(self, height, fixed=self.is_fixed(dtype))
+        self.columns(width).require_inside(fixed=self.is_fixed(dtype))
         return result
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
@@ -152,6 +156,13 @@ class TflResizeBilinear(_Resize):
         """Four products."""
         del inputs
         return 4
+
+
+@lru_cache(maxsize=64)
+def _require_rows_inside(operation: TflResizeBilinear, height: ir.Extent, *, fixed: bool) -> None:
+    """Refuses rows as `ResizedAxis.require_inside`, in any run; each question is answered once."""
+    for rows in operation.rows_of_runs(height):
+        rows.require_inside(fixed=fixed)
 
 
 def _weighted(axis: ResizedAxis, *, fixed: bool) -> tuple[Int64, Int64, NDArray[Any]]:

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from bytewright import ir
 
 # As `ir.Quotient.text` writes it.
-_QUOTIENT = re.compile(r"\((?:(\d+)\*)?([^\W\d]\w*|\(\(.+\)/\d+\))([+-]\d+)?\)(?:/(\d+))?")
+_QUOTIENT = re.compile(r"\((?:(\d{1,10})\*)?([^\W\d]\w*|\(\(.+\)/\d+\))([+-]\d{1,10})?\)(?:/(\d{1,10}))?")
+_MAX_DEPTH = 64  # quotients of quotients
 
 
 def read_extent(extent: int | str, symbols: Mapping[str, ir.Symbol]) -> ir.Extent | None:
@@ -19,25 +20,31 @@ def read_extent(extent: int | str, symbols: Mapping[str, ir.Symbol]) -> ir.Exten
     if found is None or isinstance(found, int):
         return found
     if isinstance(found, ir.Quotient):
-        is_stated = found.is_in_lowest_terms and found.text(found.symbol.name) == extent
+        is_stated = found.text(found.symbol.name) == extent and _are_in_lowest_terms(found)
         if not is_stated or not found.fits_i32:
             return None
     symbol = ir.symbol_in(found)
     return found if symbol is not None and ir.lower_bound(found) >= min(1, symbol.lower) else None
 
 
-def _read(extent: int | str, symbols: Mapping[str, ir.Symbol]) -> ir.Extent | None:
-    """The extent of a text, whatever its values are."""
+def _are_in_lowest_terms(extent: ir.OpenExtent) -> bool:
+    """Whether a quotient is, and before it each that it is of."""
+    return isinstance(extent, ir.Symbol) or (_are_in_lowest_terms(extent.of) and extent.is_in_lowest_terms)
+
+
+def _read(extent: int | str, symbols: Mapping[str, ir.Symbol], depth: int = 0) -> ir.Extent | None:
+    """The extent of a text, whatever its values are; None where its scale or divisor is less than 1."""
     if isinstance(extent, int):
         return extent
     found = _QUOTIENT.fullmatch(extent)
-    if found is None:
+    if found is None or depth == _MAX_DEPTH:
         return symbols.get(extent)
-    scale, inner, offset, divisor = found.groups()
-    of = _read(inner[1:-1] if inner.startswith("(") else inner, symbols)
-    if of is None or isinstance(of, int):
+    inner = found[2]
+    of = _read(inner[1:-1] if inner.startswith("(") else inner, symbols, depth + 1)
+    scale, offset, divisor = int(found[1] or 1), int(found[3] or 0), int(found[4] or 1)
+    if of is None or isinstance(of, int) or min(scale, divisor) < 1:
         return None
-    return ir.Quotient(of, int(scale or 1), int(offset or 0), int(divisor or 1))
+    return ir.Quotient(of, scale, offset, divisor)
 
 
 def read_extents(extents: Iterable[int | str], symbols: Iterable[ir.Symbol]) -> tuple[ir.Extent | None, ...]:

@@ -15,6 +15,7 @@ from bytewright.diagnostics import CompileError
 from bytewright.inspect.c_nodes import expression, extent_in_c
 from bytewright.inspect.check import check_bundle
 from support.digits_bundle import change_file, write_document
+from support.plan_mutations import write_consistently
 from tflite_writer import ModelBuilder
 
 TIME = ir.Symbol("time", 3, 40)
@@ -97,10 +98,36 @@ def test_an_extent_that_is_written_otherwise_is_the_same(tmp_path: Path) -> None
     check_bundle(folder)
 
 
-@pytest.mark.parametrize("to", [None, "(time+2)/2", "(2*time+2)/4", "time", 20])
-def test_another_extent_in_the_plan_is_found(tmp_path: Path, to: int | str | None) -> None:
+@pytest.mark.parametrize(
+    ("index", "to"),
+    [(1, None), (1, "(time+2)/2"), (1, "(2*time+2)/4"), (1, "time"), (1, 20)],
+)
+def test_another_number_in_the_plan_is_found(tmp_path: Path, index: int, to: int | str | None) -> None:
     folder = bundle(tmp_path / "of")
     document = json.loads((folder / "plan.json").read_text())
-    document["steps"][0]["scalars"][1] = to
+    document["steps"][0]["scalars"][index] = to
     write_document(folder, document)
-    assert f"it is given the number '(time + 1) / 2', by the plan '{to}'" in refusal(folder)
+    given = ["0", "(time + 1) / 2", "time"][index]
+    assert f"it is given the number '{given}', by the plan '{to}'" in refusal(folder)
+
+
+@pytest.mark.parametrize(
+    "extent",
+    [
+        pytest.param("(2*((time)/0))", id="divided by none"),
+        pytest.param("(0*((time+1)/2))", id="taken not once"),
+        pytest.param("(2*((time+1)/100))", id="of what is 0 in every run"),
+        pytest.param("(2*((2*time+2)/2)+2)", id="of what is not in lowest terms"),
+        pytest.param("(2*(" * 1500 + "(time+1)/2" + "))/3" * 1500, id="1500 in each other"),
+        pytest.param(f"(2*((time+{'9' * 5000})/2))", id="of 5000 digits"),
+    ],
+)
+def test_an_extent_that_none_is_written_as_is_refused(tmp_path: Path, extent: str) -> None:
+    folder = bundle(tmp_path / "of")
+    files = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    document = json.loads(files["plan.json"])
+
+    document["outputs"][0]["extents"][1] = extent
+    write_consistently(folder, files, document)
+    with pytest.raises(CompileError, match="extent"):
+        check_bundle(folder)

@@ -20,41 +20,40 @@ ONE = 1 << FRACTION_BITS
 
 @dataclass(frozen=True, slots=True)
 class ResizedAxis:
-    """One spatial axis of a resize.
+    """One spatial axis of a resize; for `require_inside`, several.
 
     Attributes:
-        size: Elements of the input.
+        size: Elements of the input: a number, or of several axes an array, as `out`.
         out: Elements of the output.
         align_corners: Whether the first and the last elements of both lie over each other.
         half_pixel_centers: Whether positions are those of the middles of elements.
     """
 
-    size: int
-    out: int
+    size: Any
+    out: Any
     align_corners: bool
     half_pixel_centers: bool
 
     @property
-    def ratio(self) -> tuple[int, int]:
+    def ratio(self) -> tuple[Any, Any]:
         """Steps of the input in so many steps of the output."""
-        if self.align_corners and self.out > 1:
-            return self.size - 1, self.out - 1
-        return self.size, self.out
+        fewer = self.align_corners * (self.out > 1)
+        return self.size - fewer, self.out - fewer
 
     @property
-    def scale(self) -> np.float32:
+    def scale(self) -> Any:
         """The same in float32."""
         steps, out = self.ratio
         return np.float32(steps) / np.float32(out)
 
     @property
-    def fixed_scale(self) -> int:
+    def fixed_scale(self) -> Any:
         """The same in 1/1024, rounded half up."""
         steps, out = self.ratio
         return (ONE * steps + out // 2) // out
 
     @property
-    def fixed_offset(self) -> int:
+    def fixed_offset(self) -> Any:
         """The position of the first element, in 1/1024."""
         return self.fixed_scale // 2 - ONE // 2 if self.half_pixel_centers else 0
 
@@ -100,11 +99,13 @@ class ResizedAxis:
         if fixed:
             before = (last * self.fixed_scale + self.fixed_offset) // ONE
         else:
-            before = int(np.floor(self._position(np.float32(last))))
-        if before >= self.size:
+            before = np.floor(self._position(np.float32(last))).astype(np.int64)
+        outside = np.flatnonzero(before >= self.size)
+        if outside.size:
+            of_each = np.broadcast_arrays(last, self.out, before, self.size)
+            last, out, before, size = (int(each.flat[outside[0]]) for each in of_each)
             raise ValueError(
-                f"element {last} of {self.out} would lie at {before} of "
-                f"{self.size}: the reference reads beyond its input"
+                f"element {last} of {out} would lie at {before} of {size}: the reference reads beyond its input"
             )
 
     def _position(self, index: Any) -> Any:
