@@ -93,14 +93,12 @@ def top_k() -> bytes:
     return builder.build([x, k], [doubled, places])
 
 
-def numbers() -> bytes:
+def numbers(delta: int = 1, dtype: str = "int32") -> bytes:
     """A range to a limit that the run says, from 2 on, and its squares."""
     builder = ModelBuilder()
-    limit = builder.tensor("limit", (), "int32")
-    start, delta = (
-        builder.tensor(n, (), "int32", data=np.array(v, np.int32)) for n, v in (("a", 2), ("d", 1))
-    )
-    found, squares = (builder.tensor(name, (0,), "int32") for name in ("found", "squares"))
+    limit = builder.tensor("limit", (), dtype)
+    start, delta = (builder.constant(n, np.array(v, dtype)) for n, v in (("a", 2), ("d", delta)))
+    found, squares = (builder.tensor(name, (0,), dtype) for name in ("found", "squares"))
     builder.operator("RANGE", [start, limit, delta], [found])
     builder.operator("MUL", [found, found], [squares])
     return builder.build([limit], [found, squares])
@@ -134,8 +132,9 @@ def inputs_of(num_true: int, seed: int = 0, dtype: str = "float32") -> tuple[Arr
     rng = np.random.default_rng((seed, num_true))
     mask = np.zeros(ROWS, np.bool_)
     mask[rng.permutation(ROWS)[:num_true]] = True
-    if dtype == "int8":
-        return rng.integers(-128, 128, (ROWS, WIDTH), dtype=np.int8), mask
+    if dtype != "float32":
+        ends = np.iinfo(dtype)
+        return rng.integers(ends.min, ends.max, (ROWS, WIDTH), dtype=dtype, endpoint=True), mask
     return rng.normal(size=(ROWS, WIDTH)).astype(np.float32), mask
 
 
@@ -174,6 +173,22 @@ def test_int8_is_exact(tmp_path: Path) -> None:
             assert np.array_equal(own, wanted)
 
 
+@pytest.mark.parametrize(("dtype", "zero_point"), [("int8", -7), ("uint8", 9), ("int16", 0)])
+def test_the_sum_of_no_integers_is_zero_which_the_reference_leaves_unwritten(
+    tmp_path: Path, dtype: str, zero_point: int
+) -> None:
+    def write(builder: ModelBuilder, _: int, rows: int) -> Sequence[int]:
+        total = builder.tensor("total", (WIDTH,), dtype, scale=4.0, zero_point=zero_point)
+        builder.operator("SUM", [rows, builder.constant("axis", np.array([0], np.int32))], [total])
+        return (total,)
+
+    content = masked(write, dtype, scale=0.5)
+    model, reference = bytewright.compile(saved(tmp_path, content)), LiteRt(content)
+    assert np.asarray(model.run(*inputs_of(0, dtype=dtype))).tolist() == [zero_point] * WIDTH
+    given = inputs_of(3, dtype=dtype)
+    assert_same([np.asarray(model.run(*given))], reference.run(*given))
+
+
 def test_a_network_of_tensorflow_with_where() -> None:
     file = ModelFile(DATA / "advice" / "where-refused.tflite")
     model, reference = bytewright.compile(file.path), LiteRt(file.content)
@@ -191,12 +206,16 @@ def test_more_than_the_bound_is_refused_and_nothing_outside_is_written(tmp_path:
     header = (folder / "include" / "m.h").read_text()
     assert "#define M_OUTPUT_WHERE_0_SIZE_MOST 3" in header
     assert "M_ERROR_BOUND" in header
-    for options in (BuildOptions(), BuildOptions(flags=("-O1",), sanitize=True)):
-        for num_true in (0, 3):
-            run_batch(folder, [inputs_of(num_true)], options=options)
-        for num_true in (4, ROWS):
-            with pytest.raises(CompileError, match="M_ERROR_BOUND"):
-                run_batch(folder, [inputs_of(num_true)], options=options)
+    context = HostModel.build(folder).open()
+    for num_true in (0, 3):
+        context.run(inputs_of(num_true))
+    for num_true in (4, ROWS):
+        with pytest.raises(CompileError, match="M_ERROR_BOUND"):
+            context.run(inputs_of(num_true))
+    sanitized = BuildOptions(flags=("-O0",), sanitize=True)
+    for several in ((0, 3, 4), (ROWS,)):
+        with pytest.raises(CompileError, match="M_ERROR_BOUND"):
+            run_batch(folder, [inputs_of(num_true) for num_true in several], options=sanitized)
 
 
 def test_a_run_that_was_refused_leaves_the_next_one_as_it_is(tmp_path: Path) -> None:
@@ -384,6 +403,25 @@ def test_a_range_needs_a_bound_and_the_refusal_says_one_that_works(tmp_path: Pat
         assert_same(found, reference.run(np.array(limit, np.int32)))
     with pytest.raises(CompileError, match="M_ERROR_BOUND"):
         model.run(np.array(12, np.int32))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (numbers(2), "RANGE: steps of 2 to a limit that the run computes; 1 is supported"),
+        (numbers(dtype="float32"), "RANGE: the limit is FLOAT32 that the run computes"),
+    ],
+)
+def test_a_range_of_other_numbers_can_be_computed_from_one_that_there_is(
+    tmp_path: Path, content: bytes, message: str
+) -> None:
+    with pytest.raises(CompileError) as error:
+        bytewright.compile(saved(tmp_path, content), bounds="RANGE=9")
+    assert (refusal(error).code, refusal(error).message, refusal(error).help) == (
+        "BW107",
+        message,
+        "write a range of int32 from 0 in steps of 1 to how many numbers there are, and compute them from it",
+    )
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int32", "int64", "int8"])

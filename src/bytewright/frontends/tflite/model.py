@@ -42,7 +42,10 @@ def schema_names(enumeration: str) -> dict[int, str]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BlocksRecord:
-    """Scales of blocks of a row's elements, in the order of the elements; zero points are 0."""
+    """Scales of blocks of a row's elements, in the order of the elements.
+
+    Zero points of the blocks are not read: LiteRT's kernels take them for 0.
+    """
 
     size: int
     scales: NDArray[np.float32]

@@ -23,6 +23,9 @@ from bytewright.ops.sizes import DistinctValues, FirstRows, TruePlaces
 
 # Bits that sums of int8 are computed with beside those of the values.
 _SUM_BITS = 19
+_OTHER_RANGE = (
+    "write a range of int32 from 0 in steps of 1 to how many numbers there are, and compute them from it"
+)
 
 
 def convert_arg_extremum(at: Conversion, kind: type[ArgMax | ArgMin]) -> None:
@@ -119,9 +122,11 @@ def convert_range(at: Conversion) -> None:
     start, delta = (at.constant_operand(n, role)[1].reshape(-1) for n, role in ((0, "start"), (2, "delta")))
     limit = at.operand(1, "limit")
     at.require_same_dtype(limit, at.operand(0, "start"), at.operand(2, "delta"))
-    at.require(limit.dtype in WIDE, f"the limit is {limit.tensor.element_type} that the run computes")
     at.require(start.size == delta.size == limit.type.num_elements == 1, "they are no single numbers")
-    at.require(int(delta[0]) == 1, f"steps of {delta[0]} to a limit that the run computes; 1 is supported")
+    if limit.dtype not in WIDE:
+        at.fail(f"the limit is {limit.tensor.element_type} that the run computes", help=_OTHER_RANGE)
+    if int(delta[0]) != 1:
+        at.fail(f"steps of {delta[0]} to a limit that the run computes; 1 is supported", help=_OTHER_RANGE)
     count = at.size("how many numbers there are")
     number = at.value_of(limit, "limit")
     if start[0]:
