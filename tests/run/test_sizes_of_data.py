@@ -170,6 +170,73 @@ def test_as_many_rows_as_the_reference_has(tmp_path: Path, write: Writes, option
         assert_same(found, reference.run(*inputs_of(num_true)))
 
 
+def number_of(builder: ModelBuilder, places: int) -> int:
+    """How many places there are, i32 [1]: a number of a shape."""
+    shape, number = builder.tensor("shape", (2,), "int32"), builder.tensor("number", (1,), "int32")
+    builder.operator("SHAPE", [places], [shape], out_type="INT32")
+    parts = (builder.constant(name, np.array([n], np.int32)) for name, n in (("a", 0), ("e", 1), ("t", 1)))
+    builder.operator("STRIDED_SLICE", [shape, *parts], [number])
+    return number
+
+
+def only_number(builder: ModelBuilder, places: int, rows: int) -> Sequence[int]:
+    """What nothing needs the rows for."""
+    del rows
+    return (number_of(builder, places),)
+
+
+def laws(builder: ModelBuilder, places: int, rows: int) -> Sequence[int]:
+    """Numbers of the size that are lines from 1 on, or from 2 on, or none."""
+    number = number_of(builder, places)
+    one, two = (builder.constant(f"n{n}", np.array([n], np.int32)) for n in (1, 2))
+    made: list[int] = []
+    for kind, operands in (
+        ("MAXIMUM", [number, one]),
+        ("MINIMUM", [number, two]),
+        ("MUL", [number, number]),
+        ("FLOOR_MOD", [number, two]),
+        ("EQUAL", [number, builder.constant("none", np.array([0], np.int32))]),
+    ):
+        made.append(builder.tensor(kind.lower(), (1,), "bool" if kind == "EQUAL" else "int32"))
+        builder.operator(kind, operands, [made[-1]])
+    return *made, rows
+
+
+@pytest.mark.parametrize(
+    ("write", "bounds"), [(only_number, None), (laws, "WHERE=1"), (laws, "WHERE=2"), (laws, None)]
+)
+def test_numbers_of_a_size(tmp_path: Path, write: Writes, bounds: str | None) -> None:
+    """Each size is read, 0 too: that of which no more than the number is used, and of which it is no line."""
+    content = masked(write)
+    options: dict[str, Any] = {"bounds": bounds} if bounds else {}
+    model, reference = bytewright.compile(saved(tmp_path, content), **options), LiteRt(content)
+    for num_true in range((int(bounds[-1]) if bounds else ROWS) + 1):
+        given = inputs_of(num_true)
+        found = model.run(*given)
+        assert_same(found if isinstance(found, tuple) else [found], reference.run(*given))
+
+
+def test_a_size_behind_another_whose_shapes_are_not_those_of_the_file(tmp_path: Path) -> None:
+    def masked_again(builder: ModelBuilder, places: int, rows: int) -> Sequence[int]:
+        del places
+        column, is_true = builder.tensor("column", (0,), "float32"), builder.tensor("is_true", (0,), "bool")
+        others, again = (
+            builder.tensor("others", (0, 1), "int64"),
+            builder.tensor("again", (0, WIDTH), "float32"),
+        )
+        builder.operator("SUM", [rows, builder.constant("axis", np.array([1], np.int32))], [column])
+        builder.operator("GREATER", [column, builder.constant("zero", np.zeros(1, np.float32))], [is_true])
+        builder.operator("WHERE", [is_true], [others])
+        builder.operator("GATHER_ND", [rows, others], [again])
+        return (again,)
+
+    content = masked(masked_again)
+    model, reference = bytewright.compile(saved(tmp_path, content)), LiteRt(content)
+    for num_true in range(ROWS + 1):
+        given = inputs_of(num_true)
+        assert_same(model.run(*given), reference.run(*given))
+
+
 def test_int8_is_exact(tmp_path: Path) -> None:
     content = masked(places_and_rows, "int8", scale=0.5, zero_point=3)
     model, reference = bytewright.compile(saved(tmp_path, content)), LiteRt(content)
