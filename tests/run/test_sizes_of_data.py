@@ -304,6 +304,10 @@ def test_the_bundle_is_checked_and_forged_bounds_are_found(tmp_path: Path) -> No
         (places, rows, replace(size, is_checked=False)),
         (places, replace(rows, sized=(3, WIDTH + 1)), size),
         (replace(places, most=3), rows, size),
+        (places, replace(rows, sized=()), size),
+        (places, replace(rows, sized=(3, WIDTH)), size),
+        (replace(places, sized=()), replace(rows, sized=()), size),
+        (places, rows, replace(size, sized=(1,))),
     ):
         document = document_of(replace(model.plan, outputs=forged))
         write_consistently(folder, dict(model.files), document)
