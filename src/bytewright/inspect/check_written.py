@@ -2,8 +2,8 @@
 
 What a plan does not say, its steps, is in the functions of the entry that have them; of these the heads and the checks
 of arguments follow from the plan, and the rest is read (`read_entry`). Comments, but for the shapes of inputs and
-outputs, and layout are not compared. The writer is the compiler's own: what
-is found is what was changed since, and not what it does wrong.
+outputs, and layout are not compared. The writer is the compiler's own: what is found is what was changed since, and
+not what it does wrong.
 """
 
 import re
