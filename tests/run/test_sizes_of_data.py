@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +19,11 @@ from bytewright.execute.build import BuildOptions
 from bytewright.execute.host import HostModel
 from bytewright.execute.run import run_batch
 from bytewright.inspect.check import check_bundle
-from bytewright.record.plan_file import document_of
+from bytewright.record.plan_file import document_of, read_plan
+from bytewright.validate.references import Witness, reference_of
+from bytewright.validate.samples import Samples
+from bytewright.validate.validate import validate_bundle
+from support.c_program import run_c
 from support.model_files import DATA, ModelFile
 from support.plan_mutations import write_consistently
 from support.reference import LiteRt
@@ -330,6 +335,10 @@ def test_the_bundle_is_checked_and_forged_bounds_are_found(tmp_path: Path) -> No
         (places, rows, replace(size, is_checked=False)),
         (places, replace(rows, sized=(3, WIDTH + 1)), size),
         (replace(places, most=3), rows, size),
+        (places, replace(rows, sized=()), size),
+        (places, replace(rows, sized=(3, WIDTH)), size),
+        (replace(places, sized=()), replace(rows, sized=()), size),
+        (places, rows, replace(size, sized=(1,))),
     ):
         document = document_of(replace(model.plan, outputs=forged))
         write_consistently(folder, dict(model.files), document)
@@ -574,3 +583,84 @@ def test_two_sizes_at_once(tmp_path: Path) -> None:
         *found, first, second = model.run(*given)
         assert (first.item(), second.item()) == (num_true, count)
         assert_same(found, reference.run(*given))
+
+
+def test_what_the_data_asks_for_is_said_and_a_bound_that_works(tmp_path: Path) -> None:
+    file = saved(tmp_path, masked(places_and_rows))
+    model = bytewright.compile(file, bounds="where_0=3")
+    given = inputs_of(7)
+    with pytest.raises(CompileError) as error:
+        model.run(*given)
+    found = refusal(error)
+    assert (found.code, found.message) == (
+        "BW205",
+        "the data asks for 7 of 'where_0_size', which has room for 3: the run returned M_ERROR_BOUND (-17)",
+    )
+    advice = str(found.help)
+    assert advice == "compile with --bound where_0=7, or give inputs that ask for less"
+    *_, size = bytewright.compile(file, bounds=advice.split("--bound ")[1].split(",", maxsplit=1)[0]).run(
+        *given
+    )
+    assert size.tolist() == [7]
+    with pytest.raises(CompileError) as error:  # a program of its own does not say how much
+        run_batch(model.write(tmp_path / "m"), [given], options=BuildOptions(flags=("-O1",), sanitize=True))
+    assert refusal(error).message == (
+        "the data asks for more of 'where_0_size', which has room for 3: the run returned M_ERROR_BOUND (-17)"
+    )
+    with pytest.raises(CompileError) as error:
+        bytewright.compile(saved(tmp_path, top_k())).run(
+            np.zeros((3, ROWS), np.float32), np.array(-1, np.int32)
+        )
+    assert refusal(error).message.startswith("the data asks for -1 of ")
+    assert refusal(error).help == "give inputs that ask for no less than 0"
+
+
+@pytest.mark.parametrize("bound", [3, ROWS])
+def test_samples_are_compared_and_one_that_asks_for_too_much_is_named(tmp_path: Path, bound: int) -> None:
+    file = saved(tmp_path, masked(computed))
+    folder = bytewright.compile(file, bounds=f"where_0={bound}").write(tmp_path / "m")
+    batch = tuple(inputs_of(num_true) for num_true in (0, 2, 5))
+    samples = Samples(batch, len(batch))
+    reference = reference_of(Witness.LITERT_REF, file.read_bytes(), read_plan(folder))
+    if bound == ROWS:
+        found = validate_bundle(folder, samples, reference=reference, model=file, with_layers=True)
+        assert (found.reference.num_samples, found.layers is not None) == (3, True)
+        return
+    with pytest.raises(CompileError) as error:
+        validate_bundle(folder, samples, reference=reference, model=file)
+    assert refusal(error).code == "BW205"
+    assert refusal(error).notes == ("in sample 2, of 3",)
+
+
+SELF_TEST = r"""
+#include "m_self_test.h"
+
+static m_context context;
+static int64_t places[10];
+static float rows[10 * 4];
+static int32_t size;
+
+int main(void)
+{
+    m_outputs outputs = {places, rows, &size};
+    SHOW("tested", m_self_test(&context, &outputs));
+    return 0;
+}
+"""
+
+
+def test_a_self_test_is_also_of_inputs_that_ask_for_too_much(tmp_path: Path) -> None:
+    """Five of random masks: what is refused is to be, with the size that the data asks for."""
+    model = bytewright.compile(saved(tmp_path, masked(places_and_rows)), bounds="where_0=5", self_test=5)
+    folder = model.write(tmp_path / "m")
+    source = folder / "src" / "m_self_test.c"
+    text = source.read_text()
+    statuses = re.findall(r"\{(M_OK|M_ERROR_BOUND)\}", text)
+    assert set(statuses) == {"M_OK", "M_ERROR_BOUND"}
+    assert run_c(folder, SELF_TEST, tmp_path) == {"tested": 0}
+    for own, other, result in (
+        ("M_ERROR_BOUND", "M_OK", -17),
+        ("M_OK", "M_ERROR_BOUND", 1 + statuses.index("M_OK")),
+    ):
+        source.write_text(text.replace(f"{{{own}}}", f"{{{other}}}", 1))
+        assert run_c(folder, SELF_TEST, tmp_path) == {"tested": result}
