@@ -217,23 +217,54 @@ def test_numbers_of_a_size(tmp_path: Path, write: Writes, bounds: str | None) ->
 
 def test_a_size_behind_another_whose_shapes_are_not_those_of_the_file(tmp_path: Path) -> None:
     def masked_again(builder: ModelBuilder, places: int, rows: int) -> Sequence[int]:
-        del places
         column, is_true = builder.tensor("column", (0,), "float32"), builder.tensor("is_true", (0,), "bool")
-        others, again = (
-            builder.tensor("others", (0, 1), "int64"),
-            builder.tensor("again", (0, WIDTH), "float32"),
-        )
+        others = builder.tensor("others", (0, 1), "int64")
         builder.operator("SUM", [rows, builder.constant("axis", np.array([1], np.int32))], [column])
         builder.operator("GREATER", [column, builder.constant("zero", np.zeros(1, np.float32))], [is_true])
         builder.operator("WHERE", [is_true], [others])
-        builder.operator("GATHER_ND", [rows, others], [again])
-        return (again,)
+        return others, places
 
     content = masked(masked_again)
     model, reference = bytewright.compile(saved(tmp_path, content)), LiteRt(content)
     for num_true in range(ROWS + 1):
         given = inputs_of(num_true)
         assert_same(model.run(*given), reference.run(*given))
+
+
+def test_one_row_at_most_that_is_turned(tmp_path: Path) -> None:
+    def turned(builder: ModelBuilder, places: int, rows: int) -> Sequence[int]:
+        columns = builder.tensor("columns", (WIDTH, 0), "float32")
+        order = builder.constant("order", np.array([1, 0], np.int32))
+        builder.operator("TRANSPOSE", [rows, order], [columns])
+        return columns, places
+
+    content = masked(turned)
+    model, reference = bytewright.compile(saved(tmp_path, content), bounds="WHERE=1"), LiteRt(content)
+    for num_true in (0, 1):
+        assert_same(model.run(*inputs_of(num_true)), reference.run(*inputs_of(num_true)))
+
+
+def test_places_of_a_constant_of_which_the_file_does_not_say_how_many(tmp_path: Path) -> None:
+    builder = ModelBuilder()
+    x, places = builder.tensor("x", (3,), "int64"), builder.tensor("places", (0, 1), "int64")
+    flat, sums = builder.tensor("flat", (0,), "int64"), builder.tensor("sums", (0,), "int64")
+    builder.operator("WHERE", [builder.constant("mask", np.array([True, False, True, True]))], [places])
+    builder.operator("RESHAPE", [places, builder.constant("all", np.array([-1], np.int32))], [flat])
+    builder.operator("GATHER", [x, builder.constant("last", np.array([2], np.int32))], [sums], axis=0)
+    total = builder.tensor("total", (0,), "int64")
+    builder.operator("ADD", [flat, sums], [total])
+    content = builder.build([x], [total])
+    given = np.array([5, 6, 7])
+    *found, size = bytewright.compile(saved(tmp_path, content)).run(given)
+    assert size.tolist() == [3]
+    assert_same(found, LiteRt(content).run(given))
+
+
+def test_a_table_of_too_many_numbers_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(CompileError) as error:
+        bytewright.compile(saved(tmp_path, numbers()), bounds="RANGE=999999999")
+    wanted = "RANGE: a table of 999999999 numbers; up to 262144 are supported"
+    assert (refusal(error).code, refusal(error).message) == ("BW107", wanted)
 
 
 def test_int8_is_exact(tmp_path: Path) -> None:
