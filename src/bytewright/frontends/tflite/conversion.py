@@ -324,7 +324,7 @@ class Conversion(OperatorReader):
             return True
         if len(tensor.shape) != len(shape):
             return False
-        signature = tensor.stated_shape
+        signature = tensor.signature or tensor.shape
         return all(
             signature[axis] == -1 or (axis == 0 and self.graph.has_open_batch) or tensor.shape[axis] == extent
             for axis, extent in enumerate(shape)
