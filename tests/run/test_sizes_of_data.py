@@ -165,6 +165,73 @@ def test_as_many_rows_as_the_reference_has(tmp_path: Path, write: Writes, option
         assert_same(found, reference.run(*inputs_of(num_true)))
 
 
+def number_of(builder: ModelBuilder, places: int) -> int:
+    """How many places there are, i32 [1]: a number of a shape."""
+    shape, number = builder.tensor("shape", (2,), "int32"), builder.tensor("number", (1,), "int32")
+    builder.operator("SHAPE", [places], [shape], out_type="INT32")
+    parts = (builder.constant(name, np.array([n], np.int32)) for name, n in (("a", 0), ("e", 1), ("t", 1)))
+    builder.operator("STRIDED_SLICE", [shape, *parts], [number])
+    return number
+
+
+def only_number(builder: ModelBuilder, places: int, rows: int) -> Sequence[int]:
+    """What nothing needs the rows for."""
+    del rows
+    return (number_of(builder, places),)
+
+
+def laws(builder: ModelBuilder, places: int, rows: int) -> Sequence[int]:
+    """Numbers of the size that are lines from 1 on, or from 2 on, or none."""
+    number = number_of(builder, places)
+    one, two = (builder.constant(f"n{n}", np.array([n], np.int32)) for n in (1, 2))
+    made: list[int] = []
+    for kind, operands in (
+        ("MAXIMUM", [number, one]),
+        ("MINIMUM", [number, two]),
+        ("MUL", [number, number]),
+        ("FLOOR_MOD", [number, two]),
+        ("EQUAL", [number, builder.constant("none", np.array([0], np.int32))]),
+    ):
+        made.append(builder.tensor(kind.lower(), (1,), "bool" if kind == "EQUAL" else "int32"))
+        builder.operator(kind, operands, [made[-1]])
+    return *made, rows
+
+
+@pytest.mark.parametrize(
+    ("write", "bounds"), [(only_number, None), (laws, "WHERE=1"), (laws, "WHERE=2"), (laws, None)]
+)
+def test_numbers_of_a_size(tmp_path: Path, write: Writes, bounds: str | None) -> None:
+    """Each size is read, 0 too: that of which no more than the number is used, and of which it is no line."""
+    content = masked(write)
+    options: dict[str, Any] = {"bounds": bounds} if bounds else {}
+    model, reference = bytewright.compile(saved(tmp_path, content), **options), LiteRt(content)
+    for num_true in range((int(bounds[-1]) if bounds else ROWS) + 1):
+        given = inputs_of(num_true)
+        found = model.run(*given)
+        assert_same(found if isinstance(found, tuple) else [found], reference.run(*given))
+
+
+def test_a_size_behind_another_whose_shapes_are_not_those_of_the_file(tmp_path: Path) -> None:
+    def masked_again(builder: ModelBuilder, places: int, rows: int) -> Sequence[int]:
+        del places
+        column, is_true = builder.tensor("column", (0,), "float32"), builder.tensor("is_true", (0,), "bool")
+        others, again = (
+            builder.tensor("others", (0, 1), "int64"),
+            builder.tensor("again", (0, WIDTH), "float32"),
+        )
+        builder.operator("SUM", [rows, builder.constant("axis", np.array([1], np.int32))], [column])
+        builder.operator("GREATER", [column, builder.constant("zero", np.zeros(1, np.float32))], [is_true])
+        builder.operator("WHERE", [is_true], [others])
+        builder.operator("GATHER_ND", [rows, others], [again])
+        return (again,)
+
+    content = masked(masked_again)
+    model, reference = bytewright.compile(saved(tmp_path, content)), LiteRt(content)
+    for num_true in range(ROWS + 1):
+        given = inputs_of(num_true)
+        assert_same(model.run(*given), reference.run(*given))
+
+
 def test_int8_is_exact(tmp_path: Path) -> None:
     content = masked(places_and_rows, "int8", scale=0.5, zero_point=3)
     model, reference = bytewright.compile(saved(tmp_path, content)), LiteRt(content)
@@ -250,24 +317,100 @@ def test_a_bound_of_nothing_is_refused(tmp_path: Path) -> None:
     assert json.loads(json.dumps(refusal(error).help)) == "did you mean 'where_0'?"
 
 
-def test_an_operator_that_allows_no_such_extent_is_named(tmp_path: Path) -> None:
-    def cut(builder: ModelBuilder, places: int, rows: int) -> Sequence[int]:
-        del places
-        first = builder.tensor("first", (WIDTH,), "int64")
-        builder.operator("ARG_MAX", [rows, builder.constant("axis", np.array([0], np.int32))], [first])
-        return (first,)
+def greatest_along_rows(builder: ModelBuilder, _: int, rows: int) -> Sequence[int]:
+    first = builder.tensor("first", (WIDTH,), "int64")
+    builder.operator("ARG_MAX", [rows, builder.constant("axis", np.array([0], np.int32))], [first])
+    return (first,)
 
+
+def by_numbers_of_the_run(builder: ModelBuilder, _: int, rows: int) -> Sequence[int]:
+    """As many of the rows as the network says in each run."""
+    total, numbers = (
+        builder.tensor("total", (WIDTH,), "float32"),
+        builder.tensor("numbers", (WIDTH,), "int32"),
+    )
+    taken = builder.tensor("taken", (WIDTH, WIDTH), "float32")
+    builder.operator("SUM", [rows, builder.constant("axis", np.array([0], np.int32))], [total])
+    builder.operator("CAST", [total], [numbers])
+    builder.operator("GATHER", [rows, numbers], [taken], axis=0)
+    return (taken,)
+
+
+def by_several_numbers_of_the_run(builder: ModelBuilder, _: int, rows: int) -> Sequence[int]:
+    total, numbers = (
+        builder.tensor("total", (1, WIDTH), "float32"),
+        builder.tensor("ids", (1, WIDTH), "int32"),
+    )
+    taken = builder.tensor("taken", (1,), "float32")
+    first = builder.tensor("first", (1, 2), "int32")
+    builder.operator(
+        "SUM", [rows, builder.constant("axis", np.array([0], np.int32))], [total], keep_dims=True
+    )
+    builder.operator("CAST", [total], [numbers])
+    begin, size = (builder.constant(n, np.array(v, np.int32)) for n, v in (("b", [0, 0]), ("s", [1, 2])))
+    builder.operator("SLICE", [numbers, begin, size], [first])
+    builder.operator("GATHER_ND", [rows, first], [taken])
+    return (taken,)
+
+
+def resized(kind: str) -> Writes:
+    """The rows made five."""
+
+    def write(builder: ModelBuilder, _: int, rows: int) -> Sequence[int]:
+        image, five = builder.tensor("image", (1, 0, 1, WIDTH), "float32"), np.array([5, 1], np.int32)
+        result = builder.tensor("five", (1, 5, 1, WIDTH), "float32")
+        builder.operator(
+            "RESHAPE", [rows, builder.constant("s", np.array([1, -1, 1, WIDTH], np.int32))], [image]
+        )
+        builder.operator(kind, [image, builder.constant("size", five)], [result])
+        return (result,)
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("write", "named", "axis"),
+    [
+        (greatest_along_rows, "2 (ARG_MAX)", 0),
+        (by_numbers_of_the_run, "4 (GATHER)", 0),
+        (by_several_numbers_of_the_run, "5 (GATHER_ND)", 0),
+        (resized("RESIZE_NEAREST_NEIGHBOR"), "3 (RESIZE_NEAREST_NEIGHBOR)", 1),
+        (resized("RESIZE_BILINEAR"), "3 (RESIZE_BILINEAR)", 1),
+    ],
+)
+def test_an_operator_that_needs_an_element_is_named(
+    tmp_path: Path, write: Writes, named: str, axis: int
+) -> None:
     with pytest.raises(CompileError) as error:
-        bytewright.compile(saved(tmp_path, masked(cut)))
+        bytewright.compile(saved(tmp_path, masked(write)))
     assert (refusal(error).code, refusal(error).message) == (
         "BW121",
-        "the data decides extent 'where_0_size', and 2 (ARG_MAX) does not allow it: "
-        "there may be no element along axis 0",
+        f"the data decides extent 'where_0_size', and {named} does not allow it: "
+        f"there may be no element along axis {axis}",
     )
     assert (
         refusal(error).help
         == "let the model end before that operator, and compute the rest in the application"
     )
+
+
+def test_as_many_numbers_as_there_are_rows_need_none(tmp_path: Path) -> None:
+    """Each row by its own number: with no row, none is taken."""
+
+    def write(builder: ModelBuilder, places: int, rows: int) -> Sequence[int]:
+        flat, zeros = builder.tensor("flat", (0,), "int64"), builder.tensor("zeros", (0,), "int64")
+        taken = builder.tensor("taken", (0, WIDTH), "float32")
+        builder.operator("RESHAPE", [places, builder.constant("all", np.array([-1], np.int32))], [flat])
+        builder.operator("MUL", [flat, builder.constant("zero", np.array([0], np.int64))], [zeros])
+        builder.operator("GATHER", [rows, zeros], [taken], axis=0)
+        return (taken,)
+
+    content = masked(write)
+    folder = bytewright.compile(saved(tmp_path, content)).write(tmp_path / "bundle")
+    given = [inputs_of(num_true) for num_true in (0, 1, ROWS)]
+    found = run_batch(folder, given, options=BuildOptions(flags=("-O1",), sanitize=True)).outputs
+    for own, each in zip(found, given, strict=True):
+        assert_same(own, LiteRt(content).run(*each))
 
 
 def test_the_plan_says_it_as_json(tmp_path: Path) -> None:

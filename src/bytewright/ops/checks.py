@@ -65,6 +65,17 @@ def require_rank(operand: ir.TensorType, rank: int, role: str) -> None:
     require(len(operand.shape) == rank, f"{role} has shape [{shape}], not {rank} axes")
 
 
+def require_elements(extent: ir.Extent, axis: int, places: tuple[ir.Extent, ...] = ()) -> None:
+    """There is an element along an axis in each run, or in those without one also none of the places that name it."""
+    (symbol,) = ir.symbols_in((extent,)) or (ir.Symbol("", 1, 1),)
+    named = [each for each in places if ir.symbol_in(each) == symbol]
+    for value in range(symbol.lower, symbol.upper + 1):
+        if ir.extent_at(extent, value) >= 1:
+            break
+        is_unused = any(ir.extent_at(each, value) < 1 for each in named)
+        require(is_unused, f"there may be no element along axis {axis}")
+
+
 def broadcast(first: tuple[ir.Extent, ...], second: tuple[ir.Extent, ...]) -> tuple[ir.Extent, ...]:
     """The shape that two shapes broadcast to, by numpy's rule: aligned at the right, an extent 1 stretches."""
     rank = max(len(first), len(second))

@@ -8,7 +8,16 @@ import numpy as np
 
 from bytewright import ir
 from bytewright.ir.graph import OMIT_DEFAULT
-from bytewright.ops.checks import WIDE, only, require, require_count, require_dtype, same_type, two
+from bytewright.ops.checks import (
+    WIDE,
+    only,
+    require,
+    require_count,
+    require_dtype,
+    require_elements,
+    same_type,
+    two,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,6 +286,7 @@ class Gather(ir.Operation):
             values.shape[: self.batch_axes] == batch,
             f"values [{ir.format_shape(values.shape)}] do not begin as indices do, [{ir.format_shape(batch)}]",
         )
+        require_elements(values.shape[self.axis], self.axis, indices.shape)
         shape = (
             *values.shape[: self.axis],
             *indices.shape[self.batch_axes :],

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytewright import ir
-from bytewright.ops.checks import WIDE, only, require, require_count, require_dtype, two
+from bytewright.ops.checks import WIDE, only, require, require_count, require_dtype, require_elements, two
 
 _COMPARED = (ir.DType.I8, ir.DType.U8, ir.DType.I16, *WIDE, ir.DType.F32, ir.DType.BOOL)
 
@@ -29,9 +29,7 @@ class _ArgExtremum(ir.Operation):
         """The shape without the axis."""
         operand = only(inputs, *_COMPARED)
         shape = _without(operand.shape, self.axis)
-        require(
-            ir.lower_bound(operand.shape[self.axis]) >= 1, f"there may be no element along axis {self.axis}"
-        )
+        require_elements(operand.shape[self.axis], self.axis)
         require(self.dtype in WIDE, f"places are not counted in {self.dtype.value}")
         return (ir.TensorType(shape, self.dtype),)
 
@@ -104,6 +102,8 @@ class GatherNd(ir.Operation):
         fits = isinstance(count, int) and 1 <= count <= rank
         require(fits, f"indices [{ir.format_shape(indices.shape)}] into {rank} axes")
         assert isinstance(count, int)
+        for axis, extent in enumerate(values.shape[:count]):
+            require_elements(extent, axis, indices.shape[:-1])
         return (ir.TensorType((*indices.shape[:-1], *values.shape[count:]), values.dtype),)
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:

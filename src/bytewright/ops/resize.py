@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from bytewright import ir
 from bytewright.ops.arithmetic.resize import FRACTION_BITS, ONE, Int64, ResizedAxis
-from bytewright.ops.checks import ARITHMETIC, only, require, require_dtype, require_rank
+from bytewright.ops.checks import ARITHMETIC, only, require, require_dtype, require_elements, require_rank
 from bytewright.ops.window import Pair
 
 
@@ -72,6 +72,7 @@ class _Resize(ir.Operation):
             min(map(ir.lower_bound, self.size)) >= 1,
             f"the size ({', '.join(map(str, self.size))}) has no element",
         )
+        require_elements(height, 1)
         require(
             len(ir.symbols_in((height, self.size[0]))) <= 1,
             f"{height} rows become {self.size[0]}, which is another open extent",

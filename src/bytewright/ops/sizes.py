@@ -32,7 +32,7 @@ class FirstRows(ir.Operation):
         shape, wanted = ir.format_shape(operand.shape), ir.upper_bound(self.count)
         require(number.num_elements == 1, f"a number of rows of shape [{ir.format_shape(number.shape)}]")
         most = ir.lower_bound(operand.shape[0]) if operand.shape else 0
-        require(0 < wanted <= most, f"{wanted} rows of [{shape}]")
+        require(0 <= wanted <= most, f"{wanted} rows of [{shape}]")
         return (ir.TensorType((self.count, *operand.shape[1:]), operand.dtype), SIZE)
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:

@@ -71,14 +71,8 @@ def _entry_buffers(
     given = {p.buffer.name: p for entry in module.entries for p in entry.buffer_parameters}
     allocated = {a.buffer.name: a for entry in module.entries for a in allocations(entry)}
     ports = ir.border_ports(module)
-    others = {name for step in steps for name in (*step.reads, *step.writes)}
-    scratch = {name for step in steps for name in step.scratch} - others
+    roles = _roles(module, timeline, steps)
     touching = timeline.steps_touching()
-    roles = {
-        **dict.fromkeys(scratch, BufferRole.SCRATCH),
-        **dict.fromkeys(arena_of_requests(timeline).values(), BufferRole.ARENA),
-        **{name: BufferRole(side.value) for name, (side, _) in ports.items()},
-    }
     for live in timeline.buffers:
         name = live.buffer.name
         if live.allocation is None:
@@ -106,6 +100,17 @@ def _entry_buffers(
             line_bytes=live.buffer.line_bytes,
         )
         yield _described(planned, live.buffer, module)
+
+
+def _roles(module: ir.Module, timeline: Timeline, steps: tuple[PlannedStep, ...]) -> dict[str, BufferRole]:
+    """What buffers are, but for tensors between kernels."""
+    others = {name for step in steps for name in (*step.reads, *step.writes)}
+    scratch = {name for step in steps for name in step.scratch} - others
+    return {
+        **dict.fromkeys(scratch, BufferRole.SCRATCH),
+        **dict.fromkeys(arena_of_requests(timeline).values(), BufferRole.ARENA),
+        **{name: BufferRole(side.value) for name, (side, _) in ir.border_ports(module).items()},
+    }
 
 
 def _place(asked: ir.Storage, found: ir.Storage) -> Place:

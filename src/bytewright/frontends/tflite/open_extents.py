@@ -48,13 +48,18 @@ def read_samples(
     (extents, error), (first, *_) = failed[0], failed[0][1].diagnostics
     if 2 * len(found) > len(samples):
         raise _unreadable(axes, extents, first) from error
-    kinds = {kind for kind, folded in FOLDED.items() if folded.reads_shape and kind != "RANK"}
-    reading = [operator.label for operator in model.operators if operator.kind in kinds]
+    reading = reading_sizes(model)
     if not reading:
         return ((samples[0], module),)
     operators = f"operator{'s' if len(reading) > 1 else ''} {', '.join(reading)}"
     message = f"{operators} of '{file_name}' read sizes, and the file is for one size alone: {first.message}"
     raise compile_error("BW121", message, help="leave out --open", where=first.where) from error
+
+
+def reading_sizes(model: ModelRecord) -> list[str]:
+    """Operators that make numbers of shapes, for people."""
+    kinds = {kind for kind, folded in FOLDED.items() if folded.reads_shape and kind != "RANK"}
+    return [operator.label for operator in model.operators if operator.kind in kinds]
 
 
 def _unreadable(axes: Sequence[OpenAxis], extents: Mapping[str, int], first: Diagnostic) -> CompileError:
@@ -107,12 +112,15 @@ def _loosened(tensor: TensorRecord) -> TensorRecord:
 
 
 def _samples(axes: Sequence[OpenAxis]) -> list[dict[str, int]]:
-    """Extents that the file is read for, the largest first.
+    return samples_of({axis.name: (axis.lower, axis.upper) for axis in axes})
+
+
+def samples_of(ranges: Mapping[str, tuple[int, int]]) -> list[dict[str, int]]:
+    """Extents that a file is read for, the largest first, by the ranges of each.
 
     Of several extents each has all of `_of_range` while the others have their largest, and all have their least in
     the end.
     """
-    ranges = {axis.name: (axis.lower, axis.upper) for axis in axes}
     largest = {name: last for name, (_, last) in ranges.items()}
     least = {name: first for name, (first, _) in ranges.items()}
     found = [largest]

@@ -159,14 +159,6 @@ def dot_of_halves(num_rows: int, num_columns: int, num_words: int, dtype: ir.DTy
             left, right = load(rows.buffer, word * num_rows + r), load(columns.buffer, word * num_columns + c)
             for half in (low_half, high_half):
                 body.add_to(total.buffer, (), ir.cast(half(left) * half(right), dtype))
-    loads = {1: "ldr %[{0}0], [%[{0}]], #4", 2: "ldrd %[{0}0], %[{0}1], [%[{0}]], #8"}
-    product = "smlad %[sum{0}{1}]" if dtype is I32 else "smlald %Q[sum{0}{1}], %R[sum{0}{1}]"
-    added = ", %[sum{0}{1}]" if dtype is I32 else ""
-    step = [
-        loads[num_rows].format("x"),
-        loads[num_columns].format("w"),
-        *((product + ", %[x{0}], %[w{1}]" + added).format(r, c) for r, c in places),
-    ]
     registers = (*(f"x{r}" for r in range(num_rows)), *(f"w{c}" for c in range(num_columns)))
     names = [[f"sum{r}{c}" for c in range(num_columns)] for r in range(num_rows)]
     return ir.Instruction(
@@ -174,8 +166,25 @@ def dot_of_halves(num_rows: int, num_columns: int, num_words: int, dtype: ir.DTy
         (*sums, rows, columns),
         body.finish(),
         _loop(
-            names, step, num_words, ("rows", "columns"), registers, "int32_t" if dtype is I32 else "int64_t"
+            names,
+            _step_of_halves(num_rows, num_columns, dtype),
+            num_words,
+            ("rows", "columns"),
+            registers,
+            "int32_t" if dtype is I32 else "int64_t",
         ),
         FEATURE,
         f"Adds {2 * num_words} products of each of {num_rows} rows with each of {num_columns} columns.",
     )
+
+
+def _step_of_halves(num_rows: int, num_columns: int, dtype: ir.DType) -> list[str]:
+    loads = {1: "ldr %[{0}0], [%[{0}]], #4", 2: "ldrd %[{0}0], %[{0}1], [%[{0}]], #8"}
+    product = "smlad %[sum{0}{1}]" if dtype is I32 else "smlald %Q[sum{0}{1}], %R[sum{0}{1}]"
+    added = ", %[sum{0}{1}]" if dtype is I32 else ""
+    products = [
+        (product + ", %[x{0}], %[w{1}]" + added).format(r, c)
+        for r in range(num_rows)
+        for c in range(num_columns)
+    ]
+    return [loads[num_rows].format("x"), loads[num_columns].format("w"), *products]
