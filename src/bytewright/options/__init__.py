@@ -217,14 +217,6 @@ class Options:
             "Let each run take the frames along an axis that are new, and keep what it needs of those before.",
         ),
     ] = ()
-    input_shapes: Annotated[
-        tuple[InputShape, ...],
-        Option(
-            Texts(parse_input_shape_option, "[INPUT=]1x224x224x3"),
-            "Fix the extents of an input that the file leaves open; '?' stays as it is there.",
-            flag="--input-shape",
-        ),
-    ] = ()
     open: Annotated[
         tuple[OpenAxis, ...],
         Option(
@@ -244,6 +236,15 @@ class Options:
     batch_max: Annotated[
         int | None, Option(Count(), "Let each run compute 1 to N samples; the plan is made for N.")
     ] = None
+    input_shapes: Annotated[
+        tuple[InputShape, ...],
+        Option(
+            Texts(parse_input_shape_option, "[INPUT=]1x224x224x3"),
+            "Fix the extents of an input that the file leaves open, as an image network of any size does; one that is "
+            "written '?' stays as it is there.",
+            flag="--input-shape",
+        ),
+    ] = ()
     numerics: Annotated[
         Numerics | None,
         Option(Choice(Numerics), "The reference that the output equals bit for bit.  [default: litert-ref]"),
