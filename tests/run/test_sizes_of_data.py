@@ -453,6 +453,43 @@ def test_a_range_needs_a_bound_and_the_refusal_says_one_that_works(tmp_path: Pat
         model.run(np.array(12, np.int32))
 
 
+def test_places_of_rows_that_there_are_none_of_read_nothing_outside(tmp_path: Path) -> None:
+    """LiteRT refuses such a run; what is taken means nothing."""
+    builder = ModelBuilder()
+    x = builder.tensor("x", (ROWS, WIDTH), "float32")
+    masks = [builder.tensor(name, (ROWS,), "bool") for name in ("first", "second")]
+    places = [builder.tensor(f"places_{each}", (0, 1), "int64") for each in masks]
+    for mask, each in zip(masks, places, strict=True):
+        builder.operator("WHERE", [mask], [each])
+    rows, taken = (builder.tensor(name, (0, WIDTH), "float32") for name in ("rows", "taken"))
+    builder.operator("GATHER_ND", [x, places[0]], [rows])
+    builder.operator("GATHER_ND", [rows, places[1]], [taken])
+    folder = bytewright.compile(saved(tmp_path, builder.build([x, *masks], [taken]))).write(tmp_path / "b")
+    values, some = np.ones((ROWS, WIDTH), np.float32), np.arange(ROWS) % 3 == 1
+    given = [(values, first, some) for first in (some & False, some, some | True)]
+    found = run_batch(folder, given, options=BuildOptions(flags=("-O1",), sanitize=True)).outputs
+    assert [own[0].shape for own in found] == [(some.sum(), WIDTH)] * 3
+    assert (found[2][0] == 1).all()
+
+
+def test_beside_an_open_axis_a_size_without_a_bound_is_named(tmp_path: Path) -> None:
+    """The file cannot be read for any extent until that bound is known."""
+    builder = ModelBuilder()
+    mask = builder.tensor("mask", (ROWS,), "bool", shape_signature=(-1,))
+    places = builder.tensor("places", (0, 1), "int64")
+    builder.operator("WHERE", [mask], [places])
+    limit, made = builder.tensor("limit", (), "int32"), builder.tensor("made", (0,), "int32")
+    start, step = (builder.constant(name, np.int32(value)) for name, value in (("start", 0), ("step", 1)))
+    builder.operator("RANGE", [start, limit, step], [made])
+    path = saved(tmp_path, builder.build([mask, limit], [places, made]))
+    with pytest.raises(CompileError) as error:
+        bytewright.compile(path, open="mask:0=time:1..10")
+    assert "--bound range_1=N, N being the most that it may be" in {
+        each.help for each in error.value.diagnostics
+    }
+    assert bytewright.compile(path, open="mask:0=time:1..10", bounds="range_1=5").plan.sizes
+
+
 @pytest.mark.parametrize("dtype", ["float32", "int32", "int64", "int8"])
 def test_distinct_values(tmp_path: Path, dtype: str) -> None:
     model, reference = bytewright.compile(saved(tmp_path, distinct(dtype))), LiteRt(distinct(dtype))

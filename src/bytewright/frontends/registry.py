@@ -198,6 +198,8 @@ def _read_tflite(path: Path, target: Target, options: Options) -> Imported:
     bounds.require_matches(path.name)
     if bounds.counted:
         _require_one_signature(models, path)
+        if options.open and not samples:
+            samples = read_samples(next(iter(models)), path.name, options.open, read)
         samples = read_counted(
             next(iter(models)), options.open, samples, bounds, partial(read, is_opened=True)
         )
