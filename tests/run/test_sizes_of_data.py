@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +19,11 @@ from bytewright.execute.build import BuildOptions
 from bytewright.execute.host import HostModel
 from bytewright.execute.run import run_batch
 from bytewright.inspect.check import check_bundle
-from bytewright.record.plan_file import document_of
+from bytewright.record.plan_file import document_of, read_plan
+from bytewright.validate.references import Witness, reference_of
+from bytewright.validate.samples import Samples
+from bytewright.validate.validate import validate_bundle
+from support.c_program import run_c
 from support.model_files import DATA, ModelFile
 from support.plan_mutations import write_consistently
 from support.reference import LiteRt
@@ -213,23 +218,54 @@ def test_numbers_of_a_size(tmp_path: Path, write: Writes, bounds: str | None) ->
 
 def test_a_size_behind_another_whose_shapes_are_not_those_of_the_file(tmp_path: Path) -> None:
     def masked_again(builder: ModelBuilder, places: int, rows: int) -> Sequence[int]:
-        del places
         column, is_true = builder.tensor("column", (0,), "float32"), builder.tensor("is_true", (0,), "bool")
-        others, again = (
-            builder.tensor("others", (0, 1), "int64"),
-            builder.tensor("again", (0, WIDTH), "float32"),
-        )
+        others = builder.tensor("others", (0, 1), "int64")
         builder.operator("SUM", [rows, builder.constant("axis", np.array([1], np.int32))], [column])
         builder.operator("GREATER", [column, builder.constant("zero", np.zeros(1, np.float32))], [is_true])
         builder.operator("WHERE", [is_true], [others])
-        builder.operator("GATHER_ND", [rows, others], [again])
-        return (again,)
+        return others, places
 
     content = masked(masked_again)
     model, reference = bytewright.compile(saved(tmp_path, content)), LiteRt(content)
     for num_true in range(ROWS + 1):
         given = inputs_of(num_true)
         assert_same(model.run(*given), reference.run(*given))
+
+
+def test_one_row_at_most_that_is_turned(tmp_path: Path) -> None:
+    def turned(builder: ModelBuilder, places: int, rows: int) -> Sequence[int]:
+        columns = builder.tensor("columns", (WIDTH, 0), "float32")
+        order = builder.constant("order", np.array([1, 0], np.int32))
+        builder.operator("TRANSPOSE", [rows, order], [columns])
+        return columns, places
+
+    content = masked(turned)
+    model, reference = bytewright.compile(saved(tmp_path, content), bounds="WHERE=1"), LiteRt(content)
+    for num_true in (0, 1):
+        assert_same(model.run(*inputs_of(num_true)), reference.run(*inputs_of(num_true)))
+
+
+def test_places_of_a_constant_of_which_the_file_does_not_say_how_many(tmp_path: Path) -> None:
+    builder = ModelBuilder()
+    x, places = builder.tensor("x", (3,), "int64"), builder.tensor("places", (0, 1), "int64")
+    flat, sums = builder.tensor("flat", (0,), "int64"), builder.tensor("sums", (0,), "int64")
+    builder.operator("WHERE", [builder.constant("mask", np.array([True, False, True, True]))], [places])
+    builder.operator("RESHAPE", [places, builder.constant("all", np.array([-1], np.int32))], [flat])
+    builder.operator("GATHER", [x, builder.constant("last", np.array([2], np.int32))], [sums], axis=0)
+    total = builder.tensor("total", (0,), "int64")
+    builder.operator("ADD", [flat, sums], [total])
+    content = builder.build([x], [total])
+    given = np.array([5, 6, 7])
+    *found, size = bytewright.compile(saved(tmp_path, content)).run(given)
+    assert size.tolist() == [3]
+    assert_same(found, LiteRt(content).run(given))
+
+
+def test_a_table_of_too_many_numbers_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(CompileError) as error:
+        bytewright.compile(saved(tmp_path, numbers()), bounds="RANGE=999999999")
+    wanted = "RANGE: a table of 999999999 numbers; up to 262144 are supported"
+    assert (refusal(error).code, refusal(error).message) == ("BW107", wanted)
 
 
 def test_int8_is_exact(tmp_path: Path) -> None:
@@ -299,6 +335,10 @@ def test_the_bundle_is_checked_and_forged_bounds_are_found(tmp_path: Path) -> No
         (places, rows, replace(size, is_checked=False)),
         (places, replace(rows, sized=(3, WIDTH + 1)), size),
         (replace(places, most=3), rows, size),
+        (places, replace(rows, sized=()), size),
+        (places, replace(rows, sized=(3, WIDTH)), size),
+        (replace(places, sized=()), replace(rows, sized=()), size),
+        (places, rows, replace(size, sized=(1,))),
     ):
         document = document_of(replace(model.plan, outputs=forged))
         write_consistently(folder, dict(model.files), document)
@@ -543,3 +583,84 @@ def test_two_sizes_at_once(tmp_path: Path) -> None:
         *found, first, second = model.run(*given)
         assert (first.item(), second.item()) == (num_true, count)
         assert_same(found, reference.run(*given))
+
+
+def test_what_the_data_asks_for_is_said_and_a_bound_that_works(tmp_path: Path) -> None:
+    file = saved(tmp_path, masked(places_and_rows))
+    model = bytewright.compile(file, bounds="where_0=3")
+    given = inputs_of(7)
+    with pytest.raises(CompileError) as error:
+        model.run(*given)
+    found = refusal(error)
+    assert (found.code, found.message) == (
+        "BW205",
+        "the data asks for 7 of 'where_0_size', which has room for 3: the run returned M_ERROR_BOUND (-17)",
+    )
+    advice = str(found.help)
+    assert advice == "compile with --bound where_0=7, or give inputs that ask for less"
+    *_, size = bytewright.compile(file, bounds=advice.split("--bound ")[1].split(",", maxsplit=1)[0]).run(
+        *given
+    )
+    assert size.tolist() == [7]
+    with pytest.raises(CompileError) as error:  # a program of its own does not say how much
+        run_batch(model.write(tmp_path / "m"), [given], options=BuildOptions(flags=("-O1",), sanitize=True))
+    assert refusal(error).message == (
+        "the data asks for more of 'where_0_size', which has room for 3: the run returned M_ERROR_BOUND (-17)"
+    )
+    with pytest.raises(CompileError) as error:
+        bytewright.compile(saved(tmp_path, top_k())).run(
+            np.zeros((3, ROWS), np.float32), np.array(-1, np.int32)
+        )
+    assert refusal(error).message.startswith("the data asks for -1 of ")
+    assert refusal(error).help == "give inputs that ask for no less than 0"
+
+
+@pytest.mark.parametrize("bound", [3, ROWS])
+def test_samples_are_compared_and_one_that_asks_for_too_much_is_named(tmp_path: Path, bound: int) -> None:
+    file = saved(tmp_path, masked(computed))
+    folder = bytewright.compile(file, bounds=f"where_0={bound}").write(tmp_path / "m")
+    batch = tuple(inputs_of(num_true) for num_true in (0, 2, 5))
+    samples = Samples(batch, len(batch))
+    reference = reference_of(Witness.LITERT_REF, file.read_bytes(), read_plan(folder))
+    if bound == ROWS:
+        found = validate_bundle(folder, samples, reference=reference, model=file, with_layers=True)
+        assert (found.reference.num_samples, found.layers is not None) == (3, True)
+        return
+    with pytest.raises(CompileError) as error:
+        validate_bundle(folder, samples, reference=reference, model=file)
+    assert refusal(error).code == "BW205"
+    assert refusal(error).notes == ("in sample 2, of 3",)
+
+
+SELF_TEST = r"""
+#include "m_self_test.h"
+
+static m_context context;
+static int64_t places[10];
+static float rows[10 * 4];
+static int32_t size;
+
+int main(void)
+{
+    m_outputs outputs = {places, rows, &size};
+    SHOW("tested", m_self_test(&context, &outputs));
+    return 0;
+}
+"""
+
+
+def test_a_self_test_is_also_of_inputs_that_ask_for_too_much(tmp_path: Path) -> None:
+    """Five of random masks: what is refused is to be, with the size that the data asks for."""
+    model = bytewright.compile(saved(tmp_path, masked(places_and_rows)), bounds="where_0=5", self_test=5)
+    folder = model.write(tmp_path / "m")
+    source = folder / "src" / "m_self_test.c"
+    text = source.read_text()
+    statuses = re.findall(r"\{(M_OK|M_ERROR_BOUND)\}", text)
+    assert set(statuses) == {"M_OK", "M_ERROR_BOUND"}
+    assert run_c(folder, SELF_TEST, tmp_path) == {"tested": 0}
+    for own, other, result in (
+        ("M_ERROR_BOUND", "M_OK", -17),
+        ("M_OK", "M_ERROR_BOUND", 1 + statuses.index("M_OK")),
+    ):
+        source.write_text(text.replace(f"{{{own}}}", f"{{{other}}}", 1))
+        assert run_c(folder, SELF_TEST, tmp_path) == {"tested": result}

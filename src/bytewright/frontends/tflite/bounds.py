@@ -35,6 +35,11 @@ class Bounds:
         """Whether this graph may have values without elements: a size is 0 in it."""
         return 0 in self.chosen.values()
 
+    @property
+    def has_single(self) -> bool:
+        """Whether the most of a size is 1: what is written otherwise for an extent of 1 is none that is common."""
+        return any(each.extent.upper == 1 for each in self.counted.values())
+
     def of(self, name: str, kind: str) -> int | None:
         """The bound of an operator, which is noted; None if nothing was said. Of several patterns the last counts."""
         self.bounded.append((name, kind))

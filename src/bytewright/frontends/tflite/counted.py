@@ -1,6 +1,7 @@
 """Graphs of a file for several sizes that the data decides, from which follows what depends on them."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from bytewright import ir
 from bytewright.diagnostics import CompileError, compile_error
@@ -45,7 +46,7 @@ def read_counted(
         bounds.chosen.update({by_extent[extent][0]: size for extent, size in sizes.items()})
         try:
             with model.file.once_more():
-                found.append(({**largest, **sizes}, read(resized)))
+                found.append(({**largest, **sizes}, _sharing(read(resized), module)))
         except CompileError as error:
             if bounds.allows_none and not reading_sizes(model):
                 continue
@@ -56,6 +57,13 @@ def read_counted(
             )
             raise compile_error("BW121", message, help=ELSEWHERE, where=first.where) from error
     return (found[0], *((({**most, **extents}), own) for extents, own in opened[1:]), *found[1:])
+
+
+def _sharing(module: ir.Module, other: ir.Module) -> ir.Module:
+    """The graph with the constants of another in place of its own where these are equal: weights are kept once."""
+    known = {constant.name: constant for constant in other.constants}
+    shared = (known[own.name] if known.get(own.name) == own else own for own in module.constants)
+    return replace(module, constants=tuple(shared))
 
 
 def _read_largest(model: ModelRecord, bounds: Bounds, read: Callable[[ModelRecord], ir.Module]) -> ir.Module:

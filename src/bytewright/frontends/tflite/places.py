@@ -21,6 +21,8 @@ from bytewright.ops.elementwise import Select
 from bytewright.ops.places import ArgMax, ArgMin, CumulativeSum, GatherNd, TopKPlaces, UpdateSlice
 from bytewright.ops.sizes import DistinctValues, FirstRows, TruePlaces
 
+_MOST_NUMBERS = 1 << 18  # of a table that stands for a range
+
 # Bits that sums of int8 are computed with beside those of the values.
 _SUM_BITS = 19
 
@@ -123,6 +125,7 @@ def convert_range(at: Conversion) -> None:
     at.require(start.size == delta.size == limit.type.num_elements == 1, "they are no single numbers")
     at.require(int(delta[0]) == 1, f"steps of {delta[0]} to a limit that the run computes; 1 is supported")
     count = at.size("how many numbers there are")
+    at.require(at.room <= _MOST_NUMBERS, f"a table of {at.room} numbers; up to {_MOST_NUMBERS} are supported")
     number = at.value_of(limit, "limit")
     if start[0]:
         number = emit_wrapped_difference(at, number, at.constant("start", start.reshape(()), limit.dtype))
@@ -151,7 +154,8 @@ def convert_where(at: Conversion) -> None:
     source = at.operand(0, "condition")
     at.require(len(source.shape) >= 1, "a single value has no places")
     at.require_result("INT64")
-    if source.data is not None:
+    # A converter that did not compute the places of a constant leaves 0 in place of their number.
+    if source.data is not None and 0 not in at.output_tensor().shape:
         found = np.argwhere(source.data.array).astype(np.int64)
         at.define(at.constant("places", found, ir.DType.I64))
         return
