@@ -84,6 +84,11 @@ class TensorRecord:
     is_sparse: bool
 
     @property
+    def stated_shape(self) -> tuple[int, ...]:
+        """The shape with -1 where the extent is open."""
+        return self.signature or self.shape
+
+    @property
     def label(self) -> str:
         """How diagnostics name it: tensor 3 ('x')."""
         return f"tensor {self.index} ('{self.name}')"
