@@ -30,7 +30,9 @@ OPTIONAL = -1
 
 # What is younger than the package of the schema.
 _BLOCKWISE = 2
-_CASE, _CASE_NUMBER, _CASE_OPTIONS_NUMBER = "STABLEHLO_CASE", 209, 23
+_CASE, _CASE_OPTIONS_NUMBER = "STABLEHLO_CASE", 23
+YOUNGER_OPERATORS = {_CASE: 209}
+"""Numbers of operators that the package of the schema does not name."""
 
 Option = int | float | bool | str | bytes | Sequence[int] | Sequence[float]
 
@@ -372,7 +374,7 @@ class _Tensor:
     shape_signature: tuple[int, ...] | None
     data: bytes | None
     is_variable: bool = False
-    blocks: tuple[int, int] | None = None
+    blocks: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -436,11 +438,12 @@ class ModelBuilder:
         shape_signature: Sequence[int] | None = None,
         data: NDArray[Any] | Sequence[Any] | None = None,
         is_variable: bool = False,
-        blocks: tuple[int, int] | None = None,
+        blocks: tuple[int, ...] | None = None,
     ) -> int:
         """Add a tensor and return its index; with `data` it is a constant, and a variable survives runs.
 
-        `blocks` are the index of a tensor with a scale for each block, and how many elements a block has.
+        `blocks` are the index of a tensor with a scale for each block, and how many elements a block has, and the index
+        of one with zero points, if there is.
 
         A sequence of scales means per-channel quantisation along `quantized_dimension`. One zero point
         serves all scales. `shape_signature` has -1 where the extent is open. Values of int4 are from -8 to 7.
@@ -662,9 +665,9 @@ class _FileWriter:
         if tensor.blocks is not None:
             # The table BlockwiseQuantization, which is younger than the package of the schema.
             builder.StartObject(3)
-            builder.PrependInt32Slot(0, tensor.blocks[0], 0)
-            builder.PrependInt32Slot(1, OPTIONAL, 0)
-            builder.PrependInt32Slot(2, tensor.blocks[1], 0)
+            scale, size, zero_point = (*tensor.blocks, OPTIONAL)[:3]
+            for slot, number in enumerate((scale, zero_point, size)):
+                builder.PrependInt32Slot(slot, number, 0)
             details = builder.EndObject()
         _schema.QuantizationParametersStart(builder)
         if details is not None:
@@ -733,7 +736,7 @@ class _FileWriter:
 
     def _operator_code(self, name: str, custom_code: str, version: int) -> int:
         builder = self._builder
-        code = _CASE_NUMBER if name == _CASE else getattr(_schema.BuiltinOperator, name)
+        code = YOUNGER_OPERATORS.get(name) or getattr(_schema.BuiltinOperator, name)
         text = builder.CreateString(custom_code) if custom_code else None
         _schema.OperatorCodeStart(builder)
         _schema.OperatorCodeAddDeprecatedBuiltinCode(builder, min(code, 127))

@@ -119,6 +119,10 @@ def _refusal(content: bytes, numerics: Numerics = Numerics.LITERT_REF) -> str:
 def test_options_that_say_too_little_are_refused() -> None:
     assert "has 8 bytes of options" in _refusal(CASES[0].content(bytes(8)))
     assert "stride (0, 2) is not positive" in _refusal(CASES[0].content(struct.pack("<3i", SAME, 2, 0)))
+    for padding in (0, 3, -1):
+        assert f"padding {padding}, which is neither" in _refusal(
+            CASES[0].content(struct.pack("<3i", padding, 2, 2))
+        )
 
 
 def test_tensorflow_lite_micro_does_not_have_it() -> None:

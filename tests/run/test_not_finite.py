@@ -18,6 +18,7 @@ from bytewright.execute.build import BuildOptions
 from bytewright.execute.run import run_bundle
 from bytewright.target.registry import load_target
 from support.c_program import LANGUAGE, WARNINGS, run_command
+from support.forms.sketch import of_pairs
 from support.reference import LiteRt
 from support.tiers import THOROUGH
 from tflite_writer import ModelBuilder
@@ -107,6 +108,27 @@ def test_extrema_of_pairs(tmp_path: Path) -> None:
         builder.operator(kind, [x, y], [result])
     first, second = (np.ascontiguousarray(each) for each in np.broadcast_arrays(SPECIAL.T, SPECIAL))
     assert_as_litert(builder.build([x, y], results), tmp_path, first, second)
+
+
+@pytest.mark.parametrize(("kind", "sign"), [("STABLEHLO_MAXIMUM", -1), ("STABLEHLO_MINIMUM", 1)])
+def test_a_scatter_leaves_infinities_that_no_update_is_beyond(tmp_path: Path, kind: str, sign: int) -> None:
+    """Where there is no update, an infinite one, and a finite one."""
+    builder = ModelBuilder()
+    x, y = (builder.tensor(name, [4], "float32") for name in "xy")
+    places = builder.constant("places", np.array([[1], [3]], np.int32))
+    updates = builder.tensor("updates", [2], "float32")
+    options = {"update_window_dims": (), "inserted_window_dims": (0,), "index_vector_dim": 1}
+    builder.operator(
+        "STABLEHLO_SCATTER",
+        [x, places, updates],
+        [y],
+        **options,
+        scatter_dims_to_operand_dims=(0,),
+        update_computation_subgraph_index=1,
+    )
+    infinite = np.float32(sign * np.inf)
+    given = np.array([infinite, infinite, 3, infinite], np.float32), np.array([infinite, 2], np.float32)
+    assert_as_litert(builder.build([x, updates], [y], of_pairs(kind, "float32")), tmp_path, *given)
 
 
 def leaky_relu(alpha: float) -> bytes:

@@ -556,10 +556,11 @@ def test_a_file_that_leaves_an_extent_open_is_read_as_its_refusal_says(tmp_path:
         bytewright.compile(file)
     (found,) = caught.value.diagnostics
     assert found.code == "BW106"
-    option, range_, rest = (found.help or "").partition("1..200")
-    assert option.startswith("--open ")
-    assert "gives each run that extent" in rest
-    model = bytewright.compile(file, open=option.removeprefix("--open ") + range_)
+    shape, _, rest = (found.help or "").partition(" fixes the size, or ")
+    assert shape == "--input-shape v2=1x64x6"
+    option, _, _ = rest.partition(" gives each run that extent")
+    assert option == "--open v2:1=time:1..200"
+    model = bytewright.compile(file, open=option.removeprefix("--open "))
     reference, rng = LiteRt(file), np.random.default_rng(5)
     for extent in (1, 2, 3, 50, 199, 200):
         x = rng.integers(-128, 128, (1, extent, 6), np.int8)

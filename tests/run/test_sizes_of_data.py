@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +19,11 @@ from bytewright.execute.build import BuildOptions
 from bytewright.execute.host import HostModel
 from bytewright.execute.run import run_batch
 from bytewright.inspect.check import check_bundle
-from bytewright.record.plan_file import document_of
+from bytewright.record.plan_file import document_of, read_plan
+from bytewright.validate.references import Witness, reference_of
+from bytewright.validate.samples import Samples
+from bytewright.validate.validate import validate_bundle
+from support.c_program import run_c
 from support.model_files import DATA, ModelFile
 from support.plan_mutations import write_consistently
 from support.reference import LiteRt
@@ -93,14 +98,12 @@ def top_k() -> bytes:
     return builder.build([x, k], [doubled, places])
 
 
-def numbers() -> bytes:
+def numbers(delta: int = 1, dtype: str = "int32") -> bytes:
     """A range to a limit that the run says, from 2 on, and its squares."""
     builder = ModelBuilder()
-    limit = builder.tensor("limit", (), "int32")
-    start, delta = (
-        builder.tensor(n, (), "int32", data=np.array(v, np.int32)) for n, v in (("a", 2), ("d", 1))
-    )
-    found, squares = (builder.tensor(name, (0,), "int32") for name in ("found", "squares"))
+    limit = builder.tensor("limit", (), dtype)
+    start, delta = (builder.constant(n, np.array(v, dtype)) for n, v in (("a", 2), ("d", delta)))
+    found, squares = (builder.tensor(name, (0,), dtype) for name in ("found", "squares"))
     builder.operator("RANGE", [start, limit, delta], [found])
     builder.operator("MUL", [found, found], [squares])
     return builder.build([limit], [found, squares])
@@ -134,8 +137,9 @@ def inputs_of(num_true: int, seed: int = 0, dtype: str = "float32") -> tuple[Arr
     rng = np.random.default_rng((seed, num_true))
     mask = np.zeros(ROWS, np.bool_)
     mask[rng.permutation(ROWS)[:num_true]] = True
-    if dtype == "int8":
-        return rng.integers(-128, 128, (ROWS, WIDTH), dtype=np.int8), mask
+    if dtype != "float32":
+        ends = np.iinfo(dtype)
+        return rng.integers(ends.min, ends.max, (ROWS, WIDTH), dtype=dtype, endpoint=True), mask
     return rng.normal(size=(ROWS, WIDTH)).astype(np.float32), mask
 
 
@@ -165,6 +169,104 @@ def test_as_many_rows_as_the_reference_has(tmp_path: Path, write: Writes, option
         assert_same(found, reference.run(*inputs_of(num_true)))
 
 
+def number_of(builder: ModelBuilder, places: int) -> int:
+    """How many places there are, i32 [1]: a number of a shape."""
+    shape, number = builder.tensor("shape", (2,), "int32"), builder.tensor("number", (1,), "int32")
+    builder.operator("SHAPE", [places], [shape], out_type="INT32")
+    parts = (builder.constant(name, np.array([n], np.int32)) for name, n in (("a", 0), ("e", 1), ("t", 1)))
+    builder.operator("STRIDED_SLICE", [shape, *parts], [number])
+    return number
+
+
+def only_number(builder: ModelBuilder, places: int, rows: int) -> Sequence[int]:
+    """What nothing needs the rows for."""
+    del rows
+    return (number_of(builder, places),)
+
+
+def laws(builder: ModelBuilder, places: int, rows: int) -> Sequence[int]:
+    """Numbers of the size that are lines from 1 on, or from 2 on, or none."""
+    number = number_of(builder, places)
+    one, two = (builder.constant(f"n{n}", np.array([n], np.int32)) for n in (1, 2))
+    made: list[int] = []
+    for kind, operands in (
+        ("MAXIMUM", [number, one]),
+        ("MINIMUM", [number, two]),
+        ("MUL", [number, number]),
+        ("FLOOR_MOD", [number, two]),
+        ("EQUAL", [number, builder.constant("none", np.array([0], np.int32))]),
+    ):
+        made.append(builder.tensor(kind.lower(), (1,), "bool" if kind == "EQUAL" else "int32"))
+        builder.operator(kind, operands, [made[-1]])
+    return *made, rows
+
+
+@pytest.mark.parametrize(
+    ("write", "bounds"), [(only_number, None), (laws, "WHERE=1"), (laws, "WHERE=2"), (laws, None)]
+)
+def test_numbers_of_a_size(tmp_path: Path, write: Writes, bounds: str | None) -> None:
+    """Each size is read, 0 too: that of which no more than the number is used, and of which it is no line."""
+    content = masked(write)
+    options: dict[str, Any] = {"bounds": bounds} if bounds else {}
+    model, reference = bytewright.compile(saved(tmp_path, content), **options), LiteRt(content)
+    for num_true in range((int(bounds[-1]) if bounds else ROWS) + 1):
+        given = inputs_of(num_true)
+        found = model.run(*given)
+        assert_same(found if isinstance(found, tuple) else [found], reference.run(*given))
+
+
+def test_a_size_behind_another_whose_shapes_are_not_those_of_the_file(tmp_path: Path) -> None:
+    def masked_again(builder: ModelBuilder, places: int, rows: int) -> Sequence[int]:
+        column, is_true = builder.tensor("column", (0,), "float32"), builder.tensor("is_true", (0,), "bool")
+        others = builder.tensor("others", (0, 1), "int64")
+        builder.operator("SUM", [rows, builder.constant("axis", np.array([1], np.int32))], [column])
+        builder.operator("GREATER", [column, builder.constant("zero", np.zeros(1, np.float32))], [is_true])
+        builder.operator("WHERE", [is_true], [others])
+        return others, places
+
+    content = masked(masked_again)
+    model, reference = bytewright.compile(saved(tmp_path, content)), LiteRt(content)
+    for num_true in range(ROWS + 1):
+        given = inputs_of(num_true)
+        assert_same(model.run(*given), reference.run(*given))
+
+
+def test_one_row_at_most_that_is_turned(tmp_path: Path) -> None:
+    def turned(builder: ModelBuilder, places: int, rows: int) -> Sequence[int]:
+        columns = builder.tensor("columns", (WIDTH, 0), "float32")
+        order = builder.constant("order", np.array([1, 0], np.int32))
+        builder.operator("TRANSPOSE", [rows, order], [columns])
+        return columns, places
+
+    content = masked(turned)
+    model, reference = bytewright.compile(saved(tmp_path, content), bounds="WHERE=1"), LiteRt(content)
+    for num_true in (0, 1):
+        assert_same(model.run(*inputs_of(num_true)), reference.run(*inputs_of(num_true)))
+
+
+def test_places_of_a_constant_of_which_the_file_does_not_say_how_many(tmp_path: Path) -> None:
+    builder = ModelBuilder()
+    x, places = builder.tensor("x", (3,), "int64"), builder.tensor("places", (0, 1), "int64")
+    flat, sums = builder.tensor("flat", (0,), "int64"), builder.tensor("sums", (0,), "int64")
+    builder.operator("WHERE", [builder.constant("mask", np.array([True, False, True, True]))], [places])
+    builder.operator("RESHAPE", [places, builder.constant("all", np.array([-1], np.int32))], [flat])
+    builder.operator("GATHER", [x, builder.constant("last", np.array([2], np.int32))], [sums], axis=0)
+    total = builder.tensor("total", (0,), "int64")
+    builder.operator("ADD", [flat, sums], [total])
+    content = builder.build([x], [total])
+    given = np.array([5, 6, 7])
+    *found, size = bytewright.compile(saved(tmp_path, content)).run(given)
+    assert size.tolist() == [3]
+    assert_same(found, LiteRt(content).run(given))
+
+
+def test_a_table_of_too_many_numbers_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(CompileError) as error:
+        bytewright.compile(saved(tmp_path, numbers()), bounds="RANGE=999999999")
+    wanted = "RANGE: a table of 999999999 numbers; up to 262144 are supported"
+    assert (refusal(error).code, refusal(error).message) == ("BW107", wanted)
+
+
 def test_int8_is_exact(tmp_path: Path) -> None:
     content = masked(places_and_rows, "int8", scale=0.5, zero_point=3)
     model, reference = bytewright.compile(saved(tmp_path, content)), LiteRt(content)
@@ -172,6 +274,22 @@ def test_int8_is_exact(tmp_path: Path) -> None:
         given = inputs_of(num_true, dtype="int8")
         for own, wanted in zip(model.run(*given), reference.run(*given), strict=False):
             assert np.array_equal(own, wanted)
+
+
+@pytest.mark.parametrize(("dtype", "zero_point"), [("int8", -7), ("uint8", 9), ("int16", 0)])
+def test_the_sum_of_no_integers_is_zero_which_the_reference_leaves_unwritten(
+    tmp_path: Path, dtype: str, zero_point: int
+) -> None:
+    def write(builder: ModelBuilder, _: int, rows: int) -> Sequence[int]:
+        total = builder.tensor("total", (WIDTH,), dtype, scale=4.0, zero_point=zero_point)
+        builder.operator("SUM", [rows, builder.constant("axis", np.array([0], np.int32))], [total])
+        return (total,)
+
+    content = masked(write, dtype, scale=0.5)
+    model, reference = bytewright.compile(saved(tmp_path, content)), LiteRt(content)
+    assert np.asarray(model.run(*inputs_of(0, dtype=dtype))).tolist() == [zero_point] * WIDTH
+    given = inputs_of(3, dtype=dtype)
+    assert_same([np.asarray(model.run(*given))], reference.run(*given))
 
 
 def test_a_network_of_tensorflow_with_where() -> None:
@@ -191,12 +309,16 @@ def test_more_than_the_bound_is_refused_and_nothing_outside_is_written(tmp_path:
     header = (folder / "include" / "m.h").read_text()
     assert "#define M_OUTPUT_WHERE_0_SIZE_MOST 3" in header
     assert "M_ERROR_BOUND" in header
-    for options in (BuildOptions(), BuildOptions(flags=("-O1",), sanitize=True)):
-        for num_true in (0, 3):
-            run_batch(folder, [inputs_of(num_true)], options=options)
-        for num_true in (4, ROWS):
-            with pytest.raises(CompileError, match="M_ERROR_BOUND"):
-                run_batch(folder, [inputs_of(num_true)], options=options)
+    context = HostModel.build(folder).open()
+    for num_true in (0, 3):
+        context.run(inputs_of(num_true))
+    for num_true in (4, ROWS):
+        with pytest.raises(CompileError, match="M_ERROR_BOUND"):
+            context.run(inputs_of(num_true))
+    sanitized = BuildOptions(flags=("-O0",), sanitize=True)
+    for several in ((0, 3, 4), (ROWS,)):
+        with pytest.raises(CompileError, match="M_ERROR_BOUND"):
+            run_batch(folder, [inputs_of(num_true) for num_true in several], options=sanitized)
 
 
 def test_a_run_that_was_refused_leaves_the_next_one_as_it_is(tmp_path: Path) -> None:
@@ -232,6 +354,10 @@ def test_the_bundle_is_checked_and_forged_bounds_are_found(tmp_path: Path) -> No
         (places, rows, replace(size, is_checked=False)),
         (places, replace(rows, sized=(3, WIDTH + 1)), size),
         (replace(places, most=3), rows, size),
+        (places, replace(rows, sized=()), size),
+        (places, replace(rows, sized=(3, WIDTH)), size),
+        (replace(places, sized=()), replace(rows, sized=()), size),
+        (places, rows, replace(size, sized=(1,))),
     ):
         document = document_of(replace(model.plan, outputs=forged))
         write_consistently(folder, dict(model.files), document)
@@ -386,6 +512,62 @@ def test_a_range_needs_a_bound_and_the_refusal_says_one_that_works(tmp_path: Pat
         model.run(np.array(12, np.int32))
 
 
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (numbers(2), "RANGE: steps of 2 to a limit that the run computes; 1 is supported"),
+        (numbers(dtype="float32"), "RANGE: the limit is FLOAT32 that the run computes"),
+    ],
+)
+def test_a_range_of_other_numbers_can_be_computed_from_one_that_there_is(
+    tmp_path: Path, content: bytes, message: str
+) -> None:
+    with pytest.raises(CompileError) as error:
+        bytewright.compile(saved(tmp_path, content), bounds="RANGE=9")
+    assert (refusal(error).code, refusal(error).message, refusal(error).help) == (
+        "BW107",
+        message,
+        "write a range of int32 from 0 in steps of 1 to how many numbers there are, and compute them from it",
+    )
+
+
+def test_places_of_rows_that_there_are_none_of_read_nothing_outside(tmp_path: Path) -> None:
+    """LiteRT refuses such a run; what is taken means nothing."""
+    builder = ModelBuilder()
+    x = builder.tensor("x", (ROWS, WIDTH), "float32")
+    masks = [builder.tensor(name, (ROWS,), "bool") for name in ("first", "second")]
+    places = [builder.tensor(f"places_{each}", (0, 1), "int64") for each in masks]
+    for mask, each in zip(masks, places, strict=True):
+        builder.operator("WHERE", [mask], [each])
+    rows, taken = (builder.tensor(name, (0, WIDTH), "float32") for name in ("rows", "taken"))
+    builder.operator("GATHER_ND", [x, places[0]], [rows])
+    builder.operator("GATHER_ND", [rows, places[1]], [taken])
+    folder = bytewright.compile(saved(tmp_path, builder.build([x, *masks], [taken]))).write(tmp_path / "b")
+    values, some = np.ones((ROWS, WIDTH), np.float32), np.arange(ROWS) % 3 == 1
+    given = [(values, first, some) for first in (some & False, some, some | True)]
+    found = run_batch(folder, given, options=BuildOptions(flags=("-O1",), sanitize=True)).outputs
+    assert [own[0].shape for own in found] == [(some.sum(), WIDTH)] * 3
+    assert (found[2][0] == 1).all()
+
+
+def test_beside_an_open_axis_a_size_without_a_bound_is_named(tmp_path: Path) -> None:
+    """The file cannot be read for any extent until that bound is known."""
+    builder = ModelBuilder()
+    mask = builder.tensor("mask", (ROWS,), "bool", shape_signature=(-1,))
+    places = builder.tensor("places", (0, 1), "int64")
+    builder.operator("WHERE", [mask], [places])
+    limit, made = builder.tensor("limit", (), "int32"), builder.tensor("made", (0,), "int32")
+    start, step = (builder.constant(name, np.int32(value)) for name, value in (("start", 0), ("step", 1)))
+    builder.operator("RANGE", [start, limit, step], [made])
+    path = saved(tmp_path, builder.build([mask, limit], [places, made]))
+    with pytest.raises(CompileError) as error:
+        bytewright.compile(path, open="mask:0=time:1..10")
+    assert "--bound range_1=N, N being the most that it may be" in {
+        each.help for each in error.value.diagnostics
+    }
+    assert bytewright.compile(path, open="mask:0=time:1..10", bounds="range_1=5").plan.sizes
+
+
 @pytest.mark.parametrize("dtype", ["float32", "int32", "int64", "int8"])
 def test_distinct_values(tmp_path: Path, dtype: str) -> None:
     model, reference = bytewright.compile(saved(tmp_path, distinct(dtype))), LiteRt(distinct(dtype))
@@ -439,3 +621,84 @@ def test_two_sizes_at_once(tmp_path: Path) -> None:
         *found, first, second = model.run(*given)
         assert (first.item(), second.item()) == (num_true, count)
         assert_same(found, reference.run(*given))
+
+
+def test_what_the_data_asks_for_is_said_and_a_bound_that_works(tmp_path: Path) -> None:
+    file = saved(tmp_path, masked(places_and_rows))
+    model = bytewright.compile(file, bounds="where_0=3")
+    given = inputs_of(7)
+    with pytest.raises(CompileError) as error:
+        model.run(*given)
+    found = refusal(error)
+    assert (found.code, found.message) == (
+        "BW205",
+        "the data asks for 7 of 'where_0_size', which has room for 3: the run returned M_ERROR_BOUND (-17)",
+    )
+    advice = str(found.help)
+    assert advice == "compile with --bound where_0=7, or give inputs that ask for less"
+    *_, size = bytewright.compile(file, bounds=advice.split("--bound ")[1].split(",", maxsplit=1)[0]).run(
+        *given
+    )
+    assert size.tolist() == [7]
+    with pytest.raises(CompileError) as error:  # a program of its own does not say how much
+        run_batch(model.write(tmp_path / "m"), [given], options=BuildOptions(flags=("-O1",), sanitize=True))
+    assert refusal(error).message == (
+        "the data asks for more of 'where_0_size', which has room for 3: the run returned M_ERROR_BOUND (-17)"
+    )
+    with pytest.raises(CompileError) as error:
+        bytewright.compile(saved(tmp_path, top_k())).run(
+            np.zeros((3, ROWS), np.float32), np.array(-1, np.int32)
+        )
+    assert refusal(error).message.startswith("the data asks for -1 of ")
+    assert refusal(error).help == "give inputs that ask for no less than 0"
+
+
+@pytest.mark.parametrize("bound", [3, ROWS])
+def test_samples_are_compared_and_one_that_asks_for_too_much_is_named(tmp_path: Path, bound: int) -> None:
+    file = saved(tmp_path, masked(computed))
+    folder = bytewright.compile(file, bounds=f"where_0={bound}").write(tmp_path / "m")
+    batch = tuple(inputs_of(num_true) for num_true in (0, 2, 5))
+    samples = Samples(batch, len(batch))
+    reference = reference_of(Witness.LITERT_REF, file.read_bytes(), read_plan(folder))
+    if bound == ROWS:
+        found = validate_bundle(folder, samples, reference=reference, model=file, with_layers=True)
+        assert (found.reference.num_samples, found.layers is not None) == (3, True)
+        return
+    with pytest.raises(CompileError) as error:
+        validate_bundle(folder, samples, reference=reference, model=file)
+    assert refusal(error).code == "BW205"
+    assert refusal(error).notes == ("in sample 2, of 3",)
+
+
+SELF_TEST = r"""
+#include "m_self_test.h"
+
+static m_context context;
+static int64_t places[10];
+static float rows[10 * 4];
+static int32_t size;
+
+int main(void)
+{
+    m_outputs outputs = {places, rows, &size};
+    SHOW("tested", m_self_test(&context, &outputs));
+    return 0;
+}
+"""
+
+
+def test_a_self_test_is_also_of_inputs_that_ask_for_too_much(tmp_path: Path) -> None:
+    """Five of random masks: what is refused is to be, with the size that the data asks for."""
+    model = bytewright.compile(saved(tmp_path, masked(places_and_rows)), bounds="where_0=5", self_test=5)
+    folder = model.write(tmp_path / "m")
+    source = folder / "src" / "m_self_test.c"
+    text = source.read_text()
+    statuses = re.findall(r"\{(M_OK|M_ERROR_BOUND)\}", text)
+    assert set(statuses) == {"M_OK", "M_ERROR_BOUND"}
+    assert run_c(folder, SELF_TEST, tmp_path) == {"tested": 0}
+    for own, other, result in (
+        ("M_ERROR_BOUND", "M_OK", -17),
+        ("M_OK", "M_ERROR_BOUND", 1 + statuses.index("M_OK")),
+    ):
+        source.write_text(text.replace(f"{{{own}}}", f"{{{other}}}", 1))
+        assert run_c(folder, SELF_TEST, tmp_path) == {"tested": result}

@@ -35,10 +35,18 @@ def run_default_kernels(content: bytes, x: Array) -> Array:
 
 
 def blocked(
-    builder: ModelBuilder, values: Array, scales: Array, size: int, name: str = "w", dtype: str = "int4"
+    builder: ModelBuilder,
+    values: Array,
+    scales: Array,
+    size: int,
+    name: str = "w",
+    dtype: str = "int4",
+    zero_point: int | None = None,
 ) -> int:
-    of_blocks = builder.tensor("scales", scales.shape, "float16", data=scales)
-    return builder.tensor(name, values.shape, dtype, data=values, blocks=(of_blocks, size))
+    blocks = [builder.tensor("scales", scales.shape, "float16", data=scales), size]
+    if zero_point is not None:
+        blocks.append(builder.constant("zero_points", np.full(scales.shape, zero_point, np.int32)))
+    return builder.tensor(name, values.shape, dtype, data=values, blocks=tuple(blocks))
 
 
 def random_weights(shape: tuple[int, int], size: int) -> tuple[Array, Array]:
@@ -48,12 +56,18 @@ def random_weights(shape: tuple[int, int], size: int) -> tuple[Array, Array]:
 
 
 def layer(
-    size: int = 32, *, bias: bool = False, activation: str = "NONE", dtype: str = "int4", wrong: int = 0
+    size: int = 32,
+    *,
+    bias: bool = False,
+    activation: str = "NONE",
+    dtype: str = "int4",
+    wrong: int = 0,
+    zero_point: int | None = None,
 ) -> bytes:
     builder = ModelBuilder()
     values, scales = random_weights((5, 96), size)
     x = builder.tensor("x", [4, 96], "float32")
-    w = blocked(builder, values, scales[: 5 - wrong], size, dtype=dtype)
+    w = blocked(builder, values, scales[: 5 - wrong], size, dtype=dtype, zero_point=zero_point)
     y = builder.tensor("y", [4, 5], "float32")
     operands = [x, w]
     if bias:
@@ -67,9 +81,12 @@ def inputs(seed: int) -> Array:
     return (random.normal(2, 3, (4, 96)) * [[1], [0.01], [50], [0]]).astype(np.float32)
 
 
-@pytest.mark.parametrize(("size", "bias"), [(32, False), (16, True), (96, True)])
-def test_layers(size: int, bias: bool, tmp_path: Path) -> None:
-    content = layer(size, bias=bias)
+@pytest.mark.parametrize(
+    ("size", "bias", "zero_point"), [(32, False, None), (16, True, None), (96, True, None), (32, False, 3)]
+)
+def test_layers(size: int, bias: bool, zero_point: int | None, tmp_path: Path) -> None:
+    """Zero points of blocks are not read."""
+    content = layer(size, bias=bias, zero_point=zero_point)
     (tmp_path / "m.tflite").write_bytes(content)
     model = bytewright.compile(tmp_path / "m.tflite")
     for seed in range(3):

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tflite_writer import YOUNGER_OPERATORS
+
 Array = NDArray[Any]
 Model = bytes | Path
 
@@ -140,9 +142,8 @@ def _operators(content: bytes) -> set[str]:
     """The kinds of a model's operators."""
     import tflite
 
-    younger = {209: "STABLEHLO_CASE"}  # than the package
-    named = vars(tflite.BuiltinOperator).items()
-    names = {**younger, **{number: name for name, number in named if name.isupper()}}
+    named = {**YOUNGER_OPERATORS, **vars(tflite.BuiltinOperator)}.items()
+    names = {number: name for name, number in named if name.isupper()}
     model = tflite.Model.GetRootAs(content, 0)
     codes = [model.OperatorCodes(index) for index in range(model.OperatorCodesLength())]
     return {names.get(max(code.BuiltinCode(), code.DeprecatedBuiltinCode()), "") for code in codes}

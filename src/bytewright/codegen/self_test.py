@@ -8,7 +8,7 @@ from bytewright.codegen.expressions import memory_type
 from bytewright.codegen.forms import form_of
 from bytewright.codegen.writer import Writer
 from bytewright.record.entries import PlannedTensor
-from bytewright.record.names import Names, by_entry
+from bytewright.record.names import BOUND, Names, by_entry
 from bytewright.record.plan import Plan
 from bytewright.target.model import Role
 
@@ -24,11 +24,15 @@ class Sample:
         extents: What it is given of those that are open.
         inputs: Their bytes, in the model's order.
         checksums: Of the outputs.
+        sizes: Their bytes.
+        is_refused: Whether its inputs ask for more than there is room for, which the run is to say.
     """
 
     extents: Mapping[str, int]
     inputs: Sequence[bytes]
     checksums: Sequence[int]
+    sizes: Sequence[int]
+    is_refused: bool
 
 
 def checksum(data: bytes) -> int:
@@ -81,15 +85,23 @@ def self_test_source(
     if plan.outputs:
         checksums = [[f"0x{value:08X}u" for value in sample.checksums] for sample in samples]
         _write_table(writer, "uint32_t", "expected", checksums)
-    if plan.outputs and plan.symbols:
-        sizes = [[f"{output.bytes_for(sample.extents)}u" for output in plan.outputs] for sample in samples]
+    if plan.outputs and _varies(plan):
+        sizes = [[f"{size}u" for size in sample.sizes] for sample in samples]
         _write_table(writer, "uint32_t", "expected_bytes", sizes)
+    if plan.checked_sizes:
+        expected = [[names.error(BOUND) if sample.is_refused else names.ok] for sample in samples]
+        _write_table(writer, "int32_t", "expected_status", expected)
     function = Writer()
     _write_function(function, plan, names, len(samples), contents)
     if "checksum(" in function.text():
         _write_checksum(writer)
     writer.lines(function.text())
     return writer.text()
+
+
+def _varies(plan: Plan) -> bool:
+    """Whether outputs are not as large in each run."""
+    return bool(plan.symbols or plan.sizes)
 
 
 def _write_table(writer: Writer, element: str, name: str, rows: Sequence[Sequence[str]]) -> None:
@@ -151,9 +163,12 @@ def _write_sample(writer: Writer, plan: Plan, names: Names, views: Sequence[tupl
             condition = ""
         else:
             _write_run(writer, plan, alone, own, "int32_t status =")
-        writer.refuse(f"status != {names.ok}", "status")
+        if alone.checked_sizes:
+            writer.refuse("status != expected_status[sample][0]", "(status < 0) ? status : (sample + 1)")
+        else:
+            writer.refuse(f"status != {names.ok}", "status")
         for index, tensor in enumerate(alone.outputs, first):
-            size_bytes = f"expected_bytes[sample][{index}]" if plan.symbols else f"{tensor.size_bytes}u"
+            size_bytes = f"expected_bytes[sample][{index}]" if _varies(plan) else f"{tensor.size_bytes}u"
             computed = f"checksum({_output(alone, own, tensor)}, {size_bytes})"
             writer.refuse(f"{computed} != expected[sample][{index}]", "sample + 1")
         first += len(alone.outputs)

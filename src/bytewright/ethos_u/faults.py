@@ -29,7 +29,7 @@ def unsupported(message: str) -> CompileError:
 
 def another_npu(message: str) -> CompileError:
     """BW742: a stream for hardware that is not known here."""
-    help_text = "compile the model again with Vela for one of these (--accelerator-config ethos-u55-128)"
+    help_text = "compile the model again with Vela for one of these (--accelerator-config)"
     return compile_error("BW742", message, help=help_text)
 
 

@@ -35,6 +35,7 @@ from bytewright.execute.build import (
 )
 from bytewright.execute.description import Bundle, read_bundle
 from bytewright.execute.jobs import FailureRecord, read_failure
+from bytewright.execute.model_error import model_error
 from bytewright.execute.objects import build_from_sources
 from bytewright.execute.program import MEASURED_FILE, Ending, parse_report, read_report
 from bytewright.execute.result import BatchResult
@@ -74,24 +75,6 @@ _GUARD_BYTES = 64
 # Given the step that comes next, or the number of all, and the addresses of the workspaces.
 StepHook = Callable[[int, Sequence[int]], None]
 _STEP_HOOK = ctypes.CFUNCTYPE(None, ctypes.c_uint, ctypes.POINTER(ctypes.c_void_p))
-
-
-def model_error(bundle: Bundle, status: int) -> CompileError:
-    """The error for a status that the model returned to a harness that did all its plan asks for."""
-    external = bundle.names.error("EXTERNAL")
-    if bundle.plan.externals and bundle.status_name(status).startswith(f"{external} "):
-        names = ", ".join(f"'{name}'" for name in bundle.plan.externals)
-        return compile_error(
-            "BW502",
-            f"a function of the application ended the run: {bundle.status_name(status)}",
-            notes=(f"model '{bundle.plan.model}' calls {names}, and one of them did not return 0",),
-        )
-    return compile_error(
-        "BW402",
-        f"model '{bundle.plan.model}' refused to run and returned {bundle.status_name(status)}",
-        notes=("the harness passed memory of exactly the sizes and alignments that the header states",),
-        help="compile the model again; the bundle's files do not belong together",
-    )
 
 
 class Elsewhere(Protocol):
@@ -484,7 +467,11 @@ class HostContext:
             blocks = (*self._workspaces, *self._inputs, *self._outputs, *self._blobs, *self._copies)
             places = [(block.name, block.address, block.view.size) for block in blocks]
             return device_error(self._bundle, DeviceFacts.of(record, self._devices.timeout_seconds, places))
-        return model_error(self._bundle, status)
+        plan = self._bundle.plan
+        # Outputs in the workspace are taken from there after a run that went well.
+        outputs = () if plan.io_in_workspace else zip(plan.outputs, self._outputs, strict=True)
+        asked = {tensor.name: int(block.view.view(np.int32)[0]) for tensor, block in outputs if tensor.most}
+        return model_error(self._bundle, status, asked)
 
     def _check_guards(self) -> None:
         blocks = (*self._workspaces, *self._copies, *self._inputs, *self._outputs)

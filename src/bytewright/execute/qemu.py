@@ -35,8 +35,8 @@ from bytewright.execute.boards.placement import place_on_board
 from bytewright.execute.boards.protection import access_at
 from bytewright.execute.boards.second_core import SecondCore
 from bytewright.execute.description import Bundle
-from bytewright.execute.host import model_error
 from bytewright.execute.jobs import FailureRecord, read_failure
+from bytewright.execute.model_error import model_error
 from bytewright.execute.program import MEASURED_FILE, Ending, parse_report, read_report
 from bytewright.execute.result import BatchResult, DeviceRun, DeviceWork
 from bytewright.execute.settings import Settings

@@ -153,6 +153,7 @@ def _read_tflite(path: Path, target: Target, options: Options) -> Imported:
     from bytewright.frontends.tflite.bounds import Bounds
     from bytewright.frontends.tflite.counted import read_counted
     from bytewright.frontends.tflite.importer import import_record
+    from bytewright.frontends.tflite.input_shapes import with_input_shapes
     from bytewright.frontends.tflite.names import entry_names
     from bytewright.frontends.tflite.open_extents import read_samples
     from bytewright.frontends.tflite.reader import read_models
@@ -163,6 +164,7 @@ def _read_tflite(path: Path, target: Target, options: Options) -> Imported:
     content, has_streams, names = content_for(path, target, wanted=wanted, signatures=options.signature)
     numerics = options.numerics or (Numerics.TFLM if has_streams else Numerics.LITERT_REF)
     models = read_models(content, path.name, () if has_streams else options.signature)
+    models = with_input_shapes(models, names, options.input_shapes, options.open)
     bounds = Bounds({bound.pattern: bound.most for bound in options.bounds})
     if len(models) > 1:
         _require_one_graph(path, options)
@@ -196,6 +198,8 @@ def _read_tflite(path: Path, target: Target, options: Options) -> Imported:
     bounds.require_matches(path.name)
     if bounds.counted:
         _require_one_signature(models, path)
+        if options.open and not samples:
+            samples = read_samples(next(iter(models)), path.name, options.open, read)
         samples = read_counted(
             next(iter(models)), options.open, samples, bounds, partial(read, is_opened=True)
         )
@@ -266,6 +270,7 @@ _TEXT = Frontend(
         "numerics": "is IR text, whose arithmetic is written out: no reference can be chosen for it",
         "signature": "is IR text ('.bw'), which has entries, all of which are compiled, and no signatures",
         "weights": "is IR text ('.bw'), whose weights are of the types that it says",
+        "input_shapes": "is IR text ('.bw'), whose inputs have the shapes that it says",
         "bounds": "is IR text ('.bw'), whose loops say how many turns they take",
     },
 )

@@ -16,7 +16,7 @@ from bytewright.ir.analyses.clock import outer_first
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.record.buffers import BufferRole, PlaceKind, PlannedBuffer
 from bytewright.record.entries import PlannedTensor
-from bytewright.record.extents import largest_extents
+from bytewright.record.extents import largest_extents, read_extents
 from bytewright.record.plan import OWN_NUMERICS, Plan
 from bytewright.target.model import Role
 from bytewright.target.variants import with_io_pools
@@ -250,6 +250,10 @@ def _faults_of_tensor(plan: Plan, border: ir.Border, tensor: PlannedTensor) -> I
         yield f"{what} has the shape {ir.format_shape(tensor.shape)}, its extents are {list(tensor.extents)}"
     if tensor.sized and largest_extents(tensor.sized, (*plan.symbols, *plan.sizes)) != tensor.shape:
         yield f"{what} has the shape {ir.format_shape(tensor.shape)}, a run makes it {list(tensor.sized)}"
+    read = read_extents(tensor.sized, (*plan.symbols, *plan.sizes))
+    of_runs = ir.symbols_in(extent for extent in read if extent is not None)
+    if tensor.sized and set(of_runs).isdisjoint(plan.sizes):
+        yield f"{what} is made {list(tensor.sized)} by a run, which no output says"
     if (tensor.most or tensor.is_checked) and not _is_size(border, tensor):
         yield f"{what} cannot say a size: it is {tensor.dtype.value}[{ir.format_shape(tensor.shape)}]"
     if (tensor.scale is None) != (tensor.zero_point is None):

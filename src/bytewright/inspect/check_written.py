@@ -1,10 +1,13 @@
 """Whether files say, word for word, what follows from the plan: they are written again from it alone, and compared.
 
 What a plan does not say, its steps, is in the functions of the entry that have them; of these the heads and the checks
-of arguments follow from the plan, and the rest is read (`read_entry`). Comments and layout are not compared. The writer
-is the compiler's own: what is found is what was changed since, and not what it does wrong.
+of arguments follow from the plan, and the rest is read (`read_entry`). Comments, but for the shapes of inputs and
+outputs, and layout are not compared. The writer is the compiler's own: what is found is what was changed since, and
+not what it does wrong.
 """
 
+import re
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +30,7 @@ from bytewright.record.names import Names, by_entry
 from bytewright.record.plan import Plan
 
 _SHOWN_WORDS = 8
+_SHAPE = re.compile(r"/\* \w+\[[^]]*\]")
 
 
 def options_of_plan(plan: Plan) -> Options | None:
@@ -76,7 +80,16 @@ def differences_of_texts(
             frames = _frames(plan, names)
             yield from _differences_of_steps(frames, sources[path])
             actual = [item for item in actual if item.function not in frames]
+        if path == names.header:
+            yield from _differences_of_shapes(path, sources[path], expected)
         yield from _first_difference(path, _tokens(actual), _words(expected.items))
+
+
+def _differences_of_shapes(path: str, source: CSource, expected: CSource) -> Iterator[str]:
+    """What comments say of the elements of inputs and outputs, by which applications read them."""
+    stated, planned = (Counter(filter(_SHAPE.match, each.comments)) for each in (source, expected))
+    yield from (f"{path} has {text}, and the plan has not" for text in stated - planned)
+    yield from (f"{path} does not have {text}, as the plan has it" for text in planned - stated)
 
 
 def _frames(plan: Plan, names: Names) -> dict[str, tuple[Writer, Writer]]:

@@ -66,8 +66,13 @@ def require_rank(operand: ir.TensorType, rank: int, role: str) -> None:
 
 
 def require_elements(extent: ir.Extent, axis: int, places: tuple[ir.Extent, ...] = ()) -> None:
-    """There is an element along an axis in each run, or in those without one also none of the places that name it."""
+    """There is an element along an axis in each run, or in those without one also none of the places that name it.
+
+    Whether there are none of places of an extent of their own, only the data can say.
+    """
     (symbol,) = ir.symbols_in((extent,)) or (ir.Symbol("", 1, 1),)
+    if any(ir.lower_bound(each) < 1 and ir.symbol_in(each) != symbol for each in places):
+        return
     named = [each for each in places if ir.symbol_in(each) == symbol]
     for value in range(symbol.lower, symbol.upper + 1):
         if ir.extent_at(extent, value) >= 1:

@@ -1,12 +1,14 @@
 """Operators that find places or take them, and running sums."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from math import inf
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bytewright import ir
+from bytewright.ir.graph import OMIT_DEFAULT
 from bytewright.ops.checks import WIDE, only, require, require_count, require_dtype, require_elements, two
 
 _COMPARED = (ir.DType.I8, ir.DType.U8, ir.DType.I16, *WIDE, ir.DType.F32, ir.DType.BOOL)
@@ -260,26 +262,40 @@ class ScatterProduct(_Scatter):
 
 @dataclass(frozen=True, slots=True)
 class ScatterMax(_Scatter):
-    """The greatest updates; where there is none, the least number of the type."""
+    """The greatest updates; where there is none, the least number of the type.
+
+    Attributes:
+        is_from_infinity: Whether that of f32 is minus infinity, not the least finite one.
+    """
 
     name: ClassVar[str] = "scatter_max"
     function: ClassVar[np.ufunc] = np.maximum
+    is_from_infinity: bool = field(default=False, metadata=OMIT_DEFAULT)
 
     def start(self, dtype: ir.DType) -> int | float:
         """The least number."""
-        return dtype.bounds[0] if dtype.is_integer else float(np.finfo(np.float32).min)
+        if dtype.is_integer:
+            return dtype.bounds[0]
+        return -inf if self.is_from_infinity else float(np.finfo(np.float32).min)
 
 
 @dataclass(frozen=True, slots=True)
 class ScatterMin(_Scatter):
-    """The least updates; where there is none, the greatest number of the type."""
+    """The least updates; where there is none, the greatest number of the type.
+
+    Attributes:
+        is_from_infinity: Whether that of f32 is infinity, not the greatest finite one.
+    """
 
     name: ClassVar[str] = "scatter_min"
     function: ClassVar[np.ufunc] = np.minimum
+    is_from_infinity: bool = field(default=False, metadata=OMIT_DEFAULT)
 
     def start(self, dtype: ir.DType) -> int | float:
         """The greatest number."""
-        return dtype.bounds[1] if dtype.is_integer else float(np.finfo(np.float32).max)
+        if dtype.is_integer:
+            return dtype.bounds[1]
+        return inf if self.is_from_infinity else float(np.finfo(np.float32).max)
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ class FirstRows(ir.Operation):
         shape, wanted = ir.format_shape(operand.shape), ir.upper_bound(self.count)
         require(number.num_elements == 1, f"a number of rows of shape [{ir.format_shape(number.shape)}]")
         most = ir.lower_bound(operand.shape[0]) if operand.shape else 0
-        require(0 < wanted <= most, f"{wanted} rows of [{shape}]")
+        require(0 <= wanted <= most, f"{wanted} rows of [{shape}]")
         return (ir.TensorType((self.count, *operand.shape[1:]), operand.dtype), SIZE)
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
@@ -65,7 +65,10 @@ class TruePlaces(ir.Operation):
 
 @dataclass(frozen=True, slots=True)
 class DistinctValues(ir.Operation):
-    """Each value of a list once, in the order in which they come first, and for each element the place of its own."""
+    """Each value of a list once, in the order in which they come first, and for each element the place of its own.
+
+    Numbers that are equal are one value; what is not a number is a value of its own each time.
+    """
 
     name: ClassVar[str] = "distinct_values"
     counts: ClassVar[bool] = True
@@ -82,7 +85,7 @@ class DistinctValues(ir.Operation):
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """Exact."""
-        found, first, places = np.unique(inputs[0], return_index=True, return_inverse=True)
+        found, first, places = np.unique(inputs[0], return_index=True, return_inverse=True, equal_nan=False)
         order = np.argsort(first)
         rank = np.argsort(order)
         own = rank[places].astype(self.dtype.numpy)

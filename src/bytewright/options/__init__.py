@@ -27,6 +27,7 @@ from bytewright.base.option import (
 )
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.options.forms import (
+    InputShape,
     KernelBinding,
     On,
     OpenAxis,
@@ -35,6 +36,7 @@ from bytewright.options.forms import (
     StatePair,
     StreamAxis,
     parse_bound_option,
+    parse_input_shape_option,
     parse_kernel_option,
     parse_on_option,
     parse_open_option,
@@ -234,6 +236,15 @@ class Options:
     batch_max: Annotated[
         int | None, Option(Count(), "Let each run compute 1 to N samples; the plan is made for N.")
     ] = None
+    input_shapes: Annotated[
+        tuple[InputShape, ...],
+        Option(
+            Texts(parse_input_shape_option, "[INPUT=]1x224x224x3"),
+            "Fix the extents of an input that the file leaves open, as an image network of any size does; one that is "
+            "written '?' stays as it is there.",
+            flag="--input-shape",
+        ),
+    ] = ()
     numerics: Annotated[
         Numerics | None,
         Option(Choice(Numerics), "The reference that the output equals bit for bit.  [default: litert-ref]"),
@@ -358,6 +369,7 @@ class Arguments(TypedDict, total=False):
     signature: str | Iterable[str]
     state: str | Iterable[str]
     stream: str | Iterable[str]
+    input_shapes: str | Iterable[str]
     open: str | Iterable[str]
     bounds: str | Iterable[str]
     batch_max: int | None

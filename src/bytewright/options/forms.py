@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bytewright.base.option import OptionSyntaxError, two_sides
-from bytewright.diagnostics import compile_error
+from bytewright.diagnostics import CompileError, compile_error
+from bytewright.target.mistake import closest
 from bytewright.target.size import SizeError, parse_size
 
 
@@ -186,12 +187,7 @@ class OpenAxis:
         Raises:
             CompileError: BW204, it is none of them, or could be several.
         """
-        if self.input in names or (self.input is None and len(names) == 1):
-            return self.input or names[0]
-        listed = ", ".join(f"'{name}'" for name in names)
-        what = "says of no input that it is meant" if self.input is None else "is of no input"
-        message = f"--open {self} {what}; the model has {listed}"
-        raise compile_error("BW204", message, help="name one of them: --open INPUT:AXIS=NAME:LO..HI")
+        return _input_among(names, self.input, f"--open {self}", "--open INPUT:AXIS=NAME:LO..HI")
 
 
 def parse_open_option(text: str) -> OpenAxis:
@@ -207,6 +203,60 @@ def parse_open_option(text: str) -> OpenAxis:
     if not 1 <= lower < upper:
         raise OptionSyntaxError(f"'{text}': {lower}..{upper} is no range from 1 or more to a larger extent")
     return OpenAxis(axis, found[3], lower, upper, found[1])
+
+
+@dataclass(frozen=True, slots=True)
+class InputShape:
+    """The shape of an input whose extents the file leaves open; of the only input, where none is named.
+
+    Attributes:
+        extents: One an axis; None where it stays as the file has it.
+    """
+
+    extents: tuple[int | None, ...]
+    input: str | None = None
+
+    def __str__(self) -> str:
+        front = "" if self.input is None else f"{self.input}="
+        return front + "x".join("?" if extent is None else str(extent) for extent in self.extents)
+
+    def input_among(self, names: Sequence[str]) -> str:
+        """The input that is meant, of those of a model.
+
+        Raises:
+            CompileError: BW204, it is none of them, or could be several.
+        """
+        return _input_among(names, self.input, f"--input-shape {self}", f"--input-shape {_SHAPE_FORM}")
+
+    def refused(self, reason: str, extents: Sequence[int | None]) -> CompileError:
+        """The error that it cannot be so, with a shape that can."""
+        other = InputShape(tuple(extents), self.input)
+        return compile_error("BW204", f"--input-shape {self}: {reason}", help=f"--input-shape '{other}'")
+
+
+_SHAPE_FORM = "[INPUT=]EXTENTxEXTENT..., as 1x224x224x3"
+
+
+def parse_input_shape_option(text: str) -> InputShape:
+    """Reads `[INPUT=]1x224x224x3`, with `?` for an extent that stays as the file has it.
+
+    Raises:
+        OptionSyntaxError: It is not of that form.
+    """
+    extent = r"(?:[1-9][0-9]{0,8}|\?)"
+    found = re.fullmatch(rf"(?:(.+)=)?({extent}(?:x{extent})*)", text)
+    if found is None:
+        raise OptionSyntaxError(f"'{text}' is not {_SHAPE_FORM}")
+    return InputShape(tuple(None if each == "?" else int(each) for each in found[2].split("x")), found[1])
+
+
+def _input_among(names: Sequence[str], wanted: str | None, option: str, form: str) -> str:
+    if wanted in names or (wanted is None and len(names) == 1):
+        return wanted or names[0]
+    listed = ", ".join(f"'{name}'" for name in names)
+    what = "says of no input that it is meant" if wanted is None else "is of no input"
+    help_text = closest(wanted or "", names) or f"name one of them: {form}"
+    raise compile_error("BW204", f"{option} {what}; the model has {listed}", help=help_text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,6 +111,7 @@ class LiteRt:
         self._content, self._keeps_tensors, self._package = content, keeps_tensors, package
         types = package.OpResolverType
         self.name = witness.value
+        self._allocated_for: tuple[tuple[int, ...], ...] | None = None
         if witness is Witness.LITERT_DEFAULT:
             self._interpreter = self._new(types.AUTO)
             return
@@ -124,16 +125,14 @@ class LiteRt:
 
     def _new(self, resolver: Any) -> Any:
         try:
-            interpreter = self._package.Interpreter(
+            return self._package.Interpreter(
                 model_content=self._content,
                 num_threads=1,
                 experimental_op_resolver_type=resolver,
                 experimental_preserve_all_tensors=self._keeps_tensors,
             )
-            interpreter.allocate_tensors()
         except (RuntimeError, ValueError) as error:
             raise _failed(self.name, error) from error
-        return interpreter
 
     def run(self, number: int, inputs: Sequence[Array]) -> list[Array]:
         """The outputs; an input of another shape than the file's is resized."""
@@ -142,11 +141,12 @@ class LiteRt:
         if self._calls:
             return self._run_signatures(inputs)
         try:
-            details = interpreter.get_input_details()
-            for detail, array in zip(details, inputs, strict=True):
-                if tuple(detail["shape"]) != array.shape:
-                    interpreter.resize_tensor_input(detail["index"], array.shape)
-                    interpreter.allocate_tensors()
+            shapes = tuple(array.shape for array in inputs)
+            if shapes != self._allocated_for:
+                for detail, shape in zip(interpreter.get_input_details(), shapes, strict=True):
+                    interpreter.resize_tensor_input(detail["index"], shape)
+                interpreter.allocate_tensors()
+                self._allocated_for = shapes
             for detail, array in zip(interpreter.get_input_details(), inputs, strict=True):
                 interpreter.set_tensor(detail["index"], array)
             interpreter.invoke()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from bytewright.execute.build import BuildOptions, StepHarness
 from bytewright.execute.description import Bundle, read_bundle
 from bytewright.execute.host import HostModel
 from bytewright.execute.machine import Machine
+from bytewright.execute.model_error import SizeError
 from bytewright.execute.options import RunOptions
 from bytewright.execute.run import run_batch
 from bytewright.execute.step_tensors import StepTensors
@@ -257,7 +258,11 @@ def _outputs(
     context = model.open(keep_state=True)
     outputs: list[list[Array]] = []
     for number, inputs in enumerate(samples.batch):
-        outputs.append(_of_model(bundle.plan, context.run(inputs)[0]))
+        try:
+            outputs.append(_of_model(bundle.plan, context.run(inputs)[0]))
+        except SizeError as error:
+            notes = (f"in sample {number}, of {len(samples.batch)}",)
+            raise CompileError([replace(each, notes=notes) for each in error.diagnostics]) from error
         _tell(progress, number, 2 * len(samples.batch))
     return outputs
 

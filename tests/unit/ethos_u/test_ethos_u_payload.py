@@ -101,10 +101,7 @@ def test_a_stream_for_another_npu_is_to_be_made_again_for_a_known_one() -> None:
     with pytest.raises(CompileError) as error:
         parse_payload(cop1(STOP, configuration=0x20003008))
     (found,) = error.value.diagnostics
-    assert (
-        found.help
-        == "compile the model again with Vela for one of these (--accelerator-config ethos-u55-128)"
-    )
+    assert found.help == "compile the model again with Vela for one of these (--accelerator-config)"
     assert "known are Ethos-U55 or Ethos-U65" in found.message
 
 

@@ -50,6 +50,9 @@ def test_references_cut_what_there_is_no_room_for_and_say_how_much_there_is() ->
     assert (places.tolist(), size.tolist()) == ([[0, 0], [1, 0], [1, 1]], [4])
     values, own, size = DistinctValues(ROWS, I64).evaluate((np.array([5, 2, 5, 9, 2, 1]),))
     assert (values.tolist(), own.tolist(), size.tolist()) == ([5, 2, 9], [0, 1, 0, 2, 1, 3], [4])
+    values, own, size = DistinctValues(4, I32).evaluate((np.array([np.nan, 1, np.nan, 1], np.float32),))
+    assert (own.tolist(), size.tolist()) == ([0, 1, 2, 1], [3])
+    assert np.array_equal(values, [np.nan, 1, np.nan], equal_nan=True)
     table = np.arange(6).reshape(3, 2)
     for number, rows, said in ((0, 0, 0), (2, 2, 2), (7, 3, 7), (-5, 0, -1), (1 << 40, 3, (1 << 31) - 1)):
         found, size = FirstRows(ROWS).evaluate((table, np.array(number, np.int64)))

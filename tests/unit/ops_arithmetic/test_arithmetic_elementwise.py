@@ -75,6 +75,6 @@ def test_scales_that_overflow_are_refused() -> None:
         prepare_sum("ADD", 1.0, 1.0, tiny)
     for numerics in BOTH:
         with pytest.raises(UnsupportedQuantizationError, match="MUL"):
-            prepare_product(1.0, 1.0, tiny, numerics)
+            prepare_product(1.0, 1.0, tiny, numerics, reach=1 << 30)
     with pytest.raises(UnsupportedQuantizationError, match="MEAN"):
         prepare_mean(1.0, tiny, 4)

@@ -10,8 +10,8 @@ import numpy as np
 
 from bytewright.diagnostics import CompileError, compile_error
 from bytewright.execute.description import Bundle
-from bytewright.execute.host import model_error
 from bytewright.execute.machine import SerialPort
+from bytewright.execute.model_error import model_error
 from bytewright.execute.program import MEASURED_FILE, Ending, parse_report
 from bytewright.execute.result import BatchResult, TimedRun
 from bytewright.execute.serial.conversation import Conversation

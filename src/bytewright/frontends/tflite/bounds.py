@@ -11,8 +11,6 @@ from bytewright.target.mistake import closest
 
 SIZE = "size"
 """What the result that says how large such an extent is has behind the name of its operator."""
-LEAST_ROOM = 2
-"""What a size is in one graph at least, so that what follows from it is seen."""
 NO_BOUNDS: Mapping[str, int] = FrozenMapping({})
 
 
@@ -31,6 +29,16 @@ class Bounds:
     bounded: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     counted: dict[str, ir.Counted] = field(default_factory=dict[str, ir.Counted])
     chosen: dict[str, int] = field(default_factory=dict[str, int])
+
+    @property
+    def allows_none(self) -> bool:
+        """Whether this graph may have values without elements: a size is 0 in it."""
+        return 0 in self.chosen.values()
+
+    @property
+    def has_single(self) -> bool:
+        """Whether the most of a size is 1: what is written otherwise for an extent of 1 is none that is common."""
+        return any(each.extent.upper == 1 for each in self.counted.values())
 
     def of(self, name: str, kind: str) -> int | None:
         """The bound of an operator, which is noted; None if nothing was said. Of several patterns the last counts."""

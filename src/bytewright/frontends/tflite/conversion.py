@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from bytewright import ir
 from bytewright.base.c_names import c_name
-from bytewright.frontends.tflite.bounds import LEAST_ROOM, SIZE
+from bytewright.frontends.tflite.bounds import SIZE
 from bytewright.frontends.tflite.graph_builder import DTYPES, PARTS, Kept, Operand
 from bytewright.frontends.tflite.known import UNKNOWN, Growth, Known, no_growth
 from bytewright.frontends.tflite.model import CUSTOM, TensorRecord
@@ -101,10 +101,11 @@ class Conversion(OperatorReader):
     def emit(self, operation: ir.Operation, inputs: Sequence[str], role: str) -> str:
         """Adds a node with one result, or its value if all operands are constants; returns the name."""
         types, result = self._inferred(operation, inputs)
-        if any(extent < 1 for extent in result.fixed_shape):
-            return self._empty(result, types, role)
-        if not all(type_.num_elements for type_ in types):
-            self.fail("an operand has no elements", help=WITHOUT_ELEMENTS)
+        if not self.graph.bounds.allows_none:
+            if any(extent < 1 for extent in result.fixed_shape):
+                return self._empty(result, types, role)
+            if not all(type_.num_elements for type_ in types):
+                self.fail("an operand has no elements", help=WITHOUT_ELEMENTS)
         if inputs and all(self.data_of(name) is not None for name in inputs):
             return self._fold(operation, inputs, result, role)
         if self._growths(inputs):
@@ -148,8 +149,8 @@ class Conversion(OperatorReader):
 
     @property
     def room(self) -> int:
-        """How much there is room for where `size` was asked, in each graph: never less than what is looked at."""
-        return max(self.graph.bounds.counted[self.prefix].extent.upper, LEAST_ROOM)
+        """How much there is room for where `size` was asked, in each graph."""
+        return self.graph.bounds.counted[self.prefix].extent.upper
 
     def emit_sized(self, operation: ir.Operation, inputs: Sequence[str], *roles: str) -> str:
         """Adds a node that says, behind its results, how large an extent is; returns the first of its results."""

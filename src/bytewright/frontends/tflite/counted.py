@@ -1,12 +1,13 @@
 """Graphs of a file for several sizes that the data decides, from which follows what depends on them."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from bytewright import ir
 from bytewright.diagnostics import CompileError, compile_error
-from bytewright.frontends.tflite.bounds import LEAST_ROOM, Bounds
+from bytewright.frontends.tflite.bounds import Bounds
 from bytewright.frontends.tflite.model import ModelRecord
-from bytewright.frontends.tflite.open_extents import with_extents
+from bytewright.frontends.tflite.open_extents import reading_sizes, samples_of, with_extents
 from bytewright.options import OpenAxis
 
 Sample = tuple[Mapping[str, int], ir.Module]
@@ -22,41 +23,58 @@ def read_counted(
 ) -> tuple[Sample, ...]:
     """The graphs with what each is for, all sizes at their largest first.
 
+    A file that makes no numbers of shapes need not be readable without rows.
+
     Args:
         model: The file.
         axes: Those of inputs that are open,
         opened: and the graphs for extents along them, with these, the largest first.
-        bounds: Of the sizes, which are known by now.
+        bounds: Of the sizes. Those behind others, whose shapes are not the file's, get known here.
         read: Reads a graph for the sizes that are chosen there.
 
     Raises:
         CompileError: As of `read`; BW121, the file cannot be read for a size.
     """
     largest = dict(opened[0][0]) if opened else {}
-    found: list[Sample] = []
-    for sizes in _sizes(bounds):
-        bounds.chosen.update(sizes)
-        extents = {**largest, **{bounds.counted[name].extent.name: size for name, size in sizes.items()}}
+    resized = with_extents(model, axes, largest)
+    module = _read_largest(resized, bounds, read)
+    by_extent = {each.extent.name: (name, each.extent.upper) for name, each in bounds.counted.items()}
+    most = {**largest, **{extent: upper for extent, (_, upper) in by_extent.items()}}
+    found: list[Sample] = [(most, module)]
+    _, *others = samples_of({extent: (0, upper) for extent, (_, upper) in by_extent.items()})
+    for sizes in others:
+        bounds.chosen.update({by_extent[extent][0]: size for extent, size in sizes.items()})
         try:
-            found.append((extents, read(with_extents(model, axes, largest))))
+            with model.file.once_more():
+                found.append(({**largest, **sizes}, _sharing(read(resized), module)))
         except CompileError as error:
-            if not found:
-                raise
+            if bounds.allows_none and not reading_sizes(model):
+                continue
             first, *_ = error.diagnostics
-            named = " and ".join(f"'{name}' is {extents[name]}" for name in extents)
+            named = " and ".join(f"'{name}' is {size}" for name, size in {**largest, **sizes}.items())
             message = (
                 f"what depends on a size that the data decides is not known: where {named}, {first.message}"
             )
             raise compile_error("BW121", message, help=ELSEWHERE, where=first.where) from error
-    most = {each.extent.name: each.extent.upper for each in bounds.counted.values()}
-    return (found[0], *((({**extents, **most}), own) for extents, own in opened[1:]), *found[1:])
+    return (found[0], *((({**most, **extents}), own) for extents, own in opened[1:]), *found[1:])
 
 
-def _sizes(bounds: Bounds) -> Iterator[dict[str, int]]:
-    """Sizes by operators: all at their largest, and each at two others; of a bound of 1 at one beyond it."""
-    most = {name: each.extent.upper for name, each in bounds.counted.items()}
-    yield most
-    for name, upper in most.items():
-        for other in dict.fromkeys((upper - 1 or LEAST_ROOM, (upper + 1) // 2)):
-            if other != upper:
-                yield {**most, name: other}
+def _sharing(module: ir.Module, other: ir.Module) -> ir.Module:
+    """The graph with the constants of another in place of its own where these are equal: weights are kept once."""
+    known = {constant.name: constant for constant in other.constants}
+    shared = (known[own.name] if known.get(own.name) == own else own for own in module.constants)
+    return replace(module, constants=tuple(shared))
+
+
+def _read_largest(model: ModelRecord, bounds: Bounds, read: Callable[[ModelRecord], ir.Module]) -> ir.Module:
+    """The graph with all sizes at their largest, read until no further size is found."""
+    while True:
+        known = len(bounds.counted)
+        try:
+            module = read(model)
+        except CompileError:
+            if len(bounds.counted) == known:
+                raise
+        else:
+            if len(bounds.counted) == known:
+                return module

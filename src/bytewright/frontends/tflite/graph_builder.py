@@ -89,8 +89,10 @@ class Kept:
     note: str = ""
 
 
-KeptKey = str | tuple[int | None, str | int]
-"""A variable's name; or a subgraph, and there the index of a variable tensor, or what a custom calls its own."""
+OwnKey = str | tuple[int, str]
+"""What a custom operator calls its own; or the index of a variable tensor, and what else that stands for."""
+KeptKey = str | tuple[int | None, OwnKey | int]
+"""A variable's name; or a subgraph, and there the index of a variable tensor, or what is kept beside those."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +258,7 @@ class GraphBuilder:
 
     def keep(
         self,
-        key: str | int,
+        key: OwnKey | int,
         stated: str,
         tensor: TensorRecord,
         kind: ir.TensorType,

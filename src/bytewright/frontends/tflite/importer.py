@@ -106,7 +106,10 @@ def import_record(model: ModelRecord, file_name: str, **how: Unpack[ImportOption
     kept = _kept(graph, outputs)
     results = (*outputs, *(state.current for state in kept))
     taken = (*parameters, *(state.parameter for state in kept))
-    entry = ir.Function(how.get("entry", "main"), taken, needed_nodes(graph.nodes, results), results)
+    # What follows from a size may be numbers that are known here, with no operator between.
+    sizes = (each.value for each in graph.bounds.counted.values())
+    nodes = needed_nodes(graph.nodes, (*results, *sizes))
+    entry = ir.Function(how.get("entry", "main"), taken, nodes, results)
     functions = _reached(entry, graph.functions)
     used = {name for function in functions for name in _read(function)}
     if graph.is_opened:
@@ -332,7 +335,7 @@ def _results(graph: GraphBuilder, ports: tuple[PortName, ...]) -> tuple[str, ...
     )
     for name, index in zip(names, graph.model.outputs, strict=True):
         shape = graph.types[name].shape
-        if 0 in shape:
+        if 0 in shape and not graph.bounds.allows_none:
             raise compile_error(
                 "BW107",
                 f"output {graph.model.tensors[index].label} has no elements: its shape is [{ir.format_shape(shape)}]",

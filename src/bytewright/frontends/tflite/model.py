@@ -42,7 +42,10 @@ def schema_names(enumeration: str) -> dict[int, str]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BlocksRecord:
-    """Scales of blocks of a row's elements, in the order of the elements; zero points are 0."""
+    """Scales of blocks of a row's elements, in the order of the elements.
+
+    Zero points of the blocks are not read: LiteRT's kernels take them for 0.
+    """
 
     size: int
     scales: NDArray[np.float32]
@@ -79,6 +82,11 @@ class TensorRecord:
     quantization: QuantizationRecord
     is_variable: bool
     is_sparse: bool
+
+    @property
+    def stated_shape(self) -> tuple[int, ...]:
+        """The shape with -1 where the extent is open."""
+        return self.signature or self.shape
 
     @property
     def label(self) -> str:

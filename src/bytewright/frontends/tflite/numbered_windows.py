@@ -4,8 +4,9 @@ Axes along which a window has a place are put before those that it covers, and a
 rows of it. The numbers of the rows are arithmetic of int32.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 
 import numpy as np
@@ -39,11 +40,11 @@ class _Combination:
     """What a scatter does with an element and an update.
 
     Attributes:
-        scatter: Combines updates of one element.
+        scatter: Combines updates of one element, of a tensor of a shape.
         of_floats, of_integers: Combine that with the element; both None where the last update takes its place.
     """
 
-    scatter: type[ScatterMax | ScatterMin | ScatterNd | ScatterProduct]
+    scatter: Callable[[tuple[int, ...]], ScatterMax | ScatterMin | ScatterNd | ScatterProduct]
     of_floats: ir.Operation
     of_integers: ir.Operation
 
@@ -51,8 +52,8 @@ class _Combination:
 _COMBINATIONS = {
     "STABLEHLO_ADD": _Combination(ScatterNd, Add(), WrappingAdd()),
     "STABLEHLO_MULTIPLY": _Combination(ScatterProduct, Mul(), WrappingMul()),
-    "STABLEHLO_MAXIMUM": _Combination(ScatterMax, Maximum(), Maximum()),
-    "STABLEHLO_MINIMUM": _Combination(ScatterMin, Minimum(), Minimum()),
+    "STABLEHLO_MAXIMUM": _Combination(partial(ScatterMax, is_from_infinity=True), Maximum(), Maximum()),
+    "STABLEHLO_MINIMUM": _Combination(partial(ScatterMin, is_from_infinity=True), Minimum(), Minimum()),
 }
 
 

@@ -11,7 +11,7 @@ from bytewright.frontends.tflite.shape_arithmetic import FOLDED
 from bytewright.options import OpenAxis
 from bytewright.options.forms import OTHER_RANGE
 
-_UNKNOWN = -1
+UNKNOWN_EXTENT = -1
 MOST_READ = 64
 """For how many extents of a range a file is read, one by one."""
 
@@ -48,13 +48,18 @@ def read_samples(
     (extents, error), (first, *_) = failed[0], failed[0][1].diagnostics
     if 2 * len(found) > len(samples):
         raise _unreadable(axes, extents, first) from error
-    kinds = {kind for kind, folded in FOLDED.items() if folded.reads_shape and kind != "RANK"}
-    reading = [operator.label for operator in model.operators if operator.kind in kinds]
+    reading = reading_sizes(model)
     if not reading:
         return ((samples[0], module),)
     operators = f"operator{'s' if len(reading) > 1 else ''} {', '.join(reading)}"
     message = f"{operators} of '{file_name}' read sizes, and the file is for one size alone: {first.message}"
     raise compile_error("BW121", message, help="leave out --open", where=first.where) from error
+
+
+def reading_sizes(model: ModelRecord) -> list[str]:
+    """Operators that make numbers of shapes, for people."""
+    kinds = {kind for kind, folded in FOLDED.items() if folded.reads_shape and kind != "RANK"}
+    return [operator.label for operator in model.operators if operator.kind in kinds]
 
 
 def _unreadable(axes: Sequence[OpenAxis], extents: Mapping[str, int], first: Diagnostic) -> CompileError:
@@ -72,25 +77,30 @@ def with_extents(
         CompileError: BW204, an axis is of no input.
     """
     names = [port.name for port in border_names(model).inputs]
-    tensors = list(model.tensors if extents is None else map(_loosened, model.tensors))
-    for index in model.inputs:
-        tensors[index] = model.tensors[index]
+    model = model if extents is None else loosened(model)
+    tensors = list(model.tensors)
     for axis in axes:
         index = model.inputs[names.index(axis.input_among(names))]
         tensor = tensors[index]
-        stated = tensor.signature or tensor.shape
-        if axis.axis < len(stated) and (extents is not None or stated[axis.axis] == _UNKNOWN):
+        stated = tensor.stated_shape
+        if axis.axis < len(stated) and (extents is not None or stated[axis.axis] == UNKNOWN_EXTENT):
             extent = axis.upper if extents is None else extents[axis.name]
             signature, shape = (
                 (*before[: axis.axis], extent, *before[axis.axis + 1 :]) for before in (stated, tensor.shape)
             )
             tensors[index] = replace(tensor, signature=signature, shape=shape)
-    called = model.called
-    if extents is not None:
-        called = {
-            number: replace(each, tensors=tuple(map(_loosened, each.tensors)))
-            for number, each in called.items()
-        }
+    return replace(model, tensors=tuple(tensors))
+
+
+def loosened(model: ModelRecord) -> ModelRecord:
+    """The model for inputs of other shapes: what follows from these has no shape of its own."""
+    tensors = list(map(_loosened, model.tensors))
+    for index in model.inputs:
+        tensors[index] = model.tensors[index]
+    called = {
+        number: replace(each, tensors=tuple(map(_loosened, each.tensors)))
+        for number, each in model.called.items()
+    }
     return replace(model, tensors=tuple(tensors), called=called)
 
 
@@ -98,16 +108,19 @@ def _loosened(tensor: TensorRecord) -> TensorRecord:
     """A tensor whose extents are what operators make them, but for a batch that the file leaves open."""
     if tensor.has_values or tensor.is_variable:
         return tensor
-    return replace(tensor, signature=(_UNKNOWN,) * len(tensor.shape))
+    return replace(tensor, signature=(UNKNOWN_EXTENT,) * len(tensor.shape))
 
 
 def _samples(axes: Sequence[OpenAxis]) -> list[dict[str, int]]:
-    """Extents that the file is read for, the largest first.
+    return samples_of({axis.name: (axis.lower, axis.upper) for axis in axes})
+
+
+def samples_of(ranges: Mapping[str, tuple[int, int]]) -> list[dict[str, int]]:
+    """Extents that a file is read for, the largest first, by the ranges of each.
 
     Of several extents each has all of `_of_range` while the others have their largest, and all have their least in
     the end.
     """
-    ranges = {axis.name: (axis.lower, axis.upper) for axis in axes}
     largest = {name: last for name, (_, last) in ranges.items()}
     least = {name: first for name, (first, _) in ranges.items()}
     found = [largest]
@@ -130,7 +143,9 @@ def opening_options(model: ModelRecord) -> str:
     """`--open 'input:1=time:1..200'` for each open extent of the inputs; further ones of an input have own names."""
     options: list[str] = []
     for port, index in zip(border_names(model).inputs, model.inputs, strict=True):
-        open_axes = [n for n, extent in enumerate(model.tensors[index].signature) if n and extent == _UNKNOWN]
+        open_axes = [
+            n for n, extent in enumerate(model.tensors[index].signature) if n and extent == UNKNOWN_EXTENT
+        ]
         for axis in open_axes:
             name = "time" if axis == open_axes[0] else f"extent_{axis}"
             options.append(f"--open {port.name}:{axis}={name}:1..200")

@@ -9,7 +9,7 @@ from bytewright.frontends.tflite.model import schema_names
 
 Pair = tuple[int, int]
 _BIASED_TRANSPOSE = struct.Struct("<3i")
-_SAME = 1  # as the C interface of TensorFlow Lite numbers paddings
+_PADDINGS = {1: "SAME", 2: "VALID"}  # as the C interface of TensorFlow Lite numbers them
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,8 @@ def biased_transpose_options(at: Conversion) -> WindowOptions:
     if len(content) < _BIASED_TRANSPOSE.size:
         raise DamagedError(f"operator {at.operator.label} has {len(content)} bytes of options")
     padding, horizontal, vertical = _BIASED_TRANSPOSE.unpack_from(content)
-    return WindowOptions("SAME" if padding == _SAME else "VALID", (vertical, horizontal), (1, 1), "NONE")
+    at.require(padding in _PADDINGS, f"padding {padding}, which is neither 1 (SAME) nor 2 (VALID)")
+    return WindowOptions(_PADDINGS[padding], (vertical, horizontal), (1, 1), "NONE")
 
 
 def pool_options(at: Conversion) -> WindowOptions:

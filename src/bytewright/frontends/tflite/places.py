@@ -21,8 +21,13 @@ from bytewright.ops.elementwise import Select
 from bytewright.ops.places import ArgMax, ArgMin, CumulativeSum, GatherNd, TopKPlaces, UpdateSlice
 from bytewright.ops.sizes import DistinctValues, FirstRows, TruePlaces
 
+_MOST_NUMBERS = 1 << 18  # of a table that stands for a range
+
 # Bits that sums of int8 are computed with beside those of the values.
 _SUM_BITS = 19
+_OTHER_RANGE = (
+    "write a range of int32 from 0 in steps of 1 to how many numbers there are, and compute them from it"
+)
 
 
 def convert_arg_extremum(at: Conversion, kind: type[ArgMax | ArgMin]) -> None:
@@ -119,10 +124,13 @@ def convert_range(at: Conversion) -> None:
     start, delta = (at.constant_operand(n, role)[1].reshape(-1) for n, role in ((0, "start"), (2, "delta")))
     limit = at.operand(1, "limit")
     at.require_same_dtype(limit, at.operand(0, "start"), at.operand(2, "delta"))
-    at.require(limit.dtype in WIDE, f"the limit is {limit.tensor.element_type} that the run computes")
     at.require(start.size == delta.size == limit.type.num_elements == 1, "they are no single numbers")
-    at.require(int(delta[0]) == 1, f"steps of {delta[0]} to a limit that the run computes; 1 is supported")
+    if limit.dtype not in WIDE:
+        at.fail(f"the limit is {limit.tensor.element_type} that the run computes", help=_OTHER_RANGE)
+    if int(delta[0]) != 1:
+        at.fail(f"steps of {delta[0]} to a limit that the run computes; 1 is supported", help=_OTHER_RANGE)
     count = at.size("how many numbers there are")
+    at.require(at.room <= _MOST_NUMBERS, f"a table of {at.room} numbers; up to {_MOST_NUMBERS} are supported")
     number = at.value_of(limit, "limit")
     if start[0]:
         number = emit_wrapped_difference(at, number, at.constant("start", start.reshape(()), limit.dtype))
@@ -151,7 +159,8 @@ def convert_where(at: Conversion) -> None:
     source = at.operand(0, "condition")
     at.require(len(source.shape) >= 1, "a single value has no places")
     at.require_result("INT64")
-    if source.data is not None:
+    # A converter that did not compute the places of a constant leaves 0 in place of their number.
+    if source.data is not None and 0 not in at.output_tensor().shape:
         found = np.argwhere(source.data.array).astype(np.int64)
         at.define(at.constant("places", found, ir.DType.I64))
         return

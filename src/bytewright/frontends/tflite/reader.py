@@ -45,9 +45,9 @@ _ELEMENT_BYTES = {
     **dict.fromkeys(("COMPLEX64", "FLOAT64", "INT64", "UINT64"), 8),
     "COMPLEX128": 16,
 }
-# Of values that are stored one by one, also where they are sparse.
 # The member of QuantizationDetails in schemas younger than the package that names the others.
 _BLOCKS = 2
+# Of values that are stored one by one, also where they are sparse.
 _DENSE = {**_ELEMENT_BYTES, "FLOAT16": 2}
 
 

@@ -61,7 +61,7 @@ def convert_sparse_to_dense(at: Conversion) -> None:
 
 
 def convert_segment_sum(at: Conversion) -> None:
-    """SEGMENT_SUM by constant numbers, which begin at zero and grow by one at most: the last says how many."""
+    """SEGMENT_SUM by numbers that begin at zero and grow by one at most: the last says how many segments there are."""
     at.require_counts((2,))
     data, segments = _segmented(at)
     at.require(len(segments.shape) == 1, f"segments {list(segments.shape)}")

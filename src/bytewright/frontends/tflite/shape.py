@@ -266,7 +266,7 @@ def convert_transpose(at: Conversion) -> None:
     )
     name = at.value_of(source)
     moving = [axis for axis in permutation if source.shape[axis] != 1]
-    if moving == sorted(moving):
+    if moving == sorted(moving) and not at.graph.bounds.has_single:
         at.define(at.reshape(name, tuple(source.shape[axis] for axis in permutation), "transposed"))
     else:
         at.define(at.transpose(name, permutation, "transposed"))

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from bytewright.diagnostics import Collector, Diagnostic
 from bytewright.frontends.tflite.advice import advice_about
 from bytewright.frontends.tflite.graph_builder import DTYPES, RUN_TIME_TYPES
+from bytewright.frontends.tflite.input_shapes import shape_options
 from bytewright.frontends.tflite.kernels_of import LIBRARIES
 from bytewright.frontends.tflite.model import ABSENT, ModelRecord, OperatorRecord, TensorRecord
 from bytewright.frontends.tflite.open_extents import opening_options
@@ -338,7 +339,8 @@ def _check_shapes(whole: _Survey) -> None:
         "BW106",
         "inputs have open extents other than the batch",
         notes,
-        f"{opening_options(model)} gives each run that extent; name the range that you need",
+        f"{shape_options(model)} fixes the size, or {opening_options(model)} gives each run that extent; name the size "
+        "or the range that you need",
     )
     empty = [
         f"input {tensor.label} has the shape {list(tensor.shape)}"

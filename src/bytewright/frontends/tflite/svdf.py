@@ -28,6 +28,7 @@ from bytewright.frontends.tflite.cast import emit_cast
 from bytewright.frontends.tflite.conversion import Conversion, Kept, Operand
 from bytewright.frontends.tflite.convolution import emit_whole_window, product_with_matrix
 from bytewright.frontends.tflite.elementwise import emit_wrapped_offset, emit_wrapped_sum
+from bytewright.frontends.tflite.graph_builder import OwnKey
 from bytewright.frontends.tflite.hybrid import hybrid_product, weights_operand
 from bytewright.frontends.tflite.model import TensorRecord
 from bytewright.frontends.tflite.options import activation_name, fused_activation
@@ -151,13 +152,13 @@ def _states(
     )
 
 
-def _keys(index: int) -> tuple[int, str]:
+def _keys(index: int) -> tuple[int, OwnKey]:
     """Of frames and inputs that a variable stands for."""
-    return index, f"{index} inputs"
+    return index, (index, "inputs")
 
 
 def _kept(
-    at: Conversion, key: int | str, role: str, tensor: TensorRecord, kind: ir.TensorType, note: str
+    at: Conversion, key: int | OwnKey, role: str, tensor: TensorRecord, kind: ir.TensorType, note: str
 ) -> Kept | None:
     """What is quantised as `tensor`; before the first run it is zeros, and none if it has no elements."""
     if not kind.num_elements:

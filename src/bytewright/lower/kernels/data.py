@@ -187,8 +187,10 @@ def lower_tile(template: Template, operation: Tile) -> None:
 
 
 def within(number: ir.Expr, extent: ir.Extent) -> ir.Expr:
-    """The number of an element of an axis, or of the nearest one that there is."""
+    """The number of an element of an axis, or of the nearest one that there is: where there is none, of the first."""
     last = ir.cast(ir.extent_expr(extent) - 1, number.dtype)
+    if ir.lower_bound(extent) < 1:
+        return ir.maximum(ir.minimum(number, last), 0)
     return ir.minimum(ir.maximum(number, 0), last)
 
 
