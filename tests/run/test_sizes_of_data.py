@@ -531,6 +531,23 @@ def test_a_range_of_other_numbers_can_be_computed_from_one_that_there_is(
     )
 
 
+def test_of_several_signatures_one_may_have_sizes(tmp_path: Path) -> None:
+    """Where the file states no shapes that hold for any size, too."""
+    first = ModelBuilder()
+    mask, places = first.tensor("mask", (ROWS,), "bool"), first.tensor("places", (0, 1), "int64")
+    first.operator("WHERE", [mask], [places])
+    second = ModelBuilder(subgraph_name="plain")
+    x, y = (second.tensor(name, (4,), "float32") for name in ("x", "y"))
+    second.operator("NEG", [x], [y])
+    first.signature("marked", {"mask": mask}, {"places": places})
+    second.signature("plain", {"x": x}, {"y": y})
+    path = saved(tmp_path, first.build([mask], [places], second.subgraph([x], [y])))
+    with pytest.raises(CompileError) as error:
+        bytewright.compile(path, signature="*")
+    assert (refusal(error).code, refusal(error).help) == ("BW204", "compile one: --signature marked")
+    assert bytewright.compile(path, signature="marked").plan.sizes
+
+
 def test_places_of_rows_that_there_are_none_of_read_nothing_outside(tmp_path: Path) -> None:
     """LiteRT refuses such a run; what is taken means nothing."""
     builder = ModelBuilder()

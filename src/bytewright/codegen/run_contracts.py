@@ -81,16 +81,12 @@ def what_sizes_mean(plan: Plan, names: Names) -> str:
     lines: list[str] = []
     for tensor in (tensor for tensor in plan.outputs if tensor.most):
         shown = [f"'{other.c_name}'" for other in plan.outputs if tensor.size in _sizes_in(plan, other)]
-        about = (
-            f", which {' and '.join(shown)} {'have' if len(shown) > 1 else 'has'} the shape by"
-            if shown
-            else ""
-        )
+        about = f"; the shape of {' and '.join(shown)} follows from it" if shown else ""
         most = names.tensor(ir.Border.OUTPUT, tensor, MOST)
-        lines.append(f"'{tensor.c_name}' is 0 to {most}{about}: the data decides it.\n")
+        lines.append(f"'{tensor.c_name}' is 0 to {most}, as the data decides{about}.\n")
     if plan.checked_sizes:
-        errors = f"Data that asks for more ends the run with {BOUND}: that output then says how much it asked for, or "
-        lines.append(f"{errors}less than 0 for what no size is; others mean nothing.\n")
+        errors = f"Data that asks for more ends the run with {BOUND}: the size that is exceeded says how much, or less "
+        lines.append(f"{errors}than 0 for what no size is; other outputs mean nothing.\n")
     return "".join(lines)
 
 

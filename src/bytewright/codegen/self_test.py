@@ -55,7 +55,7 @@ def self_test_header(plan: Plan, names: Names, num_samples: int) -> str:
     writer.comment(
         f"Compares the parameters with their checksum, runs {num_samples} stored inputs{each} with a context that is "
         f"set up{lends}, and compares what comes out. Returns OK; the error HASH for the parameters; the error of a "
-        "run; or the number of the first input, from 1, whose outputs are not what this C gave where it was generated."
+        "run; or the number of the first run, from 1, whose outputs are not what this C gave where it was generated."
     )
     writer.line(f"{_head(plan, names)};")
     writer.lines("\n#ifdef __cplusplus\n}\n#endif\n\n#endif")

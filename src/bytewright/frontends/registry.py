@@ -192,8 +192,9 @@ def _read_tflite(path: Path, target: Target, options: Options) -> Imported:
             samples = read_samples(next(iter(models)), path.name, options.open, read)
         modules = tuple(read(model, number) for number, model in enumerate(models)) if not samples else ()
     except CompileError:  # shapes that follow a size are not those of the file
-        if len(models) > 1 or not bounds.counted:
+        if not bounds.counted:
             raise
+        _require_one_signature(models, path)
         modules = ()
     bounds.require_matches(path.name)
     if bounds.counted:
@@ -218,7 +219,8 @@ def _require_one_signature(models: Sequence[ModelRecord], path: Path) -> None:
         message = (
             f"the data decides sizes in a signature of '{path.name}', and several signatures are compiled"
         )
-        raise compile_error("BW204", message, help="compile one signature")
+        one = next(model.signature.key for model in models if model.signature is not None)
+        raise compile_error("BW204", message, help=f"compile one: --signature {one}")
 
 
 def _recomputed(target: Target, optimize: Optimize) -> float:

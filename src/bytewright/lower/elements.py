@@ -59,7 +59,6 @@ from bytewright.ops.rescale import Rescale, TflFloatRescale, TflRealRescale
 from bytewright.ops.spectrum import TflFixedLog, TflGainControl
 
 I16, I32, I64, F32 = ir.DType.I16, ir.DType.I32, ir.DType.I64, ir.DType.F32
-# As in LiteRT: below, a float LOGISTIC is exp(x), which is 1e-4 more at most.
 _SIXTH = float(np.float32(1 / 6))
 _SQRT_HALF, _SQRT_2_OVER_PI = float(np.float32(np.sqrt(0.5))), float(np.float32(np.sqrt(2 / np.pi)))
 

@@ -52,9 +52,9 @@ MEMBER_OF_STATE = "is_reset"
 _OF_PACKED_CALLS = ("packed_arguments", "packed_codes", "packed_status")
 # What the header of packed forms says of an argument.
 ARGUMENT_CODES = ("INT", "FLOAT", "POINTER", "NONE")
-# What the header says of each input and output.
+# The error of a run whose data asks for more than there is room for.
 BOUND = "BOUND"
-"""The error of a run whose data asks for more than there is room for."""
+# What the header says of each input and output.
 TENSOR_MACROS = ("SIZE", "ELEMENTS", "RANK", "SHAPE", "SCALE", "ZERO_POINT")
 LINES_MACRO = (
     "LINES_SIZE"  # of one that has its cache lines to itself: bytes of its array, up to the end of a line
