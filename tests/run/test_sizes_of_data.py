@@ -229,6 +229,8 @@ def test_a_size_behind_another_whose_shapes_are_not_those_of_the_file(tmp_path: 
     for num_true in range(ROWS + 1):
         given = inputs_of(num_true)
         assert_same(model.run(*given), reference.run(*given))
+    bounded = bytewright.compile(saved(tmp_path, content), bounds="where_4=3")
+    assert [size.most for size in bounded.plan.outputs if size.is_checked] == [3]
 
 
 def test_one_row_at_most_that_is_turned(tmp_path: Path) -> None:

@@ -194,9 +194,7 @@ def _read_tflite(path: Path, target: Target, options: Options) -> Imported:
     except CompileError:  # shapes that follow a size are not those of the file
         if not bounds.counted:
             raise
-        _require_one_signature(models, path)
         modules = ()
-    bounds.require_matches(path.name)
     if bounds.counted:
         _require_one_signature(models, path)
         if options.open and not samples:
@@ -204,6 +202,7 @@ def _read_tflite(path: Path, target: Target, options: Options) -> Imported:
         samples = read_counted(
             next(iter(models)), options.open, samples, bounds, partial(read, is_opened=True)
         )
+    bounds.require_matches(path.name)
     modules = (samples[0][1],) if samples else modules
     counted = tuple(bounds.counted.values())
     return Imported(modules, Stage.IMPORTED, "import_tflite", (path,), samples[1:], counted)

@@ -160,6 +160,8 @@ def parse_stream_option(text: str) -> StreamAxis:
 
 OTHER_RANGE = "name a range that begins behind this extent, or ends before it"
 """What helps where one extent of the range of `--open` is in the way."""
+ELSEWHERE = "let the model end before that operator, and compute the rest in the application"
+"""What helps where an operator does not allow an extent that the data decides."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ from bytewright.frontends.tflite.bounds import Bounds
 from bytewright.frontends.tflite.model import ModelRecord
 from bytewright.frontends.tflite.open_extents import reading_sizes, samples_of, with_extents
 from bytewright.options import OpenAxis
+from bytewright.options.forms import ELSEWHERE
 
 Sample = tuple[Mapping[str, int], ir.Module]
-ELSEWHERE = "let the model end before that operator, and compute the rest in the application"
 
 
 def read_counted(

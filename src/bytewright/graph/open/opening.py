@@ -13,9 +13,9 @@ from bytewright.graph.open.samples import Sample, Samples
 from bytewright.graph.stream.new_nodes import NewNodes
 from bytewright.ir.where import Where
 from bytewright.ops.data import Reshape, Slice
+from bytewright.options.forms import ELSEWHERE
 
 WITHOUT = "leave out --open: each run then has as many rows as the file says"
-ELSEWHERE = "let the model end before that operator, and compute the rest in the application"
 ROWS, COLUMNS = 1, 2
 _MOST_SHOWN = 4
 
