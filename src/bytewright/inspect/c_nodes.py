@@ -4,7 +4,7 @@ Numbers are read as sums, in the form in which plan.json has them. What C may ma
 a narrower or an unsigned type, and arithmetic without a sign.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from operator import add, floordiv, mul, sub
 
@@ -30,7 +30,6 @@ _NUMBERS = {
 }
 # Operators with a number, none of which makes less of more.
 _RISING: Mapping[str, Callable[[int, int], int]] = {"+": add, "-": sub, "*": mul, "/": floordiv}
-_COMPARISONS = frozenset({"<=", ">=", "==", "<", ">"})
 
 
 class _Spelling(CGenerator):
@@ -138,7 +137,7 @@ def constant_of(node: c_ast.Node) -> tuple[str, c_ast.Node] | None:
     """
     match node:
         case c_ast.Decl(name=name, init=c_ast.Node() as value, type=c_ast.TypeDecl() as declared):
-            if type_name(declared) not in _NUMBERS or "const" not in node.quals:
+            if type_name(declared) not in {*_NUMBERS, "float", "double"} or "const" not in node.quals:
                 return None
             return name, value if type_name(declared) == _COUNTED else c_ast.Cast(declared, value)
         case _:
@@ -172,26 +171,32 @@ def integer_of(node: c_ast.Node | None) -> int | None:
     return int(digits, 8 if is_octal else 0)
 
 
-def form_of(node: c_ast.Node, known: Mapping[str, Form]) -> Form | None:
-    """An expression as a sum, if it is one; `known` says what names stand for."""
+def form_of(node: c_ast.Node, known: Mapping[str, Form], others: Container[str] = ()) -> Form | None:
+    """An expression as a sum, if it is one.
+
+    Args:
+        node: The expression.
+        known: What names stand for; others are variables,
+        others: but for these, which stand for what is no sum.
+    """
     match node:
         case c_ast.Constant(type="int"):
             return _in_width(Form(integer_of(node) or 0), is_long=False)
         case c_ast.ID(name=name) if name in _NAMED:
             return _in_width(Form(_NAMED[name]), is_long=False)
         case c_ast.ID(name=name):
-            return known.get(name) or Form(0, ((plain_name(name), 1),))
+            return None if name in others else known.get(name) or Form(0, ((plain_name(name), 1),))
         case c_ast.Cast(to_type=to, expr=inner) if pointed_type(node) is None:
-            return _converted(form_of(inner, known), type_name(to))
+            return _converted(form_of(inner, known, others), type_name(to))
         case c_ast.FuncCall(name=c_ast.ID(name=name), args=c_ast.ExprList(exprs=[inner])) if (
             name == OF_CONSTANTS
         ):
-            return _converted(form_of(inner, known), LONG)
+            return _converted(form_of(inner, known, others), LONG)
         case c_ast.UnaryOp(op="-", expr=inner):
-            form = form_of(inner, known)
+            form = form_of(inner, known, others)
             return None if form is None else _combined("*", form, Form(-1))
         case c_ast.BinaryOp(op="+" | "-" | "*" as operator, left=left, right=right):
-            one, other = form_of(left, known), form_of(right, known)
+            one, other = form_of(left, known, others), form_of(right, known, others)
             return None if one is None or other is None else _combined(operator, one, other)
         case _:
             return None
@@ -228,30 +233,22 @@ def _in_width(form: Form, *, is_long: bool) -> Form:
     return (LongForm if is_long else Form)(form.constant, form.terms)
 
 
-def number_of(node: c_ast.Node, known: Mapping[str, Form]) -> int | str | None:
-    """A number or a sum of C, in the form of the plan; None for what is neither."""
-    form = form_of(node, known)
-    return None if form is None else form.written
+def extent_in_c(
+    node: c_ast.Node, symbols: Mapping[str, ir.Symbol], named: Mapping[str, c_ast.Node] | None = None
+) -> ir.Extent | None:
+    """The extent that an expression of C is, of those that the run is given, by name; None for what is none.
 
-
-def passed_number(
-    node: c_ast.Node, known: Mapping[str, Form], symbols: Mapping[str, ir.Symbol]
-) -> int | str | None:
-    """A number or a sum of C, or an extent that follows from one that the run is given, in the form of the plan."""
-    found = number_of(node, known)
-    extent = None if found is not None else extent_in_c(node, symbols)
-    return found if extent is None else ir.extent_text(extent)
-
-
-def extent_in_c(node: c_ast.Node, symbols: Mapping[str, ir.Symbol]) -> ir.Extent | None:
-    """The extent that an expression of C is, of those that the run is given, by name; None for what is none."""
+    `named` are other names, and what they stand for.
+    """
     match node:
         case c_ast.Constant(type="int"):
             return integer_of(node)
+        case c_ast.ID(name=name) if named is not None and name in named:
+            return extent_in_c(named[name], symbols, named)
         case c_ast.ID(name=name):
             return symbols.get(plain_name(name))
         case c_ast.BinaryOp(op=operator, left=left, right=right):
-            sides = [extent_in_c(side, symbols) for side in (left, right)]
+            sides = [extent_in_c(side, symbols, named) for side in (left, right)]
             if sides[0] is None or sides[1] is None:
                 return None
             return combined_extent(operator, sides[0], sides[1])
@@ -259,22 +256,20 @@ def extent_in_c(node: c_ast.Node, symbols: Mapping[str, ir.Symbol]) -> ir.Extent
             return None
 
 
-def comparison_of(node: c_ast.Node, known: Mapping[str, Form]) -> str | None:
-    """A comparison of sums of C, in the form of the plan; None for what is none."""
-    if not isinstance(node, c_ast.BinaryOp) or node.op not in _COMPARISONS:
-        return None
-    sides = [number_of(side, known) for side in (node.left, node.right)]
-    return None if None in sides else f"{sides[0]} {node.op} {sides[1]}"
-
-
-def definitions_of(constants: Mapping[str, c_ast.Node], variables: Mapping[str, Form]) -> dict[str, Form]:
-    """What names of numbers stand for, as far as they are sums of `variables`, each of those that stand before it."""
-    known = dict(variables)
+def definitions_of(
+    constants: Mapping[str, c_ast.Node], variables: Mapping[str, Form]
+) -> tuple[dict[str, Form], dict[str, c_ast.Node]]:
+    """What names of numbers stand for that are sums of `variables`, each of those before it; and what the others do."""
+    known, others = dict(variables), dict[str, c_ast.Node]()
     for name, value in constants.items():
-        form = form_of(value, known)
-        if form is not None and name not in variables:
+        form = form_of(value, known, others)
+        if name in variables:
+            continue
+        if form is not None:
             known[name] = form
-    return known
+        else:
+            others[name] = value
+    return known, others
 
 
 def most_bytes(size: c_ast.Node, upper: Mapping[str, int]) -> int | None:

@@ -22,13 +22,14 @@ from bytewright.inspect.c_source import CSource, descend, read_bytes, words_of
 from bytewright.inspect.check_device_memory import differences_of_device_memory
 from bytewright.inspect.check_directives import faults_of_directives
 from bytewright.inspect.check_flow import differences_of_flow, numbers_of
-from bytewright.inspect.check_helpers import differences_of_helpers
+from bytewright.inspect.check_helpers import differences_of_helpers, differences_of_operators
 from bytewright.inspect.check_jobs import differences_of_hand_overs, differences_of_job
 from bytewright.inspect.check_jumps import differences_of_jumps
 from bytewright.inspect.check_lent import differences_of_lent
 from bytewright.inspect.check_parts import differences_of_arguments, differences_of_marks
 from bytewright.inspect.check_row_code import differences_of_rows
 from bytewright.inspect.check_row_loops import differences_of_passes
+from bytewright.inspect.check_sizes import differences_of_sizes
 from bytewright.inspect.check_state import differences_of_reset
 from bytewright.inspect.check_written import differences_of_texts, options_of_plan
 from bytewright.inspect.read_entry import Entry, Place, read_entry, read_place
@@ -226,12 +227,23 @@ def _differences_of_source(directory: Path, plan: Plan, names: Names) -> Iterato
     others = [file for file in plan.files if file.endswith(".c") and file not in (path, *of_devices)]
     files = {file: _read_c(directory, file) for file in others if plan.device_workspaces}
     yield from differences_of_device_memory(plan, names, path, source, files)
+    kernels_of = _kernel_files(directory, plan, names)
+    for file, kernels in kernels_of.items():
+        yield from differences_of_operators(file, kernels)
+    yield from differences_of_sizes(plan, names, kernels_of)
     for (alone, own), end in zip(by_entry(plan, names), plan.ends, strict=True):
-        yield from _differences_of_entry(directory, alone, own, source, end)
+        yield from _differences_of_entry(alone, own, source, kernels_of, end)
+
+
+def _kernel_files(directory: Path, plan: Plan, names: Names) -> dict[str, CSource]:
+    """The files with kernels, by their paths; what is not listed is refused already, whatever it says."""
+    paths = (names.kernels_source, *map(names.device_source, plan.devices.values()))
+    texts = {path: _read_text(directory, path) for path in paths if path in plan.files}
+    return {path: CSource(text, path) for path, text in texts.items() if text}
 
 
 def _differences_of_entry(
-    directory: Path, plan: Plan, names: Names, source: CSource, end: int
+    plan: Plan, names: Names, source: CSource, kernels_of: Mapping[str, CSource], end: int
 ) -> Iterator[str]:
     """What runs an entry: its steps, and what is around them; `end` is the number behind its last step."""
     path = names.entry_source
@@ -247,14 +259,10 @@ def _differences_of_entry(
         return
     yield from differences_of_marks(path, plan, names, end, entry.marks)
     yield from differences_of_passes(path, plan, names, source, entry.constants)
-    known = numbers_of(entry, plan)
+    known = numbers_of(entry, plan, names)
     yield from differences_of_flow(path, plan, names, entry, known)
     if any(step.rows is not None for step in plan.steps):
-        sources = (names.kernels_source, *map(names.device_source, plan.devices.values()))
-        # What is not listed is refused already, whatever it says.
-        texts = {file: _read_text(directory, file) for file in sources if file in plan.files}
-        files = {file: CSource(text, file) for file, text in texts.items() if text}
-        yield from differences_of_rows(path, plan, names, entry.calls, files, known)
+        yield from differences_of_rows(path, plan, names, entry.calls, kernels_of, known)
     for call, step in zip(entry.calls, plan.steps, strict=True):
         if call.job is not None:
             job = differences_of_job(plan, names, step, call.job, known)

@@ -1,10 +1,11 @@
 """Whether the entry's loops and branches are those of the plan: around which steps, how often, and on what."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from pycparser import c_ast
 
-from bytewright.inspect.c_nodes import LongForm, comparison_of, definitions_of, number_of, spell
+from bytewright.inspect.c_nodes import LongForm, definitions_of, spell
+from bytewright.inspect.c_numbers import Numbers
 from bytewright.inspect.check_row_loops import branches_in_c, loops_in_c, places_of_rows
 from bytewright.inspect.read_entry import Entry, read_place
 from bytewright.ir.analyses.affine import Form
@@ -52,19 +53,19 @@ def _step_after(plan: Plan, tick: int) -> int:
     return sum(step.ticks[1] <= tick for step in plan.steps)
 
 
-def numbers_of(entry: Entry, plan: Plan) -> dict[str, Form]:
+def numbers_of(entry: Entry, plan: Plan, names: Names) -> Numbers:
     """What the names of numbers in the C stand for in the plan."""
     variables = {
         text.variable: (LongForm if text.is_long else Form)(0, ((loop.variable, 1),))
         for text, loop in zip(entry.loops, loops_in_c(plan), strict=False)
         if loop.variable is not None
     }
-    return definitions_of(entry.constants, {**variables, **places_of_rows(plan, entry.constants)})
+    found = definitions_of(entry.constants, {**variables, **places_of_rows(plan, entry.constants)})
+    contexts = {names.device_context(device): device for device in plan.devices}
+    return Numbers(*found, {symbol.name: symbol for symbol in plan.symbols}, contexts)
 
 
-def differences_of_flow(
-    path: str, plan: Plan, names: Names, entry: Entry, known: Mapping[str, Form]
-) -> Iterator[str]:
+def differences_of_flow(path: str, plan: Plan, names: Names, entry: Entry, known: Numbers) -> Iterator[str]:
     """Loops and branches that are not the plan's."""
     loops, branches = loops_in_c(plan), branches_in_c(plan)
     if [text.steps for text in entry.loops] != [loop.steps for loop in loops]:
@@ -75,7 +76,7 @@ def differences_of_flow(
         yield f"{path} has loops of steps {written[0]}; in the plan {written[1]}"
     else:
         for text, loop in zip(entry.loops, loops, strict=True):
-            turns = tuple(number_of(end, known) for end in text.ends or ()) or (None, None)
+            turns = tuple(map(known.without_extents.text, text.ends or ())) or (None, None)
             if loop.variable is not None and turns != (loop.begin, loop.end):
                 yield (
                     f"{path}: the loop of steps {loop.steps[0]} to {loop.steps[1]} runs from {_text(turns[0])} to "
@@ -96,12 +97,10 @@ def differences_of_flow(
             yield f"{path}: {_named(branch)} is on '{spell(text.condition)}'"
 
 
-def _is_on(
-    condition: c_ast.Node, branch: Branch, plan: Plan, names: Names, known: Mapping[str, Form]
-) -> bool:
+def _is_on(condition: c_ast.Node, branch: Branch, plan: Plan, names: Names, known: Numbers) -> bool:
     """Whether the C of a condition is that of a branch."""
     if branch.buffer is None:
-        return comparison_of(condition, known) == branch.compared
+        return known.without_extents.compared(condition) == branch.compared
     buffer, found = plan.buffers.get(branch.buffer), None
     match condition:
         case c_ast.BinaryOp(

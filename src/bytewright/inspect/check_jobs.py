@@ -1,12 +1,15 @@
 """Whether the jobs that the entry hands to other devices are those of the plan: which kernel, on what, and how."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+
+from pycparser import c_ast
 
 from bytewright import ir
-from bytewright.inspect.c_nodes import form_of, most_bytes, passed_number, spell
+from bytewright.inspect.c_nodes import form_of, integer_of, most_bytes, spell
+from bytewright.inspect.c_numbers import Numbers
 from bytewright.inspect.c_source import CSource
 from bytewright.inspect.read_entry import CallText, JobText, SpanText, read_place
-from bytewright.ir.analyses.affine import Form
+from bytewright.ir.analyses.number_texts import scaled
 from bytewright.record.buffers import BufferRole, PlaceKind, PlannedBuffer
 from bytewright.record.entries import PlannedSpan, PlannedStep
 from bytewright.record.names import Names
@@ -67,7 +70,7 @@ def differences_of_hand_overs(
 
 
 def differences_of_job(
-    plan: Plan, names: Names, step: PlannedStep, job: JobText, known: Mapping[str, Form]
+    plan: Plan, names: Names, step: PlannedStep, job: JobText, known: Numbers
 ) -> Iterator[str]:
     """How a job differs from its step: device, kernel with its numbers, code, and each span.
 
@@ -86,7 +89,7 @@ def differences_of_job(
         case None:
             if job.kernel not in [kernel.number for kernel in kernels]:
                 yield f"the job is of kernel {job.kernel}, not of {kernels[0].number}, '{step.kernel}'"
-            yield from _differences_of_scalars(plan, step, job, known)
+            yield from _differences_of_scalars(step, job, known)
             code = (names.call_type(device), "&call", "(uint32_t)sizeof(call)")
         case ir.Job.COPY:
             code = (None, "NULL", "0u")
@@ -108,12 +111,9 @@ def differences_of_job(
                 yield f"span {index}, of '{span.buffer}': {what}"
 
 
-def _differences_of_scalars(
-    plan: Plan, step: PlannedStep, job: JobText, known: Mapping[str, Form]
-) -> Iterator[str]:
+def _differences_of_scalars(step: PlannedStep, job: JobText, known: Numbers) -> Iterator[str]:
     """The numbers of a job are its kernel's; those of kernels that are given more follow, and are 0."""
-    symbols = {symbol.name: symbol for symbol in plan.symbols}
-    given = [passed_number(text, known, symbols) for text in job.scalars]
+    given = [known.passed(text) for text in job.scalars]
     num_planned = len(step.scalars)
     padded = [*step.scalars, *[0] * (len(given) - num_planned)]
     if given != padded:
@@ -124,7 +124,7 @@ def _differences_of_scalars(
 
 
 def _differences_of_span(
-    plan: Plan, names: Names, text: SpanText, span: PlannedSpan, known: Mapping[str, Form]
+    plan: Plan, names: Names, text: SpanText, span: PlannedSpan, known: Numbers
 ) -> Iterator[str]:
     buffer = plan.buffers.get(span.buffer)
     if buffer is None:
@@ -143,8 +143,7 @@ def _differences_of_span(
         yield f"it is in memory '{text.memory}', not in '{memory}'"
     if place.address != address:
         yield f"it begins at '{place.address}', not at '{address}'"
-    index = Form(0) if place.index is None else form_of(place.index, known)
-    offset = None if index is None else index.times(element_bytes).written
+    offset = 0 if place.index is None else _offset_of(place.index, element_bytes, known)
     if offset != span.offset:
         yield f"it begins {_bytes(offset)} into it, in the plan {_bytes(span.offset)}"
     size_bytes = most_bytes(text.size, {symbol.name: symbol.upper for symbol in plan.symbols})
@@ -157,6 +156,18 @@ def _differences_of_span(
     }[span.access]
     if text.access != access:
         yield f"its access is '{' | '.join(text.access)}', in the plan '{' | '.join(access)}'"
+
+
+def _offset_of(index: c_ast.Node, element_bytes: int, known: Numbers) -> int | str | None:
+    """How far into its buffer an element lies, in bytes; None if that is no number."""
+    form = form_of(index, known.forms, known.others)
+    if form is not None:
+        return form.times(element_bytes).written
+    if element_bytes == 1 and isinstance(index, c_ast.BinaryOp) and index.op == "*":  # of what has no address
+        factor = integer_of(index.left)
+        index, element_bytes = (index, 1) if factor is None else (index.right, factor)
+    found = known.text(index)
+    return None if found is None else scaled(found, element_bytes)
 
 
 def _bytes(number: int | str | None) -> str:

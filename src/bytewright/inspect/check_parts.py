@@ -5,10 +5,9 @@ from itertools import zip_longest
 
 from pycparser import c_ast
 
-from bytewright import ir
-from bytewright.inspect.c_nodes import extent_in_c, integer_of, passed_number, spell
+from bytewright.inspect.c_nodes import spell
+from bytewright.inspect.c_numbers import Numbers
 from bytewright.inspect.read_entry import CallText, Place, read_place
-from bytewright.ir.analyses.affine import Form
 from bytewright.record.buffers import PlaceKind, PlannedBuffer
 from bytewright.record.entries import PlannedStep
 from bytewright.record.names import MAX_NAMED, Names
@@ -42,7 +41,7 @@ def differences_of_arguments(
     names: Names,
     step: PlannedStep,
     buffers: Mapping[str, PlannedBuffer],
-    known: Mapping[str, Form],
+    known: Numbers,
 ) -> Iterator[str]:
     """What one call is given otherwise than the plan says.
 
@@ -63,46 +62,43 @@ def differences_of_arguments(
     given: list[str] = []
     passed: list[tuple[str, bool]] = []  # by a cast, and whether only to be read
     numbers: list[c_ast.Node] = []
+    starts = [*step.starts] or [0] * len(step.arguments)
     for argument in call.arguments:
         place = read_place(argument, names)
         if place is None and spell(argument) in buffers:  # rows that are pushed have no other name
             place = Place("", spell(argument), None, None)
         buffer = None if place is None else buffers.get(place.name)
         if place is not None and buffer is not None:
+            start = starts[len(given)] if len(given) < len(starts) else None
             given.append(buffer.name)
             if place.element is not None:
                 passed.append((buffer.name, place.is_const))
             yield from _differences_of_place(place, plan, names, buffer)
+            if (0 if place.index is None else known.text(place.index)) != start:
+                yield f"'{buffer.name}' is passed from '{spell(argument)}' on, by the plan from element {start}"
+            yield from _faults_of_start(start, buffer)
         elif any(name in spell(argument) for name in buffers):
             yield f"'{spell(argument)}' is no address as it is generated"
         else:
             numbers.append(argument)
-    for listed, what in ((step.reads, "reads"), (step.writes, "writes"), (step.scratch, "works in")):
-        planned = [name for name in listed if name in given]
-        if [name for name in dict.fromkeys(given) if name in listed] != planned:
-            yield f"what it {what} is in another order than the plan has: {', '.join(map(repr, planned))}"
+    if tuple(given) != step.arguments:
+        yield f"it is given {_listed(given)}, by the plan {_listed(step.arguments)}"
     yield from _differences_of_access(step, passed)
-    symbols = {symbol.name: symbol for symbol in plan.symbols}
-    yield from _differences_of_numbers(step, numbers, known, symbols)
+    yield from _differences_of_numbers(step, numbers, known)
 
 
-def _differences_of_numbers(
-    step: PlannedStep,
-    given: Sequence[c_ast.Node],
-    known: Mapping[str, Form],
-    symbols: Mapping[str, ir.Symbol],
-) -> Iterator[str]:
-    """What is passed by value is what the plan says; of what is neither sum nor extent there, that it is not here."""
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(map(repr, names)) or "no buffer"
+
+
+def _differences_of_numbers(step: PlannedStep, given: Sequence[c_ast.Node], known: Numbers) -> Iterator[str]:
+    """What is passed by value is what the plan says."""
     planned = step.scalars if step.rows is None else (step.rows.begin, step.rows.end)
     if len(given) != len(planned):
         yield f"it is given {len(given)} numbers, by the plan {len(planned)}"
         return
     for node, number in zip(given, planned, strict=True):
-        if number is None:
-            is_wrong = isinstance(extent_in_c(node, symbols), ir.Quotient)
-        else:
-            is_wrong = passed_number(node, known, symbols) != number
-        if is_wrong:
+        if known.passed(node) != number:
             yield f"it is given the number '{spell(node)}', by the plan '{number}'"
 
 
@@ -116,7 +112,7 @@ def _differences_of_access(step: PlannedStep, passed: Sequence[tuple[str, bool]]
 
 
 def _differences_of_place(place: Place, plan: Plan, names: Names, buffer: PlannedBuffer) -> Iterator[str]:
-    """The base is that of its pool; what begins from a byte on is in it, and the first of a part if it has any."""
+    """The base is that of its pool, and the type that of its elements."""
     address = names.argument(buffer)
     if buffer.place.kind in (PlaceKind.PLANNED, PlaceKind.CONSTANT) and buffer.place.name in plan.pools:
         address = f"{names.base(plan.pools[buffer.place.name])} + {address}"
@@ -125,10 +121,13 @@ def _differences_of_place(place: Place, plan: Plan, names: Names, buffer: Planne
     known = "" if buffer.dtype is None else buffer.dtype.numpy.name
     if place.element is not None and known and place.element != _C_TYPES.get(known, f"{known}_t"):
         yield f"'{buffer.name}' of {known} is passed as '{place.element}'"
-    index = integer_of(place.index)
-    if index is None or buffer.dtype is None:
+
+
+def _faults_of_start(start: int | str | None, buffer: PlannedBuffer) -> Iterator[str]:
+    """What begins from a byte on is in its buffer, and the first of a part if that has any."""
+    if not isinstance(start, int) or buffer.dtype is None:
         return
-    first = index * buffer.dtype.size_bytes
+    first = start * buffer.dtype.size_bytes
     starts = {0, *(part.offset_bytes for part in buffer.parts)}
-    if first >= buffer.size_bytes or (buffer.parts and first not in starts):
+    if not 0 <= first < max(buffer.size_bytes, 1) or (buffer.parts and first not in starts):
         yield f"'{buffer.name}' is passed from byte {first} on, where no part of it lies"

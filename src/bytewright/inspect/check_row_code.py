@@ -19,9 +19,9 @@ from bytewright.inspect.c_nodes import (
     names_in,
     parameters_of,
 )
+from bytewright.inspect.c_numbers import Numbers
 from bytewright.inspect.c_source import CSource, children, descend
 from bytewright.inspect.read_entry import CallText
-from bytewright.ir.analyses.affine import Form
 from bytewright.ir.analyses.rows import ROW_BEGIN, ROW_END
 from bytewright.record.entries import PlannedStep
 from bytewright.record.names import Names
@@ -38,7 +38,7 @@ def differences_of_rows(
     names: Names,
     calls: Sequence[CallText],
     kernels: Mapping[str, CSource],
-    known: Mapping[str, Form],
+    known: Numbers,
 ) -> Iterator[str]:
     """What differs, one sentence each.
 
@@ -64,10 +64,12 @@ def differences_of_rows(
         file = names.kernels_source if device is None else names.device_source(device)
         kernel = kernel_of(file, step.kernel)
         arguments = _arguments(call, kernel)
-        forms = [
-            form_of(node, known) for node in arguments if node is not None and not _is_image(node, names)
+        texts = [
+            known.without_extents.text(node)
+            for node in arguments
+            if node is not None and not _is_image(node, names)
         ]
-        asked = [form.written for form in forms if form is not None]
+        asked = [text for text in texts if text is not None]
         planned = [step.rows.begin, step.rows.end]
         if asked != planned:
             yield f"{path}, step {step.index} asks for rows {_range(asked)}, in the plan {_range(planned)}"

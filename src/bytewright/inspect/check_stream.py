@@ -29,8 +29,8 @@ def faults_of_stream(plan: Plan) -> Iterator[str]:
         yield f"{stream.num_runs_before} runs are said to come before {num_frames} frames, {num_new} at a time"
     if stream.macs_before and not 0 <= stream.macs < stream.macs_before:
         yield f"a run is said to take {stream.macs} of {stream.macs_before} multiply-accumulates"
-    if not plan.states:
-        yield "the model is said to run frame by frame, and nothing survives a run"
+    if stream.num_runs_before and not plan.states:  # else each frame may be computed by itself
+        yield f"{stream.num_runs_before} runs are said to come before those that count, and nothing survives a run"
     if not stream.input_axes:
         yield "the model is said to run frame by frame, and no input has frames"
     yield from _faults_of_axes(plan.inputs, stream.input_axes, stream, (num_new,))

@@ -24,8 +24,7 @@ class _Claim:
 NOT_PROVED = (
     "that outputs are right: bytewright validate compares them with the reference on samples",
     "that a kernel keeps to what it is given: bytewright run --paranoid and sanitizers look at runs of it",
-    "numbers that a kernel is given and that are neither sums nor extents (floats), where in a buffer the part "
-    "begins that it is given, and what its name is for, where the entry calls it itself",
+    "what the name of a kernel that is given is for",
     "what plan.json alone says, as docs/cli.md lists it: when in a call a kernel needs a buffer, how near it lets two "
     "come, which rows it reads, and what it reads of what it changes",
     "extents of inputs and outputs: for the most their product is that of the bytes, in other runs they are at least 1",

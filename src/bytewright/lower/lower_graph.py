@@ -175,11 +175,17 @@ class _Lowering:
                 self.buffers[self._root(carried.written)] = self.buffers[states[carried.number].name]
 
     def _sources(self) -> FrozenMapping[str, ir.SourceTensor]:
-        """Tensors of the model's file by buffers as well: packed ones, and those that only views have the name of."""
+        """Tensors of the model's file by buffers as well: packed ones, and those that only views have the name of.
+
+        Memory of the application is what it is to the application: the output, whatever it is a view of.
+        """
         sources = {**self.module.sources, **self.sources}
         for name in self.aliases:
             if name in sources:
                 sources.setdefault(self._root(name), sources[name])
+        for name in self.main.function.results[: len(self.module.outputs)]:
+            if name in sources:
+                sources[self._root(name)] = sources[name]
         return FrozenMapping(sources)
 
     def _narrowed(self) -> ir.Narrowed | None:

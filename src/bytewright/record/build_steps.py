@@ -6,10 +6,11 @@ from math import prod
 
 from bytewright import ir
 from bytewright.base.frozen_mapping import FrozenMapping
+from bytewright.diagnostics import InternalError
 from bytewright.ir.analyses.affine import Definitions
 from bytewright.ir.analyses.arguments import buffer_arguments, scalar_arguments
 from bytewright.ir.analyses.clock import Step, Timeline
-from bytewright.ir.analyses.open_extents import extent_of
+from bytewright.ir.analyses.number_texts import NumberTexts, context_text, scaled
 from bytewright.ir.analyses.row_program import rows_of_call
 from bytewright.ir.walk import statements_of
 from bytewright.plan.solution import Solution
@@ -53,10 +54,12 @@ def _steps(module: ir.Module, timeline: Timeline, symbols: Iterable[ir.Symbol]) 
     numbers_of = [_numbers(entry) for entry in module.entries]
     for step in timeline.steps:
         numbers = numbers_of[timeline.entry_of(step.index)]
+        texts = NumberTexts(numbers, extents)
         kernel = kernels.get(step.call.callee)
         reads, writes, scratch = _accesses(step, kernel, arena_of)
         job = None if kernel is None or kernel.device == module.entry_device else kernel
         rows = rows_of_call(kernel, step.call, numbers)
+        arguments = () if job is not None else tuple(region.buffer.name for region in _regions(step.call))
         yield PlannedStep(
             step.index,
             step.ticks,
@@ -69,8 +72,12 @@ def _steps(module: ir.Module, timeline: Timeline, symbols: Iterable[ir.Symbol]) 
             FrozenMapping(dict(step.needed)),
             is_packed := step.call.kind is ir.CallKind.CPACKED,
             len(step.call.arguments) if is_packed else 0,
-            () if job is None else _spans(job, step.call, numbers, extents),
-            _scalars(kernel, step.call, numbers, extents) if job is not None or rows is None else (),
+            () if job is None else _spans(job, step.call, texts),
+            _scalars(kernel, step.call, texts, is_job=job is not None)
+            if job is not None or rows is None
+            else (),
+            arguments,
+            () if job is not None else _starts(step.call, texts),
             rows=rows,
             template="" if kernel is None else kernel.template,
             remarks=() if kernel is None else kernel.remarks,
@@ -106,38 +113,56 @@ def _numbers(entry: ir.PrimFunc) -> Definitions:
 
 
 def _scalars(
-    kernel: ir.PrimFunc | None, call: ir.Call, numbers: Definitions, extents: Mapping[str, ir.Symbol]
-) -> tuple[int | str | None, ...]:
-    """What a kernel or an opaque function is given by value, None for a context; a job that is none of C's has none."""
+    kernel: ir.PrimFunc | None, call: ir.Call, texts: NumberTexts, *, is_job: bool
+) -> tuple[int | str, ...]:
+    """What a kernel or an opaque function is given by value; a job that is none of C's has none."""
     if kernel is not None and kernel.job is not None:
         return ()
+    found: list[int | str] = []
+    for given in call.arguments:
+        match given:
+            case ir.ContextArgument():
+                found.append(context_text(given.device))
+            case ir.Region():
+                pass
+            case _:
+                found.append(_known(texts.text(ir.cast(given, ir.DType.I32) if is_job else given)))
+    return tuple(found)
 
-    def written(given: ir.Expr) -> int | str | None:
-        found = numbers.written(given)
-        extent = None if found is not None else extent_of(given, extents, numbers.values)
-        return found if extent is None else ir.extent_text(extent)
 
-    return tuple(
-        written(given) if isinstance(given, ir.Expr) else None
-        for given in call.arguments
-        if isinstance(given, ir.Expr | ir.ContextArgument)
-    )
+def _regions(call: ir.Call) -> list[ir.Region]:
+    return [argument for argument in call.arguments if isinstance(argument, ir.Region)]
 
 
-def _spans(
-    kernel: ir.PrimFunc, call: ir.Call, numbers: Definitions, extents: Mapping[str, ir.Symbol]
-) -> tuple[PlannedSpan, ...]:
+def _starts(call: ir.Call, texts: NumberTexts) -> tuple[int | str, ...]:
+    """The element of each buffer from which on a call is given it; none if each is 0."""
+    starts = tuple(_known(texts.text(ir.region_index(region))) for region in _regions(call))
+    return starts if any(starts) else ()
+
+
+def _known(text: int | str | None) -> int | str:
+    if text is None:
+        raise InternalError("the entry passes what it reads of memory")
+    return text
+
+
+def _spans(kernel: ir.PrimFunc, call: ir.Call, texts: NumberTexts) -> tuple[PlannedSpan, ...]:
     """What a job consists of: for each parameter as many bytes as it asks for, and a copy's destination first."""
     largest: dict[str, int] = {}
     for parameter, argument in scalar_arguments(kernel, call):
         if isinstance(argument, ir.Const):
             largest[parameter.variable.name] = int(argument.value)
-        elif isinstance(argument, ir.Var) and argument.name in extents:
-            largest[parameter.variable.name] = extents[argument.name].upper
+        elif isinstance(argument, ir.Var) and argument.name in texts.extents:
+            largest[parameter.variable.name] = texts.extents[argument.name].upper
     spans: list[PlannedSpan] = []
     for parameter, region in buffer_arguments(kernel, call):
-        index, shape = numbers.form(ir.region_index(region)), ir.storage_shape(parameter.buffer)
-        offset = None if index is None else index.times(region.buffer.dtype.size_bytes).written
+        index, shape = ir.region_index(region), ir.storage_shape(parameter.buffer)
+        form, element_bytes = texts.names.form(index), region.buffer.dtype.size_bytes
+        offset = (
+            scaled(_known(texts.text(index)), element_bytes)
+            if form is None
+            else form.times(element_bytes).written
+        )
         counts = [_largest(extent, largest) for extent in shape]
         known = [count for count in counts if count is not None]
         size_bytes = prod(known) * parameter.buffer.dtype.size_bytes if len(known) == len(counts) else None

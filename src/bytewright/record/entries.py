@@ -17,14 +17,14 @@ class PlannedSpan:
 
     Attributes:
         buffer: Whose part it is.
-        offset: Where it begins in the buffer, in bytes: a number, a sum such as `128*turn + 4` if it changes, or None
-            if it changes otherwise.
+        offset: Where it begins in the buffer, in bytes: a number, or how it changes, such as `128*turn + 4`
+            (`NumberTexts`).
         size_bytes: With every extent that a run is given at its largest; None if a turn decides.
         access: What the device may do with it.
     """
 
     buffer: str
-    offset: int | str | None
+    offset: int | str
     size_bytes: int | None
     access: ir.Access
 
@@ -65,8 +65,10 @@ class PlannedStep:
         is_packed: Whether it calls the packed form of the kernel,
         num_packed_arguments: and with how many arguments.
         spans: What the job consists of, of a call that is handed over, in the job's order; a command stream is first.
-        scalars: The numbers that the kernel is given, in order, each as the offset of a span; none of a call that is
-            not handed over where `rows` has them.
+        scalars: The numbers that the kernel is given, in order, each as the offset of a span, and contexts of devices;
+            none of a call that is not handed over where `rows` has them.
+        arguments: The buffers that the kernel is given, in order, of a call that is not handed over,
+        starts: and the element of each from which on it is, as the numbers; empty if each is 0.
         overlaps: The pairs of its buffers that may share bytes while they coexist.
         runs_down: Whether its kernel runs from the last row and pixel to the first.
         rows: Which rows it makes, of a call that makes some of a tensor's.
@@ -87,7 +89,9 @@ class PlannedStep:
     is_packed: bool = field(default=False, metadata={"omit_empty": True})
     num_packed_arguments: int = field(default=0, metadata={"omit_empty": True})
     spans: tuple[PlannedSpan, ...] = field(default=(), metadata={"omit_empty": True})
-    scalars: tuple[int | str | None, ...] = field(default=(), metadata={"omit_empty": True})
+    scalars: tuple[int | str, ...] = field(default=(), metadata={"omit_empty": True})
+    arguments: tuple[str, ...] = field(default=(), metadata={"omit_empty": True})
+    starts: tuple[int | str, ...] = field(default=(), metadata={"omit_empty": True})
     overlaps: tuple[PlannedOverlap, ...] = field(default=(), metadata={"omit_empty": True})
     runs_down: bool = field(default=False, metadata={"omit_empty": True})
     rows: Rows | None = field(default=None, metadata={"omit_empty": True})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from bytewright.inspect.check import check_bundle
 from bytewright.target.registry import load_target
 from support.digits_bundle import change_file
 from support.part_models import branches, detector
+from support.plan_mutations import write_consistently
 from support.random_models import RandomModel
 
 SOURCE = "src/model.c"
@@ -41,9 +43,20 @@ def test_a_call_that_begins_elsewhere_is_found(
     assert check_bundle(folder).num_steps > 0
     found = re.search(place, (folder / SOURCE).read_text(encoding="utf-8"))
     assert found is not None
+    before = int(found[0].rpartition(" ")[2])
     change_file(folder, SOURCE, found[0], f"{found[1]}{first}")
+    assert f" on, by the plan from element {before}" in refusal(folder)
+    files = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    document = json.loads(files["plan.json"])
+    for step in document["steps"]:
+        step["starts"] = [first if start == before else start for start in step.get("starts", ())]
+    write_consistently(folder, files, document)  # now plan and C say the same
+    assert f"is passed from byte {first} on, where no part of it lies" in refusal(folder)
+
+
+def refusal(folder: Path) -> str:
     with pytest.raises(CompileError) as caught:
         check_bundle(folder)
     (diagnostic,) = caught.value.diagnostics
     assert diagnostic.code == "BW402"
-    assert f"is passed from byte {first} on, where no part of it lies" in "\n".join(diagnostic.notes)
+    return "\n".join(diagnostic.notes)

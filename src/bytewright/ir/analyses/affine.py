@@ -155,18 +155,6 @@ class Definitions:
         factor, scaled = (left.constant, right) if not left.terms else (right.constant, left)
         return scaled.times(factor)
 
-    def written(self, expression: ir.Expr) -> int | str | None:
-        """An expression as plans write it, if it is a form."""
-        found = self.form(expression)
-        return None if found is None else found.written
-
-    def compared(self, condition: ir.Expr) -> str | None:
-        """What a condition on numbers compares, as a comparison of forms."""
-        if not isinstance(condition, ir.Binary) or not condition.operator.is_comparison:
-            return None
-        sides = [self.written(side) for side in (condition.left, condition.right)]
-        return None if None in sides else f"{sides[0]} {condition.operator.value} {sides[1]}"
-
     def quotient(self, expression: ir.Expr, ranges: Ranges) -> Quotient | None:
         """The expression as a quotient, if it is one; every form is one, too.
 

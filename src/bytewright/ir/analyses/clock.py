@@ -22,6 +22,7 @@ from bytewright.diagnostics import InternalError
 from bytewright.ir.analyses.affine import Definitions
 from bytewright.ir.analyses.body_clock import BodyClock, Interval, Needs, body_clocks
 from bytewright.ir.analyses.interpreter import Interpreter
+from bytewright.ir.analyses.number_texts import NumberTexts
 from bytewright.ir.analyses.touch import Touch, Touches, TouchTable, branches_on, touch_table, united
 from bytewright.ir.prim import stores
 from bytewright.ir.walk import condition_buffer, loaded_buffers
@@ -74,7 +75,7 @@ class Loop:
         inside: Names of buffers that are born in it, and carry nothing from turn to turn.
         variable: What counts its turns; None in a plan of before that was said,
         begin: from this number,
-        end: to the one before this. Each may be a sum, as `Form.written`; None for what is no sum.
+        end: to the one before this. Each may change, as `NumberTexts` writes it.
     """
 
     steps: tuple[int, int]
@@ -273,8 +274,8 @@ class _Reader(Interpreter):
         inside = tuple(allocation.buffer.name for allocation in self.allocations[num_allocations:])
         if len(self.steps) > num_steps:
             steps = (num_steps, len(self.steps) - 1)
-            ends = (self.numbers.written(loop.begin), self.numbers.written(loop.end))
-            self.loops.append(Loop(steps, inside, loop.variable.name, *ends))
+            begin, end = map(NumberTexts(self.numbers).text, (loop.begin, loop.end))
+            self.loops.append(Loop(steps, inside, loop.variable.name, begin, end))
             for number in range(num_conditions, len(self.conditions)):
                 if self.conditions[number].loop is None:  # of no loop inside this one
                     self.conditions[number] = replace(self.conditions[number], loop=steps)
@@ -300,7 +301,7 @@ class _Reader(Interpreter):
         """Both arms, one after the other, behind what is read to choose."""
         self._condition(branch)
         first, number, buffer = len(self.steps), len(self.branches), condition_buffer(branch)
-        compared = self.numbers.compared(branch.condition) if buffer is None else None
+        compared = NumberTexts(self.numbers).compared(branch.condition) if buffer is None else None
         name, none = None if buffer is None else buffer.name, (first, first)
         found = Branch(name, compared, none, none, self.num_loops)
         self.branches.append(found)  # in front of those inside

@@ -11,6 +11,7 @@ from bytewright import ir
 from bytewright.ir.analyses.affine import Definitions
 from bytewright.ir.analyses.arguments import buffer_arguments, has_same_rows, scalar_arguments
 from bytewright.ir.analyses.interpreter import Interpreter
+from bytewright.ir.analyses.number_texts import NumberTexts
 from bytewright.ir.analyses.row_replay import Arms, Node, Rows, Step, Turns, Window
 from bytewright.ir.analyses.rows import row_windows
 from bytewright.ir.walk import walk_statements
@@ -56,7 +57,7 @@ def rows_of_call(kernel: ir.PrimFunc | None, call: ir.Call, numbers: Definitions
     if output is None:
         return None
     num_rows = ir.upper_bound(output.shape[access.axes[access.output]])
-    begin, end = (numbers.written(argument) for _, argument in scalar_arguments(kernel, call))
+    begin, end = (NumberTexts(numbers).text(argument) for _, argument in scalar_arguments(kernel, call))
     if (begin, end) == (0, num_rows) and output.rows is None:
         return None
     windows = tuple(
@@ -85,7 +86,8 @@ class _Reader(Interpreter):
         """One node, with those of the body in it."""
         allocations = (s for s in walk_statements(loop.body) if isinstance(s, ir.Allocate))
         inside = tuple(allocation.buffer.name for allocation in allocations)
-        ends = (self.numbers.written(loop.begin), self.numbers.written(loop.end))
+        texts = NumberTexts(self.numbers)
+        ends = texts.text(loop.begin), texts.text(loop.end)
         outside, self.nodes = self.nodes, []
         yield
         outside.append(Turns(loop.variable.name, *ends, inside, tuple(self.nodes)))
@@ -98,7 +100,7 @@ class _Reader(Interpreter):
             self.nodes = []
             yield arm
             found.append(tuple(self.nodes))
-        outside.append(Arms(self.numbers.compared(branch.condition), *found))
+        outside.append(Arms(NumberTexts(self.numbers).compared(branch.condition), *found))
         self.nodes = outside
 
     def define(self, let: ir.Let) -> None:
