@@ -45,7 +45,7 @@ OPTIONAL = {
 }
 OPTIONAL |= {"is_packed", "num_packed_arguments", "has_packed_entry"}
 OPTIONAL |= {"overlaps", "runs_down"}
-OPTIONAL |= {"num_rows", "scalars"}
+OPTIONAL |= {"num_rows", "scalars", "arguments", "starts"}
 OPTIONAL |= {"template", "remarks", "work"}
 OPTIONAL |= {"tensor", "shape", "dtype", "scale", "zero_point"}
 OPTIONAL |= {"segments", "plain_workspace_bytes", "rows", "ring"}
