@@ -37,7 +37,11 @@ def differences_of_sizes(plan: Plan, names: Names, files: Mapping[str, CSource])
             if function is None or not key[3] or key in seen:
                 continue
             seen.add(key)
-            reads = _Reads(_pointers(function)[position], key[3], f"{names.model}_")
+            pointers = _pointers(function)
+            if len(pointers) != len(given):
+                yield f"{file}, {step.kernel} has {len(pointers)} parameters of memory, a step gives it {len(given)}"
+                return
+            reads = _Reads(pointers[position], key[3], f"{names.model}_")
             found = _counted(function.body, key[3]) if key[2] is None else reads.unlimited(function.body)
             for node in found:
                 yield f"{file}, {step.kernel} depends on '{spell(node)}', and not on '{name}' from 0 to {key[3]}"
