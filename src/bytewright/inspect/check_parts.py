@@ -5,7 +5,7 @@ from itertools import zip_longest
 
 from pycparser import c_ast
 
-from bytewright.inspect.c_nodes import spell
+from bytewright.inspect.c_nodes import LONG, spell, type_name
 from bytewright.inspect.c_numbers import Numbers
 from bytewright.inspect.read_entry import CallText, Place, read_place
 from bytewright.record.buffers import PlaceKind, PlannedBuffer
@@ -98,8 +98,17 @@ def _differences_of_numbers(step: PlannedStep, given: Sequence[c_ast.Node], know
         yield f"it is given {len(given)} numbers, by the plan {len(planned)}"
         return
     for node, number in zip(given, planned, strict=True):
-        if known.passed(node) != number:
+        if known.passed(node) != number and known.passed(_packed(step, node)) != number:
             yield f"it is given the number '{spell(node)}', by the plan '{number}'"
+
+
+def _packed(step: PlannedStep, node: c_ast.Node) -> c_ast.Node:
+    """What an array has as a wider number, where a call is passed those."""
+    match node:
+        case c_ast.Cast(to_type=to, expr=inner) if step.is_packed and type_name(to) in {LONG, "double"}:
+            return inner
+        case _:
+            return node
 
 
 def _differences_of_access(step: PlannedStep, passed: Sequence[tuple[str, bool]]) -> Iterator[str]:
