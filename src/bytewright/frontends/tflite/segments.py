@@ -11,11 +11,11 @@ from bytewright.frontends.tflite.logic import emit_choice
 from bytewright.frontends.tflite.moves import emit_gathered
 from bytewright.frontends.tflite.places import require_within
 from bytewright.frontends.tflite.shape import one_integer
+from bytewright.frontends.tflite.sized import cut, most_of, number_of, sized
 from bytewright.frontends.tflite.tiling import tiled
 from bytewright.frontends.tflite.unsigned import UNSIGNED, bits_of
 from bytewright.ops.comparisons import Greater
 from bytewright.ops.places import ScatterLast, ScatterMax, ScatterMin, ScatterNd, ScatterProduct
-from bytewright.ops.sizes import FirstRows
 
 # LiteRT takes no more.
 _MOST_AXES = 4
@@ -78,13 +78,14 @@ def convert_segment_sum(at: Conversion) -> None:
 
 def _computed_segments(at: Conversion, data: Operand, segments: Operand) -> str:
     """Segments that the run numbers as it should: as many as the last number says, and one."""
-    count = at.size("how many segments there are", segments.shape[0])
     value = at.value_of(segments, "segments")
-    whole = ScatterNd((at.room, *data.shape[1:]))
-    every = _scattered(at, whole, data, value, segments.shape)
     last = at.slice(value, (segments.shape[0] - 1,), (1,), "last")
     one = at.constant("one", np.array([1], np.int32), ir.DType.I32)
-    return at.emit_sized(FirstRows(count), (every, emit_wrapped_sum(at, last, one)), "segments")
+    asked = number_of(emit_wrapped_sum(at, last, one))
+    count = sized(at, asked, "how many segments there are", segments.shape[0])
+    whole = ScatterNd((most_of(at, asked), *data.shape[1:]))
+    every = _scattered(at, whole, data, value, segments.shape)
+    return cut(at, every, (count, *data.shape[1:]), "segments")
 
 
 def convert_unsorted_segment(
