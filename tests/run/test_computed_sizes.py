@@ -165,6 +165,15 @@ def test_a_shape_of_how_many_are_true(tmp_path: Path) -> None:
     assert_as_the_reference(tmp_path, models.counted_mask, given)
 
 
+def test_as_many_boxes_as_the_run_says(tmp_path: Path) -> None:
+    """Fewer than there are, and more."""
+    rng = np.random.default_rng(3)
+    boxes, scores = rng.random((9, 4), np.float32), rng.random(9, np.float32)
+    given = [(boxes, scores, number(most)) for most in range(13)]
+    more = [(boxes, scores, number(most)) for most in (13, -1)]
+    assert_as_the_reference(tmp_path, models.best_boxes, given, more, bounds="NON_MAX*=12")
+
+
 def test_a_size_without_a_bound_is_refused_with_one_that_works(tmp_path: Path) -> None:
     path, _ = file_of(tmp_path, models.filled)
     with pytest.raises(CompileError) as error:

@@ -188,3 +188,16 @@ def rows_of_a_mask_and_up_to_a_number(x: Writer) -> tuple[int, ...]:
     )
     greatest = x.add("REDUCE_MAX", [first, x.constant([1])], (-1,), "int32")
     return x.add("GATHER_ND", [rows, places], (-1, WIDTH), "int32"), first, greatest
+
+
+def best_boxes(x: Writer) -> tuple[int, ...]:
+    """As many of the best boxes as the run says: NON_MAX_SUPPRESSION_V5."""
+    boxes, scores, most = x.input("boxes", (9, 4)), x.input("scores", (9,)), x.input("most", (), "int32")
+    limits = [x.constant(value, np.float32) for value in (0.5, 0.2, 0.0)]
+    results = [
+        x.builder.tensor("numbers", (1,), "int32", shape_signature=(-1,)),
+        x.builder.tensor("kept", (1,), "float32", shape_signature=(-1,)),
+        x.builder.tensor("number", (), "int32"),
+    ]
+    x.builder.operator("NON_MAX_SUPPRESSION_V5", [boxes, scores, most, *limits], results)
+    return tuple(results)

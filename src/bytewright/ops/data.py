@@ -248,7 +248,7 @@ class Tile(ir.Operation):
             len(self.multiples) == len(operand.shape), f"multiples for {len(operand.shape)} axes are needed"
         )
         least = min(map(ir.lower_bound, self.multiples), default=1)
-        require(least >= 0, f"multiples [{ir.format_shape(self.multiples)}]")
+        require(least >= 0, f"multiples {ir.format_shape(self.multiples)}")
         shape: list[ir.Extent] = []
         for extent, multiple in zip(operand.shape, self.multiples, strict=True):
             require(isinstance(extent, int) or multiple == 1, f"the open extent {extent} is repeated")

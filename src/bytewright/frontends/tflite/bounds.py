@@ -21,6 +21,7 @@ class Bounds:
     Attributes:
         most: Turns, or what an extent may be, by shell patterns of the names of operators, or of their kind.
         bounded: The names and kinds of the loops, and of what has such extents, that there are so far.
+        prefix: What the names of such extents begin with, where a file has several graphs.
         counted: Such extents by their names, those of their operators.
         roots: The names of those that numbers of the run state, by a value of the graph and the place of an element.
         asked: Of which extent which operators have said what is possible, with all others at their largest.
@@ -29,6 +30,7 @@ class Bounds:
 
     most: Mapping[str, int] = field(default_factory=lambda: NO_BOUNDS)
     bounded: list[tuple[str, ...]] = field(default_factory=list[tuple[str, ...]])
+    prefix: str = ""
     counted: dict[str, ir.Counted] = field(default_factory=dict[str, ir.Counted])
     roots: dict[tuple[str, int], str] = field(default_factory=dict[tuple[str, int], str])
     asked: set[tuple[str, tuple[str, str]]] = field(default_factory=set[tuple[str, tuple[str, str]]])
@@ -75,7 +77,9 @@ class Bounds:
         most = min(bounds)
         is_checked = not is_sure or natural is None or most < natural
         is_checked = is_checked or (known is not None and known.is_checked)
-        self.counted[name] = ir.Counted(f"{name}/{SIZE}", ir.Symbol(f"{name}_size", 0, most), is_checked)
+        self.counted[name] = ir.Counted(
+            f"{name}/{SIZE}", ir.Symbol(f"{self.prefix}{name}_size", 0, most), is_checked
+        )
         return self.chosen.get(name, most)
 
     def require_matches(self, where: str) -> None:
