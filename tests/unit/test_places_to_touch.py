@@ -34,6 +34,7 @@ REWRITES = {
     "frontends/tflite/islands.py",
     "frontends/tflite/numbered_windows.py",
     "frontends/tflite/reduce_window.py",
+    "frontends/tflite/sized.py",
     "frontends/tflite/tiling.py",
     "lower/channels/known.py",
     "lower/channels/links.py",

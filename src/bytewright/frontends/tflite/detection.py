@@ -1,6 +1,7 @@
 """What ends networks that detect objects: TFLite_Detection_PostProcess, and suppression of boxes that overlap."""
 
 from bytewright.frontends.tflite.conversion import Conversion
+from bytewright.frontends.tflite.elementwise import emit_least
 from bytewright.frontends.tflite.graph_builder import Operand
 from bytewright.frontends.tflite.quantization import real_value
 from bytewright.frontends.tflite.shape import one_integer
@@ -8,7 +9,6 @@ from bytewright.frontends.tflite.sized import Number, cut, most_of, numbers_oper
 from bytewright.ops.arithmetic.multiplier import single
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.detection import COORDINATES, TflDecodeBoxes, TflSelectDetections, TflSuppress
-from bytewright.ops.elementwise import Minimum
 
 _SCALES = ("y_scale", "x_scale", "h_scale", "w_scale")
 _DEFAULT_OF_CLASS = 100
@@ -93,7 +93,7 @@ def _first_boxes(at: Conversion, found: dict[str, str], count: int) -> dict[str,
     operand = at.operand(2, "number of boxes")
     asked = at.reshape(at.value_of(operand, "most"), (), "asked")
     rows = {role: cut(at, found[role], (count,), role) for role in ("numbers", "scores")}
-    return {**rows, "number": at.emit(Minimum(), (found["number"], asked), "number")}
+    return {**rows, "number": emit_least(at, found["number"], asked, "number")}
 
 
 def _number(at: Conversion, position: int, role: str) -> float:

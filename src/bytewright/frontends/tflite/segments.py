@@ -7,14 +7,13 @@ from bytewright.frontends.tflite.cast import emit_cast
 from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.elementwise import emit_wrapped_sum
 from bytewright.frontends.tflite.graph_builder import Operand
-from bytewright.frontends.tflite.logic import emit_choice
+from bytewright.frontends.tflite.logic import emit_choice, emit_greater
 from bytewright.frontends.tflite.moves import emit_gathered
 from bytewright.frontends.tflite.places import require_within
 from bytewright.frontends.tflite.shape import one_integer
 from bytewright.frontends.tflite.sized import cut, most_of, number_of, sized
 from bytewright.frontends.tflite.tiling import tiled
 from bytewright.frontends.tflite.unsigned import UNSIGNED, bits_of
-from bytewright.ops.comparisons import Greater
 from bytewright.ops.places import ScatterLast, ScatterMax, ScatterMin, ScatterNd, ScatterProduct
 
 # LiteRT takes no more.
@@ -101,7 +100,7 @@ def convert_unsorted_segment(
     # One segment more takes what has none.
     last = at.constant("last", np.array(count, np.int32), ir.DType.I32)
     none = at.constant("none", np.array(-1, np.int32), ir.DType.I32)
-    has_one = at.emit(Greater(), (value, none), "has_one")
+    has_one = emit_greater(at, value, none, "has_one")
     places = emit_choice(at, has_one, value, last)
     found = _scattered(at, kind((count + 1, *rest)), data, places, segments.shape)
     at.define(at.slice(found, (0,) * (1 + len(rest)), (count, *rest), "segments"))
@@ -146,7 +145,7 @@ def convert_reverse_sequence(at: Conversion) -> None:
     counts = at.reshape(counts, (samples, 1), "counts")
     numbers = np.arange(steps, dtype=np.int32)
     forwards = at.constant("forwards", numbers, ir.DType.I32)
-    is_turned = at.emit(Greater(), (counts, forwards), "is_turned")
+    is_turned = emit_greater(at, counts, forwards, "is_turned")
     backwards = emit_wrapped_sum(at, counts, at.constant("back", -1 - numbers, ir.DType.I32))
     order = emit_choice(at, is_turned, backwards, forwards)
     front = (samples_at, *(axis for axis in range(rank) if axis != samples_at))

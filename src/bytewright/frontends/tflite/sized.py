@@ -206,9 +206,17 @@ def sizes_of(at: Conversion, numbers: Sequence[Number], role: str) -> tuple[int,
     return tuple(sized(at, number, f"the {role}") for number in numbers)
 
 
-def cut(at: Conversion, name: str, size: Sequence[int], role: str) -> str:
-    """The first elements along each axis, as many as sizes say that the data decides."""
-    return at.emit_all(Slice((0,) * len(size), tuple(size), (1,) * len(size)), (name,), (role,))[0]
+def cut(
+    at: Conversion,
+    name: str,
+    size: Sequence[int],
+    role: str,
+    start: tuple[int, ...] = (),
+    stride: tuple[int, ...] = (),
+) -> str:
+    """Elements along each axis, the first ones in order unless said otherwise, as many as the data decides."""
+    part = Slice(start or (0,) * len(size), tuple(size), stride or (1,) * len(size))
+    return at.emit_all(part, (name,), (role,))[0]
 
 
 def repeated(at: Conversion, name: str, multiples: Sequence[int]) -> str:

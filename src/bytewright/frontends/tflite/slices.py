@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bytewright.frontends.tflite.accumulator import limited
 from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.elementwise import emit_wrapped_difference, emit_wrapped_sum
 from bytewright.frontends.tflite.moves import emit_gathered
@@ -19,8 +20,6 @@ from bytewright.frontends.tflite.sized import (
     sized,
 )
 from bytewright.ops.checks import WIDE
-from bytewright.ops.data import Slice
-from bytewright.ops.elementwise import Clamp
 
 _HOW_MANY = "how many elements are taken"
 
@@ -146,7 +145,7 @@ def emit_parts(
     ]
     start, size, stride = (tuple(each[n] for each in kept) for n in range(3))
     if any(part.most is not None and part.begin is not None for part in parts):
-        name = at.emit_all(Slice(start, size, stride), (name,), ("sliced",))[0]
+        name = cut(at, name, size, "sliced", start, stride)
     else:
         name = emit_slice(at, name, start, size, stride, whole_to)
     for axis, part in enumerate(parts):
@@ -164,5 +163,5 @@ def _numbers(at: Conversion, part: Part, extent: int) -> str:
     first = part.first
     if part.most is None:
         last = max(extent - 1 - (part.size - 1) * part.stride, 0)
-        return emit_wrapped_sum(at, at.emit(Clamp(0, last), (first,), "first"), steps)
+        return emit_wrapped_sum(at, limited(at, first, 0, last, "first"), steps)
     return emit_wrapped_sum(at, first, cut(at, steps, (part.size,), "steps"))

@@ -2,13 +2,12 @@
 
 from dataclasses import dataclass, field
 
+from bytewright.frontends.tflite.accumulator import limited
 from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.elementwise import emit_wrapped_difference, emit_wrapped_sum
-from bytewright.frontends.tflite.logic import emit_choice
+from bytewright.frontends.tflite.logic import emit_choice, emit_greater
 from bytewright.frontends.tflite.sized import Number, element, number_of, numbers_operand
 from bytewright.frontends.tflite.slices import Part, counted_part, emit_parts, wide_constant
-from bytewright.ops.comparisons import Greater
-from bytewright.ops.elementwise import Clamp
 
 _BEGIN, _END = 1, 2
 
@@ -149,15 +148,15 @@ def _between(
 ) -> Part:
     """From one element to another, of which the run computes one or both."""
     if begin is not None:
-        begin = at.emit(Clamp(0, extent), (begin,), "begin")
+        begin = limited(at, begin, 0, extent, "begin")
     if last is None or last.is_known:
         assert begin is not None
         stop = range(extent)[: None if last is None else last.offset].stop
         end = wide_constant(at, begin, stop)
     else:
-        end = at.emit(Clamp(0, extent), (_from_front(at, _END, position, extent),), "end")
+        end = limited(at, _from_front(at, _END, position, extent), 0, extent, "end")
     length = emit_wrapped_difference(at, end, begin or wide_constant(at, end, start))
-    count = at.emit(Clamp(0, extent), (length,), "length")
+    count = limited(at, length, 0, extent, "length")
     kept = (None, begin) if begin is not None else (start, "")
     return counted_part(
         at, number_of(count), extent - start if begin is None else extent, *kept, is_sure=True
@@ -168,5 +167,5 @@ def _from_front(at: Conversion, operand: int, position: int, extent: int) -> str
     """A number of the run, which may count from the end, from the front."""
     value = at.value_of(at.operand(operand, "number"), "number")
     number = at.reshape(element(at, value, position), (1,), "number")
-    is_behind = at.emit(Greater(), (wide_constant(at, number, 0), number), "is_from_end")
+    is_behind = emit_greater(at, wide_constant(at, number, 0), number, "is_from_end")
     return emit_choice(at, is_behind, emit_wrapped_sum(at, number, wide_constant(at, number, extent)), number)
