@@ -262,8 +262,14 @@ NETS: dict[str, tuple[Callable[[str], Net], int]] = {
     "greatest": (lambda d: Net(d).reduce("REDUCE_MAX", 1, keep_dims=True), 1),
     "least": (lambda d: Net(d).image().conv(16, (1, 2), **_VALID).reduce("REDUCE_MIN", 2), 2),
     "sum": (lambda d: Net(d).reduce("SUM", 1), 1),
-    "sum-of-all": (lambda d: Net(d).image().conv(6, (1, 3), stride_w=2).reduce("SUM", 1, 2, 3), 1),
-    "sums-of-rows": (lambda d: Net(d).image().conv(6, (1, 3)).reduce("SUM", 3, keep_dims=True), 1),
+    "sum-of-all": (
+        lambda d: Net(d).image().pool("MAX_POOL_2D", (1, 3), stride_w=2).reduce("SUM", 1, 2, 3),
+        1,
+    ),
+    "sums-of-rows": (
+        lambda d: Net(d).image().pool("MAX_POOL_2D", (1, 3)).reduce("SUM", 3, keep_dims=True),
+        1,
+    ),
     "products": (lambda d: Net(d).reshape(1, -1, 3, 2).product(5), 1),
     "merged": (lambda d: Net(d).reshape(1, -1, 2).softmax().reshape(1, -1, 6), 1),
     "deep": (

@@ -43,6 +43,12 @@ def test_operator(kind: str, dtype: str, tmp_path: Path) -> None:
         assert_equals_reference(models, tmp_path, target=target)
 
 
+def test_no_negative_value_is_shifted_left(tmp_path: Path) -> None:
+    """L2_NORMALIZATION of int8 once shifted elements below their zero point, which C leaves undefined."""
+    models = drawn(operator_models("L2_NORMALIZATION", "int8"), 4)
+    assert_equals_reference(models, tmp_path, flags=SANITIZED, every=4)
+
+
 @pytest.mark.parametrize(
     ("kind", "dtype"), some([case for case in TFLM_CASES if case[1] != "float32"], every=2)
 )

@@ -404,6 +404,8 @@ def _fold_constants(operator: BinaryOperator, left: int, right: int, dtype: DTyp
         return None
     if operator in (BinaryOperator.SHL, BinaryOperator.SHR) and not 0 <= right < 8 * dtype.size_bytes:
         return None
+    if operator is BinaryOperator.SHL and left < 0:
+        return None
     value = _COMPUTED[operator](left, right)
     if operator.is_comparison:
         return Const(int(value), DType.BOOL)

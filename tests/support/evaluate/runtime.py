@@ -73,6 +73,13 @@ def rt_shift(amount: int, width: int, function: str) -> int:
     return amount
 
 
+def rt_shifted(value: int, function: str) -> int:
+    """What is shifted left, checked: C leaves a shift of what is negative undefined."""
+    if value < 0:
+        raise InternalError(f"'{function}': {value} is shifted left")
+    return value
+
+
 def rt_truncate(value: float, low: int, high: int, function: str, dtype: str) -> int:
     """A float as an integer; C leaves what does not fit undefined."""
     if not math.isfinite(value) or not low <= math.trunc(value) <= high:

@@ -396,6 +396,10 @@ class _Translator:
                 text = f"{helper}({left}, {right}, {self.place()})"
             case ir.BinaryOperator.SHL | ir.BinaryOperator.SHR:
                 amount = self.shift_amount(node.right, right, dtype)
+                if operator is ir.BinaryOperator.SHL and not lies_in(
+                    self.intervals.of(node.left), 0, dtype.bounds[1]
+                ):
+                    left = f"rt_shifted({left}, {self.place()})"
                 text = f"({left} {operator.value} {amount})"
             case _:
                 text = f"({left} {operator.value} {right})"

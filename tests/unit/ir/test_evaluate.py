@@ -168,6 +168,13 @@ def test_shift_out_of_range_is_refused(amount: int):
         compute(lambda x, y: x >> y, i32, (i32, -8), (i32, amount))
 
 
+def test_a_negative_value_is_not_shifted_left():
+    i32 = DType.I32
+    with pytest.raises(InternalError, match="-3 is shifted left"):
+        compute(lambda x, y: x << y, i32, (i32, -3), (i32, 2))
+    assert compute(lambda x, y: x << y, i32, (i32, 3), (i32, 2)) == 12
+
+
 def test_right_shift_is_arithmetic():
     assert compute(lambda x: x >> 1, DType.I32, (DType.I32, -7)) == -4
 

@@ -23,12 +23,12 @@ def lower_l2_normalization(template: Template, operation: TflL2Normalization) ->
         total = _sum_of_squares(row, operation.input_zero_point)
         multiplier, shift = _inverse_root(row.body, total)
         row.body.note("each element as a share of the norm")
-        left, right = ir.const(FRACTIONAL_BITS), shift
+        power, right = ir.const(1 << FRACTIONAL_BITS), shift
         if not operation.unsigned:
-            left = row.body.let("left", ir.maximum(FRACTIONAL_BITS - shift, 0))
+            power = row.body.let("power", ir.const(1) << ir.maximum(FRACTIONAL_BITS - shift, 0))
             right = row.body.let("right", ir.maximum(shift - FRACTIONAL_BITS, 0))
         with row.elements() as c:
-            value = (row.value(c) - operation.input_zero_point) << left
+            value = (row.value(c) - operation.input_zero_point) * power
             share = DOUBLE_ROUND_WIDE(value, multiplier, right)
             row.store(c, ir.cast(ir.clamp(share, *I8.bounds), I8))
 
