@@ -42,6 +42,7 @@ REWRITES = {
     "lower/channels/weighted.py",
     "graph/work.py",
     "lower/fold_constant_channels.py",
+    "lower/turn.py",
     "graph/tie_states.py",
     "lower/float_sum.py",
     "lower/fold_pad.py",
