@@ -27,16 +27,19 @@ AFFINE: dict[str, Any] = {"scale": 0.5, "zero_point": 3}
 
 
 class Net(ModelBuilder):
-    """A network over time [1, ROWS, 6], built from its input on; the last value is `last`, as are its extents."""
+    """A network over time, of [1, ROWS, 6] unless asked for others, built from its input on.
 
-    def __init__(self, dtype: str = "int8", channels: int = 6) -> None:
+    The last value is `last`, as are its extents.
+    """
+
+    def __init__(self, dtype: str = "int8", channels: int = 6, rows: int = ROWS) -> None:
         super().__init__()
         self.unknown: int | None = None
         self.rng = np.random.default_rng(7)
         self.dtype = dtype
         self.affine = AFFINE if dtype == "int8" else {}
         self.num_values = 0
-        self.shape: tuple[int, ...] = (1, ROWS, channels)
+        self.shape: tuple[int, ...] = (1, rows, channels)
         self.source = self.last = self.value(self.shape)
 
     def name(self) -> str:
