@@ -18,7 +18,6 @@ from support.evaluate.evaluate_graph import evaluate_graph
 from support.many_models import SANITIZERS, Job, build
 from support.reference import LiteRt, TfLiteMicro
 from support.ssd_model import SIDE, ssd_model
-from tflite_writer import ModelBuilder
 
 _RUNS = 6
 FORMS = (
@@ -164,14 +163,3 @@ def test_scores_that_are_alike_are_taken_in_order() -> None:
     apart = np.arange(20, dtype=np.float32).reshape(5, 4)
     numbers, count = evaluate_graph(module, [apart, np.full(5, 0.5, np.float32)])
     assert (numbers.tolist(), count.tolist()) == ([0, 1, 2, 3], 4)
-
-
-def test_a_number_of_boxes_that_the_run_decides_is_refused() -> None:
-    builder = ModelBuilder()
-    boxes, scores = builder.tensor("b", (3, 4), "float32"), builder.tensor("s", (3,), "float32")
-    most = builder.tensor("most", (), "int32")
-    given = [builder.constant("n", np.array(0.5, np.float32)) for _ in range(2)]
-    results = [builder.tensor("places", (3,), "int32"), builder.tensor("number", (), "int32")]
-    builder.operator("NON_MAX_SUPPRESSION_V4", [boxes, scores, most, *given], results)
-    with pytest.raises(CompileError, match="the number of boxes must be constant"):
-        import_content(builder.build([boxes, scores, most], results), "m.tflite")

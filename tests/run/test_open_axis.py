@@ -246,6 +246,37 @@ def test_a_program_says_itself_what_is_open(tmp_path: Path) -> None:
     assert caught.value.diagnostics[0].code == "BW204"
 
 
+def running_maximum(*state: int) -> bytes:
+    """The greatest of each channel, of all rows of all runs; a state of rows is compared row by row."""
+    draft = Draft()
+    before, after = (draft.tensor(name, state, "int8", **AFFINE) for name in ("before", "after"))
+    greatest = draft.x
+    if len(state) == 2:
+        greatest = draft.tensor("greatest", state, "int8", **AFFINE)
+        draft.operator("REDUCE_MAX", [draft.x, draft.constant("axis", np.array([1], np.int32))], [greatest])
+    draft.operator("MAXIMUM", [greatest, before], [after])
+    return draft.build([draft.x, before], [after])
+
+
+def test_a_state_goes_from_a_run_to_one_of_another_extent(tmp_path: Path) -> None:
+    model = bytewright.compile(
+        saved(tmp_path, running_maximum(1, 8)), open=f"x:1=time:1..{MOST}", state="before=after"
+    )
+    rng = np.random.default_rng(2)
+    rows = [rng.integers(-60, 128, (1, extent, 8), np.int8) for extent in (3, MOST, 1, 7)]
+    found = run_batch(model.write(tmp_path / "bundle"), [[x] for x in rows], keep_state=True).outputs
+    before = np.full((1, 8), AFFINE["zero_point"], np.int8)  # a state is zero at first
+    for x, (after,) in zip(rows, found, strict=True):
+        before = np.maximum(before, x.max(axis=1))
+        np.testing.assert_array_equal(after, before)
+
+
+def test_a_state_has_no_open_axis(tmp_path: Path) -> None:
+    asked = [f"{name}:1=time:1..{MOST}" for name in ("x", "before")]
+    found = refused(tmp_path, running_maximum(1, ROWS, 8), open=asked, state="before=after")
+    assert (found.code, found.help) == ("BW121", f"leave out --open {asked[1]}")
+
+
 @pytest.mark.parametrize(
     "text", ["1=t:0..4", "1=t:5..4", "1=t:4..4", "1=t:-1..4", "1=t", "x=t:1..2", "1=t:1..x"]
 )

@@ -27,16 +27,19 @@ AFFINE: dict[str, Any] = {"scale": 0.5, "zero_point": 3}
 
 
 class Net(ModelBuilder):
-    """A network over time [1, ROWS, 6], built from its input on; the last value is `last`, as are its extents."""
+    """A network over time, of [1, ROWS, 6] unless asked for others, built from its input on.
 
-    def __init__(self, dtype: str = "int8", channels: int = 6) -> None:
+    The last value is `last`, as are its extents.
+    """
+
+    def __init__(self, dtype: str = "int8", channels: int = 6, rows: int = ROWS) -> None:
         super().__init__()
         self.unknown: int | None = None
         self.rng = np.random.default_rng(7)
         self.dtype = dtype
         self.affine = AFFINE if dtype == "int8" else {}
         self.num_values = 0
-        self.shape: tuple[int, ...] = (1, ROWS, channels)
+        self.shape: tuple[int, ...] = (1, rows, channels)
         self.source = self.last = self.value(self.shape)
 
     def name(self) -> str:
@@ -259,8 +262,14 @@ NETS: dict[str, tuple[Callable[[str], Net], int]] = {
     "greatest": (lambda d: Net(d).reduce("REDUCE_MAX", 1, keep_dims=True), 1),
     "least": (lambda d: Net(d).image().conv(16, (1, 2), **_VALID).reduce("REDUCE_MIN", 2), 2),
     "sum": (lambda d: Net(d).reduce("SUM", 1), 1),
-    "sum-of-all": (lambda d: Net(d).image().conv(6, (1, 3), stride_w=2).reduce("SUM", 1, 2, 3), 1),
-    "sums-of-rows": (lambda d: Net(d).image().conv(6, (1, 3)).reduce("SUM", 3, keep_dims=True), 1),
+    "sum-of-all": (
+        lambda d: Net(d).image().pool("MAX_POOL_2D", (1, 3), stride_w=2).reduce("SUM", 1, 2, 3),
+        1,
+    ),
+    "sums-of-rows": (
+        lambda d: Net(d).image().pool("MAX_POOL_2D", (1, 3)).reduce("SUM", 3, keep_dims=True),
+        1,
+    ),
     "products": (lambda d: Net(d).reshape(1, -1, 3, 2).product(5), 1),
     "merged": (lambda d: Net(d).reshape(1, -1, 2).softmax().reshape(1, -1, 6), 1),
     "deep": (

@@ -111,5 +111,7 @@ def test_the_sequence_is_the_reference_s(loop: Loop, tmp_path: Path) -> None:
 def test_what_is_no_such_step_is_refused_for_its_sizes(loop: Loop, tmp_path: Path) -> None:
     path = tmp_path / "loop.tflite"
     path.write_bytes(loop.model().content)
-    with pytest.raises(CompileError, match=r"SLICE: the (size|begin) must be constant"):
+    with pytest.raises(
+        CompileError, match="SLICE: how many elements are taken is known in the run alone, in a loop"
+    ):
         bytewright.compile(path)

@@ -533,21 +533,31 @@ def test_a_range_of_other_numbers_can_be_computed_from_one_that_there_is(
     )
 
 
-def test_of_several_signatures_one_may_have_sizes(tmp_path: Path) -> None:
-    """Where the file states no shapes that hold for any size, too."""
-    first = ModelBuilder()
-    mask, places = first.tensor("mask", (ROWS,), "bool"), first.tensor("places", (0, 1), "int64")
-    first.operator("WHERE", [mask], [places])
-    second = ModelBuilder(subgraph_name="plain")
-    x, y = (second.tensor(name, (4,), "float32") for name in ("x", "y"))
-    second.operator("NEG", [x], [y])
-    first.signature("marked", {"mask": mask}, {"places": places})
-    second.signature("plain", {"x": x}, {"y": y})
-    path = saved(tmp_path, first.build([mask], [places], second.subgraph([x], [y])))
-    with pytest.raises(CompileError) as error:
-        bytewright.compile(path, signature="*")
-    assert (refusal(error).code, refusal(error).help) == ("BW204", "compile one: --signature marked")
-    assert bytewright.compile(path, signature="marked").plan.sizes
+def test_several_signatures_have_sizes_of_their_own(tmp_path: Path) -> None:
+    """Of operators of one name, beside a signature without, where the file states no shapes that hold for any size."""
+    drafts = [ModelBuilder(subgraph_name=name) for name in ("long", "short", "plain")]
+    graphs: list[tuple[list[int], list[int]]] = []
+    for builder, key, rows in ((drafts[0], "long", ROWS), (drafts[1], "short", 6)):
+        mask, places = builder.tensor("mask", (rows,), "bool"), builder.tensor("places", (0, 1), "int64")
+        builder.operator("WHERE", [mask], [places])
+        graphs.append(([mask], [places]))
+        builder.signature(key, {"mask": mask}, {"places": places})
+    x, y = (drafts[2].tensor(name, (4,), "float32") for name in ("x", "y"))
+    drafts[2].operator("NEG", [x], [y])
+    drafts[2].signature("plain", {"x": x}, {"y": y})
+    others = [drafts[1].subgraph(*graphs[1]), drafts[2].subgraph([x], [y])]
+    path = saved(tmp_path, drafts[0].build(*graphs[0], *others))
+    folder = bytewright.compile(path, signature="*", bounds="WHERE=8").write(tmp_path / "bundle")
+    check_bundle(folder)
+    given = [np.arange(ROWS) % 2 == 0, np.arange(6) > 1, np.ones(4, np.float32), np.zeros(ROWS, bool)]
+    names = ["long_", "short_", "plain", "long_"]
+    sanitized = BuildOptions(flags=("-O0",), sanitize=True)
+    found = run_batch(folder, [[each] for each in given], entries=names, options=sanitized).outputs
+    for own, name, each in zip(found, names, given, strict=True):
+        wanted = -each if name == "plain" else np.argwhere(each)
+        np.testing.assert_array_equal(own[0], wanted, strict=True)
+    with pytest.raises(CompileError, match="M_ERROR_BOUND"):
+        run_batch(folder, [[np.ones(ROWS, bool)]], entries=["long_"], options=sanitized)
 
 
 def test_places_of_rows_that_there_are_none_of_read_nothing_outside(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from support.c_program import WARNINGS, run_c
 from support.compilers import QUICK, host_build
 from support.parsing import parse_module
 from support.parted_states import APART, keeping
+from support.senseless import SENSELESS
 from support.state_programs import ACCUMULATOR, accumulated, next_stateful_graph
 from support.tiers import THOROUGH, some
 
@@ -360,7 +361,7 @@ def test_the_c_of_a_graph_with_state_computes_what_its_functions_say(
     model = compile_model(graph.write(tmp_path / "random.bw"), load_target("host"), options)
     write_bundle(model.files, folder)
     check_bundle(folder)
-    sanitized = host_build(flags=WARNINGS, sanitize=True)
+    sanitized = host_build(flags=(*WARNINGS, *SENSELESS), sanitize=True)
     found = run_batch(folder, given, options=sanitized, keep_state=True).outputs
     for run, wanted in zip(found, expected, strict=True):
         for value, other in zip(run, wanted, strict=True):

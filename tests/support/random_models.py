@@ -57,6 +57,7 @@ def _binary(draft: Draft) -> RandomModel:
         second_shape = (1,)
     shape = tuple(np.broadcast_shapes(first_shape, second_shape))
     one, two, target = draft.affine(), draft.affine(), draft.affine()
+    two = one if form == "twice" else two
     options: dict[str, Any] = {}
     if draft.dtype == "int16" and draft.kind == "MUL":
         target = (max(target[0], float(np.float32(1.01 * one[0] * two[0]))), 0)
@@ -64,7 +65,7 @@ def _binary(draft: Draft) -> RandomModel:
         options["pot_scale_int16"] = False
     first = draft.input(first_shape, one)
     if form == "twice":
-        two, second = one, first
+        second = first
     elif form in ("constant", "scalar"):
         values = draft.weights(second_shape)
         keywords = {"scale": two[0], "zero_point": two[1]} if draft.is_quantised else {}

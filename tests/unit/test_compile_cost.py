@@ -108,6 +108,15 @@ def test_calls_grow_with_the_model_and_their_depth_does_not(family: str) -> None
     assert large.depth == middle.depth
 
 
+@pytest.mark.skipif(not THOROUGH, reason="minutes: BYTEWRIGHT_TESTS=thorough")
+@pytest.mark.parametrize("family", ["layers", "residual"])
+def test_calls_grow_with_large_models(family: str) -> None:
+    """What looks through all steps at each of them is a few calls in small models, and most of them in large ones."""
+    contents = [FAMILIES[family](count) for count in (256, 512, 1024)]
+    small, middle, large = (cost_of(lambda c=content: compiled(c)).num_calls for content in contents)
+    assert large - middle <= 2.2 * (middle - small)
+
+
 def num_calls_for(model: str, target: str) -> int:
     """Function calls of compiling a model; what processes do once has been done for another model."""
     compile_model(model_path(AD01), load_target(target))
@@ -284,8 +293,8 @@ def test_what_is_at_the_limit_is_compiled() -> None:
         ("element-wise chain", 100_000, 60),
         ("additions of the input", 5_000, 30),
         ("doublings", 20_000, 30),
-        ("layers", 4000, 40),
-        ("residual", 4000, 50),
+        ("layers", 4000, 60),
+        ("residual", 4000, 75),
         ("pools", 4000, 30),
         ("one output stated often", 2000, 10),
         ("constant pad", 33_000_000, 10),

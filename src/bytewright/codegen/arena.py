@@ -5,13 +5,13 @@ planned buffer; what is known of its blocks stands in the context, so no byte of
 """
 
 from collections import Counter
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 
 from bytewright import ir
 from bytewright.codegen.expressions import c_num_bytes
 from bytewright.codegen.writer import Writer
-from bytewright.record.buffers import PlaceKind
+from bytewright.record.buffers import PlaceKind, PlannedBuffer
 from bytewright.record.names import Names, by_entry
 from bytewright.record.plan import Plan
 
@@ -172,10 +172,9 @@ def requests_of(call: ir.Call, plan: Plan) -> tuple[ir.Buffer, ...]:
     return tuple(buffer for buffer in buffers if _is_requested(plan, buffer.name))
 
 
-def describe_requests(requests: Sequence[ir.Buffer], plan: Plan) -> str:
-    """`; requests scratch0, scratch1 from the arena of 'ram', which has 144 B`."""
+def describe_requests(requests: Sequence[ir.Buffer], plan: Plan, arenas: Mapping[str, PlannedBuffer]) -> str:
+    """`; requests scratch0, scratch1 from the arena of 'ram', which has 144 B`. Args: `arenas` is by their pools."""
     pools = {buffer.name: plan.buffers[buffer.name].place.name for buffer in requests}
-    arenas = {pool.name: arena for arena, pool in plan.arenas}
     text = ""
     for pool in dict.fromkeys(pools.values()):
         names = ", ".join(name for name, owner in pools.items() if owner == pool)

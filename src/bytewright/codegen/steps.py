@@ -51,6 +51,7 @@ class StepWriter(StatementWriter):
         self.watched = code.watched
         self.num_written, self.end_number = 0, code.end
         self.segments = code.segments
+        self.arenas = {pool.name: arena for arena, pool in self.plan.arenas}
 
     def entry(self, entry: ir.PrimFunc) -> None:
         """Writes all steps, and the macro after the last."""
@@ -108,7 +109,8 @@ class StepWriter(StatementWriter):
         self.num_written += 1
         requests = requests_of(call, self.plan)
         overlaps = describe_overlaps(self.plan, step)
-        self.writer.comment(f"{self._described(call)}{overlaps}{describe_requests(requests, self.plan)}")
+        requested_from = describe_requests(requests, self.plan, self.arenas)
+        self.writer.comment(f"{self._described(call)}{overlaps}{requested_from}")
         with requested(self.writer, self.plan, self.names, requests) as status:
             self._call(call, status)
 

@@ -19,7 +19,7 @@ from bytewright.compiler.self_test import self_test_files
 from bytewright.compiler.store import REMEDY_NODES, above_steps, store_smallest
 from bytewright.compiler.trial import Conditions, Trial
 from bytewright.diagnostics import CompileError, compile_error
-from bytewright.frontends.registry import import_model
+from bytewright.frontends.registry import OtherSizes, import_model
 from bytewright.graph.bound.find_bound import find_bound, place_bound, refuse_bindings
 from bytewright.graph.bound.function import BoundValues
 from bytewright.graph.inline_calls import inline_calls
@@ -189,20 +189,23 @@ def plan_model(
 def read_and_lower(model: Path | ir.Module, target: Target, options: Options, run: Runner) -> Lowered:
     """The stages of `plan_model` that no size of a pool or a stack changes; the target is as the options make it."""
     run.begin("frontends")  # bytes of a file -> graph, or the program that a text is
-    others: tuple[tuple[Mapping[str, int], ir.Module], ...] = ()
-    counted: tuple[ir.Counted, ...] = ()
+    others: tuple[OtherSizes, ...] = ()
     if isinstance(model, Path):
         imported = import_model(model, target, options)
         model_files = {file.name: read_input(file) for file in imported.files}
         modules = tuple(run.verified(imported.pass_name, each, imported.stage) for each in imported.modules)
-        others, counted = imported.for_others, imported.counted
+        others = imported.others
     else:
         admit(model, target)
         modules, model_files = (_folded(model),), dict[str, bytes]()
     is_program = bool(modules[0].entries)
     bound: BoundValues = {}
+    modules = tuple(
+        _opened(module, each, target, options, run)
+        for module, each in zip(modules, others or (OtherSizes(),) * len(modules), strict=True)
+    )
     if len(modules) == 1:  # what changes a graph is of one
-        module, bound = _as_asked(modules[0], others, counted, target, options, run)
+        module, bound = _as_asked(modules[0], target, options, run)
         modules = (module,)
         if bound and options.kernel_file is not None:
             model_files[options.kernel_file.name] = read_input(options.kernel_file)
@@ -212,34 +215,29 @@ def read_and_lower(model: Path | ir.Module, target: Target, options: Options, ru
     return Lowered(modules, lowered, bound, model_files, is_program)
 
 
-def _as_asked(
-    module: ir.Module,
-    others: tuple[tuple[Mapping[str, int], ir.Module], ...],
-    counted: tuple[ir.Counted, ...],
-    target: Target,
-    options: Options,
-    run: Runner,
-) -> tuple[ir.Module, BoundValues]:
-    """The graph, or program, as options change it, and operators that functions of the application compute.
-
-    Args:
-        module: What was read.
-        others: The same for other extents of an axis that is to be open, or that the data decides, with these.
-        counted: The latter.
-        target: What it is compiled for.
-        options: What was asked for.
-        run: Carries passes out.
-    """
+def _opened(
+    module: ir.Module, others: OtherSizes, target: Target, options: Options, run: Runner
+) -> ir.Module:
+    """The graph, or program, with the states that options name, and with open extents, or on a stream."""
     if options.open and options.stream:
         message = "a stream is given so many rows in each run, and an open extent is given with each run"
         raise compile_error("BW121", message, help="leave out --stream or --open", where=module.name)
     module = _tied(module, options, run)
     if options.stream:
         module = run(stream, _at_their_places(module), options.stream)
-    if options.open or counted:
+    if options.open or others.counted:
         quiet = Runner(target)
-        others = tuple((extent, _at_their_places(_tied(each, options, quiet))) for extent, each in others)
-        module = run(open_axis, _at_their_places(module), options.open, others, counted)
+        samples = tuple(
+            (extents, _at_their_places(_tied(each, options, quiet))) for extents, each in others.samples
+        )
+        module = run(open_axis, _at_their_places(module), options.open, samples, others.counted)
+    return module
+
+
+def _as_asked(
+    module: ir.Module, target: Target, options: Options, run: Runner
+) -> tuple[ir.Module, BoundValues]:
+    """The one graph, or program, as options change it, and operators that functions of the application compute."""
     if module.entries:
         refuse_bindings(options.kernels)
         return module, {}

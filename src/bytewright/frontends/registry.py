@@ -6,7 +6,7 @@ imported when it is used, so that nobody pays for the formats of others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from math import inf
@@ -26,6 +26,21 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
+class OtherSizes:
+    """What one graph of a file is for other sizes.
+
+    Attributes:
+        samples: The graph as the file has it for other extents of axes that are to be open, or that the data decides,
+            with these; none where it cannot be resized.
+        counted: Extents that the data decides; what they are in each of the graphs, which has them at their largest, is
+            among those by their names.
+    """
+
+    samples: tuple[tuple[Mapping[str, int], ir.Module], ...] = ()
+    counted: tuple[ir.Counted, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Imported:
     """What a file describes, and how far it is compiled already.
 
@@ -34,18 +49,14 @@ class Imported:
         stage: IMPORTED for a graph, LOWERED for kernels and an entry.
         pass_name: What the import is called among the passes.
         files: What it was read from.
-        for_others: The graph as the file has it for other extents of such axes, with these; none where
-            it cannot be resized.
-        counted: Extents that the data decides; what they are in each of the graphs, which has them at their largest, is
-            among those by their names.
+        others: What each of them is for other sizes; none where nothing is of another.
     """
 
     modules: tuple[ir.Module, ...]
     stage: Stage
     pass_name: str
     files: tuple[Path, ...]
-    for_others: tuple[tuple[Mapping[str, int], ir.Module], ...] = ()
-    counted: tuple[ir.Counted, ...] = ()
+    others: tuple[OtherSizes, ...] = ()
 
     @property
     def module(self) -> ir.Module:
@@ -165,7 +176,16 @@ def _read_tflite(path: Path, target: Target, options: Options) -> Imported:
     numerics = options.numerics or (Numerics.TFLM if has_streams else Numerics.LITERT_REF)
     models = read_models(content, path.name, () if has_streams else options.signature)
     models = with_input_shapes(models, names, options.input_shapes, options.open)
-    bounds = Bounds({bound.pattern: bound.most for bound in options.bounds})
+    noted: list[tuple[str, ...]] = []
+    entries = entry_names(models)
+    bounds = tuple(
+        Bounds(
+            {each.pattern: each.most for each in options.bounds},
+            noted,
+            prefix=f"{entry.rstrip('_')}_" if len(models) > 1 else "",
+        )
+        for entry in entries
+    )
     if len(models) > 1:
         _require_one_graph(path, options)
 
@@ -178,48 +198,37 @@ def _read_tflite(path: Path, target: Target, options: Options) -> Imported:
             batch_max=options.batch_max,
             names=names[number],
             expands_weights=options.weights is Weights.EXPAND,
-            bounds=bounds,
+            bounds=bounds[number],
             keeps_weights=options.optimize is Optimize.SIZE and options.weights is not Weights.EXPAND,
             is_opened=is_opened,
             recomputed=_recomputed(target, options.optimize),
             entry=entries[number],
         )
 
-    entries = entry_names(models)
-    samples: tuple[tuple[Mapping[str, int], ir.Module], ...] = ()
-    try:
-        if options.open:
-            samples = read_samples(next(iter(models)), path.name, options.open, read)
-        modules = tuple(read(model, number) for number, model in enumerate(models)) if not samples else ()
-    except CompileError:  # shapes that follow a size are not those of the file
-        if not bounds.counted:
-            raise
-        modules = ()
-    if bounds.counted:
-        _require_one_signature(models, path)
-        if options.open and not samples:
-            samples = read_samples(next(iter(models)), path.name, options.open, read)
-        samples = read_counted(
-            next(iter(models)), options.open, samples, bounds, partial(read, is_opened=True)
-        )
-    bounds.require_matches(path.name)
-    modules = (samples[0][1],) if samples else modules
-    counted = tuple(bounds.counted.values())
-    return Imported(modules, Stage.IMPORTED, "import_tflite", (path,), samples[1:], counted)
+    def graph(number: int, model: ModelRecord) -> tuple[ir.Module, OtherSizes]:
+        """One graph, with all extents at their largest, and what it is for others."""
+        own, samples = bounds[number], tuple[tuple[Mapping[str, int], ir.Module], ...]()
+        try:
+            if options.open:
+                samples = read_samples(model, path.name, options.open, read)
+            else:
+                module = read(model, number)
+                if not own.counted:
+                    return module, OtherSizes()
+        except CompileError:  # shapes that follow a size are not those of the file
+            if not own.counted:
+                raise
+        if own.counted:
+            if options.open and not samples:
+                samples = read_samples(model, path.name, options.open, read)
+            opened = partial(read, number=number, is_opened=True)
+            samples = read_counted(model, options.open, samples, own, opened)
+        return samples[0][1], OtherSizes(samples[1:], tuple(own.counted.values()))
 
-
-def _require_one_signature(models: Sequence[ModelRecord], path: Path) -> None:
-    """Refuses several signatures of which one has a size that the data decides.
-
-    Raises:
-        CompileError: BW204.
-    """
-    if len(models) > 1:
-        message = (
-            f"the data decides sizes in a signature of '{path.name}', and several signatures are compiled"
-        )
-        one = next(model.signature.key for model in models if model.signature is not None)
-        raise compile_error("BW204", message, help=f"compile one: --signature {one}")
+    graphs = tuple(graph(number, model) for number, model in enumerate(models))
+    bounds[0].require_matches(path.name)
+    others = tuple(each for _, each in graphs)
+    return Imported(tuple(module for module, _ in graphs), Stage.IMPORTED, "import_tflite", (path,), others)
 
 
 def _recomputed(target: Target, optimize: Optimize) -> float:

@@ -16,6 +16,7 @@ from bytewright.lower.bound.lower_bound import lower_bound
 from bytewright.lower.epilogue import Epilogue
 from bytewright.lower.group import Group
 from bytewright.lower.isa.elementwise import write_elementwise
+from bytewright.lower.isa.instruction_set import IsaTemplate
 from bytewright.lower.isa.registry import choose
 from bytewright.lower.kernel import (
     Argument,
@@ -29,6 +30,7 @@ from bytewright.lower.kernels.context import Template
 from bytewright.lower.kernels.registry import TEMPLATES
 from bytewright.lower.known_kernels import KnownKernels
 from bytewright.lower.pack_nibbles import fits_nibbles, pack_nibbles
+from bytewright.lower.turn import turned
 from bytewright.options import KernelCode, Optimize
 from bytewright.target.model import Target
 
@@ -115,15 +117,26 @@ class GroupKernels:
         """The kernel of a group by the best way that is not left out."""
         if group.anchor is None:
             return write_elementwise(new_kernel, group, self.types, self.constants, features, left_out)
-        kernel = new_kernel()
-        template = Template(kernel, Epilogue(kernel, group, self.types, self.constants), group.anchor)
-        operation = group.anchor.operation
+        template = _template(new_kernel(), group, self.types, self.constants)
         is_packed = self.optimize is Optimize.SIZE and any(map(fits_nibbles, template.constants()))
         chosen, reasons = choose(template, () if is_packed else features, left_out)
+        if chosen is not None and chosen.by_columns:
+            template = self._along_columns(group, new_kernel, chosen) or template
+        kernel, operation = template.kernel, template.anchor.operation
         kernel.remarks += (_PACKED,) if is_packed and features else reasons
         (TEMPLATES[type(operation)] if chosen is None else chosen).write(template, operation)
         kernel.template = "" if chosen is None else chosen.name
         return kernel
+
+    def _along_columns(
+        self, group: Group, new_kernel: Callable[[], KernelBuilder], chosen: IsaTemplate
+    ) -> Template | None:
+        """For the kernel of a group whose rows are columns; None if they cannot be, or that is declined."""
+        along_columns = turned(group, self.types, self.constants)
+        if along_columns is None:
+            return None
+        template = _template(new_kernel(), *along_columns)
+        return template if chosen.declines(template, template.anchor.operation) is None else None
 
     def _copy_job(self, name: str, node: ir.Node, device: str) -> LoweredKernel:
         """The copy that a device makes which runs no code of ours."""
@@ -144,3 +157,14 @@ class GroupKernels:
         operation = None if group.anchor is None else group.anchor.operation
         by = operation.by if isinstance(operation, ir.CopyOperation) else None
         return by or group.output.type.place.device or self.target.default_device_name
+
+
+def _template(
+    kernel: KernelBuilder,
+    group: Group,
+    types: Mapping[str, ir.TensorType],
+    constants: Mapping[str, ir.Constant],
+) -> Template:
+    """For the kernel of a group that has an anchor."""
+    assert group.anchor is not None
+    return Template(kernel, Epilogue(kernel, group, types, constants), group.anchor)

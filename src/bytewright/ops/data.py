@@ -212,9 +212,9 @@ class Slice(ir.Operation):
             for start, size, extent in ir.extreme_values(
                 self.start[axis], self.size[axis], operand.shape[axis]
             ):
-                require(size >= 1, f"size {size} along axis {axis}, of extent {extent}, is invalid")
+                require(size >= 0, f"size {size} along axis {axis}, of extent {extent}, is invalid")
                 last = start + (size - 1) * stride
-                inside = 0 <= start < extent and 0 <= last < extent
+                inside = size == 0 or (0 <= start < extent and 0 <= last < extent)
                 require(inside, f"elements {start}..{last} along axis {axis} leave the extent {extent}")
         return (ir.TensorType(self.size, operand.dtype),)
 
@@ -239,24 +239,25 @@ class Tile(ir.Operation):
     """TOSA `tile`: the operand so many times along each axis, one after the other."""
 
     name: ClassVar[str] = "tile"
-    multiples: tuple[int, ...]
+    multiples: tuple[ir.Extent, ...]
 
     def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
-        """Each extent times its multiple; an open extent is there once."""
+        """Each extent times its multiple, one of which may be open; an open extent is there once."""
         operand = only(inputs)
         require(
             len(self.multiples) == len(operand.shape), f"multiples for {len(operand.shape)} axes are needed"
         )
-        require(min(self.multiples, default=1) >= 1, f"multiples {self.multiples} leave nothing")
+        least = min(map(ir.lower_bound, self.multiples), default=1)
+        require(least >= 0, f"multiples {ir.format_shape(self.multiples)}")
         shape: list[ir.Extent] = []
         for extent, multiple in zip(operand.shape, self.multiples, strict=True):
             require(isinstance(extent, int) or multiple == 1, f"the open extent {extent} is repeated")
-            shape.append(extent * multiple if isinstance(extent, int) else extent)
+            shape.append(ir.multiple(multiple, extent) if isinstance(extent, int) else extent)
         return (ir.TensorType(tuple(shape), operand.dtype),)
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """Exact."""
-        return (np.tile(inputs[0], self.multiples),)
+        return (np.tile(inputs[0], tuple(map(ir.upper_bound, self.multiples))),)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,36 +10,30 @@ from typing import ClassVar
 import numpy as np
 
 from bytewright import ir
-from bytewright.ops.checks import WIDE, only, require, require_dtype, two
+from bytewright.ops.checks import WIDE, only, require
 
 SIZE = ir.TensorType((1,), ir.DType.I32)
 _COMPARED = (ir.DType.I8, ir.DType.U8, ir.DType.I16, *WIDE, ir.DType.F32)
 
 
 @dataclass(frozen=True, slots=True)
-class FirstRows(ir.Operation):
-    """A tensor, a number i32 or i64 -> as many rows of its first axis, from the first on, as the number says."""
+class StatedSize(ir.Operation):
+    """A number, i32 or i64 -> the extent that the run says by it, kept within 32 bits."""
 
-    name: ClassVar[str] = "first_rows"
-    operand_names: ClassVar[tuple[str, ...]] = ("input", "number")
+    name: ClassVar[str] = "stated_size"
     counts: ClassVar[bool] = True
     count: ir.Extent
 
     def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
-        """The tensor's type with other rows, and how many the number asks for."""
-        operand, number = two(inputs)
-        require_dtype(number, WIDE, "the number of rows")
-        shape, wanted = ir.format_shape(operand.shape), ir.upper_bound(self.count)
-        require(number.num_elements == 1, f"a number of rows of shape [{ir.format_shape(number.shape)}]")
-        most = ir.lower_bound(operand.shape[0]) if operand.shape else 0
-        require(0 <= wanted <= most, f"{wanted} rows of [{shape}]")
-        return (ir.TensorType((self.count, *operand.shape[1:]), operand.dtype), SIZE)
+        """How much the number asks for."""
+        number = only(inputs, *WIDE)
+        require(number.num_elements == 1, f"a size of shape [{ir.format_shape(number.shape)}]")
+        return (SIZE,)
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """Exact, but for a number that no extent is."""
-        operand, number = inputs
-        size = min(max(int(number.reshape(())), -1), ir.DType.I32.bounds[1])
-        return operand[: max(min(size, ir.upper_bound(self.count)), 0)], np.array([size], np.int32)
+        size = min(max(int(inputs[0].reshape(())), -1), ir.DType.I32.bounds[1])
+        return (np.array([size], np.int32),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,5 +86,5 @@ class DistinctValues(ir.Operation):
         return found[order][: ir.upper_bound(self.count)], own, np.array([len(found)], np.int32)
 
 
-Counting = DistinctValues | FirstRows | TruePlaces
-OPERATIONS = (DistinctValues, FirstRows, TruePlaces)
+Counting = DistinctValues | StatedSize | TruePlaces
+OPERATIONS = (DistinctValues, StatedSize, TruePlaces)

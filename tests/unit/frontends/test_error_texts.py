@@ -89,6 +89,19 @@ def test_a_uint8_input_is_told_of_the_converters_option() -> None:
     assert "inference_input_type and inference_output_type to int8" in (diagnostic.help or "")
 
 
+def test_strings_are_not_told_of_quantisation() -> None:
+    builder = ModelBuilder()
+    x, y = (builder.tensor(name, [1, 4], "float32") for name in ("x", "y"))
+    builder.operator("NEG", [x], [y])
+    model = read_model(builder.build([x], [y]), "m.tflite")
+    tensors = tuple(replace(tensor, element_type="STRING") for tensor in model.tensors)
+    with pytest.raises(CompileError) as caught:
+        survey(replace(model, tensors=tensors), "m.tflite")
+    (diagnostic,) = caught.value.diagnostics
+    assert diagnostic.code == "BW105"
+    assert "without its operators on text" in (diagnostic.help or "")
+
+
 def test_advice_names_only_operators_that_are_supported() -> None:
     words = {word.strip(",.;") for text in ADVICE.values() for word in text.split()}
     operators = {word for word in words if word.isupper() and len(word) > 2}

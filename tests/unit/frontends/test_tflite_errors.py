@@ -532,7 +532,7 @@ def test_layers_of_computed_weights(content: bytes, code: str, text: str) -> Non
         ("SPLIT_V", [[-2], [1]], {"num_splits": 1}, "not valid"),
         ("SPLIT_V", [[4], [4]], {"num_splits": 1}, "axis 4"),
         ("TILE", [[1, 2, 3]], {}, "multiples [1, 2, 3] for a tensor of rank 4"),
-        ("TILE", [[1, 1, 1, 0]], {}, "leave nothing"),
+        ("TILE", [[1, 1, 1, 0]], {}, "has no elements"),
         ("BROADCAST_TO", [[4, 4, 2]], {}, "does not broadcast"),
         ("BROADCAST_TO", [[1, 4, 5, 2]], {}, "does not broadcast to [1, 4, 5, 2]"),
         ("GATHER", [[4]], {"axis": 1}, "element [4] of an axis of extent 4"),

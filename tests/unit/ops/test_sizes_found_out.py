@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bytewright import ir
-from bytewright.ops.sizes import SIZE, DistinctValues, FirstRows, TruePlaces
+from bytewright.ops.sizes import SIZE, DistinctValues, StatedSize, TruePlaces
 
 ROWS = ir.Symbol("rows", 0, 3)
 I32, I64, F32, BOOL = ir.DType.I32, ir.DType.I64, ir.DType.F32, ir.DType.BOOL
@@ -18,7 +18,7 @@ def kind(dtype: ir.DType, *shape: ir.Extent) -> ir.TensorType:
 
 def test_results_have_the_extent_and_the_last_says_it() -> None:
     assert TruePlaces(ROWS).infer((kind(BOOL, 4, 2),)) == (kind(I64, ROWS, 2), SIZE)
-    assert FirstRows(ROWS).infer((kind(F32, 3, 5), kind(I64))) == (kind(F32, ROWS, 5), SIZE)
+    assert StatedSize(ROWS).infer((kind(I64, 1),)) == (SIZE,)
     assert DistinctValues(ROWS, I32).infer((kind(F32, 7),)) == (kind(F32, ROWS), kind(I32, 7), SIZE)
     assert ir.counted_extent(TruePlaces(ROWS)) == ROWS
     assert ir.counted_extent(TruePlaces(3)) is None
@@ -29,10 +29,8 @@ def test_results_have_the_extent_and_the_last_says_it() -> None:
     [
         (TruePlaces(ROWS), (kind(F32, 4),), "not bool"),
         (TruePlaces(ROWS), (kind(BOOL),), "no places"),
-        (FirstRows(ROWS), (kind(F32, 3), kind(F32)), "number of rows"),
-        (FirstRows(ROWS), (kind(F32, 3), kind(I32, 2)), "number of rows of shape"),
-        (FirstRows(ROWS), (kind(F32, 2), kind(I32)), r"3 rows of \[2\]"),
-        (FirstRows(ROWS), (kind(F32), kind(I32)), "3 rows of"),
+        (StatedSize(ROWS), (kind(F32),), "not i32 or i64"),
+        (StatedSize(ROWS), (kind(I32, 2),), r"a size of shape \[2\]"),
         (DistinctValues(ROWS, I32), (kind(F32, 2, 2),), "no list"),
         (DistinctValues(ROWS, F32), (kind(F32, 2),), "not counted in f32"),
     ],
@@ -53,7 +51,6 @@ def test_references_cut_what_there_is_no_room_for_and_say_how_much_there_is() ->
     values, own, size = DistinctValues(4, I32).evaluate((np.array([np.nan, 1, np.nan, 1], np.float32),))
     assert (own.tolist(), size.tolist()) == ([0, 1, 2, 1], [3])
     assert np.array_equal(values, [np.nan, 1, np.nan], equal_nan=True)
-    table = np.arange(6).reshape(3, 2)
-    for number, rows, said in ((0, 0, 0), (2, 2, 2), (7, 3, 7), (-5, 0, -1), (1 << 40, 3, (1 << 31) - 1)):
-        found, size = FirstRows(ROWS).evaluate((table, np.array(number, np.int64)))
-        assert (found.tolist(), size.tolist()) == (table[:rows].tolist(), [said])
+    for number, said in ((0, 0), (2, 2), (7, 7), (-5, -1), (1 << 40, (1 << 31) - 1)):
+        (size,) = StatedSize(ROWS).evaluate((np.array(number, np.int64),))
+        assert size.tolist() == [said]

@@ -21,13 +21,19 @@ class Bounds:
     Attributes:
         most: Turns, or what an extent may be, by shell patterns of the names of operators, or of their kind.
         bounded: The names and kinds of the loops, and of what has such extents, that there are so far.
-        counted: Such extents by the names of their operators.
+        prefix: What the names of such extents begin with, where a file has several graphs.
+        counted: Such extents by their names, those of their operators.
+        roots: The names of those that numbers of the run state, by a value of the graph and the place of an element.
+        asked: Of which extent which operators have said what is possible, with all others at their largest.
         chosen: What these are taken to be in a graph that is read; their bound, where nothing is said.
     """
 
     most: Mapping[str, int] = field(default_factory=lambda: NO_BOUNDS)
-    bounded: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    bounded: list[tuple[str, ...]] = field(default_factory=list[tuple[str, ...]])
+    prefix: str = ""
     counted: dict[str, ir.Counted] = field(default_factory=dict[str, ir.Counted])
+    roots: dict[tuple[str, int], str] = field(default_factory=dict[tuple[str, int], str])
+    asked: set[tuple[str, tuple[str, str]]] = field(default_factory=set[tuple[str, tuple[str, str]]])
     chosen: dict[str, int] = field(default_factory=dict[str, int])
 
     @property
@@ -40,32 +46,41 @@ class Bounds:
         """Whether the most of a size is 1: what is written otherwise for an extent of 1 is none that is common."""
         return any(each.extent.upper == 1 for each in self.counted.values())
 
-    def of(self, name: str, kind: str) -> int | None:
-        """The bound of an operator, which is noted; None if nothing was said. Of several patterns the last counts."""
-        self.bounded.append((name, kind))
-        found = [most for pattern, most in self.most.items() if _matches(pattern, (name, kind))]
+    def of(self, *names: str) -> int | None:
+        """The bound of an operator, by its name and kind, which are noted; None if nothing was said.
+
+        Of several patterns the last counts.
+        """
+        self.bounded.append(names)
+        found = [most for pattern, most in self.most.items() if _matches(pattern, names)]
         return found[-1] if found else None
 
-    def extent(self, name: str, kind: str, natural: int | None, *, is_sure: bool) -> int | None:
+    def extent(
+        self, name: str, operator: tuple[str, str], natural: int | None, *, is_sure: bool
+    ) -> int | None:
         """What an extent that the data decides is in this graph; None without a bound.
 
         Args:
-            name: Of the operator.
-            kind: Of the operator.
+            name: Of the extent. Several operators may have it: what is possible for one is for all.
+            operator: Name and kind of the one that asks.
             natural: The most that is possible, as shapes say it.
             is_sure: Whether data cannot ask for more than that.
         """
-        stated = self.of(name, kind)
-        if name not in self.counted:
-            known = [each for each in (natural, stated) if each is not None]
-            if not known:
-                return None
-            most = min(known)
-            is_checked = not is_sure or (natural is not None and most < natural)
-            self.counted[name] = ir.Counted(
-                f"{name}/{SIZE}", ir.Symbol(f"{name}_size", 0, most), is_checked or natural is None
-            )
-        return self.chosen.get(name, self.counted[name].extent.upper)
+        known, stated = self.counted.get(name), self.of(name, *operator)
+        if known is not None and (name, operator) in self.asked:
+            return self.chosen.get(name, known.extent.upper)
+        so_far = None if known is None else known.extent.upper
+        bounds = [each for each in (natural, stated, so_far) if each is not None]
+        if not bounds:
+            return None
+        self.asked.add((name, operator))
+        most = min(bounds)
+        is_checked = not is_sure or natural is None or most < natural
+        is_checked = is_checked or (known is not None and known.is_checked)
+        self.counted[name] = ir.Counted(
+            f"{name}/{SIZE}", ir.Symbol(f"{self.prefix}{name}_size", 0, most), is_checked
+        )
+        return self.chosen.get(name, most)
 
     def require_matches(self, where: str) -> None:
         """Refuses a bound of nothing.
@@ -75,7 +90,7 @@ class Bounds:
         """
         for pattern, most in self.most.items():
             if not any(_matches(pattern, each) for each in self.bounded):
-                names = list(dict.fromkeys(name for name, _ in self.bounded))
+                names = list(dict.fromkeys(name for name, *_ in self.bounded))
                 listed = ", ".join(map(repr, names))
                 message = f"--bound {pattern}={most} matches no loop, and no size that the data decides; " + (
                     f"there are {listed}" if listed else "the model has none"
@@ -84,5 +99,5 @@ class Bounds:
                 raise compile_error("BW204", message, help=help_text, where=where)
 
 
-def _matches(pattern: str, each: tuple[str, str]) -> bool:
+def _matches(pattern: str, each: tuple[str, ...]) -> bool:
     return any(fnmatchcase(text, pattern) for text in each)

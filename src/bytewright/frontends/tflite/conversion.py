@@ -127,30 +127,35 @@ class Conversion(OperatorReader):
         self.types |= {value.name: value.type for value in values}
         return tuple(value.name for value in values)
 
-    def size(self, what: str, natural: int | None = None, *, is_sure: bool = False) -> int:
+    def size(
+        self, what: str, natural: int | None = None, *, is_sure: bool = False, name: str | None = None
+    ) -> int:
         """What an extent is in this graph that the data decides: the most that it may be, or what is looked at.
 
         Args:
             what: It is, for people.
             natural: The most that is possible, as shapes say it.
             is_sure: Whether data cannot ask for more than that.
+            name: Of the extent, where it is not the operator's.
         """
+        name = name or self.prefix
         if self.graph.batch_max is not None:
             self.refuse_batch(f"{what} is known in the run alone, and may be another for each sample")
         if self.graph.number is not None:
             self.fail(f"{what} is known in the run alone, in a loop or branch", help=OUTSIDE)
-        found = self.graph.bounds.extent(self.prefix, self.operator.kind, natural, is_sure=is_sure)
+        operator = (self.prefix, self.operator.kind)
+        found = self.graph.bounds.extent(name, operator, natural, is_sure=is_sure)
         if found is None:
             self.fail(
-                f"{what} is known in the run alone",
-                help=f"--bound {self.prefix}=N, N being the most that it may be",
+                f"{what} is known in the run alone", help=f"--bound {name}=N, N being the most that it may be"
             )
         return found
 
-    @property
-    def room(self) -> int:
-        """How much there is room for where `size` was asked, in each graph."""
-        return self.graph.bounds.counted[self.prefix].extent.upper
+    def emit_size(self, name: str, operation: ir.Operation, number: str, kind: ir.TensorType) -> None:
+        """Adds a node that says an extent by a number of the graph."""
+        value = ir.Value(f"{name}/{SIZE}", kind)
+        self.nodes.append(ir.Node(operation, (number,), (value,), self.where()))
+        self.types[value.name] = kind
 
     def emit_sized(self, operation: ir.Operation, inputs: Sequence[str], *roles: str) -> str:
         """Adds a node that says, behind its results, how large an extent is; returns the first of its results."""

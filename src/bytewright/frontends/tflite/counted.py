@@ -67,14 +67,14 @@ def _sharing(module: ir.Module, other: ir.Module) -> ir.Module:
 
 
 def _read_largest(model: ModelRecord, bounds: Bounds, read: Callable[[ModelRecord], ir.Module]) -> ir.Module:
-    """The graph with all sizes at their largest, read until no further size is found."""
+    """The graph with all sizes at their largest, read until no further size is found, and none is less than it was."""
     while True:
-        known = len(bounds.counted)
+        known = dict(bounds.counted)
         try:
             module = read(model)
         except CompileError:
-            if len(bounds.counted) == known:
+            if bounds.counted == known:
                 raise
         else:
-            if len(bounds.counted) == known:
+            if bounds.counted == known:
                 return module

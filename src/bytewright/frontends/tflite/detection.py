@@ -1,9 +1,11 @@
 """What ends networks that detect objects: TFLite_Detection_PostProcess, and suppression of boxes that overlap."""
 
 from bytewright.frontends.tflite.conversion import Conversion
+from bytewright.frontends.tflite.elementwise import emit_least
 from bytewright.frontends.tflite.graph_builder import Operand
 from bytewright.frontends.tflite.quantization import real_value
 from bytewright.frontends.tflite.shape import one_integer
+from bytewright.frontends.tflite.sized import Number, cut, most_of, numbers_operand, sized
 from bytewright.ops.arithmetic.multiplier import single
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.detection import COORDINATES, TflDecodeBoxes, TflSelectDetections, TflSuppress
@@ -67,15 +69,31 @@ def convert_suppression(at: Conversion) -> None:
     boxes, scores = at.operand(0, "boxes"), at.operand(1, "scores")
     for operand in (boxes, scores):
         at.require(operand.is_float, f"'{operand.tensor.name}' is {operand.tensor.element_type}")
-    most = one_integer(at, 2, "number of boxes")
+    is_constant = at.operand(2, "number of boxes").data is not None
+    asked = (
+        Number(0, one_integer(at, 2, "number of boxes"))
+        if is_constant
+        else numbers_operand(at, 2, "number")[0]
+    )
+    count, most = sized(at, asked, "the number of boxes"), most_of(at, asked)
     overlap, least, *sigma = (
         _number(at, place, role) for place, role in enumerate(_THRESHOLDS[: 2 + is_soft], 3)
     )
     operation = TflSuppress(most, least, overlap, *sigma)
     found = at.emit_all(operation, (at.value_of(boxes), at.value_of(scores)), ("numbers", "scores", "number"))
-    values = dict(zip(("numbers", "scores", "number"), found, strict=True))
+    values: dict[str, str] = dict(zip(("numbers", "scores", "number"), found, strict=True))
+    if not is_constant:
+        values = _first_boxes(at, values, count)
     for position, role in enumerate(results):
         at.define(values[role], position)
+
+
+def _first_boxes(at: Conversion, found: dict[str, str], count: int) -> dict[str, str]:
+    """Of the most boxes as many as the run asks for: the best are the first, however many are taken."""
+    operand = at.operand(2, "number of boxes")
+    asked = at.reshape(at.value_of(operand, "most"), (), "asked")
+    rows = {role: cut(at, found[role], (count,), role) for role in ("numbers", "scores")}
+    return {**rows, "number": emit_least(at, found["number"], asked, "number")}
 
 
 def _number(at: Conversion, position: int, role: str) -> float:

@@ -308,6 +308,11 @@ def emit_wrapped_sum(at: Conversion, first: str, second: str) -> str:
     return at.emit(WrappingAdd(), (first, second), "sum") if is_integer else emit_sum(at, first, second)
 
 
+def emit_least(at: Conversion, first: str, second: str, role: str) -> str:
+    """The lesser one of two values, element by element."""
+    return at.emit(Minimum(), (first, second), role)
+
+
 def emit_wrapped_difference(at: Conversion, first: str, second: str) -> str:
     """The difference of two integers modulo the size of their type."""
     return at.emit(WrappingSub(), (first, second), "difference")
@@ -340,7 +345,7 @@ def emit_sign(at: Conversion, value: str) -> str:
     dtype = at.type_of(value).dtype
     least = at.constant("least", np.array(-1, dtype.numpy), dtype)
     greatest = at.constant("greatest", np.array(1, dtype.numpy), dtype)
-    return at.emit(Minimum(), (at.emit(Maximum(), (value, least), "raised"), greatest), "sign")
+    return emit_least(at, at.emit(Maximum(), (value, least), "raised"), greatest, "sign")
 
 
 def convert_pow(at: Conversion) -> None:

@@ -108,3 +108,8 @@ def convert_select(at: Conversion) -> None:
 def emit_choice(at: Conversion, condition: str, if_true: str, if_false: str) -> str:
     """One of two values, element by element."""
     return at.emit(Select(), (condition, if_true, if_false), "chosen")
+
+
+def emit_greater(at: Conversion, first: str, second: str, role: str) -> str:
+    """Whether a value is greater than another, element by element."""
+    return at.emit(Greater(), (first, second), role)

@@ -25,6 +25,7 @@ from bytewright.frontends.tflite.shape import (
     paddings_operand,
     require_same_quantization,
 )
+from bytewright.frontends.tflite.sized import Number, numbers_operand, repeated, sizes_of, sizes_operand
 from bytewright.frontends.tflite.tiling import tiled
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.checks import WIDE
@@ -100,33 +101,56 @@ def convert_split_v(at: Conversion) -> None:
 
 
 def convert_tile(at: Conversion) -> None:
-    """TILE by constant multiples."""
+    """TILE by multiples, of which the run may compute some."""
     at.require_counts((2,))
     source = at.operand(0, "input")
     at.require_same_dtype(source)
-    multiples = at.integers_operand(1, "multiples")
+    multiples = sizes_operand(at, 1, "multiples")
     at.require(
         len(multiples) == len(source.shape),
         f"multiples {list(multiples)} for a tensor of rank {len(source.shape)}",
     )
-    at.define(tiled(at, at.value_of(source), multiples))
+    repeat = tiled if at.operand(1, "multiples").data is not None else repeated
+    at.define(repeat(at, at.value_of(source), multiples))
 
 
 def convert_broadcast_to(at: Conversion) -> None:
-    """BROADCAST_TO a constant shape, whose first extent may be the batch that the input has."""
+    """BROADCAST_TO a shape, whose first extent may be the batch that the input has, and some known in the run alone."""
     at.require_counts((2,))
     source = at.operand(0, "input")
     at.require_same_dtype(source)
+    if at.operand(1, "shape").data is None:
+        at.define(_broadcast_to_sizes(at, source))
+        return
     shape, growth = at.extents_operand(1, "shape")
     missing = len(shape) - len(source.shape)
     if any(growth) and (missing or growth[0] != at.extent_growth(0)[0]):
         at.refuse_batch("the shape depends on the batch, and is not that of the input's samples")
-    single = (*(1,) * missing, *source.shape)
-    fits = missing >= 0 and all(own in (1, extent) for own, extent in zip(single, shape, strict=True))
+    name = at.reshape(at.value_of(source), (*(1,) * missing, *source.shape))
+    at.define(tiled(at, name, _multiples(at, source, shape)))
+
+
+def _multiples(at: Conversion, source: Operand, shape: Sequence[int]) -> tuple[int, ...]:
+    """How often a tensor is there along each axis of a shape."""
+    single = (*(1,) * (len(shape) - len(source.shape)), *source.shape)
+    fits = len(single) == len(shape) and all(
+        own in (1, extent) for own, extent in zip(single, shape, strict=True)
+    )
     at.require(fits, f"a tensor {list(source.shape)} does not broadcast to {list(shape)}")
-    name = at.reshape(at.value_of(source), single)
-    multiples = tuple(extent // own for own, extent in zip(single, shape, strict=True))
-    at.define(tiled(at, name, multiples))
+    return tuple(extent if own == 1 else 1 for own, extent in zip(single, shape, strict=True))
+
+
+def _broadcast_to_sizes(at: Conversion, source: Operand) -> str:
+    """BROADCAST_TO a shape of which the run computes numbers; those of extents that the input has are these."""
+    numbers = numbers_operand(at, 1, "shape")
+    single = (*(1,) * (len(numbers) - len(source.shape)), *source.shape)
+    at.require(len(single) == len(numbers), f"{len(numbers)} extents of a tensor {list(source.shape)}")
+    known = [
+        Number(0, own) if own != 1 and not number.is_known else number
+        for own, number in zip(single, numbers, strict=True)
+    ]
+    shape = sizes_of(at, known, "shape")
+    return repeated(at, at.reshape(at.value_of(source), single), _multiples(at, source, shape))
 
 
 def convert_reverse(at: Conversion) -> None:

@@ -13,13 +13,14 @@ from bytewright.frontends.tflite.kernels_of import refuse_kernel
 from bytewright.frontends.tflite.logic import IS_EQUAL
 from bytewright.frontends.tflite.moves import emit_gathered
 from bytewright.frontends.tflite.shape import one_integer
+from bytewright.frontends.tflite.sized import cut, most_of, numbers_of, repeated, sized, sizes_operand
 from bytewright.frontends.tflite.tiling import tiled
 from bytewright.ops.arithmetic.multiplier import Multiplier, quantize_multiplier
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.checks import WIDE
 from bytewright.ops.elementwise import Select
 from bytewright.ops.places import ArgMax, ArgMin, CumulativeSum, GatherNd, TopKPlaces, UpdateSlice
-from bytewright.ops.sizes import DistinctValues, FirstRows, TruePlaces
+from bytewright.ops.sizes import DistinctValues, TruePlaces
 
 _MOST_NUMBERS = 1 << 18  # of a table that stands for a range
 
@@ -109,13 +110,10 @@ def convert_top_k(at: Conversion) -> None:
 
 def _first_of_top(at: Conversion, value: str, number: str, extent: int) -> str:
     """Places of as many of the greatest as the run says: the first of those of the most."""
-    count = at.size("how many are taken", extent)
-    every = at.emit(TopKPlaces(min(at.room, extent)), (value,), "every_place")
-    last = len(at.type_of(every).shape) - 1
-    front, back = (last, *range(last)), (*range(1, last + 1), 0)
-    turned = at.transpose(every, front, "by_rank") if last else every
-    rows = at.emit_sized(FirstRows(count), (turned, number), "first")
-    return at.transpose(rows, back, "places") if last else rows
+    (asked,) = numbers_of(at, number)
+    count = sized(at, asked, "how many are taken", extent)
+    every = at.emit(TopKPlaces(most_of(at, asked)), (value,), "every_place")
+    return cut(at, every, (*at.type_of(every).fixed_shape[:-1], count), "places")
 
 
 def convert_range(at: Conversion) -> None:
@@ -129,13 +127,14 @@ def convert_range(at: Conversion) -> None:
         at.fail(f"the limit is {limit.tensor.element_type} that the run computes", help=_OTHER_RANGE)
     if int(delta[0]) != 1:
         at.fail(f"steps of {delta[0]} to a limit that the run computes; 1 is supported", help=_OTHER_RANGE)
-    count = at.size("how many numbers there are")
-    at.require(at.room <= _MOST_NUMBERS, f"a table of {at.room} numbers; up to {_MOST_NUMBERS} are supported")
     number = at.value_of(limit, "limit")
     if start[0]:
         number = emit_wrapped_difference(at, number, at.constant("start", start.reshape(()), limit.dtype))
-    numbers = at.constant("numbers", np.arange(start[0], start[0] + at.room, dtype=start.dtype), limit.dtype)
-    at.define(at.emit_sized(FirstRows(count), (numbers, number), "range"))
+    (asked,) = numbers_of(at, number)
+    count, room = sized(at, asked, "how many numbers there are"), most_of(at, asked)
+    at.require(room <= _MOST_NUMBERS, f"a table of {room} numbers; up to {_MOST_NUMBERS} are supported")
+    numbers = at.constant("numbers", np.arange(start[0], start[0] + room, dtype=start.dtype), limit.dtype)
+    at.define(cut(at, numbers, (count,), "range"))
 
 
 def convert_unique(at: Conversion) -> None:
@@ -193,14 +192,15 @@ def convert_one_hot(at: Conversion) -> None:
 
 
 def convert_fill(at: Conversion) -> None:
-    """FILL of a constant shape with one value."""
+    """FILL of a shape, of which the run may compute extents, with one value."""
     at.require_counts((2,))
-    shape = at.integers_operand(0, "shape")
     value = at.operand(1, "value")
     at.require(value.type.num_elements == 1, f"a value of shape {list(value.shape)}")
-    at.require(min(shape, default=1) >= 1, f"the shape {list(shape)} has no elements")
+    shape, is_constant = sizes_operand(at, 0, "shape"), at.operand(0, "shape").data is not None
+    least = 1 if is_constant and not at.graph.bounds.allows_none else 0
+    at.require(min(shape, default=1) >= least, f"the shape {list(shape)} has no elements")
     single = at.reshape(at.value_of(value, "value"), (1,) * len(shape))
-    at.define(tiled(at, single, shape))
+    at.define(tiled(at, single, shape) if is_constant else repeated(at, single, shape))
 
 
 def convert_update_slice(at: Conversion) -> None:

@@ -7,15 +7,14 @@ from bytewright.frontends.tflite.cast import emit_cast
 from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.elementwise import emit_wrapped_sum
 from bytewright.frontends.tflite.graph_builder import Operand
-from bytewright.frontends.tflite.logic import emit_choice
+from bytewright.frontends.tflite.logic import emit_choice, emit_greater
 from bytewright.frontends.tflite.moves import emit_gathered
 from bytewright.frontends.tflite.places import require_within
 from bytewright.frontends.tflite.shape import one_integer
+from bytewright.frontends.tflite.sized import cut, most_of, number_of, sized
 from bytewright.frontends.tflite.tiling import tiled
 from bytewright.frontends.tflite.unsigned import UNSIGNED, bits_of
-from bytewright.ops.comparisons import Greater
 from bytewright.ops.places import ScatterLast, ScatterMax, ScatterMin, ScatterNd, ScatterProduct
-from bytewright.ops.sizes import FirstRows
 
 # LiteRT takes no more.
 _MOST_AXES = 4
@@ -78,13 +77,14 @@ def convert_segment_sum(at: Conversion) -> None:
 
 def _computed_segments(at: Conversion, data: Operand, segments: Operand) -> str:
     """Segments that the run numbers as it should: as many as the last number says, and one."""
-    count = at.size("how many segments there are", segments.shape[0])
     value = at.value_of(segments, "segments")
-    whole = ScatterNd((at.room, *data.shape[1:]))
-    every = _scattered(at, whole, data, value, segments.shape)
     last = at.slice(value, (segments.shape[0] - 1,), (1,), "last")
     one = at.constant("one", np.array([1], np.int32), ir.DType.I32)
-    return at.emit_sized(FirstRows(count), (every, emit_wrapped_sum(at, last, one)), "segments")
+    asked = number_of(emit_wrapped_sum(at, last, one))
+    count = sized(at, asked, "how many segments there are", segments.shape[0])
+    whole = ScatterNd((most_of(at, asked), *data.shape[1:]))
+    every = _scattered(at, whole, data, value, segments.shape)
+    return cut(at, every, (count, *data.shape[1:]), "segments")
 
 
 def convert_unsorted_segment(
@@ -100,7 +100,7 @@ def convert_unsorted_segment(
     # One segment more takes what has none.
     last = at.constant("last", np.array(count, np.int32), ir.DType.I32)
     none = at.constant("none", np.array(-1, np.int32), ir.DType.I32)
-    has_one = at.emit(Greater(), (value, none), "has_one")
+    has_one = emit_greater(at, value, none, "has_one")
     places = emit_choice(at, has_one, value, last)
     found = _scattered(at, kind((count + 1, *rest)), data, places, segments.shape)
     at.define(at.slice(found, (0,) * (1 + len(rest)), (count, *rest), "segments"))
@@ -145,7 +145,7 @@ def convert_reverse_sequence(at: Conversion) -> None:
     counts = at.reshape(counts, (samples, 1), "counts")
     numbers = np.arange(steps, dtype=np.int32)
     forwards = at.constant("forwards", numbers, ir.DType.I32)
-    is_turned = at.emit(Greater(), (counts, forwards), "is_turned")
+    is_turned = emit_greater(at, counts, forwards, "is_turned")
     backwards = emit_wrapped_sum(at, counts, at.constant("back", -1 - numbers, ir.DType.I32))
     order = emit_choice(at, is_turned, backwards, forwards)
     front = (samples_at, *(axis for axis in range(rank) if axis != samples_at))

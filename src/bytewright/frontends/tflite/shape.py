@@ -1,7 +1,7 @@
 """Operators that move elements: PAD, RESHAPE, SLICE and their kin.
 
 They copy raw values: where input and output have different quantisation, so do the references. Operands that
-say where elements go must be constant.
+say where elements go must be constant, but for shapes; what the run cuts out is in `slices.py`.
 """
 
 from collections.abc import Iterable
@@ -12,6 +12,7 @@ from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.graph_builder import Operand
 from bytewright.frontends.tflite.lookup import emit_table
 from bytewright.frontends.tflite.options import fused_activation
+from bytewright.frontends.tflite.sized import Number, numbers_operand, sizes_of
 from bytewright.frontends.tflite.unsigned import UNSIGNED
 from bytewright.ops.arithmetic import tables
 from bytewright.ops.data import Concat, Pad, Slice
@@ -61,6 +62,9 @@ def convert_reshape(at: Conversion) -> None:
     """RESHAPE to the shape of its second operand, or of its options where that is missing, or no list."""
     at.require_counts((1, 2))
     source = at.operand(0, "input")
+    if at.is_present(1) and at.operand(1, "shape").data is None:
+        at.define_reshaped(source, _completed(at, _shape_of_run(at), prod(source.shape)))
+        return
     if at.is_present(1) and (len(at.operand(1, "shape").shape) == 1 or not at.options.has(0)):
         shape, growth = at.extents_operand(1, "shape")
         if any(growth) and not any(at.extent_growth(0)):
@@ -74,6 +78,15 @@ def convert_reshape(at: Conversion) -> None:
     if shape == (0,):
         shape = ()  # the form in which old converters wrote a scalar
     at.define_reshaped(source, _completed(at, shape, prod(source.shape)))
+
+
+def _shape_of_run(at: Conversion) -> tuple[int, ...]:
+    """A shape of which the run computes numbers. One alone is what the others leave, whatever it says."""
+    numbers = numbers_operand(at, 1, "shape")
+    unknown = [axis for axis, number in enumerate(numbers) if not number.is_known]
+    if len(unknown) == 1 and Number(0, -1) not in numbers:
+        return tuple(-1 if axis in unknown else number.offset for axis, number in enumerate(numbers))
+    return sizes_of(at, numbers, "shape")
 
 
 def _require_samples_apart(at: Conversion, shape: tuple[int, ...], growth: tuple[int, ...]) -> None:
@@ -184,28 +197,6 @@ def convert_concatenation(at: Conversion) -> None:
 def emit_joined(at: Conversion, axis: int, names: list[str], role: str) -> str:
     """Values one after the other along an axis; the value itself where there is one."""
     return names[0] if len(names) == 1 else at.emit(Concat(axis), names, role)
-
-
-def convert_slice(at: Conversion) -> None:
-    """SLICE with constant begin and size; size -1 means all that remains."""
-    at.require_counts((3,))
-    source = at.operand(0, "input")
-    begin = at.integers_operand(1, "begin")
-    rank = len(source.shape)
-    stated = at.ends_operand(2, "size", 0, begin, (1,) * rank)
-    at.require(
-        len(begin) == rank == len(stated), f"begin {list(begin)} and size {list(stated)} for rank {rank}"
-    )
-    size = tuple(
-        extent - first if length == -1 else length
-        for extent, first, length in zip(source.shape, begin, stated, strict=True)
-    )
-    for first, length, extent in zip(begin, size, source.shape, strict=True):
-        at.require(
-            0 <= first <= extent - length, f"{length} elements from {first} on leave the extent {extent}"
-        )
-    numbers = ((axis, length) for axis, length in enumerate(stated) if length != -1)
-    at.define(emit_slice(at, at.value_of(source), begin, size, (1,) * rank, numbers))
 
 
 def emit_slice(

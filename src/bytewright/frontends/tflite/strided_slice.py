@@ -1,9 +1,15 @@
-"""STRIDED_SLICE: Python's slices, written as constants and bit masks."""
+"""STRIDED_SLICE: Python's slices, written as numbers and bit masks, of which the run may compute begins and ends."""
 
 from dataclasses import dataclass, field
 
+from bytewright.frontends.tflite.accumulator import limited
 from bytewright.frontends.tflite.conversion import Conversion
-from bytewright.frontends.tflite.shape import emit_slice
+from bytewright.frontends.tflite.elementwise import emit_wrapped_difference, emit_wrapped_sum
+from bytewright.frontends.tflite.logic import emit_choice, emit_greater
+from bytewright.frontends.tflite.sized import Number, element, number_of, numbers_operand
+from bytewright.frontends.tflite.slices import Part, counted_part, emit_parts, wide_constant
+
+_BEGIN, _END = 1, 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,48 +31,54 @@ class _Selection:
         whole_to: Axes that are taken whole up to an extent, with that.
     """
 
-    taken: list[range] = field(default_factory=list[range])
+    taken: list[Part] = field(default_factory=list[Part])
     shape: list[int] = field(default_factory=list[int])
     whole_to: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
 
-    def take(self, *taken: range) -> None:
+    def take(self, *taken: Part) -> None:
         """The next axes of the input, which stay."""
         self.taken += taken
-        self.shape += map(len, taken)
+        self.shape += (part.size for part in taken)
 
 
 def convert_strided_slice(at: Conversion) -> None:
-    """STRIDED_SLICE with constant begin, end and strides."""
+    """STRIDED_SLICE of constant strides."""
     at.require_counts((4,))
     stated = [at.options.integer(slot) for slot in range(5)]
-    end_is_size = at.options.boolean(5)
-    source = at.operand(0, "input")
-    begin, strides = at.integers_operand(1, "begin"), at.integers_operand(3, "strides")
-    ranges = [begin, at.ends_operand(2, "end", 0, begin, strides), strides]
-    positions = len(ranges[0])
-    at.require(len(set(map(len, ranges))) == 1, "begin, end and strides differ in length")
-    at.require(0 not in ranges[2], "a stride is 0")
-    if end_is_size:
-        ranges[1] = tuple(begin + size for begin, size in zip(ranges[0], ranges[1], strict=True))
+    source, strides = at.operand(0, "input"), at.integers_operand(3, "strides")
+    begin = numbers_operand(at, _BEGIN, "begin")
+    if all(number.is_known for number in begin) and at.operand(_END, "end").data is not None:
+        starts = [number.offset for number in begin]
+        end = [Number(0, each) for each in at.ends_operand(_END, "end", 0, starts, strides)]
+    else:
+        end = numbers_operand(at, _END, "end")
+    positions = len(begin)
+    at.require(positions == len(end) == len(strides), "begin, end and strides differ in length")
+    at.require(0 not in strides, "a stride is 0")
     masks = _Masks(*(frozenset(i for i in range(positions) if mask >> i & 1) for mask in stated))
-    selection = _select(at, source.shape, masks, ranges)
-    size = [len(taken) for taken in selection.taken]
-    start = tuple(taken.start for taken in selection.taken)
-    stride = tuple(taken.step for taken in selection.taken)
-    sliced = emit_slice(at, at.value_of(source), start, tuple(size), stride, selection.whole_to)
+    if at.options.boolean(5):  # the ends are sizes
+        sums = [first.plus(size) for first, size in zip(begin, end, strict=True)]
+        end = [each for each in sums if each is not None]
+        at.require(len(end) == positions, "begin and size are both known in the run alone")
+    selection = _select(at, source.shape, masks, begin, end, strides)
+    sliced = emit_parts(at, at.value_of(source), selection.taken, selection.whole_to)
     at.define(at.reshape(sliced, tuple(selection.shape)))
 
 
 def _select(
-    at: Conversion, shape: tuple[int, ...], masks: _Masks, ranges: list[tuple[int, ...]]
+    at: Conversion,
+    shape: tuple[int, ...],
+    masks: _Masks,
+    begin: list[Number],
+    end: list[Number],
+    strides: tuple[int, ...],
 ) -> _Selection:
     """Walks the positions of begin, end and strides along the input's axes."""
-    begin, end, strides = ranges
     at.require(len(masks.ellipsis) <= 1, "there is more than one ellipsis")
     named = len(begin) - len(masks.new_axis | masks.ellipsis)
     at.require(named <= len(shape), f"{named} positions for {len(shape)} axes")
     selection, axis = _Selection(), 0
-    whole = [range(extent) for extent in shape]
+    whole = [Part(extent) for extent in shape]
     for i, span in enumerate(zip(begin, end, strides, strict=True)):
         if i in masks.ellipsis:
             after = axis + len(shape) - named
@@ -75,20 +87,24 @@ def _select(
         elif i in masks.new_axis:
             selection.shape.append(1)
         elif i in masks.shrink_axis:
-            selection.taken.append(_one_element(at, shape[axis], 0 if i in masks.begin else span[0], span[2]))
+            first = Number(0, 0) if i in masks.begin else span[0]
+            selection.taken.append(_one_element(at, i, shape[axis], first, span[2]))
             selection.whole_to.append((axis, 1))
             axis += 1
         else:
             first = None if i in masks.begin else span[0]
             last = None if i in masks.end else span[1]
-            selection.whole_to += ((axis, most) for most in _whole_to(first, last, span[2]))
-            selection.take(whole[axis][first : last : span[2]])
+            ends = (
+                None if number is None or not number.is_known else number.offset for number in (first, last)
+            )
+            selection.whole_to += ((axis, most) for most in _whole_to(*ends, stride=span[2]))
+            selection.take(_taken(at, i, shape[axis], first, last, span[2]))
             axis += 1
     selection.take(*whole[axis:])
     return selection
 
 
-def _whole_to(first: int | None, last: int | None, stride: int) -> list[int]:
+def _whole_to(first: int | None, last: int | None, *, stride: int) -> list[int]:
     """The largest extent of which a slice that takes all of the file's takes all, in order; none if there is none."""
     most = [] if stride == 1 else [1]
     most += [-first] if first is not None and first < 0 else []
@@ -96,8 +112,60 @@ def _whole_to(first: int | None, last: int | None, stride: int) -> list[int]:
     return [min(most)] if most else []
 
 
-def _one_element(at: Conversion, extent: int, index: int, stride: int) -> range:
+def _one_element(at: Conversion, position: int, extent: int, index: Number, stride: int) -> Part:
     """The element of an axis that shrinks."""
     at.require(stride > 0, "an axis shrinks with a negative stride")
-    at.require(-extent <= index < extent, f"element {index} of an axis of extent {extent}")
-    return range(index % extent, index % extent + 1)
+    if not index.is_known:
+        return Part(1, None, first=_from_front(at, _BEGIN, position, extent))
+    number = index.offset
+    at.require(-extent <= number < extent, f"element {number} of an axis of extent {extent}")
+    return Part(1, number % extent)
+
+
+def _taken(
+    at: Conversion, position: int, extent: int, first: Number | None, last: Number | None, stride: int
+) -> Part:
+    """What is taken along an axis that stays."""
+    begins = first is None or first.is_known
+    if begins and (last is None or last.is_known):
+        ends = [None if number is None else number.offset for number in (first, last)]
+        taken = range(extent)[ends[0] : ends[1] : stride]
+        return Part(len(taken), taken.start, taken.step)
+    begin = None if begins else _from_front(at, _BEGIN, position, extent)
+    length = None if first is None or last is None else last.plus(first, -1)
+    if begin is not None and length is not None and length.is_known and 0 < length.offset <= extent:
+        at.require(stride > 0, f"steps of {stride} from an element on that the run computes")
+        return Part(len(range(0, length.offset, stride)), None, stride, begin)
+    start = range(extent)[None if first is None or begin is not None else first.offset :].start
+    if begin is None and start == 0 and last is not None and stride > 0:
+        return counted_part(at, last, extent, 0, stride=stride)
+    at.require(stride == 1, f"steps of {stride} from or to an element that the run computes")
+    return _between(at, position, extent, begin, start, last)
+
+
+def _between(
+    at: Conversion, position: int, extent: int, begin: str | None, start: int, last: Number | None
+) -> Part:
+    """From one element to another, of which the run computes one or both."""
+    if begin is not None:
+        begin = limited(at, begin, 0, extent, "begin")
+    if last is None or last.is_known:
+        assert begin is not None
+        stop = range(extent)[: None if last is None else last.offset].stop
+        end = wide_constant(at, begin, stop)
+    else:
+        end = limited(at, _from_front(at, _END, position, extent), 0, extent, "end")
+    length = emit_wrapped_difference(at, end, begin or wide_constant(at, end, start))
+    count = limited(at, length, 0, extent, "length")
+    kept = (None, begin) if begin is not None else (start, "")
+    return counted_part(
+        at, number_of(count), extent - start if begin is None else extent, *kept, is_sure=True
+    )
+
+
+def _from_front(at: Conversion, operand: int, position: int, extent: int) -> str:
+    """A number of the run, which may count from the end, from the front."""
+    value = at.value_of(at.operand(operand, "number"), "number")
+    number = at.reshape(element(at, value, position), (1,), "number")
+    is_behind = emit_greater(at, wide_constant(at, number, 0), number, "is_from_end")
+    return emit_choice(at, is_behind, emit_wrapped_sum(at, number, wide_constant(at, number, extent)), number)

@@ -261,7 +261,9 @@ def _check_types(whole: _Survey, *, is_called: bool = False) -> None:
     ]
     notes = [f"{tensor.label} is {tensor.element_type}{_by_whom(model, tensor)}" for tensor in wrong]
     help_text = "quantise the model to int8 (per tensor or per channel), inputs and outputs too, or keep it in float32"
-    if wrong and all(tensor.index in (*model.inputs, *model.outputs) for tensor in wrong):
+    if any(tensor.element_type == "STRING" for tensor in wrong):
+        help_text = "convert the model without its operators on text, from the numbers that the application makes of it"
+    elif wrong and all(tensor.index in (*model.inputs, *model.outputs) for tensor in wrong):
         help_text = (
             f"set the converter's inference_input_type and inference_output_type to int8; or {help_text}"
         )

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from math import prod
 
+from bytewright import ir
 from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.ops.checks import ARITHMETIC
 from bytewright.ops.data import Reshape, Tile
@@ -36,6 +37,8 @@ def tiled(at: Conversion, name: str, multiples: Shape) -> str:
     """A value so many times along each axis; the value itself where each multiple is 1."""
     if all(multiple == 1 for multiple in multiples):
         return name
+    if 0 in multiples:
+        return at.emit(Tile(multiples), (name,), "tiled")
     result = tuple(
         extent * multiple for extent, multiple in zip(at.type_of(name).fixed_shape, multiples, strict=True)
     )
@@ -118,7 +121,7 @@ def _repeated(
             found.append((*axis, _Factor(size // extent, is_repeated=True)))
         return [batch, *found, channels]
     return [
-        axis if multiple == 1 else (_Factor(multiple, is_repeated=True), *axis)
+        axis if multiple == 1 else (_Factor(ir.upper_bound(multiple), is_repeated=True), *axis)
         for axis, multiple in zip(axes, operation.multiples, strict=True)
     ]
 

@@ -125,7 +125,11 @@ def _extents_of_file(module: ir.Module, axes: tuple[OpenAxis, ...]) -> dict[str,
         raise compile_error("BW204", message, help=help_text)
     shapes = {port.name: port.type.fixed_shape for port in module.inputs}
     named, found = set[tuple[str, int]](), dict[str, dict[str, int]]()
+    states = {port.name for port in module.state}
     for axis in axes:
+        if axis.input in states:
+            message = f"--open {axis}: '{axis.input}' is a state, which has one size in all runs"
+            raise compile_error("BW121", message, help=f"leave out --open {axis}", where=module.name)
         name = axis.input_among(tuple(shapes))
         if axis.axis >= len(shapes[name]) or (name, axis.axis) in named:
             what = "it is named twice" if (name, axis.axis) in named else f"it has no axis {axis.axis}"

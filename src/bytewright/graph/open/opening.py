@@ -15,7 +15,9 @@ from bytewright.ir.where import Where
 from bytewright.ops.data import Reshape, Slice
 from bytewright.options.forms import ELSEWHERE
 
-WITHOUT = "leave out --open: each run then has as many rows as the file says"
+WITHOUT = (
+    "leave out --open: each run then has as many rows as the file says, or --input-shape if it says none"
+)
 ROWS, COLUMNS = 1, 2
 _MOST_SHOWN = 4
 

@@ -30,7 +30,7 @@ from bytewright.ops.registry import ELEMENTWISE
 from bytewright.ops.rescale import TflFloatRescale
 from bytewright.ops.resize import TflResizeBilinear, TflResizeNearest
 from bytewright.ops.roots import TflInverseRoot, TflL2Normalization
-from bytewright.ops.sizes import Counting, DistinctValues, FirstRows, TruePlaces
+from bytewright.ops.sizes import Counting, DistinctValues, StatedSize, TruePlaces
 from bytewright.ops.softmax import TflLogSoftmax, TflSoftmax
 from bytewright.ops.window import most_same_padding
 
@@ -264,6 +264,17 @@ def _whole_size(opening: Opening, operation: Slice, name: str) -> tuple[ir.Exten
     return tuple(size)
 
 
+def _tile(opening: Opening, node: ir.Node) -> None:
+    """As often as the file says for each extent, where that is known."""
+    operations = [each.operation for each in opening.samples.nodes(node)]
+    times = zip(*(each.multiples for each in operations if isinstance(each, Tile)), strict=True)
+    multiples = tuple(
+        opening.following(list(map(ir.upper_bound, each)), "it is repeated", opening.symbols[0])
+        for each in times
+    )
+    opening.add(node, Tile(multiples), tuple(map(opening.whole, node.inputs)))
+
+
 def _resize(opening: Opening, node: ir.Node) -> None:
     """To sizes that the file says for each extent, by rows; an image of one row before and after is turned."""
     operation, (source,) = node.operation, node.inputs
@@ -355,12 +366,12 @@ RULES: dict[type[ir.Operation], _Rule] = {
     **dict.fromkeys((Conv2d, DepthwiseConv2d, GroupedConv2d), _window),
     **{each: _window if each in _POOLS else _reduction for each in REDUCTIONS},
     **dict.fromkeys((TflSoftmax, TflLogSoftmax, TflSoftmax16, TflL2Normalization, TopKPlaces), _as_it_is),
-    **dict.fromkeys((ArgMax, ArgMin, CumulativeSum, Concat, Pad, Tile, Transpose), _as_it_is),
+    **dict.fromkeys((ArgMax, ArgMin, CumulativeSum, Concat, Pad, Transpose), _as_it_is),
     **dict.fromkeys(
         (TransposeConv2d, TflBatchMatMul, TflLstm, TflHybridLstm, TflQuantizedLstm, UpdateSlice, GatherNd),
         _as_it_is,
     ),
-    **dict.fromkeys((DistinctValues, FirstRows, TruePlaces), _counting),
+    **dict.fromkeys((DistinctValues, StatedSize, TruePlaces), _counting),
     Gather: _gather,
     Loop: _loop,
     TflFloatRescale: _rescaled_sum,
@@ -368,6 +379,7 @@ RULES: dict[type[ir.Operation], _Rule] = {
     Reshape: _reshape,
     **dict.fromkeys((TflResizeNearest, TflResizeBilinear), _resize),
     Slice: _slice,
+    Tile: _tile,
 }
 # Attributes that rules find anew where they depend on the extent.
 _FOLLOWING = frozenset(
@@ -375,9 +387,10 @@ _FOLLOWING = frozenset(
         *((each, "padding") for each in (Conv2d, DepthwiseConv2d, GroupedConv2d, *_POOLS)),
         *((Slice, name) for name in ("start", "size", "stride", "whole_to")),
         (Reshape, "shape"),
+        (Tile, "multiples"),
         *((each, "size") for each in (TflResizeNearest, TflResizeBilinear)),
         (Loop, "num_iterations"),
-        *((each, "count") for each in (DistinctValues, FirstRows, TruePlaces)),
+        *((each, "count") for each in (DistinctValues, StatedSize, TruePlaces)),
         (TflFloatRescale, "num_summed"),
     }
 )

@@ -40,7 +40,12 @@ def tiled_templates(
 ) -> tuple[IsaTemplate, ...]:
     """A template for each tile, named after its elements."""
     return tuple(
-        IsaTemplate(f"{name}_{tile.of.element.value}", partial(write, tile), partial(_tile_declines, tile))
+        IsaTemplate(
+            f"{name}_{tile.of.element.value}",
+            partial(write, tile),
+            partial(_tile_declines, tile),
+            by_columns=True,
+        )
         for tile in tiles
     )
 
@@ -49,6 +54,10 @@ def _tile_declines(tile: Tile, template: Template, operation: Conv2d | Transpose
     """Why a tile does not take a convolution."""
     if isinstance(operation, TransposeConv2d) and not has_known_size(template):
         return SIZE_IS_OPEN
+    if isinstance(operation, Conv2d) and tile.copies is not None:
+        window = convolution_of(template, operation).window
+        if window.columns.open_size is not None and not window.is_all_interior:
+            return "it would copy rows of an open extent"
     of_operands = {
         "elements": (template.type(0).dtype, tile.of.element),
         "weights": (template.type(1).dtype, tile.of.weight),
@@ -163,15 +172,26 @@ class TiledConvolutions:
 
     def write_row(self, row: Row, copies: ir.Buffer | None) -> None:
         """Writes the loops over tiles of pixels and blocks of channels, with what `copy_rows` gave."""
-        body, tile = self.body, self.tile
+        for x, size in self._each_tile(row.skipped):
+            for block in self._each_block():
+                self._write_tile(row, x, size, block, copies)
+
+    def _each_tile(self, skipped: int) -> Iterator[tuple[ir.Expr, int]]:
+        """Loops over tiles; those of an open number of pixels are as large as there are, and the rest one by one."""
+        body, tile, columns = self.body, self.tile, self.convolution.window.columns
         most = max(1, tile.max_sums // min(self.vectors, tile.max_vectors))
-        count = self.convolution.window.columns.out - row.skipped
-        for first, repeats, size in _tiles(count, most):
+        count = ir.quotient(columns.out_extent, -skipped)
+        is_fixed = isinstance(count, int)
+        tiles = _tiles(count, most) if is_fixed else ((0, ir.quotient(count, 0, most), most),)
+        for first, repeats, size in tiles:
             body.note(f"{size} pixels at a time" if size > 1 else "pixel by pixel")
             with counted(body, "tile", repeats) as index, body.block():
-                x = named(body, "x", index * size + (first + row.skipped))
-                for block in self._each_block():
-                    self._write_tile(row, x, size, block, copies)
+                yield named(body, "x", index * size + (first + skipped)), size
+        if most > 1 and not is_fixed:
+            first = ir.extent_expr(ir.quotient(count, 0, most)) * most + skipped
+            body.note("the rest, pixel by pixel")
+            with body.for_("x", first, ir.extent_expr(columns.out_extent)) as x:
+                yield x, 1
 
     def copy_rows(self, n: ir.Expr, y: ir.Expr) -> ir.Buffer | None:
         """Copies the rows under a row of windows; None where the input is read as it lies."""

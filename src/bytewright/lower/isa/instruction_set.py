@@ -37,11 +37,14 @@ class IsaTemplate:
         write: Takes the template and the operator's own descriptor.
         declines: Takes the same; why it does not take this operator, in a few words, or None if it does. It writes
             nothing to the kernel.
+        by_columns: Whether it takes several columns of a row at once, so that rows of an open extent that are one
+            column wide are to be its columns.
     """
 
     name: str
     write: Callable[[Template, Any], None]
     declines: Callable[[Template, Any], str | None]
+    by_columns: bool = False
 
 
 @dataclass(frozen=True, slots=True)

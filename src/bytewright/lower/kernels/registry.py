@@ -35,7 +35,7 @@ from bytewright.lower.kernels.pooling import lower_pool
 from bytewright.lower.kernels.reduction import lower_reduction
 from bytewright.lower.kernels.resize import lower_resize_bilinear, lower_resize_nearest
 from bytewright.lower.kernels.roots import lower_inverse_root, lower_l2_normalization
-from bytewright.lower.kernels.sizes import lower_distinct_values, lower_first_rows, lower_true_places
+from bytewright.lower.kernels.sizes import lower_distinct_values, lower_stated_size, lower_true_places
 from bytewright.lower.kernels.softmax import lower_softmax
 from bytewright.lower.kernels.softmax16 import lower_softmax16
 from bytewright.lower.kernels.spectrum import (
@@ -70,7 +70,7 @@ from bytewright.ops.places import (
 )
 from bytewright.ops.resize import TflResizeBilinear, TflResizeNearest
 from bytewright.ops.roots import TflInverseRoot, TflL2Normalization
-from bytewright.ops.sizes import DistinctValues, FirstRows, TruePlaces
+from bytewright.ops.sizes import DistinctValues, StatedSize, TruePlaces
 from bytewright.ops.softmax import TflLogSoftmax, TflSoftmax
 from bytewright.ops.spectrum import (
     TflAutoScale,
@@ -106,7 +106,7 @@ TEMPLATES: dict[type[ir.Operation], Anchor] = {
     GatherNd: Anchor(lower_gather_nd),
     GroupedConv2d: Anchor(lower_grouped_conv2d),
     Identity: Anchor(lower_identity),
-    FirstRows: Anchor(lower_first_rows, takes_epilogue=False),
+    StatedSize: Anchor(lower_stated_size, takes_epilogue=False),
     DistinctValues: Anchor(lower_distinct_values, takes_epilogue=False),
     pooling.MaxPool2d: Anchor(lower_pool),
     Pad: Anchor(lower_pad),

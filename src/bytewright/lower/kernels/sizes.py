@@ -5,21 +5,12 @@ from bytewright.ir.builder import load
 from bytewright.ir.expr import equal
 from bytewright.lower.kernels.context import Template, counted, loops
 from bytewright.lower.scalar import element
-from bytewright.ops.sizes import DistinctValues, FirstRows, TruePlaces
+from bytewright.ops.sizes import DistinctValues, StatedSize, TruePlaces
 
 
-def lower_first_rows(template: Template, operation: FirstRows) -> None:
-    """Writes the kernel of a tensor's first rows: as many as there is room for, whatever is asked for."""
-    source, number, rows, size = (
-        template.input(0),
-        template.input(1),
-        template.epilogue.output,
-        template.output(1),
-    )
-    shape = (ir.upper_bound(operation.count), *template.type(0).shape[1:])
-    with loops(template.kernel, shape, range(len(shape)), by_rows=False) as indices:
-        coordinates = tuple(indices.values())
-        template.body.store(rows, coordinates, load(source, *coordinates))
+def lower_stated_size(template: Template, _: StatedSize) -> None:
+    """Writes the kernel of a number that says an extent."""
+    number, size = template.input(0), template.epilogue.output
     asked = load(number, *(0 for _ in number.shape))
     kept = ir.minimum(ir.maximum(asked, -1), ir.DType.I32.bounds[1])
     template.body.store(size, (0,), ir.cast(kept, ir.DType.I32))

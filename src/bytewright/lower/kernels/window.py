@@ -19,6 +19,7 @@ class Axis:
         pad_before: Positions before the input that windows begin at, the most there are.
         pad_after: Positions behind the input that windows reach, the most there are; of an open input alone.
         open_size: What `size`, and with it `out`, is the largest of; None if it is fixed.
+        open_out: What `out` is the largest of; None if it is fixed.
         open_before: What `pad_before` is the largest of; None if it is fixed.
     """
 
@@ -30,6 +31,7 @@ class Axis:
     pad_before: int
     pad_after: int = 0
     open_size: ir.OpenExtent | None = None
+    open_out: ir.OpenExtent | None = None
     open_before: ir.Expr | None = None
 
     @property
@@ -41,6 +43,15 @@ class Axis:
     def extent(self) -> ir.Extent:
         """Elements of the input in a run."""
         return self.size if self.open_size is None else self.open_size
+
+    @property
+    def out_extent(self) -> ir.Extent:
+        """Elements of the output in a run."""
+        return self.out if self.open_out is None else self.open_out
+
+    def may_leave(self, block: int) -> bool:
+        """Whether elements of the output may be left behind whole blocks of them."""
+        return self.open_out is not None or self.out % block != 0
 
     def tap(self, position: ir.Expr, offset: ir.Expr | int) -> ir.Expr:
         """Input index of a tap; negative or past the end in the padding."""
@@ -151,26 +162,35 @@ def window_of(
 ) -> Window:
     """The window of an operator from [N,H,W,C] to that of its result; padding is (top, bottom, left, right).
 
-    With `is_same`, top and bottom are the most of what SAME makes of an open height.
+    With `is_same`, the padding along an open axis is the most of what SAME makes of it.
     """
-    axes = (
-        Axis(
-            size=ir.upper_bound(in_shape[axis + 1]),
-            out=ir.upper_bound(out_shape[axis + 1]),
-            kernel=kernel[axis],
-            stride=stride[axis],
-            dilation=dilation[axis],
-            pad_before=padding[2 * axis],
+    rows, columns = (
+        _opened(
+            Axis(
+                size=ir.upper_bound(in_shape[axis + 1]),
+                out=ir.upper_bound(out_shape[axis + 1]),
+                kernel=kernel[axis],
+                stride=stride[axis],
+                dilation=dilation[axis],
+                pad_before=padding[2 * axis],
+            ),
+            in_shape[axis + 1],
+            out_shape[axis + 1],
+            padding[2 * axis + 1],
+            is_same=is_same,
         )
         for axis in (0, 1)
     )
-    rows, columns = axes
-    height = in_shape[1]
-    if isinstance(height, int):
-        return Window(rows, columns)
-    rows = replace(rows, open_size=height, pad_after=padding[1])
-    if is_same:
-        most = (ir.extent_expr(out_shape[1]) - 1) * rows.stride + (rows.kernel - 1) * rows.dilation + 1
-        before = ir.maximum(most - ir.extent_expr(height), 0) // 2
-        rows = replace(rows, open_before=before)
     return Window(rows, columns)
+
+
+def _opened(axis: Axis, size: ir.Extent, out: ir.Extent, pad_after: int, *, is_same: bool) -> Axis:
+    """The axis with the extents that it has in a run, where the input's is open."""
+    if isinstance(size, int):
+        return axis
+    out = None if isinstance(out, int) else out
+    axis = replace(axis, open_size=size, open_out=out, pad_after=pad_after)
+    if not is_same:
+        return axis
+    most = (ir.extent_expr(axis.out_extent) - 1) * axis.stride + (axis.kernel - 1) * axis.dilation + 1
+    return replace(axis, open_before=ir.maximum(most - ir.extent_expr(size), 0) // 2)

@@ -55,11 +55,11 @@ from bytewright.frontends.tflite.shape import (
     convert_expand_dims,
     convert_pad,
     convert_reshape,
-    convert_slice,
     convert_split,
     convert_squeeze,
     convert_transpose,
 )
+from bytewright.frontends.tflite.slices import convert_slice
 from bytewright.frontends.tflite.spread import convert_dilate, convert_stablehlo_pad
 from bytewright.frontends.tflite.strided_slice import convert_strided_slice
 from bytewright.ops.arithmetic.numerics import Numerics
@@ -108,7 +108,11 @@ MOVES: dict[str, TfliteOperator] = {
         absent=_MOVED_IN_TFLM,
     ),
     "BROADCAST_TO": TfliteOperator(
-        convert_broadcast_to, limits="constant shape", cost_ms=1.5, types=MOVED, unsigned_in_tflm=True
+        convert_broadcast_to,
+        limits="tflm: constant shape",
+        cost_ms=1.5,
+        types=MOVED,
+        unsigned_in_tflm=True,
     ),
     "CONCATENATION": TfliteOperator(
         convert_concatenation,
@@ -156,7 +160,7 @@ MOVES: dict[str, TfliteOperator] = {
     ),
     "FILL": TfliteOperator(
         convert_fill,
-        limits="constant shape; tflm: int8, float32 and int32 alone",
+        limits="tflm: int8, float32 and int32 alone, of a constant shape",
         types=MOVED,
         indices=0,
         input_at=1,
@@ -218,7 +222,11 @@ MOVES: dict[str, TfliteOperator] = {
         absent={Numerics.TFLM: ("int64", "bool")},
     ),
     "RESHAPE": TfliteOperator(
-        convert_reshape, "ReshapeOptions", "constant shape", types=_RESHAPED, unsigned_in_tflm=True
+        convert_reshape,
+        "ReshapeOptions",
+        "tflm: constant shape",
+        types=_RESHAPED,
+        unsigned_in_tflm=True,
     ),
     "REVERSE_SEQUENCE": _in_litert_alone(
         convert_reverse_sequence,
@@ -248,7 +256,7 @@ MOVES: dict[str, TfliteOperator] = {
     ),
     "SLICE": TfliteOperator(
         convert_slice,
-        limits="constant begin and size; tflm: not int64",
+        limits="tflm: constant begin and size, and not int64",
         cost_ms=1.5,
         types=MOVED,
         absent=NO_INT64_IN_TFLM,
@@ -316,14 +324,15 @@ MOVES: dict[str, TfliteOperator] = {
     "STRIDED_SLICE": TfliteOperator(
         convert_strided_slice,
         "StridedSliceOptions",
-        "constant begin, end and strides; all masks; strides of either sign; tflm: not int64",
+        "constant strides, of either sign; all masks; in steps of 1 where the run computes begin; "
+        "tflm: constant begin and end, and not int64",
         cost_ms=1.5,
         types=MOVED,
         absent=NO_INT64_IN_TFLM,
     ),
     "TILE": TfliteOperator(
         convert_tile,
-        limits="constant multiples; not with tflm",
+        limits="not with tflm",
         cost_ms=1.5,
         types=MOVED,
         absent={Numerics.TFLM: MOVED},

@@ -59,7 +59,7 @@ _INT8_OR_INT4 = "weights also int4, and either under float32 (not with tflm)"
 _INT8_UNDER_FLOAT = "int8 weights also under float32 (not with tflm)"
 _HYBRID_INT8 = {Numerics.LITERT_REF: ("int8",)}
 _HYBRID = {Numerics.LITERT_REF: ("int8", "int4")}
-_SUPPRESSED = "constant number of boxes, thresholds and sigma; results behind the boxes are 0; not with tflm"
+_SUPPRESSED = "constant thresholds and sigma; results behind the boxes are 0; not with tflm"
 _ARG = (
     "constant axis; raw values; results int32 or int64 (int32 alone with tflm); tflm: int8 and float32 alone"
 )

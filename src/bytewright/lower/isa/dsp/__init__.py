@@ -56,8 +56,10 @@ DSP = InstructionSet(
             "dsp",
             None,
             {
-                Conv2d: (IsaTemplate("dsp.conv2d", write_conv2d, conv2d_declines),),
-                DepthwiseConv2d: (IsaTemplate("dsp.depthwise_conv2d", write_depthwise, depthwise_declines),),
+                Conv2d: (IsaTemplate("dsp.conv2d", write_conv2d, conv2d_declines, by_columns=True),),
+                DepthwiseConv2d: (
+                    IsaTemplate("dsp.depthwise_conv2d", write_depthwise, depthwise_declines, by_columns=True),
+                ),
                 TransposeConv2d: (
                     IsaTemplate("dsp.transpose_conv2d", write_transpose_conv2d, transpose_conv2d_declines),
                 ),

@@ -23,5 +23,5 @@ def write_conv2d(template: Template, operation: Conv2d) -> None:
     pixels = Pixels([convolution_of(template, operation)])
     window = pixels.convolution.window
     with counted(template.body, "n", pixels.convolution.num) as n, template.kernel.rows(window.rows.out) as y:
-        for some in pixels.each(n, y, 0, window.columns.out):
+        for some in pixels.each(n, y, 0, window.columns.out_extent):
             pixels.write(some, pixels.read(some))

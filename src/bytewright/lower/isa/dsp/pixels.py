@@ -93,18 +93,22 @@ class Pixels:
             self.pairs = Pairs(self.body, pairing, weights, self.channels.initial, pitch)
             self.parts = _parts(convolutions)
 
-    def each(self, n: ir.Expr, y: ir.Expr, begin: int, end: int) -> Iterator[list[Pixel]]:
+    def each(self, n: ir.Expr, y: ir.Expr, begin: int, end: ir.Extent) -> Iterator[list[Pixel]]:
         """Loops over pixels of a row of windows: two at once, and a last one alone, or each if windows are large."""
-        pairs = (end - begin) // 2 if 2 * self.words * 4 <= MAX_PATCH_BYTES else 0
+        pairs = ir.quotient(end, -begin, 2) if 2 * self.words * 4 <= MAX_PATCH_BYTES else 0
         if pairs:
             self.body.note("two pixels at a time")
             with counted(self.body, "pair", pairs) as pair:
                 first = named(self.body, "x", pair * 2 + begin)
                 yield [(n, y, first), (n, y, first + 1)]
-        rest = begin + 2 * pairs
-        if rest < end:
-            with self.body.for_("x", rest, end) if end - rest > 1 else self.body.block() as x:
-                yield [(n, y, ir.const(rest) if x is None else x)]
+        rest = ir.extent_expr(pairs) * 2 + begin
+        if isinstance(end, int) and isinstance(rest, ir.Const) and end - rest.value < 2:
+            if rest.value < end:
+                with self.body.block():
+                    yield [(n, y, rest)]
+            return
+        with self.body.for_("x", rest, ir.extent_expr(end)) as x:
+            yield [(n, y, x)]
 
     @property
     def are_apart(self) -> bool:

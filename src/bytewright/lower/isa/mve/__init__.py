@@ -1,5 +1,6 @@
 """Arm's M-profile vector extension (Helium): vectors of 16 bytes, on Cortex-M52, M55 and M85."""
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -51,7 +52,9 @@ MVE = InstructionSet(
         "mve",
         UNIT,
         {
-            Conv2d: (IsaTemplate("mve.conv2d", partial(write_conv2d, UNIT), conv2d_declines),),
+            Conv2d: (
+                IsaTemplate("mve.conv2d", partial(write_conv2d, UNIT), conv2d_declines, by_columns=True),
+            ),
             DepthwiseConv2d: (IsaTemplate("mve.depthwise_conv2d", write_depthwise, depthwise_declines),),
             TransposeConv2d: (
                 IsaTemplate("mve.transpose_conv2d", write_transpose_conv2d, transpose_conv2d_declines),
@@ -85,7 +88,7 @@ def _of_floats(each: IsaTemplate) -> IsaTemplate:
             return each.declines(template, operation)
         return "its elements are no integers, or its results no floats"
 
-    return IsaTemplate(each.name, each.write, declines)
+    return replace(each, declines=declines)
 
 
 MVE_HYBRID = InstructionSet(
@@ -93,7 +96,11 @@ MVE_HYBRID = InstructionSet(
     features=frozenset({"mve", "mve-float"}),
     templates={
         Conv2d: (
-            _of_floats(IsaTemplate("mve_hybrid.conv2d", partial(write_conv2d, MIXED), conv2d_declines)),
+            _of_floats(
+                IsaTemplate(
+                    "mve_hybrid.conv2d", partial(write_conv2d, MIXED), conv2d_declines, by_columns=True
+                )
+            ),
         ),
         DepthwiseConv2d: (_of_floats(depthwise_lanes("mve_hybrid", MIXED)),),
     },

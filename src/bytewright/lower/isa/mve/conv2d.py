@@ -6,6 +6,7 @@ So the border is no case of its own, and a pixel is read before any of its pair 
 """
 
 from collections.abc import Callable
+from contextlib import nullcontext
 
 from bytewright import ir
 from bytewright.lower.isa.mve.convolve import PIXELS
@@ -39,14 +40,14 @@ def write_conv2d(unit: VectorUnit, template: Template, operation: Conv2d) -> Non
             _write_row(pixels, (n, y), lambda x, i: under(convolution, n, y, x + i))
             return
         gather = Gather(convolution, num_pixels)
-        with counted(body, "pair", -(-columns.out // num_pixels)) as pair:
+        with counted(body, "pair", ir.quotient(columns.out_extent, num_pixels - 1, num_pixels)) as pair:
             x = named(body, "x", pair * num_pixels)
             gather.write((n, y, x))
             runs = [gather.run(i) for i in range(num_pixels)]
-            if columns.out % num_pixels == 0:
+            if not columns.may_leave(num_pixels):
                 pixels.write((n, y, x), runs)
                 return
-            with body.if_(x + 1 < columns.out):
+            with body.if_(x + 1 < ir.extent_expr(columns.out_extent)):
                 pixels.write((n, y, x), runs)
             with body.else_():
                 pixels.write((n, y, x), runs[:1])
@@ -56,11 +57,17 @@ def _write_row(
     pixels: Pixels, row: tuple[ir.Expr, ir.Expr], run: Callable[[ir.Expr, int], ir.Region]
 ) -> None:
     """Pairs of pixels of a row, and the last one if their number is odd."""
-    body, width = pixels.body, pixels.convolution.window.columns.out
-    if width >= PIXELS:
-        with counted(body, "pair", width // PIXELS) as pair:
+    body, columns = pixels.body, pixels.convolution.window.columns
+    pairs = ir.quotient(columns.out_extent, 0, PIXELS)
+    if pairs:
+        with counted(body, "pair", pairs) as pair:
             x = named(body, "x", pair * PIXELS)
             pixels.write((*row, x), [run(x, i) for i in range(PIXELS)])
-    if width % PIXELS:
-        last = ir.const(width - 1)
-        pixels.write((*row, last), [run(last, 0)])
+    if columns.may_leave(PIXELS):
+        first = ir.extent_expr(pairs) * PIXELS
+        with (
+            nullcontext(first)
+            if isinstance(pairs, int)
+            else body.for_("x", first, ir.extent_expr(columns.out_extent)) as last
+        ):
+            pixels.write((*row, last), [run(last, 0)])

@@ -39,15 +39,17 @@ class Gather:
         n, y, x = pixel
         columns = self.convolution.window.columns
         num: ir.Expr = ir.const(self.num_pixels)
-        if columns.out % self.num_pixels:
-            num = named(self.body, "num", ir.minimum(columns.out - x, self.num_pixels))
+        are_all = not columns.may_leave(self.num_pixels)
+        out = ir.extent_expr(columns.out_extent)
+        if not are_all:
+            num = named(self.body, "num", ir.minimum(out - x, self.num_pixels))
         self.body.note("gather what lies under the windows; outside the input it is the zero point")
         with self.body.for_("i", 0, num) as i:
             start = named(self.body, "start", i * self.depth)
             column = x + i
-            if columns.out % self.num_pixels and columns.is_all_interior:
+            if not are_all and columns.is_all_interior:
                 # Changes nothing, and says to whoever proves it that the run of the last pixel ends in its row.
-                column = ir.minimum(column, columns.out - 1)
+                column = ir.minimum(column, out - 1)
             column = named(self.body, "column", column)
 
             def copy(views: Sequence[ir.Buffer], number: ir.Expr, length: int) -> None:

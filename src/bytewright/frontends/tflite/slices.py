@@ -1,0 +1,167 @@
+"""Parts of tensors whose begin or size the run may compute: SLICE, and what STRIDED_SLICE takes of each axis."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bytewright.frontends.tflite.accumulator import limited
+from bytewright.frontends.tflite.conversion import Conversion
+from bytewright.frontends.tflite.elementwise import emit_wrapped_difference, emit_wrapped_sum
+from bytewright.frontends.tflite.moves import emit_gathered
+from bytewright.frontends.tflite.shape import emit_slice
+from bytewright.frontends.tflite.sized import (
+    Number,
+    cut,
+    element,
+    most_of,
+    number_of,
+    numbers_operand,
+    sized,
+)
+from bytewright.ops.checks import WIDE
+
+_HOW_MANY = "how many elements are taken"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What is taken along an axis.
+
+    Attributes:
+        size: How many elements, in this graph.
+        begin: The first of them; None where that is of `first`.
+        stride: From one to the next.
+        first: The number of the first, i32 or i64 [1], which the run computes.
+        most: How many elements there are in any graph, where the run says how many.
+    """
+
+    size: int
+    begin: int | None = 0
+    stride: int = 1
+    first: str = ""
+    most: int | None = None
+
+
+def convert_slice(at: Conversion) -> None:
+    """SLICE; size -1 means all that remains."""
+    at.require_counts((3,))
+    source = at.operand(0, "input")
+    operands = [at.operand(position, role) for position, role in ((1, "begin"), (2, "size"))]
+    if all(operand.data is not None for operand in operands):
+        at.define(_constant_slice(at))
+        return
+    begin, size = numbers_operand(at, 1, "begin"), numbers_operand(at, 2, "size")
+    rank = len(source.shape)
+    at.require(
+        len(begin) == rank == len(size), f"begin of {len(begin)} and size of {len(size)} axes for rank {rank}"
+    )
+    parts = [_part(at, axis, *each) for axis, each in enumerate(zip(source.shape, begin, size, strict=True))]
+    numbers = (
+        (axis, number.offset) for axis, number in enumerate(size) if number.is_known and number.offset != -1
+    )
+    at.define(emit_parts(at, at.value_of(source), parts, numbers))
+
+
+def _constant_slice(at: Conversion) -> str:
+    source = at.operand(0, "input")
+    begin = at.integers_operand(1, "begin")
+    rank = len(source.shape)
+    stated = at.ends_operand(2, "size", 0, begin, (1,) * rank)
+    at.require(
+        len(begin) == rank == len(stated), f"begin {list(begin)} and size {list(stated)} for rank {rank}"
+    )
+    size = tuple(
+        extent - first if length == -1 else length
+        for extent, first, length in zip(source.shape, begin, stated, strict=True)
+    )
+    for first, length, extent in zip(begin, size, source.shape, strict=True):
+        _require_within(at, first, length, extent)
+    numbers = ((axis, length) for axis, length in enumerate(stated) if length != -1)
+    return emit_slice(at, at.value_of(source), begin, size, (1,) * rank, numbers)
+
+
+def _require_within(at: Conversion, first: int, length: int, extent: int) -> None:
+    at.require(0 <= first <= extent - length, f"{length} elements from {first} on leave the extent {extent}")
+
+
+def _part(at: Conversion, axis: int, extent: int, begin: Number, size: Number) -> Part:
+    """What SLICE takes along an axis."""
+    is_rest = size == Number(0, -1)
+    if begin.is_known:
+        first = begin.offset
+        if size.is_known:
+            count = extent - first if is_rest else size.offset
+            _require_within(at, first, count, extent)
+            return Part(count, first)
+        return counted_part(at, size, extent - first, first)
+    number = begin_of(at, axis)
+    if is_rest:
+        asked = number_of(emit_wrapped_difference(at, wide_constant(at, number, extent), number))
+    elif size.is_known:
+        at.require(0 <= size.offset <= extent, f"{size.offset} elements leave the extent {extent}")
+        return Part(size.offset, None, first=number)
+    else:
+        asked = size
+    return counted_part(at, asked, extent, None, number)
+
+
+def counted_part(
+    at: Conversion,
+    asked: Number,
+    extent: int,
+    begin: int | None,
+    first: str = "",
+    *,
+    is_sure: bool = False,
+    stride: int = 1,
+) -> Part:
+    """As many elements of an axis as the run says, of at most so many that there are; every `stride`th of them."""
+    count = sized(at, asked, _HOW_MANY, extent, is_sure=is_sure)
+    size, most = (-(-each // stride) for each in (count, most_of(at, asked)))
+    return Part(size, begin, stride, first, most)
+
+
+def begin_of(at: Conversion, axis: int) -> str:
+    """The number of the first element along an axis, which the run computes."""
+    operand = at.operand(1, "begin")
+    return at.reshape(element(at, at.value_of(operand, "begin"), axis), (1,), "begin")
+
+
+def wide_constant(at: Conversion, like: str, number: int) -> str:
+    """A number beside one of the graph."""
+    dtype = at.type_of(like).dtype
+    return at.constant("number", np.array([number], dtype.numpy), dtype)
+
+
+def emit_parts(
+    at: Conversion, name: str, parts: Sequence[Part], whole_to: Iterable[tuple[int, int]] = ()
+) -> str:
+    """The elements of a tensor that are taken along each axis; `whole_to` as of `emit_slice`."""
+    extents = at.type_of(name).fixed_shape
+    kept = [
+        (0, extent, 1) if part.begin is None else (part.begin, part.size, part.stride)
+        for part, extent in zip(parts, extents, strict=True)
+    ]
+    start, size, stride = (tuple(each[n] for each in kept) for n in range(3))
+    if any(part.most is not None and part.begin is not None for part in parts):
+        name = cut(at, name, size, "sliced", start, stride)
+    else:
+        name = emit_slice(at, name, start, size, stride, whole_to)
+    for axis, part in enumerate(parts):
+        if part.begin is None:
+            name = emit_gathered(at, name, _numbers(at, part, extents[axis]), axis)
+    return name
+
+
+def _numbers(at: Conversion, part: Part, extent: int) -> str:
+    """The numbers of elements from one on that the run computes; from the nearest from which they all are there."""
+    dtype = at.type_of(part.first).dtype
+    assert dtype in WIDE
+    most = part.size if part.most is None else part.most
+    steps = at.constant("steps", np.arange(most, dtype=dtype.numpy) * part.stride, dtype)
+    first = part.first
+    if part.most is None:
+        last = max(extent - 1 - (part.size - 1) * part.stride, 0)
+        return emit_wrapped_sum(at, limited(at, first, 0, last, "first"), steps)
+    return emit_wrapped_sum(at, first, cut(at, steps, (part.size,), "steps"))
