@@ -307,7 +307,7 @@ FAULTS = (
     ),
     Fault(
         "minima and limits of kernels may be others",
-        "inspect/check_helpers.py",
+        "inspect/check_written.py",
         'if actual is None or expected is None or spell(actual) != spell(expected):\n            yield f"{path}:',
         'if actual is None or expected is None:\n            yield f"{path}:',
         ("tests/unit/inspect/test_check_sizes.py",),

@@ -9,12 +9,16 @@ from dataclasses import dataclass, field
 from pycparser import c_ast
 
 from bytewright import ir
-from bytewright.codegen.expressions import C_TYPES
 from bytewright.inspect.c_nodes import call_of, extent_in_c, form_of, pointed_type, type_name
 from bytewright.ir.analyses.affine import Form
 from bytewright.ir.analyses.number_texts import context_text, side, text_of_float, text_of_name
 
-_IR_TYPES = {text: dtype.value for dtype, text in C_TYPES.items()}
+_IR_TYPES = {
+    **{f"{sign}int{bits}_t": f"{sign or 'i'}{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)},
+    "bool": "bool",
+    "float": "f32",
+    "double": "f64",
+}
 _FLOATS = {"NAN": "nan", "INFINITY": "inf"}
 _TRUTHS = frozenset({"<=", ">=", "==", "!=", "<", ">", "&&", "||"})
 

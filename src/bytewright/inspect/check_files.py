@@ -22,7 +22,7 @@ from bytewright.inspect.c_source import CSource, descend, read_bytes, words_of
 from bytewright.inspect.check_device_memory import differences_of_device_memory
 from bytewright.inspect.check_directives import faults_of_directives
 from bytewright.inspect.check_flow import differences_of_flow, numbers_of
-from bytewright.inspect.check_helpers import differences_of_helpers, differences_of_operators
+from bytewright.inspect.check_helpers import differences_of_helpers
 from bytewright.inspect.check_jobs import differences_of_hand_overs, differences_of_job
 from bytewright.inspect.check_jumps import differences_of_jumps
 from bytewright.inspect.check_lent import differences_of_lent
@@ -228,8 +228,6 @@ def _differences_of_source(directory: Path, plan: Plan, names: Names) -> Iterato
     files = {file: _read_c(directory, file) for file in others if plan.device_workspaces}
     yield from differences_of_device_memory(plan, names, path, source, files)
     kernels_of = _kernel_files(directory, plan, names)
-    for file, kernels in kernels_of.items():
-        yield from differences_of_operators(file, kernels)
     yield from differences_of_sizes(plan, names, kernels_of)
     for (alone, own), end in zip(by_entry(plan, names), plan.ends, strict=True):
         yield from _differences_of_entry(alone, own, source, kernels_of, end)

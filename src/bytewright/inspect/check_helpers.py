@@ -1,16 +1,9 @@
-"""Whether the functions that steps and kernels go through are as generated.
-
-Those of steps lend memory, hand jobs over and keep errors; those of kernels are minima, limits and fixed-point
-products.
-"""
+"""Whether the functions that steps go through are as generated: they lend memory, hand jobs over and keep errors."""
 
 from collections.abc import Iterator
 
-from bytewright.codegen.kernels import write_scalar_function
-from bytewright.codegen.writer import Writer
 from bytewright.inspect.c_nodes import spell
 from bytewright.inspect.c_source import CSource
-from bytewright.naming.operator_functions import FUNCTIONS
 from bytewright.record.names import Names
 from bytewright.record.plan import Plan
 
@@ -22,19 +15,6 @@ def differences_of_helpers(path: str, plan: Plan, names: Names, source: CSource)
         expected = None if actual is None else CSource(text).function(name)
         if actual is not None and expected is not None and spell(actual) != spell(expected):
             yield f"{path} has another '{name}' than the one that is generated"
-
-
-def differences_of_operators(path: str, source: CSource) -> Iterator[str]:
-    """Functions of scalars, which expressions call, that are otherwise than the one of that name."""
-    for item in source.items:
-        function = FUNCTIONS.get(item.function)
-        if function is None or function.result is None:
-            continue
-        writer = Writer()
-        write_scalar_function(writer, function, function.result)
-        actual, expected = (text.function(item.function) for text in (source, CSource(writer.text())))
-        if actual is None or expected is None or spell(actual) != spell(expected):
-            yield f"{path}:{item.tokens[0][1]} has another '{function.name}' than the one that is generated"
 
 
 def _definitions(plan: Plan, names: Names) -> dict[str, str]:

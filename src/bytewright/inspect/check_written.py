@@ -22,6 +22,7 @@ from bytewright.codegen.kernels import write_scalar_function
 from bytewright.codegen.packed import write_packed_entries
 from bytewright.codegen.parameters import embedded_paths
 from bytewright.codegen.writer import Writer
+from bytewright.inspect.c_nodes import spell
 from bytewright.inspect.c_source import CSource, Item, words_of
 from bytewright.ir.scalar_functions import MATH_FUNCTIONS
 from bytewright.naming.operator_functions import FUNCTIONS
@@ -68,6 +69,9 @@ def differences_of_texts(
     called = {word for source in sources.values() for word, _ in source.tokens}
     uses_math = not called.isdisjoint(function.name for function in MATH_FUNCTIONS)
     yield from _differences_of_build(plan, names, options, paths, files, uses_math=uses_math)
+    for path in (names.kernels_source, *map(names.device_source, plan.devices.values())):
+        if path in sources:
+            yield from _differences_of_operators(path, sources[path])
     if names.kernels_header in sources and names.kernels_source in sources:
         yield from _differences_of_prototypes(sources[names.kernels_header], sources[names.kernels_source])
     if names.packed_source in sources:
@@ -185,6 +189,19 @@ def _differences_of_prototypes(header: CSource, source: CSource) -> Iterator[str
     heads = [item.words[: item.words.index("{")] for item in source.items if item.function]
     expected = [word for head in heads if "static" not in head for word in (*head, ";")]
     yield from _first_difference(header.path, _tokens(declared), expected)
+
+
+def _differences_of_operators(path: str, source: CSource) -> Iterator[str]:
+    """Functions of scalars, which expressions call, that are otherwise than the one of that name."""
+    for item in source.items:
+        function = FUNCTIONS.get(item.function)
+        if function is None or function.result is None:
+            continue
+        writer = Writer()
+        write_scalar_function(writer, function, function.result)
+        actual, expected = (text.function(item.function) for text in (source, CSource(writer.text())))
+        if actual is None or expected is None or spell(actual) != spell(expected):
+            yield f"{path}:{item.tokens[0][1]} has another '{function.name}' than the one that is generated"
 
 
 def _differences_of_packed_entries(plan: Plan, names: Names, source: CSource) -> Iterator[str]:
