@@ -96,6 +96,7 @@ _STRIDED_SLICE: dict[str, Option] = {
     "ellipsis_mask": 0,
     "new_axis_mask": 0,
     "shrink_axis_mask": 0,
+    "offset": False,
 }
 
 

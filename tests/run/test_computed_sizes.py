@@ -147,6 +147,36 @@ def test_a_part_of_fixed_size_needs_no_bound_and_reads_nothing_outside(
     }[model]
 
 
+def test_a_part_that_its_end_cuts_off_is_refused(tmp_path: Path) -> None:
+    """LiteRT gives fewer rows then: behind the extent, and between the end and the front."""
+    whole = (*range(-ROWS, -3), *range(ROWS - 2))
+    cut_off = (-(1 << 31), -ROWS - 2, -3, -1, ROWS - 2, (1 << 31) - 3, (1 << 31) - 1)
+    given, refused = ([(X, number(n)) for n in each] for each in (whole, cut_off))
+    model = assert_as_the_reference(tmp_path, models.window_of_rows, given, refused)
+    assert [output.most for output in model.plan.outputs] == [0, 0, 1, 1]
+
+
+def test_a_number_that_does_not_fit_a_shape_is_refused(tmp_path: Path) -> None:
+    """As LiteRT refuses it, whether the extent that it must be is fixed or follows from another size."""
+    given = [(X, *map(number, each)) for each in ((6, 3, 10), (20, 10, 10), (-1, 2, 10), (0, 0, 10))]
+    misfits = ((5, 3, 10), (0, 3, 10), (-2, 3, 10), (5, 0, 10), (6, 3, 9), (6, 3, -1))
+    refused = [(X, *map(number, each)) for each in misfits]
+    assert_as_the_reference(tmp_path, models.rows_in_a_shape, given, refused)
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (models.ends_that_are_sizes, "sizes in place of ends, and numbers that the run computes"),
+        (models.all_rows_and_more, "how many elements are taken can be 0 at most"),
+    ],
+)
+def test_what_has_no_meaning_is_refused(tmp_path: Path, model: Model, message: str) -> None:
+    path, _ = file_of(tmp_path, model)
+    with pytest.raises(CompileError, match=f"BW107.*STRIDED_SLICE: {message}"):
+        bytewright.compile(path)
+
+
 def test_an_element_counted_from_the_end(tmp_path: Path) -> None:
     assert_as_the_reference(tmp_path, models.row, [(X, number(n)) for n in range(-WIDTH, WIDTH)])
 

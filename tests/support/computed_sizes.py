@@ -129,10 +129,37 @@ def rest(x: Writer) -> tuple[int, ...]:
 
 
 def window(x: Writer) -> tuple[int, ...]:
-    """slice(x, [n, 1], [3, 2]), and x[n:n + 3]."""
+    """slice(x, [n, 1], [3, 2])."""
     rows, n = x.input("x", (ROWS, WIDTH)), x.input("n", (), "int32")
-    cut = x.add("SLICE", [rows, x.numbers(n, (1,)), x.constant([3, 2])], (3, 2))
-    return cut, x.strided(rows, x.numbers(n), x.numbers(x.scalar("ADD", n, 3)), (3, WIDTH))
+    return (x.add("SLICE", [rows, x.numbers(n, (1,)), x.constant([3, 2])], (3, 2)),)
+
+
+def window_of_rows(x: Writer) -> tuple[int, ...]:
+    """x[n:n + 3], and every second row of them."""
+    rows, n = x.input("x", (ROWS, WIDTH)), x.input("n", (), "int32")
+    begin, end = x.numbers(n), x.numbers(x.scalar("ADD", n, 3))
+    return x.strided(rows, begin, end, (3, WIDTH)), x.strided(rows, begin, end, (2, WIDTH), (2,))
+
+
+def rows_in_a_shape(x: Writer) -> tuple[int, ...]:
+    """reshape(x[:m], [n, 2]), and broadcast_to(x, [2, k, 4])."""
+    rows = x.input("x", (ROWS, WIDTH))
+    n, m, k = (x.input(name, (), "int32") for name in "nmk")
+    taken = x.strided(rows, x.constant([0]), x.numbers(m), (-1, WIDTH))
+    wide = x.add("BROADCAST_TO", [rows, x.numbers((2,), k, (WIDTH,))], (2, -1, WIDTH))
+    return x.add("RESHAPE", [taken, x.numbers(n, (2,))], (-1, 2)), wide
+
+
+def ends_that_are_sizes(x: Writer) -> tuple[int, ...]:
+    """x[2:2 + n], the end written as a size."""
+    rows, n = x.input("x", (ROWS, WIDTH)), x.input("n", (), "int32")
+    return (x.strided(rows, x.constant([2]), x.numbers(n), (-1, WIDTH), offset=True),)
+
+
+def all_rows_and_more(x: Writer) -> tuple[int, ...]:
+    """x[:n + 10]."""
+    rows, n = x.input("x", (ROWS, WIDTH)), x.input("n", (), "int32")
+    return (x.strided(rows, x.constant([0]), x.numbers(x.scalar("ADD", n, ROWS)), (-1, WIDTH)),)
 
 
 def row(x: Writer) -> tuple[int, ...]:

@@ -43,8 +43,8 @@ class Bounds:
 
     @property
     def has_single(self) -> bool:
-        """Whether the most of a size is 1: what is written otherwise for an extent of 1 is none that is common."""
-        return any(each.extent.upper == 1 for each in self.counted.values())
+        """Whether a size is 0 or 1: what is written otherwise for an extent of 1 is none that is common."""
+        return any(each.extent.lower < each.extent.upper == 1 for each in self.counted.values())
 
     def of(self, *names: str) -> int | None:
         """The bound of an operator, by its name and kind, which are noted; None if nothing was said.
@@ -56,7 +56,7 @@ class Bounds:
         return found[-1] if found else None
 
     def extent(
-        self, name: str, operator: tuple[str, str], natural: int | None, *, is_sure: bool
+        self, name: str, operator: tuple[str, str], natural: int | None, *, is_sure: bool, least: int = 0
     ) -> int | None:
         """What an extent that the data decides is in this graph; None without a bound.
 
@@ -65,6 +65,7 @@ class Bounds:
             operator: Name and kind of the one that asks.
             natural: The most that is possible, as shapes say it.
             is_sure: Whether data cannot ask for more than that.
+            least: The least that the file is read for.
         """
         known, stated = self.counted.get(name), self.of(name, *operator)
         if known is not None and (name, operator) in self.asked:
@@ -78,7 +79,7 @@ class Bounds:
         is_checked = not is_sure or natural is None or most < natural
         is_checked = is_checked or (known is not None and known.is_checked)
         self.counted[name] = ir.Counted(
-            f"{name}/{SIZE}", ir.Symbol(f"{self.prefix}{name}_size", 0, most), is_checked
+            f"{name}/{SIZE}", ir.Symbol(f"{self.prefix}{name}_size", least, most), is_checked
         )
         return self.chosen.get(name, most)
 

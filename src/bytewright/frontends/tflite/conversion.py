@@ -128,7 +128,13 @@ class Conversion(OperatorReader):
         return tuple(value.name for value in values)
 
     def size(
-        self, what: str, natural: int | None = None, *, is_sure: bool = False, name: str | None = None
+        self,
+        what: str,
+        natural: int | None = None,
+        *,
+        is_sure: bool = False,
+        name: str | None = None,
+        least: int = 0,
     ) -> int:
         """What an extent is in this graph that the data decides: the most that it may be, or what is looked at.
 
@@ -137,6 +143,7 @@ class Conversion(OperatorReader):
             natural: The most that is possible, as shapes say it.
             is_sure: Whether data cannot ask for more than that.
             name: Of the extent, where it is not the operator's.
+            least: The least that the file is read for.
         """
         name = name or self.prefix
         if self.graph.batch_max is not None:
@@ -144,11 +151,12 @@ class Conversion(OperatorReader):
         if self.graph.number is not None:
             self.fail(f"{what} is known in the run alone, in a loop or branch", help=OUTSIDE)
         operator = (self.prefix, self.operator.kind)
-        found = self.graph.bounds.extent(name, operator, natural, is_sure=is_sure)
+        found = self.graph.bounds.extent(name, operator, natural, is_sure=is_sure, least=least)
         if found is None:
             self.fail(
                 f"{what} is known in the run alone", help=f"--bound {name}=N, N being the most that it may be"
             )
+        self.require(self.graph.bounds.counted[name].extent.upper > 0, f"{what} can be 0 at most")
         return found
 
     def emit_size(self, name: str, operation: ir.Operation, number: str, kind: ir.TensorType) -> None:

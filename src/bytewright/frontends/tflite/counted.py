@@ -38,12 +38,13 @@ def read_counted(
     largest = dict(opened[0][0]) if opened else {}
     resized = with_extents(model, axes, largest)
     module = _read_largest(resized, bounds, read)
-    by_extent = {each.extent.name: (name, each.extent.upper) for name, each in bounds.counted.items()}
-    most = {**largest, **{extent: upper for extent, (_, upper) in by_extent.items()}}
+    by_extent = {each.extent.name: name for name, each in bounds.counted.items()}
+    ranges = {each.extent.name: (each.extent.lower, each.extent.upper) for each in bounds.counted.values()}
+    most = {**largest, **{extent: upper for extent, (_, upper) in ranges.items()}}
     found: list[Sample] = [(most, module)]
-    _, *others = samples_of({extent: (0, upper) for extent, (_, upper) in by_extent.items()})
+    _, *others = samples_of(ranges)
     for sizes in others:
-        bounds.chosen.update({by_extent[extent][0]: size for extent, size in sizes.items()})
+        bounds.chosen.update({by_extent[extent]: size for extent, size in sizes.items()})
         try:
             with model.file.once_more():
                 found.append(({**largest, **sizes}, _sharing(read(resized), module)))

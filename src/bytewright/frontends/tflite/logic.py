@@ -110,6 +110,21 @@ def emit_choice(at: Conversion, condition: str, if_true: str, if_false: str) -> 
     return at.emit(Select(), (condition, if_true, if_false), "chosen")
 
 
+def emit_equal(at: Conversion, first: str, second: str, role: str) -> str:
+    """Whether two values are alike, element by element."""
+    return at.emit(IS_EQUAL, (first, second), role)
+
+
+def emit_both(at: Conversion, first: str, second: str, role: str) -> str:
+    """Whether two truth values hold, element by element."""
+    return at.emit(LogicalAnd(), (first, second), role)
+
+
+def emit_either(at: Conversion, first: str, second: str, role: str) -> str:
+    """Whether one of two truth values holds, element by element."""
+    return at.emit(LogicalOr(), (first, second), role)
+
+
 def emit_greater(at: Conversion, first: str, second: str, role: str) -> str:
     """Whether a value is greater than another, element by element."""
     return at.emit(Greater(), (first, second), role)

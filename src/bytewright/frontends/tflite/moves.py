@@ -25,7 +25,15 @@ from bytewright.frontends.tflite.shape import (
     paddings_operand,
     require_same_quantization,
 )
-from bytewright.frontends.tflite.sized import Number, numbers_operand, repeated, sizes_of, sizes_operand
+from bytewright.frontends.tflite.sized import (
+    Number,
+    demand_extent,
+    is_size,
+    numbers_operand,
+    repeated,
+    sizes_of,
+    sizes_operand,
+)
 from bytewright.frontends.tflite.tiling import tiled
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.checks import WIDE
@@ -141,15 +149,15 @@ def _multiples(at: Conversion, source: Operand, shape: Sequence[int]) -> tuple[i
 
 
 def _broadcast_to_sizes(at: Conversion, source: Operand) -> str:
-    """BROADCAST_TO a shape of which the run computes numbers; those of extents that the input has are these."""
+    """BROADCAST_TO a shape of which the run computes numbers; those of extents that the input has must be these."""
     numbers = numbers_operand(at, 1, "shape")
     single = (*(1,) * (len(numbers) - len(source.shape)), *source.shape)
     at.require(len(single) == len(numbers), f"{len(numbers)} extents of a tensor {list(source.shape)}")
-    known = [
-        Number(0, own) if own != 1 and not number.is_known else number
-        for own, number in zip(single, numbers, strict=True)
-    ]
-    shape = sizes_of(at, known, "shape")
+    for axis, (own, number) in enumerate(zip(single, numbers, strict=True)):
+        if own != 1 and not number.is_known and not is_size(at, number):
+            demand_extent(at, axis, own)
+            numbers[axis] = Number(0, own)
+    shape = sizes_of(at, numbers, "shape")
     return repeated(at, at.reshape(at.value_of(source), single), _multiples(at, source, shape))
 
 

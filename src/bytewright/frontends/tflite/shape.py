@@ -12,7 +12,7 @@ from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.graph_builder import Operand
 from bytewright.frontends.tflite.lookup import emit_table
 from bytewright.frontends.tflite.options import fused_activation
-from bytewright.frontends.tflite.sized import Number, numbers_operand, sizes_of
+from bytewright.frontends.tflite.sized import Number, demand_extent, is_size, numbers_operand, sizes_of
 from bytewright.frontends.tflite.unsigned import UNSIGNED
 from bytewright.ops.arithmetic import tables
 from bytewright.ops.data import Concat, Pad, Slice
@@ -63,7 +63,7 @@ def convert_reshape(at: Conversion) -> None:
     at.require_counts((1, 2))
     source = at.operand(0, "input")
     if at.is_present(1) and at.operand(1, "shape").data is None:
-        at.define_reshaped(source, _completed(at, _shape_of_run(at), prod(source.shape)))
+        at.define_reshaped(source, _shape_of_run(at, prod(source.shape)))
         return
     if at.is_present(1) and (len(at.operand(1, "shape").shape) == 1 or not at.options.has(0)):
         shape, growth = at.extents_operand(1, "shape")
@@ -80,13 +80,22 @@ def convert_reshape(at: Conversion) -> None:
     at.define_reshaped(source, _completed(at, shape, prod(source.shape)))
 
 
-def _shape_of_run(at: Conversion) -> tuple[int, ...]:
-    """A shape of which the run computes numbers. One alone is what the others leave, whatever it says."""
+def _shape_of_run(at: Conversion, elements: int) -> tuple[int, ...]:
+    """A shape of which the run computes numbers.
+
+    One alone, which is no size of other operators, is what the others leave; runs in which it is another are refused.
+    """
     numbers = numbers_operand(at, 1, "shape")
     unknown = [axis for axis, number in enumerate(numbers) if not number.is_known]
-    if len(unknown) == 1 and Number(0, -1) not in numbers:
-        return tuple(-1 if axis in unknown else number.offset for axis, number in enumerate(numbers))
-    return sizes_of(at, numbers, "shape")
+    if len(unknown) != 1 or Number(0, -1) in numbers:
+        return _completed(at, sizes_of(at, numbers, "shape"), elements)
+    (axis,) = unknown
+    shape = tuple(-1 if own == axis else number.offset for own, number in enumerate(numbers))
+    shape = _completed(at, shape, elements)
+    if is_size(at, numbers[axis]) and sizes_of(at, numbers, "shape") == shape:
+        return shape
+    demand_extent(at, axis, shape[axis], -1)
+    return shape
 
 
 def _require_samples_apart(at: Conversion, shape: tuple[int, ...], growth: tuple[int, ...]) -> None:

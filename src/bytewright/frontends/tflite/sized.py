@@ -14,6 +14,7 @@ from bytewright.base.c_names import unique_name
 from bytewright.frontends.tflite.bounds import SIZE as SAID
 from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.kernels_of import refuse_kernel
+from bytewright.frontends.tflite.logic import emit_choice, emit_either, emit_equal
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.cast import TflCast
 from bytewright.ops.checks import WIDE
@@ -177,6 +178,38 @@ def sized(
     return number.factor * count + number.offset
 
 
+def demand(at: Conversion, condition: str, what: str) -> None:
+    """Refuses runs in which a truth value of shape [1] does not hold: a size says 1 in all others.
+
+    Args:
+        at: The operator.
+        condition: The truth value.
+        what: The run alone knows, for people.
+    """
+    roots = at.graph.bounds.roots
+    if (condition, 0) not in roots:
+        roots[condition, 0] = unique_name(f"{at.prefix}_fits", {*roots.values()})
+    name = roots[condition, 0]
+    count = at.size(what, 1, name=name, least=1)
+    yes, no = (at.constant("fits", np.array([each], np.int32), ir.DType.I32) for each in (1, -1))
+    at.emit_size(name, StatedSize(count), emit_choice(at, condition, yes, no), SIZE)
+
+
+def demand_extent(at: Conversion, axis: int, *allowed: int) -> None:
+    """Refuses runs in which a number of a shape, the second operand, is none of these."""
+    stated = element(at, at.value_of(at.operand(1, "shape"), "shape"), axis)
+    stated = at.reshape(stated, (1,), "stated")
+    first, *others = (emit_equal(at, stated, wide_constant(at, stated, each), "is_it") for each in allowed)
+    for other in others:
+        first = emit_either(at, first, other, "fits")
+    demand(at, first, "whether the shape fits")
+
+
+def is_size(at: Conversion, number: Number) -> bool:
+    """Whether a number of the run is one of a size that other operators have."""
+    return root_of(number).of in at.graph.bounds.roots
+
+
 def root_of(number: Number) -> Number:
     """The number as extents are made of it: what is less than another is one of its own."""
     return Number(1, 0, number.own) if number.offset < 0 and number.own is not None else number
@@ -194,6 +227,12 @@ def element(at: Conversion, name: str, place: int) -> str:
     """One element of a value, of shape [1]; the value where it has no other."""
     count = at.type_of(name).num_elements
     return at.slice(at.reshape(name, (count,), "numbers"), (place,), (1,), "number") if count > 1 else name
+
+
+def wide_constant(at: Conversion, like: str, number: int) -> str:
+    """A number beside one of the graph."""
+    dtype = at.type_of(like).dtype
+    return at.constant("number", np.array([number], dtype.numpy), dtype)
 
 
 def sizes_operand(at: Conversion, position: int, role: str) -> tuple[int, ...]:

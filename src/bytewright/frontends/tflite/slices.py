@@ -18,6 +18,7 @@ from bytewright.frontends.tflite.sized import (
     number_of,
     numbers_operand,
     sized,
+    wide_constant,
 )
 from bytewright.ops.checks import WIDE
 
@@ -126,12 +127,6 @@ def begin_of(at: Conversion, axis: int) -> str:
     """The number of the first element along an axis, which the run computes."""
     operand = at.operand(1, "begin")
     return at.reshape(element(at, at.value_of(operand, "begin"), axis), (1,), "begin")
-
-
-def wide_constant(at: Conversion, like: str, number: int) -> str:
-    """A number beside one of the graph."""
-    dtype = at.type_of(like).dtype
-    return at.constant("number", np.array([number], dtype.numpy), dtype)
 
 
 def emit_parts(

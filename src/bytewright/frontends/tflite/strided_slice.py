@@ -5,9 +5,16 @@ from dataclasses import dataclass, field
 from bytewright.frontends.tflite.accumulator import limited
 from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.elementwise import emit_wrapped_difference, emit_wrapped_sum
-from bytewright.frontends.tflite.logic import emit_choice, emit_greater
-from bytewright.frontends.tflite.sized import Number, element, number_of, numbers_operand
-from bytewright.frontends.tflite.slices import Part, counted_part, emit_parts, wide_constant
+from bytewright.frontends.tflite.logic import emit_both, emit_choice, emit_equal, emit_greater
+from bytewright.frontends.tflite.sized import (
+    Number,
+    demand,
+    element,
+    number_of,
+    numbers_operand,
+    wide_constant,
+)
+from bytewright.frontends.tflite.slices import Part, counted_part, emit_parts
 
 _BEGIN, _END = 1, 2
 
@@ -57,9 +64,10 @@ def convert_strided_slice(at: Conversion) -> None:
     at.require(0 not in strides, "a stride is 0")
     masks = _Masks(*(frozenset(i for i in range(positions) if mask >> i & 1) for mask in stated))
     if at.options.boolean(5):  # the ends are sizes
+        known = all(number.is_known for number in (*begin, *end))
+        at.require(known, "sizes in place of ends, and numbers that the run computes")
         sums = [first.plus(size) for first, size in zip(begin, end, strict=True)]
         end = [each for each in sums if each is not None]
-        at.require(len(end) == positions, "begin and size are both known in the run alone")
     selection = _select(at, source.shape, masks, begin, end, strides)
     sliced = emit_parts(at, at.value_of(source), selection.taken, selection.whole_to)
     at.define(at.reshape(sliced, tuple(selection.shape)))
@@ -135,12 +143,30 @@ def _taken(
     length = None if first is None or last is None else last.plus(first, -1)
     if begin is not None and length is not None and length.is_known and 0 < length.offset <= extent:
         at.require(stride > 0, f"steps of {stride} from an element on that the run computes")
-        return Part(len(range(0, length.offset, stride)), None, stride, begin)
+        part = Part(len(range(0, length.offset, stride)), None, stride, begin)
+        _demand_whole(at, position, extent, part, length.offset)
+        return part
     start = range(extent)[None if first is None or begin is not None else first.offset :].start
     if begin is None and start == 0 and last is not None and stride > 0:
         return counted_part(at, last, extent, 0, stride=stride)
     at.require(stride == 1, f"steps of {stride} from or to an element that the run computes")
     return _between(at, position, extent, begin, start, last)
+
+
+def _demand_whole(at: Conversion, position: int, extent: int, part: Part, length: int) -> None:
+    """Refuses runs in which the end cuts the part off: it is behind the extent, or that of a begin before 0 is not."""
+    number = _stated(at, _BEGIN, position)
+    last = extent - 1 - (part.size - 1) * part.stride
+    nearest = limited(at, part.first, 0, last, "nearest")
+    is_crossing = emit_both(
+        at,
+        emit_greater(at, wide_constant(at, number, 0), number, "is_from_end"),
+        emit_greater(at, number, wide_constant(at, number, -length - 1), "is_to_front"),
+        "is_crossing",
+    )
+    outside = wide_constant(at, number, -1)
+    inside = emit_choice(at, is_crossing, outside, part.first)
+    demand(at, emit_equal(at, inside, nearest, "is_whole"), "whether all of the elements are there")
 
 
 def _between(
@@ -165,7 +191,12 @@ def _between(
 
 def _from_front(at: Conversion, operand: int, position: int, extent: int) -> str:
     """A number of the run, which may count from the end, from the front."""
-    value = at.value_of(at.operand(operand, "number"), "number")
-    number = at.reshape(element(at, value, position), (1,), "number")
+    number = _stated(at, operand, position)
     is_behind = emit_greater(at, wide_constant(at, number, 0), number, "is_from_end")
     return emit_choice(at, is_behind, emit_wrapped_sum(at, number, wide_constant(at, number, extent)), number)
+
+
+def _stated(at: Conversion, operand: int, position: int) -> str:
+    """A number of the run as it is, of shape [1]."""
+    value = at.value_of(at.operand(operand, "number"), "number")
+    return at.reshape(element(at, value, position), (1,), "number")

@@ -169,14 +169,14 @@ class Opening:
 
     def _of_table(self, name: str, found: Sequence[ir.TensorData]) -> str:
         """A row of a table of what the values are for each extent: as they were read, or growing by the same."""
-        (symbol, *others), first = self.symbols, found[0]
-        if others or len({each.shape for each in found}) > 1:
+        symbol, first = self.samples.deciding(found), found[0]
+        if symbol is None or len({each.shape for each in found}) > 1:
             raise ValueError(f"the constant '{name}' has other elements for each extent")
-        rows = self.samples.table(name)
+        rows = self.samples.table(name, symbol)
         if rows and {row.shape for row in rows} == {first.shape}:
             table = np.stack([row.array for row in rows])
         else:
-            table = self._grown(name, found)
+            table = self._grown(name, found, symbol)
         whole = self.constant(f"{name}/for_all", table.astype(first.dtype.numpy), first.dtype)
         rest = (0,) * len(first.shape)
         row = self.new.fresh(f"{name}/row")
@@ -188,9 +188,9 @@ class Opening:
         self.new.add(Reshape(first.shape), (row,), result, Where(self.model))
         return result
 
-    def _grown(self, name: str, found: Sequence[ir.TensorData]) -> NDArray[np.float64]:
+    def _grown(self, name: str, found: Sequence[ir.TensorData], symbol: ir.Symbol) -> NDArray[np.float64]:
         """What the values are for each extent where they grow by the same with each, as those that are known do."""
-        (symbol,), arrays = self.symbols, [each.array.astype(np.float64) for each in found]
+        arrays = [each.array.astype(np.float64) for each in found]
         at = [each[symbol] for each in self.samples.extents]
         slope = (arrays[0] - arrays[-1]) / (at[0] - at[-1])
         table = np.stack([arrays[0] + slope * (n - at[0]) for n in range(symbol.lower, symbol.upper + 1)])

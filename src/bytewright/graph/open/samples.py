@@ -62,9 +62,17 @@ class Samples:
         found = tuple(constants[name] for constants in self._constants)
         return () if all(each == found[0] for each in found[1:]) else found
 
-    def table(self, name: str) -> tuple[ir.TensorData, ...]:
+    def deciding(self, found: Sequence[ir.TensorData]) -> ir.Symbol | None:
+        """The one extent that decides what a constant is, of which these are the values in each of them."""
+        for symbol in self.extents[0]:
+            own: dict[int, ir.TensorData] = {}
+            pairs = zip(self.extents, found, strict=True)
+            if all(own.setdefault(extents[symbol], data) == data for extents, data in pairs):
+                return symbol
+        return None
+
+    def table(self, name: str, symbol: ir.Symbol) -> tuple[ir.TensorData, ...]:
         """The values of a constant for each extent there is, from the least; none if some are not known."""
-        (symbol,) = self.extents[0]
         modules = [*zip(self.extents, self._constants, strict=True)]
         modules += [(extents, _constants_of(own)) for extents, own in self._unlike]
         found = {extents[symbol]: constants[name] for extents, constants in modules if name in constants}
