@@ -21,7 +21,7 @@ from bytewright.ir.data import TensorData
 from bytewright.ir.graph import Constant, Function, Node, Operation, Value
 from bytewright.ir.module import Module, Port
 from bytewright.ir.prim import Access, PrimFunc
-from bytewright.ir.types import DType, TensorType
+from bytewright.ir.types import DType, Extent, TensorType
 from bytewright.ir.verify.stages import verify
 from bytewright.ir.where import Where
 from bytewright.lower.fold_constant_channels import fold_constant_channels
@@ -51,7 +51,7 @@ class Draft:
         self.nodes: list[Node] = []
         self.types: dict[str, TensorType] = {}
 
-    def parameter(self, name: str, shape: Sequence[int], dtype: DType) -> str:
+    def parameter(self, name: str, shape: Sequence[Extent], dtype: DType) -> str:
         """An input."""
         value = Value(name, TensorType(tuple(shape), dtype))
         self.parameters.append(value)

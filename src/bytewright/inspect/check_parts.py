@@ -103,8 +103,10 @@ def _differences_of_numbers(step: PlannedStep, given: Sequence[c_ast.Node], know
 
 
 def _packed(step: PlannedStep, node: c_ast.Node) -> c_ast.Node:
-    """What an array has as a wider number, where a call is passed those."""
+    """What an array has as a wider number, or as the pointer in a context, where a call is passed those."""
     match node:
+        case c_ast.StructRef(name=inner, field=c_ast.ID(name="self"), type=".") if step.is_packed:
+            return inner
         case c_ast.Cast(to_type=to, expr=inner) if step.is_packed and type_name(to) in {LONG, "double"}:
             return inner
         case _:

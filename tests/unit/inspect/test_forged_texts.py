@@ -27,7 +27,7 @@ from support.tiers import THOROUGH, turn
 from support.two_devices import PROGRAM, TARGET, bundle
 
 # Of each file; a forger has more ideas than that.
-MOST = 10_000 if THOROUGH else 3
+MOST = 24 if THOROUGH else 3
 # What is not noticed, and does no harm: C that means the same, or that no compiler takes. The page of `check --report`
 # names it.
 HARMLESS = (

@@ -55,8 +55,8 @@ def _tile_declines(tile: Tile, template: Template, operation: Conv2d | Transpose
     if isinstance(operation, TransposeConv2d) and not has_known_size(template):
         return SIZE_IS_OPEN
     if isinstance(operation, Conv2d) and tile.copies is not None:
-        window = convolution_of(template, operation).window
-        if window.columns.open_size is not None and not window.is_all_interior:
+        convolution = convolution_of(template, operation)
+        if convolution.window.columns.open_size is not None and not _is_direct(tile, convolution):
             return "it would copy rows of an open extent"
     of_operands = {
         "elements": (template.type(0).dtype, tile.of.element),
@@ -67,6 +67,13 @@ def _tile_declines(tile: Tile, template: Template, operation: Conv2d | Transpose
         if dtype is not wanted:
             return f"its {name} are {dtype.value}, not {wanted.value}"
     return None
+
+
+def _is_direct(tile: Tile, convolution: Convolution) -> bool:
+    """Whether runs are read where they lie in the input: no window touches the padding, and groups fit into them."""
+    window, of = convolution.window, tile.of
+    length = convolution.in_channels * (window.columns.kernel if window.columns.dilation == 1 else 1)
+    return window.is_all_interior and length >= of.group and of.element in tile.broadcasts
 
 
 def _write_conv2d(tile: Tile, template: Template, operation: Conv2d) -> None:
@@ -138,9 +145,7 @@ class TiledConvolutions:
         is_whole = window.columns.dilation == 1 and (tile.copies is not None or window.is_all_interior)
         self.runs = (window.rows.kernel, 1 if is_whole else window.columns.kernel)
         self.length = depth * (window.columns.kernel if is_whole else 1)
-        self.is_direct = (
-            window.is_all_interior and self.length >= tile.of.group and tile.of.element in tile.broadcasts
-        )
+        self.is_direct = _is_direct(tile, self.convolution)
         # As rows of the input, or as taps of it; else from a copy.
         self.reads_input = self.is_direct or tile.copies is None
         self.steps = -(-self.length // tile.of.group)
@@ -179,7 +184,7 @@ class TiledConvolutions:
     def _each_tile(self, skipped: int) -> Iterator[tuple[ir.Expr, int]]:
         """Loops over tiles; those of an open number of pixels are as large as there are, and the rest one by one."""
         body, tile, columns = self.body, self.tile, self.convolution.window.columns
-        most = max(1, tile.max_sums // min(self.vectors, tile.max_vectors))
+        most = max(1, min(tile.max_sums // min(self.vectors, tile.max_vectors), columns.out - skipped))
         count = ir.quotient(columns.out_extent, -skipped)
         is_fixed = isinstance(count, int)
         tiles = _tiles(count, most) if is_fixed else ((0, ir.quotient(count, 0, most), most),)
@@ -266,18 +271,20 @@ class TiledConvolutions:
         )
         with counted(self.body, "ky", self.runs[0]) as ky, counted(self.body, "kx", self.runs[1]) as kx:
             run = ky * self.runs[1] + kx
-            column = (x * window.columns.stride + kx * window.columns.dilation) * depth
+            column = x * window.columns.stride + kx * window.columns.dilation
+            pitch = window.columns.stride * depth
             if copies is not None:
-                start = named(self.body, "first", column)
-                positions = [
-                    region(copies, ky, start + p * window.columns.stride * depth) for p in range(size)
-                ]
+                start = named(self.body, "first", column * depth)
+                positions = [region(copies, ky, start + p * pitch) for p in range(size)]
             elif self.is_direct:
-                width = window.columns.size * depth
-                first = region(self.convolution.input, row.n, window.rows.tap(row.window, ky), 0, 0)
-                source = self.body.view("row", first, self.tile.of.element, width)
-                start = named(self.body, "first", column)
-                positions = [region(source, start + p * window.columns.stride * depth) for p in range(size)]
+                # Of the row, or of what the tile reads where the row ends as the run says.
+                begin, first, width = ZERO, column * depth, window.columns.size * depth
+                if window.columns.open_size is not None:
+                    begin, first, width = column, ZERO, (size - 1) * pitch + self.length
+                source = region(self.convolution.input, row.n, window.rows.tap(row.window, ky), begin, 0)
+                source = self.body.view("row", source, self.tile.of.element, width)
+                start = named(self.body, "first", first)
+                positions = [region(source, start + p * pitch) for p in range(size)]
             else:
                 positions = self._taps((row.n, row.window, x), size, ky, kx)
             self._accumulate(sums, positions, filters, run * (self.steps * block.vectors))

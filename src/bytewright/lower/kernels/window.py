@@ -51,7 +51,7 @@ class Axis:
 
     def may_leave(self, block: int) -> bool:
         """Whether elements of the output may be left behind whole blocks of them."""
-        return self.open_out is not None or self.out % block != 0
+        return block > 1 and (self.open_out is not None or self.out % block != 0)
 
     def tap(self, position: ir.Expr, offset: ir.Expr | int) -> ir.Expr:
         """Input index of a tap; negative or past the end in the padding."""

@@ -67,7 +67,7 @@ def _write_row(
         first = ir.extent_expr(pairs) * PIXELS
         with (
             nullcontext(first)
-            if isinstance(pairs, int)
+            if columns.open_out is None
             else body.for_("x", first, ir.extent_expr(columns.out_extent)) as last
         ):
             pixels.write((*row, last), [run(last, 0)])
