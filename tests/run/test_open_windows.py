@@ -377,6 +377,20 @@ def _of_parts(net: Net) -> Net:
     return net.put("SPLIT_V", [net.last, sizes, axis], net.shape, num_splits=1)
 
 
+def _swapped_parts(net: Net) -> Net:
+    """The first two rows behind the others, of which there are as many as the run has."""
+    sizes, axis = net.integers(2, -1), net.constant(net.name(), np.array(1, np.int32))
+    first, others = net.value((1, 2, 6)), net.value((1, net.shape[1] - 2, 6))
+    net.operator("SPLIT_V", [net.last, sizes, axis], [first, others], num_splits=2)
+    return net.put("CONCATENATION", [others, first], net.shape, axis=1)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float32"])
+def test_the_last_part_is_what_is_left(tmp_path: Path, dtype: str) -> None:
+    net = Net(dtype)
+    check(tmp_path, _swapped_parts(net).content(), 3)
+
+
 # Each takes all rows that there are in the file, in order, and would not of another number of them.
 WHOLE_IN_THE_FILE: dict[str, tuple[Callable[[], Net], str]] = {
     "the last twelve": (

@@ -116,7 +116,7 @@ OPEN_OPERATORS: dict[str, tuple[type[ir.Operation], ...]] = {
     **dict.fromkeys(("RESHAPE", "SQUEEZE", "EXPAND_DIMS"), (Reshape,)),
     "CONCATENATION": (Concat,),
     "TRANSPOSE": (Transpose,),
-    **dict.fromkeys(("SLICE", "STRIDED_SLICE", "SPLIT", "REVERSE_V2"), (Slice,)),
+    **dict.fromkeys(("SLICE", "STRIDED_SLICE", "SPLIT", "SPLIT_V", "REVERSE_V2"), (Slice,)),
     **dict.fromkeys(
         ("UNIDIRECTIONAL_SEQUENCE_LSTM", "BIDIRECTIONAL_SEQUENCE_LSTM"),
         (TflLstm, TflHybridLstm, TflQuantizedLstm),
