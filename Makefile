@@ -41,8 +41,9 @@ test: setup lint  ## What decides, about 15 minutes on two cores: lint, types an
 	@echo "make test: everything passed"
 
 .PHONY: test-thorough
+test-thorough: export BYTEWRIGHT_TESTS := thorough
 test-thorough: setup lint  ## Before a feature is called done: all cases of all sweeps, other seeds, more inputs
-	@$(call beside_types,BYTEWRIGHT_TESTS=thorough $(PYTEST))
+	@$(call beside_types,$(PYTEST))
 	@echo "make test-thorough: everything passed"
 
 .PHONY: check
