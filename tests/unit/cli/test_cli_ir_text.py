@@ -48,7 +48,7 @@ def refusal(status: int, *arguments: object) -> str:
     return result.stderr
 
 
-def same_files(first: Path, second: Path) -> bool:
+def same_files(first: Path, second: Path, *, is_lowered: bool = False) -> bool:
     """Whether two bundles are equal to the last byte, but for where plan.json says that they come from."""
     names = sorted(path.relative_to(first).as_posix() for path in first.rglob("*") if path.is_file())
     found = sorted(path.relative_to(second).as_posix() for path in second.rglob("*") if path.is_file())
@@ -60,6 +60,8 @@ def same_files(first: Path, second: Path) -> bool:
         for buffer in plan["buffers"]:
             for key in ("tensor", "scale", "zero_point"):
                 del buffer[key]
+        for step in plan["steps"] if is_lowered else ():
+            step.pop("work", None)  # nobody knows what a program computes that is read as text
     return names == found and different in ([], ["plan.json"]) and not missing and plans[0] == plans[1]
 
 
@@ -77,7 +79,8 @@ def test_a_printed_model_compiles_to_the_same_bytes(tmp_path: Path, options: tup
     others = [option for option in options if option not in ("--numerics", "tflm")]
     for name in some(BEFORE_STORAGE, every=3):
         succeed("compile", tmp_path / f"{name}.bw", "-o", tmp_path / "again", *others)
-        assert same_files(tmp_path / "direct", tmp_path / "again"), name
+        is_lowered = name in ("lower_graph", "share_kernels")
+        assert same_files(tmp_path / "direct", tmp_path / "again", is_lowered=is_lowered), name
 
 
 @pytest.mark.slow
