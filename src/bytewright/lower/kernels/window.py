@@ -188,8 +188,8 @@ def _opened(axis: Axis, size: ir.Extent, out: ir.Extent, pad_after: int, *, is_s
     """The axis with the extents that it has in a run, where the input's is open."""
     if isinstance(size, int):
         return axis
-    out = None if isinstance(out, int) else out
-    axis = replace(axis, open_size=size, open_out=out, pad_after=pad_after)
+    open_out = None if isinstance(out, int) else out
+    axis = replace(axis, open_size=size, open_out=open_out, pad_after=pad_after)
     if not is_same:
         return axis
     most = (ir.extent_expr(axis.out_extent) - 1) * axis.stride + (axis.kernel - 1) * axis.dilation + 1
