@@ -25,7 +25,7 @@ from support.tiers import THOROUGH
 pytestmark = [pytest.mark.run, pytest.mark.slow]
 
 REQUESTS = apply_overrides(load_target("host"), Overrides(use_backend_alloc_workspace=True))
-SEEDS = range(150) if THOROUGH else range(4)
+SEEDS = range(40) if THOROUGH else range(4)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

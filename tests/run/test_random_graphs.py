@@ -26,7 +26,7 @@ from support.tiers import THOROUGH, some
 
 pytestmark = [pytest.mark.run, pytest.mark.slow]
 
-SEEDS = range(300) if THOROUGH else some(range(8), every=2)
+SEEDS = range(60) if THOROUGH else some(range(8), every=2)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

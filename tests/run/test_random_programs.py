@@ -29,7 +29,7 @@ from support.random_programs import RandomProgram, random_arguments
 from support.senseless import SENSELESS
 from support.tiers import THOROUGH, share, some
 
-NUM_PROGRAMS = 2000 if THOROUGH else 30
+NUM_PROGRAMS = 400 if THOROUGH else 30
 BATCH = 50  # programs in one executable
 MOST_BUFFERS = 6  # that all orders of placing are tried for
 POOLS = ("fast", "middle", "slow")

@@ -51,7 +51,7 @@ from support.reference import LiteRt, TfLiteMicro
 from support.shared_models import AD01, INT8, KWS, RESNET8, WITH_SOFTMAX, model_path, without_softmax
 from support.tiers import THOROUGH, covering, some
 
-NUM_INPUTS = 25 if THOROUGH else 3
+NUM_INPUTS = 8 if THOROUGH else 3
 
 
 def random_inputs(shape: tuple[int, ...], count: int) -> list[np.ndarray[Any, np.dtype[np.int8]]]:
@@ -177,7 +177,7 @@ def is_unknown(content: bytes) -> bool:
 @pytest.mark.parametrize("kind", ON_THE_NPU)
 def test_an_operator_on_the_npu_equals_its_reference(kind: str, accelerator: str) -> None:
     num_compared = 0
-    for model in drawn(operator_models(kind, "int8"), 12 if THOROUGH else 2):
+    for model in drawn(operator_models(kind, "int8"), 6 if THOROUGH else 2):
         if is_grouped(model.content):
             continue  # Vela 5.2 leaves the padding of such convolutions out of the stream
         if is_unknown(model.content):
