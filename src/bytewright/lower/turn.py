@@ -38,14 +38,8 @@ def turned(group: Group, types: Types, constants: Constants) -> tuple[Group, Typ
     types = {**types, **{name: replace(types[name], shape=shape) for name, shape in swapped.items()}}
     shaped = {name: _shaped(constants[name], types[name]) for name in swapped if name in constants}
     first, *rest = (_with_types(node, types) for node in group.nodes)
-    group = replace(group, anchor=replace(first, operation=_turned(operation)), elementwise=tuple(rest))
+    group = replace(group, anchor=replace(first, operation=operation.turned), elementwise=tuple(rest))
     return group, types, {**constants, **shaped}
-
-
-def _turned(operation: Conv2d | DepthwiseConv2d) -> Conv2d | DepthwiseConv2d:
-    top, bottom, left, right = operation.padding
-    stride, dilation = operation.stride[::-1], operation.dilation[::-1]
-    return replace(operation, stride=stride, dilation=dilation, padding=(left, right, top, bottom))
 
 
 def _swapped(shape: tuple[ir.Extent, ...], axis: int) -> tuple[ir.Extent, ...]:

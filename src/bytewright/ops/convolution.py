@@ -5,9 +5,9 @@ here: a product is at most 2^30, a sum would need 2^23 of them to leave the 53 b
 matrix product of the quick kind.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from bytewright import ir
 from bytewright.ir.graph import OMIT_DEFAULT
 from bytewright.ops.checks import QUANTISED, WIDE, require, require_count, require_dtype, require_rank
 from bytewright.ops.result import in_integers
-from bytewright.ops.window import Padding, Pair, padding_for, window_shape, windows
+from bytewright.ops.window import Padding, Pair, padding_for, turned_padding, window_shape, windows
 
 Float64 = NDArray[np.float64]
 SUMS: dict[tuple[ir.DType, ir.DType], tuple[ir.DType, ...]] = {
@@ -48,6 +48,12 @@ class _Convolution(ir.Operation):
     is_same: bool = field(default=False, kw_only=True, metadata=OMIT_DEFAULT)
     operand_names: ClassVar[tuple[str, ...]] = ("input", "weights", "bias")
     kernel_axis: ClassVar[int]
+
+    @property
+    def turned(self) -> Self:
+        """The operator with rows and columns swapped; axes `kernel_axis` and the next of its weights are, too."""
+        padding = turned_padding(self.padding)
+        return replace(self, stride=self.stride[::-1], dilation=self.dilation[::-1], padding=padding)
 
     def kernel(self, weights: tuple[int, ...]) -> Pair:
         """Height and width of the window, of the weights' shape."""

@@ -1,8 +1,8 @@
 """Reductions over windows and axes, with TFLite's arithmetic. Fused activations are a `Clamp` after them."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from bytewright.ops.arithmetic.multiplier import Multiplier
 from bytewright.ops.arithmetic.rescale import Int64, double_round_by, single_round
 from bytewright.ops.checks import ARITHMETIC, QUANTISED, WIDE, only, require, require_dtype, require_rank
 from bytewright.ops.result import in_32_bits, saturate
-from bytewright.ops.window import Padding, Pair, padding_for, window_shape, windows
+from bytewright.ops.window import Padding, Pair, padding_for, turned_padding, window_shape, windows
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,12 @@ class _Pool(ir.Operation):
     stride: Pair
     padding: Padding
     is_same: bool = field(default=False, kw_only=True, metadata=OMIT_DEFAULT)
+
+    @property
+    def turned(self) -> Self:
+        """The operator with rows and columns swapped."""
+        padding = turned_padding(self.padding)
+        return replace(self, kernel=self.kernel[::-1], stride=self.stride[::-1], padding=padding)
 
     def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """[N,OH,OW,C]; padding must be smaller than the kernel, so that each window sees an element."""

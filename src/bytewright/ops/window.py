@@ -16,6 +16,12 @@ Padding = tuple[int, int, int, int]
 Element = TypeVar("Element", bound=np.generic)
 
 
+def turned_padding(padding: Padding) -> Padding:
+    """The padding with rows and columns swapped."""
+    top, bottom, left, right = padding
+    return left, right, top, bottom
+
+
 def same_padding(extent: int, reach: int, stride: int) -> Pair:
     """Padding before and after, so that there are ceil(extent / stride) windows; the odd one is after."""
     num_windows = -(-extent // stride)

@@ -117,16 +117,10 @@ def _window(opening: Opening, node: ir.Node) -> None:
         raise ValueError(
             f"its windows slide along columns of [{ir.format_shape(opening.shape(source))}], behind several rows"
         )
-    top, bottom, left, right = operation.padding
-    stride, changed = operation.stride, dict[str, Any]()
-    if isinstance(operation, MaxPool2d | TflAveragePool2d):
-        changed["kernel"] = operation.kernel[::-1]
-    else:
-        changed["dilation"] = operation.dilation[::-1]
+    if not isinstance(operation, MaxPool2d | TflAveragePool2d):
         parameters[0] = _turned_weights(opening, parameters[0], operation.kernel_axis)
-    turned = replace(operation, stride=stride[::-1], padding=(left, right, top, bottom), **changed)
     source = opening.in_rows(source)
-    turned = _padded(opening, turned, source, parameters)
+    turned = _padded(opening, operation.turned, source, parameters)
     opening.add(node, turned, (source, *parameters), is_turned=True)
 
 
