@@ -1,0 +1,82 @@
+"""Images whose rows and columns are both open: results equal LiteRT's, resized to every pair of extents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from test_open_windows import Net
+
+import bytewright
+from support.every_extent import assert_close, drawn
+from support.reference import LiteRt
+from support.tiers import some
+
+pytestmark = pytest.mark.run
+
+_VALID: dict[str, Any] = {"padding": "VALID"}
+_DOWN: dict[str, Any] = {"stride_h": 2, "stride_w": 2}
+
+
+class ImageNet(Net):
+    """A network over an image [1, 8, 9, channels]."""
+
+    def __init__(self, dtype: str = "int8", channels: int = 3) -> None:
+        super().__init__(dtype)
+        self.shape = (1, 8, 9, channels)
+        self.source = self.last = self.value(self.shape)
+
+
+NETS: dict[str, tuple[Callable[[str], Net], int]] = {
+    "same": (lambda d: ImageNet(d).conv(8, (3, 3)), 1),
+    "same-many": (lambda d: ImageNet(d, 20).conv(6, (3, 5)), 1),
+    "valid": (lambda d: ImageNet(d, 18).conv(6, (3, 2), **_VALID), 3),
+    "pointwise": (lambda d: ImageNet(d, 17).conv(12, (1, 1), activation="RELU"), 1),
+    "stride": (lambda d: ImageNet(d).conv(8, (3, 3), **_DOWN), 1),
+    "stride-many": (lambda d: ImageNet(d, 16).conv(5, (5, 4), stride_h=3, stride_w=2), 1),
+    "stride-of-columns": (lambda d: ImageNet(d, 20).conv(6, (3, 3), stride_w=2), 1),
+    "stride-valid": (lambda d: ImageNet(d).conv(8, (3, 3), **_DOWN, **_VALID), 3),
+    "dilated": (lambda d: ImageNet(d).conv(8, (3, 3), dilation_h_factor=2, dilation_w_factor=3), 1),
+    "depthwise": (lambda d: ImageNet(d, 16).depthwise((3, 3)), 1),
+    "depthwise-few": (lambda d: ImageNet(d, 8).depthwise((3, 5)), 1),
+    "depthwise-stride": (lambda d: ImageNet(d, 18).depthwise((3, 3), **_DOWN), 1),
+    "max-pool": (lambda d: ImageNet(d).pool("MAX_POOL_2D", (2, 2), **_DOWN), 1),
+    "average-pool": (lambda d: ImageNet(d, 16).pool("AVERAGE_POOL_2D", (3, 2), stride_w=2), 1),
+    "pad": (lambda d: ImageNet(d).pad((0, 0), (1, 2), (3, 0), (0, 0)).conv(8, (3, 3), **_VALID), 1),
+    "joined": (lambda d: ImageNet(d).conv(8, (3, 3)).joined(3).conv(4, (1, 1)), 1),
+    "softmax": (lambda d: ImageNet(d).conv(5, (1, 1)).softmax(), 1),
+    "mean": (lambda d: ImageNet(d).conv(8, (3, 3), **_DOWN).reduce("MEAN", 1, 2), 1),
+    "mean-of-rows": (lambda d: ImageNet(d).reduce("MEAN", 1, keep_dims=True), 1),
+    "greatest": (lambda d: ImageNet(d).reduce("REDUCE_MAX", 1, 2), 1),
+    "transposed": (lambda d: ImageNet(d).transpose(0, 2, 1, 3).conv(4, (3, 3)), 1),
+}
+
+
+def check_pairs(
+    tmp_path: Path, content: bytes, lower: int, upper: int, **options: Any
+) -> bytewright.CompiledModel:
+    """Compares with LiteRT for each pair of extents; returns the model."""
+    file = tmp_path / "m.tflite"
+    file.write_bytes(content)
+    opened = (f"1=h:{lower}..{upper}", f"2=w:{lower}..{upper + 1}")
+    model = bytewright.compile(file, open=opened, **options)
+    reference, rng = LiteRt(content), np.random.default_rng(5)
+    (given,) = model.plan.inputs
+    for rows, columns in product(range(lower, upper + 1), range(lower, upper + 2)):
+        x = drawn(rng, (1, rows, columns, given.shape[3]), given.dtype.numpy)
+        found, (wanted,) = model.run(x), reference.run(x)
+        assert_close(np.asarray(found), wanted, (rows, columns))
+    return model
+
+
+CASES = [(name, dtype) for name in NETS for dtype in ("int8", "float32")]
+
+
+@pytest.mark.parametrize(("name", "dtype"), some(CASES, 1))
+def test_every_pair_of_extents_is_exact(tmp_path: Path, name: str, dtype: str) -> None:
+    net, lower = NETS[name]
+    check_pairs(tmp_path, net(dtype).content(), lower, 7)
