@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from test_open_unet import Skip, UNet
 from test_open_windows import Net
 
 import bytewright
@@ -22,13 +23,75 @@ _VALID: dict[str, Any] = {"padding": "VALID"}
 _DOWN: dict[str, Any] = {"stride_h": 2, "stride_w": 2}
 
 
-class ImageNet(Net):
-    """A network over an image [1, 8, 9, channels]."""
+class ImageNet(UNet):
+    """A network over an image [1, 8, 9, channels], whose way up takes its sizes from tensors, as exporters write them."""
 
     def __init__(self, dtype: str = "int8", channels: int = 3) -> None:
-        super().__init__(dtype)
+        Net.__init__(self, dtype)
         self.shape = (1, 8, 9, channels)
         self.source = self.last = self.value(self.shape)
+
+    def extents(self, factor: int = 1, of: int | None = None) -> tuple[int, int]:
+        """Rows and columns of a value, the last one if none is named, times a factor."""
+        shape = self.number("SHAPE", [self.last if of is None else of], (4,))
+        found: list[int] = []
+        for axis in (1, 2):
+            one = [self.integers(at) for at in (axis, axis + 1, 1)]
+            extent = self.number("STRIDED_SLICE", [shape, *one], (), shrink_axis_mask=1)
+            found.append(self.number("MUL", [extent, self.scalar(factor)], ()) if factor > 1 else extent)
+        return found[0], found[1]
+
+    def spread(self, count: int, size: int, stride: int) -> ImageNet:
+        """A TRANSPOSE_CONV with as many rows and columns as that makes of them."""
+        rows, columns = self.extents(stride)
+        shape = (1, self.shape[1] * stride, self.shape[2] * stride, count)
+        wanted = self.listed(None, rows, columns, None, fixed=(1, count))
+        weights, _ = self.weights((count, size, size, self.shape[-1]), count)
+        self.put(
+            "TRANSPOSE_CONV", [wanted, weights, self.last], shape, padding="SAME", stride_w=stride, stride_h=stride
+        )
+        return self
+
+    def within(self, skip: Skip) -> ImageNet:
+        """The first rows and columns, as many as another value has."""
+        end = self.listed(None, *self.extents(of=skip[0]), None, fixed=(0, 0))
+        ends = [self.integers(0, 0, 0, 0), end, self.integers(1, 1, 1, 1)]
+        shape = (*skip[1][:3], self.shape[-1])
+        self.put("STRIDED_SLICE", [self.last, *ends], shape, begin_mask=15, end_mask=9)
+        return self
+
+    def resized(self, kind: str, skip: Skip | None = None, **options: Any) -> ImageNet:
+        """To twice as many rows and columns, or as many as another value has."""
+        size = self.listed(*(self.extents(2) if skip is None else self.extents(of=skip[0])), fixed=())
+        spatial = (2 * self.shape[1], 2 * self.shape[2]) if skip is None else skip[1][1:3]
+        self.put(kind, [self.last, size], (1, *spatial, self.shape[-1]), **options)
+        return self
+
+
+def u_net(dtype: str) -> Net:
+    net, skips = ImageNet(dtype), list[Skip]()
+    for _ in range(2):
+        skips.append(net.conv(8, (3, 3), activation="RELU") and net.skip)
+        net.conv(8, (3, 3), **_DOWN)
+    for skip in reversed(skips):
+        net.spread(8, 3, 2).within(skip).beside(skip).conv(6, (3, 3))
+    return net
+
+
+def segmentation(dtype: str) -> Net:
+    net = ImageNet(dtype)
+    net.conv(8, (3, 3), **_DOWN).depthwise((3, 3)).conv(16, (1, 1), activation="RELU6")
+    net.pool("MAX_POOL_2D", (2, 2), **_DOWN).conv(5, (1, 1))
+    return net.resized("RESIZE_BILINEAR", (net.source, (1, 8, 9, 3)), half_pixel_centers=True).softmax()
+
+
+def detector(dtype: str) -> Net:
+    """Features of two resolutions beside one another."""
+    net = ImageNet(dtype)
+    net.conv(16, (3, 3), **_DOWN, activation="RELU")
+    skip = net.skip
+    net.conv(16, (3, 3), **_DOWN).resized("RESIZE_NEAREST_NEIGHBOR").within(skip)
+    return net.beside(skip).conv(18, (1, 1))
 
 
 NETS: dict[str, tuple[Callable[[str], Net], int]] = {
@@ -52,6 +115,12 @@ NETS: dict[str, tuple[Callable[[str], Net], int]] = {
     "mean": (lambda d: ImageNet(d).conv(8, (3, 3), **_DOWN).reduce("MEAN", 1, 2), 1),
     "mean-of-rows": (lambda d: ImageNet(d).reduce("MEAN", 1, keep_dims=True), 1),
     "greatest": (lambda d: ImageNet(d).reduce("REDUCE_MAX", 1, 2), 1),
+    "u-net": (u_net, 1),
+    "segmentation": (segmentation, 1),
+    "detector": (detector, 1),
+    "nearest": (lambda d: ImageNet(d).resized("RESIZE_NEAREST_NEIGHBOR", align_corners=True), 2),
+    "bilinear": (lambda d: ImageNet(d).resized("RESIZE_BILINEAR"), 1),
+    "spread": (lambda d: ImageNet(d, 16).spread(5, 3, 2), 1),
     "transposed": (lambda d: ImageNet(d).transpose(0, 2, 1, 3).conv(4, (3, 3)), 1),
 }
 

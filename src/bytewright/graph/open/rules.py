@@ -267,7 +267,7 @@ def _tile(opening: Opening, node: ir.Node) -> None:
 
 
 def _resize(opening: Opening, node: ir.Node) -> None:
-    """To sizes that the file says for each extent, by rows; an image of one row before and after is turned."""
+    """To sizes that the file says for each extent; an image of one row, before and after, is turned."""
     operation, (source,) = node.operation, node.inputs
     assert isinstance(operation, TflResizeNearest | TflResizeBilinear)
     shape, found = opening.shape(source), opening.samples.nodes(node)
@@ -278,15 +278,10 @@ def _resize(opening: Opening, node: ir.Node) -> None:
         opening.following([ir.upper_bound(each) for each in values], f"its {what} are", shape[axis])
         for axis, what, values in zip((ROWS, COLUMNS), ("rows", "columns"), sizes, strict=True)
     )
-    is_turned = isinstance(shape[ROWS], int) and not (
-        isinstance(columns, int) and isinstance(shape[COLUMNS], int)
-    )
+    are_open = not (isinstance(columns, int) and isinstance(shape[COLUMNS], int))
+    is_turned = are_open and shape[ROWS] == 1 == rows
     if is_turned:
-        if shape[ROWS] != 1 or rows != 1:
-            raise ValueError(f"it resizes columns of [{ir.format_shape(shape)}], behind several rows")
         rows, columns, source = columns, 1, opening.in_rows(source)
-    if not isinstance(columns, int):
-        raise ValueError(f"both its rows and its columns are open, {rows} and {columns}")
     source = source if is_turned else opening.whole(source)
     opening.add(node, replace(operation, size=(rows, columns)), (source,), is_turned=is_turned)
 
