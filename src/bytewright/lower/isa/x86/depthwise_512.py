@@ -15,7 +15,7 @@ from bytewright import ir
 from bytewright.ir.builder import BodyBuilder, load, region
 from bytewright.lower.isa.store_lanes import store_lanes
 from bytewright.lower.isa.vector_unit import memory_parameter, register_parameter
-from bytewright.lower.isa.window_rows import ALIGNMENT, WindowRows
+from bytewright.lower.isa.window_rows import ALIGNMENT, COPIES_ROWS, WindowRows
 from bytewright.lower.isa.x86.dots import BYTE_DOTS
 from bytewright.lower.isa.x86.dots import BYTES as BYTE_PRODUCTS
 from bytewright.lower.isa.x86.lanes import unit_of
@@ -133,12 +133,13 @@ INSTRUCTIONS = (
 
 def depthwise_declines(template: Template, operation: DepthwiseConv2d) -> str | None:
     """Why this is no convolution for the kernel below."""
-    del operation
     if template.type(0).dtype is not I8:
         return f"its elements are {template.type(0).dtype.value}, not i8"
     *window, _, multiplier = template.constant(1).shape
     if multiplier != 1:
         return f"each channel of the input has {multiplier} of the result"
+    if convolution_of(template, operation).window.columns.open_size is not None:
+        return COPIES_ROWS
     return None if np.prod(window) <= MOST_TAPS else f"its window has more than {MOST_TAPS} taps"
 
 
