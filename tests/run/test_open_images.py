@@ -13,6 +13,11 @@ from test_open_unet import Skip, UNet
 from test_open_windows import Net
 
 import bytewright
+from bytewright.diagnostics import CompileError
+from bytewright.execute.build import BuildOptions
+from bytewright.execute.paranoid import run_paranoid
+from bytewright.execute.run import run_batch
+from bytewright.inspect.check import check_bundle
 from support.every_extent import assert_close, drawn
 from support.reference import LiteRt
 from support.tiers import some
@@ -24,7 +29,7 @@ _DOWN: dict[str, Any] = {"stride_h": 2, "stride_w": 2}
 
 
 class ImageNet(UNet):
-    """A network over an image [1, 8, 9, channels], whose way up takes its sizes from tensors, as exporters write them."""
+    """A network over an image [1, 8, 9, channels]; its way up takes sizes from tensors, as exporters write them."""
 
     def __init__(self, dtype: str = "int8", channels: int = 3) -> None:
         Net.__init__(self, dtype)
@@ -48,7 +53,12 @@ class ImageNet(UNet):
         wanted = self.listed(None, rows, columns, None, fixed=(1, count))
         weights, _ = self.weights((count, size, size, self.shape[-1]), count)
         self.put(
-            "TRANSPOSE_CONV", [wanted, weights, self.last], shape, padding="SAME", stride_w=stride, stride_h=stride
+            "TRANSPOSE_CONV",
+            [wanted, weights, self.last],
+            shape,
+            padding="SAME",
+            stride_w=stride,
+            stride_h=stride,
         )
         return self
 
@@ -143,9 +153,46 @@ def check_pairs(
 
 
 CASES = [(name, dtype) for name in NETS for dtype in ("int8", "float32")]
+PINNED = [("mean", "int8"), ("detector", "int8")]
 
 
-@pytest.mark.parametrize(("name", "dtype"), some(CASES, 1))
+@pytest.mark.parametrize(("name", "dtype"), some(CASES, 4, PINNED))
 def test_every_pair_of_extents_is_exact(tmp_path: Path, name: str, dtype: str) -> None:
     net, lower = NETS[name]
     check_pairs(tmp_path, net(dtype).content(), lower, 7)
+
+
+@pytest.mark.parametrize("target", some(["x86-64-v3", "x86-64-v4-vnni"], 2))
+def test_vectors_take_open_columns(tmp_path: Path, target: str) -> None:
+    check_pairs(tmp_path, segmentation("int8").content(), 1, 7, target=target)
+
+
+def test_rows_are_as_far_apart_as_the_run_says_under_sanitizers(tmp_path: Path) -> None:
+    """Each pair of extents in memory of its own; `check` and a paranoid run find nothing."""
+    content, rng = u_net("int8").content(), np.random.default_rng(3)
+    (tmp_path / "m.tflite").write_bytes(content)
+    folder = bytewright.compile(tmp_path / "m.tflite", open=("1=h:1..7", "2=w:1..9")).write(tmp_path / "b")
+    images = [rng.integers(-128, 128, (1, *each, 3), np.int8) for each in ((7, 9), (1, 9), (7, 1), (4, 5))]
+    found = run_batch(folder, [[x] for x in images], options=BuildOptions(sanitize=True)).outputs
+    reference = LiteRt(content)
+    for x, (own,) in zip(images, found, strict=True):
+        np.testing.assert_array_equal(own, reference.run(x)[0])
+    check_bundle(folder)
+    run_paranoid(folder)
+
+
+@pytest.mark.parametrize(
+    ("net", "reason"),
+    [
+        (lambda: ImageNet().reshape(1, -1, 3), "x3] has several open extents"),
+        (lambda: ImageNet().reduce("REDUCE_PROD", 1, 2), "its multiplier is"),
+    ],
+    ids=["rows and columns as one axis", "products"],
+)
+def test_what_depends_on_both_is_refused(tmp_path: Path, net: Callable[[], Net], reason: str) -> None:
+    (tmp_path / "m.tflite").write_bytes(net().content())
+    with pytest.raises(CompileError) as caught:
+        bytewright.compile(tmp_path / "m.tflite", open=("1=h:1..7", "2=w:1..9"))
+    (found,) = caught.value.diagnostics
+    assert found.code == "BW121"
+    assert reason in found.message

@@ -156,9 +156,7 @@ class TflResizeBilinear(_Resize):
 
 
 @lru_cache(maxsize=64)
-def _require_inside(
-    operation: TflResizeBilinear, extent: ir.Extent, out: ir.Extent, *, fixed: bool
-) -> None:
+def _require_inside(operation: TflResizeBilinear, extent: ir.Extent, out: ir.Extent, *, fixed: bool) -> None:
     """Refuses an axis as `ResizedAxis.require_inside`, in any run; each question is answered once."""
     for axis in operation.axes_of_runs(extent, out):
         axis.require_inside(fixed=fixed)

@@ -81,7 +81,13 @@ def window_shape(
 
 
 def padding_for(
-    shape: tuple[int, ...], kernel: Pair, stride: Pair, padding: Padding, dilation: Pair = (1, 1), *, is_same: bool
+    shape: tuple[int, ...],
+    kernel: Pair,
+    stride: Pair,
+    padding: Padding,
+    dilation: Pair = (1, 1),
+    *,
+    is_same: bool,
 ) -> Padding:
     """The padding around an image of a shape [N,H,W,C], as of `window_shape`."""
     if not is_same:
