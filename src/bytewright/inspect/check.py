@@ -38,8 +38,8 @@ def check_bundle(directory: str | PathLike[str]) -> Verdict:
     """Checks everything that can be checked without compiling.
 
     Raises:
-        CompileError: BW207 if it is no bundle; BW401 if the plan does not verify, BW402 if the files are not what it
-            says, or both.
+        CompileError: BW207 if it is no bundle, BW211 if another version wrote it; BW401 if the plan does not verify,
+            BW402 if the files are not what it says, or both.
     """
     directory = Path(directory)
     document = read_document(directory)
@@ -65,7 +65,7 @@ def verified_plan(directory: str | PathLike[str]) -> Plan:
     """The plan of a bundle for those who only read it: figures of a plan that is none would mean nothing.
 
     Raises:
-        CompileError: BW207 or BW401; the other files of the bundle are not looked at.
+        CompileError: BW207, BW211 or BW401; the other files of the bundle are not looked at.
     """
     plan = read_plan(directory)
     diagnostics = _diagnostic("BW401", f"the plan of '{directory}' does not verify", faults_of_plan(plan))
