@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.inspect.check_described import faults_of_references
-from bytewright.inspect.check_files import faults_of_files
+from bytewright.inspect.check_files import faults_of_files, kernels_of
 from bytewright.inspect.check_jobs import faults_of_jobs
 from bytewright.inspect.check_plan import faults_of_plan
 from bytewright.record.plan import Plan
@@ -23,6 +23,8 @@ class Verdict:
     Attributes:
         num_buffers: Placed in pools; of two that live at once none shares a byte that its kernel does not allow.
         num_steps: Whose calls in C touch exactly the buffers that the plan says, all of them alive.
+        num_kernels: Functions that the steps call,
+        num_proved_kernels: and of these those of which each access is proved to stay inside what each call gives it.
         num_files: Unchanged since they were written.
         parameter_bytes: Compared with the plan's digests.
     """
@@ -30,6 +32,8 @@ class Verdict:
     plan: Plan
     num_buffers: int
     num_steps: int
+    num_kernels: int
+    num_proved_kernels: int
     num_files: int
     parameter_bytes: int
 
@@ -58,7 +62,16 @@ def check_bundle(directory: str | PathLike[str]) -> Verdict:
     ]
     if diagnostics:
         raise CompileError(diagnostics)
-    return Verdict(plan, plan.num_buffers, len(plan.steps), len(plan.files), plan.parameter_bytes)
+    kernels = kernels_of(directory, plan)
+    return Verdict(
+        plan,
+        plan.num_buffers,
+        len(plan.steps),
+        len(kernels.proved) + len(kernels.others),
+        len(kernels.proved),
+        len(plan.files),
+        plan.parameter_bytes,
+    )
 
 
 def verified_plan(directory: str | PathLike[str]) -> Plan:
