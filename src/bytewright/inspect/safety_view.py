@@ -121,8 +121,8 @@ def _claims(verdict: Verdict, proofs: Sequence[StackProof], image: ImageVerdict 
             "proved",
         ),
         _Claim(
-            f"{verdict.num_proved_kernels} of {verdict.num_kernels} kernels stay inside what each call gives them, in all "
-            "turns of their loops",
+            f"{verdict.num_proved_kernels} of {verdict.num_kernels} kernels stay inside what each call gives them, in "
+            "all turns of their loops",
             "ranges of the numbers in their C, which share no code with the generator",
             "proved",
         ),
