@@ -24,6 +24,8 @@ class Bounds:
         prefix: What the names of such extents begin with, where a file has several graphs.
         counted: Such extents by their names, those of their operators.
         roots: The names of those that numbers of the run state, by a value of the graph and the place of an element.
+        made: What is made of such a number where a run may cut it off, by the place of the element that it is.
+        joined: The elements of which all that is made is one size, and runs in which it is not are refused.
         asked: Of which extent which operators have said what is possible, with all others at their largest.
         chosen: What these are taken to be in a graph that is read; their bound, where nothing is said.
     """
@@ -33,6 +35,10 @@ class Bounds:
     prefix: str = ""
     counted: dict[str, ir.Counted] = field(default_factory=dict[str, ir.Counted])
     roots: dict[tuple[str, int], str] = field(default_factory=dict[tuple[str, int], str])
+    made: dict[tuple[str, int], set[tuple[object, ...]]] = field(
+        default_factory=dict[tuple[str, int], set[tuple[object, ...]]]
+    )
+    joined: set[tuple[str, int]] = field(default_factory=set[tuple[str, int]])
     asked: set[tuple[str, tuple[str, str]]] = field(default_factory=set[tuple[str, tuple[str, str]]])
     chosen: dict[str, int] = field(default_factory=dict[str, int])
 
@@ -82,6 +88,16 @@ class Bounds:
             f"{name}/{SIZE}", ir.Symbol(f"{self.prefix}{name}_size", least, most), is_checked
         )
         return self.chosen.get(name, most)
+
+    def join(self) -> bool:
+        """Takes each number of which there are several sizes for one, and forgets what was read; whether any is new."""
+        several = {each for each, made in self.made.items() if len(made) > 1 or each in self.roots}
+        if several <= self.joined:
+            return False
+        self.joined.update(several)
+        for known in (self.counted, self.roots, self.made, self.asked, self.chosen):
+            known.clear()
+        return True
 
     def require_matches(self, where: str) -> None:
         """Refuses a bound of nothing.

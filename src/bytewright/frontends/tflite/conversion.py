@@ -127,6 +127,11 @@ class Conversion(OperatorReader):
         self.types |= {value.name: value.type for value in values}
         return tuple(value.name for value in values)
 
+    @property
+    def may_count(self) -> bool:
+        """Whether data may decide a size, or refuse a run: neither a sample of a batch can, nor a turn of a loop."""
+        return self.graph.batch_max is None and self.graph.number is None
+
     def size(
         self,
         what: str,
