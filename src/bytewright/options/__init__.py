@@ -207,8 +207,8 @@ class Options:
         tuple[StatePair, ...],
         Option(
             Texts(parse_state_option, "INPUT=OUTPUT"),
-            "Keep what an output gives, and give it to an input with the next run: the model has neither then. Here, as "
-            "in other options, they have their names of the C, of the file's tensors or of its signature.",
+            "Keep what an output gives, and give it to an input with the next run: the model has neither then. Their "
+            "names, here and in other options, are those of the C, of the file's tensors or of its signature.",
         ),
     ] = ()
     stream: Annotated[
