@@ -112,25 +112,28 @@ def _part(at: Conversion, axis: int, extent: int, begin: Number, size: Number) -
         return counted_part(at, size, extent - first, *kept)
 
     def emit_count() -> str:
-        like = number or stated_number(at, _SIZE, axis)
-        end = wide_constant(at, like, extent)
-        rest = emit_wrapped_difference(at, end, number or wide_constant(at, like, first))
-        if is_rest:
-            return rest
-        return _emit_asked(at, stated_number(at, _SIZE, axis), rest, number)
+        asked = "" if is_rest else stated_number(at, _SIZE, axis)
+        like = number or asked
+        begins = number or wide_constant(at, like, first)
+        rest = emit_wrapped_difference(at, wide_constant(at, like, extent), begins)
+        return _emit_asked(at, asked, rest, number)
 
     asked = number_made(at, size if begin.is_known else None, (begin, size, extent), emit_count)
     return counted_part(at, asked, extent - first, *kept)
 
 
 def _emit_asked(at: Conversion, size: str, rest: str, begin: str) -> str:
-    """How many elements a size of the run asks for: -1 all that remain; no size if a computed begin allows none."""
-    outside = wide_constant(at, size, -1)
-    asked = emit_choice(at, emit_equal(at, size, outside, "is_rest"), rest, size)
-    if not begin:
-        return asked
-    is_before = emit_greater(at, wide_constant(at, size, 0), begin, "is_before")
-    leaves = emit_either(at, is_before, emit_greater(at, asked, rest, "is_beyond"), "leaves")
+    """How many elements are asked for: of a size of -1, or none, all that remain; -1 where they are not all there."""
+    outside = wide_constant(at, rest, -1)
+    asked, misfits = rest, list[str]()
+    if size:
+        asked = emit_choice(at, emit_equal(at, size, outside, "is_rest"), rest, size)
+        misfits.append(emit_greater(at, asked, rest, "is_beyond"))
+    if begin:
+        misfits.append(emit_greater(at, wide_constant(at, rest, 0), begin, "is_before"))
+    leaves, *others = misfits
+    for other in others:
+        leaves = emit_either(at, leaves, other, "leaves")
     return emit_choice(at, leaves, outside, asked)
 
 
