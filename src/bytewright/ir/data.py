@@ -31,7 +31,11 @@ class TensorData:
             InternalError: Integers, of which some are none of `dtype`.
         """
         converted = np.ascontiguousarray(array, dtype=dtype.numpy)
-        if dtype.is_integer and converted.dtype != array.dtype and not (converted.reshape(array.shape) == array).all():
+        if (
+            dtype.is_integer
+            and converted.dtype != array.dtype
+            and not (converted.reshape(array.shape) == array).all()
+        ):
             raise InternalError(f"values from {array.min()} to {array.max()} are no {dtype.value}")
         content = _bytes_shown(converted)
         return TensorData(
