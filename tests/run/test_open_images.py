@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_open_unet import Skip, UNet
-from test_open_windows import Net
 
 import bytewright
 from bytewright.diagnostics import CompileError
@@ -18,6 +16,8 @@ from bytewright.execute.build import BuildOptions
 from bytewright.execute.paranoid import run_paranoid
 from bytewright.execute.run import run_batch
 from bytewright.inspect.check import check_bundle
+from run.test_open_unet import Skip, UNet
+from run.test_open_windows import Net
 from support.every_extent import assert_close, drawn
 from support.reference import LiteRt
 from support.tiers import some

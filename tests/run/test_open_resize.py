@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_open_unet import UNet
-from test_open_windows import Net
 
+from run.test_open_unet import UNet
+from run.test_open_windows import Net
 from support.every_extent import check
 from support.tiers import some
 from tflite_writer import ModelBuilder

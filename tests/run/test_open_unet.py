@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_open_windows import Net
 
+from run.test_open_windows import Net
 from support.every_extent import check
 
 pytestmark = pytest.mark.run
