@@ -161,7 +161,19 @@ def test_inputs_of(operator: str, tmp_path: Path) -> None:
 def test_inputs_of_many(tmp_path: Path) -> None:
     """In one model, which compiles once."""
     builder = ModelBuilder()
-    kinds = ("RELU_0_TO_1", "ABS", "CEIL", "ELU", "EXP", "FLOOR", "LOG", "NEG", "SQRT", "RSQRT")
+    kinds = (
+        "RELU_0_TO_1",
+        "ABS",
+        "CEIL",
+        "ELU",
+        "EXP",
+        "FLOOR",
+        "LOG",
+        "NEG",
+        "SQRT",
+        "RSQRT",
+        "L2_NORMALIZATION",
+    )
     x, *results = (builder.tensor(name, [1, 8], "float32") for name in ("x", *kinds))
     for kind, result in zip(kinds, results, strict=True):
         builder.operator(kind, [x], [result])
