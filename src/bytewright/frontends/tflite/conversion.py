@@ -15,6 +15,7 @@ from bytewright import ir
 from bytewright.base.c_names import c_name
 from bytewright.frontends.tflite.bounds import SIZE
 from bytewright.frontends.tflite.graph_builder import DTYPES, PARTS, Kept, Operand
+from bytewright.frontends.tflite.infinities import may_be_infinite
 from bytewright.frontends.tflite.known import UNKNOWN, Growth, Known, no_growth
 from bytewright.frontends.tflite.model import CUSTOM, TensorRecord
 from bytewright.frontends.tflite.operator_reader import OperatorReader
@@ -319,6 +320,10 @@ class Conversion(OperatorReader):
             )
         self.results[position] = name
 
+    def reads_infinities(self) -> bool:
+        """Whether an operand is a float that may be infinite."""
+        return any(name in self.graph.infinite for node in self.nodes for name in node.inputs)
+
     def define_known(self, value: Known, position: int = 0) -> None:
         """Makes a value that is known the operator's result, in the element type that the file declares."""
         element_type = self.output_tensor(position).element_type
@@ -362,6 +367,8 @@ class Conversion(OperatorReader):
             named = replace(node, inputs=tuple(map(new_name, node.inputs)), outputs=outputs)
             self.graph.nodes.append(named)
             self.graph.producers |= dict.fromkeys((value.name for value in outputs), named)
+            if may_be_infinite(named, self.graph.infinite):
+                self.graph.infinite.update(value.name for value in outputs)
         self.graph.constants |= {new_name(name): data for name, data in self.constants.items()}
         self.graph.types |= {new_name(name): kind for name, kind in self.types.items()}
         self.graph.growths |= {new_name(name): growth for name, growth in self.growths.items()}
