@@ -107,7 +107,7 @@ types: setup  ## Check the types (pyright, strict)
 
 .PHONY: update-golden
 update-golden: setup  ## Write the expected texts of the golden tests and the requirements table anew
-	@$(PYTEST) -n 0 tests/golden tests/unit/test_requirements_table.py --update-golden
+	@$(PYTEST) -n 0 tests/golden tests/unit/test_requirements_table.py tests/unit/record/test_schema.py --update-golden
 
 .PHONY: update-slow
 update-slow: setup  ## Run all tests and write down which are slow: `make check` leaves them out, others begin with them

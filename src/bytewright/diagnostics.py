@@ -64,6 +64,7 @@ CODES: dict[str, str] = {
     "BW208": "the linked image cannot be read",
     "BW209": "a storage scope names what the target does not have",
     "BW210": "the input cannot come row by row",
+    "BW211": "the bundle was written by another version of Bytewright",
     # 3xx: what does not fit
     "BW301": "a buffer, a pool or the whole problem does not fit",
     "BW302": "the planned stack is larger than its limit",

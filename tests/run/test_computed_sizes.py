@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from bytewright.execute.build import BuildOptions
 from bytewright.execute.run import run_batch
 from bytewright.inspect.check import check_bundle
 from support import computed_sizes as models
-from support.computed_sizes import ROWS, WIDTH, Writer
+from support.computed_sizes import LENGTH, ROWS, WIDTH, Writer
 from support.reference import LiteRt
 
 pytestmark = pytest.mark.run
@@ -62,11 +63,35 @@ def assert_as_the_reference(
 
 
 def test_rows_up_to_a_number(tmp_path: Path) -> None:
-    given = [(X, number(n)) for n in range(ROWS + 1)]
-    refused = [(X, number(n)) for n in (ROWS + 1, -1)]
-    model = assert_as_the_reference(tmp_path, models.rows_up_to, given, refused)
-    size = model.plan.outputs[-1]
-    assert (size.name, size.most, size.is_checked) == ("strided_slice_1_size", ROWS, True)
+    """From the end too, and beyond: one size, which data cannot exceed."""
+    given = [(X, number(n)) for n in (*range(-ROWS - 2, ROWS + 3), -(1 << 31), (1 << 31) - 1)]
+    model = assert_as_the_reference(tmp_path, models.rows_up_to, given)
+    found = [(size.name, size.most, size.is_checked) for size in model.plan.outputs[2:]]
+    assert found == [("strided_slice_1_size", ROWS, False), ("strided_slice_3_size", 4, False)]
+    assert_as_the_reference(tmp_path, models.all_rows_and_more, given[:-1])
+
+
+@pytest.mark.parametrize("step", [1, 2, -1, -2, 7])
+def test_spans_that_the_run_computes(tmp_path: Path, step: int) -> None:
+    """As Python's slices, which LiteRT's are, for all numbers in reach of the axis."""
+    numbers = range(-LENGTH - 2, LENGTH + 3)
+    row = X[0, :LENGTH].copy()
+    given = [(row, number(n), number(m)) for n in numbers for m in numbers]
+    assert_as_the_reference(tmp_path, partial(models.spans, step), given)
+
+
+def test_spans_among_masks(tmp_path: Path) -> None:
+    x = np.arange(4 * LENGTH * 3, dtype=np.float32).reshape(2, 2, LENGTH, 3)
+    numbers = range(-LENGTH - 2, LENGTH + 3)
+    given = [(x, number([n]), number([m])) for n in (-2, -1, 0, 1) for m in numbers]
+    assert_as_the_reference(tmp_path, models.spans_of_several_axes, given)
+
+
+def test_a_number_that_cuts_off_nothing_may_be_a_size_of_others(tmp_path: Path) -> None:
+    """Beside what is of n elements alone, x[:n] has its own size, as long as nothing asks them to be alike."""
+    given = [(X, number(n)) for n in range(ROWS + 3)]
+    model = assert_as_the_reference(tmp_path, models.rows_beside_a_number, given, bounds="FILL=12")
+    assert [size.upper for size in model.plan.sizes] == [ROWS, 12]
 
 
 def test_one_number_is_one_size_in_every_operator(tmp_path: Path) -> None:
@@ -85,7 +110,7 @@ def test_a_bound_of_any_of_its_operators_is_one_of_the_size(tmp_path: Path, name
 
 def test_numbers_that_are_computed_of_one(tmp_path: Path) -> None:
     assert_as_the_reference(
-        tmp_path, models.odd_rows, [(X, number(n)) for n in range(5)], [(X, number(n)) for n in (5, -1)]
+        tmp_path, models.odd_rows, [(X, number(n)) for n in range(-1, 5)], [(X, number(n)) for n in (5, -2)]
     )
 
 
@@ -118,10 +143,23 @@ def test_a_mask_as_long_as_the_longest(tmp_path: Path) -> None:
 
 
 def test_parts_of_computed_begin_and_size(tmp_path: Path) -> None:
+    """A size of -1 is all that remain."""
     places = [((0, 0), (10, 4)), ((10, 1), (0, 3)), ((3, 2), (2, 1)), ((9, 3), (1, 1)), ((0, 0), (0, 0))]
-    given = [(X, number(begin), number(size)) for begin, size in places]
-    refused = [(X, number([0, 0]), number(size)) for size in ([11, 1], [1, -1])]
+    places += [((2, 1), (-1, -1)), ((10, 0), (-1, 4))]
+    outside = [((0, 0), (11, 1)), ((0, 0), (1, -2)), ((3, 0), (8, 1)), ((-1, 0), (2, 1)), ((11, 0), (0, 1))]
+    outside += [
+        ((11, 0), (-1, 1)),
+        ((-1, 0), (-1, 1)),
+        ((0, -(1 << 31)), (1, -1)),
+        ((1, 1), ((1 << 31) - 1, 1)),
+    ]
+    given, refused = (
+        [(X, number(begin), number(size)) for begin, size in each] for each in (places, outside)
+    )
     assert_as_the_reference(tmp_path, models.part, given, refused)
+    for inputs in refused[:-1]:  # the last one leaves 32 bits in LiteRT
+        with pytest.raises(RuntimeError, match=r"Invalid (begin|size)"):
+            LiteRt(tmp_path / "m.tflite").run(*inputs)
 
 
 def test_what_remains_from_computed_begins_on(tmp_path: Path) -> None:
@@ -131,20 +169,20 @@ def test_what_remains_from_computed_begins_on(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("model", "inside"), [(models.window, range(ROWS - 2)), (models.row, range(WIDTH))], ids=["window", "row"]
-)
-def test_a_part_of_fixed_size_needs_no_bound_and_reads_nothing_outside(
-    tmp_path: Path, model: Model, inside: range
-) -> None:
-    found = assert_as_the_reference(tmp_path, model, [(X, number(n)) for n in inside])
+def test_a_part_of_fixed_size_that_is_not_all_there_is_refused(tmp_path: Path) -> None:
+    outside = (-(1 << 31), -1, ROWS - 2, (1 << 31) - 1)
+    given, refused = ([(X, number(n)) for n in each] for each in (range(ROWS - 2), outside))
+    model = assert_as_the_reference(tmp_path, models.window, given, refused)
+    assert [output.most for output in model.plan.outputs] == [0, 1]
+
+
+def test_a_row_needs_no_bound_and_nothing_outside_is_read(tmp_path: Path) -> None:
+    """LiteRT reads the first one for those before it, and other memory for those behind the last."""
+    found = assert_as_the_reference(tmp_path, models.row, [(X, number(n)) for n in range(WIDTH)])
     assert not found.plan.sizes
     ends = [(X, number(n)) for n in (-(1 << 31), (1 << 31) - 1)]
     first, last = (each[0] for each in run_batch(tmp_path / "bundle", ends, options=SANITIZED).outputs)
-    assert (first.reshape(-1)[-1], last.reshape(-1)[-1]) == {
-        models.window: (X[2, 2], X[9, 2]),
-        models.row: (X[0, 3], X[9, 3]),
-    }[model]
+    assert (first.reshape(-1)[-1], last.reshape(-1)[-1]) == (X[0, 3], X[9, 3])
 
 
 def test_a_part_that_its_end_cuts_off_is_refused(tmp_path: Path) -> None:
@@ -168,7 +206,7 @@ def test_a_number_that_does_not_fit_a_shape_is_refused(tmp_path: Path) -> None:
     ("model", "message"),
     [
         (models.ends_that_are_sizes, "sizes in place of ends, and numbers that the run computes"),
-        (models.all_rows_and_more, "how many elements are taken can be 0 at most"),
+        (models.rows_behind_the_last, "how many elements are taken can be 0 at most"),
     ],
 )
 def test_what_has_no_meaning_is_refused(tmp_path: Path, model: Model, message: str) -> None:

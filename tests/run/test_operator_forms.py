@@ -17,7 +17,8 @@ from bytewright.frontends.tflite.importer import import_content
 from bytewright.ops.arithmetic.numerics import Numerics
 from support.against_reference import assert_equals_reference
 from support.forms.all_forms import Form, all_forms, witnesses
-from support.tiers import THOROUGH, share
+from support.kernel_cells import CORES, SETS
+from support.tiers import THOROUGH, share, some
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "operators.md"
 _PARTS = 6
@@ -45,13 +46,26 @@ FORMS = tuple(form for form in all_forms() if form.name in witnesses())
 TODAY = FORMS if THOROUGH else share(FORMS, 4 * _PARTS)
 
 
-@pytest.mark.parametrize("part", range(_PARTS))
-def test_forms_equal_their_witness(part: int, tmp_path: Path) -> None:
+def _equal_their_witness(forms: Sequence[Form], folder: Path, target: str = "host") -> None:
     for numerics, letter in ((Numerics.LITERT_REF, "L"), (Numerics.TFLM, "M")):
-        run = [form for form in TODAY[part::_PARTS] if letter in witnesses()[form.name]]
+        run = [form for form in forms if letter in witnesses()[form.name]]
         own = [form.model for form in run if _compiles(form, numerics)]
         if own:
-            assert_equals_reference(own, tmp_path / numerics.value, numerics=numerics, num_inputs=4)
+            assert_equals_reference(
+                own, folder / numerics.value, target=target, numerics=numerics, num_inputs=4
+            )
+
+
+@pytest.mark.parametrize("part", range(_PARTS))
+def test_forms_equal_their_witness(part: int, tmp_path: Path) -> None:
+    _equal_their_witness(TODAY[part::_PARTS], tmp_path)
+
+
+@pytest.mark.parametrize("target", [*CORES, *SETS])
+@pytest.mark.parametrize("part", some(range(_PARTS), every=_PARTS))
+def test_forms_equal_their_witness_with_vectors(part: int, target: str, tmp_path: Path) -> None:
+    """By the C that stands beside each instruction."""
+    _equal_their_witness(TODAY[part::_PARTS], tmp_path, target)
 
 
 def test_the_document_says_how_many_forms_compile() -> None:
@@ -59,10 +73,6 @@ def test_the_document_says_how_many_forms_compile() -> None:
     listed, compiled = map(int, text)
     assert listed == len(FORMS)
     assert compiled <= sum(map(_compiles, FORMS))
-
-
-def _names(forms: Sequence[Form]) -> set[str]:
-    return {form.kind for form in forms}
 
 
 def test_the_list_of_tflm_is_what_it_runs() -> None:

@@ -17,6 +17,7 @@ import pytest
 from bytewright.ir.border import Io
 from bytewright.ops.arithmetic.numerics import Numerics
 from support.against_reference import assert_equals_reference, differences, drawn
+from support.kernel_cells import CORES, SETS
 from support.many_models import SANITIZERS, compiler_is_there
 from support.random_models import CASES, TFLM_CASES, RandomModel, num_examples, operator_models
 from support.random_networks import random_convolution, random_network
@@ -24,6 +25,7 @@ from support.tiers import TIMES, some, turn
 from tflite_writer import ModelBuilder
 
 TARGETS = ("host", "mps3-an547")
+ALL_TARGETS = ("host", *CORES, *SETS)
 SANITIZED = ("-O0", *SANITIZERS)
 FASTEST = ("-O3", "-march=native")
 
@@ -36,7 +38,7 @@ TODAY = some(CASES, every=4, always=[case for case in CASES if case[1] == "int8"
 def test_operator(kind: str, dtype: str, tmp_path: Path) -> None:
     number = CASES.index((kind, dtype))
     models = drawn(operator_models(kind, dtype), num_examples(kind, 4) * TIMES)
-    target = TARGETS[number // 2 % 2]
+    target = ALL_TARGETS[(number + turn()) % len(ALL_TARGETS)]
     if TIMES > 1 or (number + turn()) % 4 == 0:
         assert_equals_reference(models, tmp_path, target=target, flags=SANITIZED, every=4)
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,10 @@ from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.options import Options, Rows
 from bytewright.target.registry import load_target
 from support.against_reference import assert_equals_reference, drawn
+from support.kernel_cells import CORES, SETS
 from support.random_models import RandomModel, operator_models
 from support.reference import LiteRt
+from support.tiers import some
 from support.unsigned_networks import deeplab, mobilenet, ssd
 from tflite_writer import ModelBuilder
 
@@ -147,13 +150,23 @@ def test_messages_name_the_zero_point_of_the_file() -> None:
 
 
 def weighted(
-    kind: str, zero_point: int, weights_zero_point: int, seed: int, pad: str = "SAME", scale: float = 0.4
+    kind: str,
+    zero_point: int,
+    weights_zero_point: int,
+    seed: int,
+    pad: str = "SAME",
+    scale: float = 0.4,
+    depth: int = IMAGE[-1],
 ) -> RandomModel:
-    """A layer whose weights fill all of uint8."""
+    """A layer whose weights fill all of uint8; a depthwise one of few channels makes two of each."""
     generator = np.random.default_rng(seed)
-    builder = ModelBuilder()
-    x = builder.tensor("x", IMAGE, "uint8", scale=0.3, zero_point=zero_point)
-    shape = {"CONV_2D": (5, 3, 3, 3), "DEPTHWISE_CONV_2D": (1, 3, 3, 6), "FULLY_CONNECTED": (5, 189)}[kind]
+    builder, image, multiplier = ModelBuilder(), (*IMAGE[:3], depth), 2 if depth == IMAGE[-1] else 1
+    x = builder.tensor("x", image, "uint8", scale=0.3, zero_point=zero_point)
+    shape = {
+        "CONV_2D": (5, 3, 3, depth),
+        "DEPTHWISE_CONV_2D": (1, 3, 3, depth * multiplier),
+        "FULLY_CONNECTED": (5, prod(image)),
+    }[kind]
     values = generator.integers(0, 256, shape).astype(np.uint8)
     values.reshape(-1)[:2] = 0, 255
     w = builder.tensor("w", shape, "uint8", data=values, scale=0.01, zero_point=weights_zero_point)
@@ -164,10 +177,10 @@ def weighted(
     y = builder.tensor("y", result, "uint8", scale=scale, zero_point=255 - zero_point)
     options: dict[str, Any] = {} if kind == "FULLY_CONNECTED" else {"padding": pad}
     if kind == "DEPTHWISE_CONV_2D":
-        options["depth_multiplier"] = 2
+        options["depth_multiplier"] = multiplier
     builder.operator(kind, [x, w, bias], [y], activation="RELU6" if seed % 2 else "NONE", **options)
-    name = f"{kind} {zero_point} {weights_zero_point} {pad} {seed}"
-    return RandomModel(builder.build([x], [y]), name, (IMAGE,), "uint8")
+    name = f"{kind} {zero_point} {weights_zero_point} {pad} {seed} {depth}"
+    return RandomModel(builder.build([x], [y]), name, (image,), "uint8")
 
 
 def biased(kind: str) -> RandomModel:
@@ -226,21 +239,26 @@ def test_products_of_which_each_saturates(dtype: str, scale: float, tmp_path: Pa
 
 
 WEIGHTED = [
-    weighted(kind, zero_point, weights, seed, pad)
-    for kind, pad in (
-        *(("CONV_2D", pad) for pad in ("SAME", "VALID")),
-        *(("DEPTHWISE_CONV_2D", pad) for pad in ("SAME", "VALID")),
-        ("FULLY_CONNECTED", ""),
-    )
-    for seed, (zero_point, weights) in enumerate([(0, 0), (255, 255), (0, 255), (128, 151)])
+    *(
+        weighted(kind, zero_point, weights, seed, pad)
+        for kind, pad in (
+            *(("CONV_2D", pad) for pad in ("SAME", "VALID")),
+            *(("DEPTHWISE_CONV_2D", pad) for pad in ("SAME", "VALID")),
+            ("FULLY_CONNECTED", ""),
+        )
+        for seed, (zero_point, weights) in enumerate([(0, 0), (255, 255), (0, 255), (128, 151)])
+    ),
+    # whose sums are shifted to the left
+    *(weighted(kind, 128, 151, 9, scale=0.0012) for kind in ("CONV_2D", "FULLY_CONNECTED")),
+    # whose channels fill vectors
+    *(
+        weighted(kind, 3, 21, 10 + seed, depth=32)
+        for seed, kind in enumerate(("CONV_2D", "DEPTHWISE_CONV_2D"))
+    ),
 ]
 
 
-WEIGHTED += [weighted(kind, 128, 151, 9, scale=0.0012) for kind in ("CONV_2D", "FULLY_CONNECTED")]
-"""The last ones' sums are shifted to the left."""
-
-
-@pytest.mark.parametrize("target", ["host", "mps3-an547", "mps2-an386"])
+@pytest.mark.parametrize("target", ["host", *CORES, *SETS])
 def test_layers_whose_weights_have_any_zero_point(target: str, tmp_path: Path) -> None:
     assert_equals_reference(WEIGHTED, tmp_path, target=target)
 
@@ -311,7 +329,7 @@ def test_joined_values_are_scaled(tmp_path: Path) -> None:
     assert_equals_reference([joined(seed) for seed in range(6)], tmp_path, num_inputs=8)
 
 
-@pytest.mark.parametrize("target", ["host", "mps3-an547", "mps2-an386"])
+@pytest.mark.parametrize("target", some(["host", *CORES, *SETS], every=3))
 def test_whole_networks(target: str, tmp_path: Path) -> None:
     assert_equals_reference([mobilenet(), ssd(), deeplab()], tmp_path, target=target, num_inputs=3)
 

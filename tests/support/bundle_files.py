@@ -7,12 +7,12 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from bytewright.record.plan_file import hash_document, hash_files
+from bytewright.record.plan_file import SCHEMA, hash_document, hash_files
 
 
 def sealed(files: Mapping[str, bytes], model: str = "m") -> dict[str, bytes]:
     """The files with a plan.json that lists them."""
-    document = {"schema": 1, "model": model}
+    document = {"schema": SCHEMA, "model": model}
     document["plan_hash"] = hash_document(document)
     document["files"] = {path: hashlib.sha256(content).hexdigest() for path, content in files.items()}
     document["files_hash"] = hash_files(document)

@@ -56,6 +56,7 @@ class Writer:
 
 
 ROWS, WIDTH = 10, 4
+LENGTH = 3
 
 
 def rows_up_to(x: Writer) -> tuple[int, ...]:
@@ -162,6 +163,19 @@ def all_rows_and_more(x: Writer) -> tuple[int, ...]:
     return (x.strided(rows, x.constant([0]), x.numbers(x.scalar("ADD", n, ROWS)), (-1, WIDTH)),)
 
 
+def rows_behind_the_last(x: Writer) -> tuple[int, ...]:
+    """x[10:n]."""
+    rows, n = x.input("x", (ROWS, WIDTH)), x.input("n", (), "int32")
+    return (x.strided(rows, x.constant([ROWS]), x.numbers(n), (-1, WIDTH)),)
+
+
+def rows_beside_a_number(x: Writer) -> tuple[int, ...]:
+    """x[:n] and fill([n], 1)."""
+    rows, n = x.input("x", (ROWS, WIDTH)), x.input("n", (), "int32")
+    taken = x.strided(rows, x.constant([0]), x.numbers(n), (-1, WIDTH))
+    return taken, x.add("FILL", [x.numbers(n), x.constant(1.0, np.float32)], (-1,))
+
+
 def row(x: Writer) -> tuple[int, ...]:
     """x[n], and x[:, n]."""
     rows, n = x.input("x", (ROWS, WIDTH)), x.input("n", (), "int32")
@@ -183,6 +197,50 @@ def rows_between(x: Writer) -> tuple[int, ...]:
     return (
         x.strided(rows, x.constant([2]), x.numbers(n), (-1, WIDTH)),
         x.strided(rows, x.numbers(n), x.numbers(m), (-1, WIDTH)),
+    )
+
+
+def spans(step: int, x: Writer) -> tuple[int, ...]:
+    """x[:n:step], x[n::step], x[1:n:step], x[n:1:step] and x[n:m:step]."""
+    rows, n, m = x.input("x", (LENGTH,)), x.input("n", (), "int32"), x.input("m", (), "int32")
+    first, last = x.numbers(n), x.numbers(m)
+    return (
+        x.strided(rows, x.constant([0]), first, (-1,), (step,), begin_mask=1),
+        x.strided(rows, first, x.constant([0]), (-1,), (step,), end_mask=1),
+        x.strided(rows, x.constant([1]), first, (-1,), (step,)),
+        x.strided(rows, first, x.constant([1]), (-1,), (step,)),
+        x.strided(rows, first, last, (-1,), (step,)),
+    )
+
+
+def spans_of_several_axes(x: Writer) -> tuple[int, ...]:
+    """x[n, ..., new, m::-2, :n] and x[..., m:n]."""
+    rows, n, m = x.input("x", (2, 2, LENGTH, 3)), x.input("n", (1,), "int32"), x.input("m", (1,), "int32")
+    none = x.constant([0])
+
+    def joined(*parts: int) -> int:
+        return x.add("CONCATENATION", [*parts], (len(parts),), "int32", axis=0)
+
+    first = x.add(
+        "STRIDED_SLICE",
+        [
+            rows,
+            joined(n, none, none, m, none),
+            joined(none, none, none, none, n),
+            x.constant([1, 1, 1, -2, 1]),
+        ],
+        (2, 1, -1, -1),
+        begin_mask=0b10000,
+        end_mask=0b01000,
+        ellipsis_mask=0b00010,
+        new_axis_mask=0b00100,
+        shrink_axis_mask=0b00001,
+    )
+    return first, x.add(
+        "STRIDED_SLICE",
+        [rows, joined(none, m), joined(none, n), x.constant([1, 1])],
+        (2, 2, LENGTH, -1),
+        ellipsis_mask=1,
     )
 
 

@@ -20,6 +20,8 @@ ACTIVATIONS = ("NONE", "RELU", "RELU6", "RELU_N1_TO_1")
 FINE = "fine"  # a temper of quantisations
 TWIN = "twin"  # drawn as of int8, and written as uint8
 
+FLOAT_TOLERANCE = 1e-5
+
 
 @dataclass(frozen=True)
 class RandomModel:
@@ -31,6 +33,7 @@ class RandomModel:
         indices: Of the inputs that are int32 and count elements, by position: how many there are.
         dtypes: Their types, where these are not one.
         domain: What float inputs are: "any", "positive" or "not zero".
+        tolerance: How far floats may be from the reference, as a part of the largest.
     """
 
     content: bytes
@@ -40,6 +43,7 @@ class RandomModel:
     indices: Mapping[int, int] = field(default_factory=dict[int, int])
     dtypes: tuple[str, ...] = ()
     domain: str = "any"
+    tolerance: float = FLOAT_TOLERANCE
 
     def inputs(self, seed: int) -> list[NDArray[Any]]:
         """Inputs for one run: random for most seeds, all the same extreme for the first two."""

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 _FLOAT: Affine = (0.0, 0)
+_OF_STEPS = 0.03  # four steps of values of 8 bits
 
 
 # What several kinds need
@@ -84,12 +85,20 @@ def _float_form(network: Mixed) -> str:
     return network.one_of(["float32", "hybrid"]) if network.is_hybrid else "float32"
 
 
+def _recurrent_form(network: Mixed) -> str:
+    """A hidden state that is quantised at each step may come to lie at a tie, which a last bit moves by a step."""
+    form = _float_form(network)
+    if form == "hybrid":
+        network.tolerance = _OF_STEPS
+    return form
+
+
 def _lstm(network: Mixed, source: Tensor) -> Tensor:
     """UNIDIRECTIONAL_SEQUENCE_LSTM of floats, of int8 weights under them, or of int8."""
     x, units = _sequence(network, source), network.between(1, 9)
     is_time_major = network.chance(0.3)
     samples, depth = x.shape[1 if is_time_major else 0], x.shape[2]
-    form = "int8" if source.dtype == "int8" else _float_form(network)
+    form = "int8" if source.dtype == "int8" else _recurrent_form(network)
     at = LstmWriter(_Tensors(network.builder), network.generator, form)
     over_input, over_hidden, biases = at.constants(depth, units)
     hidden, cell = at.affine(0.004, 0.02), None if at.is_float else (2.0 ** network.between(-15, -9), 0)
@@ -131,7 +140,7 @@ def _both_ways(network: Mixed, source: Tensor) -> Tensor:
     samples, depth = x.shape[1 if is_time_major else 0], x.shape[2]
     # LiteRT overwrites tensors of its own where it joins results of several samples that come first.
     merges = network.chance(0.5) and (is_time_major or samples == 1)
-    at = LstmWriter(_Tensors(network.builder), network.generator, _float_form(network))
+    at = LstmWriter(_Tensors(network.builder), network.generator, _recurrent_form(network))
     operands = [x.index]
     for _ in range(2):
         over_input, over_hidden, biases = at.constants(depth, units)

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from support.random_draft import FLOAT_TOLERANCE
 from support.random_models import RandomModel
 from tflite_writer import ModelBuilder, Subgraph
 
@@ -44,6 +45,7 @@ class Network:
         self.is_tflm = is_tflm
         self.has_gaps = has_gaps
         self.is_hybrid = is_hybrid
+        self.tolerance = FLOAT_TOLERANCE
         self.builder = ModelBuilder()
         self.inputs: list[Tensor] = []
         self.tensors: list[Tensor] = []
@@ -149,7 +151,9 @@ class Network:
         content = self.builder.build([tensor.index for tensor in self.inputs], results, *self.functions)
         shapes, dtypes = (tuple(getattr(t, each) for t in self.inputs) for each in ("shape", "dtype"))
         description = f"{self.inputs[0].dtype} {'; '.join(self.story)} -> {results}"
-        return RandomModel(content, description, shapes, self.inputs[0].dtype, dtypes=dtypes)
+        return RandomModel(
+            content, description, shapes, self.inputs[0].dtype, dtypes=dtypes, tolerance=self.tolerance
+        )
 
     # Weighted operators
 

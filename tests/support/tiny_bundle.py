@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from bytewright.record.plan_file import SCHEMA
 from bytewright.target.dump import dump
 from bytewright.target.model import Target
 from bytewright.target.registry import load_target
@@ -236,7 +237,7 @@ def _plan(target: Target, blob: bool, generated_workspace: bool, workspace_bytes
         "src/tiny_parameters.c",
     ]
     return {
-        "schema": 1,
+        "schema": SCHEMA,
         "model": "tiny",
         "files": dict.fromkeys([*files, *parameters_file], "0" * 64),
         "target": target.name,

@@ -1,8 +1,9 @@
 """Which files of a folder are a bundle's own: those that its plan.json lists, with the digests that it lists.
 
 Whoever replaces a bundle, checks or builds it decides by this list alone. The list is sealed: `files_hash` covers it
-and the plan's hash, so that a file that is struck off it is missed. Everything else in the folder is foreign,
-whatever it is called, and links are foreign even where they lead to what is listed.
+and the plan's hash, so that a file that is struck off it is missed. All versions list and seal alike, so a bundle of
+another one is a bundle. Everything else in the folder is foreign, whatever it is called, and links are foreign even
+where they lead to what is listed.
 """
 
 import hashlib
@@ -14,7 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from bytewright.record.plan_file import PLAN_FILE, SCHEMA, hash_document, hash_files, parse_document
+from bytewright.record.plan_file import (
+    PLAN_FILE,
+    SCHEMA,
+    hash_document,
+    hash_files,
+    parse_document,
+    schema_of,
+)
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
@@ -25,7 +33,8 @@ class FileList:
 
     Attributes:
         digests: Path in the folder, with slashes -> sha256 of every file but plan.json.
-        is_sealed: Whether plan and list are those that the two hashes of plan.json are of.
+        is_sealed: Whether plan and list are those that the two hashes of plan.json are of; of another version, that
+            `files_hash` is of, which covers all: what the plan's hash leaves out is not the same in all versions.
         plan_digest: sha256 of plan.json itself.
     """
 
@@ -44,16 +53,16 @@ def read_file_list(directory: Path) -> FileList | None:
         document = parse_document(content)
     except (OSError, ValueError):
         return None
-    digests, plan_hash = document.get("files"), document.get("plan_hash")
-    if document.get("schema") != SCHEMA or not isinstance(plan_hash, str) or not isinstance(digests, dict):
+    schema, digests, plan_hash = schema_of(document), document.get("files"), document.get("plan_hash")
+    if schema is None or not isinstance(plan_hash, str) or not isinstance(digests, dict):
         return None
     listed = cast("dict[str, object]", digests)
     are_digests = all(isinstance(digest, str) and _DIGEST.fullmatch(digest) for digest in listed.values())
     if not are_digests or not all(map(is_inside, listed)):
         return None
     files = cast("dict[str, str]", listed)
-    seals = (plan_hash, document.get("files_hash"))
-    is_sealed = seals == (hash_document(document), hash_files(document))
+    is_whole = schema != SCHEMA or plan_hash == hash_document(document)
+    is_sealed = is_whole and document.get("files_hash") == hash_files(document)
     return FileList(files, is_sealed, hashlib.sha256(content).hexdigest())
 
 

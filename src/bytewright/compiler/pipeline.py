@@ -41,6 +41,7 @@ from bytewright.lower.pack_calls import pack_calls
 from bytewright.lower.share_kernels import share_kernels
 from bytewright.naming.name_symbols import name_symbols, taken_names
 from bytewright.options import NOTHING_ASKED, Options
+from bytewright.options.names_of_file import named_as_in_graphs
 from bytewright.place.plan_devices import plan_devices
 from bytewright.plan.solve import find_solver
 from bytewright.record.base_pointers import require_ports
@@ -194,7 +195,8 @@ def read_and_lower(model: Path | ir.Module, target: Target, options: Options, ru
         imported = import_model(model, target, options)
         model_files = {file.name: read_input(file) for file in imported.files}
         modules = tuple(run.verified(imported.pass_name, each, imported.stage) for each in imported.modules)
-        others = imported.others
+        others, options = imported.others, imported.options or options
+        options = named_as_in_graphs(options, modules)
     else:
         admit(model, target)
         modules, model_files = (_folded(model),), dict[str, bytes]()
@@ -278,6 +280,7 @@ def plan_lowered(
     Raises:
         CompileError: The options contradict each other, or it does not fit.
     """
+    options = named_as_in_graphs(options, model.sources)
     lowered, conditions = model.module, conditions_of(model.module, target, options)
 
     as_asked = _as_lowering_reads(conditions.options)

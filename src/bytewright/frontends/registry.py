@@ -19,6 +19,7 @@ from bytewright.diagnostics import CompileError, compile_error
 from bytewright.ir.verify.stages import Stage
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.options import DECLARATIONS, Optimize, Options, Weights
+from bytewright.options.names_of_file import named_as_in_c
 from bytewright.target.model import Target
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ class Imported:
         pass_name: What the import is called among the passes.
         files: What it was read from.
         others: What each of them is for other sizes; none where nothing is of another.
+        options: What was asked for, with names of C in place of the file's; None where that is what was given.
     """
 
     modules: tuple[ir.Module, ...]
@@ -57,6 +59,7 @@ class Imported:
     pass_name: str
     files: tuple[Path, ...]
     others: tuple[OtherSizes, ...] = ()
+    options: Options | None = None
 
     @property
     def module(self) -> ir.Module:
@@ -165,7 +168,7 @@ def _read_tflite(path: Path, target: Target, options: Options) -> Imported:
     from bytewright.frontends.tflite.counted import read_counted
     from bytewright.frontends.tflite.importer import import_record
     from bytewright.frontends.tflite.input_shapes import with_input_shapes
-    from bytewright.frontends.tflite.names import entry_names
+    from bytewright.frontends.tflite.names import entry_names, names_in_file
     from bytewright.frontends.tflite.open_extents import read_samples
     from bytewright.frontends.tflite.reader import read_models
     from bytewright.frontends.tflite.vela import content_for
@@ -175,6 +178,11 @@ def _read_tflite(path: Path, target: Target, options: Options) -> Imported:
     content, has_streams, names = content_for(path, target, wanted=wanted, signatures=options.signature)
     numerics = options.numerics or (Numerics.TFLM if has_streams else Numerics.LITERT_REF)
     models = read_models(content, path.name, () if has_streams else options.signature)
+    options = named_as_in_c(
+        options,
+        names_in_file(port for each in names for port in each.inputs),
+        names_in_file(port for each in names for port in each.outputs),
+    )
     models = with_input_shapes(models, names, options.input_shapes, options.open)
     noted: list[tuple[str, ...]] = []
     entries = entry_names(models)
@@ -228,7 +236,9 @@ def _read_tflite(path: Path, target: Target, options: Options) -> Imported:
     graphs = tuple(graph(number, model) for number, model in enumerate(models))
     bounds[0].require_matches(path.name)
     others = tuple(each for _, each in graphs)
-    return Imported(tuple(module for module, _ in graphs), Stage.IMPORTED, "import_tflite", (path,), others)
+    return Imported(
+        tuple(module for module, _ in graphs), Stage.IMPORTED, "import_tflite", (path,), others, options
+    )
 
 
 def _recomputed(target: Target, optimize: Optimize) -> float:

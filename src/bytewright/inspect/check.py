@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.inspect.check_described import faults_of_references
-from bytewright.inspect.check_files import faults_of_files
+from bytewright.inspect.check_files import faults_of_files, kernels_of
 from bytewright.inspect.check_jobs import faults_of_jobs
 from bytewright.inspect.check_plan import faults_of_plan
 from bytewright.record.plan import Plan
@@ -23,6 +23,8 @@ class Verdict:
     Attributes:
         num_buffers: Placed in pools; of two that live at once none shares a byte that its kernel does not allow.
         num_steps: Whose calls in C touch exactly the buffers that the plan says, all of them alive.
+        num_kernels: Functions that the steps call,
+        num_proved_kernels: and of these those of which each access is proved to stay inside what each call gives it.
         num_files: Unchanged since they were written.
         parameter_bytes: Compared with the plan's digests.
     """
@@ -30,6 +32,8 @@ class Verdict:
     plan: Plan
     num_buffers: int
     num_steps: int
+    num_kernels: int
+    num_proved_kernels: int
     num_files: int
     parameter_bytes: int
 
@@ -38,8 +42,8 @@ def check_bundle(directory: str | PathLike[str]) -> Verdict:
     """Checks everything that can be checked without compiling.
 
     Raises:
-        CompileError: BW207 if it is no bundle; BW401 if the plan does not verify, BW402 if the files are not what it
-            says, or both.
+        CompileError: BW207 if it is no bundle, BW211 if another version wrote it; BW401 if the plan does not verify,
+            BW402 if the files are not what it says, or both.
     """
     directory = Path(directory)
     document = read_document(directory)
@@ -58,14 +62,23 @@ def check_bundle(directory: str | PathLike[str]) -> Verdict:
     ]
     if diagnostics:
         raise CompileError(diagnostics)
-    return Verdict(plan, plan.num_buffers, len(plan.steps), len(plan.files), plan.parameter_bytes)
+    kernels = kernels_of(directory, plan)
+    return Verdict(
+        plan,
+        plan.num_buffers,
+        len(plan.steps),
+        len(kernels.proved) + len(kernels.others),
+        len(kernels.proved),
+        len(plan.files),
+        plan.parameter_bytes,
+    )
 
 
 def verified_plan(directory: str | PathLike[str]) -> Plan:
     """The plan of a bundle for those who only read it: figures of a plan that is none would mean nothing.
 
     Raises:
-        CompileError: BW207 or BW401; the other files of the bundle are not looked at.
+        CompileError: BW207, BW211 or BW401; the other files of the bundle are not looked at.
     """
     plan = read_plan(directory)
     diagnostics = _diagnostic("BW401", f"the plan of '{directory}' does not verify", faults_of_plan(plan))

@@ -27,6 +27,7 @@ from bytewright.inspect.check_jobs import differences_of_hand_overs, differences
 from bytewright.inspect.check_jumps import differences_of_jumps
 from bytewright.inspect.check_lent import differences_of_lent
 from bytewright.inspect.check_parts import differences_of_arguments, differences_of_marks
+from bytewright.inspect.check_reach import KernelsRead, read_kernels
 from bytewright.inspect.check_row_code import differences_of_rows
 from bytewright.inspect.check_row_loops import differences_of_passes
 from bytewright.inspect.check_sizes import differences_of_sizes
@@ -61,7 +62,13 @@ def faults_of_files(
     ]
     if faults or not plan_verifies:
         return faults
-    return [*_differences_of_texts(directory, plan, names)]
+    return [*_differences_of_texts(directory, plan, names), *kernels_of(directory, plan).outside]
+
+
+def kernels_of(directory: Path, plan: Plan) -> KernelsRead:
+    """What kernels touch of what calls give them, by a plan of which nothing else is wrong."""
+    names = names_of(plan)
+    return read_kernels(plan, names, _kernel_files(directory, plan, names))
 
 
 def _differences_of_texts(directory: Path, plan: Plan, names: Names) -> Iterator[str]:

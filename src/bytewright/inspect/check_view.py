@@ -33,6 +33,10 @@ def _of_bundle(verdict: Verdict) -> Iterator[Fact]:
     yield Fact((buffers,), data=freeze({"num_buffers": verdict.num_buffers}))
     steps = f"{verdict.num_steps} steps: the C touches what the plan says, while it is alive"
     yield Fact((steps,), data=freeze({"num_steps": verdict.num_steps}))
+    number = f"{verdict.num_proved_kernels} of {verdict.num_kernels}"
+    kernels = f"{number} kernels: in all turns of their loops they stay inside what each call gives them"
+    counts = {"num_kernels": verdict.num_kernels, "num_proved_kernels": verdict.num_proved_kernels}
+    yield Fact((kernels,), data=freeze(counts))
     for pool in plan.device_workspaces:
         obtained = f"pool '{pool.name}': obtained by '{pool.obtained_by}'"
         yield Fact((f"{obtained}; nothing that '{plan.device.name}' runs has an address in it",))

@@ -9,6 +9,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
+from bytewright.diagnostics import InternalError
 from bytewright.ir.types import DType, TensorType
 
 DIGEST_DIGITS = 12
@@ -24,8 +25,18 @@ class TensorData:
 
     @staticmethod
     def from_array(array: NDArray[np.generic], dtype: DType) -> TensorData:
-        """Takes the values of `array`, which must fit `dtype` exactly; bytes that it shows as a whole are shared."""
+        """Takes the values of `array`; bytes that it shows as a whole are shared.
+
+        Raises:
+            InternalError: Integers, of which some are none of `dtype`.
+        """
         converted = np.ascontiguousarray(array, dtype=dtype.numpy)
+        if (
+            dtype.is_integer
+            and converted.dtype != array.dtype
+            and not (converted.reshape(array.shape) == array).all()
+        ):
+            raise InternalError(f"values from {array.min()} to {array.max()} are no {dtype.value}")
         content = _bytes_shown(converted)
         return TensorData(
             tuple(int(n) for n in array.shape), dtype, converted.tobytes() if content is None else content

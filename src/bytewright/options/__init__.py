@@ -207,7 +207,8 @@ class Options:
         tuple[StatePair, ...],
         Option(
             Texts(parse_state_option, "INPUT=OUTPUT"),
-            "Keep what an output gives, and give it to an input with the next run: the model then has neither.",
+            "Keep what an output gives, and give it to an input with the next run: the model has neither then. Their "
+            "names, here and in other options, are those of the C, of the file's tensors or of its signature.",
         ),
     ] = ()
     stream: Annotated[
@@ -229,7 +230,7 @@ class Options:
         Option(
             Texts(parse_bound_option, "PATTERN=N"),
             "Let every loop whose name or kind matches take as many turns as its condition says, and every operator "
-            "have as large a result as the data asks for, and N at most.",
+            "have as large a result as the data asks for, and N at most; also by a tensor that it makes in the file.",
             flag="--bound",
         ),
     ] = ()

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shlex
 from collections.abc import Mapping
 from dataclasses import replace
 from os import PathLike
@@ -12,9 +13,12 @@ from bytewright.base.frozen_mapping import FrozenMapping
 from bytewright.diagnostics import CompileError, compile_error
 from bytewright.record.codec import decode, encode
 from bytewright.record.plan import Plan
+from bytewright.target import BUILTIN_TARGETS
 
 PLAN_FILE = "plan.json"
-SCHEMA = 1
+# The number of the format: of the keys of plan.json, what they mean, and the words of C that follow from them. Who
+# changes one of these changes it, so that a bundle from before is called old, and not forged (test_schema.py).
+SCHEMA = 2
 # What the plan's hash leaves out: itself, the digests of files that contain it, and where the plan comes from, which is
 # another for the same program printed as text. `files_hash` covers these.
 UNHASHED_KEYS = ("plan_hash", "files", "files_hash", "model_files", "options", "narrowed", "stream")
@@ -108,7 +112,7 @@ def read_plan(directory: str | PathLike[str]) -> Plan:
     """The plan of a bundle.
 
     Raises:
-        CompileError: BW207 if there is none or it cannot be understood.
+        CompileError: BW207 if there is none or it cannot be understood, BW211 if another version wrote it.
     """
     return understand(read_document(directory), Path(directory))
 
@@ -117,8 +121,11 @@ def understand(document: dict[str, Any], directory: Path) -> Plan:
     """The typed plan of a document that was read from a directory.
 
     Raises:
-        CompileError: BW207 if something is missing, of a wrong type, or twice.
+        CompileError: BW211 if another version wrote it; BW207 if something is missing, of a wrong type, or twice.
     """
+    schema = schema_of(document)
+    if schema not in (None, SCHEMA):
+        raise _of_another_version(document, directory)
     try:
         return plan_of(document)
     except ValueError as error:
@@ -137,10 +144,42 @@ def plan_of(document: dict[str, Any]) -> Plan:
     """
     if "schema" not in document:
         raise ValueError(f"{PLAN_FILE} has no 'schema'")
-    schema = document["schema"]
-    if type(schema) is not int or schema != SCHEMA:
-        raise ValueError(f"it has schema {schema!r}, this version reads schema {SCHEMA}")
+    if schema_of(document) != SCHEMA:
+        raise ValueError(f"it has schema {document['schema']!r}, this version reads schema {SCHEMA}")
     return decode(Plan, document, PLAN_FILE)
+
+
+def schema_of(document: Mapping[str, Any]) -> int | None:
+    """The number of a document's format; None if it has none that any version writes."""
+    schema = document.get("schema")
+    return schema if type(schema) is int and schema >= 1 else None
+
+
+def _of_another_version(document: Mapping[str, Any], directory: Path) -> CompileError:
+    """The error for a bundle in another format, of which nothing else can be said."""
+    schema = document["schema"]
+    age = "an older" if schema < SCHEMA else "a newer"
+    return compile_error(
+        "BW211",
+        f"'{directory}' was written by {age} version of Bytewright: its {PLAN_FILE} has schema {schema}, and this "
+        f"version reads schema {SCHEMA}",
+        help=f"compile the model again, which replaces it: {_command_of(document, directory)}",
+    )
+
+
+def _command_of(document: Mapping[str, Any], directory: Path) -> str:
+    """What a bundle was compiled with, as far as its plan.json says so; where files are is not in it."""
+    files, options, target = (document.get(key) for key in ("model_files", "options", "target"))
+    model = next(iter(cast("Mapping[str, object]", files)), None) if isinstance(files, Mapping) else None
+    given = [
+        option.partition(" ")
+        for option in cast("list[object]", options if isinstance(options, list) else [])
+        if isinstance(option, str)
+    ]
+    words = ["bytewright", "compile", "MODEL" if model is None else model, "-o", str(directory)]
+    words += ["--target", target if isinstance(target, str) and target in BUILTIN_TARGETS else "TARGET.toml"]
+    words += [word for flag, _, value in given for word in (flag, value) if word]
+    return shlex.join(words)
 
 
 def not_a_bundle(directory: Path, why: str) -> CompileError:

@@ -70,7 +70,7 @@ def test_a_folder_without_a_plan_is_refused(tmp_path: Path) -> None:
     assert "it has no plan.json" in refusal(tmp_path / "nowhere")
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "nonsense", '{"schema": 2}', "[" * 100_000, "\x00"])
+@pytest.mark.parametrize("text", ["", "{", "[]", "nonsense", '{"schema": 0}', "[" * 100_000, "\x00"])
 def test_a_damaged_plan_is_refused(tmp_path: Path, text: str) -> None:
     write_tiny_bundle(tmp_path)
     (tmp_path / "plan.json").write_text(text)

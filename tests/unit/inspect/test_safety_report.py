@@ -39,7 +39,7 @@ def test_the_page_has_what_was_looked_at_and_what_was_not(digits: Path, tmp_path
     assert page["model_files"] == dict(plan.model_files)
     assert {item["path"]: item["sha256"] for item in page["files"]} == dict(plan.files)
     verdicts = [claim["verdict"] for claim in page["claims"]]
-    assert verdicts == ["proved"] * 5 + ["not asked for: --stack", "not asked for: --elf"]
+    assert verdicts == ["proved"] * 6 + ["not asked for: --stack", "not asked for: --elf"]
     (stack,) = page["stacks"]
     assert (stack["size_bytes"], stack["measured_bytes"]) == (plan.stack["cpu"].size_bytes, None)
     assert any("time" in text for text in page["not_proved"])

@@ -10,7 +10,7 @@ from bytewright.ir.module import Module
 from bytewright.ir.prim import PrimFunc
 from bytewright.ir.scope import LOCAL, WORKSPACE
 from bytewright.ir.storage import Storage
-from bytewright.record.plan_file import document_of, hash_document
+from bytewright.record.plan_file import SCHEMA, document_of, hash_document
 from bytewright.target.load import load_description
 from bytewright.target.options import Overrides, apply_overrides, parse_pool_option
 from bytewright.target.registry import load_target
@@ -50,7 +50,7 @@ def buffers() -> dict[str, dict[str, Any]]:
 def test_the_head() -> None:
     found = document()
     assert (found["schema"], found["model"], found["target"], found["numerics"], found["io"]) == (
-        1,
+        SCHEMA,
         "m",
         "mps3-an547",
         "ir",

@@ -149,7 +149,7 @@ def test_every_member_of_a_wrong_type_is_named(tmp_path: Path) -> None:
         (("inputs", 0, "zero_point"), 0.5, "inputs[0]: 'zero_point' is not a number"),
         (("pools",), [1], "'pools' is not a list of objects"),
         (("buffers",), [*DOCUMENT["buffers"], DOCUMENT["buffers"][0]], "two buffers are named 'image'"),
-        (("schema",), 2, "it has schema 2, this version reads schema 1"),
+        (("schema",), "2", "it has schema '2', this version reads schema"),
     ],
 )
 def test_what_is_wrong_is_said(path: Keys, value: object, reason: str, tmp_path: Path) -> None:

@@ -19,11 +19,14 @@ class Bounds:
     """The bounds of a file, of all its graphs.
 
     Attributes:
-        most: Turns, or what an extent may be, by shell patterns of the names of operators, or of their kind.
+        most: Turns, or what an extent may be, by shell patterns of the names of operators, or of their kind,
+            or names of tensors that they make in the file.
         bounded: The names and kinds of the loops, and of what has such extents, that there are so far.
         prefix: What the names of such extents begin with, where a file has several graphs.
         counted: Such extents by their names, those of their operators.
         roots: The names of those that numbers of the run state, by a value of the graph and the place of an element.
+        made: What is made of such a number where a run may cut it off, by the place of the element that it is.
+        joined: The elements of which all that is made is one size, and runs in which it is not are refused.
         asked: Of which extent which operators have said what is possible, with all others at their largest.
         chosen: What these are taken to be in a graph that is read; their bound, where nothing is said.
     """
@@ -33,7 +36,11 @@ class Bounds:
     prefix: str = ""
     counted: dict[str, ir.Counted] = field(default_factory=dict[str, ir.Counted])
     roots: dict[tuple[str, int], str] = field(default_factory=dict[tuple[str, int], str])
-    asked: set[tuple[str, tuple[str, str]]] = field(default_factory=set[tuple[str, tuple[str, str]]])
+    made: dict[tuple[str, int], set[tuple[object, ...]]] = field(
+        default_factory=dict[tuple[str, int], set[tuple[object, ...]]]
+    )
+    joined: set[tuple[str, int]] = field(default_factory=set[tuple[str, int]])
+    asked: set[tuple[str, tuple[str, ...]]] = field(default_factory=set[tuple[str, tuple[str, ...]]])
     chosen: dict[str, int] = field(default_factory=dict[str, int])
 
     @property
@@ -47,7 +54,7 @@ class Bounds:
         return any(each.extent.lower < each.extent.upper == 1 for each in self.counted.values())
 
     def of(self, *names: str) -> int | None:
-        """The bound of an operator, by its name and kind, which are noted; None if nothing was said.
+        """The bound of an operator, by its names, which are noted; None if nothing was said.
 
         Of several patterns the last counts.
         """
@@ -56,13 +63,13 @@ class Bounds:
         return found[-1] if found else None
 
     def extent(
-        self, name: str, operator: tuple[str, str], natural: int | None, *, is_sure: bool, least: int = 0
+        self, name: str, operator: tuple[str, ...], natural: int | None, *, is_sure: bool, least: int = 0
     ) -> int | None:
         """What an extent that the data decides is in this graph; None without a bound.
 
         Args:
             name: Of the extent. Several operators may have it: what is possible for one is for all.
-            operator: Name and kind of the one that asks.
+            operator: The names of the one that asks.
             natural: The most that is possible, as shapes say it.
             is_sure: Whether data cannot ask for more than that.
             least: The least that the file is read for.
@@ -83,6 +90,16 @@ class Bounds:
         )
         return self.chosen.get(name, most)
 
+    def join(self) -> bool:
+        """Takes each number of which there are several sizes for one, and forgets what was read; whether any is new."""
+        several = {each for each, made in self.made.items() if len(made) > 1 or each in self.roots}
+        if several <= self.joined:
+            return False
+        self.joined.update(several)
+        for known in (self.counted, self.roots, self.made, self.asked, self.chosen):
+            known.clear()
+        return True
+
     def require_matches(self, where: str) -> None:
         """Refuses a bound of nothing.
 
@@ -101,4 +118,4 @@ class Bounds:
 
 
 def _matches(pattern: str, each: tuple[str, ...]) -> bool:
-    return any(fnmatchcase(text, pattern) for text in each)
+    return pattern in each or any(fnmatchcase(text, pattern) for text in each)

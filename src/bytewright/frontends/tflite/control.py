@@ -56,7 +56,7 @@ def convert_while(at: Conversion) -> None:
     assigned = {position for position, key in enumerate(states, count) if test.assigns(key)}
     # What the condition assigns is not known at import.
     known = ["" if position in assigned else name for position, name in enumerate(given)]
-    most, turns = at.graph.bounds.of(at.prefix, at.operator.kind), None
+    most, turns = at.graph.bounds.of(*at.names), None
     try:
         turns = num_turns(at, test, turn, known, said)
     except OpenTurnsError as error:

@@ -128,6 +128,17 @@ class Conversion(OperatorReader):
         self.types |= {value.name: value.type for value in values}
         return tuple(value.name for value in values)
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What an option may call it: its name, its kind, and as the file does by the tensors that it makes."""
+        tensors = (self.graph.model.tensors[index].name for index in self.operator.outputs)
+        return (self.prefix, self.operator.kind, *filter(None, tensors))
+
+    @property
+    def may_count(self) -> bool:
+        """Whether data may decide a size, or refuse a run: neither a sample of a batch can, nor a turn of a loop."""
+        return self.graph.batch_max is None and self.graph.number is None
+
     def size(
         self,
         what: str,
@@ -151,8 +162,7 @@ class Conversion(OperatorReader):
             self.refuse_batch(f"{what} is known in the run alone, and may be another for each sample")
         if self.graph.number is not None:
             self.fail(f"{what} is known in the run alone, in a loop or branch", help=OUTSIDE)
-        operator = (self.prefix, self.operator.kind)
-        found = self.graph.bounds.extent(name, operator, natural, is_sure=is_sure, least=least)
+        found = self.graph.bounds.extent(name, self.names, natural, is_sure=is_sure, least=least)
         if found is None:
             self.fail(
                 f"{what} is known in the run alone", help=f"--bound {name}=N, N being the most that it may be"

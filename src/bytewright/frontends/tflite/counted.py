@@ -23,7 +23,8 @@ def read_counted(
 ) -> tuple[Sample, ...]:
     """The graphs with what each is for, all sizes at their largest first.
 
-    A file that makes no numbers of shapes need not be readable without rows.
+    What a run may cut off has a size of its own where the file can be read so; else it is the number that the run says,
+    which then may be no other. A file that makes no numbers of shapes need not be readable without rows.
 
     Args:
         model: The file.
@@ -35,6 +36,21 @@ def read_counted(
     Raises:
         CompileError: As of `read`; BW121, the file cannot be read for a size.
     """
+    while True:
+        try:
+            return _read_counted(model, axes, opened, bounds, read)
+        except CompileError:
+            if not bounds.join():
+                raise
+
+
+def _read_counted(
+    model: ModelRecord,
+    axes: Sequence[OpenAxis],
+    opened: Sequence[Sample],
+    bounds: Bounds,
+    read: Callable[[ModelRecord], ir.Module],
+) -> tuple[Sample, ...]:
     largest = dict(opened[0][0]) if opened else {}
     resized = with_extents(model, axes, largest)
     module = _read_largest(resized, bounds, read)

@@ -163,6 +163,7 @@ class GraphBuilder:
             tensors share them.
         producers: The node that makes each value.
         infinite: Float values that may be infinite although no input is, and no sum or product overflows.
+        made: Values that are made of numbers of the run, by what of and how.
         spreads: Tensors that are the samples of a spread image.
         handles: The variable that each resource stands for, by the index of the tensor.
         assigned: The variables that a run assigns.
@@ -198,6 +199,7 @@ class GraphBuilder:
     buffers: dict[tuple[int, str | None], bytes] = field(default_factory=dict[tuple[int, str | None], bytes])
     producers: dict[str, ir.Node] = field(default_factory=dict[str, ir.Node])
     infinite: set[str] = field(default_factory=set[str])
+    made: dict[tuple[object, ...], str] = field(default_factory=dict[tuple[object, ...], str])
     spreads: dict[int, Spread] = field(default_factory=dict[int, Spread])
     handles: dict[int, str] = field(default_factory=dict[int, str])
     assigned: frozenset[str] = frozenset()

@@ -1,7 +1,7 @@
 """C identifiers of the model's inputs and outputs: as its signature calls them, or after their tensors."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from bytewright import ir
@@ -16,10 +16,12 @@ class PortName:
     Attributes:
         name: The member of the generated structure.
         stated: What the model calls it, where another has that name in C.
+        in_file: What the file calls it: as its tensor, and as the signature does.
     """
 
     name: str
     stated: str | None
+    in_file: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,5 +71,14 @@ def _port_names(
         wanted = wanted if is_c_name(wanted) else c_name(wanted, f"{border.value}_{position}")
         name = unique_name(wanted, taken, max(1, stated_before[wanted]))
         stated_before[wanted] += 1
-        found.append(PortName(name, None if name == wanted else stated))
+        in_file = (stated, model.tensors[index].name)
+        found.append(PortName(name, None if name == wanted else stated, in_file))
     return tuple(found)
+
+
+def names_in_file(ports: Iterable[PortName]) -> dict[str, tuple[str, ...]]:
+    """What the file calls inputs, or outputs, of one signature or several, by their names in C."""
+    found: dict[str, tuple[str, ...]] = {}
+    for port in ports:
+        found[port.name] = (*found.get(port.name, ()), *port.in_file)
+    return found

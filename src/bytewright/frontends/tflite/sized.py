@@ -4,7 +4,7 @@ A shape is put together of parts, so each of its numbers is looked at by itself:
 that the run computes, and more. What is made of one such number has one extent, whichever operators it comes to.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -208,6 +208,30 @@ def demand_extent(at: Conversion, axis: int, *allowed: int) -> None:
 def is_size(at: Conversion, number: Number) -> bool:
     """Whether a number of the run is one of a size that other operators have."""
     return root_of(number).of in at.graph.bounds.roots
+
+
+def is_joined(at: Conversion, number: Number) -> bool:
+    """Whether all sizes that are made of a number of the run are taken for one: the number itself."""
+    return root_of(number).of in at.graph.bounds.joined
+
+
+def number_made(
+    at: Conversion, of: Number | None, key: tuple[object, ...], emit: Callable[[], str]
+) -> Number:
+    """What `emit` makes of numbers of the run, once for all operators that make the same.
+
+    Args:
+        at: The operator.
+        of: The number that it is in runs in which nothing is cut off, if there is one.
+        key: What it is made of, and how.
+        emit: Gives a value of shape [1].
+    """
+    element = None if of is None else root_of(of).of
+    if element is not None:
+        at.graph.bounds.made.setdefault(element, set()).add(key)
+    if key not in at.graph.made:
+        at.graph.made[key] = emit()
+    return number_of(at.graph.made[key])
 
 
 def root_of(number: Number) -> Number:

@@ -8,20 +8,25 @@ import numpy as np
 from bytewright.frontends.tflite.accumulator import limited
 from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.elementwise import emit_wrapped_difference, emit_wrapped_sum
+from bytewright.frontends.tflite.logic import emit_choice, emit_either, emit_equal, emit_greater
 from bytewright.frontends.tflite.moves import emit_gathered
 from bytewright.frontends.tflite.shape import emit_slice
 from bytewright.frontends.tflite.sized import (
     Number,
     cut,
+    demand,
     element,
+    is_joined,
     most_of,
-    number_of,
+    number_made,
     numbers_operand,
     sized,
     wide_constant,
 )
 from bytewright.ops.checks import WIDE
 
+BEGIN, _SIZE = 1, 2
+"""Operands that say where a part begins, and how large it is."""
 _HOW_MANY = "how many elements are taken"
 
 
@@ -89,44 +94,67 @@ def _require_within(at: Conversion, first: int, length: int, extent: int) -> Non
 def _part(at: Conversion, axis: int, extent: int, begin: Number, size: Number) -> Part:
     """What SLICE takes along an axis."""
     is_rest = size == Number(0, -1)
-    if begin.is_known:
-        first = begin.offset
-        if size.is_known:
-            count = extent - first if is_rest else size.offset
-            _require_within(at, first, count, extent)
-            return Part(count, first)
-        return counted_part(at, size, extent - first, first)
-    number = begin_of(at, axis)
-    if is_rest:
-        asked = number_of(emit_wrapped_difference(at, wide_constant(at, number, extent), number))
-    elif size.is_known:
+    first = begin.offset if begin.is_known else 0
+    if begin.is_known and size.is_known:
+        count = extent - first if is_rest else size.offset
+        _require_within(at, first, count, extent)
+        return Part(count, first)
+    number = "" if begin.is_known else stated_number(at, BEGIN, axis)
+    kept = (first, "") if begin.is_known else (None, number)
+    if size.is_known and not is_rest:
         at.require(0 <= size.offset <= extent, f"{size.offset} elements leave the extent {extent}")
+        if at.may_count:
+            nearest = limited(at, number, 0, extent - size.offset, "nearest")
+            demand(at, emit_equal(at, number, nearest, "is_whole"), "whether all of the elements are there")
         return Part(size.offset, None, first=number)
-    else:
-        asked = size
-    return counted_part(at, asked, extent, None, number)
+    at.require(0 <= first <= extent, f"element {first} of an axis of extent {extent}")
+    if begin.is_known and is_joined(at, size):
+        return counted_part(at, size, extent - first, *kept)
+
+    def emit_count() -> str:
+        asked = "" if is_rest else stated_number(at, _SIZE, axis)
+        like = number or asked
+        begins = number or wide_constant(at, like, first)
+        rest = emit_wrapped_difference(at, wide_constant(at, like, extent), begins)
+        return _emit_asked(at, asked, rest, number)
+
+    asked = number_made(at, size if begin.is_known else None, (begin, size, extent), emit_count)
+    return counted_part(at, asked, extent - first, *kept)
+
+
+def _emit_asked(at: Conversion, size: str, rest: str, begin: str) -> str:
+    """How many elements are asked for: of a size of -1, or none, all that remain; -1 where they are not all there."""
+    outside = wide_constant(at, rest, -1)
+    asked, misfits = rest, list[str]()
+    if size:
+        asked = emit_choice(at, emit_equal(at, size, outside, "is_rest"), rest, size)
+        misfits.append(emit_greater(at, asked, rest, "is_beyond"))
+    if begin:
+        misfits.append(emit_greater(at, wide_constant(at, rest, 0), begin, "is_before"))
+    leaves, *others = misfits
+    for other in others:
+        leaves = emit_either(at, leaves, other, "leaves")
+    return emit_choice(at, leaves, outside, asked)
 
 
 def counted_part(
     at: Conversion,
     asked: Number,
     extent: int,
-    begin: int | None,
+    begin: int | None = 0,
     first: str = "",
     *,
     is_sure: bool = False,
-    stride: int = 1,
 ) -> Part:
-    """As many elements of an axis as the run says, of at most so many that there are; every `stride`th of them."""
+    """As many elements of an axis as the run says, of at most so many that there are."""
     count = sized(at, asked, _HOW_MANY, extent, is_sure=is_sure)
-    size, most = (-(-each // stride) for each in (count, most_of(at, asked)))
-    return Part(size, begin, stride, first, most)
+    return Part(count, begin, first=first, most=most_of(at, asked))
 
 
-def begin_of(at: Conversion, axis: int) -> str:
-    """The number of the first element along an axis, which the run computes."""
-    operand = at.operand(1, "begin")
-    return at.reshape(element(at, at.value_of(operand, "begin"), axis), (1,), "begin")
+def stated_number(at: Conversion, operand: int, position: int) -> str:
+    """A number of the run as it is, of shape [1]."""
+    value = at.value_of(at.operand(operand, "number"), "number")
+    return at.reshape(element(at, value, position), (1,), "number")
 
 
 def emit_parts(

@@ -1,6 +1,6 @@
 """STRIDED_SLICE: Python's slices, written as numbers and bit masks, of which the run may compute begins and ends."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from bytewright.frontends.tflite.accumulator import limited
 from bytewright.frontends.tflite.conversion import Conversion
@@ -9,14 +9,15 @@ from bytewright.frontends.tflite.logic import emit_both, emit_choice, emit_equal
 from bytewright.frontends.tflite.sized import (
     Number,
     demand,
-    element,
-    number_of,
+    is_joined,
+    number_made,
     numbers_operand,
     wide_constant,
 )
-from bytewright.frontends.tflite.slices import Part, counted_part, emit_parts
+from bytewright.frontends.tflite.slices import BEGIN, Part, counted_part, emit_parts, stated_number
+from bytewright.ops.elementwise import IntDiv
 
-_BEGIN, _END = 1, 2
+_END = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ def convert_strided_slice(at: Conversion) -> None:
     at.require_counts((4,))
     stated = [at.options.integer(slot) for slot in range(5)]
     source, strides = at.operand(0, "input"), at.integers_operand(3, "strides")
-    begin = numbers_operand(at, _BEGIN, "begin")
+    begin = numbers_operand(at, BEGIN, "begin")
     if all(number.is_known for number in begin) and at.operand(_END, "end").data is not None:
         starts = [number.offset for number in begin]
         end = [Number(0, each) for each in at.ends_operand(_END, "end", 0, starts, strides)]
@@ -124,7 +125,7 @@ def _one_element(at: Conversion, position: int, extent: int, index: Number, stri
     """The element of an axis that shrinks."""
     at.require(stride > 0, "an axis shrinks with a negative stride")
     if not index.is_known:
-        return Part(1, None, first=_from_front(at, _BEGIN, position, extent))
+        return Part(1, None, first=_from_front(at, BEGIN, position, extent))
     number = index.offset
     at.require(-extent <= number < extent, f"element {number} of an axis of extent {extent}")
     return Part(1, number % extent)
@@ -139,23 +140,18 @@ def _taken(
         ends = [None if number is None else number.offset for number in (first, last)]
         taken = range(extent)[ends[0] : ends[1] : stride]
         return Part(len(taken), taken.start, taken.step)
-    begin = None if begins else _from_front(at, _BEGIN, position, extent)
     length = None if first is None or last is None else last.plus(first, -1)
-    if begin is not None and length is not None and length.is_known and 0 < length.offset <= extent:
-        at.require(stride > 0, f"steps of {stride} from an element on that the run computes")
+    if stride > 0 and not begins and length and length.is_known and 0 < length.offset <= extent:
+        begin = _from_front(at, BEGIN, position, extent)
         part = Part(len(range(0, length.offset, stride)), None, stride, begin)
         _demand_whole(at, position, extent, part, length.offset)
         return part
-    start = range(extent)[None if first is None or begin is not None else first.offset :].start
-    if begin is None and start == 0 and last is not None and stride > 0:
-        return counted_part(at, last, extent, 0, stride=stride)
-    at.require(stride == 1, f"steps of {stride} from or to an element that the run computes")
-    return _between(at, position, extent, begin, start, last)
+    return _between(at, position, extent, first, last, stride)
 
 
 def _demand_whole(at: Conversion, position: int, extent: int, part: Part, length: int) -> None:
     """Refuses runs in which the end cuts the part off: it is behind the extent, or that of a begin before 0 is not."""
-    number = _stated(at, _BEGIN, position)
+    number = stated_number(at, BEGIN, position)
     last = extent - 1 - (part.size - 1) * part.stride
     nearest = limited(at, part.first, 0, last, "nearest")
     is_crossing = emit_both(
@@ -170,33 +166,45 @@ def _demand_whole(at: Conversion, position: int, extent: int, part: Part, length
 
 
 def _between(
-    at: Conversion, position: int, extent: int, begin: str | None, start: int, last: Number | None
+    at: Conversion, position: int, extent: int, first: Number | None, last: Number | None, stride: int
 ) -> Part:
-    """From one element to another, of which the run computes one or both."""
-    if begin is not None:
-        begin = limited(at, begin, 0, extent, "begin")
-    if last is None or last.is_known:
-        assert begin is not None
-        stop = range(extent)[: None if last is None else last.offset].stop
-        end = wide_constant(at, begin, stop)
-    else:
-        end = limited(at, _from_front(at, _END, position, extent), 0, extent, "end")
-    length = emit_wrapped_difference(at, end, begin or wide_constant(at, end, start))
-    count = limited(at, length, 0, extent, "length")
-    kept = (None, begin) if begin is not None else (start, "")
-    return counted_part(
-        at, number_of(count), extent - start if begin is None else extent, *kept, is_sure=True
+    """From one element to another, of which the run computes one or both: those that Python's slice has."""
+    known = [None if each is None or not each.is_known else each.offset for each in (first, last)]
+    taken = range(extent)[known[0] : known[1] : stride]
+    low, high = (0, extent) if stride > 0 else (-1, extent - 1)
+    begin, end = (
+        None
+        if number is None or number.is_known
+        else limited(at, _from_front(at, operand, position, extent), low, high, role)
+        for operand, number, role in ((BEGIN, first, "begin"), (_END, last, "end"))
     )
+    start = taken.start if begin is None else None
+    if last is not None and start == 0 < stride and is_joined(at, last):
+        part = counted_part(at, last, extent)
+        size, most = (None if each is None else -(-each // stride) for each in (part.size, part.most))
+        return replace(part, size=size or 0, stride=stride, most=most)
+
+    def emit_count() -> str:
+        like = begin or end or ""
+        span = [begin or wide_constant(at, like, taken.start), end or wide_constant(at, like, taken.stop)]
+        length = emit_wrapped_difference(at, *(reversed(span) if stride > 0 else span))
+        return limited(at, _emit_steps(at, length, abs(stride)), 0, len(taken), "length")
+
+    count = number_made(at, last if start == 0 < stride else None, (first, last, extent, stride), emit_count)
+    part = counted_part(at, count, len(taken), is_sure=True)
+    return replace(part, begin=start, stride=stride, first=begin or "")
+
+
+def _emit_steps(at: Conversion, length: str, stride: int) -> str:
+    """How many steps reach over a length, the last of them over its end."""
+    if stride == 1:
+        return length
+    reach = emit_wrapped_sum(at, length, wide_constant(at, length, stride - 1))
+    return at.emit(IntDiv(), (reach, wide_constant(at, length, stride)), "steps")
 
 
 def _from_front(at: Conversion, operand: int, position: int, extent: int) -> str:
     """A number of the run, which may count from the end, from the front."""
-    number = _stated(at, operand, position)
+    number = stated_number(at, operand, position)
     is_behind = emit_greater(at, wide_constant(at, number, 0), number, "is_from_end")
     return emit_choice(at, is_behind, emit_wrapped_sum(at, number, wide_constant(at, number, extent)), number)
-
-
-def _stated(at: Conversion, operand: int, position: int) -> str:
-    """A number of the run as it is, of shape [1]."""
-    value = at.value_of(at.operand(operand, "number"), "number")
-    return at.reshape(element(at, value, position), (1,), "number")

@@ -324,8 +324,7 @@ MOVES: dict[str, TfliteOperator] = {
     "STRIDED_SLICE": TfliteOperator(
         convert_strided_slice,
         "StridedSliceOptions",
-        "constant strides, of either sign; all masks; in steps of 1 where the run computes begin; "
-        "tflm: constant begin and end, and not int64",
+        "constant strides, of either sign; all masks; tflm: constant begin and end, and not int64",
         cost_ms=1.5,
         types=MOVED,
         absent=NO_INT64_IN_TFLM,

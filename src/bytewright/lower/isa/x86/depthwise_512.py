@@ -13,6 +13,7 @@ import numpy as np
 
 from bytewright import ir
 from bytewright.ir.builder import BodyBuilder, load, region
+from bytewright.lower.isa.operand_types import types_decline
 from bytewright.lower.isa.store_lanes import store_lanes
 from bytewright.lower.isa.vector_unit import memory_parameter, register_parameter
 from bytewright.lower.isa.window_rows import ALIGNMENT, WindowRows
@@ -134,8 +135,9 @@ INSTRUCTIONS = (
 def depthwise_declines(template: Template, operation: DepthwiseConv2d) -> str | None:
     """Why this is no convolution for the kernel below."""
     del operation
-    if template.type(0).dtype is not I8:
-        return f"its elements are {template.type(0).dtype.value}, not i8"
+    of_types = types_decline(template, {(I8, I8, I32)})
+    if of_types is not None:
+        return of_types
     *window, _, multiplier = template.constant(1).shape
     if multiplier != 1:
         return f"each channel of the input has {multiplier} of the result"
