@@ -228,8 +228,8 @@ def clamp_float(at: Conversion, value: str, activation: str, *, is_infinite: boo
     operand may be infinite, and where finite numbers make infinite ones (`is_infinite`).
     """
     low, high = ACTIVATIONS[activation]
-    if is_infinite or at.graph.has_infinities or at.reads_infinities():
-        low, high = max(low, -_MAX_F32), min(high, _MAX_F32)
-    elif activation == "NONE":
-        return value
-    return limited(at, value, low, high)
+    if not (is_infinite or at.graph.has_infinities or at.reads_infinities()):
+        return value if activation == "NONE" else limited(at, value, low, high)
+    name = limited(at, value, max(low, -_MAX_F32), min(high, _MAX_F32))
+    at.limited.add(name)
+    return name

@@ -15,12 +15,12 @@ from bytewright import ir
 from bytewright.base.c_names import c_name
 from bytewright.frontends.tflite.bounds import SIZE
 from bytewright.frontends.tflite.graph_builder import DTYPES, PARTS, Kept, Operand
-from bytewright.frontends.tflite.infinities import may_be_infinite
 from bytewright.frontends.tflite.known import UNKNOWN, Growth, Known, no_growth
 from bytewright.frontends.tflite.model import CUSTOM, TensorRecord
 from bytewright.frontends.tflite.operator_reader import OperatorReader
 from bytewright.frontends.tflite.stored import STORED
 from bytewright.ops.data import Concat, Reshape, Slice, Transpose
+from bytewright.ops.float_functions import may_be_infinite
 
 WITHOUT_ELEMENTS = (
     "give the model a larger input, or leave out the layer: its window, slice or crop takes all that there is"
@@ -32,7 +32,11 @@ OUTSIDE = "let the loop or branch give the data, and what depends on its size st
 
 @dataclass(slots=True)
 class Conversion(OperatorReader):
-    """One operator on its way into the graph."""
+    """One operator on its way into the graph.
+
+    Attributes:
+        limited: Values that are finite whatever their operands are.
+    """
 
     nodes: list[ir.Node] = field(default_factory=list[ir.Node])
     constants: dict[str, ir.TensorData] = field(default_factory=dict[str, ir.TensorData])
@@ -40,6 +44,7 @@ class Conversion(OperatorReader):
     growths: dict[str, Growth] = field(default_factory=dict[str, Growth])
     batched: set[str] = field(default_factory=set[str])
     results: dict[int, str] = field(default_factory=dict[int, str])
+    limited: set[str] = field(default_factory=set[str])
     changed: list[tuple[Kept, str]] = field(default_factory=list[tuple[Kept, str]])
 
     @property
@@ -377,8 +382,11 @@ class Conversion(OperatorReader):
             named = replace(node, inputs=tuple(map(new_name, node.inputs)), outputs=outputs)
             self.graph.nodes.append(named)
             self.graph.producers |= dict.fromkeys((value.name for value in outputs), named)
-            if may_be_infinite(named, self.graph.infinite):
-                self.graph.infinite.update(value.name for value in outputs)
+            is_infinite = any(name in self.graph.infinite for name in named.inputs)
+            if node.outputs[0].name not in self.limited and may_be_infinite(named.operation, is_infinite):
+                self.graph.infinite.update(
+                    value.name for value in outputs if value.type.dtype is ir.DType.F32
+                )
         self.graph.constants |= {new_name(name): data for name, data in self.constants.items()}
         self.graph.types |= {new_name(name): kind for name, kind in self.types.items()}
         self.graph.growths |= {new_name(name): growth for name, growth in self.growths.items()}
