@@ -9,6 +9,7 @@ import pytest
 
 import bytewright
 from bytewright.execute.run import run_batch
+from run.test_open_images import NETS as IMAGES
 from run.test_open_recurrence import KERAS
 from run.test_open_windows import NETS, Net
 from support.every_extent import MOST, assert_close, drawn
@@ -50,6 +51,25 @@ def test_sequences_of_some_lengths_are_exact_on_a_board(target: str, file: Path,
         x = drawn(rng, (1, extent, 10), reference.inputs[0]["dtype"])
         (found,) = run_batch(tmp_path / "bundle", [[x]], on="qemu").outputs
         assert_close(found[0], reference.run(x)[0], extent)
+
+
+@pytest.mark.parametrize("name", IMAGES)
+@pytest.mark.parametrize("target", ["mps3-an547", "mps2-an386"])
+def test_pairs_of_extents_are_exact_on_a_board(target: str, name: str, tmp_path: Path) -> None:
+    if not THOROUGH and (target, name) != ("mps3-an547", "segmentation"):
+        pytest.skip("thorough")
+    net, lower = IMAGES[name]
+    content, rng = net("int8").content(), np.random.default_rng(1)
+    (tmp_path / "m.tflite").write_bytes(content)
+    opened = (f"1=h:{lower}..7", f"2=w:{lower}..8")
+    bytewright.compile(tmp_path / "m.tflite", open=opened, target=target).write(tmp_path / "bundle")
+    reference = LiteRt(content)
+    channels = int(reference.inputs[0]["shape"][3])
+    pairs = ((lower, lower), (7, lower), (lower, 8), (lower + 1, 6), (5, lower + 2), (7, 8))
+    images = [rng.integers(-128, 128, (1, *each, channels), np.int8) for each in pairs]
+    found = run_batch(tmp_path / "bundle", [[x] for x in images], on="qemu").outputs
+    for x, (output,) in zip(images, found, strict=True):
+        np.testing.assert_array_equal(output, reference.run(x)[0])
 
 
 COSTS = [(target, dtype) for target in ("mps3-an547", "mps2-an386") for dtype in ("int8", "float32")]

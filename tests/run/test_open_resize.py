@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from test_open_unet import UNet
-from test_open_windows import Net, refused
+from test_open_windows import Net
 
 from support.every_extent import check
 from support.tiers import some
@@ -91,6 +91,6 @@ def test_images_of_every_height_become_those_of_one(tmp_path: Path, kind: str, p
     check(tmp_path, image(kind, 8, 5, **POSITIONS[positions]))
 
 
-def test_open_columns_behind_several_rows_are_refused(tmp_path: Path) -> None:
-    found = refused(tmp_path, image(KINDS[0], 8, 5), axis=2)
-    assert "it resizes columns of [1x12xtime[1..21]x3], behind several rows" in found
+@pytest.mark.parametrize(("kind", "positions"), some([(kind, at) for kind in KINDS for at in POSITIONS], 2))
+def test_images_of_every_width_become_those_of_one(tmp_path: Path, kind: str, positions: str) -> None:
+    check(tmp_path, image(kind, 8, 5, **POSITIONS[positions]), axis=2)

@@ -24,25 +24,25 @@ class UNet(Net):
         super().__init__(dtype)
         self.image()
 
-    def _number(self, kind: str, inputs: list[int], shape: tuple[int, ...], **options: Any) -> int:
+    def number(self, kind: str, inputs: list[int], shape: tuple[int, ...], **options: Any) -> int:
         result = self.tensor(self.name(), shape, "int32")
         self.operator(kind, inputs, [result], **options)
         return result
 
     def columns(self, of: int | None = None) -> int:
         """How many a value has: the last one if none is named."""
-        shape = self._number("SHAPE", [self.last if of is None else of], (4,))
+        shape = self.number("SHAPE", [self.last if of is None else of], (4,))
         one = [self.integers(at) for at in (2, 3, 1)]
-        return self._number("STRIDED_SLICE", [shape, *one], (), shrink_axis_mask=1)
+        return self.number("STRIDED_SLICE", [shape, *one], (), shrink_axis_mask=1)
 
     def product_of_columns(self, factor: int) -> int:
-        return self._number("MUL", [self.columns(), self.scalar(factor)], ())
+        return self.number("MUL", [self.columns(), self.scalar(factor)], ())
 
     def listed(self, *numbers: int | None, fixed: tuple[int, ...]) -> int:
         """A list of numbers that are fixed, but for those that are given."""
         constants = iter(fixed)
         values = [self.scalar(next(constants)) if each is None else each for each in numbers]
-        return self._number("PACK", values, (len(values),), values_count=len(values), axis=0)
+        return self.number("PACK", values, (len(values),), values_count=len(values), axis=0)
 
     def scalar(self, value: int) -> int:
         return self.constant(self.name(), np.array(value, np.int32))
@@ -56,7 +56,7 @@ class UNet(Net):
         more = 0 if padding == "SAME" else max(size - stride, 0)
         columns = self.product_of_columns(stride)
         if more:
-            columns = self._number("ADD", [columns, self.scalar(more)], ())
+            columns = self.number("ADD", [columns, self.scalar(more)], ())
         shape = (1, 1, self.shape[2] * stride + more, count)
         wanted = self.listed(None, None, columns, None, fixed=(1, 1, count))
         weights, _ = self.weights((count, 1, size, self.shape[-1]), count)

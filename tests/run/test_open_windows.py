@@ -216,6 +216,10 @@ NETS: dict[str, tuple[Callable[[str], Net], int]] = {
     "wide": (lambda d: Net(d).reshape(1, -1, 3, 2).conv(8, (3, 3)), 1),
     "wide-depthwise": (lambda d: Net(d).reshape(1, -1, 3, 2).depthwise((5, 2)), 1),
     "wide-pool": (lambda d: Net(d).reshape(1, -1, 3, 2).pool("AVERAGE_POOL_2D", (3, 2)), 1),
+    "columns-behind-rows": (
+        lambda d: Net(d).transpose(0, 2, 1).reshape(1, 6, -1, 1).conv(2, (3, 3), stride_w=2),
+        1,
+    ),
     "same-stride": (lambda d: Net(d).image().conv(8, (1, 3), stride_w=2), 1),
     "same-stride-3": (lambda d: Net(d).image().conv(8, (1, 5), stride_w=3), 1),
     "same-stride-wider": (lambda d: Net(d).image().conv(8, (1, 2), stride_w=3), 1),
@@ -331,10 +335,6 @@ REFUSED: dict[str, tuple[Callable[[], Net], str]] = {
     "rows and half as many": (
         lambda: Net().image().joined_to_half(),
         "several open extents are along one axis",
-    ),
-    "columns behind rows": (
-        lambda: Net().transpose(0, 2, 1).reshape(1, 6, -1, 1).conv(2, (3, 3)),
-        "its windows slide along columns of [1x6xtime[1..21]x1], behind several rows",
     ),
     "channels": (
         lambda: Net().transpose(0, 2, 1).reshape(1, 1, 6, -1).conv(2, (1, 1)),

@@ -23,7 +23,7 @@ def drawn(rng: np.random.Generator, shape: tuple[int, ...], dtype: Any) -> Array
     return rng.integers(-128, 128, shape).astype(dtype)
 
 
-def assert_close(found: Array, wanted: Array, extent: int) -> None:
+def assert_close(found: Array, wanted: Array, extent: object) -> None:
     """Integers bit for bit, float32 to 1e-5 of the largest."""
     assert found.shape == wanted.shape, extent
     if wanted.dtype == np.float32:

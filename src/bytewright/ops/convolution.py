@@ -83,8 +83,9 @@ class _Convolution(ir.Operation):
         operand, weights, bias = inputs
         centred = operand.astype(np.float64) - self.input_zero_point
         kernel = self.kernel(weights.shape)
-        reach = (kernel[0] - 1) * self.dilation[0] + 1
-        padding = padding_for(operand.shape[1], reach, self.stride[0], self.padding, is_same=self.is_same)
+        padding = padding_for(
+            operand.shape, kernel, self.stride, self.padding, self.dilation, is_same=self.is_same
+        )
         seen = windows(centred, kernel, self.stride, padding, self.dilation)
         factors = weights.astype(np.float64)
         total = np.zeros((*seen.shape[:3], bias.size), dtype=np.float64)

@@ -52,7 +52,7 @@ class _Pool(ir.Operation):
 
     def windows(self, x: ir.Array, outside: float) -> ir.Array:
         """What each element of the window sees: [KH*KW, N, OH, OW, C], with `outside` in the padding."""
-        padding = padding_for(x.shape[1], self.kernel[0], self.stride[0], self.padding, is_same=self.is_same)
+        padding = padding_for(x.shape, self.kernel, self.stride, self.padding, is_same=self.is_same)
         seen = windows(x, self.kernel, self.stride, padding, outside=outside)
         return np.moveaxis(seen, (4, 5), (0, 1)).reshape((-1, *seen.shape[:4]))
 

@@ -21,13 +21,13 @@ class _Resize(ir.Operation):
     """Abstract: [N,H,W,C] to [N,OH,OW,C].
 
     Attributes:
-        size: (OH, OW); OH may follow from an open extent, as the input's rows may.
+        size: (OH, OW); each may follow from an open extent, as the input's rows and columns may.
         align_corners: Whether corners of input and output lie over each other.
         half_pixel_centers: Whether positions are those of the middles of elements.
     """
 
     dtypes: ClassVar[tuple[ir.DType, ...]] = ARITHMETIC
-    size: tuple[ir.Extent, int]
+    size: tuple[ir.Extent, ir.Extent]
     align_corners: bool = False
     half_pixel_centers: bool = False
 
@@ -36,11 +36,11 @@ class _Resize(ir.Operation):
         """(OH, OW).
 
         Raises:
-            ValueError: OH follows from an open extent.
+            ValueError: One of them follows from an open extent.
         """
         rows, columns = self.size
-        if not isinstance(rows, int):
-            raise ValueError(f"the size has {rows} rows, which cannot be told")
+        if not isinstance(rows, int) or not isinstance(columns, int):
+            raise ValueError(f"the size has {rows} rows and {columns} columns, which cannot be told")
         return rows, columns
 
     def axes(self, height: int, width: int) -> tuple[ResizedAxis, ResizedAxis]:
@@ -49,20 +49,18 @@ class _Resize(ir.Operation):
         Raises:
             ValueError: As of `fixed_size`.
         """
-        return self._axis(height, self.fixed_size[0]), self.columns(width)
+        rows, columns = self.fixed_size
+        return self.axis(height, rows), self.axis(width, columns)
 
-    def columns(self, width: int) -> ResizedAxis:
-        """Columns, of an input of so many."""
-        return self._axis(width, self.size[1])
-
-    def rows_of_runs(self, height: ir.Extent) -> Iterator[ResizedAxis]:
-        """Rows, of an input of so many, in each run that there may be: many runs at once, which arrays are of."""
-        (symbol,) = ir.symbols_in((height, self.size[0])) or (ir.Symbol("", 1, 1),)
+    def axes_of_runs(self, extent: ir.Extent, out: ir.Extent) -> Iterator[ResizedAxis]:
+        """An axis of so many elements in each run that there may be: many runs at once, which arrays are of."""
+        (symbol,) = ir.symbols_in((extent, out)) or (ir.Symbol("", 1, 1),)
         for first in range(symbol.lower, symbol.upper + 1, _AT_ONCE):
             values: Any = np.arange(first, min(first + _AT_ONCE, symbol.upper + 1), dtype=np.int64)
-            yield self._axis(ir.extent_at(height, values), ir.extent_at(self.size[0], values))
+            yield self.axis(ir.extent_at(extent, values), ir.extent_at(out, values))
 
-    def _axis(self, extent: Any, out: Any) -> ResizedAxis:
+    def axis(self, extent: Any, out: Any) -> ResizedAxis:
+        """Rows or columns, so many of the input and of the output."""
         return ResizedAxis(extent, out, self.align_corners, self.half_pixel_centers)
 
     def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
@@ -70,17 +68,18 @@ class _Resize(ir.Operation):
         operand = only(inputs)
         require_rank(operand, 4, "the input")
         require_dtype(operand, self.dtypes, "the input")
-        batch, height, width, channels = operand.shape
-        require(isinstance(width, int) and isinstance(channels, int), "width and channels must be fixed")
+        batch, *spatial, channels = operand.shape
+        require(isinstance(channels, int), "channels must be fixed")
         require(
             min(map(ir.lower_bound, self.size)) >= 1,
             f"the size ({', '.join(map(str, self.size))}) has no element",
         )
-        require_elements(height, 1)
-        require(
-            len(ir.symbols_in((height, self.size[0]))) <= 1,
-            f"{height} rows become {self.size[0]}, which is another open extent",
-        )
+        for axis, (extent, out) in enumerate(zip(spatial, self.size, strict=True), 1):
+            require_elements(extent, axis)
+            require(
+                len(ir.symbols_in((extent, out))) <= 1,
+                f"along axis {axis}, {extent} become {out}, which is another open extent",
+            )
         return (ir.TensorType((batch, *self.size, channels), operand.dtype),)
 
 
@@ -121,10 +120,8 @@ class TflResizeBilinear(_Resize):
         result = super(TflResizeBilinear, self).infer(inputs)
         dtype = inputs[0].dtype
         require(not self.unsigned or dtype is ir.DType.I8, f"{dtype.value} elements stand for no uint8")
-        _, height, width, _ = inputs[0].shape
-        assert isinstance(width, int)
-        _require_rows_inside(self, height, fixed=self.is_fixed(dtype))
-        self.columns(width).require_inside(fixed=self.is_fixed(dtype))
+        for extent, out in zip(inputs[0].shape[1:3], self.size, strict=True):
+            _require_inside(self, extent, out, fixed=self.is_fixed(dtype))
         return result
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
@@ -159,10 +156,10 @@ class TflResizeBilinear(_Resize):
 
 
 @lru_cache(maxsize=64)
-def _require_rows_inside(operation: TflResizeBilinear, height: ir.Extent, *, fixed: bool) -> None:
-    """Refuses rows as `ResizedAxis.require_inside`, in any run; each question is answered once."""
-    for rows in operation.rows_of_runs(height):
-        rows.require_inside(fixed=fixed)
+def _require_inside(operation: TflResizeBilinear, extent: ir.Extent, out: ir.Extent, *, fixed: bool) -> None:
+    """Refuses an axis as `ResizedAxis.require_inside`, in any run; each question is answered once."""
+    for axis in operation.axes_of_runs(extent, out):
+        axis.require_inside(fixed=fixed)
 
 
 def _weighted(axis: ResizedAxis, *, fixed: bool) -> tuple[Int64, Int64, NDArray[Any]]:

@@ -46,9 +46,9 @@ def window_shape(
     *,
     is_same: bool = False,
 ) -> tuple[ir.Extent, ir.Extent, ir.Extent]:
-    """Batch, height and width of the output of a window sliding over an NHWC operand, whose height may be open.
+    """Batch, height and width of the output of a window sliding over an NHWC operand, whose both may be open.
 
-    With `is_same` the padding along the height is what SAME makes of it, and that given is the most of this.
+    With `is_same` the padding is what SAME makes of them, and that given is the most of this.
 
     Raises:
         ValueError: A parameter is out of range, the window never fits, or the padding is not that of SAME.
@@ -58,14 +58,16 @@ def window_shape(
     require(min(dilation) >= 1, f"dilation {dilation} is not positive")
     require(min(padding) >= 0, f"padding {padding} is negative")
     batch, height, width, channels = operand.shape
-    require(isinstance(width, int) and isinstance(channels, int), "width and channels must be fixed")
+    require(isinstance(channels, int), "channels must be fixed")
     extents: list[ir.Extent] = []
     for axis, extent in enumerate((height, width)):
-        around = padding[2 * axis] + padding[2 * axis + 1]
+        given = padding[2 * axis : 2 * axis + 2]
+        around = sum(given)
         reach = (kernel[axis] - 1) * dilation[axis] + 1
-        if is_same and axis == 0:
+        if is_same:
             most = most_same_padding(extent, reach, stride[axis])
-            require(padding[:2] == most, f"SAME pads {extent} rows by {most}, not by {padding[:2]}")
+            what = ("rows", "columns")[axis]
+            require(given == most, f"SAME pads {extent} {what} by {most}, not by {given}")
             extents.append(ir.quotient(extent, stride[axis] - 1, stride[axis]))
             continue
         padded = ir.lower_bound(extent) + around
@@ -78,9 +80,21 @@ def window_shape(
     return batch, extents[0], extents[1]
 
 
-def padding_for(rows: int, reach: int, stride: int, padding: Padding, *, is_same: bool) -> Padding:
-    """The padding around an image of so many rows, for windows that reach over so many, so many rows apart."""
-    return (*same_padding(rows, reach, stride), *padding[2:]) if is_same else padding
+def padding_for(
+    shape: tuple[int, ...],
+    kernel: Pair,
+    stride: Pair,
+    padding: Padding,
+    dilation: Pair = (1, 1),
+    *,
+    is_same: bool,
+) -> Padding:
+    """The padding around an image of a shape [N,H,W,C], as of `window_shape`."""
+    if not is_same:
+        return padding
+    reach = [(size - 1) * step + 1 for size, step in zip(kernel, dilation, strict=True)]
+    rows, columns = map(same_padding, shape[1:3], reach, stride)
+    return (*rows, *columns)
 
 
 def windows(

@@ -103,20 +103,16 @@ def _can_turn(opening: Opening, name: str) -> bool:
 
 
 def _window(opening: Opening, node: ir.Node) -> None:
-    """Windows slide along rows; along columns where there is one row, which is turned."""
+    """Windows slide along rows and columns; where there is one row of open columns, it is turned."""
     operation: Any = node.operation
     source, *parameters = node.inputs
     if any(map(opening.is_open, parameters)):
         raise ValueError("its weights have the open extent")
-    if opening.open_axes(source) != [COLUMNS]:
+    if opening.open_axes(source) != [COLUMNS] or opening.shape(source)[ROWS] != 1:
         opening.add(
             node, _padded(opening, operation, source, parameters), (opening.whole(source), *parameters)
         )
         return
-    if opening.shape(source)[ROWS] != 1:
-        raise ValueError(
-            f"its windows slide along columns of [{ir.format_shape(opening.shape(source))}], behind several rows"
-        )
     if not isinstance(operation, MaxPool2d | TflAveragePool2d):
         parameters[0] = _turned_weights(opening, parameters[0], operation.kernel_axis)
     source = opening.in_rows(source)
@@ -125,17 +121,18 @@ def _window(opening: Opening, node: ir.Node) -> None:
 
 
 def _padded(opening: Opening, operation: Any, source: str, parameters: list[str]) -> Any:
-    """The operator with the padding that it has along open rows: SAME's depends on how many there are, by a stride."""
-    rows = opening.new.types[source].shape[ROWS]
-    if not operation.is_same or isinstance(rows, int) or operation.stride[0] == 1:
+    """The operator with the padding that it has along open axes: SAME's depends on their extents, by a stride."""
+    image = opening.new.types[source].shape[ROWS : COLUMNS + 1]
+    sliding = zip(image, operation.stride, strict=True)
+    if not operation.is_same or all(isinstance(extent, int) or stride == 1 for extent, stride in sliding):
         return replace(operation, is_same=False)
     if isinstance(operation, MaxPool2d | TflAveragePool2d):
-        reach = operation.kernel[0]
+        reach = operation.kernel
     else:
-        size, _ = operation.kernel(opening.new.types[parameters[0]].fixed_shape)
-        reach = (size - 1) * operation.dilation[0] + 1
-    most = most_same_padding(rows, reach, operation.stride[0])
-    return replace(operation, padding=(*most, *operation.padding[2:]))
+        sizes = operation.kernel(opening.new.types[parameters[0]].fixed_shape)
+        reach = [(size - 1) * step + 1 for size, step in zip(sizes, operation.dilation, strict=True)]
+    rows, columns = map(most_same_padding, image, reach, operation.stride)
+    return replace(operation, padding=(*rows, *columns))
 
 
 def _turned_weights(opening: Opening, name: str, axis: int) -> str:
@@ -270,7 +267,7 @@ def _tile(opening: Opening, node: ir.Node) -> None:
 
 
 def _resize(opening: Opening, node: ir.Node) -> None:
-    """To sizes that the file says for each extent, by rows; an image of one row before and after is turned."""
+    """To sizes that the file says for each extent; an image of one row, before and after, is turned."""
     operation, (source,) = node.operation, node.inputs
     assert isinstance(operation, TflResizeNearest | TflResizeBilinear)
     shape, found = opening.shape(source), opening.samples.nodes(node)
@@ -281,15 +278,10 @@ def _resize(opening: Opening, node: ir.Node) -> None:
         opening.following([ir.upper_bound(each) for each in values], f"its {what} are", shape[axis])
         for axis, what, values in zip((ROWS, COLUMNS), ("rows", "columns"), sizes, strict=True)
     )
-    is_turned = isinstance(shape[ROWS], int) and not (
-        isinstance(columns, int) and isinstance(shape[COLUMNS], int)
-    )
+    are_open = not (isinstance(columns, int) and isinstance(shape[COLUMNS], int))
+    is_turned = are_open and shape[ROWS] == 1 == rows
     if is_turned:
-        if shape[ROWS] != 1 or rows != 1:
-            raise ValueError(f"it resizes columns of [{ir.format_shape(shape)}], behind several rows")
         rows, columns, source = columns, 1, opening.in_rows(source)
-    if not isinstance(columns, int):
-        raise ValueError(f"both its rows and its columns are open, {rows} and {columns}")
     source = source if is_turned else opening.whole(source)
     opening.add(node, replace(operation, size=(rows, columns)), (source,), is_turned=is_turned)
 
@@ -329,8 +321,6 @@ def _reduction(opening: Opening, node: ir.Node) -> None:
     """Over the open axis where what it computes with does not depend on how many elements there are."""
     operation: Any = node.operation
     reduced = [axis for axis in opening.open_axes(node.inputs[0]) if axis in operation.axes]
-    if len(reduced) > 1:
-        raise ValueError("it is over several open extents")
     dtype = opening.new.types[node.inputs[0]].dtype
     is_integer = dtype in (*QUANTISED, *WIDE)
     is_sum = isinstance(operation, ReduceSum) and dtype in QUANTISED and not opening.samples.are_several

@@ -21,7 +21,7 @@ from bytewright.ir.builder import region
 from bytewright.lower.isa.instruction_set import IsaTemplate
 from bytewright.lower.isa.products import Tile
 from bytewright.lower.isa.store_lanes import store_lanes
-from bytewright.lower.isa.window_rows import ALIGNMENT, WindowRows
+from bytewright.lower.isa.window_rows import ALIGNMENT, COPIES_ROWS, WindowRows
 from bytewright.lower.kernels.accumulator import Bias
 from bytewright.lower.kernels.context import Pixel, Template, counted, named
 from bytewright.lower.kernels.convolution import ZERO, Convolution, bias_of, convolution_of
@@ -57,7 +57,7 @@ def _tile_declines(tile: Tile, template: Template, operation: Conv2d | Transpose
     if isinstance(operation, Conv2d) and tile.copies is not None:
         convolution = convolution_of(template, operation)
         if convolution.window.columns.open_size is not None and not _is_direct(tile, convolution):
-            return "it would copy rows of an open extent"
+            return COPIES_ROWS
     of_operands = {
         "elements": (template.type(0).dtype, tile.of.element),
         "weights": (template.type(1).dtype, tile.of.weight),

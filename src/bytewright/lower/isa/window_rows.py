@@ -14,6 +14,7 @@ from bytewright.lower.kernels.context import counted, named
 from bytewright.lower.kernels.convolution import Convolution
 
 ALIGNMENT = 64
+COPIES_ROWS = "it would copy rows of an open extent"
 
 
 @dataclass(frozen=True, slots=True)

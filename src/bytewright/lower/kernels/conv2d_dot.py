@@ -98,14 +98,15 @@ def write_dot(convolution: Convolution) -> None:
     rows, columns = window.rows.interior, window.columns.interior
     in_one_piece = window.columns.dilation == 1 or window.columns.kernel == 1
     has_interior = in_one_piece and rows[0] < rows[1] and columns[0] < columns[1]
+    width = window.columns.out_extent
     with counted(body, "n", convolution.num) as n, template.kernel.rows(window.rows.out) as y:
         if has_interior and window.is_all_interior:
-            with counted(body, "x", window.columns.out) as x:
+            with counted(body, "x", width) as x:
                 _add_rows(dot, (n, y, x))
         elif has_interior:
             _write_parts(dot, n, y)
         else:
-            with counted(body, "x", window.columns.out) as x:
+            with counted(body, "x", width) as x:
                 _add_taps(dot, (n, y, x))
 
 
@@ -125,28 +126,25 @@ def _write_parts(dot: DotProducts, n: ir.Expr, y: ir.Expr) -> None:
     The border's code is there once, for both sides. A row above or below the interior is all left of it.
     """
     window, body = dot.convolution.window, dot.convolution.template.body
-    width = window.columns.out
+    width = ir.extent_expr(window.columns.out_extent)
     is_inside = window.rows.is_interior(y)
     first, last = (
-        named(
-            body,
-            name,
-            ir.const(column) if column == width else ir.select(is_inside, ir.const(column), ir.const(width)),
-        )
-        for name, column in zip(("left", "right"), window.columns.interior, strict=True)
+        named(body, name, column if column == width else ir.select(is_inside, column, width))
+        for name, column in zip(("left", "right"), window.columns.interior_in_run(), strict=True)
     )
+    # Not to `last`: that the run of a row's last pixel ends with the row can then be told from the bounds.
+    end = last if window.columns.open_size is not None else ir.const(window.columns.interior[1])
     with body.for_("part", 0, 3) as part:
         with body.if_(equal(part, 1)):
             body.note("where the window lies inside the input: one dot product a row of it")
-            # Not to `last`: that the run of a row's last pixel ends with the row can then be told from the bounds.
-            with body.for_("x", first, window.columns.interior[1]) as x:
+            with body.for_("x", first, end) as x:
                 _add_rows(dot, (n, y, x))
         with body.else_():
             is_left = part < 1
             begin = body.let("begin", ir.select(is_left, ir.const(0), last))
-            end = body.let("end", ir.select(is_left, first, ir.const(width)))
+            behind = body.let("end", ir.select(is_left, first, width))
             body.note("the border, tap by tap; outside the input taps are the zero point")
-            with body.for_("x", begin, end) as x:
+            with body.for_("x", begin, behind) as x:
                 _add_taps(dot, (n, y, x))
 
 

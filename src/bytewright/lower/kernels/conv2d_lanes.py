@@ -7,7 +7,6 @@ output channels that dot products would leave vector units idle. Weights are pac
 
 from collections.abc import Generator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import replace
 
 from bytewright import ir
 from bytewright.ir.builder import load
@@ -61,19 +60,12 @@ def _by_rows(
     del group
     body, window, depth = convolution.template.body, convolution.window, convolution.in_channels
     n, y, x = pixel
-    columns = window.columns
-    merged = replace(
-        columns,
-        size=columns.size * depth,
-        kernel=columns.kernel * depth,
-        stride=columns.stride * depth,
-        pad_before=columns.pad_before * depth,
-    )
+    merged = window.columns.of_elements(depth)
     with counted(body, "ky", window.rows.kernel) as ky:
         iy = named(body, "iy", window.rows.tap(y, ky))
         with counted(body, "k", merged.kernel) as k:
             ix = named(body, "ix", merged.tap(x, k))
             inside = merged.contains(ix, k, window.rows.contains(iy, ky))
-            rows = convolution.template.input_as(0, (convolution.num, window.rows.extent, merged.size))
+            rows = convolution.template.input_as(0, (convolution.num, window.rows.extent, merged.extent))
             outside = ir.const(convolution.zero_point, rows.dtype)
             yield ir.select(inside, load(rows, n, iy, ix), outside), ky * merged.kernel + k

@@ -29,7 +29,7 @@ def write_patch(convolution: Convolution) -> None:
     with (
         counted(body, "n", convolution.num) as n,
         template.kernel.rows(window.rows.out) as y,
-        body.for_("x", 0, window.columns.out) as x,
+        body.for_("x", 0, ir.extent_expr(window.columns.out_extent)) as x,
     ):
         patch = template.kernel.scratch("patch", (length,), convolution.dtype)
         body.note("gather what lies under the window; outside the input it is the zero point")

@@ -77,7 +77,8 @@ def reduction(template: Template, operation: Reduction) -> Reduced:
         case pooling.ReduceSum():
             return Reduced("total", zero, add, partial(_sum, template, operation))
         case pooling.TflMean():
-            return Reduced("total", zero, add, partial(_mean, template, operation))
+            scale = _mean_scale(template, operation) if dtype.is_integer else None
+            return Reduced("total", zero, add, partial(_mean, template, operation, scale))
         case pooling.TflQuantizedProduct():
             combine, finish = partial(_scaled_product, operation), partial(_product, operation, dtype)
             return Reduced("product", zero, combine, finish, lambda value: value - operation.input_zero_point)
@@ -198,17 +199,19 @@ def _sum(template: Template, operation: pooling.ReduceSum, total: ir.Expr) -> Sc
     return Scalar(total, low, high)
 
 
-def _mean(template: Template, operation: pooling.TflMean, total: ir.Expr) -> Scalar:
+def _mean(
+    template: Template, operation: pooling.TflMean, scale: ScaleOperands | None, total: ir.Expr
+) -> Scalar:
     """For integers: DOUBLE_ROUND of the sum less its zero points, plus the output's zero point."""
     count = _count(template, operation) * operation.sums_of
-    if not total.dtype.is_integer:
+    if scale is None:
         return Scalar(total / ir.cast(count, total.dtype))
     bounds = template.type(0).dtype.bounds
     zero_points = operation.input_zero_point * operation.sums_of
     low, high = ((bound - zero_points) * num_reduced(template, operation) for bound in bounds)
     require_i32(low, high, "the sum of a mean", template.anchor.where)
     centred = Scalar(total - count * operation.input_zero_point, min(low, 0), max(high, 0))
-    scaled = double_round(centred, _mean_scale(template, operation), template.anchor.where)
+    scaled = double_round(centred, scale, template.anchor.where)
     zero_point = operation.output_zero_point
     return clamped(
         Scalar(scaled.expr + zero_point, scaled.low + zero_point, scaled.high + zero_point), *bounds
@@ -218,10 +221,13 @@ def _mean(template: Template, operation: pooling.TflMean, total: ir.Expr) -> Sca
 def _mean_scale(template: Template, operation: pooling.TflMean) -> ScaleOperands:
     """What a sum less its zero points is scaled by; of an open extent, by a table with an entry for each value."""
     shape = [template.type(0).shape[axis] for axis in operation.axes]
-    extent = next((extent for extent in shape if not isinstance(extent, int)), None)
-    if extent is None:
+    opened = [extent for extent in shape if not isinstance(extent, int)]
+    if not opened:
         factor = operation.factor(num_reduced(template, operation) * operation.sums_of)
         return fixed_scale(factor.multiplier, factor.exponent)
+    if len(opened) > 1:
+        return _divided_scale(template, operation)
+    (extent,) = opened
     others = prod(each for each in shape if isinstance(each, int)) * operation.sums_of
     counts = (value * others for value in range(extent.lower, extent.upper + 1))
     factors = [operation.factor(count) for count in counts]
@@ -235,6 +241,31 @@ def _mean_scale(template: Template, operation: pooling.TflMean) -> ScaleOperands
     multipliers = np.array([factor.multiplier for factor in factors])
     exponents = np.array([factor.exponent for factor in factors])
     return scales_of(multipliers, exponents, entry)
+
+
+def _divided_scale(template: Template, operation: pooling.TflMean) -> ScaleOperands:
+    """Of several open extents: what `divided_by` makes of the number of elements, computed in the run."""
+    body, of_one = template.body, operation.factor(1)
+    least = prod(ir.lower_bound(template.type(0).shape[axis]) for axis in operation.axes) * operation.sums_of
+    most = num_reduced(template, operation) * operation.sums_of
+    count = body.let("count", _count(template, operation) * operation.sums_of)
+    halvings = body.scalar("halvings", ir.DType.I32, 0)
+    with body.for_("bit", 1, most.bit_length()) as bit, body.if_((count >> bit) > 0):
+        body.store(halvings, (), bit)
+    limit = 31 + of_one.exponent
+    divided = body.let("divided", ir.minimum(load(halvings), limit))
+    wide = ir.const(of_one.multiplier, ir.DType.I64) << ir.cast(divided, ir.DType.I64)
+    multiplier = body.let("multiplier", ir.cast(wide // ir.cast(count, ir.DType.I64), ir.DType.I32))
+    exponents = [of_one.exponent - min(each.bit_length() - 1, limit) for each in (most, least)]
+    low, high = min(exponents), max(exponents)
+    return ScaleOperands(
+        multiplier=multiplier,
+        shift=body.let("shift", ir.maximum(divided - of_one.exponent, 0)),
+        left=body.let("left", ir.const(1) << ir.maximum(of_one.exponent - divided, 0)) if high > 0 else None,
+        shifts=frozenset(max(-each, 0) for each in range(low, high + 1)),
+        left_bits=max(high, 0),
+        ratio=of_one.multiplier * 2.0 ** (of_one.exponent - 31) / least,
+    )
 
 
 def _scaled_product(operation: pooling.TflQuantizedProduct, product: ir.Expr, value: ir.Expr) -> ir.Expr:

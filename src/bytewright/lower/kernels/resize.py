@@ -80,8 +80,8 @@ class _Between:
 
 
 @dataclass(frozen=True, slots=True)
-class _OpenRows:
-    """Rows whose numbers are those of a run; `arithmetic/resize.py` has the same for numbers.
+class _OpenAxis:
+    """Rows or columns whose numbers are those of a run; `arithmetic/resize.py` has the same for numbers.
 
     Attributes:
         size: Those of the input.
@@ -94,30 +94,35 @@ class _OpenRows:
     half_pixel_centers: bool
 
 
-_Rows = ResizedAxis | _OpenRows
+_Axis = ResizedAxis | _OpenAxis
 
 
-def _axes(template: Template, operation: TflResizeNearest | TflResizeBilinear) -> tuple[_Rows, ResizedAxis]:
-    """Rows and columns; the scale of open rows is computed before the loops."""
+def _axes(template: Template, operation: TflResizeNearest | TflResizeBilinear) -> tuple[_Axis, _Axis]:
+    """Rows and columns."""
     _, height, width, _ = template.type(0).shape
-    assert isinstance(width, int)
-    if isinstance(height, int) and isinstance(operation.size[0], int):
-        return operation.axes(height, width)
-    size, out = ir.extent_expr(height), ir.extent_expr(operation.size[0])
+    rows, columns = operation.size
+    return _axis(template, operation, height, rows), _axis(template, operation, width, columns)
+
+
+def _axis(
+    template: Template, operation: TflResizeNearest | TflResizeBilinear, extent: ir.Extent, wanted: ir.Extent
+) -> _Axis:
+    """One of them; the scale of an open one is computed before the loops."""
+    if isinstance(extent, int) and isinstance(wanted, int):
+        return operation.axis(extent, wanted)
+    size, out = ir.extent_expr(extent), ir.extent_expr(wanted)
     steps, over = size, out
-    if operation.align_corners:  # of one row the scale is of no matter, as it is the first
+    if operation.align_corners:  # of one element the scale is of no matter, as it is the first
         steps, over = size - 1, ir.maximum(out - 1, 1)
     if isinstance(operation, TflResizeBilinear) and operation.is_fixed(template.type(0).dtype):
         scale = (steps * ONE + over // 2) // over
     else:
         scale = ir.cast(steps, F32) / ir.cast(over, F32)
-    rows = _OpenRows(
-        size, template.body.let("scale", scale), operation.align_corners, operation.half_pixel_centers
-    )
-    return rows, operation.columns(width)
+    scale = template.body.let("scale", scale)
+    return _OpenAxis(size, scale, operation.align_corners, operation.half_pixel_centers)
 
 
-def _nearest(template: Template, name: str, axis: _Rows, index: ir.Expr) -> ir.Expr:
+def _nearest(template: Template, name: str, axis: _Axis, index: ir.Expr) -> ir.Expr:
     """The element that an element of the output is, along one axis."""
     if isinstance(axis, ResizedAxis):
         return source_index(template.kernel, axis.nearest(), axis.size, axis.ratio, index)
@@ -131,8 +136,8 @@ def _nearest(template: Template, name: str, axis: _Rows, index: ir.Expr) -> ir.E
     return ir.minimum(ir.maximum(whole, 0), axis.size - 1)
 
 
-def _open_between(template: Template, name: str, axis: _OpenRows, index: ir.Expr, *, fixed: bool) -> _Between:
-    """Where a row of the output lies."""
+def _open_between(template: Template, name: str, axis: _OpenAxis, index: ir.Expr, *, fixed: bool) -> _Between:
+    """Where an element of the output lies along an open axis."""
     body, first_name, last_name = template.body, f"{name}0", f"{name}1"
     last = axis.size - 1
     if fixed:
@@ -145,23 +150,23 @@ def _open_between(template: Template, name: str, axis: _OpenRows, index: ir.Expr
         weight = body.let(f"{name}_part", position & (ONE - 1))
         return _Between((first, ONE - weight), (after, weight))
     position = body.let(f"{name}_exact", _position(axis, ir.cast(index, F32)))
-    # What is before the first row is more than half a row behind it, and so has 0 where it is cut off.
+    # What is before the first element is more than half of one behind it, and so has 0 where it is cut off.
     first = body.let(first_name, ir.minimum(ir.maximum(ir.cast(position, I32), 0), last))
     weight = body.let(f"{name}_part", position - ir.cast(first, F32))
-    next_row = first + ir.select(weight > 0.0, ir.const(1), ir.const(0))
-    after = body.let(last_name, ir.minimum(next_row, last))
+    following = first + ir.select(weight > 0.0, ir.const(1), ir.const(0))
+    after = body.let(last_name, ir.minimum(following, last))
     return _Between((first, 1.0 - weight), (after, weight))
 
 
-def _position(axis: _Rows, index: ir.Expr) -> ir.Expr:
+def _position(axis: _Axis, index: ir.Expr) -> ir.Expr:
     """Where an element of the output lies, in float32."""
-    scale = axis.scale if isinstance(axis, _OpenRows) else ir.const(float(axis.scale), F32)
+    scale = axis.scale if isinstance(axis, _OpenAxis) else ir.const(float(axis.scale), F32)
     return (index + 0.5) * scale - 0.5 if axis.half_pixel_centers else index * scale
 
 
-def _between(template: Template, name: str, axis: _Rows, index: ir.Expr, *, fixed: bool) -> _Between:
+def _between(template: Template, name: str, axis: _Axis, index: ir.Expr, *, fixed: bool) -> _Between:
     """Where an element of the output lies along one axis."""
-    if isinstance(axis, _OpenRows):
+    if isinstance(axis, _OpenAxis):
         return _open_between(template, name, axis, index, fixed=fixed)
     body, kernel = template.body, template.kernel
     first, last = (

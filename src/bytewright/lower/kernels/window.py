@@ -34,6 +34,19 @@ class Axis:
     open_out: ir.OpenExtent | None = None
     open_before: ir.Expr | None = None
 
+    def of_elements(self, depth: int) -> "Axis":
+        """The axis, not dilated, with so many elements one after another in place of each."""
+        return replace(
+            self,
+            size=self.size * depth,
+            kernel=self.kernel * depth,
+            stride=self.stride * depth,
+            pad_before=self.pad_before * depth,
+            pad_after=self.pad_after * depth,
+            open_size=None if self.open_size is None else ir.multiple(self.open_size, depth),
+            open_before=None if self.open_before is None else self.open_before * depth,
+        )
+
     @property
     def before(self) -> ir.Expr | int:
         """Positions before the input that the first window begins at in a run."""
@@ -91,6 +104,14 @@ class Axis:
         if last < self.out or self.pad_after:
             condition = ir.both(condition, position < self._interior_end(last))
         return condition
+
+    def interior_in_run(self) -> tuple[ir.Expr, ir.Expr]:
+        """As `interior`, of the input in a run, of which some windows may lie inside if any do of the largest one."""
+        first, last = self.interior
+        if self.open_size is None:
+            return ir.const(first), ir.const(last)
+        begin = ir.minimum(ir.extent_expr(self.out_extent), first)
+        return begin, ir.maximum(begin, self._interior_end(last))
 
     def _interior_end(self, last: int) -> int | ir.Expr:
         """The end of the interior in a run, where it is `last` for the largest input."""
@@ -190,7 +211,7 @@ def _opened(axis: Axis, size: ir.Extent, out: ir.Extent, pad_after: int, *, is_s
         return axis
     open_out = None if isinstance(out, int) else out
     axis = replace(axis, open_size=size, open_out=open_out, pad_after=pad_after)
-    if not is_same:
+    if not is_same or axis.stride == 1:  # by a stride alone does it depend on the extent
         return axis
     most = (ir.extent_expr(axis.out_extent) - 1) * axis.stride + (axis.kernel - 1) * axis.dilation + 1
     return replace(axis, open_before=ir.maximum(most - ir.extent_expr(size), 0) // 2)

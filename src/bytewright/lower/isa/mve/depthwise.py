@@ -2,8 +2,9 @@
 
 It is given the rows under the window; a row outside the input is a run of zero points. Where the window reaches over a
 side of the input, the instruction is another one, whose taps there are zero points: those columns are few, and nothing
-is copied. Fewer channels than a vector has are as if several neighbouring pixels were one that fills it; what lies
-under those at a side is gathered first.
+is copied. Where how many columns there are is not known, what lies under those is gathered. Fewer channels than a
+vector has are as if several neighbouring pixels were one that fills it; what lies under those at a side is gathered
+first.
 """
 
 from dataclasses import replace
@@ -49,10 +50,12 @@ def depthwise_declines(template: Template, operation: DepthwiseConv2d) -> str | 
         return f"its window of {window.rows.kernel} rows and {num_taps} taps is too large"
     if channels < lanes and not _takes_neighbours(convolution):
         return f"its {channels} channels do not fill a vector"
-    if channels >= lanes and not all(map(window.columns.inside, _side_columns(convolution))):
-        return "some of its windows lie beside the input"
-    if channels >= lanes and len(_side_columns(convolution)) > MAX_SIDE_COLUMNS:
-        return f"at more than {MAX_SIDE_COLUMNS} columns its window reaches over a side"
+    if channels >= lanes and window.columns.open_size is None:
+        sides = _side_columns(convolution)
+        if not all(map(window.columns.inside, sides)):
+            return "some of its windows lie beside the input"
+        if len(sides) > MAX_SIDE_COLUMNS:
+            return f"at more than {MAX_SIDE_COLUMNS} columns its window reaches over a side"
     if scaling_of(template, convolution.folded()) is None:
         return "its epilogue is not a rescale"
     return None
@@ -72,6 +75,7 @@ def _takes_neighbours(convolution: Convolution) -> bool:
         lanes % channels == 0
         and columns.stride == 1
         and columns.dilation == 1
+        and columns.open_size is None
         and columns.out % (lanes // channels) == 0
     )
 
@@ -85,7 +89,7 @@ def write_depthwise(template: Template, operation: DepthwiseConv2d) -> None:
         counted(body, "n", convolution.num) as n,
         template.kernel.rows(window.rows.out) as y,
     ):
-        if pixels.num == 1:
+        if pixels.num == 1 and window.columns.open_size is None:
             _write_row(pixels, n, y)
         else:
             _write_steps(pixels, n, y)
@@ -107,10 +111,10 @@ def _write_row(pixels: "_Pixels", n: ir.Expr, y: ir.Expr) -> None:
 
 
 def _write_steps(pixels: "_Pixels", n: ir.Expr, y: ir.Expr) -> None:
-    """The pixels of a row in order, several at a time."""
+    """The pixels of a row in order, several at a time, or those of an open number of columns."""
     body, columns = pixels.body, pixels.convolution.window.columns
     patch = None if columns.is_all_interior else pixels.scratch()
-    with counted(body, "step", columns.out // pixels.num) as step:
+    with counted(body, "step", ir.quotient(columns.out_extent, 0, pixels.num)) as step:
         x = named(body, "x", step * pixels.num)
         inside = pixels.is_inside(x)
         if patch is None:
@@ -184,9 +188,12 @@ class _Pixels:
 
     def is_inside(self, x: ir.Expr) -> ir.Expr | None:
         """Whether the windows of all pixels from x on are between the sides of the input; None if none are."""
-        first, last = self.convolution.window.columns.interior
+        columns = self.convolution.window.columns
+        first, last = columns.interior
         if last - first < self.num:
             return None
+        if self.num == 1:
+            return columns.is_interior(x)
         return ir.both(x >= first, x < last - (self.num - 1))
 
     def write_rows(self, pixel: Pixel, column: int | None = None) -> None:
@@ -234,7 +241,7 @@ class _Pixels:
         body.note("gather what lies under the window; outside the input it is the zero point")
         with counted(body, "ky", window.rows.kernel) as ky, counted(body, "kx", count) as kx:
             iy, ix = named(body, "iy", window.rows.tap(y, ky)), named(body, "ix", columns.tap(x, kx))
-            inside = window.rows.contains(iy, ky, ir.both(ix >= 0, ix < columns.size))
+            inside = window.rows.contains(iy, ky, ir.both(ix >= 0, ix < ir.extent_expr(columns.extent)))
             outside = region(self.convolution.zero_points(self._row_length), 0)
             source = region(self.convolution.input, n, iy, ix, 0)
             tap = body.view("tap", source, self.element, channels, inside, outside)

@@ -16,7 +16,7 @@ from bytewright.ir.builder import BodyBuilder, load, region
 from bytewright.lower.isa.operand_types import types_decline
 from bytewright.lower.isa.store_lanes import store_lanes
 from bytewright.lower.isa.vector_unit import memory_parameter, register_parameter
-from bytewright.lower.isa.window_rows import ALIGNMENT, WindowRows
+from bytewright.lower.isa.window_rows import ALIGNMENT, COPIES_ROWS, WindowRows
 from bytewright.lower.isa.x86.dots import BYTE_DOTS
 from bytewright.lower.isa.x86.dots import BYTES as BYTE_PRODUCTS
 from bytewright.lower.isa.x86.lanes import unit_of
@@ -134,13 +134,14 @@ INSTRUCTIONS = (
 
 def depthwise_declines(template: Template, operation: DepthwiseConv2d) -> str | None:
     """Why this is no convolution for the kernel below."""
-    del operation
     of_types = types_decline(template, {(I8, I8, I32)})
     if of_types is not None:
         return of_types
     *window, _, multiplier = template.constant(1).shape
     if multiplier != 1:
         return f"each channel of the input has {multiplier} of the result"
+    if convolution_of(template, operation).window.columns.open_size is not None:
+        return COPIES_ROWS
     return None if np.prod(window) <= MOST_TAPS else f"its window has more than {MOST_TAPS} taps"
 
 
