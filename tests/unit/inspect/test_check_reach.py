@@ -140,7 +140,9 @@ def test_kernels_of_a_right_bundle_are_proved_but_where_data_decides(tmp_path: P
     "head", ["...", "void", "int32_t *first, ...", "int32_t (*first)(void), int32_t second"]
 )
 def test_functions_with_other_parameters_are_no_bug(head: str) -> None:
-    text = f"int32_t max_i32({head}) {{ return other; }} void f(int8_t *out) {{ out[max_i32(out[0], 1)] = 0; }}"
+    text = (
+        f"int32_t max_i32({head}) {{ return other; }} void f(int8_t *out) {{ out[max_i32(out[0], 1)] = 0; }}"
+    )
     source = CSource(text.replace("(...)", "(int32_t first, ...)"))
     function = source.function("f")
     assert function is not None
