@@ -306,6 +306,20 @@ FAULTS = (
         ("tests/unit/inspect/test_check_sizes.py",),
     ),
     Fault(
+        "a kernel may reach one element beyond what it is given",
+        "inspect/c_reach.py",
+        "place.size_bytes - size_bytes\n",
+        "place.size_bytes\n",
+        ("tests/unit/inspect/test_check_reach.py",),
+    ),
+    Fault(
+        "what is known of a number is kept where it changes",
+        "inspect/c_ranges.py",
+        "if name in self.changing:",
+        "if name not in self.changing:",
+        ("tests/unit/inspect/test_check_reach.py",),
+    ),
+    Fault(
         "minima and limits of kernels may be others",
         "inspect/check_written.py",
         'if actual is None or expected is None or spell(actual) != spell(expected):\n            yield f"{path}:',

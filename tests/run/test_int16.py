@@ -13,6 +13,7 @@ import pytest
 import bytewright
 from bytewright.bundle.write import write_bundle
 from bytewright.compiler.pipeline import compile_model
+from bytewright.diagnostics import CompileError
 from bytewright.execute.paranoid import run_paranoid
 from bytewright.execute.run import run_bundle
 from bytewright.ir.border import Io
@@ -26,6 +27,7 @@ from support.many_models import SANITIZERS
 from support.model_files import EXPORTS, ModelFile
 from support.random_models import RandomModel
 from support.random_networks import random_convolution, random_network, random_reduction
+from support.reference import LiteRt
 from support.tiers import TIMES, some
 from tflite_writer import ModelBuilder
 
@@ -163,3 +165,36 @@ def test_dead_bytes_are_not_read(tmp_path: Path) -> None:
         compiled = compile_model(path, load_target("host"), Options(rows=Rows.MAX))
         write_bundle(compiled.files, tmp_path / path.stem)
         run_paranoid(tmp_path / path.stem, options=UNOPTIMISED)
+
+
+def test_zeros_may_have_the_scale_0(tmp_path: Path) -> None:
+    """As TensorFlow's quantiser writes a first state of zeros: stored, and made by a FILL, before a layer."""
+    builder = ModelBuilder()
+    x, y, sums, total = (
+        builder.tensor(name, [1, 4], "int16", scale=0.001) for name in ("x", "y", "sums", "total")
+    )
+    stored = builder.constant("stored", np.zeros((1, 4), np.int16), scale=0.0)
+    builder.operator("MUL", [x, stored], [y])
+    filled = builder.tensor("filled", [1, 4], "int16", scale=0.0)
+    value = builder.constant("value", np.zeros((), np.int16), scale=0.0)
+    builder.operator("FILL", [builder.constant("extents", np.array([1, 4], np.int32)), value], [filled])
+    weights = builder.constant("weights", np.arange(16, dtype=np.int8).reshape(4, 4), scale=0.01)
+    builder.operator("FULLY_CONNECTED", [filled, weights, -1], [sums])
+    builder.operator("ADD", [x, sums], [total])
+    path = tmp_path / "model.tflite"
+    path.write_bytes(builder.build([x], [y, total]))
+    write_bundle(compile_model(path, load_target("host")).files, tmp_path / "bundle")
+    values = np.array([[-32768, 5, -1, 32767]], np.int16)
+    found = run_bundle(tmp_path / "bundle", [values], options=UNOPTIMISED).outputs
+    for own, wanted in zip(found, LiteRt(path).run(values), strict=True):
+        np.testing.assert_array_equal(own, wanted)
+
+
+def test_no_other_value_has_the_scale_0(tmp_path: Path) -> None:
+    builder = ModelBuilder()
+    x, y = (builder.tensor(name, [1, 4], "int16", scale=0.001) for name in "xy")
+    builder.operator("MUL", [x, builder.constant("c", np.array([0, 0, 1, 0], np.int16), scale=0.0)], [y])
+    path = tmp_path / "model.tflite"
+    path.write_bytes(builder.build([x], [y]))
+    with pytest.raises(CompileError, match=r"'c' has scale 0\.0, which is not positive"):
+        compile_model(path, load_target("host"))

@@ -161,7 +161,19 @@ def test_inputs_of(operator: str, tmp_path: Path) -> None:
 def test_inputs_of_many(tmp_path: Path) -> None:
     """In one model, which compiles once."""
     builder = ModelBuilder()
-    kinds = ("RELU_0_TO_1", "ABS", "CEIL", "ELU", "EXP", "FLOOR", "LOG", "NEG", "SQRT", "RSQRT")
+    kinds = (
+        "RELU_0_TO_1",
+        "ABS",
+        "CEIL",
+        "ELU",
+        "EXP",
+        "FLOOR",
+        "LOG",
+        "NEG",
+        "SQRT",
+        "RSQRT",
+        "L2_NORMALIZATION",
+    )
     x, *results = (builder.tensor(name, [1, 8], "float32") for name in ("x", *kinds))
     for kind, result in zip(kinds, results, strict=True):
         builder.operator(kind, [x], [result])
@@ -177,3 +189,34 @@ def test_weights_and_biases(tmp_path: Path) -> None:
     operands = [x, builder.constant("w", weights), builder.constant("b", bias)]
     builder.operator("FULLY_CONNECTED", operands, [y])
     assert_as_litert(builder.build([x], [y]), tmp_path, np.arange(1, 9, dtype=np.float32).reshape(1, 8))
+
+
+def test_infinities_that_functions_make(tmp_path: Path) -> None:
+    """Of finite inputs: softplus as it is exported, a product behind moves, and a layer of logarithms."""
+    builder = ModelBuilder()
+    x = builder.tensor("x", [1, 8], "float32")
+    e, f, g, h, m, n = (builder.tensor(name, [1, 8], "float32") for name in "efghmn")
+    r, t, y = (
+        builder.tensor("r", [8], "float32"),
+        builder.tensor("t", [8], "float32"),
+        builder.tensor("y", [1, 2], "float32"),
+    )
+    one = builder.constant("one", np.ones(1, np.float32))
+    builder.operator("EXP", [x], [e])
+    builder.operator("ADD", [e, one], [f])
+    builder.operator("LOG", [f], [g])
+    builder.operator("RESHAPE", [e, builder.constant("shape", np.array([8], np.int32))], [r])
+    builder.operator("MUL", [r, builder.constant("c", np.full(8, -0.25, np.float32))], [t])
+    builder.operator("RELU", [x], [m])
+    builder.operator("LOG", [m], [n])
+    builder.operator("SUB", [n, one], [h])
+    weights = builder.constant("w", np.linspace(0.5, 1, 16, dtype=np.float32).reshape(2, 8))
+    builder.operator("FULLY_CONNECTED", [n, weights, builder.constant("b", np.ones(2, np.float32))], [y])
+    values = np.array([[1.5, -2.0, 0.0, -0.0, 88.0, 300.0, -300.0, 3e38]], np.float32)
+    assert_as_litert(builder.build([x], [f, t, h, y]), tmp_path, values)
+    softplus = builder.build([x], [g])
+    model = tmp_path / "softplus.tflite"
+    model.write_bytes(softplus)
+    write_bundle(compile_model(model, load_target("host")).files, tmp_path / "softplus")
+    (ours,) = run_bundle(tmp_path / "softplus", [values], options=SANITIZED).outputs
+    np.testing.assert_allclose(ours, LiteRt(softplus).run(values)[0], rtol=1e-6)

@@ -191,13 +191,15 @@ class Scope:
 
     def _called(self, name: str, given: tuple[c_ast.Node, ...]) -> Known:
         """What a function of numbers returns, which computes it of what it is given alone."""
-        if name == OF_CONSTANTS:
+        if name == OF_CONSTANTS and len(given) == 1:
             return self.range_of(given[0])
         function = self.functions(name)
         parameters = (
             [] if function is None or function.decl.type.args is None else function.decl.type.args.params
         )
         if function is None or len(parameters) != len(given):
+            return None
+        if not all(isinstance(each, c_ast.Decl) for each in parameters):
             return None
         inner = Scope(self.functions)
         for parameter, value in zip(parameters, given, strict=True):

@@ -9,7 +9,6 @@ decides what is touched, nothing is said.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import cast
 
 import numpy as np
 from pycparser import c_ast
@@ -141,8 +140,11 @@ def _call(reach: Reach, symbols: tuple[ir.Symbol, ...], given: _Given) -> None:
         frame.scope.define(symbol.name, "int32_t", Range(bounds[0], bounds[1]))
     for variable, begin, end in given.loops:
         loop = statement(f"for (int32_t {variable} = {begin}; {variable} < {end}; ++{variable}) {{}}")
-        frame = reach.inside(cast("c_ast.For", loop), frame)
-    pointers = [node for node in kernel.decl.type.args.params if isinstance(node.type, c_ast.PtrDecl)]
+        if not isinstance(loop, c_ast.For):
+            raise UnreadableError
+        frame = reach.inside(loop, frame)
+    parameters = (node for node in kernel.decl.type.args.params if isinstance(node, c_ast.Decl))
+    pointers = [node for node in parameters if isinstance(node.type, c_ast.PtrDecl)]
     if len(pointers) != len(given.memory):
         raise UnreadableError
     places: list[Places] = []

@@ -243,3 +243,13 @@ OPERATIONS = (
     TflSign,
     TflSqrt,
 )
+
+
+def may_be_infinite(operation: ir.Operation, is_infinite: bool) -> bool:
+    """Whether a float that an operation makes may be infinite: where an operand may (`is_infinite`), or of numbers.
+
+    What comes of sums and products that overflow is not meant.
+    """
+    return isinstance(operation, Exp | Log) or (
+        is_infinite and not isinstance(operation, Cos | Sigmoid | Sin | Tanh | TflSign)
+    )

@@ -224,12 +224,12 @@ def clamp_float(at: Conversion, value: str, activation: str, *, is_infinite: boo
     """The fused activation of a float32 result.
 
     The reference has no infinite bounds. That costs two comparisons a value, and no result of finite numbers that is
-    not an overflow differs, so it is done where the model itself has numbers that are infinite or none, and where
-    finite numbers make infinite ones (`is_infinite`).
+    not an overflow differs, so it is done where the model itself has numbers that are infinite or none, where an
+    operand may be infinite, and where finite numbers make infinite ones (`is_infinite`).
     """
     low, high = ACTIVATIONS[activation]
-    if is_infinite or at.graph.has_infinities:
-        low, high = max(low, -_MAX_F32), min(high, _MAX_F32)
-    elif activation == "NONE":
-        return value
-    return limited(at, value, low, high)
+    if not (is_infinite or at.graph.has_infinities or at.reads_infinities()):
+        return value if activation == "NONE" else limited(at, value, low, high)
+    name = limited(at, value, max(low, -_MAX_F32), min(high, _MAX_F32))
+    at.limited.add(name)
+    return name

@@ -20,6 +20,7 @@ from bytewright.frontends.tflite.model import CUSTOM, TensorRecord
 from bytewright.frontends.tflite.operator_reader import OperatorReader
 from bytewright.frontends.tflite.stored import STORED
 from bytewright.ops.data import Concat, Reshape, Slice, Transpose
+from bytewright.ops.float_functions import may_be_infinite
 
 WITHOUT_ELEMENTS = (
     "give the model a larger input, or leave out the layer: its window, slice or crop takes all that there is"
@@ -31,7 +32,11 @@ OUTSIDE = "let the loop or branch give the data, and what depends on its size st
 
 @dataclass(slots=True)
 class Conversion(OperatorReader):
-    """One operator on its way into the graph."""
+    """One operator on its way into the graph.
+
+    Attributes:
+        limited: Values that are finite whatever their operands are.
+    """
 
     nodes: list[ir.Node] = field(default_factory=list[ir.Node])
     constants: dict[str, ir.TensorData] = field(default_factory=dict[str, ir.TensorData])
@@ -39,6 +44,7 @@ class Conversion(OperatorReader):
     growths: dict[str, Growth] = field(default_factory=dict[str, Growth])
     batched: set[str] = field(default_factory=set[str])
     results: dict[int, str] = field(default_factory=dict[int, str])
+    limited: set[str] = field(default_factory=set[str])
     changed: list[tuple[Kept, str]] = field(default_factory=list[tuple[Kept, str]])
 
     @property
@@ -329,6 +335,10 @@ class Conversion(OperatorReader):
             )
         self.results[position] = name
 
+    def reads_infinities(self) -> bool:
+        """Whether an operand is a float that may be infinite."""
+        return any(name in self.graph.infinite for node in self.nodes for name in node.inputs)
+
     def define_known(self, value: Known, position: int = 0) -> None:
         """Makes a value that is known the operator's result, in the element type that the file declares."""
         element_type = self.output_tensor(position).element_type
@@ -372,6 +382,11 @@ class Conversion(OperatorReader):
             named = replace(node, inputs=tuple(map(new_name, node.inputs)), outputs=outputs)
             self.graph.nodes.append(named)
             self.graph.producers |= dict.fromkeys((value.name for value in outputs), named)
+            is_infinite = any(name in self.graph.infinite for name in named.inputs)
+            if node.outputs[0].name not in self.limited and may_be_infinite(named.operation, is_infinite):
+                self.graph.infinite.update(
+                    value.name for value in outputs if value.type.dtype is ir.DType.F32
+                )
         self.graph.constants |= {new_name(name): data for name, data in self.constants.items()}
         self.graph.types |= {new_name(name): kind for name, kind in self.types.items()}
         self.graph.growths |= {new_name(name): growth for name, growth in self.growths.items()}

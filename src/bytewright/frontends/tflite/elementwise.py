@@ -450,7 +450,7 @@ def convert_l2_normalization(at: Conversion) -> None:
     total = at.emit(ReduceSum((rank - 1,), True), (emit_square(at, value),), "sum")
     root = emit_root(at, total)
     least = at.constant("least", np.full((1,) * rank, _LEAST_NORM, np.float32), ir.DType.F32)
-    norm = at.emit(Maximum(), (root, least), "norm")
+    norm = at.emit(Maximum(), (least, root), "norm")
     at.define(at.emit(TflDiv(), (value, norm), "normalised"))
 
 

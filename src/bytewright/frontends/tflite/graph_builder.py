@@ -162,6 +162,7 @@ class GraphBuilder:
         buffers: Bytes of the file's buffers that were taken, and of those that were widened by what they were, so that
             tensors share them.
         producers: The node that makes each value.
+        infinite: Float values that may be infinite although no input is, and no sum or product overflows.
         made: Values that are made of numbers of the run, by what of and how.
         spreads: Tensors that are the samples of a spread image.
         handles: The variable that each resource stands for, by the index of the tensor.
@@ -197,6 +198,7 @@ class GraphBuilder:
     dequantised: dict[int, Operand] = field(default_factory=dict[int, Operand])
     buffers: dict[tuple[int, str | None], bytes] = field(default_factory=dict[tuple[int, str | None], bytes])
     producers: dict[str, ir.Node] = field(default_factory=dict[str, ir.Node])
+    infinite: set[str] = field(default_factory=set[str])
     made: dict[tuple[object, ...], str] = field(default_factory=dict[tuple[object, ...], str])
     spreads: dict[int, Spread] = field(default_factory=dict[int, Spread])
     handles: dict[int, str] = field(default_factory=dict[int, str])

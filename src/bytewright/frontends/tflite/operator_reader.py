@@ -21,6 +21,9 @@ from bytewright.ops.arithmetic.multiplier import Affine
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.checks import ARITHMETIC, QUANTISED, WIDE
 
+# Times any other scale it makes the factor that 0 makes, and it is the greater of no two.
+_LEAST_SCALE = 2.0**-126
+
 
 @dataclass(slots=True)
 class OperatorReader:
@@ -257,6 +260,8 @@ class OperatorReader:
             count = len(record.scales)
             self.fail(f"'{tensor.name}' is {kind} with {count} scales, one is needed", tensor=tensor)
         scale, zero_point = record.scales[0], record.zero_points[0]
+        if scale == zero_point == 0 and self._is_zero(tensor):
+            scale = _LEAST_SCALE
         if not (isfinite(scale) and scale > 0):
             self.fail(f"'{tensor.name}' has scale {scale}, which is not positive", tensor=tensor)
         if not low <= zero_point <= high:
@@ -265,6 +270,12 @@ class OperatorReader:
         if is_unsigned:
             return Affine(scale, zero_point + ir.DType.I8.bounds[0])
         return Affine(scale, zero_point, dtype.bounds)
+
+    def _is_zero(self, tensor: TensorRecord) -> bool:
+        """Whether a tensor is known to be zeros alone, to which TensorFlow's quantiser gives scale 0 in int16."""
+        name = self.graph.values.get(tensor.index, "")
+        data = self.graph.content(tensor) if tensor.has_values else self.graph.constants.get(name)
+        return data is not None and not data.array.any()
 
     @staticmethod
     def zero_points(tensor: TensorRecord) -> tuple[int, ...]:
