@@ -513,6 +513,7 @@ def test_layers_of_computed_weights(content: bytes, code: str, text: str) -> Non
         ("STRIDED_SLICE", [[0], [1], [0]], {}, "stride is 0"),
         ("STRIDED_SLICE", [[0, 0], [1], [1]], {}, "differ in length"),
         ("STRIDED_SLICE", [[0, 0], [0, 0], [1, 1]], {"ellipsis_mask": 3}, "more than one ellipsis"),
+        ("STRIDED_SLICE", [[0] * 5, [1, 0, 4, 4, 2], [1] * 5], {"ellipsis_mask": 2}, "stands for no axis"),
         ("STRIDED_SLICE", [[5], [6], [1]], {"shrink_axis_mask": 1}, "element 5"),
         ("TRANSPOSE", [[0, 1, 2]], {}, "no permutation"),
         ("MEAN", [[4]], {}, "axes [4]"),

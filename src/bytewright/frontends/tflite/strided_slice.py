@@ -91,6 +91,10 @@ def _select(
     for i, span in enumerate(zip(begin, end, strides, strict=True)):
         if i in masks.ellipsis:
             after = axis + len(shape) - named
+            at.require(
+                after > axis or i == len(begin) - 1,
+                "an ellipsis before its last position stands for no axis, where LiteRT takes one",
+            )
             selection.take(*whole[axis:after])
             axis = after
         elif i in masks.new_axis:
