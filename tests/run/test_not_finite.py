@@ -192,9 +192,11 @@ def test_weights_and_biases(tmp_path: Path) -> None:
 
 
 def test_infinities_that_functions_make(tmp_path: Path) -> None:
-    """Of finite inputs: softplus as it is exported, a product behind moves, and a layer of logarithms."""
+    """Of finite inputs: softplus as it is exported, a product behind moves, sums of many, and a layer of logarithms."""
     builder = ModelBuilder()
     x = builder.tensor("x", [1, 8], "float32")
+    sums = [builder.tensor(name, [1, 8], "float32") for name in ("many", "root", "power", "floor")]
+    p, q, d = (builder.tensor(name, [1, 8], "float32") for name in "pqd")
     e, f, g, h, m, n = (builder.tensor(name, [1, 8], "float32") for name in "efghmn")
     r, t, y = (
         builder.tensor("r", [8], "float32"),
@@ -210,10 +212,15 @@ def test_infinities_that_functions_make(tmp_path: Path) -> None:
     builder.operator("RELU", [x], [m])
     builder.operator("LOG", [m], [n])
     builder.operator("SUB", [n, one], [h])
+    builder.operator("RSQRT", [x], [p])
+    builder.operator("POW", [x, builder.constant("third", np.full(1, -3, np.float32))], [q])
+    builder.operator("FLOOR_DIV", [x, builder.constant("half", np.full(1, 0.5, np.float32))], [d])
+    for kind, value, result in zip(("ADD_N", "ADD", "ADD", "ADD"), (e, p, q, d), sums, strict=True):
+        builder.operator(kind, [value, x if kind == "ADD_N" else one], [result])
     weights = builder.constant("w", np.linspace(0.5, 1, 16, dtype=np.float32).reshape(2, 8))
     builder.operator("FULLY_CONNECTED", [n, weights, builder.constant("b", np.ones(2, np.float32))], [y])
     values = np.array([[1.5, -2.0, 0.0, -0.0, 88.0, 300.0, -300.0, 3e38]], np.float32)
-    assert_as_litert(builder.build([x], [f, t, h, y]), tmp_path, values)
+    assert_as_litert(builder.build([x], [f, t, h, *sums, y]), tmp_path, values)
     softplus = builder.build([x], [g])
     model = tmp_path / "softplus.tflite"
     model.write_bytes(softplus)

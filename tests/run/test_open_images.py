@@ -62,6 +62,16 @@ class ImageNet(UNet):
         )
         return self
 
+    def grouped(self, groups: int, count: int, size: tuple[int, int], **options: Any) -> Net:
+        """A CONV_2D each result of which is of a part of the channels."""
+        parameters = self.weights((count, *size, self.shape[-1] // groups), count)
+        return self._windowed("CONV_2D", [self.last, *parameters], count, size, **options)
+
+    def mirrored(self, mode: str, *widths: tuple[int, int]) -> Net:
+        shape = tuple(extent + sum(own) for extent, own in zip(self.shape, widths, strict=True))
+        table = self.constant(self.name(), np.array(widths, np.int32))
+        return self.put("MIRROR_PAD", [self.last, table], shape, mode=mode)
+
     def within(self, skip: Skip) -> ImageNet:
         """The first rows and columns, as many as another value has."""
         end = self.listed(None, *self.extents(of=skip[0]), None, fixed=(0, 0))
@@ -120,6 +130,12 @@ NETS: dict[str, tuple[Callable[[str], Net], int]] = {
     "max-pool": (lambda d: ImageNet(d).pool("MAX_POOL_2D", (2, 2), **_DOWN), 1),
     "average-pool": (lambda d: ImageNet(d, 16).pool("AVERAGE_POOL_2D", (3, 2), stride_w=2), 1),
     "pad": (lambda d: ImageNet(d).pad((0, 0), (1, 2), (3, 0), (0, 0)).conv(8, (3, 3), **_VALID), 1),
+    "reflected": (
+        lambda d: ImageNet(d).mirrored("REFLECT", (0, 0), (1, 2), (2, 0), (0, 0)).conv(4, (3, 3), **_VALID),
+        3,
+    ),
+    "symmetric": (lambda d: ImageNet(d).mirrored("SYMMETRIC", (0, 0), (0, 1), (1, 1), (1, 0)), 1),
+    "grouped": (lambda d: ImageNet(d, 12).grouped(3, 9, (3, 2), stride_w=2), 1),
     "joined": (lambda d: ImageNet(d).conv(8, (3, 3)).joined(3).conv(4, (1, 1)), 1),
     "softmax": (lambda d: ImageNet(d).conv(5, (1, 1)).softmax(), 1),
     "mean": (lambda d: ImageNet(d).conv(8, (3, 3), **_DOWN).reduce("MEAN", 1, 2), 1),
@@ -153,7 +169,7 @@ def check_pairs(
 
 
 CASES = [(name, dtype) for name in NETS for dtype in ("int8", "float32")]
-PINNED = [("mean", "int8"), ("detector", "int8")]
+PINNED = [("mean", "int8"), ("detector", "int8"), ("reflected", "int8")]
 
 
 @pytest.mark.parametrize(("name", "dtype"), some(CASES, 4, PINNED))

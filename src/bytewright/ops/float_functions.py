@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from bytewright import ir
 from bytewright.ops.checks import only
+from bytewright.ops.elementwise import Pow, TflFloorDiv
 from bytewright.ops.result import shaped_like
 
 
@@ -248,8 +249,8 @@ OPERATIONS = (
 def may_be_infinite(operation: ir.Operation, is_infinite: bool) -> bool:
     """Whether a float that an operation makes may be infinite: where an operand may (`is_infinite`), or of numbers.
 
-    What comes of sums and products that overflow is not meant.
+    What comes of sums and products that overflow is not meant; a quotient of DIV is limited where it is made.
     """
-    return isinstance(operation, Exp | Log) or (
+    return isinstance(operation, Exp | Log | Pow | Rsqrt | TflFloorDiv) or (
         is_infinite and not isinstance(operation, Cos | Sigmoid | Sin | Tanh | TflSign)
     )

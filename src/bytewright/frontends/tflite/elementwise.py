@@ -184,6 +184,8 @@ def _added(at: Conversion, values: Sequence[str], operation: ir.Operation) -> st
     total, *rest = values
     for value in rest:
         total = at.emit(operation, (total, value), "sum")
+        if at.type_of(total).dtype is ir.DType.F32:
+            total = clamp_float(at, total, "NONE")
     return total
 
 

@@ -294,11 +294,22 @@ def convert_mirror_pad(at: Conversion) -> None:
                 extent <= _MOST_MIRRORED,
                 f"an axis of {extent} elements is mirrored, at most {_MOST_MIRRORED}",
             )
-            first = range(before - 1 + skipped, skipped - 1, -1)
-            last = range(extent - 1 - skipped, extent - 1 - skipped - after, -1)
-            numbers = (*first, *range(extent), *last)
-            name = _taken(at, name, axis, 0, (len(numbers),), numbers)
+            name = _mirrored(at, name, axis, (before, after), skipped)
     at.define(name)
+
+
+def _mirrored(at: Conversion, name: str, axis: int, pads: tuple[int, int], skipped: int) -> str:
+    """An axis with elements before and after it that are its own in reverse, those at the edges left out or not."""
+    extent, (before, after) = at.type_of(name).fixed_shape[axis], pads
+    first, last = before - 1 + skipped, extent - 1 - skipped
+    if at.graph.is_opened:  # numbers of elements depend on the extent
+        ends = [
+            _part(at, name, axis, start, count, -1) if count else ""
+            for start, count in ((first, before), (last, after))
+        ]
+        return emit_joined(at, axis, [each for each in (ends[0], name, ends[1]) if each], "mirrored")
+    numbers = (*range(first, skipped - 1, -1), *range(extent), *range(last, last - after, -1))
+    return _taken(at, name, axis, 0, (len(numbers),), numbers)
 
 
 def convert_depth_to_space(at: Conversion) -> None:
