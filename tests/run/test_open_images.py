@@ -147,6 +147,15 @@ NETS: dict[str, tuple[Callable[[str], Net], int]] = {
     "nearest": (lambda d: ImageNet(d).resized("RESIZE_NEAREST_NEIGHBOR", align_corners=True), 2),
     "bilinear": (lambda d: ImageNet(d).resized("RESIZE_BILINEAR"), 1),
     "spread": (lambda d: ImageNet(d, 16).spread(5, 3, 2), 1),
+    "transposed-unless-one-column": (
+        lambda d: (
+            (net := ImageNet(d, 5))
+            .resized("RESIZE_NEAREST_NEIGHBOR", net.skip)
+            .depthwise((3, 3), stride_h=2, stride_w=2, **_VALID)
+            .transpose(0, 1, 3, 2)
+        ),
+        3,
+    ),
     "transposed": (lambda d: ImageNet(d).transpose(0, 2, 1, 3).conv(4, (3, 3)), 1),
 }
 
@@ -169,7 +178,12 @@ def check_pairs(
 
 
 CASES = [(name, dtype) for name in NETS for dtype in ("int8", "float32")]
-PINNED = [("mean", "int8"), ("detector", "int8"), ("reflected", "int8")]
+PINNED = [
+    ("mean", "int8"),
+    ("detector", "int8"),
+    ("reflected", "int8"),
+    ("transposed-unless-one-column", "int8"),
+]
 
 
 @pytest.mark.parametrize(("name", "dtype"), some(CASES, 4, PINNED))
@@ -212,3 +226,17 @@ def test_what_depends_on_both_is_refused(tmp_path: Path, net: Callable[[], Net],
     (found,) = caught.value.diagnostics
     assert found.code == "BW121"
     assert reason in found.message
+
+
+def test_one_name_is_one_extent_of_the_file(tmp_path: Path) -> None:
+    """Of images that are square in each run; a file that says its numbers, 8 and 9, has two."""
+    path, same = tmp_path / "m.tflite", ("1=s:1..7", "2=s:1..7")
+    content = ImageNet().conv(8, (3, 3), stride_w=2).content()
+    path.write_bytes(content)
+    model, reference, rng = bytewright.compile(path, open=same), LiteRt(content), np.random.default_rng(0)
+    for extent in (1, 4, 7):
+        x = rng.integers(-128, 128, (1, extent, extent, 3), np.int8)
+        np.testing.assert_array_equal(np.asarray(model.run(x)), reference.run(x)[0])
+    path.write_bytes(ImageNet().reshape(1, 8, 9, 3).content())
+    with pytest.raises(CompileError, match="'v2' along axis 1 8 and 'v2' along axis 2 9"):
+        bytewright.compile(path, open=same)

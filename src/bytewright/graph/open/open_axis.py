@@ -137,7 +137,7 @@ def _extents_of_file(module: ir.Module, axes: tuple[OpenAxis, ...]) -> dict[str,
             help_text = "name each axis once, and one that the input has, from 0 on"
             raise compile_error("BW204", message, help=help_text)
         named.add((name, axis.axis))
-        found.setdefault(axis.name, {})[f"'{name}'"] = shapes[name][axis.axis]
+        found.setdefault(axis.name, {})[f"'{name}' along axis {axis.axis}"] = shapes[name][axis.axis]
     for extents in found.values():
         if len({*extents.values()}) > 1:
             texts = " and ".join(f"{name} {extent}" for name, extent in extents.items())
@@ -169,8 +169,9 @@ def _require_other_samples(opening: Opening, module: ir.Module) -> None:
         opening.samples.require_one_law({name: opening.shape(name) for name in made})
     except ValueError as error:
         names = " and ".join(f"'{symbol.name}'" for symbol in opening.symbols)
+        what = "extents" if len(opening.symbols) > 1 else "extent"
         message = (
-            f"extent {names} cannot be opened: the file has other operators for some extents, and {error}"
+            f"{what} {names} cannot be opened: the file has other operators for some extents, and {error}"
         )
         raise compile_error("BW121", message, help=OTHER_RANGE, where=opening.model) from error
 

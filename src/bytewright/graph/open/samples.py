@@ -15,6 +15,7 @@ from bytewright import ir
 
 Sample = tuple[Mapping[ir.Symbol, int], ir.Module]
 _MOST_PERIOD = 16
+_MOST_AXES = 8  # of shapes that are looked at as numbers
 
 
 class Samples:
@@ -125,6 +126,8 @@ class Samples:
         """Whether a number is for these extents what it is by those that differ from them in one alone."""
         if constant.name in self._constants[0] and not self.constants(constant.name):  # as weights are
             return constant.data == self._constants[0][constant.name]
+        if self._is_of_extents(constant, extents):
+            return True
         lines = [
             {
                 own[symbol]: constants[constant.name].array
@@ -138,6 +141,19 @@ class Samples:
         line, wanted = lines[number], constant.data.array
         sizes = {n: np.array(each.shape) for n, each in line.items()}
         return not line or (_follows(sizes, at, np.array(wanted.shape)) and _follows(line, at, wanted))
+
+    def _is_of_extents(self, constant: ir.Constant, extents: Mapping[ir.Symbol, int]) -> bool:
+        """Whether each element of a shape is, for these extents, the extent that it is in all of them."""
+        found, wanted = self.constants(constant.name), constant.data.array
+        if not (0 < wanted.size <= _MOST_AXES and constant.data.dtype.is_integer):
+            return False
+        if {each.shape for each in found} != {wanted.shape}:
+            return False
+        own = zip(*(each.array.ravel().tolist() for each in found), strict=True)
+        fitted = [self.fitted(values, extents) for values in own]
+        return [
+            each if each is None else _closed(each, extents) for each in fitted
+        ] == wanted.ravel().tolist()
 
     def agrees(self, extent: ir.Extent, values: Sequence[int]) -> bool:
         """Whether an extent is one of these values in each of them."""
