@@ -82,7 +82,8 @@ class TopKPlaces(ir.Operation):
         (x,) = inputs
         # Not the negatives, of which the least number has none.
         turned = np.flip(x, -1)
-        last = np.lexsort((np.where(turned == turned, turned, 0), turned == turned), axis=-1)
+        is_none = np.isnan(turned)
+        last = np.lexsort((np.where(is_none, 0, turned), ~is_none), axis=-1)
         order = x.shape[-1] - 1 - np.flip(last, -1)
         return (np.array(order[..., : self.count], np.int32),)
 

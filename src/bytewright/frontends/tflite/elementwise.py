@@ -357,7 +357,7 @@ def emit_sign(at: Conversion, value: str) -> str:
 
 
 def convert_pow(at: Conversion) -> None:
-    """POW. LiteRT multiplies floats where the exponent is one constant that is nearly whole, and limits these products."""
+    """POW. LiteRT multiplies floats where the exponent is one constant that is nearly whole, and limits products."""
     first, second = two_operands(at, dtypes=(ir.DType.I32,))
     base, exponent = at.value_of(first, "first"), at.value_of(second, "second")
     if not first.is_float:
