@@ -192,6 +192,26 @@ def test_a_kernel_that_reaches_further_is_found_when_all_digests_are_renewed(
     assert any(what in note for note in diagnostic.notes), diagnostic.notes
 
 
+def test_arrays_of_the_caller_are_as_large_as_the_run_says(tmp_path: Path) -> None:
+    options = options_of_text(["--kernels portable", "--batch-max 3"], Path())
+    write_bundle(compile_model(DIGITS, load_target("host"), options).files, tmp_path)
+    assert check_bundle(tmp_path).num_proved_kernels == 6
+    change_file(tmp_path, KERNELS, "n < batch", "n < 3")  # of the first kernel, which reads the input
+    with pytest.raises(CompileError, match="does not verify|not what its plan says") as caught:
+        check_bundle(tmp_path)
+    (diagnostic,) = caught.value.diagnostics
+    assert any("of 'image'" in note for note in diagnostic.notes), diagnostic.notes
+
+
+def test_a_kernel_that_is_not_read_any_more_is_not_counted(tmp_path: Path) -> None:
+    """Nothing but the number says so, and not `plan_hash`."""
+    write_bundle(portable().files, tmp_path)
+    change_file(tmp_path, KERNELS, "channel < 16; ++channel", "channel < (16 | 0); ++channel")
+    verdict = check_bundle(tmp_path)
+    assert verdict.num_proved_kernels == 5
+    assert verdict.plan.plan_hash == portable().plan.plan_hash
+
+
 def computed(operator: str, a: int, b: int) -> int | None:
     """What C computes, where it is defined and generated code has it."""
     match operator:
