@@ -190,6 +190,15 @@ def test_zeros_may_have_the_scale_0(tmp_path: Path) -> None:
         np.testing.assert_array_equal(own, wanted)
 
 
+def test_what_is_taken_from_itself_is_zero_at_any_scale(tmp_path: Path) -> None:
+    """IsFinite of a logsumexp, as TensorFlow's quantiser writes it: x - x, of which it has only seen zeros."""
+    builder = ModelBuilder()
+    x = builder.tensor("x", [1, 4], "int16", scale=6.8e-5)
+    y = builder.tensor("y", [1, 4], "int16", scale=3.6e-43)
+    builder.operator("SUB", [x, x], [y])
+    assert_equals_reference([RandomModel(builder.build([x], [y]), "x - x", ((1, 4),), "int16")], tmp_path)
+
+
 def test_no_other_value_has_the_scale_0(tmp_path: Path) -> None:
     builder = ModelBuilder()
     x, y = (builder.tensor(name, [1, 4], "int16", scale=0.001) for name in "xy")

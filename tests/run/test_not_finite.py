@@ -11,11 +11,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+import bytewright
 from bytewright.bundle.write import write_bundle
 from bytewright.compiler.pipeline import compile_model
 from bytewright.diagnostics import CompileError
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.run import run_bundle
+from bytewright.ops.places import TopKPlaces
 from bytewright.target.registry import load_target
 from support.c_program import LANGUAGE, WARNINGS, run_command
 from support.forms.sketch import of_pairs
@@ -108,6 +110,40 @@ def test_extrema_of_pairs(tmp_path: Path) -> None:
         builder.operator(kind, [x, y], [result])
     first, second = (np.ascontiguousarray(each) for each in np.broadcast_arrays(SPECIAL.T, SPECIAL))
     assert_as_litert(builder.build([x, y], results), tmp_path, first, second)
+
+
+@pytest.mark.parametrize("exponent", [1.0, 2.000008, 0.999995, 3.0, 2.00002])
+def test_powers_by_one_nearly_whole_constant(exponent: float, tmp_path: Path) -> None:
+    """LiteRT multiplies by the whole one, of negative numbers as well, and limits products as it does others."""
+    builder = ModelBuilder()
+    x, y, z = (builder.tensor(name, [1, 8], "float32") for name in "xyz")
+    builder.operator("POW", [x, builder.constant("exponent", np.array([exponent], np.float32))], [y])
+    builder.operator("ADD", [y, builder.constant("infinite", np.array([np.inf], np.float32))], [z])
+    content = builder.build([x], [y, z])
+    given = np.array([[1.5, -2.0, 0.0, 0.5, np.inf, -np.inf, np.nan, 3e38]], np.float32)
+    model = tmp_path / "model.tflite"
+    model.write_bytes(content)
+    own, _ = bytewright.compile(model).run(given)
+    wanted, _ = LiteRt(content).run(given)
+    np.testing.assert_allclose(own, wanted, rtol=1e-6)
+
+
+def test_greatest_ones_are_places_of_the_row_whatever_is_no_number(tmp_path: Path) -> None:
+    """Numbers come first, and of each place comes one: a GATHER follows what is found."""
+    nan, infinity = np.nan, np.inf
+    rows = [[nan, 1, 2, 3], [1, nan, 2, 3], [2, nan, nan, 3], [nan] * 4, [nan, -infinity, infinity, nan]]
+    builder = ModelBuilder()
+    x, values = builder.tensor("x", [5, 4], "float32"), builder.tensor("values", [5, 3], "float32")
+    places = builder.tensor("places", [5, 3], "int32")
+    builder.operator("TOPK_V2", [x, builder.constant("k", np.array(3, np.int32))], [values, places])
+    assert_as_litert(builder.build([x], [values, places]), tmp_path, np.array(rows, np.float32))
+    whole = np.random.default_rng(1).choice(np.array([nan, -infinity, 0, 1], np.float32), (40, 7))
+    (found,) = TopKPlaces(7).evaluate((whole,))
+    by_hand = [
+        sorted(range(7), key=lambda n: (np.isnan(row[n]), -np.nan_to_num(row[n], nan=0, neginf=-9), n))
+        for row in whole
+    ]
+    np.testing.assert_array_equal(found, by_hand)
 
 
 @pytest.mark.parametrize(("kind", "sign"), [("STABLEHLO_MAXIMUM", -1), ("STABLEHLO_MINIMUM", 1)])

@@ -173,6 +173,20 @@ def test_depthwise_layers_for_size(tmp_path: Path) -> None:
     assert_equals_reference(models, tmp_path / "m", target=target, flags=flags, options=small)
 
 
+@pytest.mark.parametrize("target", ["x86-64-v3", "x86-64-v4-vnni", "aarch64", "rv64gcv", "mps3-an547"])
+def test_depthwise_layers_of_floats_over_int8_weights_for_size(target: str, tmp_path: Path) -> None:
+    """As weights alone are quantised: they stay int8 where size counts, and no set widens them to floats in lanes."""
+    builder = ModelBuilder()
+    x, y = (builder.tensor(name, (1, 5, 4, 19), "float32") for name in "xy")
+    values = np.random.default_rng(1).integers(-127, 128, (1, 3, 3, 19)).astype(np.int8)
+    weights = builder.tensor("weights", values.shape, "float32")
+    builder.operator("DEQUANTIZE", [builder.constant("stored", values, scale=0.01)], [weights])
+    bias = builder.constant("bias", np.linspace(-1, 1, 19, dtype=np.float32))
+    builder.operator("DEPTHWISE_CONV_2D", [x, weights, bias], [y], padding="SAME", depth_multiplier=1)
+    model = RandomModel(builder.build([x], [y]), target, ((1, 5, 4, 19),), "float32")
+    assert_equals_reference([model], tmp_path, target=target, options=Options(optimize=Optimize.SIZE))
+
+
 @pytest.mark.parametrize(
     ("channels", "optimize", "width"),
     [

@@ -12,6 +12,7 @@ import numpy as np
 from ai_edge_litert.interpreter import Interpreter
 from numpy.typing import NDArray
 
+from support.random_draft import FLOAT_TOLERANCE
 from support.shared_models import MODELS
 
 DATA = Path(__file__).resolve().parents[1] / "data"
@@ -25,10 +26,12 @@ class ModelFile:
     Attributes:
         path: The file.
         most_token: Integers of an int32 input are below it.
+        tolerance: How far floats may be from the reference, as a part of the largest.
     """
 
     path: Path
     most_token: int = 8
+    tolerance: float = FLOAT_TOLERANCE
 
     @property
     def description(self) -> str:

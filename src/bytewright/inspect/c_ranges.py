@@ -20,9 +20,9 @@ Numbers = NDArray[np.int64]
 Truths = NDArray[np.bool_] | np.bool_
 # Sums and products of numbers below it are those of 64 bits.
 _MOST = 2**62
-_BITS = {"bool": (0, 1), "char": (-128, 127), "int": (-(2**31), 2**31 - 1)}
 BOUNDS: Mapping[str, tuple[int, int]] = {
-    **_BITS,
+    "bool": (0, 1),
+    "int": (-(2**31), 2**31 - 1),
     **{f"int{bits}_t": (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) for bits in (8, 16, 32)},
     **{f"uint{bits}_t": (0, 2**bits - 1) for bits in (8, 16, 32)},
 }
@@ -103,6 +103,8 @@ class Scope:
     def kind(self, node: c_ast.Node) -> str:
         """The type of an expression, after C's conversions; empty where it is not known."""
         match node:
+            case c_ast.ID(name="true" | "false" | "INT32_MIN"):
+                return "int32_t"
             case c_ast.ID(name=name):
                 return _promoted(self.kinds.get(name, ""))
             case c_ast.Constant(type=kind, value=text):
@@ -151,14 +153,14 @@ class Scope:
                 found = self.range_of(inner)
                 return None if found is None else within(Range(-found.high, -found.low), self.kind(node))
             case c_ast.TernaryOp(cond=condition, iftrue=one, iffalse=other):
-                return self._either(condition, one, other)
+                return within(self._either(condition, one, other), self.kind(node))
             case c_ast.BinaryOp(op=operator) if operator in _TRUTHS:
                 may_hold, may_fail = self.truth_of(node)
                 return Range(np.asarray(~may_fail, dtype=np.int64), np.asarray(may_hold, dtype=np.int64))
             case c_ast.BinaryOp(op=operator, left=left, right=right):
                 if operator in ("/", "%", ">>") and not self._keeps_signs(left, right):
                     return within(None, self.kind(node))
-                found = _combined(operator, self.range_of(left), self.range_of(right))
+                found = _combined(operator, self.range_of(left), self.range_of(right), self.kind(node))
                 return within(found, self.kind(node))
             case c_ast.ArrayRef() | c_ast.UnaryOp(op="*"):
                 return any_of(self.kinds.get(f"{_pointer(node)}[]", ""))
@@ -170,7 +172,7 @@ class Scope:
     def _keeps_signs(self, left: c_ast.Node, right: c_ast.Node) -> bool:
         """Whether two numbers stay what they are in the type that C computes both in, which may have no sign."""
         kind = _wider(self.kind(left), self.kind(right))
-        sides = [self.range_of(side) for side in (left, right)] if kind[:1] == "u" else []
+        sides = [self.range_of(side) for side in (left, right)] if kind[:1] in ("u", "") else []
         return all(side is not None and bool((side.low >= 0).all()) for side in sides)
 
     def _either(self, condition: c_ast.Node, one: c_ast.Node, other: c_ast.Node) -> Known:
@@ -291,10 +293,13 @@ class Scope:
 
 
 def _kind_of_number(text: str, value: int | None) -> str:
-    is_long = (
-        value is None or value >= 2**32 or "l" in text.lower() or (value >= 2**31 and "u" not in text.lower())
-    )
-    return f"{'u' if 'u' in text.lower() else ''}int{64 if is_long else 32}_t"
+    """The type of a constant: the first that has it, of those with a sign alone if it is decimal; empty for `long`."""
+    suffix = text.lower()[len(text.rstrip("uUlL")) :]
+    signs = ("u",) if "u" in suffix else ("",) if text[:1] != "0" else ("", "u")
+    kinds = [(sign, bits) for bits in ((64,) if "ll" in suffix else (32, 64)) for sign in signs]
+    if value is None or suffix.count("l") == 1:
+        return ""
+    return next((f"{sign}int{bits}_t" for sign, bits in kinds if value < 2 ** (bits - (not sign))), "")
 
 
 def changed(node: c_ast.Node) -> str:
@@ -351,8 +356,8 @@ def _size(found: Range) -> int:
     )
 
 
-def _combined(operator: str, left: Known, right: Known) -> Known:
-    """The range of an operation on whole numbers; None where nothing is said of it."""
+def _combined(operator: str, left: Known, right: Known, kind: str) -> Known:
+    """The range of an operation on whole numbers, computed in a type; None where nothing is said of it."""
     if left is None or right is None or not left.low.size or not right.low.size:
         return None
     sizes = _size(left), _size(right)
@@ -372,7 +377,7 @@ def _combined(operator: str, left: Known, right: Known) -> Known:
             return Range(_divided(left.low, right.low), _divided(left.high, right.low))
         case "%" if is_constant and right.low > 0:
             return _remainder(left, int(right.low))
-        case ">>" if is_constant and 0 <= right.low < 62:
+        case ">>" if is_constant and 0 <= right.low < (62 if "64" in kind else 32):
             return Range(left.low >> right.low, left.high >> right.low)
         case "<<" if is_constant and 0 <= right.low < 31 and sizes[0] < 2**31:
             return Range(left.low << right.low, left.high << right.low)

@@ -12,7 +12,19 @@ import numpy as np
 from pycparser import c_ast
 
 from bytewright.inspect.c_nodes import OF_CONSTANTS, call_of, integer_of, spell, type_name
-from bytewright.inspect.c_ranges import SIZES, Known, Numbers, Range, Scope, Truths, any_of, changed
+from bytewright.inspect.c_ranges import (
+    BOUNDS,
+    SIZES,
+    Known,
+    Numbers,
+    Range,
+    Scope,
+    Truths,
+    any_of,
+    changed,
+    exactly,
+    within,
+)
 from bytewright.inspect.c_source import children, descend
 from bytewright.naming.operator_functions import FUNCTIONS
 
@@ -33,14 +45,14 @@ class Place:
 
     Attributes:
         name: Of the array,
-        size_bytes: and all of it.
+        size_bytes: and all of it, which the extents of a run may decide.
         first: The byte of it.
         may: In which combinations of turns the pointer may point there,
         must: and in which it does.
     """
 
     name: str
-    size_bytes: int
+    size_bytes: Range
     first: Range
     may: Truths = _ALWAYS
     must: Truths = _ALWAYS
@@ -60,6 +72,7 @@ class Frame:
         must: and in which it does.
         num_axes: Loops around that are told turn by turn,
         num_turns: and the combinations of their turns.
+        most_runs: How often it runs, at most.
     """
 
     scope: Scope
@@ -68,6 +81,7 @@ class Frame:
     must: Truths = _ALWAYS
     num_axes: int = 0
     num_turns: int = 1
+    most_runs: int = 1
 
     def where(self, condition: c_ast.Node, holds: bool) -> "Frame":
         """The block where a condition holds, or does not."""
@@ -93,12 +107,14 @@ class Reach:
         most_turns: So many combinations of turns are told apart.
         outside: Accesses that are outside in some turn, as sentences.
         open: Those of which it is not known that they are inside.
+        counted: By how much counts that only grow do so, at most.
     """
 
     function: Callable[[str], c_ast.FuncDef | None]
     most_turns: int
     outside: dict[str, None] = field(default_factory=dict[str, None])
     open: dict[str, None] = field(default_factory=dict[str, None])
+    counted: dict[str, int] = field(default_factory=dict[str, int])
 
     def call(
         self, function: c_ast.FuncDef, places: Sequence[Places], numbers: Sequence[Known], outer: Frame
@@ -141,9 +157,9 @@ class Reach:
             case c_ast.Assignment(lvalue=target, rvalue=value):
                 self._look(value, frame)
                 self._look(target, frame)
-                frame.scope.forget(node)
+                self._change(node, frame)
             case c_ast.UnaryOp(op="++" | "--" | "p++" | "p--", expr=c_ast.ID()):
-                frame.scope.forget(node)
+                self._change(node, frame)
             case c_ast.If(cond=condition, iftrue=then, iffalse=otherwise):
                 self._look(condition, frame)
                 arms = ((then, frame.where(condition, True)), (otherwise, frame.where(condition, False)))
@@ -161,15 +177,29 @@ class Reach:
             case _:
                 raise UnreadableError
 
+    def _change(self, node: c_ast.Node, frame: Frame) -> None:
+        """A variable gets another value: one that only grows is never less than at first if its type has them all."""
+        name = changed(node)
+        found, kind = frame.scope.ranges.get(name), any_of(frame.scope.kinds.get(name, ""))
+        least = frame.scope.changing.get(name)
+        if found is not None and kind is not None and least is not None and (least.low > kind.low).any():
+            most, by = int(kind.high), _growth(node)
+            if (found.high + by > most).any():
+                self.counted[name] = self.counted.get(name, int(least.low)) + by * frame.most_runs
+            if self.counted.get(name, 0) > most:
+                self.open[f"'{spell(node)}' may be less than before"] = None
+        frame.scope.forget(node)
+
     def _declare(self, node: c_ast.Decl, frame: Frame) -> None:
-        if node.init is not None and not isinstance(node.init, c_ast.InitList):
-            self._look(node.init, frame)
+        for value in node.init.exprs if isinstance(node.init, c_ast.InitList) else [node.init]:
+            if value is not None:
+                self._look(value, frame)
         match node.type:
             case c_ast.ArrayDecl(type=c_ast.TypeDecl() as element, dim=dim):
                 count, size = integer_of(dim), SIZES.get(type_name(element))
                 if count is None or size is None:
                     raise UnreadableError
-                frame.point(node.name, type_name(element), (whole(node.name, count * size),))
+                frame.point(node.name, type_name(element), (whole(node.name, exactly(count * size)),))
             case c_ast.PtrDecl(type=c_ast.TypeDecl()) if node.init is not None:
                 frame.point(node.name, type_name(node.type), self._places(node.init, frame))
             case c_ast.TypeDecl() if type_name(node.type) in SIZES:
@@ -197,22 +227,23 @@ class Reach:
         Raises:
             UnreadableError: It is no such loop, or from where to where it counts is not known.
         """
-        variable, kind, begin, end, step = _counted(node)
+        variable, kind, begin, end, step, beyond = _counted(node)
         self._look(begin, frame)
         self._look(end, frame)
-        first, last = frame.scope.range_of(begin), frame.scope.range_of(end)
-        if first is None or last is None:
+        first, last = within(frame.scope.range_of(begin), kind), frame.scope.range_of(end)
+        if first is None or last is None or frame.scope.kind(end) not in ("int32_t", "int64_t"):
             raise UnreadableError
         # The least and the greatest number that it may count, and those that it counts in any case.
-        low, high = (first.low, last.high - 1) if step > 0 else (last.low + 1, first.high)
-        sure_low, sure_high = (first.high, last.low - 1) if step > 0 else (last.high + 1, first.low)
+        low, high = (first.low, last.high - beyond) if step > 0 else (last.low + beyond, first.high)
+        sure_low, sure_high = (first.high, last.low - beyond) if step > 0 else (last.high + beyond, first.low)
         may = frame.may & (low <= high)
         if not may.any():
             return replace(frame, may=_NEVER, must=_NEVER)
         low, high, may = np.broadcast_arrays(low, high, may)
         turns = range(int(low[may].min()), int(high[may].max()) + 1)
+        _count_on(turns, step, kind)
         inner = replace(frame, scope=frame.scope.copy(), places=dict(frame.places), may=may, must=_NEVER)
-        found = Range(low, high)
+        inner.most_runs, found = frame.most_runs * len(turns), Range(low, high)
         if frame.num_turns * len(turns) <= self.most_turns:
             numbers = np.array(turns, dtype=np.int64).reshape((-1, *(1,) * frame.num_axes))
             inner.num_axes, inner.num_turns = frame.num_axes + 1, frame.num_turns * len(turns)
@@ -297,18 +328,18 @@ class Reach:
     def _touch(self, node: c_ast.Node, places: Places, size_bytes: int, frame: Frame) -> None:
         """An element is read or written."""
         for place in places:
-            low, high, room = place.first.low, place.first.high, place.size_bytes - size_bytes
-            if not (frame.may & place.may & ((low < 0) | (high > room))).any():
+            low, high, size = place.first.low, place.first.high, place.size_bytes
+            if not (frame.may & place.may & ((low < 0) | (high > size.low - size_bytes))).any():
                 continue
-            is_outside = frame.must & place.must & ((high < 0) | (low > room))
+            is_outside = frame.must & place.must & ((high < 0) | (low > size.high - size_bytes))
             found = self.outside if is_outside.any() else self.open
-            found[f"'{spell(node)}' is not in the {place.size_bytes} B of '{place.name}'"] = None
+            found[f"'{spell(node)}' is not in the {size.high.max()} B of '{place.name}'"] = None
 
 
-def whole(name: str, size_bytes: int) -> Place:
-    """An array, from its first byte on."""
+def whole(name: str, size_bytes: Known) -> Place:
+    """An array, from its first byte on; nothing is in one whose size is not known."""
     zero = np.array(0, dtype=np.int64)
-    return Place(name, size_bytes, Range(zero, zero))
+    return Place(name, size_bytes or Range(zero, zero + _FAR), Range(zero, zero))
 
 
 def moved(places: Places, index: Known, size_bytes: int) -> Places:
@@ -366,8 +397,21 @@ def _reached(numbers: Numbers, first: Range, step: int) -> tuple[Truths, Truths]
     return found, found
 
 
-def _counted(node: c_ast.For) -> tuple[str, str, c_ast.Node, c_ast.Node, int]:
+def _count_on(turns: range, step: int, kind: str) -> None:
+    """What a loop counts on to is a number of its variable's type.
+
+    Raises:
+        UnreadableError: It may not be, so that a turn may come after the last.
+    """
+    least, most = BOUNDS.get(kind, (-(2**63), 2**63 - 1))
+    if turns[-1] + step > most or turns[0] + step < least:
+        raise UnreadableError
+
+
+def _counted(node: c_ast.For) -> tuple[str, str, c_ast.Node, c_ast.Node, int, int]:
     """Of a loop that counts: its variable, the type of that, where it begins and ends, and by what it counts.
+
+    The last number is how far the last turn is from the end: none if that is a turn too.
 
     Raises:
         UnreadableError: It is none.
@@ -380,13 +424,11 @@ def _counted(node: c_ast.For) -> tuple[str, str, c_ast.Node, c_ast.Node, int]:
             step = _step(node.next, variable)
         case _:
             raise UnreadableError
-    if operator != ("<" if step > 0 else ">"):
-        if operator != ("<=" if step > 0 else ">="):
-            raise UnreadableError
-        end = c_ast.BinaryOp("+" if step > 0 else "-", end, c_ast.Constant("int", "1"))
+    if operator not in (("<", "<=") if step > 0 else (">", ">=")):
+        raise UnreadableError
     if variable in map(changed, descend(node.stmt)):
         raise UnreadableError
-    return variable, type_name(kind), begin, end, step
+    return variable, type_name(kind), begin, end, step, int("=" not in operator)
 
 
 def _step(node: c_ast.Node | None, variable: str) -> int:
@@ -420,17 +462,18 @@ def _learn_changing(body: c_ast.Node, scope: Scope) -> None:
             raise UnreadableError
         kind = type_name(declaration.type)
         found, begin = any_of(kind), integer_of(declaration.init)
-        if found is not None and begin is not None and all(map(_grows, nodes)):
+        if found is not None and begin is not None and begin <= found.high and all(map(_growth, nodes)):
             found = Range(np.maximum(found.low, begin), found.high)
         scope.changing[name] = scope.ranges[name] = found
         scope.kinds[name] = kind
 
 
-def _grows(node: c_ast.Node) -> bool:
+def _growth(node: c_ast.Node) -> int:
+    """By how much a node makes a variable more; 0 where it may do something else."""
     match node:
         case c_ast.UnaryOp(op="++" | "p++"):
-            return True
+            return 1
         case c_ast.Assignment(op="+=", rvalue=value):
-            return (integer_of(value) or 0) > 0
+            return integer_of(value) or 0
         case _:
-            return False
+            return 0

@@ -10,6 +10,7 @@ from bytewright.inspect.check_described import faults_of_references
 from bytewright.inspect.check_files import faults_of_files, kernels_of
 from bytewright.inspect.check_jobs import faults_of_jobs
 from bytewright.inspect.check_plan import faults_of_plan
+from bytewright.inspect.check_reach import KernelsRead
 from bytewright.record.plan import Plan
 from bytewright.record.plan_file import read_document, read_plan, understand
 
@@ -49,20 +50,23 @@ def check_bundle(directory: str | PathLike[str]) -> Verdict:
     document = read_document(directory)
     plan = understand(document, directory)
     of_plan = [*faults_of_plan(plan), *faults_of_jobs(plan)]
+    # Which look up what the plan names.
+    of_files = (
+        []
+        if any(faults_of_references(plan))
+        else faults_of_files(directory, document, plan, plan_verifies=not of_plan)
+    )
+    kernels = KernelsRead() if of_plan or of_files else kernels_of(directory, plan)
     diagnostics = [
         *_diagnostic("BW401", f"the plan of '{directory}' does not verify", of_plan),
         *_diagnostic(
             "BW402",
             f"the files of '{directory}' are not what its plan says",
-            # Which look up what the plan names.
-            []
-            if any(faults_of_references(plan))
-            else faults_of_files(directory, document, plan, plan_verifies=not of_plan),
+            [*of_files, *kernels.outside],
         ),
     ]
     if diagnostics:
         raise CompileError(diagnostics)
-    kernels = kernels_of(directory, plan)
     return Verdict(
         plan,
         plan.num_buffers,

@@ -62,7 +62,7 @@ def faults_of_files(
     ]
     if faults or not plan_verifies:
         return faults
-    return [*_differences_of_texts(directory, plan, names), *kernels_of(directory, plan).outside]
+    return [*_differences_of_texts(directory, plan, names)]
 
 
 def kernels_of(directory: Path, plan: Plan) -> KernelsRead:

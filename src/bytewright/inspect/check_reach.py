@@ -9,16 +9,18 @@ decides what is touched, nothing is said.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from math import prod
 
 import numpy as np
 from pycparser import c_ast
 from pycparser.c_parser import ParseError
 
 from bytewright import ir
-from bytewright.inspect.c_nodes import expression, statement, type_name
+from bytewright.inspect.c_nodes import expression, names_in, statement, type_name
 from bytewright.inspect.c_ranges import SIZES, Range, Scope
 from bytewright.inspect.c_reach import Frame, Places, Reach, UnreadableError, moved, whole
 from bytewright.inspect.c_source import CSource
+from bytewright.record.buffers import PlaceKind
 from bytewright.record.entries import PlannedStep
 from bytewright.record.names import Names
 from bytewright.record.plan import Plan
@@ -74,14 +76,15 @@ class _Given:
     """What a call gives a kernel.
 
     Attributes:
-        memory: Of each argument its name, its bytes, and the element from which on it is passed.
+        memory: Of each argument its name, its bytes, and the element from which on it is passed, both as texts.
         numbers: As texts, in order.
-        loops: Of those around the call the variable, where it begins, and where it ends.
+        loops: Of those around the call the variable, where it begins, and where it ends: first of those over the
+            extents of a run that decide how much memory there is.
         is_certain: Whether it comes in any case: it is in no arm of a branch.
     """
 
     kernel: str
-    memory: tuple[tuple[str, int | None, str], ...]
+    memory: tuple[tuple[str, str | None, str], ...]
     numbers: tuple[str, ...]
     loops: tuple[tuple[str | None, str, str], ...]
     is_certain: bool
@@ -90,17 +93,42 @@ class _Given:
 def _given(plan: Plan, step: PlannedStep) -> _Given:
     starts = [*step.starts] or [0] * len(step.arguments)
     pairs = zip(step.arguments, starts, strict=False)
-    memory = [(name, plan.buffers[name].size_bytes, str(start)) for name, start in pairs]
-    spans = [(span.buffer, span.size_bytes, "0") for span in step.spans]
+    sizes = {name: _size(plan, name) for name in step.touched}
+    memory = [(name, sizes.get(name), str(start)) for name, start in pairs]
+    is_known = {name: size is not None and size.isdecimal() for name, size in sizes.items()}
+    spans = [
+        (span.buffer, str(span.size_bytes) if is_known.get(span.buffer) and span.size_bytes else None, "0")
+        for span in step.spans
+    ]
     numbers = step.scalars if step.rows is None else (step.rows.begin, step.rows.end)
     loops = [loop for loop in plan.loops if loop.has_step(step.index) and loop.variable is not None]
+    open_sizes = [expression(size) for name, size in sizes.items() if size and not is_known[name]]
+    used = {name for size in open_sizes for name in names_in(size)}
+    extents = [
+        (each.name, str(each.lower), str(each.upper + 1)) for each in plan.symbols if each.name in used
+    ]
     return _Given(
         step.kernel,
         (*memory, *spans),
         tuple(map(str, numbers)),
-        tuple((loop.variable, str(loop.begin), str(loop.end)) for loop in loops),
+        (*extents, *((loop.variable, str(loop.begin), str(loop.end)) for loop in loops)),
         not any(begin <= step.index < end for b in plan.branches for begin, end in (b.then, b.otherwise)),
     )
+
+
+def _size(plan: Plan, name: str) -> str | None:
+    """The bytes of a buffer, as C; None where the plan does not say how many a run has."""
+    buffer = plan.buffers[name]
+    kind = buffer.place.kind
+    if not plan.symbols or kind not in (PlaceKind.ARENA, PlaceKind.CALLER):
+        return str(buffer.size_bytes)
+    tensors = [each for each in (*plan.inputs, *plan.outputs) if each.buffer == name]
+    if kind is PlaceKind.ARENA or len(tensors) != 1:
+        return None
+    element, rest = divmod(buffer.size_bytes, max(prod(tensors[0].shape), 1))
+    is_open = any(isinstance(extent, str) for extent in tensors[0].extents)
+    factors = [f"INT64_C({element})", *(f"({extent})" for extent in tensors[0].extents)]
+    return None if rest else " * ".join(factors) if is_open else str(buffer.size_bytes)
 
 
 @lru_cache(maxsize=8)
@@ -152,7 +180,7 @@ def _call(reach: Reach, symbols: tuple[ir.Symbol, ...], given: _Given) -> None:
         element = SIZES.get(type_name(parameter.type))
         if element is None or size_bytes is None:
             raise UnreadableError
-        index = frame.scope.range_of(expression(start))
-        places.append(moved((whole(name, size_bytes),), index, element))
+        index, size = (frame.scope.range_of(expression(text)) for text in (start, size_bytes))
+        places.append(moved((whole(name, size),), index, element))
     numbers = [frame.scope.range_of(expression(number)) for number in given.numbers]
     reach.call(kernel, places, numbers, frame)

@@ -60,7 +60,10 @@ class ArgMin(_ArgExtremum):
 
 @dataclass(frozen=True, slots=True)
 class TopKPlaces(ir.Operation):
-    """Places of the greatest elements along the last axis, in i32, the greatest first, and the first of those alike."""
+    """Places of the greatest elements along the last axis, in i32, the greatest first, and the first of those alike.
+
+    What is not a number is smaller than all numbers, and alike.
+    """
 
     name: ClassVar[str] = "top_k_places"
     count: int
@@ -77,9 +80,10 @@ class TopKPlaces(ir.Operation):
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """Exact."""
         (x,) = inputs
-        turned = x.astype(np.float64) if x.dtype == np.float32 else x.astype(np.int64)
         # Not the negatives, of which the least number has none.
-        last = np.argsort(np.flip(turned, -1), axis=-1, kind="stable")
+        turned = np.flip(x, -1)
+        is_none = np.isnan(turned)
+        last = np.lexsort((np.where(is_none, 0, turned), ~is_none), axis=-1)
         order = x.shape[-1] - 1 - np.flip(last, -1)
         return (np.array(order[..., : self.count], np.int32),)
 

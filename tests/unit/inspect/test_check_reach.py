@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from bytewright.bundle.write import write_bundle
 from bytewright.compiler.pipeline import Compiled, compile_model
 from bytewright.diagnostics import CompileError
-from bytewright.inspect.c_ranges import Range, Scope
+from bytewright.inspect.c_ranges import Range, Scope, exactly
 from bytewright.inspect.c_reach import Frame, Reach, UnreadableError, whole
 from bytewright.inspect.c_source import CSource
 from bytewright.inspect.check import check_bundle
@@ -32,7 +32,7 @@ def reach_of(body: str, size_bytes: int, most_turns: int = 1 << 12, parameters: 
     function = source.function("f")
     assert function is not None
     reach = Reach(source.function, most_turns)
-    reach.call(function, [(whole("out", size_bytes),)], [], Frame(Scope(source.function)))
+    reach.call(function, [(whole("out", exactly(size_bytes)),)], [], Frame(Scope(source.function)))
     return reach
 
 
@@ -111,6 +111,25 @@ def test_what_is_said_of_a_loop_is_what_it_does(
         ("for (int32_t i = 0; i < 8; ++i) { return; }", "unread"),
         ("out[max_i32(0)] = 0;", "open"),
         ("out[INT64_C()] = 0;", "open"),
+        ("out[(true ? -1 : 1u) + 1] = 0;", "open"),
+        ("out[(true ? 3 : 1u) + 1] = 0;", "inside"),
+        ("if (INT32_MIN < 5u) { out[0] = 0; } else { out[8] = 0; }", "open"),
+        ("if (-1 < 0xFFFFFFFF) { out[0] = 0; } else { out[8] = 0; }", "open"),
+        ("out[(0xFFFFFFFF + 9) - 4294967300] = 0;", "outside"),
+        ("out[128 + (char)out[0]] = 0;", "open"),
+        ("const int32_t i = 2048; out[(i >> 40)] = 0;", "open"),
+        ("const int8_t two[2] = { out[7], out[0] }; out[0] = two[1];", "inside"),
+        ("const int8_t two[2] = { out[8], 0 }; out[0] = two[1];", "outside"),
+        ("const int8_t two[2] = { 0, other(out) }; out[0] = two[1];", "unread"),
+        ("const int8_t two[2] = { [1] = out[8] }; out[0] = two[1];", "unread"),
+        ("for (int32_t i = 7; i >= 0u; --i) { out[i] = 0; }", "unread"),
+        ("for (int32_t i = 0; i < (1u << 31); ++i) { out[0] = 0; }", "unread"),
+        ("for (int32_t i = 2147483640; i <= 2147483647; ++i) { out[i - 2147483640] = 0; }", "unread"),
+        ("for (int32_t i = 0; i < 2147483646; i += 1000000000) { out[i / 1000000000] = 0; }", "unread"),
+        ("for (int32_t i = INT64_C(4294967296); i < 9; ++i) { out[8] = 0; }", "open"),
+        ("int8_t n = 0; for (int32_t i = 0; i < 200; ++i) { if (n < 8) { out[n] = 0; } n += 1; }", "open"),
+        ("int8_t n = 0; for (int32_t i = 0; i < 99; ++i) { if (n < 8) { out[n] = 0; } n += 1; }", "inside"),
+        ("int8_t n = 200; n += 1; if (n < 8) { out[n] = 0; }", "open"),
         ("f(out);", "unread"),
         ("out += 1; out[7] = 0;", "unread"),
         ("while (out[0]) { out[0] = 0; }", "unread"),
@@ -147,7 +166,7 @@ def test_functions_with_other_parameters_are_no_bug(head: str) -> None:
     function = source.function("f")
     assert function is not None
     reach = Reach(source.function, 1)
-    reach.call(function, [(whole("out", 8),)], [], Frame(Scope(source.function)))
+    reach.call(function, [(whole("out", exactly(8)),)], [], Frame(Scope(source.function)))
     assert reach.open
 
 
@@ -171,6 +190,26 @@ def test_a_kernel_that_reaches_further_is_found_when_all_digests_are_renewed(
     (diagnostic,) = caught.value.diagnostics
     assert diagnostic.code == "BW402"
     assert any(what in note for note in diagnostic.notes), diagnostic.notes
+
+
+def test_arrays_of_the_caller_are_as_large_as_the_run_says(tmp_path: Path) -> None:
+    options = options_of_text(["--kernels portable", "--batch-max 3"], Path())
+    write_bundle(compile_model(DIGITS, load_target("host"), options).files, tmp_path)
+    assert check_bundle(tmp_path).num_proved_kernels == 6
+    change_file(tmp_path, KERNELS, "n < batch", "n < 3")  # of the first kernel, which reads the input
+    with pytest.raises(CompileError, match="are not what its plan says") as caught:
+        check_bundle(tmp_path)
+    (diagnostic,) = caught.value.diagnostics
+    assert any("of 'image'" in note for note in diagnostic.notes), diagnostic.notes
+
+
+def test_a_kernel_that_is_not_read_any_more_is_not_counted(tmp_path: Path) -> None:
+    """Nothing but the number says so, and not `plan_hash`."""
+    write_bundle(portable().files, tmp_path)
+    change_file(tmp_path, KERNELS, "channel < 16; ++channel", "channel < (16 | 0); ++channel")
+    verdict = check_bundle(tmp_path)
+    assert verdict.num_proved_kernels == 5
+    assert verdict.plan.plan_hash == portable().plan.plan_hash
 
 
 def computed(operator: str, a: int, b: int) -> int | None:

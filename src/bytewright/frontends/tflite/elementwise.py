@@ -64,6 +64,7 @@ from bytewright.ops.roots import TflL2Normalization
 # What both references have of L2_NORMALIZATION.
 _LEAST_NORM = 1e-6
 _MOST_AXES_OF_ROWS = 4
+_NEARLY_WHOLE = 1e-5
 _IDENTITY = Multiplier(1 << 30, 1)
 """A rescale by this changes nothing but the zero point."""
 
@@ -89,8 +90,15 @@ QuantisedForm = Callable[[Conversion, Affine, Affine, Affine], _Form]
 
 
 def sum_form(at: Conversion, first: Affine, second: Affine, output: Affine) -> _Form:
-    """ADD or SUB, at a common scale with 20 more bits, of int16 with 15."""
+    """ADD or SUB, at a common scale with 20 more bits, of int16 with 15.
+
+    What is taken from itself is zero at any scale of int16: in IsFinite, `x - x == 0`, it is a denormal number. Of int8
+    LiteRT shifts to the right by less than nothing then, which is undefined.
+    """
+    one, other, *_ = at.operator.inputs
     if output.bounds == INT16:
+        if at.operator.kind == "SUB" and one == other:
+            output = output._replace(scale=first.scale)
         _require_general_scales(at, first, second, output)
     scales = first.scale, second.scale, output.scale
     *factors, factor = prepare_sum(at.operator.kind, *scales, output.bounds)
@@ -351,9 +359,28 @@ def emit_sign(at: Conversion, value: str) -> str:
 
 
 def convert_pow(at: Conversion) -> None:
-    """POW."""
-    is_float = at.output_dtype() is ir.DType.F32
-    convert_plain_binary(at, Pow() if is_float else TflIntegerPower(), (ir.DType.I32,))
+    """POW. LiteRT multiplies floats where the exponent is one constant that is nearly whole, and limits products."""
+    first, second = two_operands(at, dtypes=(ir.DType.I32,))
+    base, exponent = at.value_of(first, "first"), at.value_of(second, "second")
+    if not first.is_float:
+        at.define(at.emit(TflIntegerPower(), (base, exponent), "result"))
+        return
+    whole = _whole_exponent(second)
+    if whole is None:
+        at.define(at.emit(Pow(), (base, exponent), "result"))
+        return
+    exponent = at.constant("exponent", np.full(second.shape, whole, np.float32), ir.DType.F32)
+    power = at.emit(Pow(), (base, exponent), "power")
+    at.define(power if whole == 1 else clamp_float(at, power, "NONE"))
+
+
+def _whole_exponent(operand: Operand) -> float | None:
+    """The whole number from 1 on that a constant is at most 1e-5 away from, as LiteRT takes it."""
+    if operand.data is None or operand.type.num_elements != 1:
+        return None
+    exponent = np.float32(operand.data.array.reshape(-1)[0])
+    whole = np.round(exponent)
+    return float(whole) if whole >= 1 and abs(exponent - whole) < _NEARLY_WHOLE else None
 
 
 def convert_bucketize(at: Conversion) -> None:

@@ -218,6 +218,8 @@ def _depthwise_declines(unit: VectorUnit) -> Decline:
             return f"each channel of the input has {multiplier} of the result"
         if template.type(1).dtype not in unit.loads:
             return f"there is no vector of {template.type(1).dtype.value}"
+        if template.type(1).dtype.is_integer and not template.result_type.dtype.is_integer:
+            return "its integer weights become floats one by one"
         if template.result_type.dtype is ir.DType.I64:
             if _ADD not in unit.wrapping or not only_low_halves(template):
                 return "there is no vector of i64"

@@ -60,7 +60,8 @@ def lower_arg_extremum(template: Template, operation: ArgMax | ArgMin) -> None:
 def lower_top_k(template: Template, operation: TopKPlaces) -> None:
     """Writes the kernel of a search for the greatest elements: each is the greatest of those that come after the last.
 
-    What comes after is smaller, or alike and further on: so nothing is kept of what was found but the last.
+    What comes after is smaller, or alike and further on: so nothing is kept of what was found but the last. What is not
+    a number is smaller than all numbers, so that there is always a next one.
     """
     source, shape, body = template.input(0), template.type(0).shape, template.body
     extent = shape[-1]
@@ -78,15 +79,33 @@ def lower_top_k(template: Template, operation: TopKPlaces) -> None:
             place = body.scalar("place", ir.DType.I32, -1)
             with body.for_("candidate", 0, ir.extent_expr(extent)) as candidate:
                 found = body.let("found", value(candidate))
-                is_later = both(equal(found, load(last)), candidate > load(last_place))
-                is_after = either(load(last_place) < 0, either(found < load(last), is_later))
+                is_later = both(_is_alike(found, load(last)), candidate > load(last_place))
+                is_after = either(load(last_place) < 0, either(_is_greater(load(last), found), is_later))
                 is_first = load(place) < 0
-                with body.if_(both(is_after, either(is_first, found > load(best)))):
+                with body.if_(both(is_after, either(is_first, _is_greater(found, load(best))))):
                     body.store(best, (), found)
                     body.store(place, (), candidate)
             template.epilogue.store((*own, rank), Scalar(load(place), 0, ir.upper_bound(extent) - 1))
             body.store(last, (), load(best))
             body.store(last_place, (), load(place))
+
+
+def _is_greater(one: ir.Expr, other: ir.Expr) -> ir.Expr:
+    """Whether one comes before another of TOPK_V2; all numbers do before what is none."""
+    is_beyond = one > other
+    return either(is_beyond, _numbers(one) > _numbers(other)) if one.dtype is ir.DType.F32 else is_beyond
+
+
+def _is_alike(one: ir.Expr, other: ir.Expr) -> ir.Expr:
+    """Whether neither is greater."""
+    is_same = equal(one, other)
+    neither = equal(_numbers(one) + _numbers(other), 0)
+    return either(is_same, neither) if one.dtype is ir.DType.F32 else is_same
+
+
+def _numbers(value: ir.Expr) -> ir.Expr:
+    """How many numbers a value is: 1, or 0."""
+    return ir.select(equal(value, value), ir.const(1), ir.const(0))
 
 
 def lower_gather_nd(template: Template, _: GatherNd) -> None:
