@@ -229,6 +229,7 @@ class Pow(_OfTwoFloats):
     """x to the power of y."""
 
     name: ClassVar[str] = "pow"
+    has_poles: ClassVar[bool] = True
     function: ClassVar[np.ufunc] = np.power
 
 
@@ -364,6 +365,7 @@ class TflFloorDiv(_Quotient):
     """The greatest integer not above x / y; of f32 the quotient is one of double precision."""
 
     name: ClassVar[str] = "tfl_floor_div"
+    has_poles: ClassVar[bool] = True
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """Exact for integers; of a quotient in double precision for f32."""

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from bytewright import ir
 from bytewright.ops.checks import only
-from bytewright.ops.elementwise import Pow, TflFloorDiv
 from bytewright.ops.result import shaped_like
 
 
@@ -118,6 +117,7 @@ class Exp(_OfNumpy):
     """The exponential."""
 
     name: ClassVar[str] = "exp"
+    has_poles: ClassVar[bool] = True
     function: ClassVar[np.ufunc] = np.exp
 
 
@@ -134,6 +134,7 @@ class Log(_OfNumpy):
     """The natural logarithm."""
 
     name: ClassVar[str] = "log"
+    has_poles: ClassVar[bool] = True
     function: ClassVar[np.ufunc] = np.log
 
 
@@ -182,6 +183,7 @@ class Rsqrt(_OfFloat):
     """1 / sqrt(x)."""
 
     name: ClassVar[str] = "rsqrt"
+    has_poles: ClassVar[bool] = True
 
     def of(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         """Without a rounding before the last."""
@@ -251,6 +253,6 @@ def may_be_infinite(operation: ir.Operation, is_infinite: bool) -> bool:
 
     What comes of sums and products that overflow is not meant; a quotient of DIV is limited where it is made.
     """
-    return isinstance(operation, Exp | Log | Pow | Rsqrt | TflFloorDiv) or (
+    return getattr(operation, "has_poles", False) or (
         is_infinite and not isinstance(operation, Cos | Sigmoid | Sin | Tanh | TflSign)
     )
