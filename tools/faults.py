@@ -308,8 +308,8 @@ FAULTS = (
     Fault(
         "a kernel may reach one element beyond what it is given",
         "inspect/c_reach.py",
-        "place.size_bytes - size_bytes\n",
-        "place.size_bytes\n",
+        "(high > size.low - size_bytes)",
+        "(high > size.low)",
         ("tests/unit/inspect/test_check_reach.py",),
     ),
     Fault(
