@@ -113,6 +113,7 @@ OPEN_OPERATORS: dict[str, tuple[type[ir.Operation], ...]] = {
     "FULLY_CONNECTED": (Reshape, Conv2d, *DYNAMIC_QUANTIZATION),
     "BATCH_MATMUL": (TflBatchMatMul,),
     **dict.fromkeys(("PAD", "PADV2"), (Pad,)),
+    "MIRROR_PAD": (Slice, Concat),
     **dict.fromkeys(("RESHAPE", "SQUEEZE", "EXPAND_DIMS"), (Reshape,)),
     "CONCATENATION": (Concat,),
     "TRANSPOSE": (Transpose,),
