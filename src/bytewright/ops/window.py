@@ -22,6 +22,11 @@ def turned_padding(padding: Padding) -> Padding:
     return left, right, top, bottom
 
 
+def reach_of(taps: int, dilation: int) -> int:
+    """How many elements along an axis a window reaches over."""
+    return (taps - 1) * dilation + 1
+
+
 def same_padding(extent: int, reach: int, stride: int) -> Pair:
     """Padding before and after, so that there are ceil(extent / stride) windows; the odd one is after."""
     num_windows = -(-extent // stride)
@@ -63,7 +68,7 @@ def window_shape(
     for axis, extent in enumerate((height, width)):
         given = padding[2 * axis : 2 * axis + 2]
         around = sum(given)
-        reach = (kernel[axis] - 1) * dilation[axis] + 1
+        reach = reach_of(kernel[axis], dilation[axis])
         if is_same:
             most = most_same_padding(extent, reach, stride[axis])
             what = ("rows", "columns")[axis]
@@ -92,8 +97,7 @@ def padding_for(
     """The padding around an image of a shape [N,H,W,C], as of `window_shape`."""
     if not is_same:
         return padding
-    reach = [(size - 1) * step + 1 for size, step in zip(kernel, dilation, strict=True)]
-    rows, columns = map(same_padding, shape[1:3], reach, stride)
+    rows, columns = map(same_padding, shape[1:3], map(reach_of, kernel, dilation), stride)
     return (*rows, *columns)
 
 
@@ -111,6 +115,6 @@ def windows(
     """
     top, bottom, left, right = padding
     padded = np.pad(array, ((0, 0), (top, bottom), (left, right), (0, 0)), constant_values=outside)
-    reach = [(size - 1) * step + 1 for size, step in zip(kernel, dilation, strict=True)]
+    reach = [*map(reach_of, kernel, dilation)]
     dense = np.lib.stride_tricks.sliding_window_view(padded, reach, axis=(1, 2))
     return dense[:, :: stride[0], :: stride[1], :, :: dilation[0], :: dilation[1]]

@@ -19,6 +19,7 @@ from bytewright.ops import pooling
 from bytewright.ops.checks import ARITHMETIC, QUANTISED
 from bytewright.ops.comparisons import LogicalAnd, LogicalOr
 from bytewright.ops.elementwise import Add, Maximum, Minimum, Mul, WrappingAdd, WrappingMul
+from bytewright.ops.window import reach_of
 
 _Reduction = (
     type[pooling.ReduceAll]
@@ -144,7 +145,7 @@ def _along(at: Conversion, value: str, axis: int, function: _Function, window: t
     """Windows along one axis. The greatest of elements beside each other is a pool; else a window's are taken first."""
     (extent, stride, dilation), kind = window, at.type_of(value)
     shape = kind.fixed_shape
-    reach = (extent - 1) * dilation + 1
+    reach = reach_of(extent, dilation)
     at.require(reach <= shape[axis], f"windows of {reach} along an axis of {shape[axis]}")
     count = (shape[axis] - reach) // stride + 1
     result = (*shape[:axis], count, *shape[axis + 1 :])

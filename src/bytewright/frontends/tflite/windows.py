@@ -3,7 +3,7 @@
 from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.options import Pair, WindowOptions
 from bytewright.ops.arithmetic.multiplier import INT32_MAX
-from bytewright.ops.window import Padding, same_padding
+from bytewright.ops.window import Padding, reach_of, same_padding
 
 # LiteRT takes no larger stride or dilation of a convolution.
 MAX_STEP = (1 << 15) - 1
@@ -75,7 +75,7 @@ def _reach(kernel: int, dilation: int) -> int:
     Raises:
         ValueError: Kernels, which count in 32 bits, cannot address them.
     """
-    reach = (kernel - 1) * dilation + 1
+    reach = reach_of(kernel, dilation)
     if reach > INT32_MAX:
         raise ValueError(f"the window reaches over {reach} elements, at most {INT32_MAX} are supported")
     return reach

@@ -32,7 +32,7 @@ from bytewright.ops.resize import TflResizeBilinear, TflResizeNearest
 from bytewright.ops.roots import TflInverseRoot, TflL2Normalization
 from bytewright.ops.sizes import Counting, DistinctValues, StatedSize, TruePlaces
 from bytewright.ops.softmax import TflLogSoftmax, TflSoftmax
-from bytewright.ops.window import most_same_padding
+from bytewright.ops.window import most_same_padding, reach_of
 
 _Rule = Callable[[Opening, ir.Node], None]
 
@@ -130,7 +130,7 @@ def _padded(opening: Opening, operation: Any, source: str, parameters: list[str]
         reach = operation.kernel
     else:
         sizes = operation.kernel(opening.new.types[parameters[0]].fixed_shape)
-        reach = [(size - 1) * step + 1 for size, step in zip(sizes, operation.dilation, strict=True)]
+        reach = map(reach_of, sizes, operation.dilation)
     rows, columns = map(most_same_padding, image, reach, operation.stride)
     return replace(operation, padding=(*rows, *columns))
 

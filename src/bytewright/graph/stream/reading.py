@@ -23,6 +23,7 @@ from bytewright.ops.quantization import Table
 from bytewright.ops.registry import ELEMENTWISE
 from bytewright.ops.roots import TflInverseRoot, TflL2Normalization
 from bytewright.ops.softmax import TflLogSoftmax, TflSoftmax
+from bytewright.ops.window import reach_of
 
 Axes = tuple[int | None, ...]
 # The operator for so many rows of its result; None where these are the rows that it reads.
@@ -174,7 +175,7 @@ def _dense(operation: Conv2d, at: Operands) -> Reading | Whole:
 def _convolution(operation: Conv2d | DepthwiseConv2d | GroupedConv2d, at: Operands) -> Reading:
     axis = _window_axis(at)
     before, padding = _without_padding(operation.padding, axis)
-    reach = (operation.kernel(at.types[1].fixed_shape)[axis] - 1) * operation.dilation[axis] + 1
+    reach = reach_of(operation.kernel(at.types[1].fixed_shape)[axis], operation.dilation[axis])
     return Reading(
         at.axis,
         _same(replace(operation, padding=padding)),
