@@ -17,7 +17,7 @@ from bytewright.frontends.tflite.importer import import_content
 from bytewright.ops.arithmetic.numerics import Numerics
 from support.against_reference import assert_equals_reference
 from support.forms.all_forms import Form, all_forms, witnesses
-from support.kernel_cells import CORES, SETS
+from support.kernel_cells import WITH_VECTORS
 from support.tiers import THOROUGH, share, some
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "operators.md"
@@ -61,7 +61,7 @@ def test_forms_equal_their_witness(part: int, tmp_path: Path) -> None:
     _equal_their_witness(TODAY[part::_PARTS], tmp_path)
 
 
-@pytest.mark.parametrize("target", [*CORES, *SETS])
+@pytest.mark.parametrize("target", WITH_VECTORS)
 @pytest.mark.parametrize("part", some(range(_PARTS), every=_PARTS))
 def test_forms_equal_their_witness_with_vectors(part: int, target: str, tmp_path: Path) -> None:
     """By the C that stands beside each instruction."""

@@ -17,7 +17,7 @@ import pytest
 from bytewright.ir.border import Io
 from bytewright.ops.arithmetic.numerics import Numerics
 from support.against_reference import assert_equals_reference, differences, drawn
-from support.kernel_cells import CORES, SETS
+from support.kernel_cells import WITH_VECTORS
 from support.many_models import SANITIZERS, compiler_is_there
 from support.random_models import CASES, TFLM_CASES, RandomModel, num_examples, operator_models
 from support.random_networks import random_convolution, random_network
@@ -25,7 +25,7 @@ from support.tiers import TIMES, some, turn
 from tflite_writer import ModelBuilder
 
 TARGETS = ("host", "mps3-an547")
-ALL_TARGETS = ("host", *CORES, *SETS)
+ALL_TARGETS = ("host", *WITH_VECTORS)
 SANITIZED = ("-O0", *SANITIZERS)
 FASTEST = ("-O3", "-march=native")
 

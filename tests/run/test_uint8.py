@@ -19,7 +19,7 @@ from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.options import Options, Rows
 from bytewright.target.registry import load_target
 from support.against_reference import assert_equals_reference, drawn
-from support.kernel_cells import CORES, SETS
+from support.kernel_cells import WITH_VECTORS
 from support.random_models import RandomModel, operator_models
 from support.reference import LiteRt
 from support.tiers import some
@@ -258,7 +258,7 @@ WEIGHTED = [
 ]
 
 
-@pytest.mark.parametrize("target", ["host", *CORES, *SETS])
+@pytest.mark.parametrize("target", ["host", *WITH_VECTORS])
 def test_layers_whose_weights_have_any_zero_point(target: str, tmp_path: Path) -> None:
     assert_equals_reference(WEIGHTED, tmp_path, target=target)
 
@@ -329,7 +329,7 @@ def test_joined_values_are_scaled(tmp_path: Path) -> None:
     assert_equals_reference([joined(seed) for seed in range(6)], tmp_path, num_inputs=8)
 
 
-@pytest.mark.parametrize("target", some(["host", *CORES, *SETS], every=3))
+@pytest.mark.parametrize("target", some(["host", *WITH_VECTORS], every=3))
 def test_whole_networks(target: str, tmp_path: Path) -> None:
     assert_equals_reference([mobilenet(), ssd(), deeplab()], tmp_path, target=target, num_inputs=3)
 

@@ -19,6 +19,7 @@ from tflite_writer import ModelBuilder
 SETS = ("aarch64", "x86-64-v3", "x86-64-v4-vnni", "rv64gcv")
 # Each of a table of its own, beside a peer.
 CORES = {"mps3-an547": "Cortex-M55", "mps2-an386": "Cortex-M4"}
+WITH_VECTORS = (*CORES, *SETS)
 TYPES = ("int8", "int16", "float32", "hybrid")
 _SCALES = {"int8": 0.05, "int16": 0.0002}
 _IMAGE, _ELEMENTS = (1, 16, 16, 32), 4096

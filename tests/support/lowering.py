@@ -36,10 +36,10 @@ from bytewright.target.model import Target
 from bytewright.target.registry import load_target
 from support.evaluate.evaluate import Evaluator
 from support.evaluation import evaluate_function
+from support.random_draft import FLOAT_TOLERANCE
 
 Array = NDArray[Any]
 TARGETS = ("host", "mps3-an547")
-FLOAT_TOLERANCE = 1e-5
 
 
 class Draft:

@@ -13,12 +13,12 @@ from bytewright.ir.module import Module
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.softmax import TflSoftmax
 from support.evaluation import evaluate_function
+from support.random_draft import FLOAT_TOLERANCE
 from support.reference import LiteRt
 
 MODELS = Path(__file__).resolve().parents[4] / "shared" / "models"
 INT8 = ("kws_ref_model", "vww_96_int8", "pretrainedResnet_quant", "ad01_int8")
 FLOAT = ("ad01_fp32", "pretrainedResnet", "vww_96_float")
-FLOAT_TOLERANCE = 1e-5
 # FNV-1a 32 of the output under tflm for a ramp and for zeros, from the numerics note.
 CHECKSUMS = {
     "kws_ref_model": (119849144, 2287096408),

@@ -10,6 +10,7 @@ from bytewright.diagnostics import CompileError
 from bytewright.frontends.tflite import import_content
 from bytewright.ops.arithmetic.numerics import Numerics
 from support.evaluation import evaluate_function
+from support.random_draft import FLOAT_TOLERANCE
 from support.random_models import (
     CASES,
     NOT_IN_TFLM,
@@ -21,7 +22,6 @@ from support.random_models import (
 from support.reference import LiteRt, TfLiteMicro
 from support.tiers import some
 
-FLOAT_TOLERANCE = 1e-5
 SEEDS = (0, 1, 2, 3)
 # uint8 is int8 but for the border.
 TODAY = some(CASES, every=4, always=[case for case in CASES if case[1] != "uint8"])
